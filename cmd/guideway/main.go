@@ -1,0 +1,10 @@
+// Command guideway gives AI agents workflows that they cannot skip.
+package main
+
+import (
+	"os"
+
+	"github.com/guideway-dev/guideway/internal/cli"
+)
+
+func main() { os.Exit(cli.Main(os.Args[1:], cli.System())) }

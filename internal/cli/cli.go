@@ -1,0 +1,115 @@
+// Package cli is the command line: it reads flags and configuration, wires the
+// parts together and prints. What a command does lives in the package of its
+// part; a command here is an options struct and the text of its output.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// The exit codes.
+const (
+	exitOK      = 0 // done
+	exitFailed  = 1 // the command failed
+	exitUsage   = 2 // the command line was wrong
+	exitInvalid = 3 // a definition is invalid
+)
+
+// Host is what a command sees of the process that it runs in, so that a test
+// can stand in for it.
+type Host struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Getenv looks up an environment variable.
+	Getenv func(string) string
+	// Dir is the working directory.
+	Dir string
+	// InTerminal and OutTerminal say whether a person reads and types.
+	InTerminal, OutTerminal bool
+}
+
+// System is the real process.
+func System() Host {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "."
+	}
+	return Host{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Getenv:      os.Getenv,
+		Dir:         dir,
+		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+	}
+}
+
+// usageError is a wrong command line: exit code 2.
+type usageError struct{ error }
+
+// silentError ends the command with a code after it has printed its own answer.
+type silentError struct{ code int }
+
+func (s silentError) Error() string { return fmt.Sprintf("exit code %d", s.code) }
+
+// Main runs the command line and returns the exit code.
+func Main(args []string, host Host) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, args, host)
+}
+
+// Run runs one command line until it ends or ctx is done.
+func Run(ctx context.Context, args []string, host Host) int {
+	root := newRootCmd(&host)
+	root.SetArgs(args)
+	root.SetIn(host.In)
+	root.SetOut(host.Out)
+	root.SetErr(host.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var quiet silentError
+	if errors.As(err, &quiet) {
+		return quiet.code
+	}
+	fmt.Fprintf(host.Err, "error: %s\n", err)
+	if fix := guideway.ErrorFix(err); fix != "" {
+		fmt.Fprintf(host.Err, "try: %s\n", fix)
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	var usage usageError
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case guideway.ErrorCode(err) == guideway.CodeInvalidDefinition:
+		return exitInvalid
+	default:
+		return exitFailed
+	}
+}
+
+func newRootCmd(host *Host) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "guideway",
+		Short:         "Workflows that AI agents cannot skip, over the Model Context Protocol",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newInstallCmd(host))
+	return root
+}
