@@ -1,0 +1,106 @@
+// Package doc reads JSON and YAML into one tree that remembers where each value
+// stands, so that a finding can name file, line, column and JSON pointer.
+package doc
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Kind is the JSON type of a node.
+type Kind uint8
+
+// The kinds.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// String gives the JSON name of the kind.
+func (k Kind) String() string {
+	return [...]string{"null", "boolean", "number", "string", "array", "object"}[k]
+}
+
+// Node is one value with its place.
+type Node struct {
+	Kind Kind
+	// Line and Column are 1-based; Column counts bytes.
+	Line, Column int
+	// Text is a string's value or a number's literal.
+	Text string
+	// Num is a number's value.
+	Num float64
+	// Flag is a boolean's value.
+	Flag bool
+	// Items are an array's elements.
+	Items []*Node
+	// Members are an object's members in the order of the document.
+	Members []Member
+}
+
+// Member is one member of an object.
+type Member struct {
+	Key string
+	// Line and Column are where the key stands.
+	Line, Column int
+	Value        *Node
+}
+
+// Get gives the member's value, or nil if n is not an object or has no such
+// member.
+func (n *Node) Get(key string) *Node {
+	if n == nil {
+		return nil
+	}
+	for i := range n.Members {
+		if n.Members[i].Key == key {
+			return n.Members[i].Value
+		}
+	}
+	return nil
+}
+
+// Any gives the value as encoding/json would decode it into an any.
+func (n *Node) Any() any {
+	if n == nil {
+		return nil
+	}
+	switch n.Kind {
+	case Bool:
+		return n.Flag
+	case Number:
+		return n.Num
+	case String:
+		return n.Text
+	case Array:
+		items := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			items[i] = item.Any()
+		}
+		return items
+	case Object:
+		members := make(map[string]any, len(n.Members))
+		for _, m := range n.Members {
+			members[m.Key] = m.Value.Any()
+		}
+		return members
+	default:
+		return nil
+	}
+}
+
+// Pointer is an RFC 6901 JSON pointer under construction.
+type Pointer string
+
+// Key goes to a member.
+func (p Pointer) Key(key string) Pointer {
+	key = strings.ReplaceAll(key, "~", "~0")
+	return p + "/" + Pointer(strings.ReplaceAll(key, "/", "~1"))
+}
+
+// Index goes to an element.
+func (p Pointer) Index(i int) Pointer { return p + "/" + Pointer(strconv.Itoa(i)) }
