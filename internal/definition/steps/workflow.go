@@ -41,6 +41,8 @@ type Step struct {
 	References []string
 	// Loop makes the step a loop.
 	Loop *Loop
+	// Raw is the step as the document has it, decoded as encoding/json would.
+	Raw map[string]any
 }
 
 // LoopType is the way in which a loop counts.
