@@ -1,0 +1,224 @@
+package guide
+
+import (
+	"maps"
+
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/steps"
+)
+
+// Status is where a run stands.
+type Status string
+
+// The statuses.
+const (
+	// StatusRunning asks for a step's output.
+	StatusRunning Status = "running"
+	// StatusWaiting asks for a gate's answer or for variables.
+	StatusWaiting Status = "waiting"
+	// StatusCompleted and StatusAborted are final.
+	StatusCompleted Status = "completed"
+	StatusAborted   Status = "aborted"
+)
+
+// State is a run as the fold of its events. The zero State is a run that has
+// not started.
+type State struct {
+	// Started says that there was a run_started event.
+	Started bool
+	// Ended is StatusCompleted or StatusAborted once the run has ended.
+	Ended Status
+	// Vars are the run's variables, those of loops left out.
+	Vars map[string]any
+	// Cursor is the top-level item that the run is at.
+	Cursor int
+	// Frame is set inside a loop.
+	Frame *Frame
+	// Gate is set while a gate waits for its answer.
+	Gate *OpenGate
+	// Confirmed says that the loop at the cursor was confirmed and may begin.
+	Confirmed bool
+	// Seq counts the events.
+	Seq int
+}
+
+// Frame is where a run stands in a loop.
+type Frame struct {
+	// Round is 1-based; 0 before the first round.
+	Round int
+	// Body is the position in the body; its length means the end of a round.
+	Body int
+	// Worked counts the steps completed in this round.
+	Worked int
+	// Rounds is the number of rounds that the count or the list allows, or -1.
+	Rounds int
+	// List is the list of a forEach loop, as it was when the loop began.
+	List []any
+}
+
+// OpenGate is a gate that waits for its answer.
+type OpenGate struct {
+	// Step is the step or loop that the gate belongs to.
+	Step string
+	// Before is true for the gate of a loop, which comes before its first
+	// round; a step's gate comes after its output.
+	Before bool
+}
+
+// EventKind names what happened.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventRunStarted    EventKind = "run_started"
+	EventContextSet    EventKind = "context_set"
+	EventStepCompleted EventKind = "step_completed"
+	EventStepSkipped   EventKind = "step_skipped"
+	EventLoopEntered   EventKind = "loop_entered"
+	EventRoundStarted  EventKind = "round_started"
+	EventLoopEnded     EventKind = "loop_ended"
+	EventGateOpened    EventKind = "gate_opened"
+	EventGateAnswered  EventKind = "gate_answered"
+	EventRunCompleted  EventKind = "run_completed"
+	EventRunAborted    EventKind = "run_aborted"
+)
+
+// Event is an immutable fact of a run.
+type Event struct {
+	Kind EventKind `json:"kind"`
+	// Step is the step or loop that the event is about.
+	Step string `json:"step,omitempty"`
+	// Round is the loop's round, 1-based.
+	Round int `json:"round,omitempty"`
+	// Vars are the variables that were set.
+	Vars map[string]any `json:"vars,omitempty"`
+	// Output and Notes are what the agent handed in.
+	Output string `json:"output,omitempty"`
+	Notes  string `json:"notes,omitempty"`
+	// Rounds and List pin the extent of a loop; Rounds is -1 for while and
+	// until.
+	Rounds int   `json:"rounds,omitempty"`
+	List   []any `json:"list,omitempty"`
+	// Option is the answer to a gate.
+	Option string `json:"option,omitempty"`
+	// Before mirrors OpenGate.Before.
+	Before bool `json:"before,omitempty"`
+	// Reason says why something was skipped, ended or aborted.
+	Reason string `json:"reason,omitempty"`
+}
+
+// The options of a confirmation.
+const (
+	// OptionConfirm goes on.
+	OptionConfirm = "confirm"
+	// OptionRevise does the step again; before a loop it passes over the loop.
+	OptionRevise = "revise"
+)
+
+// Apply gives the state after an event. It never fails: what Decide returned can
+// always be applied, and the state that it is given is left as it was.
+func Apply(s State, e Event) State {
+	s.Seq++
+	switch e.Kind {
+	case EventRunStarted:
+		s.Started = true
+		s.Vars = merged(s.Vars, e.Vars)
+	case EventContextSet:
+		s.Vars = merged(s.Vars, e.Vars)
+	case EventStepCompleted, EventStepSkipped:
+		s = s.passed(e.Kind == EventStepCompleted)
+	case EventLoopEntered:
+		// Body is set behind the end, so that the next move decides on round 1.
+		s.Frame = &Frame{Rounds: e.Rounds, List: e.List, Body: endOfRound}
+		s.Confirmed = false
+	case EventRoundStarted:
+		f := *s.Frame
+		f.Round, f.Body, f.Worked = e.Round, 0, 0
+		s.Frame = &f
+	case EventLoopEnded:
+		s.Frame = nil
+		s.Cursor++
+	case EventGateOpened:
+		s.Gate = &OpenGate{Step: e.Step, Before: e.Before}
+	case EventGateAnswered:
+		s = s.answered(e)
+	case EventRunCompleted:
+		s.Ended = StatusCompleted
+	case EventRunAborted:
+		s.Ended, s.Gate = StatusAborted, nil
+	}
+	return s
+}
+
+// endOfRound is a body position behind every body.
+const endOfRound = 1 << 30
+
+// passed moves behind the step at the cursor.
+func (s State) passed(worked bool) State {
+	if s.Frame == nil {
+		s.Cursor++
+		return s
+	}
+	f := *s.Frame
+	f.Body++
+	if worked {
+		f.Worked++
+	}
+	s.Frame = &f
+	return s
+}
+
+// answered closes the gate. A step that is to be revised is where it was before
+// it was completed.
+func (s State) answered(e Event) State {
+	gate := s.Gate
+	s.Gate = nil
+	switch {
+	case gate == nil:
+	case gate.Before && e.Option == OptionConfirm:
+		s.Confirmed = true
+	case gate.Before:
+		s.Cursor++
+	case e.Option == OptionRevise && s.Frame != nil:
+		f := *s.Frame
+		f.Body--
+		f.Worked--
+		s.Frame = &f
+	case e.Option == OptionRevise:
+		s.Cursor--
+	}
+	return s
+}
+
+func merged(base, top map[string]any) map[string]any {
+	out := make(map[string]any, len(base)+len(top))
+	maps.Copy(out, base)
+	maps.Copy(out, top)
+	return out
+}
+
+// scope gives the variables that conditions and texts see now.
+func (p *Program) scope(s State) condition.Lookup {
+	vars := condition.Map(s.Vars)
+	if s.Frame == nil || s.Frame.Round == 0 {
+		return vars
+	}
+	return over(roundVars(p.items[s.Cursor].step.Loop, s.Frame.Round, s.Frame.List), vars)
+}
+
+// current gives the step that the state is at, or nil at the end of the program
+// or of a round, and at a loop that has not begun.
+func (p *Program) current(s State) *steps.Step {
+	if s.Ended != "" || s.Cursor >= len(p.items) {
+		return nil
+	}
+	it := p.items[s.Cursor]
+	switch {
+	case s.Frame == nil && !it.isLoop():
+		return it.step
+	case s.Frame != nil && s.Frame.Body < len(it.body):
+		return it.body[s.Frame.Body]
+	default:
+		return nil
+	}
+}
