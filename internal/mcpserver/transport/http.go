@@ -1,0 +1,204 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// defaultSessionTimeout ends a legacy session that asks for nothing: long
+// enough for a person's break, short enough that clients which never say
+// goodbye do not pile up.
+const defaultSessionTimeout = time.Hour
+
+// replayBytes bounds what all legacy streams together keep for clients that
+// reconnect.
+const replayBytes = 16 << 20
+
+// HTTPOptions are the options of HTTP; the zero value is useful.
+type HTTPOptions struct {
+	// SessionTimeout ends a legacy session after this time without a request;
+	// zero means one hour. Modern requests have no session.
+	SessionTimeout time.Duration
+	// MaxBodyBytes limits a request's body; zero means MaxMessageBytes.
+	MaxBodyBytes int64
+	// Logger gets the SDK's notes; nil means none.
+	Logger *slog.Logger
+	// HostsChecked says that an authn.Guard stands in front, so that the SDK's
+	// own check of the Host header, which knows no allowed hosts but loopback,
+	// is not needed.
+	HostsChecked bool
+}
+
+// HTTPHandler serves both eras of the protocol on one URL.
+type HTTPHandler struct {
+	server         *mcp.Server
+	legacy, modern http.Handler
+	maxBody        int64
+}
+
+var _ http.Handler = (*HTTPHandler)(nil)
+
+// HTTP serves server over streamable HTTP: requests of the modern era without
+// a session, those of the legacy era with sessions, resumable streams and the
+// GET stream. It checks no credentials: put authn.Guard and authn.Bearer in
+// front. A legacy session belongs to the user that opened it; a request of
+// another user gets 403.
+func HTTP(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
+	if opts.SessionTimeout == 0 {
+		opts.SessionTimeout = defaultSessionTimeout
+	}
+	if opts.MaxBodyBytes == 0 {
+		opts.MaxBodyBytes = MaxMessageBytes
+	}
+	events := mcp.NewMemoryEventStore(nil)
+	events.SetMaxBytes(replayBytes)
+	get := func(*http.Request) *mcp.Server { return server }
+	return &HTTPHandler{
+		server:  server,
+		maxBody: opts.MaxBodyBytes,
+		legacy: bindUser(mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
+			EventStore:                 events,
+			SessionTimeout:             opts.SessionTimeout,
+			MaxRequestBodyBytes:        opts.MaxBodyBytes,
+			Logger:                     opts.Logger,
+			DisableLocalhostProtection: opts.HostsChecked,
+		})),
+		modern: bindUser(mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
+			Stateless:                    true,
+			PropagateRequestCancellation: true,
+			MaxRequestBodyBytes:          opts.MaxBodyBytes,
+			Logger:                       opts.Logger,
+			DisableLocalhostProtection:   opts.HostsChecked,
+		})),
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength > h.maxBody {
+		writeTooLarge(w, h.maxBody)
+		return
+	}
+	modern, err := h.isModern(w, r)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		writeTooLarge(w, h.maxBody)
+	case err != nil:
+		writeError(w, http.StatusBadRequest, jsonrpc.CodeParseError, "the body could not be read")
+	case modern:
+		h.modern.ServeHTTP(w, r)
+	default:
+		h.legacy.ServeHTTP(w, r)
+	}
+}
+
+// isModern tells the era of a request. The version header decides where it is
+// there; the body is read (within the limit, and put back) only for a request
+// that has neither that header nor a session.
+func (h *HTTPHandler) isModern(w http.ResponseWriter, r *http.Request) (bool, error) {
+	if r.Method != http.MethodPost {
+		return false, nil
+	}
+	if r.Header.Get("Mcp-Protocol-Version") >= ModernVersion {
+		return true, nil
+	}
+	if r.Header.Get("Mcp-Session-Id") != "" {
+		return false, nil
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.maxBody))
+	if err != nil {
+		return false, fmt.Errorf("read the body: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bodyIsModern(body), nil
+}
+
+// bodyIsModern reads the message as the SDK does (keys are case-sensitive), so
+// that no request is of one era here and of the other there.
+func bodyIsModern(body []byte) bool {
+	msg, err := jsonrpc.DecodeMessage(body)
+	if err != nil {
+		return false
+	}
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok {
+		return false
+	}
+	switch req.Method {
+	case "server/discover", "subscriptions/listen":
+		return true
+	}
+	var params, meta map[string]json.RawMessage
+	if json.Unmarshal(req.Params, &params) != nil || json.Unmarshal(params["_meta"], &meta) != nil {
+		return false
+	}
+	_, modern := meta[mcp.MetaKeyProtocolVersion]
+	return modern
+}
+
+// Close ends every legacy session that came over HTTP. A session ends when its
+// calls have; ctx bounds the wait.
+func (h *HTTPHandler) Close(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for session := range h.server.Sessions() {
+		if session.ID() == "" { // stdio, or a modern request that ends by itself
+			continue
+		}
+		wg.Go(func() { _ = session.Close() })
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("end the sessions: %w", ctx.Err())
+	}
+}
+
+// bindUser tells the SDK who calls, so that it binds a legacy session to its
+// user. A request without a principal passes as it is: whether one is needed is
+// not decided here.
+func bindUser(next http.Handler) http.Handler {
+	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+		p, ok := authn.PrincipalFrom(ctx)
+		if !ok {
+			return nil, auth.ErrInvalidToken
+		}
+		return &auth.TokenInfo{UserID: p.User}, nil
+	}
+	bound := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := authn.PrincipalFrom(r.Context()); ok {
+			bound.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func writeTooLarge(w http.ResponseWriter, limit int64) {
+	w.Header().Set("Connection", "close") // the rest of the body is not read
+	writeError(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest,
+		fmt.Sprintf("the body is larger than %d bytes", limit))
+}
+
+func writeError(w http.ResponseWriter, status int, code int64, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(errorLine(nil, code, message))
+}

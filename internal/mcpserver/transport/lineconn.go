@@ -1,0 +1,242 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// lineConn is a connection of one JSON-RPC message a line. It outlives lines
+// that are no messages, and after the end of the input it holds the end back
+// from the SDK until the calls in flight are answered: the SDK answers nothing
+// once it has seen the end.
+type lineConn struct {
+	in  io.Closer
+	out io.WriteCloser
+
+	lines      <-chan line
+	inputEnded chan struct{} // closed at the end of the input
+	endOnce    sync.Once
+	endErr     error // why the input ended, nil for its plain end; set before inputEnded is closed
+	closed     chan struct{}
+	closeOnce  sync.Once
+	queue      []jsonrpc.Message // rest of a batch; only Read uses it
+
+	writeMu sync.Mutex // one line at a time
+
+	mu       sync.Mutex
+	inFlight map[jsonrpc.ID]struct{}
+	idle     chan struct{} // closed and cleared when inFlight gets empty; nil if nobody waits
+	batches  batches
+}
+
+var _ mcp.Connection = (*lineConn)(nil)
+
+func newLineConn(in io.ReadCloser, out io.WriteCloser, limit int) *lineConn {
+	lines := make(chan line)
+	c := &lineConn{
+		in: in, out: out,
+		lines:      lines,
+		inputEnded: make(chan struct{}),
+		closed:     make(chan struct{}),
+		inFlight:   make(map[jsonrpc.ID]struct{}),
+	}
+	// A read that nothing interrupts leaves this goroutine behind; the end of
+	// the process takes it along.
+	go func() { c.endInput(readLines(in, limit, lines, c.closed)) }()
+	return c
+}
+
+// SessionID implements mcp.Connection: a line connection has none.
+func (c *lineConn) SessionID() string { return "" }
+
+// Read implements mcp.Connection.
+func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		if len(c.queue) > 0 {
+			msg := c.queue[0]
+			c.queue = c.queue[1:]
+			return msg, nil
+		}
+		select {
+		case <-c.closed:
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.inputEnded:
+			c.drain()
+			if c.endErr != nil {
+				return nil, c.endErr
+			}
+			return nil, io.EOF
+		case l := <-c.lines:
+			if err := c.accept(l); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// accept puts the messages of a line in the queue, or answers the line itself
+// if it has none.
+func (c *lineConn) accept(l line) error {
+	if l.tooLong {
+		return c.reply(errorLine(recoverID(l.text), jsonrpc.CodeInvalidRequest,
+			fmt.Sprintf("the line is longer than %d bytes", len(l.text))))
+	}
+	if bytes.HasPrefix(l.text, []byte("[")) {
+		return c.acceptBatch(l.text)
+	}
+	msg, bad := decode(l.text)
+	if bad != nil {
+		return c.reply(bad)
+	}
+	c.track(msg)
+	c.queue = append(c.queue, msg)
+	return nil
+}
+
+// track notes a call that will be answered.
+func (c *lineConn) track(msg jsonrpc.Message) {
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok || !req.IsCall() || req.Method == "subscriptions/listen" { // a listen ends with its connection
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inFlight[req.ID] = struct{}{}
+	if req.Method == "initialize" {
+		c.batches.initializeID = req.ID
+	}
+}
+
+// Write implements mcp.Connection.
+func (c *lineConn) Write(_ context.Context, msg jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	resp, ok := msg.(*jsonrpc.Response)
+	if !ok {
+		return c.reply(text)
+	}
+	c.mu.Lock()
+	text = c.batches.answer(resp, text)
+	c.mu.Unlock()
+	if text != nil {
+		err = c.reply(text)
+	}
+	c.answered(resp.ID)
+	return err
+}
+
+func (c *lineConn) answered(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.inFlight, id)
+	if len(c.inFlight) == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+// drain waits for the calls in flight, for drainTime at most.
+func (c *lineConn) drain() {
+	c.mu.Lock()
+	if len(c.inFlight) == 0 {
+		c.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	c.idle = idle
+	c.mu.Unlock()
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	case <-c.closed:
+	}
+}
+
+// reply writes one line.
+func (c *lineConn) reply(text []byte) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if _, err := c.out.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("write a message: %w", err)
+	}
+	return nil
+}
+
+// endInput takes no further line; err says why if it is not the plain end.
+func (c *lineConn) endInput(err error) {
+	c.endOnce.Do(func() {
+		c.endErr = err
+		close(c.inputEnded)
+	})
+}
+
+// Close implements mcp.Connection. It does not wait for a read or a write that
+// the system does not interrupt: closing a standard stream may block for as
+// long as one is under way.
+func (c *lineConn) Close() error {
+	c.closeOnce.Do(func() {
+		close(c.closed)
+		go func() {
+			_ = c.in.Close()
+			_ = c.out.Close()
+		}()
+	})
+	return nil
+}
+
+// decode reads one message, or gives the line that answers what is none.
+func decode(text []byte) (jsonrpc.Message, []byte) {
+	if !utf8.Valid(text) {
+		return nil, errorLine(recoverID(text), jsonrpc.CodeParseError, "the line is not UTF-8")
+	}
+	if !json.Valid(text) {
+		return nil, errorLine(recoverID(text), jsonrpc.CodeParseError, "the line is not JSON")
+	}
+	msg, err := jsonrpc.DecodeMessage(text)
+	if err != nil {
+		return nil, errorLine(recoverID(text), jsonrpc.CodeInvalidRequest,
+			fmt.Sprintf("the line is not a JSON-RPC message: %v", rootCause(err)))
+	}
+	return msg, nil
+}
+
+func rootCause(err error) error {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err
+}
+
+// errorLine is a JSON-RPC error; a nil id is written as null, which the SDK's
+// encoder would leave out.
+func errorLine(id json.RawMessage, code int64, message string) []byte {
+	type rpcError struct {
+		Code    int64  `json:"code"`
+		Message string `json:"message"`
+	}
+	text, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   rpcError        `json:"error"`
+	}{"2.0", id, rpcError{code, message}})
+	if err != nil { // the id is not JSON, which recoverID does not give
+		return errorLine(nil, code, message)
+	}
+	return text
+}
