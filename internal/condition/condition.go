@@ -1,10 +1,13 @@
 // Package condition holds the expression tree of both condition grammars and
 // the one evaluator. The dialects differ in how they compare: step workflows
-// leniently (facts: "equals" ignores case and converts), phase workflows
+// leniently (seed 000: "equals" ignores case and converts), phase workflows
 // strictly.
 package condition
 
-// Expr is a condition. A nil Expr always holds.
+import "github.com/guideway-dev/guideway/internal/condition/pattern"
+
+// Expr is a condition. A nil Expr always holds. An Expr is never changed after
+// it is made, so it is safe for concurrent use.
 type Expr struct {
 	// Op says what the other fields mean.
 	Op Op
@@ -14,6 +17,12 @@ type Expr struct {
 	Value any
 	// Of are the operands of And, Or (any number) and Not (one).
 	Of []*Expr
+
+	// mode is the dialect whose rules compare.
+	mode mode
+	// pattern is the compiled Value of Matches; nil where Parse did not make
+	// the Expr or the pattern does not compile.
+	pattern *pattern.Pattern
 }
 
 // Op is an operator.
@@ -43,3 +52,68 @@ const (
 	Or  Op = "or"
 	Not Op = "not"
 )
+
+// mode says whose rules find and compare a variable's value.
+type mode uint8
+
+// The modes. The strict one, of phase workflows, is to be added here, in
+// Expr.read and in Expr.test.
+const lenient mode = iota
+
+// Lookup finds a variable; ok is false for one that was never set. An explicit
+// null is (nil, true).
+type Lookup func(name string) (value any, ok bool)
+
+// Map looks variables up in a map. Names are flat keys: "a.b" is one name
+// (seed 000).
+func Map(vars map[string]any) Lookup {
+	return func(name string) (any, bool) {
+		value, ok := vars[name]
+		return value, ok
+	}
+}
+
+// Verdict is the answer to a condition some of whose variables may be unset.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Unknown waits for a variable that was never set.
+	Unknown Verdict = iota
+	// No is false whatever the unset variables will be.
+	No
+	// Yes is true whatever the unset variables will be.
+	Yes
+)
+
+// String names the verdict.
+func (v Verdict) String() string {
+	switch v {
+	case Yes:
+		return "yes"
+	case No:
+		return "no"
+	default:
+		return "unknown"
+	}
+}
+
+// not is the negation in three-valued logic.
+func (v Verdict) not() Verdict {
+	switch v {
+	case Yes:
+		return No
+	case No:
+		return Yes
+	default:
+		return Unknown
+	}
+}
+
+// verdict is a decided answer.
+func verdict(holds bool) Verdict {
+	if holds {
+		return Yes
+	}
+	return No
+}

@@ -1,0 +1,132 @@
+package condition
+
+import (
+	"maps"
+	"slices"
+)
+
+// Holds evaluates the condition leniently, as seed 000 does: a variable that
+// was never set counts as null. So `not_equals "x"` holds for it, and so does
+// `equals null`.
+func (e *Expr) Holds(vars Lookup) bool {
+	return e.eval(func(leaf *Expr) Verdict {
+		value, _ := leaf.read(vars)
+		return verdict(leaf.test(value))
+	}) == Yes
+}
+
+// Decide evaluates the condition in three-valued (Kleene) logic: a comparison
+// that reads a variable never set is Unknown, unless the rest of the condition
+// decides without it. An explicit null counts as set.
+func (e *Expr) Decide(vars Lookup) Verdict {
+	return e.eval(func(leaf *Expr) Verdict {
+		value, ok := leaf.read(vars)
+		if !ok {
+			return Unknown
+		}
+		return verdict(leaf.test(value))
+	})
+}
+
+// eval folds the tree over the verdicts of its comparisons. An operator that it
+// does not know never holds.
+func (e *Expr) eval(leaf func(*Expr) Verdict) Verdict {
+	if e == nil {
+		return Yes
+	}
+	switch e.Op {
+	case Always:
+		return Yes
+	case And:
+		return e.fold(leaf, Yes)
+	case Or:
+		return e.fold(leaf, No)
+	case Not:
+		return e.operand().eval(leaf).not()
+	default:
+		if !e.compares() {
+			return No
+		}
+		return leaf(e)
+	}
+}
+
+// fold is and (neutral Yes) and or (neutral No): the first operand that is the
+// opposite of neutral decides, else one that is Unknown leaves it open.
+func (e *Expr) fold(leaf func(*Expr) Verdict, neutral Verdict) Verdict {
+	result := neutral
+	for _, operand := range e.Of {
+		switch v := operand.eval(leaf); v {
+		case neutral:
+		case Unknown:
+			result = Unknown
+		default:
+			return v
+		}
+	}
+	return result
+}
+
+// operand is what a Not negates.
+func (e *Expr) operand() *Expr {
+	if len(e.Of) == 0 {
+		return nil
+	}
+	return e.Of[0]
+}
+
+// compares says whether e reads a variable.
+func (e *Expr) compares() bool {
+	switch e.Op {
+	case Truthy, Equals, NotEquals, Gt, Gte, Lt, Lte, Contains, StartsWith, EndsWith, Matches:
+		return true
+	default:
+		return false
+	}
+}
+
+// read finds the variable of a comparison by the rules of its mode.
+func (e *Expr) read(vars Lookup) (any, bool) {
+	if vars == nil {
+		return nil, false
+	}
+	value, ok := vars(e.Var)
+	return plain(value), ok
+}
+
+// test compares a value, as plain gives it, by the rules of the mode.
+func (e *Expr) test(value any) bool {
+	return testLenient(e, value)
+}
+
+// Variables are the names that the condition reads, sorted, each once.
+func (e *Expr) Variables() []string {
+	names := map[string]bool{}
+	e.comparisons(func(leaf *Expr) { names[leaf.Var] = true })
+	return slices.Sorted(maps.Keys(names))
+}
+
+// comparisons visits every comparison in order of appearance.
+func (e *Expr) comparisons(visit func(leaf *Expr)) {
+	if e == nil {
+		return
+	}
+	if e.compares() {
+		visit(e)
+		return
+	}
+	for _, operand := range e.Of {
+		operand.comparisons(visit)
+	}
+}
+
+// Equal says whether two conditions are written alike, so that tests and
+// differs can compare trees.
+func (e *Expr) Equal(other *Expr) bool {
+	if e == nil || other == nil {
+		return e == other
+	}
+	return e.Op == other.Op && e.Var == other.Var && e.mode == other.mode &&
+		slices.EqualFunc(e.Of, other.Of, (*Expr).Equal) &&
+		literal(e.Value) == literal(other.Value)
+}

@@ -1,0 +1,107 @@
+package condition
+
+import "slices"
+
+// Need is a variable that a condition waits for, or that stands in its way.
+type Need struct {
+	// Variable is its name.
+	Variable string
+	// Allowed are the literals that would make its comparisons come out as
+	// needed. Empty where no literal says it, as for a bound; Tests always
+	// does.
+	Allowed []any
+	// Tests are the comparisons in words, such as `attempts < 3` or
+	// `not (status is "done")`.
+	Tests []string
+	// Current is its value now; Set is false if it was never set.
+	Current any
+	Set     bool
+}
+
+// Needs are the variables that must still be set for e to be decided, where
+// Decide is Unknown; those that must be set or changed for it to hold, where it
+// is No; none where it is Yes. Parts that are settled already need nothing. They
+// come in order of appearance, merged per variable: under an or, any one of them
+// may be enough.
+func (e *Expr) Needs(vars Lookup) []Need {
+	c := needs{vars: vars, at: map[string]int{}}
+	switch e.Decide(vars) {
+	case Unknown:
+		c.undecided = true
+		c.collect(e, true)
+	case No:
+		c.collect(e, true)
+	case Yes:
+	}
+	return c.list
+}
+
+// needs collects the needs of one condition.
+type needs struct {
+	vars Lookup
+	// undecided asks for what is unset only.
+	undecided bool
+	list      []Need
+	at        map[string]int
+}
+
+// collect adds what must change for e to come out as wanted.
+func (c *needs) collect(e *Expr, want bool) {
+	switch v := e.Decide(c.vars); {
+	case v == verdict(want), c.undecided && v != Unknown:
+		return
+	}
+	switch e.Op {
+	case And, Or:
+		for _, operand := range e.Of {
+			c.collect(operand, want)
+		}
+	case Not:
+		c.collect(e.operand(), !want)
+	default:
+		if e.compares() {
+			c.add(e, want)
+		}
+	}
+}
+
+// add merges the need of one comparison.
+func (c *needs) add(e *Expr, want bool) {
+	at, known := c.at[e.Var]
+	if !known {
+		at = len(c.list)
+		c.at[e.Var] = at
+		value, ok := e.read(c.vars)
+		c.list = append(c.list, Need{Variable: e.Var, Current: value, Set: ok})
+	}
+	need := &c.list[at]
+	words := e.String()
+	if !want {
+		words = (&Expr{Op: Not, Of: []*Expr{e}}).String()
+	}
+	if !slices.Contains(need.Tests, words) {
+		need.Tests = append(need.Tests, words)
+	}
+	if value, ok := e.wanted(want); ok && !slices.ContainsFunc(need.Allowed, same(value)) {
+		need.Allowed = append(need.Allowed, value)
+	}
+}
+
+// wanted is the literal by which a comparison comes out as wanted.
+func (e *Expr) wanted(want bool) (any, bool) {
+	switch {
+	case e.Op == Equals && want, e.Op == NotEquals && !want:
+		value := plain(e.Value)
+		return value, equal(value, value)
+	case e.Op == Truthy:
+		return want, true
+	default:
+		return nil, false
+	}
+}
+
+// same says whether another literal is written alike.
+func same(value any) func(any) bool {
+	written := literal(value)
+	return func(other any) bool { return literal(other) == written }
+}

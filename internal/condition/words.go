@@ -1,0 +1,115 @@
+package condition
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// String says the condition in words, for people and for the edges of a graph:
+//
+//	taskComplexity is "Large" and attempts < 3
+//
+// Values are written as JSON, so a text cannot be taken for a number or for a
+// word of the sentence.
+func (e *Expr) String() string {
+	words, _ := e.words()
+	return words
+}
+
+// words also says whether the words must be put in brackets inside and and or.
+func (e *Expr) words() (string, bool) {
+	if e == nil {
+		return string(Always), false
+	}
+	switch e.Op {
+	case And:
+		return e.joined(Always)
+	case Or:
+		return e.joined(Never)
+	case Not:
+		words, _ := e.operand().words()
+		return "not (" + words + ")", false
+	default:
+		if e.compares() {
+			return e.comparison(), false
+		}
+		return string(e.Op), false
+	}
+}
+
+// joined are the operands of and or or; empty is what none of them says.
+func (e *Expr) joined(empty Op) (string, bool) {
+	switch len(e.Of) {
+	case 0:
+		return string(empty), false
+	case 1:
+		return e.Of[0].words()
+	}
+	parts := make([]string, len(e.Of))
+	for i, operand := range e.Of {
+		words, compound := operand.words()
+		if compound {
+			words = "(" + words + ")"
+		}
+		parts[i] = words
+	}
+	return strings.Join(parts, " "+string(e.Op)+" "), true
+}
+
+// comparison says one comparison.
+func (e *Expr) comparison() string {
+	name, value := quoteName(e.Var), literal(e.Value)
+	switch e.Op {
+	case Truthy:
+		return name + " is truthy"
+	case Equals:
+		return name + " is " + value
+	case NotEquals:
+		return name + " is not " + value
+	case Gt:
+		return name + " > " + value
+	case Gte:
+		return name + " >= " + value
+	case Lt:
+		return name + " < " + value
+	case Lte:
+		return name + " <= " + value
+	case StartsWith:
+		return name + " starts with " + value
+	case EndsWith:
+		return name + " ends with " + value
+	default:
+		return name + " " + string(e.Op) + " " + value
+	}
+}
+
+// quoteName writes a variable's name, in backquotes unless it is one plain word.
+func quoteName(name string) string {
+	word := name != ""
+	for _, r := range name {
+		word = word && (r == '_' || r == '.' || r == '-' || r == '$' ||
+			r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	}
+	switch name {
+	case "and", "or", "not", "is", "always", "never":
+		word = false
+	}
+	if word {
+		return name
+	}
+	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
+}
+
+// literal writes a value as JSON.
+func literal(v any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(plain(v)); err != nil {
+		// Only values that Go code makes, such as NaN, are not JSON.
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
