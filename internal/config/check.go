@@ -1,0 +1,144 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxDuration is the longest duration that a setting takes.
+const maxDuration = 24 * time.Hour
+
+// defaultCacheTTL is as long as in the systems whose variables are aliases.
+const defaultCacheTTL = 5 * time.Minute
+
+func checkListen(text string) *fault {
+	const fix = `write host:port, such as "127.0.0.1:3000"`
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return faultf(fix, "%q is not a host and a port", text)
+	}
+	if strings.ContainsAny(host, " \t/@") {
+		return faultf(fix, "%q is not a host", host)
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
+		return faultf(fix, "%q is not a port from 0 to 65535", port)
+	}
+	return nil
+}
+
+func checkOrigin(text string) *fault {
+	const fix = `write scheme://host or scheme://host:port, such as "https://app.example.com"`
+	if text == "*" {
+		return faultf(fix, `"*" would let every web page in`)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Hostname() == "" || u.User != nil || u.Scheme+"://"+u.Host != text {
+		return faultf(fix, "%q is not an origin", text)
+	}
+	return nil
+}
+
+func checkHost(text string) *fault {
+	const fix = `write a host or host:port without a scheme, such as "guideway.local"`
+	host := text
+	if strings.Contains(text, ":") && !strings.Contains(text, "/") {
+		var port string
+		var err error
+		if host, port, err = net.SplitHostPort(text); err != nil {
+			return faultf(fix, "%q is not a host", text)
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return faultf(fix, "%q is not a port from 0 to 65535", port)
+		}
+	}
+	if host == "" || host == "*" || strings.ContainsAny(host, " \t/@*?#") {
+		return faultf(fix, "%q is not a host", text)
+	}
+	return nil
+}
+
+// checked applies the setting's own rules to the texts of v.
+func (s *setting) checked(v value) (value, *fault) {
+	switch s.Kind {
+	case KindBool:
+	case KindDuration:
+		d, err := time.ParseDuration(v.text)
+		if err != nil || d < 0 || d > maxDuration {
+			return v, faultf(`write a number with a unit, such as "30s" or "5m"`,
+				"%q is not a duration from 0s to %s", v.text, "24h")
+		}
+		v.duration = d
+	case KindList, KindPaths:
+		if s.nonEmpty && len(v.list) == 0 {
+			return v, faultf("name at least one of: "+strings.Join(s.Allowed, ", "), "the list is empty")
+		}
+		for _, text := range v.list {
+			if f := s.checkText(text); f != nil {
+				return v, f
+			}
+		}
+	default:
+		if f := s.checkText(v.text); f != nil {
+			return v, f
+		}
+	}
+	return v, nil
+}
+
+func (s *setting) checkText(text string) *fault {
+	if strings.TrimSpace(text) == "" {
+		return faultf("give a value, or remove the setting", "the value is empty")
+	}
+	if strings.ContainsRune(text, 0) {
+		return faultf("remove the null character", "the value holds a null character")
+	}
+	if len(s.Allowed) > 0 && !slices.Contains(s.Allowed, text) {
+		fix := "use one of: " + strings.Join(s.Allowed, ", ")
+		if near := nearest(text, s.Allowed); near != "" {
+			fix = fmt.Sprintf("did you mean %q? The values are: %s", near, strings.Join(s.Allowed, ", "))
+		}
+		return faultf(fix, "%q is not a value", text)
+	}
+	if s.check != nil {
+		return s.check(text)
+	}
+	return nil
+}
+
+// nearest gives the candidate that text is most probably a slip of, or "".
+func nearest(text string, candidates []string) string {
+	best, least := "", 1+len(text)/3
+	for _, candidate := range candidates {
+		distance := editDistance(strings.ToLower(text), strings.ToLower(candidate))
+		if distance < least || (distance == least && best == "") {
+			best, least = candidate, distance
+		}
+	}
+	return best
+}
+
+// editDistance is the Levenshtein distance in bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,133 @@
+// Package config reads the settings: built-in defaults, below guideway.json,
+// below the environment, below flags. Every problem is reported at once, with
+// the line or the variable that it stands in, and each value knows where it
+// came from.
+//
+// A higher layer replaces a setting whole; lists are not merged.
+package config
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// Config is the settings in force. Paths are absolute.
+type Config struct {
+	// Listen is the host and port of the HTTP server.
+	Listen string
+	// Toolsets are the toolsets that a client gets if it does not choose.
+	Toolsets []string
+	// Workflows says where definitions come from.
+	Workflows Workflows
+	// Log says what is logged and how.
+	Log Log
+	// AllowOrigins are the browser origins besides our own that may call.
+	AllowOrigins []string
+	// AllowedHosts are the Host headers that are accepted besides loopback.
+	AllowedHosts []string
+	// DataDir holds what must not be lost.
+	DataDir string
+	// TokenFile holds the bearer token.
+	TokenFile string
+
+	// Dirs are this user's directories.
+	Dirs Dirs
+	// File is the configuration file that was read; "" if there was none.
+	File string
+	// Warnings are findings that do not keep the settings from being used.
+	Warnings []guideway.Diagnostic
+
+	origins map[string]Origin
+}
+
+// Workflows says where definitions come from.
+type Workflows struct {
+	// Paths are directories of definitions, lowest precedence first.
+	Paths []string
+	// Bundled, User and Project include the sources of these names.
+	Bundled, User, Project bool
+	// UserDir is the directory of the user source.
+	UserDir string
+	// CacheTTL is how long a source that cannot be watched is trusted; it is
+	// at least a second.
+	CacheTTL time.Duration
+}
+
+// Log says what is logged and how.
+type Log struct {
+	// Level is debug, info, warn, error or off.
+	Level string
+	// Format is text or json.
+	Format string
+}
+
+// Threshold is the level for log/slog; "off" is above every level.
+func (l Log) Threshold() slog.Level {
+	switch l.Level {
+	case "debug":
+		return slog.LevelDebug
+	case "warn":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	case "off":
+		return slog.Level(math.MaxInt)
+	default:
+		return slog.LevelInfo
+	}
+}
+
+// OriginKind is a layer of settings.
+type OriginKind string
+
+// The layers, lowest first.
+const (
+	OriginDefault OriginKind = "default"
+	OriginFile    OriginKind = "file"
+	OriginEnv     OriginKind = "env"
+	OriginFlag    OriginKind = "flag"
+)
+
+// Origin is where a value came from.
+type Origin struct {
+	Kind OriginKind
+	// Name is the variable, the flag with its dashes, or the file and line.
+	Name string
+}
+
+// String names the origin for a person: "default", "file guideway.json:3",
+// "env GUIDEWAY_LISTEN", "flag --listen".
+func (o Origin) String() string {
+	if o.Name == "" {
+		return string(o.Kind)
+	}
+	return string(o.Kind) + " " + o.Name
+}
+
+// Origin says where the value of a setting, such as "log.level", came from.
+func (c *Config) Origin(setting string) Origin {
+	if origin, ok := c.origins[setting]; ok {
+		return origin
+	}
+	return Origin{Kind: OriginDefault}
+}
+
+// Value is one setting as it is in force.
+type Value struct {
+	Name   string
+	Text   string
+	Origin Origin
+}
+
+// Values are all settings in the order of Settings, for a person to read.
+func (c *Config) Values() []Value {
+	table := settings()
+	values := make([]Value, len(table))
+	for i := range table {
+		values[i] = Value{Name: table[i].Name, Text: table[i].text(c), Origin: c.Origin(table[i].Name)}
+	}
+	return values
+}

@@ -1,0 +1,427 @@
+package config_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+)
+
+// environment makes a Getenv of alternating names and values.
+func environment(pairs ...string) func(string) string {
+	vars := map[string]string{"HOME": "/home/ada"}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		vars[pairs[i]] = pairs[i+1]
+	}
+	return func(name string) string { return vars[name] }
+}
+
+// writeConfig writes a configuration file and returns its path.
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "guideway.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func load(t *testing.T, opts config.Options) *config.Config {
+	t.Helper()
+	c, err := config.Load(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	c := load(t, config.Options{Getenv: environment(), GOOS: "linux", Dir: "/work"})
+	got := map[string]string{}
+	for _, v := range c.Values() {
+		got[v.Name] = v.Text
+		if v.Origin.String() != "default" {
+			t.Errorf("%s comes from %q", v.Name, v.Origin)
+		}
+	}
+	want := map[string]string{
+		"listen": "127.0.0.1:3000", "toolsets": "steps,runs,sessions,context",
+		"allowOrigins": "", "allowedHosts": "",
+		"dataDir":         "/home/ada/.local/share/guideway",
+		"tokenFile":       "/home/ada/.local/share/guideway/token",
+		"workflows.paths": "", "workflows.bundled": "true", "workflows.user": "true", "workflows.project": "true",
+		"workflows.cacheTtl": "5m0s", "log.level": "info", "log.format": "text",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if want := "/home/ada/.config/guideway/workflows"; c.Workflows.UserDir != want {
+		t.Errorf("user workflows in %q, want %q", c.Workflows.UserDir, want)
+	}
+}
+
+func TestDirs(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, goos string
+		env        []string
+		want       config.Dirs
+	}{
+		{"linux", "linux", nil, config.Dirs{
+			Config: "/home/ada/.config/guideway", Data: "/home/ada/.local/share/guideway", Cache: "/home/ada/.cache/guideway",
+		}},
+		{"xdg", "linux", []string{"XDG_CONFIG_HOME", "/c/", "XDG_DATA_HOME", "/d", "XDG_CACHE_HOME", "/"}, config.Dirs{
+			Config: "/c/guideway", Data: "/d/guideway", Cache: "/guideway",
+		}},
+		{"relative xdg is ignored", "freebsd", []string{"XDG_CONFIG_HOME", "c"}, config.Dirs{
+			Config: "/home/ada/.config/guideway", Data: "/home/ada/.local/share/guideway", Cache: "/home/ada/.cache/guideway",
+		}},
+		{"macOS", "darwin", []string{"XDG_CONFIG_HOME", "/c"}, config.Dirs{
+			Config: "/home/ada/Library/Application Support/guideway",
+			Data:   "/home/ada/Library/Application Support/guideway",
+			Cache:  "/home/ada/Library/Caches/guideway",
+		}},
+		{"windows", "windows", []string{"APPDATA", `C:\Users\ada\AppData\Roaming`, "LOCALAPPDATA", `D:\Local\`}, config.Dirs{
+			Config: `C:\Users\ada\AppData\Roaming\guideway`, Data: `D:\Local\guideway`, Cache: `D:\Local\guideway\cache`,
+		}},
+		{"windows by profile", "windows", []string{"USERPROFILE", `C:\Users\ada`}, config.Dirs{
+			Config: `C:\Users\ada\AppData\Roaming\guideway`, Data: `C:\Users\ada\AppData\Local\guideway`,
+			Cache: `C:\Users\ada\AppData\Local\guideway\cache`,
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := load(t, config.Options{Getenv: environment(tt.env...), GOOS: tt.goos, Dir: "/work"})
+			if diff := cmp.Diff(tt.want, c.Dirs); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLayersInOrder(t *testing.T) {
+	t.Parallel()
+	file := writeConfig(t, `{
+  "$schema": "x",
+  "listen": "127.0.0.1:1",
+  "log": {
+    "level": "debug", "format": "json"
+  },
+  "toolsets": ["runs"]
+}`)
+	c := load(t, config.Options{
+		File: file, Dir: "/work", GOOS: "linux",
+		Getenv: environment("GUIDEWAY_LOG_LEVEL", "warn", "GUIDEWAY_LISTEN", "127.0.0.1:2"),
+		Flags:  map[string][]string{"listen": {"127.0.0.1:3"}},
+	})
+	if c.Listen != "127.0.0.1:3" || c.Log.Level != "warn" || c.Log.Format != "json" || len(c.Toolsets) != 1 {
+		t.Errorf("%+v", c)
+	}
+	for setting, want := range map[string]string{
+		"listen":     "flag --listen",
+		"log.level":  "env GUIDEWAY_LOG_LEVEL",
+		"log.format": "file " + file + ":5",
+		"toolsets":   "file " + file + ":7",
+		"dataDir":    "default",
+	} {
+		if got := c.Origin(setting).String(); got != want {
+			t.Errorf("%s comes from %q, want %q", setting, got, want)
+		}
+	}
+	if c.File != file {
+		t.Errorf("read %q", c.File)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	file := writeConfig(t, `{"workflows": {"paths": ["mine", "~/shared", "/abs/../x"]}, "dataDir": "~"}`)
+	c := load(t, config.Options{File: file, Getenv: environment(), GOOS: "linux", Dir: "/work"})
+	want := []string{filepath.Join(filepath.Dir(file), "mine"), "/home/ada/shared", "/x"}
+	if diff := cmp.Diff(want, c.Workflows.Paths); diff != "" {
+		t.Error(diff)
+	}
+	if c.DataDir != "/home/ada" || c.TokenFile != "/home/ada/token" {
+		t.Errorf("data in %q, token in %q", c.DataDir, c.TokenFile)
+	}
+
+	c = load(t, config.Options{
+		File: file, GOOS: "linux", Dir: "/work",
+		Getenv: environment("WORKFLOW_STORAGE_PATH", "a: :~/b:/c"),
+	})
+	if diff := cmp.Diff([]string{"/work/a", "/home/ada/b", "/c"}, c.Workflows.Paths); diff != "" {
+		t.Error(diff)
+	}
+
+	c = load(t, config.Options{
+		GOOS: "linux", Dir: "/work", Getenv: environment(),
+		Flags: map[string][]string{"workflows.paths": {"a:b", "c,d"}, "toolsets": {"steps,runs", "context"}},
+	})
+	if diff := cmp.Diff([]string{"/work/a:b", "/work/c,d"}, c.Workflows.Paths); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"steps", "runs", "context"}, c.Toolsets); diff != "" {
+		t.Error(diff)
+	}
+
+	c = load(t, config.Options{
+		GOOS: "windows", Dir: `C:\work`,
+		Getenv: environment("USERPROFILE", `C:\Users\ada`, "WORKFLOW_STORAGE_PATH", `D:\a;b;\\host\share;~\c`),
+	})
+	if diff := cmp.Diff([]string{`D:\a`, `C:\work\b`, `\\host\share`, `C:\Users\ada\c`}, c.Workflows.Paths); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAliases(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, value, setting, want string }{
+		{"WORKFLOW_INCLUDE_BUNDLED", "true", "workflows.bundled", "true"},
+		{"WORKFLOW_INCLUDE_BUNDLED", "1", "workflows.bundled", "true"},
+		{"WORKFLOW_INCLUDE_BUNDLED", "no", "workflows.bundled", "false"},
+		{"WORKFLOW_INCLUDE_USER", "TRUE", "workflows.user", "false"},
+		{"WORKFLOW_INCLUDE_PROJECT", "0", "workflows.project", "false"},
+		{"WORKFLOW_INCLUDE_PROJECT", "", "workflows.project", "true"},
+		{"CACHE_TTL", "90000", "workflows.cacheTtl", "1m30s"},
+		{"CACHE_TTL", "0", "workflows.cacheTtl", "1s"},
+		{"WORKRAIL_DATA_DIR", "/d", "dataDir", "/d"},
+		{"WORKRAIL_LOG_LEVEL", "DEBUG", "log.level", "debug"},
+		{"WORKRAIL_LOG_LEVEL", "SILENT", "log.level", "off"},
+		{"WORKRAIL_LOG_FORMAT", "json", "log.format", "json"},
+		{"WORKRAIL_LOG_FORMAT", "human", "log.format", "text"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name+"="+tt.value, func(t *testing.T) {
+			t.Parallel()
+			c := load(t, config.Options{Getenv: environment(tt.name, tt.value), GOOS: "linux", Dir: "/work"})
+			for _, v := range c.Values() {
+				if v.Name == tt.setting && v.Text != tt.want {
+					t.Errorf("%s is %q, want %q", v.Name, v.Text, tt.want)
+				}
+			}
+			if origin := c.Origin(tt.setting); tt.value != "" && origin.Name != tt.name {
+				t.Errorf("origin is %q", origin)
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	c := load(t, config.Options{
+		Getenv:  environment("CACHE_TTL", "nonsense", "GUIDEWAY_CACHE_TTL", "1m"),
+		Environ: []string{"GUIDEWAY_LISTN=x", "GUIDEWAY_CONFIG=y", "PATH=z", "GUIDEWAY_CACHE_TTL=1m"},
+		GOOS:    "linux", Dir: "/work",
+	})
+	var got []string
+	for _, w := range c.Warnings {
+		got = append(got, w.Code+" "+w.File+" "+w.Fix)
+	}
+	want := []string{
+		"config-shadowed CACHE_TTL remove one of the two variables",
+		"config-unknown-variable GUIDEWAY_LISTN did you mean GUIDEWAY_LISTEN?",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if c.Workflows.CacheTTL != time.Minute {
+		t.Errorf("ttl is %s", c.Workflows.CacheTTL)
+	}
+}
+
+func TestEveryProblemAtOnce(t *testing.T) {
+	t.Parallel()
+	file := writeConfig(t, `{
+  "listne": "127.0.0.1:1",
+  "listen": "everywhere",
+  "toolsets": ["steps", "run"],
+  "level": "info",
+  "log": {"level": 3, "forms": "json", "format": "text", "format": "json"},
+  "workflows": [],
+  "allowOrigins": ["*"],
+  "allowedHosts": ["https://x"],
+  "log.level": "info",
+  "a/b": 1,
+  "dataDir": null,
+  "tokenFile": ""
+}`)
+	c, err := config.Load(config.Options{
+		File: file, GOOS: "linux", Dir: "/work",
+		Getenv: environment("GUIDEWAY_CACHE_TTL", "5", "CACHE_TTL", "", "WORKRAIL_LOG_LEVEL", "loud", "GUIDEWAY_INCLUDE_USER", "maybe"),
+		Flags:  map[string][]string{"log.format": {"xml"}},
+	})
+	if guideway.ErrorCode(err) != guideway.CodeInvalid {
+		t.Fatalf("error is %v", err)
+	}
+	got := strings.Split(strings.ReplaceAll(err.Error(), file, "guideway.json"), "\n")
+	want := []string{
+		`the configuration has 18 problems:`,
+		`  guideway.json:2:3: "listne" is not a setting; did you mean "listen"?`,
+		`  guideway.json:3:13: "everywhere" is not a host and a port; write host:port, such as "127.0.0.1:3000"`,
+		`  guideway.json:4:15: "run" is not a value; did you mean "runs"? The values are: steps, runs, sessions, context`,
+		`  guideway.json:5:3: "level" is not a setting; did you mean "log.level"?`,
+		`  guideway.json:6:20: "log.level" holds a number; write a string`,
+		`  guideway.json:6:23: "log.forms" is not a setting; did you mean "log.format"?`,
+		`  guideway.json:6:58: "log.format" is given twice, first in line 6; remove one of the two`,
+		`  guideway.json:7:16: "workflows" holds a list; write an object`,
+		`  guideway.json:8:19: "*" would let every web page in; write scheme://host or scheme://host:port, such as "https://app.example.com"`,
+		`  guideway.json:9:19: "https://x" is not a host; write a host or host:port without a scheme, such as "guideway.local"`,
+		`  guideway.json:10:3: "log.level" is not a setting; use one of: listen, toolsets, allowOrigins, allowedHosts, dataDir, tokenFile, workflows, log`,
+		`  guideway.json:11:3: "a/b" is not a setting; use one of: listen, toolsets, allowOrigins, allowedHosts, dataDir, tokenFile, workflows, log`,
+		`  guideway.json:12:14: "dataDir" holds null; write a string`,
+		`  guideway.json:13:16: the value is empty; give a value, or remove the setting`,
+		`  GUIDEWAY_INCLUDE_USER: "maybe" is neither true nor false; write true or false`,
+		`  GUIDEWAY_CACHE_TTL: "5" is not a duration from 0s to 24h; write a number with a unit, such as "30s" or "5m"`,
+		`  WORKRAIL_LOG_LEVEL: "loud" is not a value; use one of: debug, info, warn, error, off`,
+		`  --log-format: "xml" is not a value; use one of: text, json`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	diagnostics := config.AsProblems(err)
+	if len(diagnostics) != len(want)-1 || diagnostics[4].Pointer != "/log/level" || diagnostics[11].Pointer != "/a~1b" {
+		t.Errorf("pointers are wrong: %+v", diagnostics)
+	}
+	if c == nil || c.Listen != "127.0.0.1:3000" || c.Log.Format != "text" || c.DataDir == "" {
+		t.Errorf("settings without problems are not in force: %+v", c)
+	}
+}
+
+func TestBrokenFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tests := []struct {
+		name, path, text, want string
+	}{
+		{"syntax", "", "{\n  \"listen\": \"x\",\n}", ":3:1: the file is not JSON: invalid character '}' looking for beginning of object key string; mend the JSON"},
+		{"cut off", "", `{"log": {`, ":1:9: the file is not JSON: unexpected end of JSON input"},
+		{"comment", "", "// mine\n{}", ":1:1: the file is not JSON"},
+		{"empty", "", " \n", ": the file is empty; write {}, or delete the file"},
+		{"list", "", "[]", ":1:1: the file holds a list; write an object, such as {}"},
+		{"null", "", "null", "the file holds null"},
+		{"two documents", "", "{} {}", ":1:4: the file is not JSON"},
+		{"too large", "", strings.Repeat(" ", 2<<20), "it is larger than 1048576 bytes"},
+		{"missing", filepath.Join(dir, "absent.json"), "", "no such file or directory; create it, or name another with --config or GUIDEWAY_CONFIG"},
+		{"directory", dir, "", "it is a directory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := tt.path
+			if path == "" {
+				path = writeConfig(t, tt.text)
+			}
+			_, err := config.Load(config.Options{Getenv: environment("GUIDEWAY_CONFIG", path), Dir: dir})
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("error is %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestImplicitFile(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	path := filepath.Join(home, "guideway", "guideway.json")
+	opts := config.Options{Getenv: environment("XDG_CONFIG_HOME", home), GOOS: "linux", Dir: home}
+	if c := load(t, opts); c.File != "" {
+		t.Errorf("read %q", c.File)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("\xef\xbb\xbf{\"log\":{\"level\":\"off\"}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, opts)
+	if c.File != path || c.Log.Threshold() <= slog.LevelError {
+		t.Errorf("read %q, threshold %d", c.File, c.Log.Threshold())
+	}
+	// A relative name is below the working directory.
+	c = load(t, config.Options{File: "guideway/guideway.json", Getenv: environment(), Dir: home})
+	if c.File != path {
+		t.Errorf("read %q", c.File)
+	}
+}
+
+func TestNoHome(t *testing.T) {
+	t.Parallel()
+	_, err := config.Load(config.Options{Getenv: environment("HOME", ""), GOOS: "linux", Dir: "/work"})
+	if err == nil || !strings.Contains(err.Error(), "set HOME (USERPROFILE on Windows) or GUIDEWAY_DATA_DIR") {
+		t.Errorf("error is %v", err)
+	}
+	c := load(t, config.Options{Getenv: environment("HOME", "", "GUIDEWAY_DATA_DIR", "/d"), GOOS: "linux", Dir: "/work"})
+	if c.TokenFile != "/d/token" || c.Workflows.UserDir != "" {
+		t.Errorf("token in %q, user workflows in %q", c.TokenFile, c.Workflows.UserDir)
+	}
+	_, err = config.Load(config.Options{
+		Getenv: environment("HOME", "", "GUIDEWAY_DATA_DIR", "~/d"), GOOS: "linux", Dir: "/work",
+	})
+	if err == nil || !strings.Contains(err.Error(), `GUIDEWAY_DATA_DIR: "~/d" cannot be resolved`) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		setting   string
+		good, bad []string
+	}{
+		{
+			"listen",
+			[]string{"127.0.0.1:0", "[::1]:3000", ":3000", "localhost:65535"},
+			[]string{"3000", "::1:3000", "localhost:65536", "localhost:http", "localhost:-1", "a b:1", "localhost:+1", "localhost:01"},
+		},
+		{
+			"allowOrigins",
+			[]string{"https://x", "http://localhost:5173", "vscode-webview://abc"},
+			[]string{"x", "https://", "https://x/", "https://u@x", "https://x?y", "null", "https://:1"},
+		},
+		{
+			"allowedHosts",
+			[]string{"x", "x:1", "[::1]:1", "guideway.local"},
+			[]string{"*", "http://x", "x:y", "x/y", "::1:", ":1"},
+		},
+		{
+			"workflows.cacheTtl",
+			[]string{"0", "0s", "1h30m", "24h", ".5s", "+5m"},
+			[]string{"5", "-1s", "25h", "soon", "1d"},
+		},
+		{"workflows.user", []string{"true", "FALSE", "1", "0"}, []string{"yes", "on"}},
+	}
+	for _, tt := range tests {
+		for _, text := range tt.good {
+			load(t, config.Options{Getenv: environment(), Dir: "/", Flags: map[string][]string{tt.setting: {text}}})
+		}
+		for _, text := range tt.bad {
+			_, err := config.Load(config.Options{Getenv: environment(), Dir: "/", Flags: map[string][]string{tt.setting: {text}}})
+			if err == nil {
+				t.Errorf("%s takes %q", tt.setting, text)
+			}
+		}
+	}
+}
+
+// TestZeroOptions shows that the zero Options reads the process.
+func TestZeroOptions(t *testing.T) {
+	t.Setenv("GUIDEWAY_LISTEN", "127.0.0.1:7")
+	t.Setenv("GUIDEWAY_CONFIG", writeConfig(t, "{}"))
+	t.Setenv("GUIDEWAY_DATA_DIR", "data")
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, config.Options{})
+	if c.Listen != "127.0.0.1:7" || c.DataDir != filepath.Join(wd, "data") {
+		t.Errorf("listen %q, data in %q", c.Listen, c.DataDir)
+	}
+}

@@ -1,0 +1,316 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+const (
+	fileName     = "guideway.json"
+	maxFileBytes = 1 << 20
+)
+
+// readFile applies the configuration file, if there is one.
+func (l *loader) readFile() {
+	path, named := l.filePath()
+	if path == "" {
+		return
+	}
+	data, err := readRegular(path, named)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return
+	}
+	l.config.File = path
+	if err != nil {
+		fix := "make the file readable, or name another with --config or " + EnvConfig
+		if errors.Is(err, fs.ErrNotExist) {
+			fix = "create it, or name another with --config or " + EnvConfig
+		}
+		l.problem(guideway.Diagnostic{
+			Code: "config-unreadable", File: path, Fix: fix,
+			Message: "the configuration file cannot be read: " + reason(err),
+		})
+		return
+	}
+	l.applyFile(path, data)
+}
+
+// filePath says which file to read, and whether someone named it.
+func (l *loader) filePath() (path string, named bool) {
+	name := firstNonEmpty(l.opts.File, l.opts.Getenv(EnvConfig))
+	if name == "" {
+		return below(l.goos, l.config.Dirs.Config, fileName), false
+	}
+	path, f := l.resolve(name, l.dir)
+	if f != nil {
+		l.fault(guideway.Diagnostic{File: EnvConfig}, f)
+		return "", true
+	}
+	return path, true
+}
+
+// readRegular reads a file of bounded size. Only a file that someone named may
+// be a pipe.
+func readRegular(path string, named bool) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.IsDir():
+		return nil, errors.New("it is a directory")
+	case !info.Mode().IsRegular() && !named:
+		return nil, errors.New("it is not a regular file")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFileBytes {
+		return nil, fmt.Errorf("it is larger than %d bytes", maxFileBytes)
+	}
+	return data, nil
+}
+
+// reason is an error without the path, which the diagnostic has already.
+func reason(err error) string {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err.Error()
+	}
+	return err.Error()
+}
+
+// applyFile checks and applies the text of a configuration file.
+func (l *loader) applyFile(path string, data []byte) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	f := &fileReader{loader: l, path: path, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
+	var document any
+	if err := json.Unmarshal(data, &document); err != nil {
+		f.syntax(err)
+		return
+	}
+	if _, ok := document.(map[string]any); !ok {
+		l.fault(f.at("config-type", 0, ""), faultf("write an object, such as {}", "the file holds %s", kindOf(document)))
+		return
+	}
+	f.object("")
+}
+
+// fileReader walks the tokens of a file that is known to be valid JSON.
+type fileReader struct {
+	*loader
+	path string
+	data []byte
+	dec  *json.Decoder
+}
+
+func (f *fileReader) syntax(err error) {
+	offset := len(f.data)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		// The offset counts the bytes that were read, the wrong one included.
+		offset = max(int(syntax.Offset)-1, 0)
+	}
+	message := "the file is not JSON: " + err.Error()
+	fix := "mend the JSON; comments and trailing commas are not allowed"
+	if len(bytes.TrimSpace(f.data)) == 0 {
+		message, fix = "the file is empty", "write {}, or delete the file"
+	}
+	f.fault(f.at("config-syntax", offset, ""), &fault{message: message, fix: fix})
+}
+
+// at is the place of an offset.
+func (f *fileReader) at(code string, offset int, pointer string) guideway.Diagnostic {
+	before := f.data[:min(offset, len(f.data))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := 1 + len(before) - (bytes.LastIndexByte(before, '\n') + 1)
+	return guideway.Diagnostic{Code: code, File: f.path, Line: line, Column: column, Pointer: pointer}
+}
+
+// next is the offset of the next token.
+func (f *fileReader) next() int {
+	offset := int(f.dec.InputOffset())
+	rest := bytes.TrimLeft(f.data[offset:], " \t\r\n:,")
+	return len(f.data) - len(rest)
+}
+
+// object reads an object; prefix is "" or the name of a group and a dot. The
+// document is valid JSON, so tokens cannot fail.
+func (f *fileReader) object(prefix string) {
+	f.token()
+	seen := map[string]int{}
+	for f.dec.More() {
+		keyAt := f.next()
+		key, _ := f.token().(string)
+		name := prefix + key
+		pointer := "/" + strings.ReplaceAll(prefix, ".", "/") + escapePointer(key)
+		valueAt := f.next()
+		if first, twice := seen[key]; twice {
+			f.fault(f.at("config-duplicate", keyAt, pointer),
+				faultf("remove one of the two", "%q is given twice, first in line %d", name, f.at("", first, "").Line))
+			f.skip()
+			continue
+		}
+		seen[key] = keyAt
+		f.member(prefix, key, pointer, keyAt, valueAt)
+	}
+	f.token()
+}
+
+func escapePointer(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+// member reads the value of one key.
+func (f *fileReader) member(prefix, key, pointer string, keyAt, valueAt int) {
+	name := prefix + key
+	if name == "$schema" {
+		f.skip()
+		return
+	}
+	if prefix == "" && f.isGroup(key) {
+		if f.data[valueAt] != '{' {
+			f.fault(f.at("config-type", valueAt, pointer),
+				faultf("write an object", "%q holds %s", name, kindOf(f.skip())))
+			return
+		}
+		f.object(key + ".")
+		return
+	}
+	for i := range f.table {
+		if s := &f.table[i]; s.Name == name && !strings.Contains(key, ".") {
+			place := f.at("", valueAt, pointer)
+			decoded := f.skip()
+			v, fault := s.decode(decoded)
+			if fault != nil {
+				place.Code = "config-type"
+				f.fault(place, fault)
+				return
+			}
+			origin := Origin{Kind: OriginFile, Name: fmt.Sprintf("%s:%d", f.path, f.at("", keyAt, "").Line)}
+			f.apply(s, v, filepath.Dir(f.path), place, origin)
+			return
+		}
+	}
+	f.skip()
+	f.fault(f.at("config-unknown-key", keyAt, pointer), f.unknown(prefix, key))
+}
+
+func (f *fileReader) isGroup(key string) bool {
+	for i := range f.table {
+		if strings.HasPrefix(f.table[i].Name, key+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// unknown says what a key that means nothing was probably meant to be.
+func (f *fileReader) unknown(prefix, key string) *fault {
+	var here, elsewhere []string
+	for i := range f.table {
+		name := f.table[i].Name
+		group, last, nested := strings.Cut(name, ".")
+		if rest, inside := strings.CutPrefix(name, prefix); inside {
+			rest, _, _ = strings.Cut(rest, ".")
+			here = append(here, rest)
+		}
+		if !nested {
+			group, last = "", name
+		}
+		if group+"." != prefix && strings.EqualFold(last, key) {
+			elsewhere = append(elsewhere, name)
+		}
+	}
+	message := fmt.Sprintf("%q is not a setting", prefix+key)
+	switch near := nearest(key, here); {
+	case near != "":
+		return &fault{message: message, fix: fmt.Sprintf("did you mean %q?", prefix+near)}
+	case len(elsewhere) > 0:
+		return &fault{message: message, fix: fmt.Sprintf("did you mean %q?", elsewhere[0])}
+	default:
+		return &fault{message: message, fix: "use one of: " + strings.Join(unique(here), ", ")}
+	}
+}
+
+func unique(names []string) []string {
+	var kept []string
+	for _, name := range names {
+		if len(kept) == 0 || kept[len(kept)-1] != name {
+			kept = append(kept, name)
+		}
+	}
+	return kept
+}
+
+func (f *fileReader) token() json.Token {
+	token, _ := f.dec.Token()
+	return token
+}
+
+// skip reads the next value whole.
+func (f *fileReader) skip() any {
+	var v any
+	_ = f.dec.Decode(&v)
+	return v
+}
+
+// decode turns a JSON value into the setting's.
+func (s *setting) decode(decoded any) (value, *fault) {
+	switch s.Kind {
+	case KindBool:
+		if flag, ok := decoded.(bool); ok {
+			return value{flag: flag}, nil
+		}
+		return value{}, faultf("write true or false", "%q holds %s", s.Name, kindOf(decoded))
+	case KindList, KindPaths:
+		items, ok := decoded.([]any)
+		if !ok {
+			return value{}, faultf(`write a list of strings, such as ["…"]`, "%q holds %s", s.Name, kindOf(decoded))
+		}
+		list := make([]string, len(items))
+		for i, item := range items {
+			if list[i], ok = item.(string); !ok {
+				return value{}, faultf("write strings only", "%q holds %s as element %d", s.Name, kindOf(item), i+1)
+			}
+		}
+		return value{list: list}, nil
+	default:
+		if text, ok := decoded.(string); ok {
+			return value{text: text}, nil
+		}
+		return value{}, faultf("write a string", "%q holds %s", s.Name, kindOf(decoded))
+	}
+}
+
+func kindOf(decoded any) string {
+	switch decoded.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case float64:
+		return "a number"
+	case string:
+		return "a string"
+	case []any:
+		return "a list"
+	default:
+		return "an object"
+	}
+}

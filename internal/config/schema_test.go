@@ -1,0 +1,214 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
+)
+
+// property is what the test reads of a schema.
+type property struct {
+	Type        string              `json:"type"`
+	Description string              `json:"description"`
+	Enum        []string            `json:"enum"`
+	Default     any                 `json:"default"`
+	Items       *property           `json:"items"`
+	Properties  map[string]property `json:"properties"`
+}
+
+func TestSchemaDescribesEverySetting(t *testing.T) {
+	t.Parallel()
+	var root property
+	if err := json.Unmarshal(config.Schema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]property{}
+	for name, p := range root.Properties {
+		if p.Type == "object" {
+			for inner, q := range p.Properties {
+				described[name+"."+inner] = q
+			}
+		} else if name != "$schema" {
+			described[name] = p
+		}
+	}
+	types := map[config.Kind]string{
+		config.KindBool: "boolean", config.KindList: "array", config.KindPaths: "array",
+		config.KindDuration: "string", config.KindPath: "string", config.KindText: "string",
+	}
+	defaults := map[string]string{}
+	for _, v := range load(t, config.Options{Getenv: environment(), GOOS: "linux", Dir: "/"}).Values() {
+		defaults[v.Name] = v.Text
+	}
+	for _, s := range config.Settings() {
+		p, ok := described[s.Name]
+		delete(described, s.Name)
+		if !ok {
+			t.Errorf("%s is not in the schema", s.Name)
+			continue
+		}
+		allowed := p.Enum
+		if p.Items != nil {
+			allowed = p.Items.Enum
+		}
+		if diff := cmp.Diff(s.Allowed, allowed); diff != "" {
+			t.Errorf("%s: %s", s.Name, diff)
+		}
+		if p.Enum == nil && p.Type != types[s.Kind] {
+			t.Errorf("%s is %s in the schema and %s in the table", s.Name, p.Type, s.Kind)
+		}
+		if p.Description != s.Usage {
+			t.Errorf("%s: descriptions differ: %q, %q", s.Name, p.Description, s.Usage)
+		}
+		if s.Kind != config.KindPath && textOf(p.Default) != defaults[s.Name] {
+			t.Errorf("%s: default is %v in the schema and %q in force", s.Name, p.Default, defaults[s.Name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(described)) {
+		t.Errorf("the schema has %s, which is no setting", name)
+	}
+}
+
+// textOf writes a default as Values does.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		if v {
+			return "true"
+		}
+		return "false"
+	case []any:
+		var b bytes.Buffer
+		for i, item := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(item.(string))
+		}
+		return b.String()
+	default:
+		return ""
+	}
+}
+
+// TestSchemaAndDecoderAgree draws documents and compares the two verdicts: the
+// schema may be more lenient about the text of a value, never stricter, and in
+// the shape of a document both are one.
+func TestSchemaAndDecoderAgree(t *testing.T) {
+	t.Parallel()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(config.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("guideway.schema.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("guideway.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := writeConfig(t, "{}")
+	rapid.Check(t, func(rt *rapid.T) {
+		drawn := map[string]any{}
+		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys("")), 0, 4, rapid.ID).Draw(rt, "keys") {
+			if key == "workflows" || key == "log" {
+				if rapid.Bool().Draw(rt, "group") {
+					inner := map[string]any{}
+					for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys(key+".")), 0, 3, rapid.ID).Draw(rt, "inner") {
+						inner[k] = drawValue(rt, k)
+					}
+					drawn[key] = inner
+					continue
+				}
+			}
+			drawn[key] = drawValue(rt, key)
+		}
+		data, err := json.Marshal(drawn)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		overwrite(rt, path, data)
+		_, decoderErr := config.Load(config.Options{File: path, Getenv: environment(), GOOS: "linux", Dir: "/"})
+		schemaErr := schema.Validate(roundTrip(rt, data))
+		if decoderErr == nil && schemaErr != nil {
+			rt.Fatalf("%s: the decoder takes it, the schema does not: %v", data, schemaErr)
+		}
+		structural := false
+		for _, d := range config.AsProblems(decoderErr) {
+			structural = structural || d.Code == "config-type" || d.Code == "config-unknown-key"
+		}
+		if structural && schemaErr == nil {
+			rt.Fatalf("%s: the schema takes it, the decoder does not: %v", data, decoderErr)
+		}
+	})
+}
+
+// keys are the keys at one level, and some that are none.
+func keys(prefix string) []string {
+	if prefix == "workflows." {
+		return []string{"paths", "bundled", "user", "project", "cacheTtl", "ttl"}
+	}
+	if prefix == "log." {
+		return []string{"level", "format", "file"}
+	}
+	return []string{
+		"$schema", "listen", "toolsets", "workflows", "log", "allowOrigins", "allowedHosts",
+		"dataDir", "tokenFile", "", "Listen", "log.level",
+	}
+}
+
+func drawValue(rt *rapid.T, key string) any {
+	texts := []string{
+		"", " ", "x", "*", "127.0.0.1:3000", ":0", "[::1]:1", "host:99999", "steps", "runs", "info", "off", "text", "json",
+		"5m", "1.5h", "-1s", "0", ".5s", "+1ns", "https://x", "https://x/", "http://a:1", "a:1", "~/x", "/abs", "µ", "1µs",
+		"https://[::1]:1", "vscode-webview://x", "x y",
+	}
+	text := rapid.SampledFrom(texts)
+	return rapid.OneOf(
+		text.AsAny(),
+		rapid.Map(rapid.SliceOfN(text, 0, 2), func(list []string) any { return list }),
+		rapid.SampledFrom([]any{true, false, nil, 3.5, map[string]any{"x": 1}, []any{1}, []any{"steps", nil}}),
+	).Draw(rt, key)
+}
+
+func roundTrip(rt *rapid.T, data []byte) any {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return v
+}
+
+func TestSettingsAreDistinct(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, s := range config.Settings() {
+		names := []string{"setting " + s.Name, "flag " + s.Flag, s.Env}
+		for _, alias := range s.Aliases {
+			names = append(names, alias.Name)
+		}
+		for _, name := range names {
+			if seen[name] || name == config.EnvConfig || name == "flag config" {
+				t.Errorf("%s is taken twice", name)
+			}
+			seen[name] = true
+		}
+	}
+}
+
+func overwrite(rt *rapid.T, path string, data []byte) {
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		rt.Fatal(err)
+	}
+}
