@@ -1,0 +1,49 @@
+package install
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// Binary gives the absolute path that a client should start: the running
+// executable, by the name that outlives an upgrade. A package manager often
+// puts a symbolic link into the search path and a versioned file behind it;
+// then the link is the better name. The path list is that of PATH.
+func Binary(executable, pathList string) (string, error) {
+	if executable == "" || !filepath.IsAbs(executable) {
+		return "", guideway.Errorf(guideway.CodeInvalid, "the path of this program is unknown (got %q)", executable).
+			WithFix("start guideway by its absolute path")
+	}
+	if throwaway(executable) {
+		return "", guideway.Errorf(guideway.CodeInvalid,
+			"cannot install %s (a temporary binary, as of go run, is gone when the client starts it)", executable).
+			WithFix("go install github.com/guideway-dev/guideway/cmd/guideway@latest, then guideway install")
+	}
+	own, err := os.Stat(executable)
+	if err != nil {
+		return "", guideway.Errorf(guideway.CodeInvalid, "cannot install %s (%w)", executable, cause(err)).
+			WithFix("run guideway install again from the installed binary")
+	}
+	for _, dir := range filepath.SplitList(pathList) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		candidate := filepath.Join(dir, filepath.Base(executable))
+		if info, err := os.Stat(candidate); err == nil && os.SameFile(own, info) && !throwaway(candidate) {
+			return candidate, nil
+		}
+	}
+	return filepath.Clean(executable), nil
+}
+
+// throwaway says whether a binary is in a directory that go or npx cleans up.
+func throwaway(path string) bool {
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
+	return slices.ContainsFunc(parts, func(p string) bool {
+		return strings.HasPrefix(p, "go-build") || p == "_npx"
+	})
+}

@@ -1,0 +1,376 @@
+package install
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// tomlFormat is a configuration in TOML: a table of servers, edited as text.
+// Every edit is checked by parsing: nothing but the entry may differ.
+type tomlFormat struct {
+	// key is the table that holds the servers.
+	key string
+}
+
+var _ format = tomlFormat{}
+
+func (t tomlFormat) lookup(src []byte, name string) (Entry, bool, error) {
+	tree, err := parseTOML(src)
+	if err != nil {
+		return Entry{}, false, err
+	}
+	servers, ok := tree[t.key].(map[string]any)
+	if !ok && tree[t.key] != nil {
+		return Entry{}, false, &syntaxError{message: fmt.Sprintf("%q is not a table", t.key)}
+	}
+	raw, found := servers[name]
+	if !found {
+		return Entry{}, false, nil
+	}
+	table, _ := raw.(map[string]any)
+	e := Entry{}
+	e.Command, _ = table["command"].(string)
+	if args, ok := table["args"].([]any); ok {
+		for _, a := range args {
+			s, _ := a.(string)
+			e.Args = append(e.Args, s)
+		}
+	}
+	if env, ok := table["env"].(map[string]any); ok && len(env) > 0 {
+		e.Env = make(map[string]string, len(env))
+		for k, v := range env {
+			e.Env[k], _ = v.(string)
+		}
+	}
+	return e, true, nil
+}
+
+func (t tomlFormat) put(src []byte, name string, e Entry) ([]byte, error) {
+	before, err := parseTOML(src)
+	if err != nil {
+		return nil, err
+	}
+	items, err := scanTOML(src)
+	if err != nil {
+		return nil, err
+	}
+	old, found, err := t.lookup(src, name)
+	if err != nil {
+		return nil, err
+	}
+	var after []byte
+	if found {
+		after, err = t.patch(src, name, old, e)
+	} else {
+		after = t.add(src, items, name, e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return after, t.check(before, after, name)
+}
+
+// check refuses an edit that changed anything but the entry.
+func (t tomlFormat) check(before map[string]any, after []byte, name string) error {
+	tree, err := parseTOML(after)
+	if err != nil {
+		return errTOMLForm
+	}
+	if !sameValue(t.without(before, name), t.without(tree, name)) {
+		return errTOMLForm
+	}
+	return nil
+}
+
+// without is a document without an entry, and without its table if that is
+// empty then.
+func (t tomlFormat) without(tree map[string]any, name string) map[string]any {
+	tree = maps.Clone(tree)
+	if servers, ok := tree[t.key].(map[string]any); ok {
+		servers = maps.Clone(servers)
+		delete(servers, name)
+		if tree[t.key] = servers; len(servers) == 0 {
+			delete(tree, t.key)
+		}
+	}
+	return tree
+}
+
+// sameValue is reflect.DeepEqual for which nan is nan.
+func sameValue(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(x, y, sameValue)
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, sameValue)
+	case float64:
+		y, ok := b.(float64)
+		return ok && (x == y || x != x && y != y)
+	default:
+		return reflect.DeepEqual(a, b)
+	}
+}
+
+// add writes a section at the end, or a member into the inline table of
+// servers.
+func (t tomlFormat) add(src []byte, items []tomlItem, name string, e Entry) []byte {
+	for _, item := range items {
+		if item.header || !slices.Equal(item.path, []string{t.key}) {
+			continue
+		}
+		inside := bytes.TrimRight(src[item.value+1:item.end-1], " \t")
+		at, text := item.value+1+len(inside), name+" = "+inlineEntry(e)
+		if len(bytes.TrimSpace(inside)) > 0 {
+			text = ", " + text
+		} else {
+			text = " " + text
+		}
+		if src[at] == '}' {
+			text += " "
+		}
+		return apply(src, edit{at, at, text})
+	}
+	nl := newlineOf(src)
+	text := strings.ReplaceAll(t.snippet(name, e)+"\n", "\n", nl)
+	body := bytes.TrimPrefix(src, bom)
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+	case !bytes.HasSuffix(body, []byte("\n")):
+		text = nl + nl + text
+	case !bytes.HasSuffix(body, []byte(nl+nl)):
+		text = nl + text
+	}
+	return append(bytes.Clone(src), text...)
+}
+
+func newlineOf(src []byte) string {
+	if i := bytes.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// patch changes only the values that differ, one at a time.
+func (t tomlFormat) patch(src []byte, name string, old, e Entry) ([]byte, error) {
+	type leaf struct {
+		path []string
+		text string
+	}
+	var leaves []leaf
+	if old.Command != e.Command {
+		leaves = append(leaves, leaf{[]string{"command"}, quoteTOML(e.Command)})
+	}
+	if !slices.Equal(old.Args, e.Args) {
+		leaves = append(leaves, leaf{[]string{"args"}, listTOML(e.Args)})
+	}
+	for _, k := range slices.Sorted(maps.Keys(e.Env)) {
+		if have, ok := old.Env[k]; !ok || have != e.Env[k] {
+			leaves = append(leaves, leaf{[]string{"env", k}, quoteTOML(e.Env[k])})
+		}
+	}
+	var err error
+	for _, l := range leaves {
+		if src, err = t.setLeaf(src, name, l.path, l.text, e); err != nil {
+			return nil, err
+		}
+	}
+	return src, nil
+}
+
+// setLeaf sets one value of an entry, however the entry is written.
+func (t tomlFormat) setLeaf(src []byte, name string, leaf []string, text string, e Entry) ([]byte, error) {
+	items, err := scanTOML(src)
+	if err != nil {
+		return nil, err
+	}
+	entry := []string{t.key, name}
+	full := slices.Concat(entry, leaf)
+	parent := full[:len(full)-1]
+	var last *tomlItem // the last expression directly in the leaf's own table
+	inside := false
+	for i, item := range items {
+		switch {
+		case !item.header && slices.Equal(item.path, full):
+			return apply(src, edit{item.value, item.end, text}), nil
+		case !item.header && slices.Equal(item.path, slices.Concat(entry, []string{"env"})) && leaf[0] == "env":
+			return apply(src, edit{item.value, item.end, inlineTOML(e.Env)}), nil
+		case !item.header && slices.Equal(item.path, entry):
+			return t.replaceInline(src, item, name, e)
+		case item.header:
+			inside = slices.Equal(item.path, parent)
+		}
+		if inside {
+			last = &items[i]
+		}
+	}
+	if last != nil {
+		line := newlineOf(src) + bareOrQuoted(leaf[len(leaf)-1]) + " = " + text
+		at := lineEnd(src, last.end)
+		return apply(src, edit{at, at, line}), nil
+	}
+	if leaf[0] == "env" && !hasHeader(items, parent) {
+		return t.setLeaf(src, name, leaf[:1], inlineTOML(e.Env), e)
+	}
+	return nil, errTOMLForm
+}
+
+// replaceInline writes an entry that is one inline table anew, if there is
+// nothing in it that would be lost.
+func (t tomlFormat) replaceInline(src []byte, item tomlItem, name string, e Entry) ([]byte, error) {
+	tree, err := parseTOML(src)
+	if err != nil {
+		return nil, err
+	}
+	servers, _ := tree[t.key].(map[string]any)
+	table, _ := servers[name].(map[string]any)
+	for k := range table {
+		if k != "command" && k != "args" && k != "env" {
+			return nil, errTOMLForm
+		}
+	}
+	return apply(src, edit{item.value, item.end, inlineEntry(e)}), nil
+}
+
+func hasHeader(items []tomlItem, path []string) bool {
+	return slices.ContainsFunc(items, func(i tomlItem) bool { return i.header && slices.Equal(i.path, path) })
+}
+
+// lineEnd is the end of the line of pos, before its line break.
+func lineEnd(src []byte, pos int) int {
+	i := bytes.IndexByte(src[pos:], '\n')
+	if i < 0 {
+		return len(src)
+	}
+	if i > 0 && src[pos+i-1] == '\r' {
+		i--
+	}
+	return pos + i
+}
+
+func (t tomlFormat) remove(src []byte, name string, hint []byte) ([]byte, error) {
+	before, err := parseTOML(src)
+	if err != nil {
+		return nil, err
+	}
+	items, err := scanTOML(src)
+	if err != nil {
+		return nil, err
+	}
+	entry := []string{t.key, name}
+	var edits []edit
+	tail := false
+	for i := 0; i < len(items); i++ {
+		if !items[i].under(entry) {
+			continue
+		}
+		first := i
+		for i+1 < len(items) && items[i+1].under(entry) {
+			i++
+		}
+		start, end := items[first].start, lineEnd(src, items[i].end)
+		end += len(newlineAt(src, end))
+		if nl := newlineOf(src); items[first].header && bytes.HasSuffix(src[:start], []byte(nl+nl)) {
+			start -= len(nl)
+		}
+		tail = i == len(items)-1 && len(bytes.TrimSpace(src[end:])) == 0
+		edits = append(edits, edit{start, end, ""})
+	}
+	after := apply(src, edits...)
+	if tail && hint != nil {
+		body, was := bytes.TrimRight(after, "\r\n"), bytes.TrimRight(hint, "\r\n")
+		after = append(bytes.Clone(body), hint[len(was):]...)
+	}
+	return after, t.check(before, after, name)
+}
+
+// newlineAt is the line break at pos, if there is one.
+func newlineAt(src []byte, pos int) []byte {
+	for _, nl := range []string{"\r\n", "\n"} {
+		if bytes.HasPrefix(src[pos:], []byte(nl)) {
+			return []byte(nl)
+		}
+	}
+	return nil
+}
+
+func (t tomlFormat) restore(src []byte, name string, from []byte) ([]byte, error) {
+	e, found, err := t.lookup(from, name)
+	if err != nil || !found {
+		return nil, fmt.Errorf("no entry to restore")
+	}
+	return t.put(src, name, e)
+}
+
+func (t tomlFormat) snippet(name string, e Entry) string {
+	text := "[" + t.key + "." + name + "]\ncommand = " + quoteTOML(e.Command) + "\nargs = " + listTOML(e.Args)
+	if len(e.Env) > 0 {
+		text += "\nenv = " + inlineTOML(e.Env)
+	}
+	return text
+}
+
+func (t tomlFormat) notes([]byte, string) []string { return nil }
+
+func inlineEntry(e Entry) string {
+	text := "{ command = " + quoteTOML(e.Command) + ", args = " + listTOML(e.Args)
+	if len(e.Env) > 0 {
+		text += ", env = " + inlineTOML(e.Env)
+	}
+	return text + " }"
+}
+
+func inlineTOML(env map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		parts = append(parts, bareOrQuoted(k)+" = "+quoteTOML(env[k]))
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
+func listTOML(list []string) string {
+	parts := make([]string, len(list))
+	for i, s := range list {
+		parts[i] = quoteTOML(s)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+func bareOrQuoted(key string) string {
+	for _, r := range key {
+		if r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return quoteTOML(key)
+		}
+	}
+	if key == "" {
+		return `""`
+	}
+	return key
+}
+
+// quoteTOML writes a literal string where it can, so that Windows paths stay
+// readable.
+func quoteTOML(s string) string {
+	plain := !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r == '\'' || r == 0xfffd })
+	if plain && strings.Contains(s, `\`) {
+		return "'" + s + "'"
+	}
+	var out strings.Builder
+	out.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			out.WriteString(`\` + string(r))
+		case r < ' ' || r == 0x7f:
+			out.WriteString(`\u` + fmt.Sprintf("%04X", r))
+		default:
+			out.WriteString(string(r))
+		}
+	}
+	return out.String() + `"`
+}
