@@ -1,11 +1,17 @@
 // Package criterion judges a step's output: contains, regex, length and schema
 // rules, their compositions and their conditions.
+//
+// Check says what the agent must mend; Problems says what the author must.
 package criterion
 
-import "github.com/guideway-dev/guideway/internal/condition"
+import (
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/condition/pattern"
+)
 
 // Criterion is a rule, or a composition of criteria. A nil Criterion accepts
-// every output that is not blank.
+// every output that is not blank. One that Parse made is safe for concurrent
+// use and compiles its pattern or schema once, when it is first needed.
 type Criterion struct {
 	// Type says what the other fields mean.
 	Type Type
@@ -21,6 +27,15 @@ type Criterion struct {
 
 	// Of are the parts of All, And, Or (any number) and Not (one).
 	Of []*Criterion
+
+	// unusable says why the rule cannot judge anything; "" where it can.
+	unusable string
+	// problems are what Parse found wrong, with paths below this criterion.
+	problems []Problem
+	// compiled and schema give what Pattern and Schema compile to; nil where
+	// Parse did not make the Criterion.
+	compiled func() (*pattern.Pattern, error)
+	schema   func() (*schema, error)
 }
 
 // Type is the kind of a criterion.
@@ -40,3 +55,24 @@ const (
 	Or  Type = "or"
 	Not Type = "not"
 )
+
+// composed says whether the criterion is a composition object.
+func (c *Criterion) composed() bool {
+	return c.Type == And || c.Type == Or || c.Type == Not
+}
+
+// pattern gives the compiled pattern.
+func (c *Criterion) pattern() (*pattern.Pattern, error) {
+	if c.compiled != nil {
+		return c.compiled()
+	}
+	return pattern.Compile(c.Pattern, c.Flags)
+}
+
+// validator gives the compiled schema.
+func (c *Criterion) validator() (*schema, error) {
+	if c.schema != nil {
+		return c.schema()
+	}
+	return compileSchema(c.Schema)
+}

@@ -1,0 +1,327 @@
+package criterion
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	guideway "github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/condition/pattern"
+)
+
+// The texts of seed 000, which clients know.
+const (
+	issueBlank       = "Output is empty or invalid."
+	issueComposition = "Validation composition failed"
+	issueNotJSON     = "Output is not valid JSON for schema validation"
+
+	suggestContent = "Provide valid output content."
+	suggestReview  = "Review validation criteria and adjust output accordingly."
+)
+
+// patience is how many patterns of one check may run into their time limit;
+// those after them are not tried.
+const patience = 3
+
+// Result says whether an output is accepted, why not, and what to do. The lists
+// are never nil.
+type Result struct {
+	Valid       bool
+	Issues      []string
+	Suggestions []string
+}
+
+// Check judges an output. vars are the variables that the rules' conditions
+// read: a rule whose condition does not hold is skipped, as is a composition of
+// skipped rules alone.
+//
+// A list tells every issue in the order of its rules; a composition tells
+// `Validation composition failed`, then what would have satisfied it. The
+// author's message replaces the issue of its rule (seed 000).
+//
+// The error is for what only the author can mend: an unknown type, a pattern or
+// a schema that does not compile, a rule without the field it judges by. Its
+// code is guideway.CodeInvalidDefinition.
+func (c *Criterion) Check(output string, vars condition.Lookup) (Result, error) {
+	if c == nil {
+		if strings.TrimFunc(output, condition.IsSpace) == "" {
+			return Result{Issues: []string{issueBlank}, Suggestions: []string{suggestContent}}, nil
+		}
+		return Result{Valid: true, Issues: []string{}, Suggestions: []string{}}, nil
+	}
+	j := &judge{output: output, vars: vars}
+	f, err := j.decide(c)
+	if err != nil {
+		return Result{}, err
+	}
+	if f.accepted() {
+		return Result{Valid: true, Issues: []string{}, Suggestions: []string{}}, nil
+	}
+	return Result{
+		Issues:      f.told(c),
+		Suggestions: append([]string{suggestReview}, f.hints...),
+	}, nil
+}
+
+// outcome is what became of one criterion.
+type outcome uint8
+
+const (
+	skipped outcome = iota
+	passed
+	failed
+	// undecided is a pattern that ran into its time limit: neither it nor its
+	// negation passes.
+	undecided
+)
+
+// finding is the outcome of one criterion, with what to tell about it.
+type finding struct {
+	outcome outcome
+	issues  []string
+	hints   []string
+}
+
+// accepted says whether the criterion lets the output pass.
+func (f finding) accepted() bool { return f.outcome == passed || f.outcome == skipped }
+
+// told are the issues of c as a list tells them: a composition says first that
+// it is one.
+func (f finding) told(c *Criterion) []string {
+	if c.composed() {
+		return append([]string{issueComposition}, f.issues...)
+	}
+	return f.issues
+}
+
+// judge is one check.
+type judge struct {
+	output string
+	vars   condition.Lookup
+	// late counts the patterns that ran into their limit.
+	late int
+}
+
+// decide judges one criterion.
+func (j *judge) decide(c *Criterion) (finding, error) {
+	if c == nil {
+		return finding{outcome: passed}, nil
+	}
+	if !c.Condition.Holds(j.vars) {
+		return finding{outcome: skipped}, nil
+	}
+	if c.unusable != "" {
+		return finding{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s", c.unusable)
+	}
+	switch c.Type {
+	case All, And:
+		return j.every(c)
+	case Or:
+		return j.any(c)
+	case Not:
+		return j.not(c)
+	case Contains:
+		return c.ruled(strings.Contains(j.output, c.Value),
+			fmt.Sprintf("Output must include %q", c.Value)), nil
+	case Regex:
+		return j.regex(c)
+	case Length:
+		return j.length(c), nil
+	case Schema:
+		return j.schema(c)
+	default:
+		return finding{}, guideway.Errorf(guideway.CodeInvalidDefinition,
+			"Unsupported validation rule type: %s", c.Type).
+			WithFix("use contains, regex, length or schema")
+	}
+}
+
+// every is a list or an and: all parts are judged, so that all issues are told.
+func (j *judge) every(c *Criterion) (finding, error) {
+	var all finding
+	if len(c.Of) == 0 {
+		all.outcome = passed
+	}
+	for _, part := range c.Of {
+		f, err := j.decide(part)
+		if err != nil {
+			return finding{}, err
+		}
+		all.outcome = max(all.outcome, f.outcome)
+		if f.accepted() {
+			continue
+		}
+		all.hints = append(all.hints, f.hints...)
+		if c.Type == All {
+			all.issues = append(all.issues, f.told(part)...)
+		} else {
+			all.issues = append(all.issues, f.issues...)
+		}
+	}
+	return all, nil
+}
+
+// any is an or: the first part that passes decides. Without any part it fails,
+// as in seed 000.
+func (j *judge) any(c *Criterion) (finding, error) {
+	if len(c.Of) == 0 {
+		return finding{outcome: failed, issues: []string{"there is no alternative that could hold"}}, nil
+	}
+	var result finding
+	var alternatives []string
+	for _, part := range c.Of {
+		f, err := j.decide(part)
+		switch {
+		case err != nil:
+			return finding{}, err
+		case f.outcome == passed:
+			return f, nil
+		case f.outcome == skipped:
+			continue
+		}
+		result.outcome = max(result.outcome, f.outcome)
+		result.hints = append(result.hints, f.hints...)
+		alternatives = append(alternatives, strings.Join(f.issues, " and "))
+	}
+	switch len(alternatives) {
+	case 0:
+	case 1:
+		result.issues = alternatives
+	default:
+		result.issues = []string{"At least one must be met: " + strings.Join(alternatives, "; or: ")}
+	}
+	return result, nil
+}
+
+// not passes where its part fails. A part that is skipped or undecided stays so.
+func (j *judge) not(c *Criterion) (finding, error) {
+	var part *Criterion
+	if len(c.Of) > 0 {
+		part = c.Of[0]
+	}
+	f, err := j.decide(part)
+	if err != nil {
+		return finding{}, err
+	}
+	switch f.outcome {
+	case failed:
+		return finding{outcome: passed}, nil
+	case passed:
+		return finding{outcome: failed, issues: []string{"Must not hold: " + part.String()}}, nil
+	default:
+		return f, nil
+	}
+}
+
+// ruled is the finding of a simple rule.
+func (c *Criterion) ruled(ok bool, issue string) finding {
+	if ok {
+		return finding{outcome: passed}
+	}
+	return c.fails(issue)
+}
+
+// fails is a failed rule. Where the author's message takes the place of issues,
+// the rule in words becomes a hint.
+func (c *Criterion) fails(issues ...string) finding {
+	f := finding{outcome: failed, issues: issues}
+	if c.Message == "" {
+		return f
+	}
+	for i := range issues {
+		issues[i] = c.Message
+	}
+	f.hints = []string{"Required: " + c.rule() + "."}
+	return f
+}
+
+// regex judges a pattern.
+func (j *judge) regex(c *Criterion) (finding, error) {
+	p, err := c.pattern()
+	if err != nil {
+		return finding{}, guideway.Errorf(guideway.CodeInvalidDefinition,
+			"Invalid regex pattern in validationCriteria: %s", c.Pattern).
+			WithFix("mend the pattern: %v", err)
+	}
+	if j.late >= patience {
+		return c.late(fmt.Sprintf("Pattern /%s/ was not tried: others took too long", c.Pattern)), nil
+	}
+	matched, err := p.Match(j.output)
+	if err != nil {
+		j.late++
+		return c.late(fmt.Sprintf("Pattern /%s/ took too long on this output (over %v)", c.Pattern, pattern.Limit)), nil
+	}
+	return c.ruled(matched, "Output does not match required pattern: "+c.Pattern), nil
+}
+
+// late is a rule that ran out of time. The author's message does not replace
+// the reason, for the output may be right.
+func (c *Criterion) late(reason string) finding {
+	f := finding{outcome: undecided, issues: []string{reason}}
+	if c.Message != "" {
+		f.issues = []string{c.Message, reason}
+	}
+	f.hints = []string{"Shorten the output, or ask the author of the workflow for a simpler pattern."}
+	return f
+}
+
+// length judges the number of UTF-16 units, one issue per violated bound.
+func (j *judge) length(c *Criterion) finding {
+	n := float64(units(j.output))
+	var issues []string
+	if c.Min != nil && n < *c.Min {
+		issues = append(issues, fmt.Sprintf("Output shorter than minimum length %s", amount(*c.Min)))
+	}
+	if c.Max != nil && n > *c.Max {
+		issues = append(issues, fmt.Sprintf("Output exceeds maximum length %s", amount(*c.Max)))
+	}
+	if len(issues) == 0 {
+		return finding{outcome: passed}
+	}
+	f := c.fails(issues...)
+	f.hints = []string{fmt.Sprintf("Required: %s; the output has %s.", c.rule(), amount(n))}
+	return f
+}
+
+// units counts UTF-16 units, as JavaScript's length does.
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if r > 0xFFFF {
+			n++
+		}
+	}
+	return n
+}
+
+// schema judges the output as a JSON document.
+func (j *judge) schema(c *Criterion) (finding, error) {
+	s, err := c.validator()
+	if err != nil {
+		return finding{}, guideway.Errorf(guideway.CodeInvalidDefinition,
+			"invalid JSON schema in validationCriteria: %w", err).
+			WithFix("mend the schema of the rule")
+	}
+	if j.late >= patience {
+		return c.late("The schema was not tried: other patterns took too long"), nil
+	}
+	issue, err := s.check(j.output)
+	switch {
+	case errors.Is(err, pattern.ErrTooLong):
+		j.late++
+		return c.late("A pattern of the schema took too long on this output"), nil
+	case err != nil:
+		f := c.fails(issueNotJSON)
+		f.hints = append(f.hints, "Give JSON alone, without text around it: "+err.Error()+".")
+		return f, nil
+	case issue != "":
+		f := c.fails(issue)
+		if c.Message != "" {
+			f.hints = []string{issue}
+		}
+		return f, nil
+	}
+	return finding{outcome: passed}, nil
+}

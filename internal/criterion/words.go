@@ -1,0 +1,120 @@
+package criterion
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maxSchemaWords bounds the text of a schema in a description; an agent needs
+// most schemas whole to fit them.
+const maxSchemaWords = 2000
+
+// Describe says the criteria in words for an agent, one line per rule of a list:
+// the author's message first, then what the rule asks for.
+func (c *Criterion) Describe() []string {
+	if c == nil {
+		return nil
+	}
+	if c.Type != All {
+		return []string{c.words()}
+	}
+	lines := make([]string, len(c.Of))
+	for i, part := range c.Of {
+		lines[i] = part.words()
+	}
+	return lines
+}
+
+// String says the criteria in one line.
+func (c *Criterion) String() string {
+	if c == nil {
+		return "not blank"
+	}
+	return strings.Join(c.Describe(), "; ")
+}
+
+// words says a criterion with its message and its condition.
+func (c *Criterion) words() string {
+	if c == nil {
+		return "anything"
+	}
+	words := c.rule()
+	if c.Message != "" {
+		words = c.Message + " (" + words + ")"
+	}
+	if c.Condition != nil {
+		words += ", if " + c.Condition.String()
+	}
+	return words
+}
+
+// rule says what a criterion asks for.
+func (c *Criterion) rule() string {
+	if c.unusable != "" {
+		return "unusable: " + c.unusable
+	}
+	switch c.Type {
+	case Contains:
+		return fmt.Sprintf("contains %q", c.Value)
+	case Regex:
+		return "matches /" + c.Pattern + "/" + c.Flags
+	case Length:
+		return c.bounds()
+	case Schema:
+		return "JSON that fits the schema " + c.schemaWords()
+	case All, And:
+		return c.joined("all of")
+	case Or:
+		return c.joined("at least one of")
+	case Not:
+		return c.joined("not")
+	default:
+		return "unknown rule " + string(c.Type)
+	}
+}
+
+// joined says the parts of a composition.
+func (c *Criterion) joined(what string) string {
+	parts := make([]string, len(c.Of))
+	for i, part := range c.Of {
+		parts[i] = part.words()
+	}
+	return what + " (" + strings.Join(parts, "; ") + ")"
+}
+
+// bounds says a length.
+func (c *Criterion) bounds() string {
+	switch {
+	case c.Min != nil && c.Max != nil && *c.Min == *c.Max:
+		return fmt.Sprintf("exactly %s characters", amount(*c.Min))
+	case c.Min != nil && c.Max != nil:
+		return fmt.Sprintf("%s to %s characters", amount(*c.Min), amount(*c.Max))
+	case c.Min != nil:
+		return fmt.Sprintf("at least %s characters", amount(*c.Min))
+	case c.Max != nil:
+		return fmt.Sprintf("at most %s characters", amount(*c.Max))
+	default:
+		return "any length"
+	}
+}
+
+// schemaWords is the schema as JSON.
+func (c *Criterion) schemaWords() string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(c.Schema); err != nil {
+		return "of the rule"
+	}
+	words := strings.TrimSuffix(b.String(), "\n")
+	if len(words) > maxSchemaWords {
+		words = strings.ToValidUTF8(words[:maxSchemaWords], "") + "…"
+	}
+	return words
+}
+
+// amount writes a number without an exponent.
+func amount(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
