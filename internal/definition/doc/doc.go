@@ -104,3 +104,25 @@ func (p Pointer) Key(key string) Pointer {
 
 // Index goes to an element.
 func (p Pointer) Index(i int) Pointer { return p + "/" + Pointer(strconv.Itoa(i)) }
+
+// Find gives the value at an RFC 6901 JSON pointer below n, or the nearest one
+// around it that is there.
+func (n *Node) Find(pointer string) *Node {
+	for n != nil && pointer != "" {
+		var part string
+		part, pointer, _ = strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+		if pointer != "" {
+			pointer = "/" + pointer
+		}
+		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+		next := n.Get(part)
+		if i, err := strconv.Atoi(part); err == nil && n.Kind == Array && i >= 0 && i < len(n.Items) {
+			next = n.Items[i]
+		}
+		if next == nil {
+			return n
+		}
+		n = next
+	}
+	return n
+}

@@ -1,0 +1,136 @@
+package doc
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// string reads a string whose quote is next. A string without escapes shares
+// the memory of the text.
+func (j *jsonReader) string() string {
+	open := j.pos
+	j.pos++
+	run := j.pos
+	var out []byte
+	for j.pos < len(j.text) {
+		c := j.text[j.pos]
+		if c >= ' ' && c != '"' && c != '\\' {
+			j.pos++
+			continue
+		}
+		switch {
+		case c == '"':
+			text := j.text[run:j.pos]
+			j.pos++
+			if out == nil {
+				return text
+			}
+			return string(append(out, text...))
+		case c == '\\':
+			if out == nil {
+				out = make([]byte, 0, 2*(j.pos-run)+64)
+			}
+			out = append(out, j.text[run:j.pos]...)
+			out = j.escape(out)
+			run = j.pos
+		default:
+			j.badControl(open, c)
+		}
+	}
+	j.fail(CodeJSONSyntax, open, "the string that begins here is not closed", "end it with a double quote")
+	return ""
+}
+
+// badControl stops at a byte that must be escaped.
+func (j *jsonReader) badControl(open int, c byte) {
+	switch c {
+	case '\n', '\r':
+		j.fail(CodeJSONSyntax, open, "the string that begins here is not closed on its line",
+			`end it with a double quote; a line break inside a string is written \n`)
+	case '\t':
+		j.fail(CodeJSONSyntax, j.pos, "there is a tab inside a string", `write it as \t`)
+	default:
+		j.fail(CodeJSONSyntax, j.pos, fmt.Sprintf("there is a control character (0x%02x) inside a string", c),
+			fmt.Sprintf(`remove it, or write it as \u%04x`, c))
+	}
+}
+
+// escape reads an escape whose backslash is next.
+func (j *jsonReader) escape(out []byte) []byte {
+	begin := j.pos
+	j.pos++
+	if j.pos >= len(j.text) {
+		j.fail(CodeJSONSyntax, begin, "the text ends inside an escape", "close the string with a double quote")
+	}
+	c := j.text[j.pos]
+	j.pos++
+	switch c {
+	case 'n':
+		return append(out, '\n')
+	case '"', '\\', '/':
+		return append(out, c)
+	case 't':
+		return append(out, '\t')
+	case 'r':
+		return append(out, '\r')
+	case 'b':
+		return append(out, '\b')
+	case 'f':
+		return append(out, '\f')
+	case 'u':
+		return utf8.AppendRune(out, j.unicode(begin))
+	}
+	j.pos--
+	char, _ := utf8.DecodeRuneInString(j.text[j.pos:])
+	j.fail(CodeJSONSyntax, begin, fmt.Sprintf(`JSON has no escape \%c`, char),
+		`write \\ for a backslash; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX`)
+	return nil
+}
+
+// unicode reads the digits of \uXXXX, and the second half of a pair.
+func (j *jsonReader) unicode(begin int) rune {
+	first, ok := j.hex()
+	if !ok {
+		j.fail(CodeJSONSyntax, begin, `\u is not followed by four hexadecimal digits`, `write \u and four of 0-9, a-f, such as \u00e9`)
+	}
+	if first == 0 {
+		j.report(Diagnostic{
+			Code: CodeNUL, Line: j.line, Column: begin - j.start + 1, Pointer: j.path.pointer(),
+			Message: `\u0000 is refused: no text holds a NUL, and stores cut it off there`,
+			Fix:     "remove it",
+		})
+	}
+	if !utf16.IsSurrogate(first) {
+		return first
+	}
+	second := j.pos
+	if j.next('\\') && j.next('u') {
+		if low, ok := j.hex(); ok {
+			if pair := utf16.DecodeRune(first, low); pair != utf8.RuneError {
+				return pair
+			}
+		}
+	}
+	j.pos = second
+	j.report(Diagnostic{
+		Code: CodeSurrogate, Line: j.line, Column: begin - j.start + 1, Pointer: j.path.pointer(),
+		Message: fmt.Sprintf(`\u%04x is half of a character: its other half is missing`, first),
+		Fix:     "write the character itself, or both halves",
+	})
+	return utf8.RuneError
+}
+
+// hex reads four hexadecimal digits.
+func (j *jsonReader) hex() (rune, bool) {
+	if j.pos+4 > len(j.text) {
+		return 0, false
+	}
+	value, err := strconv.ParseUint(j.text[j.pos:j.pos+4], 16, 16)
+	if err != nil {
+		return 0, false
+	}
+	j.pos += 4
+	return rune(value), true
+}

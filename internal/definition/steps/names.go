@@ -1,0 +1,166 @@
+package steps
+
+import "strings"
+
+// isID says whether the text is made of small letters, digits and hyphens.
+func isID(text string) bool {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// toID makes an id of a text: "My Step_1" becomes "my-step-1".
+func toID(text string) string {
+	var b strings.Builder
+	for _, c := range strings.ToLower(text) {
+		switch {
+		case c >= '0' && c <= '9' || c >= 'a' && c <= 'z':
+			b.WriteRune(c)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	return strings.Trim(b.String()[:min(b.Len(), 64)], "-")
+}
+
+// isIdentifier says whether the text is a name as JavaScript has them, in ASCII
+// and without dollar signs.
+func isIdentifier(text string) bool {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		letter := c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// isVersion says whether the text is a semantic version.
+func isVersion(text string) bool {
+	text, build, hasBuild := strings.Cut(text, "+")
+	if hasBuild && !dotted(build, isVersionWord) {
+		return false
+	}
+	core, pre, hasPre := strings.Cut(text, "-")
+	if hasPre && !dotted(pre, func(part string) bool {
+		return isVersionWord(part) && (!isDigits(part) || isVersionNumber(part))
+	}) {
+		return false
+	}
+	return strings.Count(core, ".") == 2 && dotted(core, isVersionNumber)
+}
+
+// dotted says whether every part between dots is as wanted.
+func dotted(text string, ok func(string) bool) bool {
+	for part := range strings.SplitSeq(text, ".") {
+		if !ok(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// isVersionWord says whether the text is made of letters, digits and hyphens.
+func isVersionWord(text string) bool {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// isDigits says whether the text is made of digits.
+func isDigits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// isVersionNumber says whether the text is a number without leading zeros.
+func isVersionNumber(text string) bool {
+	return isDigits(text) && (text == "0" || text[0] != '0')
+}
+
+// closest gives the known word that the text most likely means, or "".
+func closest(text string, known []string) string {
+	best, bestDistance := "", 1+min(3, len(text)/3)
+	for _, word := range known {
+		if text == word {
+			continue
+		}
+		if plainWord(text) == plainWord(word) || otherName(text) == word {
+			return word
+		}
+		if d := distance(strings.ToLower(text), strings.ToLower(word)); d < bestDistance {
+			best, bestDistance = word, d
+		}
+	}
+	return best
+}
+
+// plainWord is the word without case, hyphens and underscores.
+func plainWord(word string) string {
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(word))
+}
+
+// otherName is our name of what people call otherwise.
+func otherName(name string) string {
+	switch strings.ToLower(name) {
+	case "condition", "when", "if":
+		return "runCondition"
+	case "role", "persona":
+		return "agentRole"
+	case "validation", "criteria":
+		return "validationCriteria"
+	case "confirm", "requiresconfirmation":
+		return "requireConfirmation"
+	case "functions":
+		return "functionDefinitions"
+	case "max", "maxiteration":
+		return "maxIterations"
+	case "instructions", "text":
+		return "prompt"
+	case "ne", "neq", "notequals":
+		return "not_equals"
+	case "eq", "is":
+		return "equals"
+	case "variable":
+		return "var"
+	default:
+		return ""
+	}
+}
+
+// distance counts the insertions, deletions, replacements and swaps of
+// neighbours between two words. Long words count as different.
+func distance(a, b string) int {
+	const limit = 48
+	if len(a) > limit || len(b) > limit {
+		return limit
+	}
+	var rows [3][limit + 1]int
+	for j := range len(b) + 1 {
+		rows[1][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		rows[2][0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(rows[1][j]+1, rows[2][j-1]+1, rows[1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[0][j-2]+1)
+			}
+			rows[2][j] = d
+		}
+		rows[0], rows[1] = rows[1], rows[2]
+	}
+	return rows[1][len(b)]
+}
