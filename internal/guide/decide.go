@@ -120,7 +120,7 @@ func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 	}
 	pos := p.PositionOf(s)
 	if pos.Kind == PositionContext {
-		if len(events) == 0 {
+		if len(events) == 0 || c.Output != "" {
 			return nil, &Refusal{
 				Rule: RuleContextNeeded, Allowed: pos.Needs,
 				Message: "the run waits for variables: " + strings.Join(needNames(pos.Needs), ", "),

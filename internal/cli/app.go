@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/workflows"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// app is what the commands share: the process, and the settings from the flags
+// that every command has.
+type app struct {
+	host  *Host
+	flags *settingFlags
+}
+
+// settingFlags are the flags of the settings, by the setting's name.
+type settingFlags struct {
+	file   string
+	values map[string]*[]string
+	flags  map[string]*pflag.Flag
+}
+
+// addSettingFlags gives a command a flag for each setting.
+func addSettingFlags(fs *pflag.FlagSet) *settingFlags {
+	f := &settingFlags{values: map[string]*[]string{}, flags: map[string]*pflag.Flag{}}
+	fs.StringVar(&f.file, "config", "", "configuration file (default: guideway.json in the user's configuration directory)")
+	for _, s := range config.Settings() {
+		list := new([]string)
+		fs.StringArrayVar(list, s.Flag, nil, settingUsage(s))
+		f.values[s.Name] = list
+		flag := fs.Lookup(s.Flag)
+		flag.DefValue = ""
+		if s.Kind == config.KindBool {
+			flag.NoOptDefVal = "true"
+		}
+		f.flags[s.Name] = flag
+	}
+	return f
+}
+
+func settingUsage(s config.Setting) string {
+	usage := strings.TrimSuffix(s.Usage, ".")
+	if len(s.Allowed) > 0 {
+		usage += ": " + strings.Join(s.Allowed, ", ")
+	}
+	return usage + " ($" + s.Env + ")"
+}
+
+// load reads the settings.
+func (a *app) load() (*config.Config, error) {
+	opts := config.Options{File: a.flags.file, Getenv: a.host.Getenv, Dir: a.host.Dir, Flags: map[string][]string{}}
+	for name, flag := range a.flags.flags {
+		if flag.Changed {
+			opts.Flags[name] = *a.flags.values[name]
+		}
+	}
+	return config.Load(opts)
+}
+
+// logger writes to the error output: the standard output is the protocol's.
+func (a *app) logger(cfg *config.Config) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: cfg.Log.Threshold()}
+	if cfg.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(a.host.Err, opts))
+	}
+	return slog.New(slog.NewTextHandler(a.host.Err, opts))
+}
+
+// openCatalog loads the definitions of all sources. With watch it follows
+// changes until it is closed.
+func (a *app) openCatalog(ctx context.Context, cfg *config.Config, watch bool) (*catalog.Catalog, error) {
+	sources := catalog.Standard(catalog.Layout{
+		Bundled: workflows.FS(), User: cfg.Workflows.UserDir, Custom: cfg.Workflows.Paths, Project: a.host.Dir,
+		IncludeBundled: cfg.Workflows.Bundled, IncludeUser: cfg.Workflows.User, IncludeProject: cfg.Workflows.Project,
+	})
+	return catalog.Open(ctx, sources, catalog.Options{
+		Parse: definition.Parse, TTL: cfg.Workflows.CacheTTL, Watch: watch, Logger: a.logger(cfg),
+	})
+}
+
+// version is what the build says about itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "dev"
+	}
+	return info.Main.Version
+}
+
+// noArgs refuses arguments as a wrong command line.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("%s takes no arguments (got %q)", cmd.CommandPath(), args[0])}
+}

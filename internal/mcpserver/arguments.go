@@ -1,0 +1,263 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// param is one parameter of a tool.
+type param struct {
+	name, description string
+	kind              paramKind
+	required          bool
+	enum              []string
+	// maxLength bounds a string in characters; 0 is maxText.
+	maxLength int
+	// example is used in the call that an error suggests.
+	example any
+}
+
+type paramKind string
+
+const (
+	kindString  paramKind = "string"
+	kindStrings paramKind = "list of strings"
+	kindObject  paramKind = "object"
+)
+
+const (
+	// maxText bounds every string argument, in characters.
+	maxText = 1 << 18
+	// maxList bounds every list argument.
+	maxList = 20_000
+	// maxDepth bounds the nesting of every object argument.
+	maxDepth = 64
+)
+
+func (p param) schema() map[string]any {
+	var s map[string]any
+	switch p.kind {
+	case kindStrings:
+		s = listOf(typed("string"))
+	case kindObject:
+		s = map[string]any{"type": "object"}
+	default:
+		s = typed("string")
+	}
+	if p.description != "" {
+		s["description"] = p.description
+	}
+	if p.enum != nil {
+		s["enum"] = p.enum
+	}
+	return s
+}
+
+func inputSchema(params []param) map[string]any {
+	properties := make(map[string]any, len(params))
+	required := []string{}
+	for _, p := range params {
+		properties[p.name] = p.schema()
+		if p.required {
+			required = append(required, p.name)
+		}
+	}
+	s := object(properties)
+	s["additionalProperties"] = false
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// arguments are the arguments of a call, checked against the tool's parameters.
+type arguments map[string]any
+
+func (a arguments) text(name string) string {
+	s, _ := a[name].(string)
+	return s
+}
+
+func (a arguments) texts(name string) []string {
+	list, _ := a[name].([]any)
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i], _ = v.(string)
+	}
+	return out
+}
+
+func (a arguments) object(name string) map[string]any {
+	m, _ := a[name].(map[string]any)
+	return m
+}
+
+// readArguments decodes and checks the arguments of a call to t. Everything that
+// is wrong is told with a call that would work.
+func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
+	in := arguments{}
+	if len(raw) > 0 && string(raw) != "null" {
+		dec := json.NewDecoder(strings.NewReader(string(raw)))
+		if err := dec.Decode(&in); err != nil {
+			return nil, t.badCall("", nil, "the arguments are not a JSON object")
+		}
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			return nil, t.badCall("", nil, "there is more than one JSON value in the arguments")
+		}
+	}
+	for _, name := range sortedKeys(in) {
+		if !slices.ContainsFunc(t.params, func(p param) bool { return p.name == name }) {
+			err := t.badCall(name, in[name], fmt.Sprintf("%s has no parameter %q", t.name, shorten(name)))
+			err.Given = nil
+			err.Allowed = paramNames(t.params)
+			return nil, err
+		}
+	}
+	for _, p := range t.params {
+		v, given := in[p.name]
+		if !given || v == nil {
+			if p.required {
+				return nil, t.badCall(p.name, nil, p.name+" parameter is required")
+			}
+			delete(in, p.name)
+			continue
+		}
+		if problem := p.check(v); problem != "" {
+			err := t.badCall(p.name, v, problem)
+			if p.enum != nil {
+				err.Allowed = p.enum
+			}
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// check says what is wrong with a value, or "".
+func (p param) check(v any) string {
+	switch p.kind {
+	case kindString:
+		s, ok := v.(string)
+		if !ok {
+			return fmt.Sprintf("%s must be a string, not %s", p.name, jsonType(v))
+		}
+		most := p.maxLength
+		if most == 0 {
+			most = maxText
+		}
+		if n := utf8.RuneCountInString(s); n > most {
+			return fmt.Sprintf("%s has %d characters; at most %d are allowed", p.name, n, most)
+		}
+		if p.enum != nil && !slices.Contains(p.enum, s) {
+			return fmt.Sprintf("%s must be one of %s", p.name, strings.Join(p.enum, ", "))
+		}
+	case kindStrings:
+		list, ok := v.([]any)
+		if !ok {
+			return fmt.Sprintf("%s must be a list of strings, not %s", p.name, jsonType(v))
+		}
+		if len(list) > maxList {
+			return fmt.Sprintf("%s has %d entries; at most %d are allowed", p.name, len(list), maxList)
+		}
+		for i, item := range list {
+			if _, ok := item.(string); !ok {
+				return fmt.Sprintf("%s[%d] must be a string, not %s", p.name, i, jsonType(item))
+			}
+		}
+	case kindObject:
+		if _, ok := v.(map[string]any); !ok {
+			return fmt.Sprintf("%s must be an object, not %s", p.name, jsonType(v))
+		}
+		if depth(v, maxDepth) > maxDepth {
+			return fmt.Sprintf("%s is nested deeper than %d levels", p.name, maxDepth)
+		}
+	}
+	return ""
+}
+
+// badCall is an error about one field, with a call that would work.
+func (t *tool) badCall(field string, given any, message string) *callError {
+	e := &callError{Code: guideway.CodeInvalid, Message: message, Field: field, Next: t.example()}
+	if given != nil {
+		e.Given = shorten(given)
+		switch given.(type) {
+		case map[string]any, []any:
+			e.Given = jsonType(given)
+		}
+	}
+	return e
+}
+
+// example is a call of the tool that works.
+func (t *tool) example() *nextCall {
+	call := &nextCall{Tool: t.name, Arguments: map[string]any{}}
+	for _, p := range t.params {
+		if p.example != nil {
+			call.Arguments[p.name] = p.example
+		}
+	}
+	return call
+}
+
+func jsonType(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case float64:
+		return "a number"
+	case string:
+		return "a string"
+	case []any:
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+// depth counts the levels of nesting, and stops counting behind most.
+func depth(v any, most int) int {
+	if most < 0 {
+		return 1
+	}
+	deepest := 0
+	switch x := v.(type) {
+	case []any:
+		for _, item := range x {
+			deepest = max(deepest, depth(item, most-1))
+		}
+	case map[string]any:
+		for _, item := range x {
+			deepest = max(deepest, depth(item, most-1))
+		}
+	default:
+		return 0
+	}
+	return deepest + 1
+}
+
+func paramNames(params []param) []string {
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.name
+	}
+	return names
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,75 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// workflowPrompt offers a workflow as a prompt, so that a person can begin it
+// from the client's menu.
+func workflowPrompt(d *definition.Definition) *mcp.Prompt {
+	return &mcp.Prompt{
+		Name: d.ID, Title: d.Name, Description: d.Description,
+		Arguments: []*mcp.PromptArgument{{Name: "goal", Description: "What you want to achieve"}},
+	}
+}
+
+func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+	e, ok := s.catalog.Snapshot().Get(req.Params.Name)
+	if !ok {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no workflow %q", req.Params.Name)}
+	}
+	d := e.Definition
+	var b strings.Builder
+	if goal := strings.TrimSpace(req.Params.Arguments["goal"]); goal != "" {
+		fmt.Fprintf(&b, "My goal: %s\n\n", goal)
+	}
+	fmt.Fprintf(&b, "Follow the workflow %q (%s): %s\n\n", d.ID, d.Name, d.Description)
+	writeList(&b, "Make sure of this first:", d.Steps.Preconditions)
+	writeList(&b, "Ask me what you cannot answer yourself:", d.Steps.ClarificationPrompts)
+	fmt.Fprintf(&b, "Begin with workflow_next {\"workflowId\": %q, \"completedSteps\": [], \"context\": {}}. "+
+		"Do each step fully, check its output with workflow_validate where it has validationCriteria, "+
+		"then call workflow_next again with the step's id appended to completedSteps and the context that you were given. "+
+		"Go on until isComplete is true. Do not skip, merge or reorder steps.", d.ID)
+	return &mcp.GetPromptResult{
+		Description: d.Description,
+		Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: b.String()}}},
+	}, nil
+}
+
+func writeList(b *strings.Builder, title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	b.WriteString(title + "\n")
+	for _, item := range items {
+		b.WriteString("- " + item + "\n")
+	}
+	b.WriteString("\n")
+}
+
+// complete suggests workflow ids for the resource template.
+func (s *Server) complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
+	ref := req.Params.Ref
+	if ref == nil || ref.Type != "ref/resource" || req.Params.Argument.Name != "id" {
+		return res, nil
+	}
+	const most = 100 // the protocol's limit
+	for _, e := range s.catalog.Snapshot().Entries() {
+		if !strings.HasPrefix(e.Definition.ID, req.Params.Argument.Value) {
+			continue
+		}
+		res.Completion.Total++
+		if len(res.Completion.Values) < most {
+			res.Completion.Values = append(res.Completion.Values, e.Definition.ID)
+		}
+	}
+	res.Completion.HasMore = res.Completion.Total > most
+	return res, nil
+}

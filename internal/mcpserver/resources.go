@@ -1,0 +1,58 @@
+package mcpserver
+
+import (
+	"context"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/steps"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	workflowPrefix = "guideway://workflows/"
+	stepsSchemaURI = "guideway://schemas/steps"
+
+	mimeJSON       = "application/json"
+	mimeJSONSchema = "application/schema+json"
+)
+
+func workflowURI(id string) string { return workflowPrefix + id }
+
+func workflowResource(d *definition.Definition) *mcp.Resource {
+	return &mcp.Resource{
+		URI: workflowURI(d.ID), Name: d.ID, Title: d.Name, Description: d.Description,
+		MIMEType: mimeJSON, Size: int64(len(d.Canonical)),
+	}
+}
+
+// addFixedResources adds what does not depend on the catalog.
+func (s *Server) addFixedResources() {
+	s.mcp.AddResource(&mcp.Resource{
+		URI: stepsSchemaURI, Name: "steps-schema", Title: "Schema of step workflows",
+		Description: "The JSON Schema that a step workflow must fit.", MIMEType: mimeJSONSchema,
+	}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return contents(stepsSchemaURI, mimeJSONSchema, string(steps.Schema())), nil
+	})
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: workflowPrefix + "{id}", Name: "workflow", Title: "A workflow",
+		Description: "The definition of a workflow by its id.", MIMEType: mimeJSON,
+	}, s.readWorkflow)
+}
+
+func (s *Server) readWorkflow(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	uri := req.Params.URI
+	id, ok := strings.CutPrefix(uri, workflowPrefix)
+	if !ok {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	e, ok := s.catalog.Snapshot().Get(id)
+	if !ok {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	return contents(uri, mimeJSON, string(e.Definition.Canonical)), nil
+}
+
+func contents(uri, mime, text string) *mcp.ReadResourceResult {
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: mime, Text: text}}}
+}

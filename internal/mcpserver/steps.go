@@ -1,0 +1,337 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/steps"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// stepTools is the toolset "steps": the six tools of seed 000.
+type stepTools struct {
+	catalog Catalog
+}
+
+func (s *stepTools) tools() []*tool {
+	return []*tool{s.list(), s.get(), s.next(), s.validate(), s.validateJSON(), s.schema()}
+}
+
+const exampleID = "coding-task"
+
+func idParam(name string) param {
+	return param{
+		name: name, kind: kindString, required: true, maxLength: 128, example: exampleID,
+		description: "Workflow id from workflow_list",
+	}
+}
+
+// summary is one line of workflow_list.
+type summary struct {
+	ID          string           `json:"id"`
+	Name        string           `json:"name"`
+	Description string           `json:"description"`
+	Category    string           `json:"category"`
+	Version     string           `json:"version"`
+	Dialect     guideway.Dialect `json:"dialect"`
+}
+
+func (s *stepTools) list() *tool {
+	return &tool{
+		name: "workflow_list", title: "List workflows",
+		description: "List the workflows that can be followed. Do this before a task of some size: if one fits, follow it with workflow_next.",
+		output: object(map[string]any{
+			"workflows":   listOf(typed("object")),
+			"diagnostics": listOf(typed("object")),
+		}),
+		handle: func(context.Context, arguments) (any, error) {
+			out := struct {
+				Workflows   []summary             `json:"workflows"`
+				Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
+			}{Workflows: []summary{}}
+			snap := s.catalog.Snapshot()
+			for _, e := range snap.Entries() {
+				d := e.Definition
+				out.Workflows = append(out.Workflows, summary{
+					ID: d.ID, Name: d.Name, Description: d.Description,
+					Category: e.Source.Name, Version: d.Version, Dialect: d.Dialect,
+				})
+			}
+			out.Diagnostics = firstFew(snap.Diagnostics())
+			return out, nil
+		},
+	}
+}
+
+// firstFew keeps an answer small where many files are broken; `guideway doctor`
+// tells them all.
+func firstFew(list []guideway.Diagnostic) []guideway.Diagnostic {
+	const most = 10
+	if len(list) <= most {
+		return list
+	}
+	more := guideway.Diagnostic{
+		Severity: guideway.SeverityWarning, Code: "more",
+		Message: fmt.Sprintf("%d more findings are not shown", len(list)-most),
+		Fix:     "run guideway doctor",
+	}
+	return append(slices.Clone(list[:most]), more)
+}
+
+// details is what workflow_get tells.
+type details struct {
+	ID                   string           `json:"id"`
+	Name                 string           `json:"name"`
+	Description          string           `json:"description"`
+	Version              string           `json:"version"`
+	Preconditions        []string         `json:"preconditions,omitempty"`
+	ClarificationPrompts []string         `json:"clarificationPrompts,omitempty"`
+	MetaGuidance         []string         `json:"metaGuidance,omitempty"`
+	TotalSteps           int              `json:"totalSteps"`
+	Dialect              guideway.Dialect `json:"dialect"`
+	Source               string           `json:"source"`
+	Hash                 string           `json:"hash"`
+	FirstStep            any              `json:"firstStep,omitempty"`
+}
+
+func (s *stepTools) get() *tool {
+	return &tool{
+		name: "workflow_get", title: "Describe a workflow",
+		description: "Describe one workflow: what it is for, what must be true before, what to clarify with the user, and its first step.",
+		params: []param{
+			idParam("id"),
+			{
+				name: "mode", kind: kindString, enum: []string{"metadata", "preview"},
+				description: "preview (default) adds the first step",
+			},
+		},
+		output: object(map[string]any{
+			"id": typed("string"), "name": typed("string"), "description": typed("string"),
+			"version": typed("string"), "totalSteps": typed("integer"),
+			"firstStep": map[string]any{"type": []string{"object", "null"}},
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			p, e, err := s.program("id", in.text("id"))
+			if err != nil {
+				return nil, err
+			}
+			w := p.Workflow
+			out := details{
+				ID: w.ID, Name: w.Name, Description: w.Description, Version: w.Version,
+				Preconditions: w.Preconditions, ClarificationPrompts: w.ClarificationPrompts,
+				MetaGuidance: w.MetaGuidance, TotalSteps: p.TotalSteps(),
+				Dialect: e.Definition.Dialect, Source: e.Source.Name, Hash: e.Definition.Hash,
+			}
+			if in.text("mode") != "metadata" {
+				first, err := p.Next(guide.NextRequest{})
+				if err != nil {
+					return nil, err
+				}
+				out.FirstStep = first.Step
+			}
+			return out, nil
+		},
+	}
+}
+
+func (s *stepTools) next() *tool {
+	return &tool{
+		name: "workflow_next", title: "Get the next step",
+		description: "Get the next step of a workflow. Do the step, then call again with its id appended to completedSteps. Repeat until isComplete is true. " +
+			"In a loop append the step's id again in every round. Send back the context you were given, with the variables that the step asked you to set.",
+		params: []param{
+			idParam("workflowId"),
+			{
+				name: "completedSteps", kind: kindStrings, example: []any{},
+				description: "Ids of completed steps in order, repeats included; [] at first",
+			},
+			{
+				name: "context", kind: kindObject, example: map[string]any{},
+				description: "The context of the last answer plus variables set since; {} at first",
+			},
+		},
+		output: object(map[string]any{
+			"step":       map[string]any{"type": []string{"object", "null"}},
+			"guidance":   typed("object"),
+			"isComplete": typed("boolean"),
+			"context":    typed("object"),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			p, _, err := s.program("workflowId", in.text("workflowId"))
+			if err != nil {
+				return nil, err
+			}
+			res, err := p.Next(guide.NextRequest{Completed: in.texts("completedSteps"), Context: in.object("context")})
+			if err != nil {
+				return nil, err
+			}
+			return struct {
+				Step       *guide.StepView `json:"step"`
+				Guidance   guide.Guidance  `json:"guidance"`
+				IsComplete bool            `json:"isComplete"`
+				Context    map[string]any  `json:"context"`
+			}{res.Step, res.Guidance, res.IsComplete, res.Context}, nil
+		},
+	}
+}
+
+// verdict is the answer of both validating tools.
+type verdict struct {
+	Valid       bool     `json:"valid"`
+	Issues      []string `json:"issues"`
+	Suggestions []string `json:"suggestions"`
+	// Diagnostics place the issues of a definition.
+	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
+}
+
+func verdictSchema() map[string]any {
+	return object(map[string]any{
+		"valid": typed("boolean"), "issues": listOf(typed("string")), "suggestions": listOf(typed("string")),
+	})
+}
+
+func (s *stepTools) validate() *tool {
+	return &tool{
+		name: "workflow_validate", title: "Check a step's output",
+		description: "Check the output of a step against its criteria before you go on. If it is not valid, mend what the issues name and check again.",
+		params: []param{
+			idParam("workflowId"),
+			{name: "stepId", kind: kindString, required: true, maxLength: 128, example: "plan", description: "Id of the step, also one in a loop"},
+			{name: "output", kind: kindString, required: true, example: "the output of the step", description: "The step's output"},
+			{name: "context", kind: kindObject, description: "Variables that conditional criteria read"},
+		},
+		output: verdictSchema(),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			p, _, err := s.program("workflowId", in.text("workflowId"))
+			if err != nil {
+				return nil, err
+			}
+			step, ok := p.Step(in.text("stepId"))
+			if !ok {
+				return nil, &callError{
+					Code: guideway.CodeNotFound, Field: "stepId", Given: shorten(in.text("stepId")), Allowed: p.StepIDs(),
+					Message: fmt.Sprintf("Step with id '%v' not found in workflow", shorten(in.text("stepId"))),
+				}
+			}
+			res, err := step.Criteria.Check(in.text("output"), condition.Map(in.object("context")))
+			if err != nil {
+				return nil, err
+			}
+			return verdict{Valid: res.Valid, Issues: notNil(res.Issues), Suggestions: notNil(res.Suggestions)}, nil
+		},
+	}
+}
+
+func (s *stepTools) validateJSON() *tool {
+	return &tool{
+		name: "workflow_validate_json", title: "Check a workflow definition",
+		description: "Check a workflow that you write, as JSON or YAML text. Tells every problem with its place and how to mend it. See workflow_get_schema for the form.",
+		params: []param{{
+			name: "workflowJson", kind: kindString, required: true, maxLength: 1 << 20,
+			example:     `{"id":"my-workflow","name":"My workflow","description":"What it achieves","version":"0.1.0","steps":[{"id":"first","title":"First","prompt":"Do this."}]}`,
+			description: "The whole definition as text",
+		}},
+		output: verdictSchema(),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			def, found := definition.Parse("", []byte(in.text("workflowJson")))
+			if def != nil {
+				found = append(found, definition.Lint(def)...)
+			}
+			out := verdict{Valid: def != nil, Issues: []string{}, Suggestions: []string{}, Diagnostics: found}
+			for _, d := range found {
+				if d.Severity == guideway.SeverityError {
+					out.Issues = append(out.Issues, d.Message)
+				}
+				for line := range strings.SplitSeq(d.Fix, "\n") {
+					if line != "" && !slices.Contains(out.Suggestions, line) {
+						out.Suggestions = append(out.Suggestions, line)
+					}
+				}
+			}
+			return out, nil
+		},
+	}
+}
+
+func (s *stepTools) schema() *tool {
+	return &tool{
+		name: "workflow_get_schema", title: "Get the workflow schema",
+		description: "Get the JSON Schema of workflow definitions with a small example. For authors; not needed to follow a workflow.",
+		output: object(map[string]any{
+			"schema": typed("object"), "metadata": typed("object"), "commonPatterns": typed("object"),
+		}),
+		handle: func(context.Context, arguments) (any, error) {
+			return map[string]any{
+				"schema": json.RawMessage(steps.Schema()),
+				"metadata": map[string]any{
+					"version":     "1.0.0",
+					"description": "The steps dialect: a list of steps and loops with conditions and criteria.",
+					"usage":       "Write a definition that fits the schema, then check it with workflow_validate_json.",
+					"schemaPath":  "guideway://schemas/steps",
+				},
+				"commonPatterns": commonPatterns(),
+			}, nil
+		},
+	}
+}
+
+// commonPatterns are small definitions to start from.
+func commonPatterns() map[string]any {
+	step := map[string]any{
+		"id": "reproduce", "title": "Reproduce the failure",
+		"prompt":             "Run the failing command. Report the command, its output and the exit code.",
+		"validationCriteria": []any{map[string]any{"type": "regex", "pattern": "exit code", "flags": "i", "message": "Name the exit code."}},
+	}
+	loop := map[string]any{
+		"id": "each-file", "type": "loop", "title": "Go through the files",
+		"loop": map[string]any{"type": "forEach", "items": "files", "itemVar": "file", "maxIterations": 50},
+		"body": []any{map[string]any{"id": "review-file", "title": "Review one file", "prompt": "Review {{file}}."}},
+	}
+	return map[string]any{
+		"basicWorkflow": map[string]any{
+			"id": "my-workflow", "name": "My workflow", "description": "What it achieves", "version": "0.1.0",
+			"steps": []any{step},
+		},
+		"stepStructure": step,
+		"loopStructure": loop,
+	}
+}
+
+func notNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// program finds a step workflow and compiles it. field is the parameter that
+// named it.
+func (s *stepTools) program(field, id string) (*guide.Program, *catalog.Entry, error) {
+	snap := s.catalog.Snapshot()
+	e, ok := snap.Get(id)
+	if ok {
+		return guide.Compile(e.Definition.Steps), e, nil
+	}
+	err := &callError{
+		Code: guideway.CodeNotFound, Field: field, Given: shorten(id),
+		Message: fmt.Sprintf("Workflow with id '%v' not found", shorten(id)),
+		Next:    &nextCall{Tool: "workflow_list", Arguments: map[string]any{}},
+	}
+	for _, e := range snap.Entries() {
+		ids, _ := err.Allowed.([]string)
+		err.Allowed = append(ids, e.Definition.ID)
+	}
+	for _, d := range snap.Diagnostics() {
+		if strings.Contains(d.File, id) {
+			err.Diagnostics = append(err.Diagnostics, d)
+		}
+	}
+	return nil, nil, err
+}

@@ -1,0 +1,146 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// tool is one tool of ours: what a client reads of it, and what it does.
+type tool struct {
+	name, title, description string
+	params                   []param
+	// output is the schema of the answer. It requires nothing, because the
+	// answer to a bad call has other members.
+	output map[string]any
+	// handle answers a call whose arguments fit the parameters. The answer
+	// must marshal to a JSON object.
+	handle func(ctx context.Context, in arguments) (any, error)
+}
+
+// definition is the tool as the protocol shows it. All of our tools so far read
+// and change nothing.
+func (t *tool) definition() *mcp.Tool {
+	closed := false
+	return &mcp.Tool{
+		Name: t.name, Title: t.title, Description: t.description,
+		InputSchema:  inputSchema(t.params),
+		OutputSchema: t.output,
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed,
+		},
+	}
+}
+
+// serve checks the arguments, calls the handler and writes the answer as
+// structured content and as the same compact text.
+func (t *tool) serve(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	in, err := readArguments(t, req.Params.Arguments)
+	if err != nil {
+		return failure(t, err), nil
+	}
+	out, err := t.handle(ctx, in)
+	if err != nil {
+		return failure(t, err), nil
+	}
+	return success(out)
+}
+
+func success(out any) (*mcp.CallToolResult, error) {
+	text, err := compact(out)
+	if err != nil {
+		return nil, fmt.Errorf("write the answer: %w", err)
+	}
+	return &mcp.CallToolResult{
+		Content:           []mcp.Content{&mcp.TextContent{Text: string(text)}},
+		StructuredContent: json.RawMessage(text),
+	}, nil
+}
+
+// callError is a bad call: what was given, what is allowed and the call that
+// works.
+type callError struct {
+	Code    guideway.Code `json:"code"`
+	Message string        `json:"error"`
+	Field   string        `json:"field,omitempty"`
+	Given   any           `json:"given,omitempty"`
+	Allowed any           `json:"allowed,omitempty"`
+	// Fix says in words how to mend the call.
+	Fix string `json:"fix,omitempty"`
+	// Next is a call that works.
+	Next *nextCall `json:"next,omitempty"`
+	// Diagnostics say why a definition did not load.
+	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// nextCall is a call, ready to copy.
+type nextCall struct {
+	Tool      string         `json:"tool"`
+	Arguments map[string]any `json:"arguments"`
+}
+
+// Error implements error.
+func (e *callError) Error() string { return e.Message }
+
+// failure is the answer to a call that went wrong. The detail of an internal
+// error stays with us.
+func failure(t *tool, err error) *mcp.CallToolResult {
+	ce, ok := err.(*callError) //nolint:errorlint // the handlers return it unwrapped
+	if !ok {
+		ce = &callError{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
+		if ce.Code == guideway.CodeInternal {
+			ce.Message = t.name + " failed for a reason that the server's log tells"
+		}
+	}
+	text, err := compact(ce)
+	if err != nil {
+		text = []byte(`{"code":"internal","error":"the error could not be written"}`)
+	}
+	return &mcp.CallToolResult{
+		IsError:           true,
+		Content:           []mcp.Content{&mcp.TextContent{Text: string(text)}},
+		StructuredContent: json.RawMessage(text),
+	}
+}
+
+// compact marshals without white space and without HTML escapes.
+func compact(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// object is the JSON Schema of an object with the given properties.
+func object(properties map[string]any) map[string]any {
+	return map[string]any{"type": "object", "properties": properties}
+}
+
+// typed is the JSON Schema of a value of a type, such as "string".
+func typed(name string) map[string]any { return map[string]any{"type": name} }
+
+// listOf is the JSON Schema of a list.
+func listOf(items map[string]any) map[string]any {
+	return map[string]any{"type": "array", "items": items}
+}
+
+// shorten cuts what a caller gave, so that an error never echoes a large input.
+func shorten(v any) any {
+	s, ok := v.(string)
+	if !ok {
+		return v
+	}
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
