@@ -1,0 +1,98 @@
+package authn
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// BearerOptions are the options of NewBearer.
+type BearerOptions struct {
+	// Token is the one valid token; required.
+	Token string
+	// User is whom the token names; required.
+	User string
+	// TokenPath is where a person finds the token; a refusal names it. Empty
+	// if the token is in no file.
+	TokenPath string
+}
+
+// Bearer lets a request through that carries a valid token in its header
+// Authorization, and says in the request's context whom the token names.
+// It holds one token now; a table of named ones would replace its fields only.
+type Bearer struct {
+	digest [sha256.Size]byte
+	user   string
+	where  string
+}
+
+// NewBearer makes the check. A token or user that is missing is an error: an
+// empty token would let everybody in.
+func NewBearer(opts BearerOptions) (*Bearer, error) {
+	if !validToken(opts.Token) {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is shorter than 32 characters, or has some that a header cannot carry").
+			WithFix("let LoadOrCreateToken make one")
+	}
+	if opts.User == "" {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token names no user").WithFix("name one")
+	}
+	b := &Bearer{digest: sha256.Sum256([]byte(opts.Token)), user: opts.User, where: "ask whoever runs this server for the token"}
+	if opts.TokenPath != "" {
+		b.where = "read the token from the file " + opts.TokenPath + " on the machine of this server"
+	}
+	return b, nil
+}
+
+// Handler guards next. A request without a valid token gets 401, the header
+// WWW-Authenticate, and a JSON body that says where the token is found.
+func (b *Bearer) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := b.check(r)
+		if err != nil {
+			challenge := `Bearer realm="guideway"`
+			if len(r.Header.Values("Authorization")) > 0 {
+				challenge += `, error="invalid_token"`
+			}
+			w.Header().Set("WWW-Authenticate", challenge)
+			refuse(w, http.StatusUnauthorized, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(WithPrincipal(r.Context(), p)))
+	})
+}
+
+// check finds the principal of a request.
+func (b *Bearer) check(r *http.Request) (guideway.Principal, *guideway.Error) {
+	refused := func(why string) *guideway.Error {
+		return guideway.Errorf(guideway.CodeUnauthorized, "%s", why).
+			WithFix("%s and send it as the header Authorization: Bearer TOKEN", b.where)
+	}
+	given := r.Header.Values("Authorization")
+	switch {
+	case len(given) == 0 && hasQueryToken(r):
+		return guideway.Principal{}, refused("a token in the URL is not accepted: URLs end up in logs and histories")
+	case len(given) == 0:
+		return guideway.Principal{}, refused("this needs a bearer token")
+	case len(given) > 1:
+		return guideway.Principal{}, refused(fmt.Sprintf("the request has %d Authorization headers", len(given)))
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return guideway.Principal{}, refused("the Authorization header is not of the scheme Bearer")
+	}
+	// Digests have one length, so that the time tells nothing about the token.
+	digest := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	if subtle.ConstantTimeCompare(digest[:], b.digest[:]) != 1 {
+		return guideway.Principal{}, refused("the bearer token is not that of this server")
+	}
+	return guideway.Principal{User: b.user}, nil
+}
+
+func hasQueryToken(r *http.Request) bool {
+	q := r.URL.Query()
+	return q.Has("access_token") || q.Has("token")
+}
