@@ -27,6 +27,7 @@ func (p *parser) loopStep(at place) Step {
 		Confirm:      p.confirmation(at.key("requireConfirmation")),
 		RunCondition: p.condition(at.key("runCondition")),
 		Loop:         loop,
+		Raw:          raw(at),
 	}
 }
 

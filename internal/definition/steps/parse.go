@@ -152,5 +152,12 @@ func (p *parser) step(at place, hint string) Step {
 		Functions:     p.functions(at.key("functionDefinitions")),
 		Calls:         p.calls(at.key("functionCalls")),
 		References:    p.references(at.key("functionReferences")),
+		Raw:           raw(at),
 	}
+}
+
+// raw is the object as encoding/json would decode it.
+func raw(at place) map[string]any {
+	m, _ := at.node.Any().(map[string]any)
+	return m
 }
