@@ -54,7 +54,7 @@ func Compile(source, flags string) (*Pattern, error) {
 	if err != nil {
 		// The library repeats the whole pattern; the reason comes before it.
 		reason := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
-		if at := strings.LastIndex(reason, " in `"); at > 0 {
+		if at := strings.Index(reason, " in `"); at > 0 {
 			reason = reason[:at]
 		}
 		return nil, errors.New(reason)
