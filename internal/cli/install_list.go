@@ -40,11 +40,11 @@ func listInstall(ctx context.Context, o *installOptions, req install.Request) er
 			Client: c.ID, Title: c.Title, Scope: o.Scope, State: installWord(string(s.State)),
 			Path: s.Path, Command: s.Command, Reason: s.Reason,
 		})
-		state := string(s.State)
+		config := s.Path
 		if s.Reason != "" {
-			state += " (" + s.Reason + ")"
+			config = strings.TrimSpace(config + " (" + s.Reason + ")")
 		}
-		rows = append(rows, []string{c.ID, state, s.Path})
+		rows = append(rows, []string{c.ID, string(s.State), config})
 	}
 	if o.JSON {
 		return encodeInstall(o, answers)

@@ -332,7 +332,11 @@ func Inspect(ctx context.Context, env Env, c Client, scope Scope, req Request) S
 	entry, found, err := c.format().lookup(content, nameOf(req))
 	switch {
 	case err != nil:
-		s.Reason = fmt.Sprintf("%s: %s", at(filepath.Base(loc.Path), err), err)
+		s.Reason = err.Error()
+		var where *syntaxError
+		if errors.As(err, &where) && where.line > 0 {
+			s.Reason = fmt.Sprintf("line %d, column %d: %s", where.line, where.column, err)
+		}
 	case found:
 		s.State, s.Command = StateOtherPath, entry.Command
 		if env.samePath(entry.Command, req.Command) {

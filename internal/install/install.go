@@ -171,7 +171,7 @@ func PlanUndo(env Env, client Client, req Request, f File) (Change, error) {
 	}
 	entry, found, err := form.lookup(f.Content, name)
 	if err != nil {
-		return Change{}, guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w)", f.Path, err).
+		return Change{}, guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w)", at(f.Path, err), err).
 			WithFix("mend the file, then run the same command again")
 	}
 	if !found {

@@ -188,7 +188,7 @@ func (d *jsonDoc) insert(n *jsonNode, f field) []byte {
 	switch {
 	case first:
 		if multi && bytes.IndexByte(d.src[at:n.end], '\n') < 0 {
-			text += d.newline + outer
+			return apply(d.src, edit{at, n.end - 1, text + d.newline + outer})
 		}
 		return apply(d.src, edit{at, at, text})
 	case comma >= 0:

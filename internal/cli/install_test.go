@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+)
+
+// installBench is a machine of its own for one test.
+type installBench struct {
+	home, binary string
+	out          bytes.Buffer
+	host         Host
+}
+
+func newInstallBench(t *testing.T) *installBench {
+	t.Helper()
+	dir := t.TempDir()
+	b := &installBench{home: filepath.Join(dir, "home"), binary: filepath.Join(dir, "bin", "guideway")}
+	b.write(t, b.binary, "")
+	b.write(t, filepath.Join(b.home, ".keep"), "")
+	b.host = Host{
+		In: strings.NewReader(""), Out: &b.out, Err: &b.out, Dir: filepath.Join(dir, "project"),
+		Getenv: func(k string) string { return map[string]string{"HOME": b.home, "PATH": filepath.Dir(b.binary)}[k] },
+	}
+	return b
+}
+
+func (b *installBench) write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs one command line; home and binary are written HOME and BIN.
+func (b *installBench) run(args ...string) (string, error) {
+	b.out.Reset()
+	cmd := newInstallCmdWith(&b.host, func(ctx context.Context, o *installOptions) error {
+		o.GOOS = "linux"
+		o.Executable = func() (string, error) { return b.binary, nil }
+		return runInstall(ctx, o)
+	})
+	cmd.SetArgs(args)
+	cmd.SetOut(&b.out)
+	cmd.SetErr(&b.out)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(context.Background())
+	return strings.NewReplacer(b.binary, "BIN", b.home, "HOME", b.host.Dir, "PROJECT").Replace(b.out.String()), err
+}
+
+func (b *installBench) want(t *testing.T, want string, args ...string) {
+	t.Helper()
+	got, err := b.run(args...)
+	if err != nil {
+		t.Fatalf("install %v: %v", args, err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("install %v (-want +got):\n%s", args, diff)
+	}
+}
+
+func TestInstallCycle(t *testing.T) {
+	t.Parallel()
+	b := newInstallBench(t)
+	path := filepath.Join(b.home, ".cursor", "mcp.json")
+	const before = `{"a": 1}`
+	b.write(t, path, before)
+	b.want(t, `--- HOME/.cursor/mcp.json
++++ HOME/.cursor/mcp.json
+@@ -1 +1 @@
+-{"a": 1}
+\ No newline at end of file
++{"a": 1, "mcpServers": {"guideway": {"command": "BIN", "args": ["mcp"]}}}
+\ No newline at end of file
+`, "cursor", "--dry-run")
+	if got, _ := os.ReadFile(path); string(got) != before {
+		t.Fatalf("--dry-run wrote %q", got)
+	}
+	b.want(t, `Installed in Cursor: HOME/.cursor/mcp.json
+  backup   HOME/.cursor/mcp.json.guideway-backup-1
+  next     restart Cursor, or switch the server on in its MCP settings
+`, "cursor")
+	b.want(t, "Already installed in Cursor: HOME/.cursor/mcp.json\n", "Cursor")
+	first := b.binary
+	b.binary += "-2"
+	b.write(t, b.binary, "")
+	b.want(t, `Updated in Cursor: HOME/.cursor/mcp.json
+  command  BIN
+  was      `+first+`
+  backup   HOME/.cursor/mcp.json.guideway-backup-2
+  next     restart Cursor, or switch the server on in its MCP settings
+`, "cursor")
+	b.want(t, "Removed from Cursor: HOME/.cursor/mcp.json\n  next     restart Cursor if it is open\n", "cursor", "--undo")
+	b.want(t, "Not installed in Cursor: HOME/.cursor/mcp.json\n", "cursor", "--undo")
+	if got, _ := os.ReadFile(path); string(got) != before {
+		t.Errorf("after undo = %q", got)
+	}
+}
+
+func TestInstallList(t *testing.T) {
+	t.Parallel()
+	b := newInstallBench(t)
+	b.write(t, filepath.Join(b.home, ".config", "Code", "User", "mcp.json"), "{ oops }")
+	b.write(t, filepath.Join(b.home, ".codex", "config.toml"), "[mcp_servers.guideway]\ncommand = \"/old\"\n")
+	b.write(t, filepath.Join(b.home, ".claude", "x"), "")
+	if _, err := b.run("windsurf"); err != nil {
+		t.Fatal(err)
+	}
+	b.want(t, `CLIENT          STATE                        CONFIG
+claude-desktop  client not found             HOME/.config/Claude/claude_desktop_config.json
+claude-code     not installed                HOME/.claude.json
+cursor          client not found             HOME/.cursor/mcp.json
+vscode          config unreadable            HOME/.config/Code/User/mcp.json (line 1, column 3: unexpected 'o', wanted a name in double quotes or '}')
+windsurf        installed                    HOME/.codeium/windsurf/mcp_config.json
+codex           installed with another path  HOME/.codex/config.toml
+`)
+	got, err := b.run("--json")
+	var rows []installRow
+	if err != nil || json.Unmarshal([]byte(got), &rows) != nil || len(rows) != 6 {
+		t.Fatalf("--json = %s, %v", got, err)
+	}
+	want := installRow{Client: "codex", Title: "Codex", Scope: "user", State: "installed_with_another_path", Path: "HOME/.codex/config.toml", Command: "/old"}
+	if diff := cmp.Diff(want, rows[5]); diff != "" {
+		t.Errorf("row (-want +got):\n%s", diff)
+	}
+}
+
+func TestInstallProject(t *testing.T) {
+	t.Parallel()
+	b := newInstallBench(t)
+	b.want(t, `Installed in VS Code: PROJECT/.vscode/mcp.json
+  next     run "MCP: List Servers" in VS Code and start it
+  note     the path is this machine's; think before you commit the file
+`, "vs-code", "--scope", "project", "--env", "A=b=c", "--name", "gw")
+	got, err := os.ReadFile(filepath.Join(b.host.Dir, ".vscode", "mcp.json"))
+	if err != nil || !strings.Contains(string(got), `"A": "b=c"`) || !strings.Contains(string(got), `"gw": {`) {
+		t.Errorf("file = %s, %v", got, err)
+	}
+}
+
+func TestInstallJSON(t *testing.T) {
+	t.Parallel()
+	b := newInstallBench(t)
+	got, err := b.run("codex", "--json")
+	var a installAnswer
+	if err != nil || json.Unmarshal([]byte(got), &a) != nil {
+		t.Fatalf("--json = %s, %v", got, err)
+	}
+	want := installAnswer{Client: "codex", Action: "installed", Path: "HOME/.codex/config.toml", Command: "BIN"}
+	if diff := cmp.Diff(want, a); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+}
+
+func TestInstallUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"emacs"}, {"cursor", "codex"}, {"--undo"}, {"--dry-run"}, {"--force"}, {"--env", "A=1"},
+		{"cursor", "--env", "A"}, {"cursor", "--env", "=x"}, {"cursor", "--scope", "world"}, {"--scope", "x"},
+		{"cursor", "--name", "a b"}, {"cursor", "--undo", "--env", "A=1"},
+	} {
+		b := newInstallBench(t)
+		_, err := b.run(args...)
+		if err == nil || exitCode(err) != exitUsage || guideway.ErrorFix(err) == "" {
+			t.Errorf("install %v: %v, exit %d, fix %q", args, err, exitCode(err), guideway.ErrorFix(err))
+		}
+	}
+}
+
+func TestInstallFailures(t *testing.T) {
+	t.Parallel()
+	b := newInstallBench(t)
+	if _, err := b.run("windsurf", "--scope", "project"); err == nil || exitCode(err) != exitFailed {
+		t.Errorf("no project file: %v", err)
+	}
+	b.binary = filepath.Join(b.home, "go-build1", "b001", "exe", "guideway")
+	if _, err := b.run("cursor"); err == nil || !strings.Contains(err.Error(), "go run") {
+		t.Errorf("go run: %v", err)
+	}
+	if _, err := b.run("cursor", "--undo"); err != nil {
+		t.Errorf("undo from a temporary binary: %v", err)
+	}
+	if _, err := b.run(); err != nil {
+		t.Errorf("a list from a temporary binary: %v", err)
+	}
+}
+
+func TestInstallCompletion(t *testing.T) {
+	t.Parallel()
+	names, _ := completeInstallClients(nil, nil, "")
+	if len(names) != 6 || names[3] != "vscode\tVS Code" {
+		t.Errorf("names = %q", names)
+	}
+	if names, _ := completeInstallClients(nil, []string{"codex"}, ""); len(names) > 0 {
+		t.Errorf("second argument = %q", names)
+	}
+}
+
+func TestInstallTable(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{{"A", "B"}, {"é", "long text"}}
+	if got, want := installTable(rows, 0), "A  B\né  long text\n"; got != want {
+		t.Errorf("table = %q, want %q", got, want)
+	}
+	if got, want := installTable(rows, 8), "A  B\né  long…\n"; got != want {
+		t.Errorf("cut table = %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,309 @@
+package install
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const binary = "/opt/guideway/bin/guideway"
+
+func client(t *testing.T, name string) Client {
+	t.Helper()
+	c, err := Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func existing(content string, backups ...string) File {
+	f := File{Path: "config", Exists: true, Content: []byte(content)}
+	for _, b := range backups {
+		f.Backups = append(f.Backups, Backup{Path: "backup", Content: []byte(b)})
+	}
+	return f
+}
+
+func mustPlan(t *testing.T, c Client, req Request, f File) Change {
+	t.Helper()
+	change, err := Plan(Env{}, c, req, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return change
+}
+
+func TestLocate(t *testing.T) {
+	t.Parallel()
+	roaming := `C:\Users\u\AppData\Roaming`
+	tests := []struct {
+		name, client, goos string
+		scope              Scope
+		env                map[string]string
+		want               string
+	}{
+		{"desktop linux", "claude-desktop", "linux", "", nil, "/h/.config/Claude/claude_desktop_config.json"},
+		{"desktop xdg", "claude-desktop", "linux", "", map[string]string{"XDG_CONFIG_HOME": "/x"}, "/x/Claude/claude_desktop_config.json"},
+		{"desktop relative xdg is ignored", "claude-desktop", "linux", "", map[string]string{"XDG_CONFIG_HOME": "x"}, "/h/.config/Claude/claude_desktop_config.json"},
+		{"desktop mac", "claude-desktop", "darwin", "", nil, "/h/Library/Application Support/Claude/claude_desktop_config.json"},
+		{"desktop windows", "claude-desktop", "windows", "", map[string]string{"APPDATA": `D:\R`}, `D:\R\Claude\claude_desktop_config.json`},
+		{"desktop windows bare", "claude-desktop", "windows", "", nil, roaming + `\Claude\claude_desktop_config.json`},
+		{"code linux", "claude-code", "linux", "", nil, "/h/.claude.json"},
+		{"code windows", "claude-code", "windows", "", nil, `C:\Users\u\.claude.json`},
+		{"code own dir", "claude-code", "darwin", "", map[string]string{"CLAUDE_CONFIG_DIR": "/c"}, "/c/.claude.json"},
+		{"code project", "claude-code", "linux", ScopeProject, nil, "/p/.mcp.json"},
+		{"cursor mac", "cursor", "darwin", "", nil, "/h/.cursor/mcp.json"},
+		{"cursor windows", "cursor", "windows", "", nil, `C:\Users\u\.cursor\mcp.json`},
+		{"cursor project", "cursor", "linux", ScopeProject, nil, "/p/.cursor/mcp.json"},
+		{"vscode linux", "vscode", "linux", "", nil, "/h/.config/Code/User/mcp.json"},
+		{"vscode mac", "vscode", "darwin", "", nil, "/h/Library/Application Support/Code/User/mcp.json"},
+		{"vscode windows", "vscode", "windows", "", nil, roaming + `\Code\User\mcp.json`},
+		{"vscode portable", "vscode", "linux", "", map[string]string{"VSCODE_PORTABLE": "/d"}, "/d/user-data/User/mcp.json"},
+		{"vscode project windows", "vscode", "windows", ScopeProject, nil, `C:\p\.vscode\mcp.json`},
+		{"windsurf linux", "windsurf", "linux", "", nil, "/h/.codeium/windsurf/mcp_config.json"},
+		{"windsurf windows", "windsurf", "windows", "", nil, `C:\Users\u\.codeium\windsurf\mcp_config.json`},
+		{"codex linux", "codex", "linux", "", nil, "/h/.codex/config.toml"},
+		{"codex own dir", "codex", "linux", "", map[string]string{"CODEX_HOME": "/x"}, "/x/config.toml"},
+		{"codex project", "codex", "linux", ScopeProject, nil, "/p/.codex/config.toml"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			env := Env{GOOS: tt.goos, Home: "/h", Dir: "/p", Getenv: func(k string) string { return tt.env[k] }}
+			if tt.goos == "windows" {
+				env.Home, env.Dir = `C:\Users\u`, `C:\p`
+			}
+			loc, err := Locate(env, client(t, tt.client), tt.scope)
+			if err != nil || loc.Path != tt.want {
+				t.Errorf("Locate = %q, %v; want %q", loc.Path, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestLocatePackagedClaude(t *testing.T) {
+	t.Parallel()
+	a, b := `C:\L\Packages\Claude_a\LocalCache\Roaming`, `C:\L\Packages\Claude_b\LocalCache\Roaming`
+	env := Env{
+		GOOS: "windows", Home: `C:\Users\u`,
+		Getenv: func(k string) string { return map[string]string{"LOCALAPPDATA": `C:\L`}[k] },
+		Glob: func(p string) []string {
+			if p != `C:\L\Packages\Claude_*\LocalCache\Roaming` {
+				t.Errorf("pattern = %s", p)
+			}
+			return []string{a, b}
+		},
+	}
+	const file = `\Claude\claude_desktop_config.json`
+	if loc, _ := Locate(env, client(t, "claude-desktop"), ScopeUser); loc.Path != a+file {
+		t.Errorf("path = %s", loc.Path)
+	}
+	env.Exists = func(p string) bool { return p == b+file }
+	if loc, _ := Locate(env, client(t, "claude-desktop"), ScopeUser); loc.Path != b+file {
+		t.Errorf("path with a file = %s", loc.Path)
+	}
+}
+
+func TestLocateRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := Locate(Env{GOOS: "linux", Dir: "/p"}, client(t, "windsurf"), ScopeProject); err == nil {
+		t.Error("windsurf has no project file")
+	}
+	_, err := Locate(Env{GOOS: "windows"}, client(t, "cursor"), ScopeUser)
+	if err == nil || guideway.ErrorFix(err) != "set USERPROFILE" {
+		t.Errorf("no home: %v", err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	for alias, want := range map[string]string{
+		"Claude Desktop": "claude-desktop", "vs-code": "vscode", "VS Code": "vscode", "code": "vscode",
+		"claude_code": "claude-code", "CURSOR": "cursor", "Windsurf": "windsurf", "codex-cli": "codex",
+	} {
+		if got := client(t, alias); got.ID != want {
+			t.Errorf("Find(%q) = %s, want %s", alias, got.ID, want)
+		}
+	}
+	for _, name := range []string{"", "x", "emacs", "claude-desk"} {
+		if c, err := Find(name); err == nil || guideway.ErrorFix(err) == "" {
+			t.Errorf("Find(%q) = %s, %v", name, c.ID, err)
+		}
+	}
+}
+
+// TestGolden installs into a file of each client as people have it.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for _, c := range Clients() {
+		t.Run(c.ID, func(t *testing.T) {
+			t.Parallel()
+			in, err := os.ReadFile(filepath.Join("testdata", "edit", c.ID+".in"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := Request{Command: binary, Env: map[string]string{"GUIDEWAY_LOG": "debug"}}
+			got := mustPlan(t, c, req, existing(string(in)))
+			golden := filepath.Join("testdata", "edit", c.ID+".golden")
+			if *update {
+				if err := os.WriteFile(golden, got.After, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got.After)); diff != "" {
+				t.Errorf("after (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlanKeepsTheFile(t *testing.T) {
+	t.Parallel()
+	const entry = `"guideway": {`
+	tests := []struct{ name, client, before, after string }{
+		{"empty", "cursor", "", "{\n  \"mcpServers\": {\n    \"guideway\": {\n      \"command\": \"C\",\n      \"args\": [\"mcp\"]\n    }\n  }\n}\n"},
+		{"minified", "cursor", `{"a":1}`, `{"a":1,"mcpServers":{"guideway":{"command":"C","args":["mcp"]}}}`},
+		{"one line", "cursor", `{"a": 1}`, `{"a": 1, "mcpServers": {"guideway": {"command": "C", "args": ["mcp"]}}}`},
+		{"line endings and byte order mark", "windsurf", "\xef\xbb\xbf{\r\n    \"a\": 1\r\n}",
+			"\xef\xbb\xbf{\r\n    \"a\": 1,\r\n    \"mcpServers\": {\r\n        " + entry + "\r\n            \"command\": \"C\",\r\n            \"args\": [\"mcp\"]\r\n        }\r\n    }\r\n}"},
+		{"comment at the end", "vscode", "{\n\t\"a\": 1 // one\n\t// more\n}",
+			"{\n\t\"a\": 1, // one\n\t// more\n\t\"servers\": {\n\t\t" + entry + "\n\t\t\t\"type\": \"stdio\",\n\t\t\t\"command\": \"C\",\n\t\t\t\"args\": [\"mcp\"]\n\t\t}\n\t}\n}"},
+		{"other path keeps what the user added", "cursor", `{"mcpServers": {"guideway": {"command": "/old", "args": ["mcp"], "disabled": true /* now */}}}`,
+			`{"mcpServers": {"guideway": {"command": "C", "args": ["mcp"], "disabled": true /* now */}}}`},
+		{"remote entry is replaced", "cursor", `{"mcpServers": {"guideway": {"url": "http://x"}}}`,
+			`{"mcpServers": {"guideway": {"command": "C", "args": ["mcp"]}}}`},
+		{"toml without an end of line", "codex", "a = 1", "a = 1\n\n[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n"},
+		{"toml line endings", "codex", "a = 1\r\n", "a = 1\r\n\r\n[mcp_servers.guideway]\r\ncommand = \"C\"\r\nargs = [\"mcp\"]\r\n"},
+		{"toml inline servers", "codex", "mcp_servers = { a = { command = \"x\" } } # c\n",
+			"mcp_servers = { a = { command = \"x\" }, guideway = { command = \"C\", args = [\"mcp\"] } } # c\n"},
+		{"toml empty inline", "codex", "mcp_servers = {}\n", "mcp_servers = { guideway = { command = \"C\", args = [\"mcp\"] } }\n"},
+		{"toml inline entry", "codex", "[mcp_servers]\nguideway = { command = \"/o\", args = [\"mcp\"] } # c\n",
+			"[mcp_servers]\nguideway = { command = \"C\", args = [\"mcp\"] } # c\n"},
+		{"toml other path", "codex", "[mcp_servers.guideway]\ncommand = '/o' # c\nargs = [\n  \"mcp\", # m\n]\nstartup_timeout_sec = 9\n",
+			"[mcp_servers.guideway]\ncommand = \"C\" # c\nargs = [\n  \"mcp\", # m\n]\nstartup_timeout_sec = 9\n"},
+		{"toml dotted", "codex", "mcp_servers.guideway.command = \"/o\"\nmcp_servers.guideway.args = [\"mcp\"]\n",
+			"mcp_servers.guideway.command = \"C\"\nmcp_servers.guideway.args = [\"mcp\"]\n"},
+		{"toml missing args", "codex", "[mcp_servers.guideway]\ncommand = \"C\"\n\n[z]\n", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n\n[z]\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, req := client(t, tt.client), Request{Command: "C"}
+			got := mustPlan(t, c, req, existing(tt.before))
+			if diff := cmp.Diff(tt.after, string(got.After)); diff != "" {
+				t.Errorf("after (-want +got):\n%s", diff)
+			}
+			if again := mustPlan(t, c, req, existing(tt.after)); again.Action != ActionNone {
+				t.Errorf("again = %s", again.Action)
+			}
+			undo, err := PlanUndo(Env{}, c, req, existing(tt.after, tt.before))
+			if err != nil || string(undo.After) != tt.before {
+				t.Errorf("undo = %q, %v; want %q", undo.After, err, tt.before)
+			}
+		})
+	}
+}
+
+func TestPlanEnv(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ client, before, want string }{
+		{"cursor", `{"mcpServers":{"guideway":{"command":"C","args":["mcp"],"env":{"A":"1"}}}}`,
+			`{"mcpServers":{"guideway":{"command":"C","args":["mcp"],"env":{"A":"1","B":"x=\"y\""}}}}`},
+		{"cursor", `{"mcpServers":{"guideway":{"command":"C","args":["mcp"]}}}`,
+			`{"mcpServers":{"guideway":{"command":"C","args":["mcp"],"env":{"B":"x=\"y\""}}}}`},
+		{"codex", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n[mcp_servers.guideway.env]\nA = \"1\"\n",
+			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n[mcp_servers.guideway.env]\nA = \"1\"\nB = \"x=\\\"y\\\"\"\n"},
+		{"codex", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\" }\n",
+			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\", B = \"x=\\\"y\\\"\" }\n"},
+	} {
+		got := mustPlan(t, client(t, tt.client), Request{Command: "C", Env: map[string]string{"B": `x="y"`}}, existing(tt.before))
+		if diff := cmp.Diff(tt.want, string(got.After)); diff != "" || got.Action != ActionUpdated {
+			t.Errorf("%s (-want +got):\n%s", got.Action, diff)
+		}
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, client, before, message string }{
+		{"broken", "cursor", "{\n  \"a\": }", "cannot edit config:2:8 (unexpected '}', wanted a value); it is unchanged"},
+		{"two roots", "cursor", "{} {}", "config:1:4"},
+		{"not an object", "cursor", "[]", "the document is not an object"},
+		{"servers are no object", "cursor", `{"mcpServers": null}`, "config:1:16"},
+		{"twice", "cursor", `{"mcpServers": {}, "mcpServers": {}}`, "twice"},
+		{"utf-16", "cursor", "\xff\xfe{\x00}\x00", "UTF-16"},
+		{"unfinished comment", "vscode", "{ /* ", "unexpected '/'"},
+		{"deep", "cursor", strings.Repeat("[", 2000), "nested"},
+		{"broken toml", "codex", "a = 1\nb = = 2\n", "config:2:5"},
+		{"servers are no table", "codex", "mcp_servers = 1\n", "not a table"},
+		{"entry inside inline servers", "codex", "mcp_servers = { guideway = { command = \"/o\" } }\n", "form that cannot be edited"},
+		{"inline entry with more", "codex", "[mcp_servers]\nguideway = { command = \"/o\", enabled = false }\n", "form that cannot be edited"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Plan(Env{}, client(t, tt.client), Request{Command: binary}, existing(tt.before))
+			if err == nil || !strings.Contains(err.Error(), tt.message) {
+				t.Fatalf("error = %v, want %q in it", err, tt.message)
+			}
+			if fix := guideway.ErrorFix(err); !strings.Contains(fix, binary) || !strings.Contains(fix, "guideway") {
+				t.Errorf("no snippet in the fix: %q", fix)
+			}
+		})
+	}
+}
+
+func TestForeignEntry(t *testing.T) {
+	t.Parallel()
+	before := `{"mcpServers":{"github":{"command":"npx","args":["gh"]}}}`
+	c, req := client(t, "cursor"), Request{Name: "github", Command: binary}
+	if _, err := Plan(Env{}, c, req, existing(before)); guideway.ErrorCode(err) != guideway.CodeConflict {
+		t.Errorf("install over another server: %v", err)
+	}
+	if _, err := PlanUndo(Env{}, c, req, existing(before)); guideway.ErrorCode(err) != guideway.CodeConflict {
+		t.Errorf("remove another server: %v", err)
+	}
+	req.Force = true
+	change := mustPlan(t, c, req, existing(before))
+	undo, err := PlanUndo(Env{}, c, req, existing(string(change.After), before))
+	if err != nil || string(undo.After) != before || undo.Action != ActionRestored {
+		t.Errorf("undo = %s %q, %v", undo.Action, undo.After, err)
+	}
+}
+
+func TestPlanChecksTheRequest(t *testing.T) {
+	t.Parallel()
+	c := client(t, "codex")
+	for _, req := range []Request{
+		{Name: "a b", Command: binary}, {Name: "a.b", Command: binary}, {Command: ""},
+		{Command: binary, Env: map[string]string{"": "x"}}, {Command: binary, Env: map[string]string{"A=B": "x"}},
+	} {
+		if _, err := Plan(Env{}, c, req, File{}); err == nil {
+			t.Errorf("Plan(%+v) was accepted", req)
+		}
+	}
+}
+
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	before := "{\n  // hello\n  \"a\": 1\n}"
+	if got := mustPlan(t, client(t, "claude-desktop"), Request{Command: binary}, existing(before)); len(got.Notes) != 1 ||
+		!strings.Contains(got.Notes[0], "line 2") {
+		t.Errorf("notes = %q", got.Notes)
+	}
+	if got := mustPlan(t, client(t, "vscode"), Request{Command: binary}, existing(before)); len(got.Notes) > 0 {
+		t.Errorf("notes = %q", got.Notes)
+	}
+}
