@@ -2,6 +2,7 @@ package condition_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -268,5 +269,28 @@ func TestVariables(t *testing.T) {
 	e := condition.Parse(decode(t, `{"or":[{"var":"b"},{"not":{"var":"a","gt":1}},{"and":[{"var":"b"},{}]}]}`))
 	if diff := cmp.Diff([]string{"a", "b"}, e.Variables()); diff != "" {
 		t.Errorf("variables (-want +got):\n%s", diff)
+	}
+}
+
+// TestHoldsIsBounded gives up on a pattern that needs exponential time: it does
+// not match.
+func TestHoldsIsBounded(t *testing.T) {
+	t.Parallel()
+	e := condition.Parse(decode(t, `{"var":"x","matches":"^(a+)+$"}`))
+	lookup := condition.Map(map[string]any{"x": strings.Repeat("a", 60) + "!"})
+	if e.Holds(lookup) {
+		t.Error("holds")
+	}
+}
+
+func TestEqual(t *testing.T) {
+	t.Parallel()
+	const document = `{"and":[{"var":"x","matches":"^a"},{"not":{"var":"y","equals":1}}]}`
+	a, b := condition.Parse(decode(t, document)), condition.Parse(decode(t, document))
+	if !a.Equal(b) || a.Equal(nil) || a.Equal(a.Of[0]) {
+		t.Error("Equal does not compare what is written")
+	}
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("differ reports (-a +b):\n%s", diff)
 	}
 }

@@ -24,8 +24,8 @@ type Need struct {
 // come in order of appearance, merged per variable: under an or, any one of them
 // may be enough.
 func (e *Expr) Needs(vars Lookup) []Need {
-	c := needs{vars: vars, at: map[string]int{}}
-	switch e.Decide(vars) {
+	c := needs{vars: vars, at: map[string]int{}, leaves: map[*Expr]Verdict{}}
+	switch c.decide(e) {
 	case Unknown:
 		c.undecided = true
 		c.collect(e, true)
@@ -43,11 +43,26 @@ type needs struct {
 	undecided bool
 	list      []Need
 	at        map[string]int
+	// leaves are the verdicts of comparisons: a pattern is matched once,
+	// however deep it stands.
+	leaves map[*Expr]Verdict
+}
+
+// decide is Decide with the comparisons remembered.
+func (c *needs) decide(e *Expr) Verdict {
+	return e.eval(func(leaf *Expr) Verdict {
+		v, ok := c.leaves[leaf]
+		if !ok {
+			v = leaf.Decide(c.vars)
+			c.leaves[leaf] = v
+		}
+		return v
+	})
 }
 
 // collect adds what must change for e to come out as wanted.
 func (c *needs) collect(e *Expr, want bool) {
-	switch v := e.Decide(c.vars); {
+	switch v := c.decide(e); {
 	case v == verdict(want), c.undecided && v != Unknown:
 		return
 	}

@@ -201,7 +201,7 @@ func TestWordsAreUnambiguous(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(`{"var":"x","equals":1}`, `{"x":"1"}`)
 	f.Add(`{"and":[{"var":"x","gt":"0x"},{"not":{"or":[]}}]}`, `{"x":[1,{}]}`)
-	f.Add(`{"var":"x","matches":"(a+)+$"}`, `{"x":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}`)
+	f.Add(`{"var":"x","matches":"^a(?=b)"}`, `{"x":"ab"}`)
 	f.Add(`{"or":[{"var":"Infinity","lte":1e308},{"var":"","equals":null}]}`, `{"Infinity":-1e999}`)
 	f.Fuzz(func(t *testing.T, document, variables string) {
 		var v any
