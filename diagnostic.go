@@ -1,0 +1,42 @@
+package guideway
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String writes the finding as compilers do, with the fix on a line of its own:
+//
+//	flow.json:3:9: error: Field 'id' at root level is empty. [text-length] (/id)
+//	  fix: write it
+//
+// What is not known is left out.
+func (d Diagnostic) String() string {
+	var b strings.Builder
+	if d.File != "" {
+		b.WriteString(d.File + ":")
+	}
+	if d.Line > 0 {
+		fmt.Fprintf(&b, "%d:", d.Line)
+		if d.Column > 0 {
+			fmt.Fprintf(&b, "%d:", d.Column)
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteByte(' ')
+	}
+	if d.Severity != "" {
+		b.WriteString(string(d.Severity) + ": ")
+	}
+	b.WriteString(d.Message)
+	if d.Code != "" {
+		b.WriteString(" [" + d.Code + "]")
+	}
+	if d.Pointer != "" {
+		b.WriteString(" (" + d.Pointer + ")")
+	}
+	if d.Fix != "" {
+		b.WriteString("\n  fix: " + d.Fix)
+	}
+	return b.String()
+}
