@@ -1,0 +1,60 @@
+package internal_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// docs/requirements.md has a row for each requirement of the five seeds, and no
+// other rows.
+func TestEveryRequirementHasARow(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "requirements.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rowIDs(text)
+	var want []string
+	for prefix, n := range map[string]int{"W": 21, "R": 16, "P": 17, "C": 31, "A": 9} {
+		for i := range n {
+			want = append(want, fmt.Sprintf("%s%d", prefix, i+1))
+		}
+	}
+	compareIDs(t, want, got)
+
+	coverage, err := os.ReadFile(filepath.Join("..", "..", "shared", "COVERAGE.md"))
+	if err != nil {
+		t.Logf("the list of requirements is not here, so the numbers above stand alone: %v", err)
+		return
+	}
+	compareIDs(t, rowIDs(coverage), got)
+}
+
+func rowIDs(text []byte) []string {
+	var ids []string
+	for _, m := range regexp.MustCompile(`(?m)^\| ([WRPCA]\d+) \|`).FindAllSubmatch(text, -1) {
+		ids = append(ids, string(m[1]))
+	}
+	return ids
+}
+
+func compareIDs(t *testing.T, want, got []string) {
+	t.Helper()
+	for _, id := range want {
+		if !slices.Contains(got, id) {
+			t.Errorf("docs/requirements.md has no row for %s", id)
+		}
+	}
+	for i, id := range got {
+		if !slices.Contains(want, id) {
+			t.Errorf("docs/requirements.md has a row for %s, which nobody asks for", id)
+		}
+		if slices.Contains(got[:i], id) {
+			t.Errorf("docs/requirements.md has two rows for %s", id)
+		}
+	}
+}
