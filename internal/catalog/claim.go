@@ -1,0 +1,58 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"strings"
+)
+
+// claimedID guesses the id of a document that does not load, so that a
+// diagnostic can say what is served in its place. Without an id in the text it
+// is the name of the file.
+func claimedID(data []byte, name string) string {
+	if id := jsonID(data); id != "" {
+		return id
+	}
+	for line := range bytes.Lines(data) {
+		text := strings.TrimSpace(string(line[:min(len(line), 200)]))
+		rest, yes := strings.CutPrefix(text, `"id"`)
+		if !yes && bytes.HasPrefix(line, []byte("id:")) {
+			rest, yes = strings.CutPrefix(text, "id")
+		}
+		if !yes {
+			continue
+		}
+		rest = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest), ":"))
+		rest, _, _ = strings.Cut(rest, " #")
+		if id := strings.Trim(strings.TrimSuffix(rest, ","), ` "'`); id != "" {
+			return id
+		}
+	}
+	base := path.Base(name)
+	return strings.TrimSuffix(base, path.Ext(base))
+}
+
+// jsonID finds the id at the top of a JSON document that may break off later.
+func jsonID(data []byte) string {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
+		return ""
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return ""
+		}
+		if key == "id" {
+			id, _ := dec.Token()
+			text, _ := id.(string)
+			return text
+		}
+		var skipped json.RawMessage
+		if dec.Decode(&skipped) != nil {
+			return ""
+		}
+	}
+	return ""
+}

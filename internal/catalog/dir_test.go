@@ -1,0 +1,198 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/catalog"
+)
+
+// newDir makes a source of a directory that is looked at often.
+func newDir(path string) *catalog.Dir {
+	return catalog.NewDir(catalog.SourceInfo{Name: "dir", Location: path}, catalog.DirOptions{})
+}
+
+func TestDirDocuments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, id := range map[string]string{
+		"b.json": "b", "a.YAML": "a", "c.yml": "c", "loops/batch.json": "batch", "1/2/3/deep.json": "deep",
+	} {
+		write(t, filepath.Join(dir, name), text(id, "1"))
+	}
+	for _, name := range []string{
+		"README.md", "a.json~", "#a.json#", ".a.json.swp", ".#a.json", "a.json.tmp", "4913", ".git/x.json", "testdata/x.json",
+		"node_modules/p/x.json", "1/2/3/4/too-deep.json",
+	} {
+		write(t, filepath.Join(dir, name), "{")
+	}
+	c := loadAll(t, catalog.Options{}, newDir(dir))
+	want := []string{"a@1 dir", "b@1 dir", "batch@1 dir", "c@1 dir", "deep@1 dir"}
+	if diff := cmp.Diff(want, served(c.Snapshot())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"limit-depth 4"}, codes(c.Diagnostics())); diff != "" {
+		t.Error(diff)
+	}
+	entry, err := c.Get("batch")
+	check(t, err)
+	if want := filepath.Join(dir, "loops", "batch.json"); entry.Path != want || entry.Definition.File != want {
+		t.Errorf("path is %q, want %q", entry.Path, want)
+	}
+}
+
+func TestDirMissing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "absent")
+	required := newDir(dir)
+	optional := catalog.NewDir(catalog.SourceInfo{Name: "user", Location: dir, Optional: true}, catalog.DirOptions{})
+	c := loadAll(t, catalog.Options{}, required, optional)
+	if diff := cmp.Diff([]string{"source-missing absent"}, codes(c.Diagnostics())); diff != "" {
+		t.Error(diff)
+	}
+	for _, s := range c.Sources() {
+		if s.State != catalog.SourceMissing {
+			t.Errorf("%+v", s)
+		}
+	}
+	write(t, dir, "a file")
+	check(t, c.Load(context.Background()))
+	if diff := cmp.Diff([]string{"source-unreadable absent", "source-unreadable absent"}, codes(c.Diagnostics())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDirHostileFiles is about content: each file is a diagnostic at most.
+func TestDirHostileFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "good.json"), text("good", "1"))
+	write(t, filepath.Join(dir, "empty.json"), "")
+	write(t, filepath.Join(dir, "large.json"), strings.Repeat(" ", 2<<20))
+	write(t, filepath.Join(dir, "binary.yaml"), "\x00\xff\xfe")
+	// The real parser has to live with them too.
+	for _, opts := range []catalog.Options{{}, {Parse: nil}} {
+		c := catalog.New([]catalog.Source{newDir(dir)}, opts)
+		check(t, c.Load(context.Background()))
+		files := map[string]bool{}
+		for _, d := range c.Diagnostics() {
+			files[filepath.Base(d.File)] = true
+			if d.Message == "" || d.Code == "" {
+				t.Errorf("%+v", d)
+			}
+		}
+		if !files["empty.json"] || !files["large.json"] || !files["binary.yaml"] {
+			t.Errorf("diagnostics are of %v", files)
+		}
+	}
+	c := loadAll(t, catalog.Options{}, newDir(dir))
+	if diff := cmp.Diff([]string{"good@1 dir"}, served(c.Snapshot())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDirUnreadable(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("permissions do not bind the superuser")
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "good.json"), text("good", "1"))
+	write(t, filepath.Join(dir, "secret.json"), text("secret", "1"))
+	write(t, filepath.Join(dir, "locked", "x.json"), text("x", "1"))
+	check(t, os.Chmod(filepath.Join(dir, "secret.json"), 0))
+	check(t, os.Chmod(filepath.Join(dir, "locked"), 0))
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "locked"), 0o700) })
+	c := loadAll(t, catalog.Options{}, newDir(dir))
+	if diff := cmp.Diff([]string{"good@1 dir"}, served(c.Snapshot())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"dir-unreadable locked", "file-unreadable secret.json"}, codes(c.Diagnostics())); diff != "" {
+		t.Error(diff)
+	}
+	check(t, os.Chmod(filepath.Join(dir, "secret.json"), 0o600))
+	check(t, c.Load(context.Background()))
+	if _, err := c.Get("secret"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDirManyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 5_000 {
+		write(t, filepath.Join(dir, fmt.Sprintf("%04d.json", i)), text(fmt.Sprintf("w%04d", i), "1"))
+	}
+	c := loadAll(t, catalog.Options{}, newDir(dir))
+	entries := c.List(catalog.Filter{})
+	if len(entries) != 1_000 || entries[999].Definition.ID != "w0999" {
+		t.Errorf("%d entries", len(entries))
+	}
+	if diff := cmp.Diff([]string{"limit-files " + filepath.Base(dir)}, codes(c.Diagnostics())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDirTooManyEntries(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("makes 21,000 files")
+	}
+	dir := t.TempDir()
+	for i := range 21_000 {
+		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%05d.txt", i)))
+		check(t, err)
+		file.Close()
+	}
+	c := loadAll(t, catalog.Options{}, newDir(dir))
+	if diff := cmp.Diff([]string{"limit-entries " + filepath.Base(dir)}, codes(c.Diagnostics())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDirLinks(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege there")
+	}
+	dir, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "secret.json"), text("secret", "1"))
+	write(t, filepath.Join(outside, "README"), "hello")
+	write(t, filepath.Join(dir, "store", "real.json"), text("real", "1"))
+	link := func(target, name string) { check(t, os.Symlink(target, filepath.Join(dir, name))) }
+	link(filepath.Join(outside, "secret.json"), "absolute.json")
+	link("../"+filepath.Base(outside)+"/secret.json", "relative.json")
+	link(outside, "elsewhere")
+	link(filepath.Join(outside, "README"), "README")
+	link("loop.json", "loop.json")
+	link(".", "self")
+	link("nowhere.json", "dangling.json")
+	link("nowhere", "dangling")
+	link("store/real.json", "zz-alias.json")
+	link("/dev/zero", "zero.json")
+	c := loadAll(t, catalog.Options{}, newDir(dir))
+	if diff := cmp.Diff([]string{"real@1 dir"}, served(c.Snapshot())); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{
+		"file-link absolute.json", "file-link dangling.json", "file-link elsewhere", "file-link loop.json",
+		"file-link relative.json", "file-link self", "file-link zero.json", "id-duplicate zz-alias.json",
+	}
+	if diff := cmp.Diff(want, codes(c.Diagnostics())); diff != "" {
+		t.Error(diff)
+	}
+
+	// A directory that is itself reached by a link is read.
+	through := filepath.Join(t.TempDir(), "through")
+	check(t, os.Symlink(filepath.Join(dir, "store"), through))
+	c = loadAll(t, catalog.Options{}, newDir(through))
+	if diff := cmp.Diff([]string{"real@1 dir"}, served(c.Snapshot())); diff != "" {
+		t.Error(diff)
+	}
+}

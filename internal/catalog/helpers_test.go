@@ -1,0 +1,149 @@
+package catalog_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// deadline is how long a test waits for what must happen.
+const deadline = 10 * time.Second
+
+// parse is a small dialect for tests: a JSON object with id and version.
+func parse(file string, data []byte) (*definition.Definition, []guideway.Diagnostic) {
+	var document struct{ ID, Version string }
+	if err := json.Unmarshal(data, &document); err != nil || document.ID == "" {
+		return nil, []guideway.Diagnostic{{
+			Severity: guideway.SeverityError, Code: "test-broken", File: file, Line: 1, Column: 1,
+			Message: "broken", Fix: "mend it",
+		}}
+	}
+	return &definition.Definition{
+		Dialect: guideway.DialectSteps, ID: document.ID, Version: document.Version,
+		Hash: document.ID + "@" + document.Version, File: file,
+	}, nil
+}
+
+func text(id, version string) string { return fmt.Sprintf(`{"id":%q,"version":%q}`, id, version) }
+
+// fake is a source in memory.
+type fake struct {
+	info catalog.SourceInfo
+
+	mu    sync.Mutex
+	files map[string]string // "!" cannot be opened
+	found []guideway.Diagnostic
+	err   error
+	stamp bool // give the text as stamp
+	opens int
+}
+
+func newFake(name string, rank int, files map[string]string) *fake {
+	return &fake{info: catalog.SourceInfo{Name: name, Kind: "fake", Location: "/" + name, Rank: rank}, files: files}
+}
+
+func (f *fake) Info() catalog.SourceInfo { return f.info }
+
+func (f *fake) Documents(context.Context) ([]catalog.Document, []guideway.Diagnostic, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var documents []catalog.Document
+	for name, content := range f.files {
+		d := catalog.Document{Name: name, Path: f.info.Location + "/" + name, Size: int64(len(content))}
+		if f.stamp {
+			d.Stamp = content
+		}
+		d.Open = func(context.Context) (io.ReadCloser, error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.opens++
+			if content == "!" {
+				return nil, errors.New("disk on fire")
+			}
+			return io.NopCloser(strings.NewReader(content)), nil
+		}
+		documents = append(documents, d)
+	}
+	return documents, f.found, f.err
+}
+
+func (f *fake) set(name, content string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if content == "" {
+		delete(f.files, name)
+		return
+	}
+	f.files[name] = content
+}
+
+// loadAll makes a catalog of sources and loads it.
+func loadAll(t testing.TB, opts catalog.Options, sources ...catalog.Source) *catalog.Catalog {
+	t.Helper()
+	if opts.Parse == nil {
+		opts.Parse = parse
+	}
+	c := catalog.New(sources, opts)
+	if err := c.Load(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// served lists what is served as "id@version source", with a star where it is
+// stale.
+func served(s *catalog.Snapshot) []string {
+	lines := []string{}
+	for _, e := range s.List(catalog.Filter{}) {
+		star := ""
+		if e.Stale {
+			star = "*"
+		}
+		lines = append(lines, e.Definition.Hash+" "+e.Source.Name+star)
+	}
+	return lines
+}
+
+// codes lists the diagnostics as "code file", the file without its directory.
+func codes(found []guideway.Diagnostic) []string {
+	lines := []string{}
+	for _, d := range found {
+		lines = append(lines, d.Code+" "+filepath.Base(d.File))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func write(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check fails the test on an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,305 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+)
+
+// state is what is known of one source. It is replaced, never changed.
+type state struct {
+	info        SourceInfo
+	records     []*record // in order of their names
+	diagnostics []guideway.Diagnostic
+	loaded      time.Time
+	missing     bool
+	failure     string
+}
+
+// size is what the documents of the source take of the total.
+func (s *state) size() (total int64) {
+	for _, r := range s.records {
+		total += r.size
+	}
+	return total
+}
+
+// record is what is known of one document. It is replaced, never changed.
+type record struct {
+	name, path string
+	size       int64
+	stamp      string
+	sum        [sha256.Size]byte
+	// good is the last version that loaded; nil if none did.
+	good *loaded
+	// broken says that the present version does not load, and found why.
+	broken bool
+	found  []guideway.Diagnostic
+	// claims is the id that a broken version probably has.
+	claims string
+}
+
+// loaded is a version of a document that loads.
+type loaded struct {
+	definition *definition.Definition
+	lint       func() []guideway.Diagnostic
+}
+
+// all stands for the number of every source.
+const all = -1
+
+// reload reads one source, or all, and publishes the outcome.
+func (c *Catalog) reload(ctx context.Context, which int) error {
+	c.loading.Lock()
+	defer c.loading.Unlock()
+	listings := make([]listing, len(c.sources))
+	var listers sync.WaitGroup
+	for i, source := range c.sources {
+		if which == all || which == i {
+			listers.Go(func() { listings[i] = list(ctx, source) })
+		}
+	}
+	listers.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	next := slices.Clone(c.states)
+	var jobs []func()
+	budget := c.opts.Limits.TotalBytes
+	for i := len(next) - 1; i >= 0; i-- {
+		if listings[i].done {
+			jobs = append(jobs, c.admit(ctx, &next[i], listings[i], &budget)...)
+			continue
+		}
+		budget -= next[i].size()
+	}
+	c.perform(jobs)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.states = next
+	c.publish(merge(next))
+	return nil
+}
+
+// listing is the answer of a source.
+type listing struct {
+	done        bool
+	documents   []Document
+	diagnostics []guideway.Diagnostic
+	err         error
+}
+
+func list(ctx context.Context, source Source) (l listing) {
+	l.done = true
+	defer func() {
+		if r := recover(); r != nil {
+			l.err = fmt.Errorf("the source failed: %v", r)
+		}
+	}()
+	l.documents, l.diagnostics, l.err = source.Documents(ctx)
+	return l
+}
+
+// admit makes the next state of a source from its answer, and gives the jobs
+// that complete it.
+func (c *Catalog) admit(ctx context.Context, s *state, l listing, budget *int64) []func() {
+	previous := map[string]*record{}
+	for _, r := range s.records {
+		previous[r.name] = r
+	}
+	*s = state{info: s.info, records: s.records, diagnostics: l.diagnostics, loaded: time.Now()}
+	switch {
+	case errors.Is(l.err, ErrMissing):
+		s.missing, s.records = true, nil
+		if !s.info.Optional {
+			s.diagnostics = append(s.diagnostics, problem("source-missing", s.info.Location,
+				fmt.Sprintf("the source %q does not exist", s.info.Name), "create it, or remove it from the configuration"))
+		}
+		return nil
+	case l.err != nil:
+		s.failure = cause(l.err)
+		message := fmt.Sprintf("the source %q cannot be read: %s", s.info.Name, s.failure)
+		if len(s.records) > 0 {
+			message += "; what it gave before goes on serving"
+		}
+		s.diagnostics = append(s.diagnostics, problem("source-unreadable", s.info.Location, message, "make it readable"))
+		*budget -= s.size()
+		return nil
+	}
+	documents := l.documents
+	slices.SortStableFunc(documents, func(a, b Document) int { return strings.Compare(a.Name, b.Name) })
+	if limit := c.opts.Limits.Files; len(documents) > limit {
+		s.diagnostics = append(s.diagnostics, problem("limit-files", s.info.Location,
+			fmt.Sprintf("the source %q has %d documents; only the first %d by name are read", s.info.Name, len(documents), limit),
+			"give the workflows a directory of their own"))
+		documents = documents[:limit]
+	}
+	return c.records(ctx, s, documents, previous, budget)
+}
+
+// records fills in the records of a state: known ones as they are, the others
+// by jobs.
+func (c *Catalog) records(ctx context.Context, s *state, documents []Document, previous map[string]*record, budget *int64) []func() {
+	var jobs []func()
+	left := 0
+	s.records = make([]*record, 0, len(documents))
+	for _, document := range documents {
+		// A document over its own limit is not read, and takes little.
+		size := min(document.Size, c.opts.Limits.FileBytes)
+		if *budget -= size; *budget < 0 {
+			left++
+			continue
+		}
+		known := previous[document.Name]
+		if known != nil && document.Stamp != "" && document.Stamp == known.stamp {
+			s.records = append(s.records, known)
+			continue
+		}
+		fresh := &record{name: document.Name, path: document.Path, size: size, stamp: document.Stamp}
+		s.records = append(s.records, fresh)
+		jobs = append(jobs, func() { c.read(ctx, fresh, document, known) })
+	}
+	if left > 0 {
+		s.diagnostics = append(s.diagnostics, problem("limit-bytes", s.info.Location,
+			fmt.Sprintf("all documents together are larger than %d bytes; %d of the source %q are not read",
+				c.opts.Limits.TotalBytes, left, s.info.Name),
+			"remove documents"))
+	}
+	return jobs
+}
+
+// perform does jobs with a bounded number of workers.
+func (c *Catalog) perform(jobs []func()) {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(c.opts.Workers, len(jobs)) {
+		workers.Go(func() {
+			for i := next.Add(1); i <= int64(len(jobs)); i = next.Add(1) {
+				jobs[i-1]()
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// read reads a document into its record. Known is the record of its version
+// before, or nil.
+func (c *Catalog) read(ctx context.Context, r *record, document Document, known *record) {
+	data, finding := c.content(ctx, document)
+	if finding == nil {
+		r.sum = sha256.Sum256(data)
+		if known != nil && known.sum == r.sum {
+			r.good, r.broken, r.found, r.claims = known.good, known.broken, known.found, known.claims
+			return
+		}
+		parsed, found := c.parse(document.Path, data)
+		r.found = found
+		if parsed != nil {
+			r.good = c.loaded(parsed)
+			return
+		}
+	} else {
+		// What kept it from being read can end without the file changing.
+		r.found, r.stamp = []guideway.Diagnostic{*finding}, ""
+	}
+	r.broken = true
+	r.claims = claimedID(data, document.Name)
+	if known != nil {
+		r.good = known.good
+	}
+	if r.good != nil {
+		r.found = append(slices.Clip(r.found), notice("file-stale", r.path,
+			fmt.Sprintf("the last version of %q that loaded goes on serving until this program ends", r.good.definition.ID),
+			"mend the file, or delete it to end the serving"))
+	}
+}
+
+// content reads a document within its bound.
+func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guideway.Diagnostic) {
+	limit := c.opts.Limits.FileBytes
+	tooLarge := func() *guideway.Diagnostic {
+		d := problem("file-too-large", document.Path, fmt.Sprintf("the file is larger than %d bytes", limit), "split the workflow")
+		return &d
+	}
+	if document.Size > limit {
+		return nil, tooLarge()
+	}
+	unreadable := func(err error) *guideway.Diagnostic {
+		d := problem("file-unreadable", document.Path, "the file cannot be read: "+cause(err), "make it readable, or move it away")
+		if errors.Is(err, fs.ErrNotExist) {
+			d.Message, d.Fix = "the file vanished while it was read", ""
+		}
+		return &d
+	}
+	file, err := document.Open(ctx)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	defer file.Close()
+	// One byte more than the size shows a file that grew, without growing the
+	// buffer for one that did not.
+	data := make([]byte, 0, min(max(document.Size, 0), limit)+1)
+	data, err = appendAll(data, io.LimitReader(file, limit+1))
+	switch {
+	case err != nil:
+		return nil, unreadable(err)
+	case int64(len(data)) > limit:
+		return nil, tooLarge()
+	}
+	return data, nil
+}
+
+// appendAll reads all of r into the free space of data, which grows as needed.
+func appendAll(data []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(data) == cap(data) {
+			data = slices.Grow(data, 512)
+		}
+		n, err := r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if err == io.EOF {
+			return data, nil
+		}
+		if err != nil {
+			return data, err
+		}
+	}
+}
+
+// parse keeps a defect of the parser that one document meets from taking the
+// others along.
+func (c *Catalog) parse(file string, data []byte) (parsed *definition.Definition, found []guideway.Diagnostic) {
+	defer func() {
+		if r := recover(); r != nil {
+			parsed = nil
+			found = []guideway.Diagnostic{problem("parser-failed", file,
+				fmt.Sprintf("the parser failed on this document, which is a defect of the program: %v", r), "report it, with the document")}
+		}
+	}()
+	parsed, found = c.opts.Parse(file, data)
+	if parsed == nil && len(found) == 0 {
+		found = []guideway.Diagnostic{problem("not-a-definition", file, "the document is no definition", "")}
+	}
+	return parsed, found
+}
+
+func (c *Catalog) loaded(parsed *definition.Definition) *loaded {
+	return &loaded{
+		definition: parsed,
+		lint: sync.OnceValue(func() []guideway.Diagnostic {
+			return c.opts.Lint(parsed)
+		}),
+	}
+}

@@ -1,0 +1,280 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+)
+
+// Snapshot is the catalog of one moment. It never changes; what its methods
+// return belongs to it and must not be changed either.
+type Snapshot struct {
+	entries     []*Entry // in order of ids
+	byID        map[string]*Entry
+	broken      map[string]*record // by the id that is claimed and not served
+	diagnostics []guideway.Diagnostic
+	sources     []SourceStatus
+}
+
+// Entry is a definition that is served.
+type Entry struct {
+	Definition *definition.Definition
+	Source     SourceInfo
+	// Path is where a person finds the document.
+	Path string
+	// Stale says that the document no longer loads, and that this is the last
+	// version that did.
+	Stale bool
+	// Overrides are the definitions with the same id that are not served, the
+	// nearest one first.
+	Overrides []Overridden
+
+	loaded *loaded
+}
+
+// Overridden is a definition that is not served, because a source of a higher
+// rank has one with its id.
+type Overridden struct {
+	Source  SourceInfo `json:"source"`
+	Path    string     `json:"path"`
+	Version string     `json:"version"`
+	Hash    string     `json:"hash"`
+}
+
+// Lint gives the findings about the style of the definition. They are made at
+// the first call.
+func (e *Entry) Lint() []guideway.Diagnostic { return e.loaded.lint() }
+
+// Filter chooses entries. An empty field does not choose.
+type Filter struct {
+	Dialect guideway.Dialect
+	// Source is the name of a source.
+	Source string
+}
+
+// SourceState says how a source is.
+type SourceState string
+
+// The states of a source.
+const (
+	// SourceUnread is one that was not yet read.
+	SourceUnread SourceState = "unread"
+	SourceOK     SourceState = "ok"
+	// SourceMissing is one whose location does not exist.
+	SourceMissing SourceState = "missing"
+	// SourceFailed is one that could not be listed; what it gave before goes on
+	// serving.
+	SourceFailed SourceState = "failed"
+)
+
+// SourceStatus says how a source is.
+type SourceStatus struct {
+	SourceInfo
+	State SourceState `json:"state"`
+	// Error says why the source failed.
+	Error string `json:"error,omitempty"`
+	// Documents counts what was read, Broken what does not load at present,
+	// and Served what is not overridden.
+	Documents int `json:"documents"`
+	Broken    int `json:"broken"`
+	Served    int `json:"served"`
+	// Loaded is when the source was last looked at.
+	Loaded time.Time `json:"loaded"`
+}
+
+// Get gives the definition that is served for an id. If there is none the code
+// of the error is guideway.CodeInvalidDefinition if a document with that id did
+// not load, else guideway.CodeNotFound.
+func (s *Snapshot) Get(id string) (*Entry, error) {
+	if entry := s.byID[id]; entry != nil {
+		return entry, nil
+	}
+	if r := s.broken[id]; r != nil {
+		first := r.found[0]
+		place := first.File
+		if first.Line > 0 {
+			place = fmt.Sprintf("%s:%d", first.File, first.Line)
+		}
+		err := guideway.Errorf(guideway.CodeInvalidDefinition, "workflow with id '%s' did not load: %s: %s", id, place, first.Message)
+		err.Fix = first.Fix
+		return nil, err
+	}
+	err := guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
+	if near := s.similar(id); len(near) > 0 {
+		err.Fix = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return nil, err
+}
+
+// similar gives up to three ids that look like id.
+func (s *Snapshot) similar(id string) []string {
+	const most = 3
+	key := looseKey(id)
+	if len(key) < most {
+		return nil
+	}
+	var near []string
+	for _, entry := range s.entries {
+		other := looseKey(entry.Definition.ID)
+		if len(near) < most && (strings.Contains(other, key) || strings.Contains(key, other)) {
+			near = append(near, entry.Definition.ID)
+		}
+	}
+	return near
+}
+
+// looseKey forgets case and separators.
+func looseKey(id string) string {
+	return strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(id))
+}
+
+// List gives the definitions that are served, in order of their ids.
+func (s *Snapshot) List(filter Filter) []*Entry {
+	if filter == (Filter{}) {
+		return s.entries
+	}
+	var chosen []*Entry
+	for _, entry := range s.entries {
+		if (filter.Dialect == "" || filter.Dialect == entry.Definition.Dialect) &&
+			(filter.Source == "" || filter.Source == entry.Source.Name) {
+			chosen = append(chosen, entry)
+		}
+	}
+	return chosen
+}
+
+// Diagnostics says what did not load and why, in order of files.
+func (s *Snapshot) Diagnostics() []guideway.Diagnostic { return s.diagnostics }
+
+// Sources says how each source is, lowest rank first.
+func (s *Snapshot) Sources() []SourceStatus { return s.sources }
+
+// Lint gives the findings about the style of all definitions that are served.
+// They are made at the first call; the only error is that of ctx.
+func (s *Snapshot) Lint(ctx context.Context) ([]guideway.Diagnostic, error) {
+	var found []guideway.Diagnostic
+	for _, entry := range s.entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		found = append(found, entry.Lint()...)
+	}
+	return found, nil
+}
+
+// merge makes a snapshot of the states, which are in order of rank.
+func merge(states []state) *Snapshot {
+	s := &Snapshot{byID: map[string]*Entry{}, broken: map[string]*record{}}
+	for i := range states {
+		s.add(&states[i])
+	}
+	for i := range states {
+		s.explain(&states[i])
+	}
+	s.entries = slices.SortedFunc(maps.Values(s.byID), func(a, b *Entry) int {
+		return strings.Compare(a.Definition.ID, b.Definition.ID)
+	})
+	served := map[string]int{}
+	for _, entry := range s.entries {
+		served[entry.Source.Name]++
+	}
+	for i := range s.sources {
+		s.sources[i].Served = served[s.sources[i].Name]
+	}
+	slices.SortStableFunc(s.diagnostics, func(a, b guideway.Diagnostic) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
+	})
+	return s
+}
+
+// add puts the definitions of a source above those that are there.
+func (s *Snapshot) add(source *state) {
+	status := SourceStatus{
+		SourceInfo: source.info, State: SourceOK, Error: source.failure,
+		Documents: len(source.records), Loaded: source.loaded,
+	}
+	switch {
+	case source.loaded.IsZero():
+		status.State = SourceUnread
+	case source.missing:
+		status.State = SourceMissing
+	case source.failure != "":
+		status.State = SourceFailed
+	}
+	s.diagnostics = append(s.diagnostics, source.diagnostics...)
+	own := map[string]*record{}
+	for _, r := range source.records {
+		s.diagnostics = append(s.diagnostics, r.found...)
+		if r.broken {
+			status.Broken++
+		}
+		if r.good == nil {
+			continue
+		}
+		id := r.good.definition.ID
+		if first := own[id]; first != nil {
+			s.diagnostics = append(s.diagnostics, problem("id-duplicate", r.path,
+				fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", id, first.path),
+				"give one of the two another id"))
+			continue
+		}
+		own[id] = r
+		entry := &Entry{Definition: r.good.definition, Source: source.info, Path: r.path, Stale: r.broken, loaded: r.good}
+		if below := s.byID[id]; below != nil {
+			entry.Overrides = append([]Overridden{{
+				Source: below.Source, Path: below.Path, Version: below.Definition.Version, Hash: below.Definition.Hash,
+			}}, below.Overrides...)
+		}
+		s.byID[id] = entry
+	}
+	s.sources = append(s.sources, status)
+}
+
+// explain says of documents that never loaded what is served in their place.
+func (s *Snapshot) explain(source *state) {
+	for _, r := range source.records {
+		if r.good != nil {
+			continue
+		}
+		serving := s.byID[r.claims]
+		switch {
+		case serving == nil:
+			s.broken[r.claims] = r
+		case serving.Source.Rank <= source.info.Rank:
+			s.diagnostics = append(s.diagnostics, notice("override-broken", r.path,
+				fmt.Sprintf("%q is served from %s (%s), because this file did not load", r.claims, serving.Source.Name, serving.Path),
+				"mend this file to have it served"))
+		}
+	}
+}
+
+// compare says what changed between two snapshots; nil if nothing did.
+func compare(before, after *Snapshot) *Change {
+	change := &Change{Snapshot: after, Diagnostics: !slices.Equal(before.diagnostics, after.diagnostics)}
+	for _, entry := range after.entries {
+		id := entry.Definition.ID
+		old := before.byID[id]
+		switch {
+		case old == nil:
+			change.Added = append(change.Added, id)
+		case old.Definition.Hash != entry.Definition.Hash || old.Source.Name != entry.Source.Name:
+			change.Changed = append(change.Changed, id)
+		}
+	}
+	for _, entry := range before.entries {
+		if id := entry.Definition.ID; after.byID[id] == nil {
+			change.Removed = append(change.Removed, id)
+		}
+	}
+	if len(change.Added)+len(change.Removed)+len(change.Changed) == 0 && !change.Diagnostics {
+		return nil
+	}
+	return change
+}

@@ -1,0 +1,19 @@
+//go:build unix
+
+package catalog
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// openNonblock keeps an open from waiting for the other end of a pipe.
+const openNonblock = syscall.O_NONBLOCK
+
+// inode identifies a file on its device, or is 0.
+func inode(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Ino)
+	}
+	return 0
+}
