@@ -83,10 +83,12 @@ func (p *Program) Status(s State) Status {
 // reached and nothing behind it.
 func (p *Program) PositionOf(s State) Position {
 	switch {
-	case s.Ended != "" || s.Cursor >= len(p.items):
+	case s.Ended != "":
 		return Position{Kind: PositionEnd}
 	case s.Gate != nil:
 		return p.gatePosition(s)
+	case s.Cursor >= len(p.items):
+		return Position{Kind: PositionEnd}
 	}
 	it := p.items[s.Cursor]
 	step := p.current(s)

@@ -1,0 +1,211 @@
+package guide_test
+
+import (
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/steps"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// corpus loads every definition of the corpus that is meant to load.
+func corpus(t *testing.T) map[string]*definition.Definition {
+	t.Helper()
+	root := filepath.Join("..", "..", "..", "shared", "corpus", "steps")
+	if _, err := os.Stat(root); err != nil {
+		t.Skipf("the corpus of real definitions is not here: %v", err)
+	}
+	defs := map[string]*definition.Definition{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".json" || strings.Contains(path, ".schema.") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		def, found := definition.Parse(path, data)
+		if def == nil {
+			if len(found) == 0 {
+				t.Errorf("%s does not load, and nothing says why", path)
+			}
+			for _, f := range found {
+				if f.Message == "" || f.Fix == "" {
+					t.Errorf("%s: a finding without a message or a fix: %+v", path, f)
+				}
+			}
+			return nil
+		}
+		defs[filepath.Base(path)] = def
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(defs) < 18 {
+		t.Errorf("only %d definitions of the corpus load", len(defs))
+	}
+	return defs
+}
+
+// domains lists, for every variable that a workflow's conditions and loops
+// read, values that matter.
+func domains(w *steps.Workflow) map[string][]any {
+	out := map[string][]any{}
+	var visit func(e *condition.Expr)
+	visit = func(e *condition.Expr) {
+		if e == nil {
+			return
+		}
+		if e.Var != "" {
+			values := []any{"something else", true, false, 0.0, 100.0}
+			if e.Value != nil {
+				values = append(values, e.Value, e.Value, e.Value, e.Value)
+			}
+			out[e.Var] = append(out[e.Var], values...)
+		}
+		for _, part := range e.Of {
+			visit(part)
+		}
+	}
+	for i := range w.Steps {
+		s := &w.Steps[i]
+		visit(s.RunCondition)
+		if s.Loop == nil {
+			continue
+		}
+		visit(s.Loop.Condition)
+		for j := range s.Loop.Body {
+			visit(s.Loop.Body[j].RunCondition)
+		}
+	}
+	for i := range w.Steps {
+		l := w.Steps[i].Loop
+		if l == nil {
+			continue
+		}
+		for _, name := range []string{l.IterationVar, l.ItemVar, l.IndexVar} {
+			delete(out, name)
+		}
+		if l.Items != "" {
+			out[l.Items] = []any{[]any{}, []any{"one"}, []any{map[string]any{"id": "a"}, map[string]any{"id": "b"}, "c"}}
+		}
+		if l.CountVar != "" {
+			out[l.CountVar] = []any{0.0, 1.0, 3.0, "2"}
+		}
+	}
+	return out
+}
+
+func generate(r *rand.Rand, domains map[string][]any) map[string]any {
+	names := make([]string, 0, len(domains))
+	for name := range domains {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	vars := map[string]any{"untouched": map[string]any{"a": []any{1.0, "x"}}}
+	for _, name := range names {
+		vars[name] = domains[name][r.IntN(len(domains[name]))]
+	}
+	return vars
+}
+
+// Every real definition is walked to its end by both kinds of clients, under
+// variables drawn from what its conditions compare with, also where they change
+// in every step.
+func TestCorpusWalksToItsEnd(t *testing.T) {
+	t.Parallel()
+	for file, def := range corpus(t) {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			p := guide.Compile(def.Steps)
+			values := domains(def.Steps)
+			r := rand.New(rand.NewPCG(1, 2)) // a fixed seed: the same walks every time
+			for range 40 {
+				vars := generate(r, values)
+				var walks [][]string
+				for _, c := range clients() {
+					ids, last := walker{client: c, vars: vars, most: 3000}.walk(t, p)
+					if !last.IsComplete {
+						t.Fatalf("%s client: not complete under %v: %s", c, vars, last.Guidance.Prompt)
+					}
+					walks = append(walks, ids)
+				}
+				if d := cmp.Diff(walks[0], walks[1]); d != "" {
+					t.Fatalf("the clients walk differently (-echo +own):\n%s", d)
+				}
+				for _, c := range clients() {
+					change := func(_ string, _ int, context map[string]any) {
+						for k, v := range generate(r, values) {
+							context[k] = v
+						}
+					}
+					walker{client: c, vars: vars, sets: change, most: 3000}.walk(t, p)
+				}
+			}
+		})
+	}
+}
+
+// Every real definition runs to its end with every gate confirmed, under
+// variables that decide every condition. Its criteria are left out: only an
+// agent can meet them.
+func TestCorpusRunsToItsEnd(t *testing.T) {
+	t.Parallel()
+	for file, def := range corpus(t) {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			p := guide.Compile(withoutCriteria(def.Steps))
+			values := domains(def.Steps)
+			r := rand.New(rand.NewPCG(3, 4)) // a fixed seed: the same walks every time
+			for range 20 {
+				vars := generate(r, values)
+				s := drive(t, p, guide.State{}, start(vars))
+				for range 5000 {
+					pos := p.PositionOf(s)
+					if pos.Kind == guide.PositionEnd {
+						break
+					}
+					switch pos.Kind {
+					case guide.PositionGate:
+						s = drive(t, p, s, answer(guide.OptionConfirm))
+					case guide.PositionStep:
+						s = drive(t, p, s, output("done", nil))
+					default:
+						// A loop's own variable that a condition outside reads is
+						// never the agent's to set.
+						t.Fatalf("waits for %+v under %v", pos.Needs, vars)
+					}
+				}
+				if got := p.Status(s); got != guide.StatusCompleted {
+					t.Fatalf("status = %s", got)
+				}
+			}
+		})
+	}
+}
+
+func withoutCriteria(w *steps.Workflow) *steps.Workflow {
+	bare := *w
+	bare.Steps = slices.Clone(w.Steps)
+	for i := range bare.Steps {
+		bare.Steps[i].Criteria = nil
+		if l := bare.Steps[i].Loop; l != nil {
+			loop := *l
+			loop.Body = slices.Clone(l.Body)
+			for j := range loop.Body {
+				loop.Body[j].Criteria = nil
+			}
+			bare.Steps[i].Loop = &loop
+		}
+	}
+	return &bare
+}
