@@ -42,6 +42,12 @@ func drawStep(t *rapid.T, id string, more ...string) map[string]any {
 	if rapid.IntRange(0, 2).Draw(t, "conditional") == 0 {
 		s["runCondition"] = drawCondition(t, more...)
 	}
+	switch rapid.IntRange(0, 5).Draw(t, "confirm") {
+	case 0:
+		s["requireConfirmation"] = true
+	case 1:
+		s["requireConfirmation"] = drawCondition(t, more...)
+	}
 	return s
 }
 
@@ -59,7 +65,11 @@ func drawLoop(t *rapid.T, id string) map[string]any {
 	for i := range rapid.IntRange(1, 3).Draw(t, "body") {
 		body = append(body, drawStep(t, fmt.Sprintf("%s-b%d", id, i), "round"))
 	}
-	return map[string]any{"id": id, "type": "loop", "title": id, "loop": config, "body": body}
+	loop := map[string]any{"id": id, "type": "loop", "title": id, "loop": config, "body": body}
+	if rapid.IntRange(0, 3).Draw(t, "confirm") == 0 {
+		loop["requireConfirmation"] = true
+	}
+	return loop
 }
 
 func drawProgram(t *rapid.T) *guide.Program {

@@ -192,7 +192,7 @@ func TestEveryLegalRunEnds(t *testing.T) {
 		s := guide.State{}
 		var log []guide.Event
 		command := start(drawVars(t))
-		for range longest + 20 {
+		for range 2*longest + 20 {
 			events, refusal := p.Decide(s, command)
 			if refusal != nil {
 				t.Fatalf("refused: %s: %s", refusal.Rule, refusal.Message)
