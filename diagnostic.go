@@ -36,7 +36,7 @@ func (d Diagnostic) String() string {
 		b.WriteString(" (" + d.Pointer + ")")
 	}
 	if d.Fix != "" {
-		b.WriteString("\n  fix: " + d.Fix)
+		b.WriteString("\n  fix: " + strings.ReplaceAll(d.Fix, "\n", "\n       "))
 	}
 	return b.String()
 }

@@ -63,3 +63,9 @@ func sortFindings(found []guideway.Diagnostic) {
 		return a.Column - b.Column
 	})
 }
+
+// Lint looks for what is legal in a definition and most likely not meant, in the
+// order of the document.
+func Lint(d *Definition) []guideway.Diagnostic {
+	return steps.Lint(d.Steps, d.Root, d.File)
+}

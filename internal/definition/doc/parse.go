@@ -175,6 +175,9 @@ type reporter struct {
 // report adds a finding.
 func (r *reporter) report(d Diagnostic) {
 	d.Severity, d.File = guideway.SeverityError, r.file
+	if d.Code == CodeJSONSyntax {
+		d.Message = "Invalid JSON syntax: " + d.Message
+	}
 	r.found = append(r.found, d)
 }
 

@@ -99,13 +99,25 @@ func (p *parser) text(at place, low, high int) string {
 	}
 	switch size = utf8.RuneCountInString(at.node.Text); {
 	case size < low && size == 0:
-		p.errorf(at, CodeLength, "write it, or leave the field out if it is optional", "Field '%s' %s is empty.", at.name, at.where)
+		p.errorf(at, CodeLength, emptyFix(at.name), "Field '%s' %s is empty.", at.name, at.where)
 	case size < low:
 		p.errorf(at, CodeLength, "write more", "Field '%s' %s has %d characters; at least %d are needed.", at.name, at.where, size, low)
 	case high > 0 && size > high:
 		p.errorf(at, CodeLength, tooLongFix(at.name), "Field '%s' %s has %d characters; at most %d are allowed.", at.name, at.where, size, high)
 	}
 	return at.node.Text
+}
+
+// emptyFix says how to mend an empty text.
+func emptyFix(name string) string {
+	switch {
+	case strings.HasSuffix(name, "]"):
+		return "remove the entry, or write it"
+	case name == "agentRole":
+		return "write it, or leave the field out"
+	default:
+		return "write it"
+	}
 }
 
 // tooLongFix says how to mend a text that is too long.

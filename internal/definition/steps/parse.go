@@ -3,6 +3,7 @@ package steps
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
@@ -94,10 +95,21 @@ func (p *parser) sayings(at place) []string {
 func (p *parser) version(at place) string {
 	text := p.text(at, 0, 0)
 	if at.node != nil && at.node.Kind == doc.String && !isVersion(text) {
-		p.errorf(at, CodeVersion, "use three numbers such as 1.0.0 or 0.1.0, with -alpha.1 or +build after them if need be",
+		p.errorf(at, CodeVersion, versionFix(text),
 			"Field 'version' %s has the value %s, which is not a semantic version (MAJOR.MINOR.PATCH).", at.where, quote(text))
 	}
 	return text
+}
+
+// versionFix says how to write a version; each line is a suggestion.
+func versionFix(text string) string {
+	fix := "use three numbers: MAJOR.MINOR.PATCH, such as 1.0.0 or 0.1.0"
+	for _, better := range []string{strings.TrimLeft(text, "vV="), strings.TrimLeft(text, "vV=") + ".0", strings.TrimLeft(text, "vV=") + ".0.0"} {
+		if isVersion(better) {
+			return fix + "\nwrite '" + better + "'"
+		}
+	}
+	return fix + "\nput a pre-release after a hyphen and a build after a plus sign: 1.0.0-alpha.1, 1.0.0+42"
 }
 
 // stepID gives the id of a step that may be anything.

@@ -29,10 +29,12 @@ func (p place) key(key string) place {
 	return to
 }
 
-// index goes to an element of the array at p.
+// index goes to an element of the array at p; its node is nil if it is missing.
 func (p place) index(i int) place {
-	to := place{ptr: p.ptr.Index(i), name: fmt.Sprintf("%s[%d]", p.name, i), where: p.where}
-	to.at(p.node.Items[i])
+	to := place{line: p.line, column: p.column, ptr: p.ptr.Index(i), name: fmt.Sprintf("%s[%d]", p.name, i), where: p.where}
+	if p.node != nil && i < len(p.node.Items) {
+		to.at(p.node.Items[i])
+	}
 	return to
 }
 

@@ -1,0 +1,182 @@
+package steps
+
+import (
+	"fmt"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+)
+
+// The codes of what a workflow loads with and a person should look at.
+const (
+	CodeUnreachable        = "step-unreachable"
+	CodeConditionAlways    = "condition-always"
+	CodeConditionNever     = "condition-never"
+	CodeConditionIgnored   = "condition-ignored"
+	CodeVariableUnset      = "variable-unset"
+	CodeVariableLate       = "variable-late"
+	CodeLoopNever          = "loop-never-runs"
+	CodeLoopEndless        = "loop-never-ends"
+	CodeLoopUntouched      = "loop-condition-untouched"
+	CodeLoopCountZero      = "loop-count-zero"
+	CodeLoopCountBound     = "loop-count-bound"
+	CodeLoopLong           = "loop-long"
+	CodeLoopFraction       = "loop-fraction"
+	CodeLoopBodyShared     = "loop-body-shared"
+	CodeLoopVariableClash  = "loop-variable-clash"
+	CodeLoopVariableReach  = "loop-variable-outside"
+	CodeBodyPromptLong     = "loop-prompt-long"
+	CodeTemplateExpression = "template-expression"
+	CodeTemplateUnset      = "template-unset"
+	CodeTemplateLate       = "template-late"
+	CodeFunctionUnused     = "function-unused"
+	CodeFunctionTwice      = "function-duplicate"
+	CodeReferenceUnknown   = "function-reference-unknown"
+	CodeArgumentUnknown    = "function-argument-unknown"
+)
+
+// longPrompt is the length above which a prompt is too much to read in every
+// round.
+const longPrompt = 2000
+
+// Lint looks for what is legal and most likely not meant. The root gives the
+// positions; without one the findings have pointers only.
+//
+// The dialect has no declarations, so a variable counts as set where a text that
+// the agent has read by then has its name in it.
+func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
+	at := place{where: "at root level"}
+	at.at(root)
+	l := &linter{parser: parser{file: file}, w: w, told: map[string]bool{}, mentions: newMentions(w)}
+	steps := at.key("steps")
+	l.definitions(at.key("functionDefinitions"), w.Functions)
+	for i := range w.Steps {
+		l.topStep(steps, i)
+	}
+	l.sharedBodies(steps)
+	l.outsideReads(steps)
+	sortFindings(l.found)
+	return l.found
+}
+
+// linter collects warnings.
+type linter struct {
+	parser
+	w        *Workflow
+	mentions *mentions
+	// told holds what was said of a variable already: once is enough.
+	told map[string]bool
+}
+
+// scope is what surrounds a step.
+type scope struct {
+	// order is the step's place among the texts; see mentions.
+	order int
+	// loop is the step whose body this is, if any, and loopAt where it stands.
+	loop   *Step
+	loopAt place
+	// functions are the definitions in reach, innermost first.
+	functions [][]Function
+}
+
+// warn reports a warning.
+func (l *linter) warn(at place, code, fix, format string, args ...any) {
+	l.add(guideway.SeverityWarning, at, code, fix, format, args...)
+}
+
+// once says whether this is the first time that something is told.
+func (l *linter) once(what string) bool {
+	if l.told[what] {
+		return false
+	}
+	l.told[what] = true
+	return true
+}
+
+// topStep looks at a top-level step, and at the body of a loop.
+func (l *linter) topStep(steps place, i int) {
+	at, step := steps.index(i), &l.w.Steps[i]
+	s := scope{order: orderOf(i), functions: [][]Function{step.Functions, l.w.Functions}}
+	for j := range l.w.Steps {
+		if loop := l.w.Steps[j].Loop; loop != nil && loop.BodyRef == step.ID {
+			s = l.inside(j, steps.index(j))
+			s.functions = [][]Function{step.Functions, l.w.Steps[j].Functions, l.w.Functions}
+		}
+	}
+	l.definitions(at.key("functionDefinitions"), step.Functions)
+	l.step(at, step, s)
+	if step.Loop == nil {
+		return
+	}
+	l.loop(at, step, s)
+	if step.Loop.BodyRef != "" {
+		return
+	}
+	for j := range step.Loop.Body {
+		body := &step.Loop.Body[j]
+		inner := l.inside(i, at)
+		inner.functions = [][]Function{body.Functions, step.Functions, l.w.Functions}
+		bodyAt := at.key("body").index(j)
+		l.definitions(bodyAt.key("functionDefinitions"), body.Functions)
+		l.step(bodyAt, body, inner)
+	}
+}
+
+// inside is the scope of the body of the loop at an index.
+func (l *linter) inside(i int, at place) scope {
+	return scope{order: orderOf(i), loop: &l.w.Steps[i], loopAt: at}
+}
+
+// step looks at what steps and loops have in common, and at a step's texts.
+func (l *linter) step(at place, step *Step, s scope) {
+	if step.RunCondition != nil || at.node.Get("runCondition") != nil {
+		l.runCondition(at.key("runCondition"), step, s)
+	}
+	if node := at.node.Get("requireConfirmation"); node != nil && node.Kind == doc.Object {
+		l.confirmation(at.key("requireConfirmation"), step, s)
+	}
+	l.criteria(at.key("validationCriteria"), step, s)
+	l.templates(at, step, s)
+	l.uses(at, step, s)
+	if s.loop != nil && runes(step.Prompt) > longPrompt {
+		l.warn(at.key("prompt"), CodeBodyPromptLong, "move what does not change from round to round into a step before the loop",
+			"The prompt of step '%s' has %d characters and is read again in every round of loop '%s'.", step.ID, runes(step.Prompt), s.loop.ID)
+	}
+}
+
+// criteria passes on what package criterion says of a step's criteria, and looks
+// at the variables that their conditions read.
+func (l *linter) criteria(at place, step *Step, s scope) {
+	for _, problem := range step.Criteria.Problems() {
+		if problem.Warning {
+			l.warn(at.below(problem.Path), problem.Code, problem.Fix, "%s (step '%s')", problem.Message, step.ID)
+		}
+	}
+	l.ruleConditions(at, step, s)
+}
+
+// sharedBodies reports a step that is the body of two loops.
+func (l *linter) sharedBodies(steps place) {
+	usedBy := map[string]string{}
+	for i := range l.w.Steps {
+		step := &l.w.Steps[i]
+		if step.Loop == nil || step.Loop.BodyRef == "" {
+			continue
+		}
+		ref := step.Loop.BodyRef
+		if first, ok := usedBy[ref]; ok {
+			l.warn(steps.index(i).key("body"), CodeLoopBodyShared, "give each loop a body of its own, so that what was done in which loop stays clear",
+				"Step '%s' is the body of loop '%s' and of loop '%s'.", ref, first, step.ID)
+			continue
+		}
+		usedBy[ref] = step.ID
+	}
+}
+
+// subject names a step for a message.
+func subject(step *Step) string {
+	if step.Loop != nil {
+		return fmt.Sprintf("loop '%s'", step.ID)
+	}
+	return fmt.Sprintf("step '%s'", step.ID)
+}

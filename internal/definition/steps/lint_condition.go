@@ -1,0 +1,247 @@
+package steps
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+)
+
+// runCondition looks at the condition under which a step applies.
+func (l *linter) runCondition(at place, step *Step, s scope) {
+	l.ignored(at)
+	value, constant := step.RunCondition.Constant()
+	switch {
+	case constant && value:
+		l.warn(at, CodeConditionAlways, "remove the condition", "The runCondition of %s always holds: %s.", subject(step), step.RunCondition)
+	case constant:
+		l.warn(at, CodeUnreachable, "mend the condition, or remove the step", "%s never runs: its runCondition can never hold: %s.", capital(subject(step)), step.RunCondition)
+	case l.neverInRounds(step, s):
+		l.warn(at, CodeUnreachable, "compare with a number of a round that there is, or raise the number of rounds",
+			"%s never runs: its runCondition holds in none of the %d rounds of loop '%s': %s.", capital(subject(step)), rounds(s.loop.Loop), s.loop.ID, step.RunCondition)
+	}
+	by := s.order - 1
+	if s.loop != nil {
+		// A round reads what the steps of the body before it say.
+		by = s.order
+	}
+	l.reads(at, step.RunCondition, "the runCondition of "+subject(step), s, by)
+}
+
+// confirmation looks at the condition under which a person is asked.
+func (l *linter) confirmation(at place, step *Step, s scope) {
+	l.ignored(at)
+	if value, constant := step.Confirm.Constant(); constant && value {
+		l.warn(at, CodeConditionAlways, "write true", "The requireConfirmation of %s always holds: %s.", subject(step), step.Confirm)
+	} else if constant {
+		l.warn(at, CodeConditionNever, "mend the condition, or remove it", "The requireConfirmation of %s can never hold: %s.", subject(step), step.Confirm)
+	}
+	by := s.order
+	if step.Loop != nil {
+		// A step's result is confirmed, but a loop's beginning.
+		by--
+	}
+	l.reads(at, step.Confirm, "the requireConfirmation of "+subject(step), s, by)
+}
+
+// ruleConditions looks at the conditions of a step's rules.
+func (l *linter) ruleConditions(at place, step *Step, s scope) {
+	if at.node == nil {
+		return
+	}
+	visitConditions(at, func(at place) {
+		l.ignored(at)
+		expr := condition.Parse(at.node.Any())
+		if value, constant := expr.Constant(); constant && value {
+			l.warn(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s always holds: %s.", subject(step), expr)
+		}
+		l.reads(at, expr, "the condition of a rule of "+subject(step), s, s.order)
+	})
+}
+
+// visitConditions finds the conditions of rules at any depth.
+func visitConditions(at place, visit func(place)) {
+	if at.node == nil {
+		return
+	}
+	if at.node.Kind == doc.Array {
+		for i := range at.node.Items {
+			visitConditions(at.index(i), visit)
+		}
+		return
+	}
+	if when := at.key("condition"); when.node != nil {
+		visit(when)
+	}
+	for _, key := range []string{"and", "or", "not"} {
+		visitConditions(at.key(key), visit)
+	}
+}
+
+// reads checks that the variables of a condition are set by the order given.
+func (l *linter) reads(at place, expr *condition.Expr, what string, s scope, by int) {
+	for _, name := range expr.Variables() {
+		l.read(at, name, what, s, by)
+	}
+}
+
+// read checks that one variable is set by the order given.
+func (l *linter) read(at place, name, what string, s scope, by int) {
+	if name == "" || strings.HasPrefix(name, "_") || s.has(name) {
+		return
+	}
+	switch order := l.mentions.order(name); {
+	case order == never:
+		if l.once(CodeVariableUnset + name) {
+			l.warn(at, CodeVariableUnset, l.unsetFix(name), "%s reads the variable '%s', but no text tells the agent to set it.", capital(what), name)
+		}
+	case order > by:
+		if l.once(CodeVariableLate + name) {
+			l.warn(at, CodeVariableLate, fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name),
+				"%s reads the variable '%s', which no text before it mentions: the first is in %s.", capital(what), name, l.stepAt(order))
+		}
+	}
+}
+
+// unsetFix says how to mend a variable that is never set.
+func (l *linter) unsetFix(name string) string {
+	if guess := closest(name, l.names()); guess != "" {
+		return fmt.Sprintf("did you mean '%s'?", guess)
+	}
+	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it; a run stops here and asks for it otherwise", name)
+}
+
+// names are the variables that conditions and loops read and some text mentions.
+func (l *linter) names() []string {
+	var names []string
+	add := func(name string) {
+		if name != "" && l.mentions.order(name) != never && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for i := range l.w.Steps {
+		for _, step := range append([]Step{l.w.Steps[i]}, bodyOf(&l.w.Steps[i])...) {
+			for _, name := range append(step.RunCondition.Variables(), step.Confirm.Variables()...) {
+				add(name)
+			}
+			if step.Loop != nil {
+				add(step.Loop.CountVar)
+				add(step.Loop.Items)
+				for _, name := range step.Loop.Condition.Variables() {
+					add(name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// bodyOf gives the steps of a round; none where the step is no loop.
+func bodyOf(step *Step) []Step {
+	if step.Loop == nil {
+		return nil
+	}
+	return step.Loop.Body
+}
+
+// stepAt names the step of an order.
+func (l *linter) stepAt(order int) string {
+	if order < 1 || order > len(l.w.Steps) {
+		return "the workflow"
+	}
+	return subject(&l.w.Steps[order-1])
+}
+
+// has says whether the name is one of the surrounding loop's variables.
+func (s scope) has(name string) bool {
+	return s.loop != nil && slices.Contains(loopVariables(s.loop.Loop, s.loopAt), name)
+}
+
+// loopVariables are the names that a loop sets in its rounds: the index outside
+// forEach only where the author names it.
+func loopVariables(loop *Loop, at place) []string {
+	names := []string{loop.IterationVar}
+	if loop.Type == LoopForEach {
+		return append(names, loop.ItemVar, loop.IndexVar)
+	}
+	if at.key("loop").node.Get("indexVar") != nil {
+		names = append(names, loop.IndexVar)
+	}
+	return names
+}
+
+// rounds is the greatest number of rounds that a loop can have.
+func rounds(loop *Loop) int {
+	if loop.Type == LoopFor && loop.CountVar == "" {
+		return min(loop.Count, loop.MaxIterations)
+	}
+	return loop.MaxIterations
+}
+
+// neverInRounds says whether the condition of a body step fails in every round
+// whatever the other variables are.
+func (l *linter) neverInRounds(step *Step, s scope) bool {
+	if s.loop == nil || rounds(s.loop.Loop) == 0 {
+		return false
+	}
+	for round := 1; round <= rounds(s.loop.Loop); round++ {
+		verdict := step.RunCondition.Decide(func(name string) (any, bool) {
+			return float64(round), name == s.loop.Loop.IterationVar
+		})
+		if verdict != condition.No {
+			return false
+		}
+	}
+	return true
+}
+
+// ignored reports the parts of a condition that have no effect.
+func (l *linter) ignored(at place) {
+	if at.node == nil || at.node.Kind != doc.Object {
+		return
+	}
+	operators := operatorsOf(at.node)
+	name := at.node.Get("var")
+	switch {
+	case name == nil && len(operators) > 0:
+		l.warn(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' stands without 'var', so it never holds.", operators[0])
+	case name != nil && name.Text == "":
+		l.warn(at.key("var"), CodeConditionIgnored, "write the name of a variable", "The condition's variable has no name, so the condition never holds.")
+	case len(operators) > 1:
+		l.warn(at, CodeConditionIgnored, fmt.Sprintf(`write {"and": [{"var": "%s", "%s": ...}, {"var": "%s", "%s": ...}]}`, name.Text, operators[0], name.Text, operators[1]),
+			"Of the operators %s only '%s' counts.", strings.Join(operators, ", "), operators[0])
+	}
+	seen := ""
+	for _, key := range []string{"var", "and", "or", "not"} {
+		if at.node.Get(key) == nil {
+			continue
+		}
+		if seen != "" {
+			l.warn(at.key(key), CodeConditionIgnored, "put both into a list under 'and' or 'or'", "'%s' has no effect beside '%s'.", key, seen)
+			continue
+		}
+		seen = key
+	}
+	for _, key := range []string{"and", "or"} {
+		if list := at.key(key); list.node != nil {
+			for i := range list.node.Items {
+				l.ignored(list.index(i))
+			}
+		}
+	}
+	l.ignored(at.key("not"))
+}
+
+// operatorsOf are the comparisons of a condition, in the order in which they
+// count.
+func operatorsOf(n *doc.Node) []string {
+	var found []string
+	for _, key := range []string{"equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "startsWith", "endsWith", "matches"} {
+		if n.Get(key) != nil {
+			found = append(found, key)
+		}
+	}
+	return found
+}

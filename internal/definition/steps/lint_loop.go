@@ -1,0 +1,175 @@
+package steps
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+)
+
+// longLoop is the number of rounds above which a bound protects little.
+const longLoop = 100
+
+// loop looks at how a loop counts and ends.
+func (l *linter) loop(at place, step *Step, s scope) {
+	loop, config := step.Loop, at.key("loop")
+	l.loopNumbers(config, step)
+	l.loopNames(config, step)
+	switch loop.Type {
+	case LoopWhile, LoopUntil:
+		inner := l.inside(s.order-1, at)
+		l.ignored(config.key("condition"))
+		l.loopCondition(config.key("condition"), step, inner)
+		l.reads(config.key("condition"), loop.Condition, "the condition of "+subject(step), inner, s.order)
+	case LoopFor:
+		if loop.CountVar != "" {
+			l.read(config.key("count"), loop.CountVar, "the count of "+subject(step), scope{}, s.order-1)
+		}
+	case LoopForEach:
+		l.read(config.key("items"), loop.Items, "the list of "+subject(step), scope{}, s.order-1)
+	}
+}
+
+// loopCondition looks at what ends a while or until loop.
+func (l *linter) loopCondition(at place, step *Step, s scope) {
+	loop := step.Loop
+	if value, constant := loop.Condition.Constant(); constant {
+		if value == (loop.Type == LoopWhile) {
+			l.warn(at, CodeLoopEndless, "compare a variable that the body sets, or use a for loop",
+				"Loop '%s' ends only after %d rounds: its condition %s holds: %s.", step.ID, loop.MaxIterations, always(value), loop.Condition)
+		} else {
+			l.warn(at, CodeLoopNever, "mend the condition, or remove the loop",
+				"Loop '%s' never runs: its condition %s holds: %s.", step.ID, always(value), loop.Condition)
+		}
+		return
+	}
+	names := loop.Condition.Variables()
+	if slices.ContainsFunc(names, s.has) || slices.ContainsFunc(names, func(name string) bool { return bodyMentions(loop, name) }) {
+		return
+	}
+	l.warn(at, CodeLoopUntouched, fmt.Sprintf("say in a step of the body when to set '%s'", names[0]),
+		"No step of the body of loop '%s' mentions %s, so only maxIterations (%d) is sure to end it.", step.ID, quoted(names), loop.MaxIterations)
+}
+
+// always puts the value of a constant condition into words.
+func always(value bool) string {
+	if value {
+		return "always"
+	}
+	return "never"
+}
+
+// quoted writes names for a sentence.
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = "'" + name + "'"
+	}
+	return list(out)
+}
+
+// bodyMentions says whether a text of the body has the name in it.
+func bodyMentions(loop *Loop, name string) bool {
+	m := mentions{first: map[string]int{}}
+	for i := range loop.Body {
+		m.step(0, &loop.Body[i])
+	}
+	return m.order(name) != never
+}
+
+// loopNumbers looks at the count and the bound.
+func (l *linter) loopNumbers(at place, step *Step) {
+	loop := step.Loop
+	literal := loop.Type == LoopFor && loop.CountVar == ""
+	switch {
+	case literal && loop.Count == 0:
+		l.warn(at.key("count"), CodeLoopCountZero, "write how many rounds there are", "Loop '%s' never runs: its count is 0.", step.ID)
+	case literal && loop.MaxIterations < loop.Count:
+		l.warn(at.key("maxIterations"), CodeLoopCountBound, fmt.Sprintf("raise maxIterations to %d, or lower the count", loop.Count),
+			"Loop '%s' counts to %d but ends after %d rounds, by maxIterations.", step.ID, loop.Count, loop.MaxIterations)
+	case loop.MaxIterations > longLoop && (!literal || loop.Count > longLoop):
+		l.warn(at.key("maxIterations"), CodeLoopLong, "choose a little more than a sound run needs", "Loop '%s' may go %d rounds before maxIterations ends it.", step.ID, loop.MaxIterations)
+	}
+	for _, key := range []string{"count", "maxIterations"} {
+		n := at.key(key)
+		if n.node != nil && n.node.Kind == doc.Number && n.node.Num != math.Trunc(n.node.Num) {
+			l.warn(n, CodeLoopFraction, "write a whole number", "The %s of loop '%s' is %s; it counts as %.0f.", key, step.ID, n.node.Text, math.Ceil(n.node.Num))
+		}
+	}
+}
+
+// loopNames looks for two meanings of one name.
+func (l *linter) loopNames(at place, step *Step) {
+	loop := step.Loop
+	type named struct{ key, name string }
+	names := []named{{"iterationVar", loop.IterationVar}, {"itemVar", loop.ItemVar}, {"indexVar", loop.IndexVar}}
+	sources := []named{{"items", loop.Items}, {"count", loop.CountVar}}
+	for i, own := range names {
+		if loop.Type != LoopForEach && own.key != "iterationVar" && at.node.Get(own.key) == nil {
+			continue
+		}
+		for _, other := range append(sources, names[:i]...) {
+			if own.name != other.name || loop.Type != LoopForEach && other.key == "itemVar" {
+				continue
+			}
+			l.warn(at.key(own.key), CodeLoopVariableClash, "choose another name",
+				"In loop '%s' the name '%s' is both its %s and its %s.", step.ID, own.name, other.key, own.key)
+		}
+	}
+}
+
+// outsideReads reports conditions outside a loop that read a variable of its
+// rounds: the name means another thing there, or nothing.
+func (l *linter) outsideReads(steps place) {
+	for i := range l.w.Steps {
+		loop := l.w.Steps[i].Loop
+		if loop == nil {
+			continue
+		}
+		for _, name := range loopVariables(loop, steps.index(i)) {
+			l.outsideRead(steps, i, name)
+		}
+	}
+}
+
+// outsideRead looks for a reader of a name of the loop at an index.
+func (l *linter) outsideRead(steps place, loop int, name string) {
+	for i := range l.w.Steps {
+		step := &l.w.Steps[i]
+		if i == loop || step.ID == l.w.Steps[loop].Loop.BodyRef {
+			continue
+		}
+		at := steps.index(i)
+		own := step.Loop != nil && slices.Contains(loopVariables(step.Loop, at), name)
+		if !readsName(step, name, own) || !l.once(CodeLoopVariableReach+name) {
+			continue
+		}
+		l.warn(at, CodeLoopVariableReach, "give one of the two another name",
+			"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", capital(subject(step)), name, l.w.Steps[loop].ID)
+	}
+}
+
+// readsName says whether a condition, a count or items of a top-level step read
+// the name; inBody leaves the body out, where its own loop sets it.
+func readsName(step *Step, name string, inBody bool) bool {
+	if slices.Contains(step.RunCondition.Variables(), name) || slices.Contains(step.Confirm.Variables(), name) {
+		return true
+	}
+	if step.Loop == nil {
+		return false
+	}
+	if step.Loop.Items == name || step.Loop.CountVar == name {
+		return true
+	}
+	if inBody {
+		return false
+	}
+	return slices.Contains(step.Loop.Condition.Variables(), name) || slices.ContainsFunc(step.Loop.Body, func(body Step) bool {
+		return readsName(&body, name, false)
+	})
+}
+
+// capital makes the first letter a capital.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
