@@ -33,7 +33,7 @@ type Options struct {
 	// Parse reads a document; nil means definition.Parse. Its definition is
 	// nil if the document does not load.
 	Parse func(file string, data []byte) (*definition.Definition, []guideway.Diagnostic)
-	// Lint judges the style of a definition; nil finds nothing.
+	// Lint judges the style of a definition; nil means definition.Lint.
 	Lint func(*definition.Definition) []guideway.Diagnostic
 	// TTL is how long a source is trusted without a look, even if it reports
 	// its changes: 5 minutes.
@@ -62,7 +62,7 @@ func (o Options) withDefaults() Options {
 		o.Parse = definition.Parse
 	}
 	if o.Lint == nil {
-		o.Lint = func(*definition.Definition) []guideway.Diagnostic { return nil }
+		o.Lint = definition.Lint
 	}
 	if o.TTL <= 0 {
 		o.TTL = 5 * time.Minute

@@ -304,6 +304,20 @@ func TestLintOnce(t *testing.T) {
 	}
 }
 
+func TestLinterPanic(t *testing.T) {
+	t.Parallel()
+	c := loadAll(t, catalog.Options{
+		Lint: func(*definition.Definition) []guideway.Diagnostic { panic("defect") },
+	}, newFake("user", 1, map[string]string{"a.json": text("a", "1")}))
+	for range 2 {
+		found, err := c.Snapshot().Lint(context.Background())
+		check(t, err)
+		if diff := cmp.Diff([]string{"linter-failed a.json"}, codes(found)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	source := catalog.NewEmbedded(catalog.SourceInfo{Name: "bundled", Trust: catalog.TrustBundled}, fstest.MapFS{

@@ -35,7 +35,7 @@ const (
 type DirOptions struct {
 	// Poll is how often the directory itself is looked at: 500 ms. All files
 	// are looked at every 6 polls, or at every poll where the operating system
-	// reports no changes, but never for more than a 200th of the time.
+	// reports no changes; less often, up to every 20, where that takes long.
 	Poll time.Duration
 	// Debounce is how long a directory must be quiet after a change: 100 ms.
 	Debounce time.Duration
@@ -54,6 +54,7 @@ type Dir struct {
 
 	mu     sync.Mutex
 	listed [sha256.Size]byte // fingerprint of what Documents saw last
+	again  time.Time         // when files that were too young to tell are not
 }
 
 var (
@@ -85,13 +86,13 @@ func (d *Dir) Documents(ctx context.Context) ([]Document, []guideway.Diagnostic,
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
+	now := time.Now()
 	d.mu.Lock()
-	d.listed = found.fingerprint(err)
+	d.listed, d.again = found.fingerprint(err), found.settles(now)
 	d.mu.Unlock()
 	if err != nil {
 		return nil, nil, err
 	}
-	now := time.Now()
 	documents := make([]Document, len(found.files))
 	for i, f := range found.files {
 		documents[i] = Document{
@@ -156,6 +157,20 @@ func (f *found) fingerprint(err error) [sha256.Size]byte {
 		}
 	}
 	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// settles says when all files that are too young for a stamp have one; it is
+// zero if none is.
+func (f *found) settles(now time.Time) (when time.Time) {
+	if f == nil {
+		return when
+	}
+	for _, file := range f.files {
+		if t := file.info.ModTime().Add(settled); !t.Before(now) && t.After(when) {
+			when = t
+		}
+	}
+	return when
 }
 
 // stamp tells versions of a file apart: by size, time and identity.

@@ -99,6 +99,9 @@ func loadAll(t testing.TB, opts catalog.Options, sources ...catalog.Source) *cat
 	if opts.Parse == nil {
 		opts.Parse = parse
 	}
+	if opts.Lint == nil {
+		opts.Lint = func(*definition.Definition) []guideway.Diagnostic { return nil }
+	}
 	c := catalog.New(sources, opts)
 	if err := c.Load(context.Background()); err != nil {
 		t.Fatal(err)

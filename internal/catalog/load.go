@@ -298,8 +298,17 @@ func (c *Catalog) parse(file string, data []byte) (parsed *definition.Definition
 func (c *Catalog) loaded(parsed *definition.Definition) *loaded {
 	return &loaded{
 		definition: parsed,
-		lint: sync.OnceValue(func() []guideway.Diagnostic {
-			return c.opts.Lint(parsed)
-		}),
+		lint:       sync.OnceValue(func() []guideway.Diagnostic { return c.lint(parsed) }),
 	}
+}
+
+// lint keeps a defect of the linter to the one definition, as parse does.
+func (c *Catalog) lint(parsed *definition.Definition) (found []guideway.Diagnostic) {
+	defer func() {
+		if r := recover(); r != nil {
+			found = []guideway.Diagnostic{notice("linter-failed", parsed.File,
+				fmt.Sprintf("the linter failed on this definition, which is a defect of the program: %v", r), "report it, with the document")}
+		}
+	}()
+	return c.opts.Lint(parsed)
 }

@@ -19,8 +19,11 @@ const (
 	// operating system reports changes, for the file systems on which it
 	// claims to and does not.
 	sweepEvery = 6
-	// sweepShare is how much longer than a sweep the pause after it is.
-	sweepShare = 200
+	// sweepShare is how much longer than a sweep the pause after it is, but for
+	// sweepAtLeast, the number of polls that a pause never exceeds: a sweep that
+	// took long because the machine is busy says little.
+	sweepShare   = 50
+	sweepAtLeast = 20
 	// debounceLimit is after how many quiet times a directory that is never
 	// quiet is looked at all the same.
 	debounceLimit = 4
@@ -122,6 +125,7 @@ func (w *dirWatch) replaced() bool {
 
 // sweep looks at all files and reports a change if there is one, or if an
 // event touched a document: it can change without its size and time doing so.
+// For the same reason it reports files again that were young when listed.
 func (w *dirWatch) sweep(ctx context.Context, touched bool) {
 	began := time.Now()
 	found, err := w.dir.scan(ctx)
@@ -145,10 +149,11 @@ func (w *dirWatch) sweep(ctx context.Context, touched bool) {
 	if w.events != nil && !w.partial {
 		w.pause *= sweepEvery
 	}
-	w.pause = max(w.pause, sweepShare*w.swept.Sub(began))
+	w.pause = max(w.pause, min(sweepShare*w.swept.Sub(began), sweepAtLeast*w.dir.opts.Poll))
 
 	w.dir.mu.Lock()
-	changed := found.fingerprint(err) != w.dir.listed
+	again := w.dir.again
+	changed := found.fingerprint(err) != w.dir.listed || !again.IsZero() && w.swept.After(again)
 	w.dir.mu.Unlock()
 	if touched || changed {
 		select {

@@ -98,7 +98,7 @@ func Settings() []Setting {
 
 // settings is the one table of settings, variables, aliases and flags.
 func settings() []setting {
-	return slices.Concat(serverSettings(), workflowSettings(), logSettings())
+	return slices.Concat(serverSettings(), dataSettings(), workflowSettings(), logSettings())
 }
 
 func serverSettings() []setting {
@@ -139,6 +139,11 @@ func serverSettings() []setting {
 			set:   func(c *Config, v value) { c.AllowedHosts = v.list },
 			text:  func(c *Config) string { return strings.Join(c.AllowedHosts, ",") },
 		},
+	}
+}
+
+func dataSettings() []setting {
+	return []setting{
 		{
 			Setting: Setting{
 				Name: "dataDir", Kind: KindPath, Flag: "data-dir", Env: "GUIDEWAY_DATA_DIR",
