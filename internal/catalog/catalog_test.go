@@ -100,6 +100,33 @@ func TestBrokenNeverHides(t *testing.T) {
 	}
 }
 
+// TestBrokenIsFoundByItsID is about guessing the id of a text that does not
+// load, so that who asks for it learns why.
+func TestBrokenIsFoundByItsID(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, file, text, id string }{
+		{"cut off JSON", "f.json", `{"name": "N", "steps": [{"id": "inner"}], "id": "outer", "version": `, "outer"},
+		{"id after the break", "f.json", "{\n  \"name\": oops,\n  \"id\": \"later\",\n}", "later"},
+		{"YAML", "f.yaml", "name: [\nid: plain # the name\n", "plain"},
+		{"quoted YAML", "f.yaml", "steps:\n  - id: inner\nid: 'quoted'\n", "quoted"},
+		{"no id", "sub/stem.yml", "name: N", "stem"},
+		{"id is no string", "stem.json", `{"id": 5}`, "stem"},
+		{"empty", "stem.json", "", "stem"},
+		{"list", "stem.json", "[]", "stem"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := loadAll(t, catalog.Options{
+				Parse: func(file string, _ []byte) (*definition.Definition, []guideway.Diagnostic) { return parse(file, nil) },
+			}, newFake("user", 1, map[string]string{tt.file: tt.text}))
+			if _, err := c.Get(tt.id); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
 func TestGetUnknown(t *testing.T) {
 	t.Parallel()
 	c := loadAll(t, catalog.Options{}, newFake("user", 1, map[string]string{"a.json": text("code-review", "1")}))
