@@ -75,16 +75,28 @@ func (a *app) logger(cfg *config.Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.host.Err, opts))
 }
 
-// openCatalog loads the definitions of all sources. With watch it follows
+// openCatalog loads the definitions of all sources. With watch it follows their
 // changes until it is closed.
 func (a *app) openCatalog(ctx context.Context, cfg *config.Config, watch bool) (*catalog.Catalog, error) {
-	sources := catalog.Standard(catalog.Layout{
-		Bundled: workflows.FS(), User: cfg.Workflows.UserDir, Custom: cfg.Workflows.Paths, Project: a.host.Dir,
-		IncludeBundled: cfg.Workflows.Bundled, IncludeUser: cfg.Workflows.User, IncludeProject: cfg.Workflows.Project,
-	})
-	return catalog.Open(ctx, sources, catalog.Options{
-		Parse: definition.Parse, TTL: cfg.Workflows.CacheTTL, Watch: watch, Logger: a.logger(cfg),
-	})
+	layout := catalog.Layout{Custom: cfg.Workflows.Paths}
+	if cfg.Workflows.Bundled {
+		layout.Bundled = workflows.FS()
+	}
+	if cfg.Workflows.User {
+		layout.User = cfg.Workflows.UserDir
+	}
+	if cfg.Workflows.Project {
+		layout.Project = a.host.Dir
+	}
+	cat := catalog.New(catalog.Standard(layout), catalog.Options{Lint: definition.Lint, TTL: cfg.Workflows.CacheTTL})
+	open := cat.Load
+	if watch {
+		open = cat.Open
+	}
+	if err := open(ctx); err != nil {
+		return nil, err
+	}
+	return cat, nil
 }
 
 // version is what the build says about itself.

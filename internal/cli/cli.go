@@ -56,6 +56,9 @@ func System() Host {
 // usageError is a wrong command line: exit code 2.
 type usageError struct{ error }
 
+// Unwrap gives the cause, so that its fix is found.
+func (u usageError) Unwrap() error { return u.error }
+
 // silentError ends the command with a code after it has printed its own answer.
 type silentError struct{ code int }
 
@@ -110,6 +113,7 @@ func newRootCmd(host *Host) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newInstallCmd(host))
+	a := &app{host: host, flags: addSettingFlags(root.PersistentFlags())}
+	root.AddCommand(newInstallCmd(host), newMCPCmd(a), newServeCmd(a))
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,9 +21,9 @@ func workflowPrompt(d *definition.Definition) *mcp.Prompt {
 }
 
 func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-	e, ok := s.catalog.Snapshot().Get(req.Params.Name)
-	if !ok {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no workflow %q", req.Params.Name)}
+	e, err := s.catalog.Snapshot().Get(req.Params.Name)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	d := e.Definition
 	var b strings.Builder
@@ -61,7 +62,7 @@ func (s *Server) complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.Com
 		return res, nil
 	}
 	const most = 100 // the protocol's limit
-	for _, e := range s.catalog.Snapshot().Entries() {
+	for _, e := range s.catalog.Snapshot().List(catalog.Filter{}) {
 		if !strings.HasPrefix(e.Definition.ID, req.Params.Argument.Value) {
 			continue
 		}

@@ -46,8 +46,8 @@ func (s *Server) readWorkflow(_ context.Context, req *mcp.ReadResourceRequest) (
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	e, ok := s.catalog.Snapshot().Get(id)
-	if !ok {
+	e, err := s.catalog.Snapshot().Get(id)
+	if err != nil {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
 	return contents(uri, mimeJSON, string(e.Definition.Canonical)), nil

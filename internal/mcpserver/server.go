@@ -115,7 +115,7 @@ func (s *Server) show() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := make(map[string]string)
-	for _, e := range s.catalog.Snapshot().Entries() {
+	for _, e := range s.catalog.Snapshot().List(catalog.Filter{}) {
 		d := e.Definition
 		now[d.ID] = d.Hash
 		if s.shown[d.ID] == d.Hash {

@@ -24,11 +24,15 @@ func (s *stepTools) tools() []*tool {
 	return []*tool{s.list(), s.get(), s.next(), s.validate(), s.validateJSON(), s.schema()}
 }
 
-const exampleID = "coding-task"
+const (
+	exampleID = "coding-task"
+	// maxID is longer than any id that a definition may have.
+	maxID = 128
+)
 
 func idParam(name string) param {
 	return param{
-		name: name, kind: kindString, required: true, maxLength: 128, example: exampleID,
+		name: name, kind: kindString, required: true, maxLength: maxID, example: exampleID,
 		description: "Workflow id from workflow_list",
 	}
 }
@@ -57,7 +61,7 @@ func (s *stepTools) list() *tool {
 				Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
 			}{Workflows: []summary{}}
 			snap := s.catalog.Snapshot()
-			for _, e := range snap.Entries() {
+			for _, e := range snap.List(catalog.Filter{}) {
 				d := e.Definition
 				out.Workflows = append(out.Workflows, summary{
 					ID: d.ID, Name: d.Name, Description: d.Description,
@@ -203,7 +207,7 @@ func (s *stepTools) validate() *tool {
 		description: "Check the output of a step against its criteria before you go on. If it is not valid, mend what the issues name and check again.",
 		params: []param{
 			idParam("workflowId"),
-			{name: "stepId", kind: kindString, required: true, maxLength: 128, example: "plan", description: "Id of the step, also one in a loop"},
+			{name: "stepId", kind: kindString, required: true, maxLength: maxID, example: "plan", description: "Id of the step, also one in a loop"},
 			{name: "output", kind: kindString, required: true, example: "the output of the step", description: "The step's output"},
 			{name: "context", kind: kindObject, description: "Variables that conditional criteria read"},
 		},
@@ -315,23 +319,22 @@ func notNil(list []string) []string {
 // named it.
 func (s *stepTools) program(field, id string) (*guide.Program, *catalog.Entry, error) {
 	snap := s.catalog.Snapshot()
-	e, ok := snap.Get(id)
-	if ok {
+	e, err := snap.Get(id)
+	if err == nil {
 		return guide.Compile(e.Definition.Steps), e, nil
 	}
-	err := &callError{
-		Code: guideway.CodeNotFound, Field: field, Given: shorten(id),
-		Message: fmt.Sprintf("Workflow with id '%v' not found", shorten(id)),
-		Next:    &nextCall{Tool: "workflow_list", Arguments: map[string]any{}},
+	bad := &callError{
+		Code: guideway.ErrorCode(err), Field: field, Given: shorten(id),
+		Message: err.Error(), Fix: guideway.ErrorFix(err),
+		Next: &nextCall{Tool: "workflow_list", Arguments: map[string]any{}},
 	}
-	for _, e := range snap.Entries() {
-		ids, _ := err.Allowed.([]string)
-		err.Allowed = append(ids, e.Definition.ID)
-	}
-	for _, d := range snap.Diagnostics() {
-		if strings.Contains(d.File, id) {
-			err.Diagnostics = append(err.Diagnostics, d)
+	const most = 30
+	if entries := snap.List(catalog.Filter{}); bad.Code == guideway.CodeNotFound && len(entries) <= most {
+		ids := make([]string, len(entries))
+		for i, e := range entries {
+			ids[i] = e.Definition.ID
 		}
+		bad.Allowed = ids
 	}
-	return nil, nil, err
+	return nil, nil, bad
 }

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/spf13/cobra"
+)
+
+func newServeCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Serve MCP over HTTP",
+		Long: `Serve MCP over streamable HTTP at /mcp, for clients of every protocol version, and
+a health check at /api/health. A bearer token guards /mcp; it is made at the first
+start and kept in a file of yours.`,
+		Example: `  guideway serve
+  guideway serve --listen 127.0.0.1:4000`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context()) },
+	}
+}
+
+func (a *app) runServe(ctx context.Context) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	bearer, err := newBearer(cfg)
+	if err != nil {
+		return err
+	}
+	guard, err := authn.NewGuard(authn.GuardOptions{AllowedHosts: cfg.AllowedHosts, AllowOrigins: cfg.AllowOrigins})
+	if err != nil {
+		return err
+	}
+	cat, err := a.openCatalog(ctx, cfg, true)
+	if err != nil {
+		return err
+	}
+	defer cat.Close()
+	server, err := mcpserver.New(mcpserver.Options{
+		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
+	})
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+
+	mcp := transport.HTTP(server.MCP(), transport.HTTPOptions{Logger: a.logger(cfg), HostsChecked: true})
+	defer closeSessions(mcp)
+	handler, err := httpapi.NewHandler(httpapi.Options{MCP: mcp, Guard: guard, Bearer: bearer})
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, cfg.Listen)
+	if err != nil {
+		return err
+	}
+	a.sayHowToConnect(cfg, listener.Addr(), cat)
+	return httpapi.Serve(ctx, listener, handler)
+}
+
+// closeSessions ends what is left of the legacy sessions. The process ends
+// within a second of its signal, so there is little time for it.
+func closeSessions(h *transport.HTTPHandler) {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_ = h.Close(ctx) // a session that does not end in time ends with the process
+}
+
+// newBearer makes the check of the token in the token file. The token names the
+// system's user.
+func newBearer(cfg *config.Config) (*authn.Bearer, error) {
+	token, _, err := authn.LoadOrCreateToken(cfg.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	user, err := authn.SystemUser()
+	if err != nil {
+		return nil, err
+	}
+	return authn.NewBearer(authn.BearerOptions{Token: token, User: user, TokenPath: cfg.TokenFile})
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "%s is in use by another program", address).
+			WithFix("guideway serve --listen 127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "listen: %w", err).
+			WithFix("guideway serve --listen 127.0.0.1:3000")
+	}
+	return listener, nil
+}
+
+// sayHowToConnect tells a person on the error output where the server is and
+// how a client reaches it.
+func (a *app) sayHowToConnect(cfg *config.Config, addr net.Addr, cat *catalog.Catalog) {
+	snap := cat.Snapshot()
+	out := a.host.Err
+	fmt.Fprintf(out, "guideway %s is serving %d workflows\n\n", version(), len(snap.List(catalog.Filter{})))
+	fmt.Fprintf(out, "  MCP     http://%s/mcp\n", addr)
+	fmt.Fprintf(out, "  health  http://%s/api/health\n", addr)
+	fmt.Fprintf(out, "  token   %s\n\n", cfg.TokenFile)
+	fmt.Fprintf(out, "Connect Claude Code over HTTP:\n\n")
+	fmt.Fprintf(out, "  claude mcp add --transport http guideway http://%s/mcp --header \"Authorization: Bearer $(cat '%s')\"\n\n", addr, cfg.TokenFile)
+	fmt.Fprintf(out, "Or let your client start Guideway by itself: guideway install\n")
+	fmt.Fprintf(out, "Stop with Ctrl-C.\n")
+	if n := len(snap.Diagnostics()); n > 0 {
+		fmt.Fprintf(out, "\n%d findings about definitions: guideway doctor\n", n)
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(cfg.AllowedHosts) == 0 {
+		fmt.Fprintf(out, "\nwarning: %s can be reached from outside this machine, but only requests to loopback names are answered; name others with --allowed-host\n", addr)
+	}
+}

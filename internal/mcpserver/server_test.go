@@ -1,0 +1,317 @@
+package mcpserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/workflows"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// versions are one protocol version of each era.
+func versions() []string { return []string{"2025-11-25", "2026-07-28"} }
+
+// connect gives a session with a server over the definitions in dir, and the
+// bundled ones.
+func connect(t *testing.T, dir, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	cat := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS(), Custom: []string{dir}}), catalog.Options{})
+	if err := cat.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cat.Close)
+	server, err := mcpserver.New(mcpserver.Options{Catalog: cat})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	here, there := mcp.NewInMemoryTransports()
+	ss, err := server.MCP().Connect(t.Context(), there, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
+	cs, err := client.Connect(t.Context(), here, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cs.Close(); _ = ss.Wait() })
+	return cs
+}
+
+// call calls a tool and gives its answer; structured content and text must be
+// the same.
+func call(t *testing.T, cs *mcp.ClientSession, name string, args any) (answer map[string]any, isError bool) {
+	t.Helper()
+	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	text := res.Content[0].(*mcp.TextContent).Text
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatalf("%s: the text is not JSON: %v\n%s", name, err, text)
+	}
+	if d := cmp.Diff(answer, res.StructuredContent); d != "" {
+		t.Fatalf("%s: text and structured content differ:\n%s", name, d)
+	}
+	return answer, res.IsError
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const small = `{"id":"small","name":"Small","description":"A small one","version":"1.0.0","steps":[
+	{"id":"only","title":"Only","prompt":"Do it.","validationCriteria":[{"type":"contains","value":"DONE","message":"say DONE"}]},
+	{"id":"each","type":"loop","title":"Each","loop":{"type":"for","count":2,"maxIterations":3},"body":[{"id":"inner","title":"I","prompt":"i","validationCriteria":[{"type":"length","min":5,"message":"too short","condition":{"var":"strict","equals":true}}]}]}]}`
+
+// The seed's data flow, steps 1 to 7 (W21), in both eras.
+func TestAWalkFromListToCompletion(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, dir, "small.json", small)
+			cs := connect(t, dir, version, nil)
+
+			list, _ := call(t, cs, "workflow_list", nil)
+			ids := []string{}
+			for _, w := range list["workflows"].([]any) {
+				ids = append(ids, w.(map[string]any)["id"].(string))
+			}
+			if !slices.Contains(ids, "small") || !slices.Contains(ids, "coding-task") {
+				t.Fatalf("workflow_list = %v", ids)
+			}
+			got, _ := call(t, cs, "workflow_get", map[string]any{"id": "small"})
+			if got["firstStep"].(map[string]any)["id"] != "only" || got["totalSteps"] != 2.0 {
+				t.Errorf("workflow_get = %v", got)
+			}
+			meta, _ := call(t, cs, "workflow_get", map[string]any{"id": "small", "mode": "metadata"})
+			if _, ok := meta["firstStep"]; ok {
+				t.Errorf("metadata shows the first step: %v", meta)
+			}
+			var completed []string
+			var context any = map[string]any{}
+			for len(completed) < 10 {
+				res, isError := call(t, cs, "workflow_next", map[string]any{"workflowId": "small", "completedSteps": completed, "context": context})
+				if isError {
+					t.Fatalf("after %v: %v", completed, res)
+				}
+				context = res["context"]
+				if res["isComplete"] == true {
+					break
+				}
+				completed = append(completed, res["step"].(map[string]any)["id"].(string))
+			}
+			if d := cmp.Diff([]string{"only", "inner", "inner"}, completed); d != "" {
+				t.Errorf("walk (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "small.json", small)
+	cs := connect(t, dir, "2026-07-28", nil)
+	tests := []struct {
+		name   string
+		args   map[string]any
+		valid  bool
+		issues []any
+	}{
+		{"good", map[string]any{"stepId": "only", "output": "DONE"}, true, []any{}},
+		{"bad", map[string]any{"stepId": "only", "output": "nope"}, false, []any{"say DONE"}},
+		{"blank", map[string]any{"stepId": "only", "output": "  "}, false, nil},
+		{"empty", map[string]any{"stepId": "each", "output": ""}, false, []any{"Output is empty or invalid."}},
+		{"case 35: a step in a loop", map[string]any{"stepId": "inner", "output": "no", "context": map[string]any{"strict": true}}, false, []any{"too short"}},
+		{"a rule whose condition is false", map[string]any{"stepId": "inner", "output": "no"}, true, []any{}},
+	}
+	for _, tt := range tests {
+		tt.args["workflowId"] = "small"
+		res, isError := call(t, cs, "workflow_validate", tt.args)
+		if isError || res["valid"] != tt.valid || (tt.issues != nil && !cmp.Equal(tt.issues, res["issues"])) {
+			t.Errorf("%s: %v, want valid %v with %v", tt.name, res, tt.valid, tt.issues)
+		}
+	}
+}
+
+func TestValidateJSON(t *testing.T) {
+	t.Parallel()
+	cs := connect(t, t.TempDir(), "2025-11-25", nil)
+	tests := []struct {
+		name, text, issue string
+		valid             bool
+	}{
+		{"good", small, "", true},
+		{"yaml", "id: small\nname: S\ndescription: d\nversion: 1.0.0\nsteps:\n  - {id: one, title: One, prompt: Do.}\n", "", true},
+		{"case 36: no JSON", `{bad`, "Invalid JSON syntax: ", false},
+		{"case 36: fields missing", `{"id":"x-1"}`, "Missing required field 'name' at root level. This field is mandatory and must be provided.", false},
+		{"case 36: an unknown key", strings.Replace(small, `"name"`, `"extra":1,"name"`, 1), "Unexpected property 'extra' found at root level.", false},
+		{"empty", " ", "", false},
+		{"zero bytes of meaning", "\x00", "", false},
+	}
+	for _, tt := range tests {
+		res, isError := call(t, cs, "workflow_validate_json", map[string]any{"workflowJson": tt.text})
+		if isError || res["valid"] != tt.valid {
+			t.Errorf("%s: %v", tt.name, res)
+			continue
+		}
+		if !tt.valid && (len(res["issues"].([]any)) == 0 || len(res["suggestions"].([]any)) == 0) {
+			t.Errorf("%s: no issue or no suggestion: %v", tt.name, res)
+		}
+		if text, _ := json.Marshal(res["issues"]); !strings.Contains(string(text), tt.issue) {
+			t.Errorf("%s: issues %s lack %q", tt.name, text, tt.issue)
+		}
+	}
+}
+
+// A bad call is a tool error that names the field, what was given, what is
+// allowed and a call that works; the server goes on.
+func TestBadCalls(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "small.json", small)
+	write(t, dir, "broken-one.json", `{"id":"broken-one","name":"B"}`)
+	write(t, dir, "zero.json", "")
+	cs := connect(t, dir, "2025-11-25", nil)
+	deep := map[string]any{}
+	for range 100 {
+		deep = map[string]any{"d": deep}
+	}
+	tests := []struct {
+		name, tool string
+		args       any
+		field      string
+		message    string
+	}{
+		{"no id", "workflow_get", map[string]any{}, "id", "id parameter is required"},
+		{"null id", "workflow_get", map[string]any{"id": nil}, "id", "id parameter is required"},
+		{"an id of another type", "workflow_get", map[string]any{"id": 7}, "id", "must be a string"},
+		{"an unknown mode", "workflow_get", map[string]any{"id": "small", "mode": "all"}, "mode", "metadata, preview"},
+		{"case 5: an unknown id", "workflow_next", map[string]any{"workflowId": "nope"}, "workflowId", "Workflow with id 'nope' not found"},
+		{"a path as id", "workflow_get", map[string]any{"id": "../../etc/passwd"}, "id", "not found"},
+		{"a broken definition", "workflow_get", map[string]any{"id": "broken-one"}, "id", "did not load"},
+		{"a misspelt parameter", "workflow_next", map[string]any{"workflowId": "small", "completed_steps": []string{}}, "completed_steps", "no parameter"},
+		{"completedSteps as text", "workflow_next", map[string]any{"workflowId": "small", "completedSteps": "only"}, "completedSteps", "list of strings"},
+		{"a number in completedSteps", "workflow_next", map[string]any{"workflowId": "small", "completedSteps": []any{1}}, "completedSteps", "completedSteps[0]"},
+		{"context as a list", "workflow_next", map[string]any{"workflowId": "small", "context": []any{}}, "context", "must be an object"},
+		{"context too deep", "workflow_next", map[string]any{"workflowId": "small", "context": deep}, "context", "deeper than 64"},
+		{"case 26: context too large", "workflow_next", map[string]any{"workflowId": "small", "context": map[string]any{"x": strings.Repeat("x", 140_000)}}, "", "Context size (273KB) exceeds maximum allowed size (256KB)"},
+		{"an unknown step", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "zzz", "output": "x"}, "stepId", "Step with id 'zzz' not found in workflow"},
+		{"no output", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "only"}, "output", "output parameter is required"},
+		{"a definition that is too long", "workflow_validate_json", map[string]any{"workflowJson": strings.Repeat("x", 1<<20+1)}, "workflowJson", "at most 1048576"},
+	}
+	for _, tt := range tests {
+		res, isError := call(t, cs, tt.tool, tt.args)
+		field, _ := res["field"].(string)
+		message, _ := res["error"].(string)
+		if !isError || field != tt.field || !strings.Contains(message, tt.message) || res["code"] == "internal" {
+			t.Errorf("%s: error %v: %v", tt.name, isError, res)
+		}
+		if text, _ := json.Marshal(res); len(text) > 4096 {
+			t.Errorf("%s: the error has %d bytes", tt.name, len(text))
+		}
+	}
+	list, _ := call(t, cs, "workflow_list", nil)
+	if text, _ := json.Marshal(list["diagnostics"]); !strings.Contains(string(text), "broken-one.json") || !strings.Contains(string(text), "zero.json") {
+		t.Errorf("workflow_list hides what did not load: %s", text)
+	}
+}
+
+// The whole of tools/list stays small (DESIGN 5: 20 kB for all default
+// toolsets), and every answer fits the schema that is promised for it.
+func TestToolsListIsSmall(t *testing.T) {
+	t.Parallel()
+	cs := connect(t, t.TempDir(), "2026-07-28", nil)
+	res, err := cs.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(res.Tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > 7000 {
+		t.Errorf("tools/list has %d bytes for the steps toolset", len(text))
+	}
+	if res.CacheScope != "private" {
+		t.Errorf("cacheScope = %q: a shared cache could show one user's list to another", res.CacheScope)
+	}
+}
+
+func TestResourcesAndPrompts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "small.json", small)
+	cs := connect(t, dir, "2025-11-25", nil)
+	read, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "guideway://workflows/small"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var def map[string]any
+	if err := json.Unmarshal([]byte(read.Contents[0].Text), &def); err != nil || def["id"] != "small" {
+		t.Errorf("resource = %v, %v", def, err)
+	}
+	if _, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "guideway://workflows/nope"}); err == nil {
+		t.Error("an unknown workflow could be read")
+	}
+	if _, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "guideway://schemas/steps"}); err != nil {
+		t.Error(err)
+	}
+	prompt, err := cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "small", Arguments: map[string]string{"goal": "ship it"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := prompt.Messages[0].Content.(*mcp.TextContent).Text
+	if !strings.Contains(text, "ship it") || !strings.Contains(text, `workflow_next {"workflowId": "small"`) {
+		t.Errorf("prompt = %s", text)
+	}
+	done, err := cs.Complete(t.Context(), &mcp.CompleteParams{
+		Ref:      &mcp.CompleteReference{Type: "ref/resource", URI: "guideway://workflows/{id}"},
+		Argument: mcp.CompleteParamsArgument{Name: "id", Value: "sma"},
+	})
+	if err != nil || !slices.Equal(done.Completion.Values, []string{"small"}) {
+		t.Errorf("completion = %+v, %v", done, err)
+	}
+}
+
+// A definition that appears on disk is told to clients and can be used.
+func TestChangesOnDiskReachClients(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	prompts, resources := make(chan struct{}, 100), make(chan struct{}, 100)
+	cs := connect(t, dir, "2025-11-25", &mcp.ClientOptions{
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { prompts <- struct{}{} },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { resources <- struct{}{} },
+	})
+	write(t, dir, "small.json", small)
+	deadline := time.After(10 * time.Second)
+	for _, told := range []chan struct{}{prompts, resources} {
+		select {
+		case <-told:
+		case <-deadline:
+			t.Fatal("no list-changed notification arrived")
+		}
+	}
+	if res, isError := call(t, cs, "workflow_get", map[string]any{"id": "small"}); isError {
+		t.Errorf("workflow_get = %v", res)
+	}
+}

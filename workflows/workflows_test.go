@@ -1,0 +1,227 @@
+package workflows_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/workflows"
+	"go.yaml.in/yaml/v3"
+)
+
+// fixture says how a bundled workflow is walked and what its steps accept.
+type fixture struct {
+	Context map[string]any `yaml:"context"`
+	Paths   []struct {
+		Name    string                            `yaml:"name"`
+		Context map[string]any                    `yaml:"context"`
+		Sets    map[string]map[string]any         `yaml:"sets"`
+		SetsAt  map[string]map[int]map[string]any `yaml:"setsAt"`
+		Steps   []string                          `yaml:"steps"`
+	} `yaml:"paths"`
+	Outputs map[string]struct {
+		Good string `yaml:"good"`
+		Lazy string `yaml:"lazy"`
+	} `yaml:"outputs"`
+}
+
+// each runs f for every bundled workflow with its fixture.
+func each(t *testing.T, f func(t *testing.T, def *definition.Definition, fix fixture)) {
+	t.Helper()
+	files, err := fs.Glob(workflows.FS(), "*.yaml")
+	if err != nil || len(files) < 8 {
+		t.Fatalf("%d bundled workflows, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			text, err := fs.ReadFile(workflows.FS(), file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			def, found := definition.Parse(file, text)
+			if def == nil {
+				t.Fatalf("does not load: %+v", found)
+			}
+			fixtureText, err := os.ReadFile(filepath.Join("testdata", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var fix fixture
+			if err := yaml.Unmarshal(fixtureText, &fix); err != nil {
+				t.Fatal(err)
+			}
+			f(t, def, fix)
+		})
+	}
+}
+
+func TestLintClean(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, def *definition.Definition, _ fixture) {
+		if want := strings.TrimSuffix(path.Base(def.File), ".yaml"); def.ID != want {
+			t.Errorf("id = %q in the file of %q", def.ID, want)
+		}
+		for _, d := range definition.Lint(def) {
+			t.Errorf("%s", d)
+		}
+	})
+}
+
+// Every criterion passes the good answer and fails the lazy one.
+func TestCriteriaTellGoodFromLazy(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, def *definition.Definition, fix fixture) {
+		p := guide.Compile(def.Steps)
+		for _, id := range p.StepIDs() {
+			step, _ := p.Step(id)
+			answers, ok := fix.Outputs[id]
+			if step.Criteria == nil {
+				continue
+			}
+			if !ok {
+				t.Errorf("%s has criteria and no answers to try", id)
+				continue
+			}
+			good, err := step.Criteria.Check(answers.Good, condition.Map(fix.Context))
+			if err != nil || !good.Valid {
+				t.Errorf("%s refuses the good answer: %v %v", id, good.Issues, err)
+			}
+			lazy, err := step.Criteria.Check(answers.Lazy, condition.Map(fix.Context))
+			if err != nil || lazy.Valid {
+				t.Errorf("%s accepts the lazy answer (%v):\n%s", id, err, answers.Lazy)
+			}
+		}
+	})
+}
+
+// Every path is walked by both kinds of stateless clients.
+func TestPathsAreWalkedStateless(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, def *definition.Definition, fix fixture) {
+		p := guide.Compile(def.Steps)
+		reached := map[string]bool{}
+		for i, way := range fix.Paths {
+			for _, echo := range []bool{true, false} {
+				vars := numbers(fix.Context, way.Context)
+				context := vars
+				var ids []string
+				counts := map[string]int{}
+				for range len(way.Steps) + 1 {
+					res, err := p.Next(guide.NextRequest{Completed: ids, Context: context})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if res.Step == nil {
+						if !res.IsComplete {
+							t.Errorf("%s: %s", way.Name, res.Guidance.Prompt)
+						}
+						break
+					}
+					if strings.Contains(res.Guidance.Prompt, "{{") {
+						t.Errorf("%s: %s keeps a placeholder:\n%s", way.Name, res.Step.ID, res.Guidance.Prompt)
+					}
+					ids = append(ids, res.Step.ID)
+					reached[res.Step.ID] = true
+					counts[res.Step.ID]++
+					if echo {
+						context = res.Context
+					}
+					maps.Copy(context, changes(fix, i, res.Step.ID, counts[res.Step.ID]))
+				}
+				if d := cmp.Diff(way.Steps, ids); d != "" {
+					t.Errorf("%s, echo %v (-want +got):\n%s", way.Name, echo, d)
+				}
+			}
+		}
+		for _, id := range p.StepIDs() {
+			if !reached[id] {
+				t.Errorf("no path reaches %s", id)
+			}
+		}
+	})
+}
+
+// Every path is walked as a run, with the good answers, gates confirmed.
+func TestPathsAreWalkedAsRuns(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, def *definition.Definition, fix fixture) {
+		p := guide.Compile(def.Steps)
+		for i, way := range fix.Paths {
+			var s guide.State
+			var ids []string
+			counts := map[string]int{}
+			command := guide.Command{Start: &guide.Start{Context: numbers(fix.Context, way.Context)}}
+			for range 3*len(way.Steps) + 3 {
+				events, refusal := p.Decide(s, command)
+				if refusal != nil {
+					t.Fatalf("%s, after %v: %s: %s %v", way.Name, ids, refusal.Rule, refusal.Message, refusal.Issues)
+				}
+				for _, e := range events {
+					s = guide.Apply(s, e)
+				}
+				pos := p.PositionOf(s)
+				if pos.Kind == guide.PositionEnd {
+					break
+				}
+				if pos.Kind == guide.PositionContext {
+					t.Fatalf("%s, after %v: waits for %+v", way.Name, ids, pos.Needs)
+				}
+				command = guide.Command{Continue: &guide.Continue{}}
+				if pos.Kind == guide.PositionGate {
+					command.Continue.Answer = &guide.Answer{OptionID: guide.OptionConfirm}
+					continue
+				}
+				ids = append(ids, pos.ID)
+				counts[pos.ID]++
+				command.Continue.Output = fix.Outputs[pos.ID].Good
+				command.Continue.Context = changes(fix, i, pos.ID, counts[pos.ID])
+			}
+			if d := cmp.Diff(way.Steps, ids); d != "" {
+				t.Errorf("%s (-want +got):\n%s", way.Name, d)
+			}
+		}
+	})
+}
+
+// changes are the variables that completing a step sets.
+func changes(fix fixture, path int, id string, nth int) map[string]any {
+	return numbers(fix.Paths[path].Sets[id], fix.Paths[path].SetsAt[id][nth])
+}
+
+// numbers merges variables and turns YAML's integers into JSON's numbers.
+func numbers(layers ...map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, layer := range layers {
+		for k, v := range layer {
+			out[k] = number(v)
+		}
+	}
+	return out
+}
+
+func number(v any) any {
+	switch x := v.(type) {
+	case int:
+		return float64(x)
+	case []any:
+		list := slices.Clone(x)
+		for i := range list {
+			list[i] = number(list[i])
+		}
+		return list
+	case map[string]any:
+		return numbers(x)
+	default:
+		return v
+	}
+}
