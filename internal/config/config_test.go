@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"listen": "127.0.0.1:3000", "toolsets": "steps,runs,sessions,context",
+		"listen": "127.0.0.1:3000", "toolsets": "steps",
 		"allowOrigins": "", "allowedHosts": "",
 		"dataDir":         "/home/ada/.local/share/guideway",
 		"tokenFile":       "/home/ada/.local/share/guideway/token",
@@ -115,7 +115,7 @@ func TestLayersInOrder(t *testing.T) {
   "log": {
     "level": "debug", "format": "json"
   },
-  "toolsets": ["runs"]
+  "toolsets": ["steps"]
 }`)
 	c := load(t, config.Options{
 		File: file, Dir: "/work", GOOS: "linux",
@@ -163,12 +163,12 @@ func TestPaths(t *testing.T) {
 
 	c = load(t, config.Options{
 		GOOS: "linux", Dir: "/work", Getenv: environment(),
-		Flags: map[string][]string{"workflows.paths": {"a:b", "c,d"}, "toolsets": {"steps,runs", "context"}},
+		Flags: map[string][]string{"workflows.paths": {"a:b", "c,d"}, "toolsets": {"steps", "steps"}},
 	})
 	if diff := cmp.Diff([]string{"/work/a:b", "/work/c,d"}, c.Workflows.Paths); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"steps", "runs", "context"}, c.Toolsets); diff != "" {
+	if diff := cmp.Diff([]string{"steps", "steps"}, c.Toolsets); diff != "" {
 		t.Error(diff)
 	}
 
@@ -242,7 +242,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 	file := writeConfig(t, `{
   "listne": "127.0.0.1:1",
   "listen": "everywhere",
-  "toolsets": ["steps", "run"],
+  "toolsets": ["steps", "step"],
   "level": "info",
   "log": {"level": 3, "forms": "json", "format": "text", "format": "json"},
   "workflows": [],
@@ -266,7 +266,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 		`the configuration has 18 problems:`,
 		`  guideway.json:2:3: "listne" is not a setting; did you mean "listen"?`,
 		`  guideway.json:3:13: "everywhere" is not a host and a port; write host:port, such as "127.0.0.1:3000"`,
-		`  guideway.json:4:15: "run" is not a value; did you mean "runs"? The values are: steps, runs, sessions, context`,
+		`  guideway.json:4:15: "step" is not a value; did you mean "steps"? The values are: steps`,
 		`  guideway.json:5:3: "level" is not a setting; did you mean "log.level"?`,
 		`  guideway.json:6:20: "log.level" holds a number; write a string`,
 		`  guideway.json:6:23: "log.forms" is not a setting; did you mean "log.format"?`,

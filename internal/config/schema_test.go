@@ -170,7 +170,7 @@ func keys(prefix string) []string {
 
 func drawValue(rt *rapid.T, key string) any {
 	texts := []string{
-		"", " ", "x", "*", "127.0.0.1:3000", ":0", "[::1]:1", "host:99999", "steps", "runs", "info", "off", "text", "json",
+		"", " ", "x", "*", "127.0.0.1:3000", ":0", "[::1]:1", "host:99999", "steps", "info", "off", "text", "json",
 		"5m", "1.5h", "-1s", "0", ".5s", "+1ns", "https://x", "https://x/", "http://a:1", "a:1", "~/x", "/abs", "µ", "1µs",
 		"https://[::1]:1", "vscode-webview://x", "x y",
 	}
