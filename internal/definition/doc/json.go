@@ -120,7 +120,7 @@ func (j *jsonReader) enter() {
 	if j.depth > j.limits.MaxDepth {
 		j.fail(CodeDepth, j.pos, fmt.Sprintf("arrays and objects nest deeper than %d levels here", j.limits.MaxDepth), "flatten the structure")
 	}
-	j.path = append(j.path, step{})
+	j.path = append(j.path, step{unread: true})
 }
 
 // leave goes one level up.
@@ -171,13 +171,13 @@ func (j *jsonReader) object() *Node {
 
 // member reads a key, a colon and a value.
 func (j *jsonReader) member(n *Node, seen *keys) {
+	j.path[len(j.path)-1] = step{unread: true}
 	if j.pos >= len(j.text) || j.text[j.pos] != '"' {
 		j.badKey(n)
 	}
 	m := Member{Line: j.line, Column: j.pos - j.start + 1}
-	j.path[len(j.path)-1] = step{}
 	m.Key = j.string()
-	j.path[len(j.path)-1].key = m.Key
+	j.path[len(j.path)-1] = step{key: m.Key}
 	first := seen.find(n.Members, m.Key)
 	if first >= 0 {
 		j.duplicate(j.path.pointer(), m.Key, m.Line, m.Column, n.Members[first].Line)

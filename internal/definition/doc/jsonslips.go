@@ -49,7 +49,9 @@ func (j *jsonReader) unexpected(expected string) {
 
 // notJSON stops where the text does not begin as JSON does.
 func (j *jsonReader) notJSON() {
-	j.slip()
+	if wordLength(j.text[j.pos:]) == 0 {
+		j.slip()
+	}
 	j.fail(CodeJSONSyntax, j.pos, "expected '{' at the beginning, found "+j.foundHere(),
 		"a definition in JSON is one object in braces; name the file .yaml if it is YAML")
 }

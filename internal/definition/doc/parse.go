@@ -188,15 +188,18 @@ type step struct {
 	key   string
 	index int
 	array bool
+	// unread says that the key has not been read yet.
+	unread bool
 }
 
 // pointer writes the path down.
 func (p path) pointer() string {
 	var to Pointer
 	for _, s := range p {
-		if s.array {
+		switch {
+		case s.array:
 			to = to.Index(s.index)
-		} else {
+		case !s.unread:
 			to = to.Key(s.key)
 		}
 	}

@@ -167,7 +167,7 @@ func (y *yamlReader) inside(n *yaml.Node, read func()) {
 		y.open[n] = true
 		defer delete(y.open, n)
 	}
-	y.path = append(y.path, step{})
+	y.path = append(y.path, step{unread: true})
 	read()
 	y.path = y.path[:len(y.path)-1]
 	y.depth--
@@ -189,7 +189,7 @@ func (y *yamlReader) mapping(n *yaml.Node, out *Node) {
 	out.Members = make([]Member, 0, len(n.Content)/2)
 	var seen keys
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		y.path[len(y.path)-1] = step{}
+		y.path[len(y.path)-1] = step{unread: true}
 		key := y.key(n.Content[i])
 		y.texts += len(key.Value)
 		m := Member{Key: key.Value, Line: key.Line, Column: y.columns.bytes(key.Line, key.Column)}

@@ -18,7 +18,6 @@ const (
 	CodeLoopCondition = "loop-condition-missing"
 	CodeLoopCount     = "loop-count"
 	CodeLoopItems     = "loop-items"
-	CodeLoopBody      = "loop-body"
 	CodeComposition   = "criteria-composition"
 	CodeNested        = "loop-nested"
 )

@@ -21,8 +21,8 @@ func (p *parser) functions(at place) []Function {
 
 // function reads one definition.
 func (p *parser) function(at place) Function {
-	at.where = fmt.Sprintf("in %s %s", at.name, at.where)
-	if !p.object(at, "name", "definition", "parameters", "scope") {
+	at, ok := p.element(at, "name", "definition", "parameters", "scope")
+	if !ok {
 		return Function{}
 	}
 	p.require(at, "name", "definition")
@@ -42,8 +42,8 @@ func (p *parser) function(at place) Function {
 
 // parameter reads one parameter of a function.
 func (p *parser) parameter(at place) Parameter {
-	at.where = fmt.Sprintf("in %s %s", at.name, at.where)
-	if !p.object(at, "name", "type", "required", "description", "enum", "default") {
+	at, ok := p.element(at, "name", "type", "required", "description", "enum", "default")
+	if !ok {
 		return Parameter{}
 	}
 	p.require(at, "name", "type")
@@ -79,9 +79,8 @@ func (p *parser) calls(at place) []FunctionCall {
 	}
 	var out []FunctionCall
 	for i := range at.node.Items {
-		call := at.index(i)
-		call.where = fmt.Sprintf("in %s %s", call.name, call.where)
-		if !p.object(call, "name", "args") {
+		call, ok := p.element(at.index(i), "name", "args")
+		if !ok {
 			continue
 		}
 		p.require(call, "name", "args")

@@ -50,11 +50,11 @@ func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
 	l := &linter{parser: parser{file: file}, w: w, told: map[string]bool{}, mentions: newMentions(w)}
 	steps := at.key("steps")
 	l.definitions(at.key("functionDefinitions"), w.Functions)
+	l.outsideReads(steps)
 	for i := range w.Steps {
 		l.topStep(steps, i)
 	}
 	l.sharedBodies(steps)
-	l.outsideReads(steps)
 	sortFindings(l.found)
 	return l.found
 }

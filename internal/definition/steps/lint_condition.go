@@ -15,9 +15,9 @@ func (l *linter) runCondition(at place, step *Step, s scope) {
 	value, constant := step.RunCondition.Constant()
 	switch {
 	case constant && value:
-		l.warn(at, CodeConditionAlways, "remove the condition", "The runCondition of %s always holds: %s.", subject(step), step.RunCondition)
+		l.warn(at, CodeConditionAlways, "remove the condition", "The runCondition of %s always holds%s.", subject(step), inWords(step.RunCondition))
 	case constant:
-		l.warn(at, CodeUnreachable, "mend the condition, or remove the step", "%s never runs: its runCondition can never hold: %s.", capital(subject(step)), step.RunCondition)
+		l.warn(at, CodeUnreachable, "mend the condition, or remove the step", "%s never runs: its runCondition can never hold%s.", capital(subject(step)), inWords(step.RunCondition))
 	case l.neverInRounds(step, s):
 		l.warn(at, CodeUnreachable, "compare with a number of a round that there is, or raise the number of rounds",
 			"%s never runs: its runCondition holds in none of the %d rounds of loop '%s': %s.", capital(subject(step)), rounds(s.loop.Loop), s.loop.ID, step.RunCondition)
@@ -34,9 +34,9 @@ func (l *linter) runCondition(at place, step *Step, s scope) {
 func (l *linter) confirmation(at place, step *Step, s scope) {
 	l.ignored(at)
 	if value, constant := step.Confirm.Constant(); constant && value {
-		l.warn(at, CodeConditionAlways, "write true", "The requireConfirmation of %s always holds: %s.", subject(step), step.Confirm)
+		l.warn(at, CodeConditionAlways, "write true", "The requireConfirmation of %s always holds%s.", subject(step), inWords(step.Confirm))
 	} else if constant {
-		l.warn(at, CodeConditionNever, "mend the condition, or remove it", "The requireConfirmation of %s can never hold: %s.", subject(step), step.Confirm)
+		l.warn(at, CodeConditionNever, "mend the condition, or remove it", "The requireConfirmation of %s can never hold%s.", subject(step), inWords(step.Confirm))
 	}
 	by := s.order
 	if step.Loop != nil {
@@ -55,10 +55,18 @@ func (l *linter) ruleConditions(at place, step *Step, s scope) {
 		l.ignored(at)
 		expr := condition.Parse(at.node.Any())
 		if value, constant := expr.Constant(); constant && value {
-			l.warn(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s always holds: %s.", subject(step), expr)
+			l.warn(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s always holds%s.", subject(step), inWords(expr))
 		}
 		l.reads(at, expr, "the condition of a rule of "+subject(step), s, s.order)
 	})
+}
+
+// inWords says the condition after a colon, unless it is no more than a constant.
+func inWords(expr *condition.Expr) string {
+	if len(expr.Variables()) == 0 {
+		return ""
+	}
+	return ": " + expr.String()
 }
 
 // visitConditions finds the conditions of rules at any depth.

@@ -38,10 +38,10 @@ func (l *linter) loopCondition(at place, step *Step, s scope) {
 	if value, constant := loop.Condition.Constant(); constant {
 		if value == (loop.Type == LoopWhile) {
 			l.warn(at, CodeLoopEndless, "compare a variable that the body sets, or use a for loop",
-				"Loop '%s' ends only after %d rounds: its condition %s holds: %s.", step.ID, loop.MaxIterations, always(value), loop.Condition)
+				"Loop '%s' ends only after %d rounds: its condition %s holds%s.", step.ID, loop.MaxIterations, always(value), inWords(loop.Condition))
 		} else {
 			l.warn(at, CodeLoopNever, "mend the condition, or remove the loop",
-				"Loop '%s' never runs: its condition %s holds: %s.", step.ID, always(value), loop.Condition)
+				"Loop '%s' never runs: its condition %s holds%s.", step.ID, always(value), inWords(loop.Condition))
 		}
 		return
 	}
@@ -146,6 +146,7 @@ func (l *linter) outsideRead(steps place, loop int, name string) {
 		if !readsName(step, name, own) || !l.once(CodeLoopVariableReach+name) {
 			continue
 		}
+		l.told[CodeVariableUnset+name], l.told[CodeVariableLate+name] = true, true
 		l.warn(at, CodeLoopVariableReach, "give one of the two another name",
 			"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", capital(subject(step)), name, l.w.Steps[loop].ID)
 	}

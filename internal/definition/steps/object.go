@@ -23,6 +23,17 @@ func (p *parser) object(at place, known ...string) bool {
 	return true
 }
 
+// element is object for an element of a list: what is wrong inside it is said to
+// be in the element.
+func (p *parser) element(at place, known ...string) (place, bool) {
+	inner := at.in(fmt.Sprintf("in %s %s", at.name, at.where))
+	if at.node.Kind != doc.Object {
+		p.wrongType(at, "an object")
+		return inner, false
+	}
+	return inner, p.object(inner, known...)
+}
+
 // closed reports the members of an object that are not known. The hint replaces
 // the guess at what was meant.
 func (p *parser) closed(at place, hint string, known []string) {
@@ -75,8 +86,6 @@ func sample(key string) string {
 		return "{...}"
 	case "maxIterations":
 		return "10"
-	case "type":
-		return "and what it is"
 	default:
 		return `"..."`
 	}
@@ -101,11 +110,19 @@ func (p *parser) text(at place, low, high int) string {
 	case size < low && size == 0:
 		p.errorf(at, CodeLength, emptyFix(at.name), "Field '%s' %s is empty.", at.name, at.where)
 	case size < low:
-		p.errorf(at, CodeLength, "write more", "Field '%s' %s has %d characters; at least %d are needed.", at.name, at.where, size, low)
+		p.errorf(at, CodeLength, "write more", "Field '%s' %s has %s; at least %d are needed.", at.name, at.where, characters(size), low)
 	case high > 0 && size > high:
 		p.errorf(at, CodeLength, tooLongFix(at.name), "Field '%s' %s has %d characters; at most %d are allowed.", at.name, at.where, size, high)
 	}
 	return at.node.Text
+}
+
+// characters counts them in words.
+func characters(n int) string {
+	if n == 1 {
+		return "1 character"
+	}
+	return fmt.Sprintf("%d characters", n)
 }
 
 // emptyFix says how to mend an empty text.

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -85,13 +86,22 @@ func typeFix(at place, want string) string {
 	if want == "a string" && (at.node.Kind == doc.Number || at.node.Kind == doc.Bool) {
 		return fmt.Sprintf("put it in quotes: %q", plainText(at.node))
 	}
-	if strings.HasPrefix(want, "a list") && at.node.Kind == doc.String {
+	if want == "a list of texts" && at.node.Kind == doc.String {
 		return "put it in brackets: [\"...\"]"
 	}
-	if (want == "a number" || strings.HasPrefix(want, "true")) && at.node.Kind == doc.String {
+	if at.node.Kind == doc.String && unquoted(at.node.Text, want) {
 		return "leave out the quotes"
 	}
 	return "replace it with " + want
+}
+
+// unquoted says whether a text without its quotes is what is wanted.
+func unquoted(text, want string) bool {
+	if strings.HasPrefix(want, "true") {
+		return text == "true" || text == "false"
+	}
+	_, err := strconv.ParseFloat(text, 64)
+	return want == "a number" && err == nil
 }
 
 // describe says what a value is: "the number 1.0", "a list".

@@ -1,0 +1,146 @@
+package definition_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestGolden compares what is said of every document in testdata with what was
+// said before.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for _, file := range samples(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := said(filepath.Base(file), data)
+			golden := file + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// samples are the documents in testdata.
+func samples(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, pattern := range []string{"testdata/*.json", "testdata/*.yaml", "testdata/*.yml"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// said is the whole verdict on a document.
+func said(file string, data []byte) string {
+	var b strings.Builder
+	d, found := definition.Parse(file, data)
+	if d != nil {
+		b.WriteString("loads: " + d.ID + " " + d.Version + "\n")
+		found = definition.Lint(d)
+	}
+	for _, finding := range found {
+		b.WriteString(finding.String() + "\n")
+	}
+	return b.String()
+}
+
+// TestGoldenCoversEveryCode keeps a sample for each finding that there is.
+func TestGoldenCoversEveryCode(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for _, file := range samples(t) {
+		golden, err := os.ReadFile(file + ".golden")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(golden)
+	}
+	for _, source := range []string{"doc/parse.go", "steps/codes.go", "steps/lint.go"} {
+		for _, code := range codes(t, source) {
+			// A file of more than a mebibyte is made by TestLimits.
+			if code != "file-too-large" && !strings.Contains(all.String(), "["+code+"]") {
+				t.Errorf("no sample in testdata has a finding [%s]", code)
+			}
+		}
+	}
+}
+
+// codes are the constants of a source file whose names begin with Code.
+func codes(t *testing.T, source string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Code") {
+			return true
+		}
+		if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
+			found = append(found, strings.Trim(literal.Value, `"`))
+		}
+		return true
+	})
+	if len(found) == 0 {
+		t.Errorf("%s has no codes", source)
+	}
+	return found
+}
+
+// TestFindingsAreHelpful checks what every finding must have: a place, a code, a
+// message and a fix.
+func TestFindingsAreHelpful(t *testing.T) {
+	t.Parallel()
+	for _, file := range samples(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, found := definition.Parse(file, data)
+		if d != nil {
+			found = definition.Lint(d)
+		}
+		for _, f := range found {
+			whole := f.Code == "file-empty" || f.Code == "file-encoding" || f.Code == "yaml-syntax"
+			if f.File != file || f.Code == "" || f.Message == "" || f.Fix == "" || f.Line == 0 && !whole {
+				t.Errorf("incomplete finding: %+v", f)
+			}
+			if (d == nil) != (f.Severity == guideway.SeverityError) {
+				t.Errorf("finding of the wrong severity: %+v", f)
+			}
+		}
+	}
+}
