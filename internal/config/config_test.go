@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
 		"dataDir":         "/home/ada/.local/share/guideway",
 		"tokenFile":       "/home/ada/.local/share/guideway/token",
 		"workflows.paths": "", "workflows.bundled": "true", "workflows.user": "true", "workflows.project": "true",
-		"workflows.cacheTtl": "5m0s", "log.level": "info", "log.format": "text",
+		"workflows.cacheTtl": "5m0s", "log.level": "warn", "log.format": "text",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

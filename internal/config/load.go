@@ -128,7 +128,7 @@ func (l *loader) defaults() {
 		UserDir:  below(l.goos, c.Dirs.Config, "workflows"),
 		CacheTTL: defaultCacheTTL,
 	}
-	c.Log = Log{Level: "info", Format: "text"}
+	c.Log = Log{Level: "warn", Format: "text"}
 	c.DataDir = c.Dirs.Data
 }
 
