@@ -1,7 +1,7 @@
 package graph
 
 import (
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -102,7 +102,9 @@ func means(text string, i int, r rune) bool {
 	case ':':
 		// "style x:#…;" loses its end, "fa:fa-x" becomes an icon, and an
 		// address a link.
-		return risky.MatchString(text)
+		return slices.ContainsFunc([]string{"style", "classDef", ":fa-", "://"}, func(risk string) bool {
+			return strings.Contains(text, risk)
+		})
 	case '_': // emphasis, but not inside of a word
 		return i == 0 || i == len(text)-1 || !isWord(text[i-1]) || !isWord(text[i+1])
 	case '.':
@@ -118,8 +120,6 @@ func means(text string, i int, r rune) bool {
 		return false
 	}
 }
-
-var risky = regexp.MustCompile(`style|classDef|fa[bklrs]?:fa-|://`)
 
 func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
