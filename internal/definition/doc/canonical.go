@@ -101,9 +101,8 @@ func appendNumber(out []byte, value float64) []byte {
 	if size >= 1e-6 && size < 1e21 {
 		return strconv.AppendFloat(out, value, 'f', -1, 64)
 	}
-	begin := len(out)
 	out = strconv.AppendFloat(out, value, 'e', -1, 64)
-	if end := len(out); end-begin >= 4 && out[end-2] == '0' {
+	if end := len(out); out[end-4] == 'e' && out[end-2] == '0' {
 		out[end-2] = out[end-1]
 		out = out[:end-1]
 	}
