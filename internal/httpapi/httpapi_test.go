@@ -58,10 +58,15 @@ func start(t *testing.T, handler http.Handler) *running {
 		url: "http://" + listener.Addr().String(), client: &http.Client{Transport: transport},
 		stop: stop, done: make(chan error, 1),
 	}
-	go func() { s.done <- httpapi.Serve(ctx, listener, handler) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.done <- httpapi.Serve(ctx, listener, handler)
+	}()
 	t.Cleanup(func() {
 		stop()
 		transport.CloseIdleConnections()
+		<-ended
 	})
 	return s
 }

@@ -89,6 +89,9 @@ func HTTP(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 // ServeHTTP implements http.Handler.
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > h.maxBody {
+		// Reading past a limit makes the server close the connection only
+		// after the client had time to read the answer.
+		_, _ = http.MaxBytesReader(w, r.Body, 0).Read(make([]byte, 1))
 		writeTooLarge(w, h.maxBody)
 		return
 	}
@@ -192,7 +195,6 @@ func bindUser(next http.Handler) http.Handler {
 }
 
 func writeTooLarge(w http.ResponseWriter, limit int64) {
-	w.Header().Set("Connection", "close") // the rest of the body is not read
 	writeError(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest,
 		fmt.Sprintf("the body is larger than %d bytes", limit))
 }
