@@ -57,7 +57,7 @@ func settingUsage(s config.Setting) string {
 
 // load reads the settings.
 func (a *app) load() (*config.Config, error) {
-	opts := config.Options{File: a.flags.file, Getenv: a.host.Getenv, Dir: a.host.Dir, Flags: map[string][]string{}}
+	opts := config.Options{File: a.flags.file, Getenv: a.host.Getenv, Environ: a.host.Environ, Dir: a.host.Dir, Flags: map[string][]string{}}
 	for name, flag := range a.flags.flags {
 		if flag.Changed {
 			opts.Flags[name] = *a.flags.values[name]

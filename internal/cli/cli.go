@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -32,10 +31,13 @@ type Host struct {
 	Out, Err io.Writer
 	// Getenv looks up an environment variable.
 	Getenv func(string) string
+	// Environ lists all variables as NAME=value.
+	Environ []string
 	// Dir is the working directory.
 	Dir string
-	// InTerminal and OutTerminal say whether a person reads and types.
-	InTerminal, OutTerminal bool
+	// InTerminal, OutTerminal and ErrTerminal say whether a person types and
+	// reads.
+	InTerminal, OutTerminal, ErrTerminal bool
 }
 
 // System is the real process.
@@ -47,9 +49,11 @@ func System() Host {
 	return Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv:      os.Getenv,
+		Environ:     os.Environ(),
 		Dir:         dir,
 		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 	}
 }
 
@@ -74,6 +78,9 @@ func Main(args []string, host Host) int {
 // Run runs one command line until it ends or ctx is done.
 func Run(ctx context.Context, args []string, host Host) int {
 	root := newRootCmd(&host)
+	if args == nil {
+		args = []string{} // nil would mean those of the process
+	}
 	root.SetArgs(args)
 	root.SetIn(host.In)
 	root.SetOut(host.Out)
@@ -103,17 +110,4 @@ func exitCode(err error) int {
 	default:
 		return exitFailed
 	}
-}
-
-func newRootCmd(host *Host) *cobra.Command {
-	root := &cobra.Command{
-		Use:           "guideway",
-		Short:         "Workflows that AI agents cannot skip, over the Model Context Protocol",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	a := &app{host: host, flags: addSettingFlags(root.PersistentFlags())}
-	root.AddCommand(newInstallCmd(host), newMCPCmd(a), newServeCmd(a))
-	return root
 }

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/spf13/cobra"
+)
+
+// stdinName is how findings call the standard input.
+const stdinName = "<stdin>"
+
+// found is a definition that a command was asked for.
+type found struct {
+	*definition.Definition
+	// Entry is nil where the definition is a file that was named.
+	Entry *catalog.Entry
+}
+
+// source says where the definition came from, for a person.
+func (f found) source() string {
+	if f.Entry == nil {
+		return "file"
+	}
+	return f.Entry.Source.Name
+}
+
+// path is where the document is.
+func (f found) path() string {
+	if f.Entry == nil {
+		return f.File
+	}
+	return f.Entry.Path
+}
+
+// isPath says whether a name is that of a file rather than an id.
+func isPath(name string) bool {
+	if name == "-" || strings.ContainsAny(name, `/\`) {
+		return true
+	}
+	return isDefinitionName(name)
+}
+
+// find gives the definition of an id, or of a file. A file that does not load is
+// shown with its problems on the error output.
+func (a *app) find(ctx context.Context, name string) (found, error) {
+	if !isPath(name) {
+		return a.findID(ctx, name)
+	}
+	data, err := a.host.readDefinition(name)
+	if err != nil {
+		return found{}, err
+	}
+	file := name
+	if name == "-" {
+		file = stdinName
+	}
+	def, problems := definition.Parse(file, data)
+	if def == nil {
+		writeDiagnostics(a.host.Err, problems, styles{})
+		return found{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, plural(len(problems), "error", "errors")).
+			WithFix("guideway validate %s", name)
+	}
+	return found{Definition: def}, nil
+}
+
+func (a *app) findID(ctx context.Context, id string) (found, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return found{}, err
+	}
+	cat, err := a.openCatalog(ctx, cfg, false)
+	if err != nil {
+		return found{}, err
+	}
+	defer cat.Close()
+	entry, err := cat.Get(id)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		missing := guideway.Errorf(guideway.CodeNotFound, "there is no workflow with the id %q", id).WithFix("guideway list")
+		if _, statErr := os.Stat(a.host.abs(id)); statErr == nil {
+			return found{}, missing.WithFix("./%s, if the file is meant", id)
+		}
+		if fix := guideway.ErrorFix(err); fix != "" {
+			return found{}, missing.WithFix("%s", fix)
+		}
+		return found{}, missing
+	}
+	if err != nil {
+		return found{}, err
+	}
+	return found{Definition: entry.Definition, Entry: entry}, nil
+}
+
+// program compiles the definition for the engine.
+func (f found) program() *guide.Program { return guide.Compile(f.Steps) }
+
+// abs gives the path of a file that the command line names.
+func (h *Host) abs(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(h.Dir, name)
+}
+
+// readDefinition reads a document, "-" from the standard input. It reads a byte
+// more than a document may have, so that the parser says what is too long.
+func (h *Host) readDefinition(name string) ([]byte, error) {
+	in := h.In
+	if name != "-" {
+		info, err := os.Stat(h.abs(name))
+		if err == nil && info.IsDir() {
+			err = errors.New("it is a directory")
+		}
+		if err != nil {
+			return nil, unreadable(name, err)
+		}
+		file, err := os.Open(h.abs(name))
+		if err != nil {
+			return nil, unreadable(name, err)
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, doc.DefaultMaxBytes+1))
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	return data, nil
+}
+
+// unreadable says why a file cannot be read, without naming it twice.
+func unreadable(name string, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	code := guideway.CodeUnavailable
+	if errors.Is(err, fs.ErrNotExist) {
+		code = guideway.CodeNotFound
+	}
+	return guideway.Errorf(code, "cannot read %s: %w", name, err)
+}
+
+// writeDiagnostics prints findings, each with its place, rule and fix.
+func writeDiagnostics(w io.Writer, findings []guideway.Diagnostic, s styles) {
+	for _, d := range findings {
+		mark := s.red(string(d.Severity))
+		if d.Severity == guideway.SeverityWarning {
+			mark = s.yellow(string(d.Severity))
+		}
+		fmt.Fprintf(w, "%s: %s: %s %s\n", s.bold(place(d)), mark, oneLine(d.Message), s.faint("["+d.Code+"]"))
+		if d.Fix != "" {
+			fmt.Fprintf(w, "    fix: %s\n", oneLine(d.Fix))
+		}
+	}
+}
+
+// place is file:line:column, as editors and CI systems read it.
+func place(d guideway.Diagnostic) string {
+	file := oneLine(d.File)
+	if d.Line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d:%d", file, d.Line, d.Column)
+}
+
+// completeDefinitions completes ids; files are completed too.
+func (a *app) completeDefinitions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cfg, err := a.load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	cat, err := a.openCatalog(cmd.Context(), cfg, false)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	defer cat.Close()
+	var ids []string
+	for _, e := range cat.List(catalog.Filter{}) {
+		ids = append(ids, e.Definition.ID+"\t"+oneLine(e.Definition.Name))
+	}
+	return ids, cobra.ShellCompDirectiveDefault
+}

@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/install"
+)
+
+// indented writes lines below a check.
+type indented struct{ w io.Writer }
+
+// Write implements io.Writer; each call holds whole lines.
+func (i indented) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		if _, err := fmt.Fprintf(i.w, "      %s", line); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// checkDirectories tells of the user's directories.
+func checkDirectories(cfg *config.Config) []check {
+	return []check{
+		checkDirectory("config directory", cfg.Dirs.Config, "it is made when something is put there"),
+		checkDirectory("data directory", cfg.DataDir, "it is made when it is needed"),
+	}
+}
+
+func checkDirectory(name, path, missing string) check {
+	c := check{Name: name, Status: checkOK, Message: path}
+	if path == "" {
+		c.Status, c.Message = checkFail, "the environment does not say where it is"
+		c.Fix = "set HOME (USERPROFILE on Windows)"
+		return c
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.Message += " (not there yet: " + missing + ")"
+	case err != nil:
+		c.Status, c.Message, c.Fix = checkFail, unreadable(path, err).Error(), "make it readable and writable for this user"
+	case !info.IsDir():
+		c.Status, c.Message, c.Fix = checkFail, path+" is not a directory", "move away what is there"
+	}
+	return c
+}
+
+// checkDefinitions tells of the sources and of what did not load.
+func (o *doctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config) ([]check, error) {
+	cat, err := o.app.openCatalog(ctx, cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	defer cat.Close()
+	snap := cat.Snapshot()
+	var checks []check
+	for _, row := range sourceRows(snap) {
+		checks = append(checks, checkSource(row))
+	}
+	served := len(snap.List(catalog.Filter{}))
+	c := check{Name: "definitions", Status: checkOK, Message: fmt.Sprintf("%d served, all files load", served)}
+	if findings := snap.Diagnostics(); len(findings) > 0 {
+		c.Status, c.Diagnostics = severest(findings), findings
+		c.Message = fmt.Sprintf("%d served, %s", served, plural(len(findings), "finding", "findings"))
+		c.Fix = "mend the files; guideway validate FILE checks one"
+	}
+	checks = append(checks, c)
+	if !o.Lint {
+		return checks, nil
+	}
+	findings, err := snap.Lint(ctx)
+	if err != nil {
+		return nil, interrupted(err)
+	}
+	c = check{Name: "lint", Status: checkOK, Message: "nothing that was most likely not meant"}
+	if len(findings) > 0 {
+		c.Status, c.Message, c.Diagnostics = checkWarn, plural(len(findings), "finding", "findings"), findings
+	}
+	return append(checks, c), nil
+}
+
+func severest(findings []guideway.Diagnostic) string {
+	for _, d := range findings {
+		if d.Severity == guideway.SeverityError {
+			return checkFail
+		}
+	}
+	return checkWarn
+}
+
+func checkSource(r sourceRow) check {
+	c := check{Name: "source " + r.Name, Status: checkOK, Message: fmt.Sprintf("%d served", r.Served)}
+	if r.Location != "" {
+		c.Message += ", " + r.Location
+	}
+	if r.Shadowed > 0 {
+		c.Message += fmt.Sprintf(", %d shadowed", r.Shadowed)
+	}
+	switch {
+	case r.State == catalog.SourceFailed:
+		c.Status, c.Message = checkFail, r.Location+": "+r.Error
+		c.Fix = "make it readable"
+	case r.State == catalog.SourceMissing && !r.Optional:
+		c.Status, c.Message = checkFail, r.Location+" does not exist"
+		c.Fix = "create it, or remove it from the setting workflows.paths"
+	case r.State == catalog.SourceMissing:
+		c.Message = r.Location + " (not there, which is fine)"
+	}
+	return c
+}
+
+// checkToken tells of the token file without making one.
+func checkToken(cfg *config.Config) check {
+	c := check{Name: "token", Status: checkOK, Message: cfg.TokenFile}
+	if _, err := os.Lstat(cfg.TokenFile); errors.Is(err, fs.ErrNotExist) || cfg.TokenFile == "" {
+		c.Message += " (not there yet: guideway serve makes it)"
+		return c
+	}
+	if _, _, err := authn.LoadOrCreateToken(cfg.TokenFile); err != nil {
+		c.Status, c.Message, c.Fix = checkFail, err.Error(), guideway.ErrorFix(err)
+	}
+	return c
+}
+
+// serverTime is how long a server may take to say that it is there.
+const serverTime = 500 * time.Millisecond
+
+// checkServer looks whether a Guideway answers on the listen address. That none
+// does is no fault: clients start their own.
+func checkServer(ctx context.Context, cfg *config.Config) check {
+	c := check{Name: "server", Status: checkOK}
+	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil || port == "0" {
+		c.Message = "not looked for: " + cfg.Listen + " is no fixed address"
+		return c
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	url := "http://" + net.JoinHostPort(host, port)
+	ctx, cancel := context.WithTimeout(ctx, serverTime)
+	defer cancel()
+	switch ours, err := asksHealth(ctx, url+"/api/health"); {
+	case ours:
+		c.Message = "Guideway answers at " + url
+	case refusedConnection(err):
+		c.Message = "none at " + url + " (guideway serve starts one; clients on this machine need none)"
+	default:
+		c.Status, c.Message = checkWarn, "something at "+url+" is no Guideway"
+		if err != nil {
+			c.Message += ": " + err.Error()
+		}
+		c.Fix = "guideway serve --listen 127.0.0.1:3001, or end the other program"
+	}
+	return c
+}
+
+// asksHealth says whether a Guideway is at an address.
+func asksHealth(ctx context.Context, url string) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false, err
+	}
+	client := http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true}, // and no proxy
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return false, errors.Unwrap(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var body struct {
+		Status string `json:"status"`
+	}
+	err = json.NewDecoder(io.LimitReader(answer.Body, 1<<10)).Decode(&body)
+	return answer.StatusCode == http.StatusOK && err == nil && body.Status == "ok", nil
+}
+
+// refusedConnection says that nothing listens.
+func refusedConnection(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()
+}
+
+// checkClients tells of the clients that are on this machine.
+func checkClients(ctx context.Context, host *Host) []check {
+	o := &installOptions{Host: host, Scope: string(install.ScopeUser), Name: install.DefaultName, GOOS: runtime.GOOS, Executable: os.Executable}
+	req, _ := o.request() // a listing is right without the binary's path
+	var checks []check
+	var here []string
+	installed := false
+	for _, client := range install.Clients() {
+		s := install.Inspect(ctx, o.machine(), client, install.ScopeUser, req)
+		c := check{Name: "client " + client.ID, Status: checkOK, Message: string(s.State) + ", " + s.Path}
+		switch s.State {
+		case install.StateNoClient:
+			continue
+		case install.StateNotInstalled:
+			here = append(here, client.ID)
+			continue
+		case install.StateOtherPath:
+			c.Status, c.Message = checkWarn, "starts "+s.Command+", another program than this one"
+			c.Fix = "guideway install " + client.ID
+		case install.StateUnreadable:
+			c.Status, c.Message = checkWarn, strings.TrimSpace(s.Path+" is unreadable: "+s.Reason)
+			c.Fix = "mend the file, then guideway install " + client.ID
+		}
+		installed = installed || s.State == install.StateInstalled || s.State == install.StateOtherPath
+		checks = append(checks, c)
+	}
+	if installed {
+		return checks
+	}
+	c := check{Name: "clients", Status: checkWarn, Message: "installed in no client", Fix: "guideway install"}
+	if len(here) > 0 {
+		c.Fix = "guideway install " + here[0]
+		c.Message += "; here are " + strings.Join(here, ", ")
+	}
+	return append(checks, c)
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// addHelp sets the texts of the help, the help command and its topic.
+func addHelp(root *cobra.Command) {
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := io.WriteString(cmd.OutOrStderr(), usage(cmd))
+		return err
+	})
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		about := cmd.Long
+		if about == "" {
+			about = cmd.Short + "."
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSpace(about))
+		if cmd.Runnable() || cmd.HasSubCommands() {
+			fmt.Fprint(cmd.OutOrStdout(), "\n"+usage(cmd))
+		}
+	})
+	root.SetHelpCommandGroupID(groupSetup)
+	root.SetHelpCommand(&cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Tell more of a command or a topic",
+		GroupID: groupSetup,
+		Args:    cobra.ArbitraryArgs,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return helpTopics(root, args), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError{unknown(cmd, args[len(args)-max(len(rest), 1)])}
+			}
+			return cmd.Help()
+		},
+	})
+	root.AddCommand(&cobra.Command{Use: "settings", Short: "The settings, with their variables and flags", Long: settingsHelp()})
+}
+
+func helpTopics(root *cobra.Command, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	names := []string{"settings\tThe settings, with their variables and flags"}
+	for _, cmd := range root.Commands() {
+		if cmd.IsAvailableCommand() {
+			names = append(names, cmd.Name()+"\t"+cmd.Short)
+		}
+	}
+	return names
+}
+
+// usage says how a command is called. The flags of the settings would bury its
+// own, so the topic "settings" has them.
+func usage(cmd *cobra.Command) string {
+	var b strings.Builder
+	line := cmd.UseLine()
+	if cmd.HasSubCommands() {
+		line = cmd.CommandPath() + " COMMAND"
+	}
+	b.WriteString("Usage:\n  " + line + "\n")
+	if cmd.HasExample() {
+		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
+	}
+	for _, group := range cmd.Groups() {
+		usageCommands(&b, cmd, group.ID, group.Title)
+	}
+	usageCommands(&b, cmd, "", "Commands:")
+	if flags := ownFlags(cmd); flags != "" {
+		b.WriteString("\nFlags:\n" + flags)
+	}
+	if cmd.HasParent() {
+		b.WriteString("\nSettings are flags too: guideway help settings\n")
+	} else {
+		b.WriteString("\n\"guideway help COMMAND\" tells more of a command, and \"guideway help settings\" of\n" +
+			"what can be set, in which file, variable or flag.\n")
+	}
+	return b.String()
+}
+
+// usageCommands lists the commands of a group.
+func usageCommands(b *strings.Builder, cmd *cobra.Command, group, title string) {
+	first := true
+	for _, child := range cmd.Commands() {
+		if child.GroupID != group || !child.IsAvailableCommand() {
+			continue
+		}
+		if first {
+			b.WriteString("\n" + title + "\n")
+			first = false
+		}
+		fmt.Fprintf(b, "  %-*s  %s\n", child.NamePadding(), child.Name(), child.Short)
+	}
+}
+
+// ownFlags are the flags of a command that are not settings.
+func ownFlags(cmd *cobra.Command) string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.SortFlags = false
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { own.AddFlag(f) })
+	return own.FlagUsages()
+}
+
+// settingsHelp describes every setting.
+func settingsHelp() string {
+	var b strings.Builder
+	b.WriteString(`A setting is looked for in the flags, then in the environment, then in
+guideway.json, which is in the user's configuration directory unless --config or
+` + config.EnvConfig + ` names another file. "guideway doctor" shows the values that are in
+force and where each came from; "guideway schema config" prints the JSON Schema of
+the file.
+`)
+	for _, s := range config.Settings() {
+		fmt.Fprintf(&b, "\n%s\n", s.Name)
+		for _, line := range wrap(s.Usage, 76) {
+			fmt.Fprintf(&b, "    %s\n", line)
+		}
+		if len(s.Allowed) > 0 {
+			fmt.Fprintf(&b, "    values  %s\n", strings.Join(s.Allowed, ", "))
+		}
+		fmt.Fprintf(&b, "    flag    --%s\n    env     %s\n", s.Flag, s.Env)
+		for _, alias := range s.Aliases {
+			fmt.Fprintf(&b, "            %s\n", alias.Name)
+		}
+	}
+	return b.String()
+}

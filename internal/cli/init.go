@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/spf13/cobra"
+)
+
+// example is the definition that guideway init begins with.
+//
+//go:embed example/example.yaml
+var example string
+
+// initOptions is the command line of guideway init.
+type initOptions struct {
+	app *app
+	// Dir is the project; "" is the working directory.
+	Dir  string
+	JSON bool
+}
+
+func newInitCmd(a *app, run func(context.Context, *initOptions) error) *cobra.Command {
+	o := &initOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Begin workflows of your own in a project",
+		Long: `Make .guideway/workflows in the project's directory, with one small example that
+shows a condition, a loop, a gate and criteria. A file that is there already is left
+as it is.`,
+		Example: `  guideway init
+  guideway init ~/my-project`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return guideway.Errorf(guideway.CodeInvalid, "%s takes one directory (got %d arguments)", cmd.CommandPath(), len(args)).
+					WithFix("guideway init")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.Dir = args[0]
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+// initAnswer is the answer of guideway init --json.
+type initAnswer struct {
+	Dir string `json:"dir"`
+	// Created and Existing are files, by what became of them.
+	Created  []string `json:"created"`
+	Existing []string `json:"existing"`
+}
+
+func runInit(_ context.Context, o *initOptions) error {
+	host := o.app.host
+	dir := filepath.Join(o.Dir, ".guideway", "workflows")
+	file := filepath.Join(dir, "example.yaml")
+	answer := initAnswer{Dir: dir, Created: []string{}, Existing: []string{}}
+	err := os.MkdirAll(host.abs(dir), 0o755)
+	if err == nil {
+		err = createNew(host.abs(file), example)
+	}
+	switch {
+	case err == nil:
+		answer.Created = append(answer.Created, file)
+	case errors.Is(err, fs.ErrExist) && isFile(host.abs(file)):
+		answer.Existing = append(answer.Existing, file)
+	default:
+		return guideway.Errorf(guideway.CodeUnavailable, "make %s: %w", file, err).WithFix("guideway init in a directory that you may write to")
+	}
+	if o.JSON {
+		return writeJSON(host.Out, answer)
+	}
+	for _, name := range answer.Created {
+		fmt.Fprintf(host.Out, "Created %s\n", name)
+	}
+	for _, name := range answer.Existing {
+		fmt.Fprintf(host.Out, "Already there: %s\n", name)
+	}
+	fmt.Fprintln(host.Out, "\nNext:")
+	for _, next := range [][2]string{
+		{"show " + file, "what it does, step by step"},
+		{"run " + file, "walk through it in the agent's place"},
+		{"validate " + dir, "check it after a change"},
+		{"list", "all workflows; those of the project are among them"},
+	} {
+		fmt.Fprintf(host.Out, "  guideway %-*s  %s\n", len("validate "+file), next[0], next[1])
+	}
+	return nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// createNew writes a file that is not there yet.
+func createNew(path, text string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/graph"
+	"github.com/spf13/cobra"
+)
+
+// listOptions is the command line of guideway list.
+type listOptions struct {
+	app    *app
+	Query  []string
+	Source string
+	JSON   bool
+}
+
+func newListCmd(a *app, run func(context.Context, *listOptions) error) *cobra.Command {
+	o := &listOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list [QUERY...]",
+		Short: "List the workflows of all sources",
+		Long: `List the workflows that are served, from all sources. With words, those whose id,
+name or description has all of them. What did not load follows, with the reason.`,
+		Example: `  guideway list
+  guideway list bug
+  guideway list --source bundled --json`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Query = args
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Source, "source", "", "only those that the source of this `name` serves")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	_ = cmd.RegisterFlagCompletionFunc("source", a.completeSources)
+	return cmd
+}
+
+// listAnswer is the answer of guideway list --json.
+type listAnswer struct {
+	Definitions []listRow             `json:"definitions"`
+	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+}
+
+// listRow is one definition.
+type listRow struct {
+	ID          string               `json:"id"`
+	Name        string               `json:"name"`
+	Description string               `json:"description"`
+	Version     string               `json:"version"`
+	Dialect     guideway.Dialect     `json:"dialect"`
+	Steps       int                  `json:"steps"`
+	Source      string               `json:"source"`
+	Path        string               `json:"path"`
+	Hash        string               `json:"hash"`
+	Stale       bool                 `json:"stale,omitempty"`
+	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
+}
+
+func runList(ctx context.Context, o *listOptions) error {
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	cat, err := o.app.openCatalog(ctx, cfg, false)
+	if err != nil {
+		return err
+	}
+	defer cat.Close()
+	snap := cat.Snapshot()
+	findings := snap.Diagnostics()
+	if o.Source != "" {
+		status, err := namedSource(snap, o.Source)
+		if err != nil {
+			return err
+		}
+		findings = ofSource(findings, status)
+	}
+	answer := listAnswer{Definitions: []listRow{}, Diagnostics: orEmpty(findings)}
+	for _, e := range snap.List(catalog.Filter{Source: o.Source}) {
+		if o.matches(e) {
+			answer.Definitions = append(answer.Definitions, newListRow(e))
+		}
+	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, answer)
+	}
+	o.write(answer)
+	return nil
+}
+
+func newListRow(e *catalog.Entry) listRow {
+	d := e.Definition
+	return listRow{
+		ID: d.ID, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: d.Dialect,
+		Steps: len(graph.Walked(d.Steps)), Source: e.Source.Name, Path: e.Path, Hash: d.Hash,
+		Stale: e.Stale, Overrides: e.Overrides,
+	}
+}
+
+// matches says whether a definition has all words of the query.
+func (o *listOptions) matches(e *catalog.Entry) bool {
+	text := strings.ToLower(e.Definition.ID + "\n" + e.Definition.Name + "\n" + e.Definition.Description)
+	for _, query := range o.Query {
+		for word := range strings.FieldsSeq(strings.ToLower(query)) {
+			if !strings.Contains(text, word) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (o *listOptions) write(answer listAnswer) {
+	host := o.app.host
+	s := host.outStyles()
+	switch {
+	case len(answer.Definitions) > 0:
+		t := table{right: map[int]bool{1: true}, flexible: 3}
+		t.add("ID", "STEPS", "SOURCE", "NAME")
+		for _, row := range answer.Definitions {
+			t.add(row.ID, fmt.Sprint(row.Steps), row.Source, oneLine(row.Name+": "+row.Description))
+		}
+		t.write(host.Out, host.terminalWidth(), s)
+	case len(o.Query) > 0:
+		fmt.Fprintf(host.Err, "No workflow has %q. All of them: guideway list\n", strings.Join(o.Query, " "))
+	default:
+		fmt.Fprintln(host.Err, "There are no workflows here. Begin one: guideway init")
+	}
+	if len(answer.Diagnostics) > 0 {
+		fmt.Fprintf(host.Err, "\n%s about definitions:\n", plural(len(answer.Diagnostics), "finding", "findings"))
+		writeDiagnostics(host.Err, answer.Diagnostics, host.errStyles())
+	}
+}
+
+// namedSource finds a source by its name.
+func namedSource(snap *catalog.Snapshot, name string) (catalog.SourceStatus, error) {
+	var names []string
+	for _, status := range snap.Sources() {
+		if status.Name == name {
+			return status, nil
+		}
+		names = append(names, status.Name)
+	}
+	return catalog.SourceStatus{}, usageError{guideway.Errorf(guideway.CodeInvalid,
+		"there is no source %q; there are %s", name, strings.Join(names, ", ")).WithFix("guideway sources")}
+}
+
+// ofSource chooses the findings about the documents of a source.
+func ofSource(findings []guideway.Diagnostic, status catalog.SourceStatus) []guideway.Diagnostic {
+	root := status.Name + ":"
+	if status.Location != "" {
+		root = status.Location
+	}
+	var own []guideway.Diagnostic
+	for _, d := range findings {
+		if d.File == root || strings.HasPrefix(d.File, root+"/") || strings.HasPrefix(d.File, root+string(filepath.Separator)) {
+			own = append(own, d)
+		}
+	}
+	return own
+}
+
+func (a *app) completeSources(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cat, err := a.openCatalog(cmd.Context(), cfg, false)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer cat.Close()
+	var names []string
+	for _, status := range cat.Sources() {
+		names = append(names, status.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/spf13/cobra"
+)
+
+// The groups of commands in the help.
+const (
+	groupDefinitions = "definitions"
+	groupServe       = "serve"
+	groupSetup       = "setup"
+)
+
+func newRootCmd(host *Host) *cobra.Command {
+	a := &app{host: host}
+	root := &cobra.Command{
+		Use:   "guideway",
+		Short: "Workflows that AI agents cannot skip, over the Model Context Protocol",
+		Long: `Guideway leads AI agents through workflows one step at a time, over the Model
+Context Protocol. Without arguments, and where the input is no terminal, it
+serves MCP on standard input and output, as "guideway mcp" does.`,
+		Example: `  guideway list                      what workflows there are
+  guideway show coding-task          what one does, step by step
+  guideway run coding-task           walk through it in the agent's place
+  guideway init                      begin a workflow of your own
+  guideway validate .guideway        check it
+  guideway install                   give them to an MCP client`,
+		Version:           version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !host.InTerminal {
+				return a.runMCP(cmd.Context())
+			}
+			return cmd.Help()
+		},
+	}
+	root.Args = unknownCommand
+	root.SetVersionTemplate("guideway {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("%s --help", cmd.CommandPath())}
+	})
+	a.flags = addSettingFlags(root.PersistentFlags())
+	root.AddGroup(
+		&cobra.Group{ID: groupDefinitions, Title: "Workflows:"},
+		&cobra.Group{ID: groupServe, Title: "Agents:"},
+		&cobra.Group{ID: groupSetup, Title: "This installation:"},
+	)
+	addCommands(root, groupDefinitions,
+		newListCmd(a, runList), newShowCmd(a, runShow), newRunCmd(a, runRun),
+		newValidateCmd(a, runValidate), newSchemaCmd(a, runSchema), newInitCmd(a, runInit))
+	addCommands(root, groupServe, newInstallCmd(host), newMCPCmd(a), newServeCmd(a))
+	addCommands(root, groupSetup, newSourcesCmd(a, runSources), newDoctorCmd(a, runDoctor), newVersionCmd(a, runVersion))
+	addHelp(root)
+	addCompletion(root)
+	usageErrors(root)
+	return root
+}
+
+func addCommands(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, cmd := range commands {
+		cmd.GroupID = group
+		root.AddCommand(cmd)
+	}
+}
+
+// unknownCommand refuses a word that is no command, and says which one was
+// probably meant.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknown(cmd, args[0])
+}
+
+func unknown(cmd *cobra.Command, word string) error {
+	err := guideway.Errorf(guideway.CodeInvalid, "unknown command %q for %q", word, cmd.CommandPath()).
+		WithFix("%s --help", cmd.CommandPath())
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		err = err.WithFix("%s %s", cmd.CommandPath(), strings.Join(near, ", or "+cmd.CommandPath()+" "))
+	}
+	return err
+}
+
+// usageErrors has every command's check of its arguments fail as a wrong command
+// line.
+func usageErrors(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	for _, child := range cmd.Commands() {
+		usageErrors(child)
+	}
+}
+
+// addCompletion adds cobra's command for shell completion. Without a shell, or
+// with one that it does not know, it is a wrong command line.
+func addCompletion(root *cobra.Command) {
+	root.SetCompletionCommandGroupID(groupSetup)
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil || cmd == root {
+		return
+	}
+	cmd.Short = "Print the completion script for a shell"
+	var shells []string
+	for _, shell := range cmd.Commands() {
+		shells = append(shells, shell.Name())
+	}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		what := "which shell?"
+		if len(args) > 0 {
+			what = fmt.Sprintf("unknown shell %q:", args[0])
+		}
+		return guideway.Errorf(guideway.CodeInvalid, "%s %s", what, strings.Join(shells, ", ")).
+			WithFix("guideway completion %s", shells[0])
+	}
+	cmd.RunE = func(*cobra.Command, []string) error { return nil }
+}
+
+// exactly refuses any other number of arguments; what names them.
+func exactly(n int, what, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return guideway.Errorf(guideway.CodeInvalid, "%s takes %s (got %d arguments)", cmd.CommandPath(), what, len(args)).
+			WithFix("%s", example)
+	}
+}

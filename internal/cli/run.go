@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/spf13/cobra"
+)
+
+// runOptions is the command line of guideway run.
+type runOptions struct {
+	app *app
+	// Name is the id of a definition, or its file.
+	Name string
+	// Answers is the file of the answers; "" asks the person.
+	Answers string
+	// Vars are the first variables, as NAME=VALUE.
+	Vars []string
+	JSON bool
+}
+
+func newRunCmd(a *app, run func(context.Context, *runOptions) error) *cobra.Command {
+	o := &runOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "run {ID|FILE}",
+		Short: "Walk through a workflow in the agent's place",
+		Long: `Walk through a workflow at the terminal, in the agent's place and with the engine
+that agents get: it shows one step at a time, judges the output, asks at gates and
+for the variables that conditions wait for. Nothing is kept.
+
+With --answers the answers come from a file, in YAML or JSON, and nothing is asked:
+
+  context:                      # variables from the beginning
+    size: large
+  outputs:                      # the output of each step
+    plan: The plan is ...       #   the same text every time, or
+    work: [first, second]       #   one for each time the step is asked for
+  sets:                         # variables that are set with the output
+    plan: { approved: true }    #   or a list, as for outputs
+  answers:                      # the option that is chosen at each gate
+    plan: [revise, confirm]     #   or a list, as for outputs
+
+An output that is an object becomes its JSON. The exit code is 1 if an answer is
+missing or refused, and 0 when the workflow has been completed.`,
+		Example: `  guideway run coding-task
+  guideway run ./my-workflow.yaml --var size=small
+  guideway run ./my-workflow.yaml --answers answers.yaml --json`,
+		Args:              exactly(1, "one workflow, by id or file", "guideway run coding-task"),
+		ValidArgsFunction: a.completeDefinitions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			if err := o.check(); err != nil {
+				return usageError{err}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Answers, "answers", "", "take the answers from this `file`, - for the standard input")
+	f.StringArrayVar(&o.Vars, "var", nil, "set a variable from the beginning, as `name=value`, the value JSON or plain text; may be repeated")
+	f.BoolVar(&o.JSON, "json", false, "print each position and event as a line of JSON; needs --answers")
+	return cmd
+}
+
+// check finds what is wrong with the command line alone.
+func (o *runOptions) check() error {
+	for _, pair := range o.Vars {
+		if _, _, err := parsePair(pair); err != nil {
+			return err
+		}
+	}
+	switch host := o.app.host; {
+	case o.Answers == "-" && o.Name == "-":
+		return guideway.Errorf(guideway.CodeInvalid, "the definition and the answers cannot both come from the standard input").
+			WithFix("guideway run - --answers answers.yaml")
+	case o.Answers != "":
+		return nil
+	case o.JSON:
+		return guideway.Errorf(guideway.CodeInvalid, "--json needs --answers: nothing is asked in JSON").
+			WithFix("guideway run %s --json --answers answers.yaml", o.Name)
+	case !host.InTerminal || !host.OutTerminal || o.Name == "-":
+		return guideway.Errorf(guideway.CodeInvalid, "there is no terminal to ask at: the input or the output is a file or a pipe").
+			WithFix("guideway run %s --answers answers.yaml", o.Name)
+	default:
+		return nil
+	}
+}
+
+func runRun(ctx context.Context, o *runOptions) error {
+	host := o.app.host
+	def, err := o.app.find(ctx, o.Name)
+	if err != nil {
+		return err
+	}
+	w := &walk{def: def, program: def.program(), vars: map[string]any{}}
+	var v view = &textView{out: host.Out, styles: host.outStyles(), width: proseWidth(host)}
+	if o.JSON {
+		v = &jsonView{enc: json.NewEncoder(host.Out)}
+	}
+	var p player
+	if o.Answers == "" {
+		t := newTerminal(host)
+		v, p = t, t
+	} else {
+		a, err := host.readAnswers(o.Answers, w.program)
+		if err != nil {
+			return err
+		}
+		maps.Copy(w.vars, a.context)
+		p = &scripted{answers: a, times: map[string]int{}}
+	}
+	for _, pair := range o.Vars {
+		name, value, _ := parsePair(pair) // checked
+		w.vars[name] = value
+	}
+	err = w.lead(ctx, p, v)
+	if errors.Is(err, errStopped) {
+		return silentError{exitFailed}
+	}
+	return err
+}
+
+// parsePair reads NAME=VALUE.
+func parsePair(pair string) (string, any, error) {
+	name, value, ok := strings.Cut(pair, "=")
+	if name = strings.TrimSpace(name); !ok || name == "" {
+		return "", nil, guideway.Errorf(guideway.CodeInvalid, "%q is not name=value", pair).WithFix("--var name=value")
+	}
+	return name, parseValue(value), nil
+}
+
+// parseValue reads JSON, and anything else as the text that it is.
+func parseValue(text string) any {
+	var value any
+	if json.Unmarshal([]byte(text), &value) == nil {
+		return value
+	}
+	return strings.TrimSpace(text)
+}

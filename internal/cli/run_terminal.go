@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// terminal shows a walk to a person and asks for the answers.
+type terminal struct {
+	textView
+	in *bufio.Reader
+	// pending are variables that go in with the next output.
+	pending map[string]any
+}
+
+var (
+	_ view   = (*terminal)(nil)
+	_ player = (*terminal)(nil)
+)
+
+func newTerminal(host *Host) *terminal {
+	return &terminal{
+		textView: textView{out: host.Out, styles: host.outStyles(), width: proseWidth(host)},
+		in:       bufio.NewReader(host.In),
+		pending:  map[string]any{},
+	}
+}
+
+func (t *terminal) begin(w *walk) {
+	t.textView.begin(w)
+	t.prose("", w.def.Description)
+	flow := w.def.Steps
+	t.bullets("Before you begin", flow.Preconditions)
+	t.bullets("To be asked first", flow.ClarificationPrompts)
+	t.bullets("Holds throughout", flow.MetaGuidance)
+	fmt.Fprintln(t.out)
+}
+
+func (t *terminal) position(w *walk, pos guide.Position) {
+	head := fmt.Sprintf("[%d/%d] ", w.state.Cursor+1, w.program.TotalSteps())
+	fmt.Fprintf(t.out, "\n%s%s %s\n", t.styles.cyan(head), t.styles.bold(oneLine(pos.Title)), t.styles.faint("("+pos.ID+")"))
+	if l := pos.Loop; l != nil {
+		round := fmt.Sprintf("round %d", l.Round)
+		if l.Rounds > 0 {
+			round += fmt.Sprintf(" of %d", l.Rounds)
+		}
+		fmt.Fprintf(t.out, "%s in %s %s\n", round, oneLine(l.Title), t.styles.faint("("+l.ID+")"))
+	}
+	switch pos.Kind {
+	case guide.PositionGate:
+		t.gate(pos)
+	case guide.PositionContext:
+		t.waits(pos)
+	default:
+		t.step(pos)
+	}
+}
+
+func (t *terminal) step(pos guide.Position) {
+	fmt.Fprintln(t.out)
+	t.prose("  ", pos.Prompt)
+	for _, f := range pos.Functions {
+		fmt.Fprintf(t.out, "\n%s\n", t.styles.bold(oneLine(f.Name)+"()"))
+		t.prose("  ", f.Definition)
+	}
+	t.bullets("The output must meet", pos.Criteria)
+	fmt.Fprintf(t.out, "\n%s\n", t.styles.faint("Your output, then a line with a single . (or Ctrl-D); :help for more"))
+}
+
+func (t *terminal) gate(pos guide.Position) {
+	fmt.Fprintln(t.out)
+	t.prose("  ", pos.Message)
+	for i, o := range pos.Options {
+		text := o.Label
+		if o.Description != "" {
+			text += ": " + o.Description
+		}
+		t.prose("  ", fmt.Sprintf("%d. %s", i+1, text))
+	}
+}
+
+func (t *terminal) waits(pos guide.Position) {
+	fmt.Fprintln(t.out)
+	t.prose("  ", "The run waits here for variables.")
+	if pos.Message != "" {
+		t.prose("  ", pos.Message+".")
+	}
+}
+
+func (t *terminal) event(w *walk, e guide.Event) {
+	switch e.Kind {
+	case guide.EventContextSet, guide.EventStepCompleted:
+		clear(t.pending) // they went in
+	case guide.EventRoundStarted:
+		return // the position says it
+	}
+	t.textView.event(w, e)
+}
+
+func (t *terminal) refusal(_ *walk, r *guide.Refusal) {
+	fmt.Fprintf(t.out, "\n%s: %s\n", t.styles.red("Refused"), oneLine(r.Message))
+	for _, issue := range r.Issues {
+		t.prose("  ", "- "+issue)
+	}
+}
+
+func (t *terminal) refused(pos guide.Position, r *guide.Refusal) error {
+	switch r.Rule {
+	case guide.RuleReservedVariable, guide.RuleServerVariable, guide.RuleContextTooLarge:
+		clear(t.pending) // they would be refused again
+	}
+	if pos.Kind == guide.PositionStep {
+		fmt.Fprintf(t.out, "\n%s\n", t.styles.faint("The step is asked for again: your output, then a line with a single ."))
+	}
+	return nil
+}
+
+func (t *terminal) next(ctx context.Context, w *walk, pos guide.Position) (*guide.Continue, error) {
+	switch pos.Kind {
+	case guide.PositionGate:
+		return t.askGate(ctx, w, pos)
+	case guide.PositionContext:
+		return t.askContext(ctx, w, pos)
+	default:
+		return t.askOutput(ctx, w, pos)
+	}
+}
+
+// askOutput reads the lines of an output.
+func (t *terminal) askOutput(ctx context.Context, w *walk, pos guide.Position) (*guide.Continue, error) {
+	var lines []string
+	for {
+		line, err := t.line(ctx, "")
+		switch {
+		case errors.Is(err, io.EOF) && len(lines) == 0:
+			return nil, errStopped
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case err != nil, line == ".":
+			return &guide.Continue{Output: strings.Join(lines, "\n"), Context: maps.Clone(t.pending)}, nil
+		}
+		if strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "::") {
+			if err := t.command(w, pos, line); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		lines = append(lines, unescape(line))
+	}
+}
+
+// unescape takes the mark off a line that would else be a command or the end.
+func unescape(line string) string {
+	if strings.HasPrefix(line, "::") || line == ".." {
+		return line[1:]
+	}
+	return line
+}
+
+// askGate asks until one of the options is chosen.
+func (t *terminal) askGate(ctx context.Context, w *walk, pos guide.Position) (*guide.Continue, error) {
+	for {
+		line, err := t.line(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
+		if err != nil {
+			return nil, stopAtEnd(err)
+		}
+		if strings.HasPrefix(line, ":") {
+			if err := t.command(w, pos, line); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		word, note, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if option, ok := choose(pos.Options, word); ok {
+			return &guide.Continue{Answer: &guide.Answer{OptionID: option, Note: strings.TrimSpace(note)}}, nil
+		}
+		if word != "" {
+			fmt.Fprintf(t.out, "There is no option %q.\n", oneLine(word))
+		}
+	}
+}
+
+// choose finds an option by its number or id.
+func choose(options []guide.Option, word string) (string, bool) {
+	if n, err := strconv.Atoi(strings.TrimSuffix(word, ".")); err == nil && n >= 1 && n <= len(options) {
+		return options[n-1].ID, true
+	}
+	for _, o := range options {
+		if strings.EqualFold(o.ID, word) {
+			return o.ID, true
+		}
+	}
+	return "", false
+}
+
+// askContext asks for each variable that the run waits for. An empty line leaves
+// one out: any one of them may be enough.
+func (t *terminal) askContext(ctx context.Context, w *walk, pos guide.Position) (*guide.Continue, error) {
+	vars := map[string]any{}
+	for i := 0; i < len(pos.Needs); {
+		need := pos.Needs[i]
+		if value, set := t.pending[need.Variable]; set {
+			vars[need.Variable] = value
+			i++
+			continue
+		}
+		ask := need.Variable
+		if need.Found != "" {
+			ask += " (now of type " + need.Found + ")"
+		}
+		if len(need.Allowed) > 0 {
+			ask += " (" + valueList(need.Allowed) + ", or something else)"
+		}
+		line, err := t.line(ctx, oneLine(ask)+" = ")
+		if err != nil {
+			return nil, stopAtEnd(err)
+		}
+		if strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "::") {
+			if err := t.command(w, pos, line); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if text := strings.TrimSpace(unescape(line)); text != "" {
+			vars[need.Variable] = parseValue(text)
+		}
+		i++
+	}
+	maps.Copy(vars, t.pending)
+	return &guide.Continue{Context: vars}, nil
+}
+
+func stopAtEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errStopped
+	}
+	return err
+}
+
+const terminalHelp = `  .                  ends the output, on a line of its own (.. is a text of one .)
+  :set name=value    sets a variable, as JSON or plain text
+  :vars              shows the variables
+  :status            shows the position again, and what is done
+  :quit              stops here; nothing is kept
+  :help              shows this (:: begins a text with one :)
+`
+
+// command does what a line with a colon says.
+func (t *terminal) command(w *walk, pos guide.Position, line string) error {
+	name, rest, _ := strings.Cut(strings.TrimSpace(line[1:]), " ")
+	switch name {
+	case "set":
+		t.set(pos, rest)
+	case "vars":
+		t.textView.variables(w.state.Vars)
+		if len(w.state.Vars)+len(t.pending) == 0 {
+			fmt.Fprintln(t.out, "No variables are set.")
+		}
+		for name, value := range t.pending {
+			fmt.Fprintf(t.out, "  %s = %s, with the next output\n", oneLine(name), valueWords(value))
+		}
+	case "status":
+		t.position(w, pos)
+		fmt.Fprintf(t.out, "%s: %s\n", w.program.Status(w.state), w.past)
+	case "quit", "q":
+		return errStopped
+	case "help", "h", "?":
+		fmt.Fprint(t.out, terminalHelp)
+	default:
+		fmt.Fprintf(t.out, "There is no command :%s; :help shows those that there are, and :: begins a text with one colon.\n", oneLine(name))
+	}
+	return nil
+}
+
+func (t *terminal) set(pos guide.Position, pair string) {
+	if pos.Kind == guide.PositionGate {
+		fmt.Fprintln(t.out, "A gate takes nothing but an answer to it.")
+		return
+	}
+	name, value, err := parsePair(pair)
+	if err != nil {
+		fmt.Fprintln(t.out, "Write :set name=value.")
+		return
+	}
+	t.pending[name] = value
+	fmt.Fprintf(t.out, "%s = %s, with the next output\n", oneLine(name), valueWords(value))
+}
+
+// line reads one line, without its end. The last one may come together with
+// io.EOF only if it is empty.
+func (t *terminal) line(ctx context.Context, ask string) (string, error) {
+	fmt.Fprint(t.out, ask)
+	type answer struct {
+		text string
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		text, err := t.in.ReadString('\n')
+		read <- answer{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		// The read ends with the process: a terminal cannot be interrupted.
+		return "", interrupted(ctx.Err())
+	case a := <-read:
+		if a.text != "" && errors.Is(a.err, io.EOF) {
+			a.err = nil
+		}
+		if a.err != nil && ask != "" {
+			fmt.Fprintln(t.out)
+		}
+		return strings.TrimRight(a.text, "\r\n"), a.err
+	}
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// proseWidth is how wide texts are set: 80 columns, or what a narrow terminal
+// has.
+func proseWidth(host *Host) int {
+	const comfortable, least = 80, 40
+	columns := host.terminalWidth()
+	if columns == 0 {
+		return comfortable
+	}
+	return max(least, min(comfortable, columns))
+}
+
+// textView tells of a walk in one line for each event, and sums up.
+type textView struct {
+	out    io.Writer
+	styles styles
+	width  int
+}
+
+var _ view = (*textView)(nil)
+
+func (v *textView) begin(w *walk) {
+	fmt.Fprintf(v.out, "%s %s %s\n", v.styles.bold(oneLine(w.def.Name)), w.def.ID, v.styles.faint(w.def.Version))
+}
+
+func (v *textView) position(*walk, guide.Position) {}
+
+func (v *textView) event(w *walk, e guide.Event) {
+	mark, text := eventWords(w, e)
+	if text == "" {
+		return
+	}
+	indent := "  "
+	if e.Round > 0 && e.Kind != guide.EventRoundStarted && e.Kind != guide.EventLoopEnded {
+		indent = "    "
+	}
+	fmt.Fprintf(v.out, "%s%s  %s\n", indent, v.mark(mark), text)
+}
+
+// mark sets the word that an event begins with.
+func (v *textView) mark(word string) string {
+	padded := fmt.Sprintf("%-7s", word)
+	switch word {
+	case markDone:
+		return v.styles.green(padded)
+	case markSkipped:
+		return v.styles.faint(padded)
+	case markGate:
+		return v.styles.yellow(padded)
+	default:
+		return v.styles.cyan(padded)
+	}
+}
+
+func (v *textView) refusal(*walk, *guide.Refusal) {}
+
+// The words that events begin with.
+const (
+	markDone    = "done"
+	markSkipped = "skipped"
+	markGate    = "gate"
+	markLoop    = "loop"
+	markRound   = "round"
+)
+
+// eventWords tells of an event; what speaks for itself has no text.
+func eventWords(w *walk, e guide.Event) (mark, text string) {
+	title := oneLine(w.title(e.Step))
+	switch e.Kind {
+	case guide.EventStepCompleted:
+		return markDone, e.Step + ": " + title
+	case guide.EventStepSkipped:
+		return markSkipped, e.Step + ": " + oneLine(e.Reason)
+	case guide.EventLoopEntered:
+		if e.Rounds >= 0 {
+			title += ", " + plural(e.Rounds, "round", "rounds")
+		}
+		return markLoop, e.Step + ": " + title
+	case guide.EventRoundStarted:
+		return markRound, fmt.Sprintf("%s: %d", e.Step, e.Round)
+	case guide.EventLoopEnded:
+		return markLoop, fmt.Sprintf("%s ends after %s: %s", e.Step, plural(e.Round, "round", "rounds"), oneLine(e.Reason))
+	case guide.EventGateAnswered:
+		text = e.Step + ": " + e.Option
+		if e.Notes != "" {
+			text += " (" + oneLine(e.Notes) + ")"
+		}
+		return markGate, text
+	default:
+		return "", ""
+	}
+}
+
+func (v *textView) end(w *walk) {
+	sum := w.summary()
+	head := v.styles.green("Completed")
+	if sum.Position != nil {
+		head = v.styles.yellow("Stopped") + " at " + whereIs(*sum.Position)
+	}
+	fmt.Fprintf(v.out, "\n%s: %s\n", head, w.past)
+	v.variables(sum.Variables)
+}
+
+// variables lists the variables of a run.
+func (v *textView) variables(vars map[string]any) {
+	if len(vars) == 0 {
+		return
+	}
+	fmt.Fprintln(v.out, "\nVariables")
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		fmt.Fprintf(v.out, "  %s\n", cut(oneLine(name)+" = "+valueWords(vars[name]), max(v.width, 72)-2))
+	}
+}
+
+// prose prints a text of a definition, wrapped and indented.
+func (v *textView) prose(indent, text string) {
+	for _, line := range wrap(text, v.width-len(indent)) {
+		fmt.Fprintln(v.out, strings.TrimRight(indent+line, " "))
+	}
+}
+
+// bullets prints a heading and a list, if there is anything in it.
+func (v *textView) bullets(heading string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	fmt.Fprintf(v.out, "\n%s\n", v.styles.bold(heading))
+	for _, text := range texts {
+		v.prose("  ", "- "+strings.TrimSpace(text))
+	}
+}
+
+// jsonView prints a line of JSON for each position and event.
+type jsonView struct {
+	enc *json.Encoder
+}
+
+var _ view = (*jsonView)(nil)
+
+// runLine is one line of guideway run --json; the type says which field is set.
+type runLine struct {
+	Type     string          `json:"type"`
+	Start    *runStart       `json:"start,omitempty"`
+	Status   guide.Status    `json:"status,omitempty"`
+	Position *guide.Position `json:"position,omitempty"`
+	Event    *guide.Event    `json:"event,omitempty"`
+	Refusal  *guide.Refusal  `json:"refusal,omitempty"`
+	Summary  *summary        `json:"summary,omitempty"`
+}
+
+// runStart says what is walked.
+type runStart struct {
+	ID      string         `json:"id"`
+	Name    string         `json:"name"`
+	Version string         `json:"version"`
+	Hash    string         `json:"hash"`
+	Path    string         `json:"path"`
+	Steps   int            `json:"steps"`
+	Context map[string]any `json:"context"`
+}
+
+// line prints; an output that is gone is found by who reads it.
+func (v *jsonView) line(l runLine) {
+	v.enc.SetEscapeHTML(false)
+	_ = v.enc.Encode(l)
+}
+
+func (v *jsonView) begin(w *walk) {
+	v.line(runLine{Type: "start", Start: &runStart{
+		ID: w.def.ID, Name: w.def.Name, Version: w.def.Version, Hash: w.def.Hash, Path: w.def.path(),
+		Steps: w.program.TotalSteps(), Context: w.vars,
+	}})
+}
+
+func (v *jsonView) position(w *walk, pos guide.Position) {
+	v.line(runLine{Type: "position", Status: w.program.Status(w.state), Position: &pos})
+}
+
+func (v *jsonView) event(_ *walk, e guide.Event) { v.line(runLine{Type: "event", Event: &e}) }
+
+func (v *jsonView) refusal(_ *walk, r *guide.Refusal) { v.line(runLine{Type: "refusal", Refusal: r}) }
+
+func (v *jsonView) end(w *walk) {
+	sum := w.summary()
+	v.line(runLine{Type: "summary", Summary: &sum})
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition/steps"
+	"github.com/spf13/cobra"
+)
+
+// schemaOptions is the command line of guideway schema.
+type schemaOptions struct {
+	app  *app
+	Name string
+}
+
+// schemas lists what has a JSON Schema.
+func schemas() []string { return []string{string(guideway.DialectSteps), "config"} }
+
+func newSchemaCmd(a *app, run func(context.Context, *schemaOptions) error) *cobra.Command {
+	o := &schemaOptions{app: a}
+	return &cobra.Command{
+		Use:   "schema {" + strings.Join(schemas(), "|") + "}",
+		Short: "Print the JSON Schema of a dialect or of guideway.json",
+		Long: `Print a JSON Schema (draft-07), for editors and other tools: of a dialect's
+definitions, or of guideway.json.`,
+		Example: `  guideway schema steps > steps.schema.json
+  guideway schema config > guideway.schema.json`,
+		ValidArgs: schemas(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := exactly(1, "one of "+strings.Join(schemas(), ", "), "guideway schema "+schemas()[0])(cmd, args); err != nil {
+				return err
+			}
+			for _, name := range schemas() {
+				if args[0] == name {
+					return nil
+				}
+			}
+			return guideway.Errorf(guideway.CodeInvalid, "there is no schema %q; there are %s", args[0], strings.Join(schemas(), ", ")).
+				WithFix("guideway schema %s", schemas()[0])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+}
+
+func runSchema(_ context.Context, o *schemaOptions) error {
+	text := steps.Schema()
+	if o.Name == "config" {
+		text = config.Schema()
+	}
+	fmt.Fprintf(o.app.host.Out, "%s\n", bytes.TrimSpace(text))
+	return nil
+}

@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/steps"
+	"github.com/guideway-dev/guideway/internal/graph"
+	"github.com/spf13/cobra"
+)
+
+// showOptions is the command line of guideway show.
+type showOptions struct {
+	app *app
+	// Name is the id of a definition, or its file.
+	Name string
+	// Graph is the format of a drawing; "" tells in words.
+	Graph string
+	JSON  bool
+}
+
+// graphMermaid is the only format of drawings.
+const graphMermaid = "mermaid"
+
+func newShowCmd(a *app, run func(context.Context, *showOptions) error) *cobra.Command {
+	o := &showOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "show {ID|FILE}",
+		Short: "Show what a workflow does, step by step",
+		Long: `Show a workflow: what it is for, and its steps with their conditions, loops, gates
+and criteria. FILE is a path, such as ./my-workflow.yaml, or - for the standard
+input. With --graph mermaid it is drawn as a Mermaid flowchart.`,
+		Example: `  guideway show coding-task
+  guideway show ./my-workflow.yaml --graph mermaid > my-workflow.mmd
+  guideway show coding-task --json`,
+		Args:              exactly(1, "one workflow, by id or file", "guideway show coding-task"),
+		ValidArgsFunction: a.completeDefinitions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			if o.Graph != "" && o.Graph != graphMermaid {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no graph format %q; there is %s", o.Graph, graphMermaid).
+					WithFix("--graph %s", graphMermaid)}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Graph, "graph", "", "draw the workflow in this `format`: "+graphMermaid)
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	_ = cmd.RegisterFlagCompletionFunc("graph", cobra.FixedCompletions([]string{graphMermaid}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func runShow(ctx context.Context, o *showOptions) error {
+	def, err := o.app.find(ctx, o.Name)
+	if err != nil {
+		return err
+	}
+	out := o.app.host.Out
+	var drawing string
+	if o.Graph != "" {
+		drawing = graph.Steps(def.Steps).Mermaid()
+	}
+	switch {
+	case o.JSON:
+		answer := newShowAnswer(def)
+		if drawing != "" {
+			answer.Graph = &showGraph{Format: o.Graph, Text: drawing}
+		}
+		return writeJSON(out, answer)
+	case drawing != "":
+		fmt.Fprint(out, drawing)
+	default:
+		s := &showText{textView{out: out, styles: o.app.host.outStyles(), width: proseWidth(o.app.host)}}
+		s.write(def)
+	}
+	return nil
+}
+
+// showAnswer is the answer of guideway show --json.
+type showAnswer struct {
+	ID                   string               `json:"id"`
+	Name                 string               `json:"name"`
+	Description          string               `json:"description"`
+	Version              string               `json:"version"`
+	Dialect              guideway.Dialect     `json:"dialect"`
+	Hash                 string               `json:"hash"`
+	Source               string               `json:"source"`
+	Path                 string               `json:"path"`
+	Stale                bool                 `json:"stale,omitempty"`
+	Overrides            []catalog.Overridden `json:"overrides,omitempty"`
+	Preconditions        []string             `json:"preconditions,omitempty"`
+	ClarificationPrompts []string             `json:"clarificationPrompts,omitempty"`
+	MetaGuidance         []string             `json:"metaGuidance,omitempty"`
+	Functions            []steps.Function     `json:"functionDefinitions,omitempty"`
+	Steps                []showStep           `json:"steps"`
+	Graph                *showGraph           `json:"graph,omitempty"`
+}
+
+// showGraph is a drawing.
+type showGraph struct {
+	Format string `json:"format"`
+	Text   string `json:"text"`
+}
+
+// showStep is a step, or a loop where Loop is set.
+type showStep struct {
+	ID     string `json:"id"`
+	Title  string `json:"title"`
+	Prompt string `json:"prompt,omitempty"`
+	// Condition and Confirm are conditions in words; no Condition is always,
+	// and no Confirm never.
+	Condition string    `json:"condition,omitempty"`
+	Confirm   string    `json:"confirm,omitempty"`
+	Criteria  []string  `json:"criteria,omitempty"`
+	Loop      *showLoop `json:"loop,omitempty"`
+}
+
+// showLoop is what repeats.
+type showLoop struct {
+	Type          steps.LoopType `json:"type"`
+	Extent        string         `json:"extent"`
+	MaxIterations int            `json:"maxIterations"`
+	Steps         []showStep     `json:"steps"`
+}
+
+func newShowAnswer(f found) showAnswer {
+	w := f.Steps
+	a := showAnswer{
+		ID: f.ID, Name: f.Name, Description: f.Description, Version: f.Version, Dialect: f.Dialect, Hash: f.Hash,
+		Source: f.source(), Path: f.path(),
+		Preconditions: w.Preconditions, ClarificationPrompts: w.ClarificationPrompts, MetaGuidance: w.MetaGuidance,
+		Functions: w.Functions,
+	}
+	if f.Entry != nil {
+		a.Stale, a.Overrides = f.Entry.Stale, f.Entry.Overrides
+	}
+	for _, s := range graph.Walked(w) {
+		a.Steps = append(a.Steps, newShowStep(s))
+	}
+	return a
+}
+
+func newShowStep(s *steps.Step) showStep {
+	step := showStep{
+		ID: s.ID, Title: s.Title, Prompt: s.Prompt,
+		Condition: conditionWords(s.RunCondition), Confirm: confirmWords(s.Confirm), Criteria: s.Criteria.Describe(),
+	}
+	if s.Loop != nil {
+		step.Loop = &showLoop{Type: s.Loop.Type, Extent: graph.Extent(s.Loop), MaxIterations: s.Loop.MaxIterations}
+		for i := range s.Loop.Body {
+			step.Loop.Steps = append(step.Loop.Steps, newShowStep(&s.Loop.Body[i]))
+		}
+	}
+	return step
+}
+
+// conditionWords is a condition in words; "" is always.
+func conditionWords(c *condition.Expr) string {
+	if c == nil || c.Op == condition.Always {
+		return ""
+	}
+	return c.String()
+}
+
+// confirmWords says when a confirmation is asked for; "" is never.
+func confirmWords(c *condition.Expr) string {
+	if c == nil || c.Op == condition.Never {
+		return ""
+	}
+	return c.String()
+}
+
+// showText tells of a definition in words.
+type showText struct{ textView }
+
+func (v *showText) write(f found) {
+	s := v.styles
+	fmt.Fprintf(v.out, "%s %s\n", s.bold(oneLine(f.Name)), s.faint(fmt.Sprintf("%s %s (%s, %s)", f.ID, f.Version, f.Dialect, oneLine(f.path()))))
+	v.prose("", f.Description)
+	if f.Entry != nil && f.Entry.Stale {
+		fmt.Fprintf(v.out, "%s the file no longer loads; this is the last version that did\n", s.yellow("warning:"))
+	}
+	if f.Entry != nil {
+		for _, o := range f.Entry.Overrides {
+			fmt.Fprintf(v.out, "%s\n", s.faint(fmt.Sprintf("Overrides %s of %s (%s)", o.Version, o.Source.Name, oneLine(o.Path))))
+		}
+	}
+	v.bullets("Preconditions", f.Steps.Preconditions)
+	v.bullets("To be asked first", f.Steps.ClarificationPrompts)
+	v.bullets("Holds throughout", f.Steps.MetaGuidance)
+	fmt.Fprintf(v.out, "\n%s\n", s.bold("Steps"))
+	for i, step := range newShowAnswer(f).Steps {
+		if i > 0 {
+			fmt.Fprintln(v.out)
+		}
+		v.step("  ", fmt.Sprint(i+1), step)
+	}
+}
+
+// step tells of a step; number is 3, or 3.1 in a loop.
+func (v *showText) step(indent, number string, step showStep) {
+	s := v.styles
+	fmt.Fprintf(v.out, "%s%s. %s %s\n", indent, number, s.bold(oneLine(step.Title)), s.faint("("+step.ID+")"))
+	below := indent + strings.Repeat(" ", len(number)+2)
+	if step.Condition != "" {
+		v.fact(below, "if", step.Condition)
+	}
+	if step.Confirm == string(condition.Always) {
+		v.fact(below, "gate", v.gateWords(step))
+	} else if step.Confirm != "" {
+		v.fact(below, "gate", v.gateWords(step)+", if "+step.Confirm)
+	}
+	for _, c := range step.Criteria {
+		v.fact(below, "must", c)
+	}
+	if step.Loop != nil {
+		v.frame(below, number, step.Loop)
+	}
+}
+
+func (v *showText) gateWords(step showStep) string {
+	if step.Loop != nil {
+		return "a person confirms that it may begin"
+	}
+	return "a person confirms the result"
+}
+
+// fact prints a word and what it is about, with a hanging indent.
+func (v *showText) fact(indent, word, text string) {
+	lines := wrap(oneLine(text), v.width-cells(indent)-len(word)-1)
+	for i, line := range lines {
+		lead := v.styles.cyan(word)
+		if i > 0 {
+			lead = strings.Repeat(" ", len(word))
+		}
+		fmt.Fprintf(v.out, "%s%s %s\n", indent, lead, line)
+	}
+}
+
+// frame draws a loop around the steps of its body.
+func (v *showText) frame(indent, number string, l *showLoop) {
+	extent := wrap(oneLine(l.Extent), v.width-cells(indent)-3)
+	for i, line := range extent {
+		corner := "╭ "
+		if i > 0 {
+			corner = "│ "
+		}
+		fmt.Fprintf(v.out, "%s%s%s\n", indent, corner, v.styles.cyan(line))
+	}
+	for i, step := range l.Steps {
+		v.step(indent+"│ ", fmt.Sprintf("%s.%d", number, i+1), step)
+	}
+	fmt.Fprintf(v.out, "%s╰\n", indent)
+}

@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/spf13/cobra"
+)
+
+// validateOptions is the command line of guideway validate.
+type validateOptions struct {
+	app     *app
+	Files   []string
+	Dialect string
+	Strict  bool
+	JSON    bool
+}
+
+// dialects lists the dialects that definitions can have.
+func dialects() []string { return []string{string(guideway.DialectSteps)} }
+
+func newValidateCmd(a *app, run func(context.Context, *validateOptions) error) *cobra.Command {
+	o := &validateOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check definitions and say how to mend them",
+		Long: `Check definitions: every error and every warning, each with its place and its fix.
+FILE is a definition in YAML or JSON, a directory (its .yaml, .yml and .json files at
+any depth), or - for the standard input.
+
+The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
+with warnings alone; --strict makes warnings count as errors.`,
+		Example: `  guideway validate my-workflow.yaml
+  guideway validate .guideway/workflows --strict
+  guideway validate - < my-workflow.yaml
+  guideway validate --json workflows`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return guideway.Errorf(guideway.CodeInvalid, "name a file, a directory, or - for the standard input").
+					WithFix("guideway validate .guideway/workflows")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Files = args
+			if o.Dialect != "" && !slices.Contains(dialects(), o.Dialect) {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; there is %s", o.Dialect, strings.Join(dialects(), ", ")).
+					WithFix("--dialect %s", dialects()[0])}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Dialect, "dialect", "", "`dialect` of the definitions: "+strings.Join(dialects(), ", ")+" (guessed if absent)")
+	f.BoolVar(&o.Strict, "strict", false, "fail on warnings too")
+	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialects(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// validateAnswer is the answer of guideway validate --json.
+type validateAnswer struct {
+	Valid   bool           `json:"valid"`
+	Files   []validateFile `json:"files"`
+	Summary struct {
+		Files      int `json:"files"`
+		Valid      int `json:"valid"`
+		Invalid    int `json:"invalid"`
+		Unreadable int `json:"unreadable"`
+		Errors     int `json:"errors"`
+		Warnings   int `json:"warnings"`
+	} `json:"summary"`
+}
+
+// validateFile is what is known of one file.
+type validateFile struct {
+	File string `json:"file"`
+	// Valid says that the definition loads.
+	Valid       bool                  `json:"valid"`
+	ID          string                `json:"id,omitempty"`
+	Dialect     guideway.Dialect      `json:"dialect,omitempty"`
+	Hash        string                `json:"hash,omitempty"`
+	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+	// Error says why the file could not be read.
+	Error string `json:"error,omitempty"`
+}
+
+func runValidate(ctx context.Context, o *validateOptions) error {
+	host := o.app.host
+	answer := validateAnswer{Files: []validateFile{}}
+	for _, name := range o.Files {
+		files, err := host.definitionFiles(name)
+		if err != nil {
+			answer.add(validateFile{File: name, Diagnostics: []guideway.Diagnostic{}, Error: err.Error()})
+			continue
+		}
+		for _, file := range files {
+			if err := ctx.Err(); err != nil {
+				return interrupted(err)
+			}
+			if !slices.ContainsFunc(answer.Files, func(f validateFile) bool { return f.File == file }) {
+				answer.add(host.validate(file))
+			}
+		}
+	}
+	sum := answer.Summary
+	answer.Valid = sum.Invalid+sum.Unreadable == 0 && (!o.Strict || sum.Warnings == 0)
+	if o.JSON {
+		if err := writeJSON(host.Out, answer); err != nil {
+			return err
+		}
+	} else {
+		answer.write(host)
+	}
+	switch {
+	case sum.Unreadable > 0:
+		return silentError{exitFailed}
+	case !answer.Valid:
+		return silentError{exitInvalid}
+	default:
+		return nil
+	}
+}
+
+// validate checks one file.
+func (h *Host) validate(name string) validateFile {
+	file := validateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
+	data, err := h.readDefinition(name)
+	if err != nil {
+		file.Error = err.Error()
+		return file
+	}
+	shown := name
+	if name == "-" {
+		shown = stdinName
+	}
+	def, problems := definition.Parse(shown, data)
+	if def == nil {
+		file.Diagnostics = problems
+		return file
+	}
+	file.Valid, file.ID, file.Dialect, file.Hash = true, def.ID, def.Dialect, def.Hash
+	file.Diagnostics = orEmpty(definition.Lint(def))
+	return file
+}
+
+func (a *validateAnswer) add(f validateFile) {
+	a.Files = append(a.Files, f)
+	a.Summary.Files++
+	switch {
+	case f.Error != "":
+		a.Summary.Unreadable++
+	case f.Valid:
+		a.Summary.Valid++
+	default:
+		a.Summary.Invalid++
+	}
+	for _, d := range f.Diagnostics {
+		if d.Severity == guideway.SeverityError {
+			a.Summary.Errors++
+		} else {
+			a.Summary.Warnings++
+		}
+	}
+}
+
+func (a *validateAnswer) write(host *Host) {
+	s := host.outStyles()
+	findings := false
+	for _, f := range a.Files {
+		writeDiagnostics(host.Out, f.Diagnostics, s)
+		findings = findings || len(f.Diagnostics) > 0
+	}
+	if findings {
+		fmt.Fprintln(host.Out)
+	}
+	sum := a.Summary
+	parts := []string{s.green(fmt.Sprintf("%d valid", sum.Valid))}
+	if sum.Invalid > 0 {
+		parts = append(parts, s.red(fmt.Sprintf("%d invalid", sum.Invalid)))
+	}
+	if sum.Unreadable > 0 {
+		parts = append(parts, s.red(fmt.Sprintf("%d unreadable", sum.Unreadable)))
+	}
+	fmt.Fprintf(host.Out, "%s checked: %s; %s, %s\n", plural(sum.Files, "file", "files"), strings.Join(parts, ", "),
+		plural(sum.Errors, "error", "errors"), plural(sum.Warnings, "warning", "warnings"))
+	for _, f := range a.Files {
+		if f.Error != "" {
+			fmt.Fprintf(host.Err, "error: %s\n", f.Error)
+		}
+	}
+}
+
+// definitionFiles gives the file, or the definitions below a directory: what
+// the catalog would read, and .guideway too.
+func (h *Host) definitionFiles(name string) ([]string, error) {
+	if name == "-" {
+		return []string{name}, nil
+	}
+	root, err := filepath.EvalSymlinks(h.abs(name))
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	var files []string
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		base := filepath.Base(path)
+		switch {
+		case err != nil && path == root:
+			return err
+		case path == root && !entry.IsDir():
+			files = []string{name}
+			return fs.SkipAll
+		case path == root:
+			return nil
+		case passedOver(base) && entry.IsDir():
+			return fs.SkipDir
+		case passedOver(base) || entry.IsDir() && err == nil:
+			return nil
+		case err != nil || isDefinitionName(base):
+			rel, relErr := filepath.Rel(root, path)
+			if relErr != nil {
+				return relErr
+			}
+			files = append(files, filepath.Join(name, rel)) // reading says what is wrong with it
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if len(files) == 0 {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "%s has no .yaml, .yml or .json file", name)
+	}
+	return files, nil
+}
+
+// passedOver says whether a name below a directory is not looked at.
+func passedOver(base string) bool {
+	return strings.HasPrefix(base, ".") && base != ".guideway" || base == "testdata" || base == "node_modules"
+}
+
+func isDefinitionName(base string) bool {
+	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(base)))
+}
+
+// interrupted is the error of a command that was ended from outside.
+func interrupted(err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "interrupted: %w", err)
+}
