@@ -1,0 +1,226 @@
+package internal_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/guideway-dev/guideway"
+
+// layer is one tier of the dependency rule: its parts, by the path of their
+// directory. A part is a directory with everything below it.
+type layer struct {
+	name  string
+	parts []string
+}
+
+// layers is the dependency rule, from the bottom up. A part imports parts of
+// lower layers only, never another one of its own: those meet at interfaces
+// that the consumer declares. To add a part, put its directory into a layer; a
+// directory that stands nowhere fails the test. Parts may stand here before
+// they are written. The linter's configuration (.golangci.yml, depguard) says
+// the same more coarsely, so that an editor shows it at once.
+func layers() []layer {
+	return []layer{
+		// The nouns that all share; the standard library only.
+		{"root", []string{"."}},
+		// Leaves know nothing of each other, but for the exceptions below.
+		// The bundled definitions are data.
+		{"leaves", []string{
+			"internal/authn", "internal/blob", "internal/condition", "internal/config", "internal/criterion",
+			"internal/definition", "internal/install", "internal/script", "internal/telemetry", "internal/window",
+			"workflows",
+		}},
+		// Engines decide over definitions, without a clock or I/O.
+		{"engines", []string{"internal/graph", "internal/guide", "internal/hookgraph", "internal/machine", "validate"}},
+		// Services hold state: definitions, runs, other servers.
+		{"services", []string{
+			"internal/catalog", "internal/gateway", "internal/journal", "internal/llm", "internal/run", "internal/upstream",
+		}},
+		// Surfaces speak a protocol to the outside.
+		{"surfaces", []string{"internal/httpapi", "internal/mcpserver", "ui"}},
+		// The command line wires everything.
+		{"cli", []string{"internal/cli"}},
+		// Programs: nobody imports them.
+		{"programs", []string{"bench", "cmd", "conformance"}},
+	}
+}
+
+// exceptions are the imports between parts of one layer, each with its reason.
+func exceptions() map[string][]string {
+	return map[string][]string{
+		// A rule on an output may be a condition.
+		"internal/criterion": {"internal/condition"},
+		// A definition is conditions and criteria with a shell around them.
+		"internal/definition": {"internal/condition", "internal/criterion"},
+		// The gateway is many upstreams as one surface.
+		"internal/gateway": {"internal/upstream"},
+		// An implementation of a journal knows the interface that runs declare.
+		"internal/journal": {"internal/run"},
+	}
+}
+
+// restricted says which parts may import a module that would otherwise spread.
+func restricted() map[string][]string {
+	return map[string][]string{
+		// The protocol's types stay at its edges.
+		"github.com/modelcontextprotocol/go-sdk": {
+			"internal/mcpserver", "internal/upstream", "internal/gateway", "conformance", "bench",
+		},
+		// SQL stays in the implementations of the journal.
+		"database/sql":                          {"internal/journal"},
+		"modernc.org/sqlite":                    {"internal/journal"},
+		"github.com/jackc/pgx":                  {"internal/journal"},
+		"modernc.org/quickjs":                   {"internal/script"},
+		"github.com/spf13/cobra":                {"internal/cli"},
+		"github.com/dlclark":                    {"internal/condition/pattern"}, // it sets the library's clock once
+		"github.com/go-git":                     {"internal/catalog"},
+		"github.com/fsnotify":                   {"internal/catalog"},
+		"github.com/zalando":                    {"internal/config"},
+		"github.com/santhosh-tekuri/jsonschema": {"internal/definition", "internal/criterion", "internal/config"},
+	}
+}
+
+// pure are the parts that must not reach outside, and what they would do it by.
+func pure() (parts, imports []string) {
+	return []string{
+			"internal/condition", "internal/criterion", "internal/graph", "internal/guide", "internal/hookgraph",
+			"internal/machine", "internal/window", ".",
+		}, []string{
+			"os", "os/exec", "net", "net/http", "io/ioutil", "log", "log/slog", "database/sql", "math/rand", "math/rand/v2",
+		}
+}
+
+// file is a Go file of the product and what it imports.
+type file struct {
+	path, dir string
+	imports   []string
+}
+
+// productFiles reads the imports of every Go file that is no test, whatever
+// its build constraints.
+func productFiles(t *testing.T) []file {
+	t.Helper()
+	root := filepath.Join("..")
+	var files []file
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := entry.Name()
+		if entry.IsDir() {
+			if base == "node_modules" || base == "testdata" || (name != root && strings.HasPrefix(base, ".")) {
+				return filepath.SkipDir
+			}
+			if base == "deps" { // keeps the modules of code to come in go.mod, and is no code itself
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		f := file{path: filepath.ToSlash(rel), dir: path.Dir(filepath.ToSlash(rel))}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			f.imports = append(f.imports, imported)
+		}
+		files = append(files, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("only %d files were found", len(files))
+	}
+	return files
+}
+
+// below tells whether a path is a part or stands below it.
+func below(name, part string) bool {
+	return name == part || (part != "." && strings.HasPrefix(name, part+"/"))
+}
+
+// place gives the part and the height of a directory; the height is -1 if it
+// stands in no layer.
+func place(dir string) (part string, height int) {
+	for height, l := range layers() {
+		for _, part := range l.parts {
+			if below(dir, part) {
+				return part, height
+			}
+		}
+	}
+	return "", -1
+}
+
+func TestImportsGoDownwards(t *testing.T) {
+	t.Parallel()
+	for _, f := range productFiles(t) {
+		from, height := place(f.dir)
+		if height < 0 {
+			t.Errorf("%s stands in no layer: add its directory to the table in this test", f.path)
+			continue
+		}
+		for _, imported := range f.imports {
+			if imported != module && !strings.HasPrefix(imported, module+"/") {
+				continue
+			}
+			dir := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
+			if dir == "" {
+				dir = "."
+			}
+			to, target := place(dir)
+			if target < height || to == from || slices.Contains(exceptions()[from], to) {
+				continue
+			}
+			t.Errorf("%s imports %s: %s stands in the layer %q, which is not below %q",
+				f.path, dir, to, layers()[target].name, layers()[height].name)
+		}
+	}
+}
+
+func TestModulesStayWhereTheyBelong(t *testing.T) {
+	t.Parallel()
+	pureParts, outside := pure()
+	isPure := func(dir string) bool {
+		return slices.ContainsFunc(pureParts, func(part string) bool { return below(dir, part) })
+	}
+	for _, f := range productFiles(t) {
+		for _, imported := range f.imports {
+			for restrictedModule, parts := range restricted() {
+				if !below(imported, restrictedModule) {
+					continue
+				}
+				if !slices.ContainsFunc(parts, func(part string) bool { return below(f.dir, part) }) {
+					t.Errorf("%s imports %s, which belongs to %v", f.path, imported, parts)
+				}
+			}
+			if isPure(f.dir) && slices.Contains(outside, imported) {
+				t.Errorf("%s imports %s, but its part is pure", f.path, imported)
+			}
+			if f.dir == "." && strings.Contains(strings.Split(imported, "/")[0], ".") {
+				t.Errorf("%s imports %s, but the root package uses the standard library only", f.path, imported)
+			}
+		}
+	}
+}
