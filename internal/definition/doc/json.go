@@ -24,13 +24,13 @@ type jsonReader struct {
 type stop struct{}
 
 // parseJSON reads a JSON text.
-func parseJSON(r *reporter, data []byte, limits Limits) (root *Node, found []Diagnostic) {
+func parseJSON(r *reporter, data []byte, limits Limits) (root *Node) {
 	j := &jsonReader{reporter: r, text: string(data), limits: limits, line: 1}
 	defer func() {
 		switch reason := recover().(type) {
 		case nil:
 		case stop:
-			root, found = nil, r.found
+			root = nil
 		default:
 			panic(reason)
 		}
@@ -40,7 +40,7 @@ func parseJSON(r *reporter, data []byte, limits Limits) (root *Node, found []Dia
 	if j.pos < len(j.text) {
 		j.trailing()
 	}
-	return root, r.found
+	return root
 }
 
 // node makes the node of a value that begins here.

@@ -75,10 +75,13 @@ func Parse(file string, data []byte, limits Limits) (*Node, []guideway.Diagnosti
 	if !ok {
 		return nil, r.found
 	}
+	var root *Node
 	if isYAML(file, data) {
-		return parseYAML(&r, data, limits)
+		root = parseYAML(&r, data, limits)
+	} else {
+		root = parseJSON(&r, data, limits)
 	}
-	return parseJSON(&r, data, limits)
+	return root, r.found
 }
 
 // isYAML decides by the extension, and by the first byte where that says
@@ -166,14 +169,21 @@ func position(data []byte, offset int) (line, column int) {
 // Diagnostic saves the qualified name in a package that makes many.
 type Diagnostic = guideway.Diagnostic
 
+// maxFindings bounds what is said of one document: nobody reads more, and a
+// hostile one could make as many as it has bytes.
+const maxFindings = 100
+
 // reporter collects findings. All of them are errors.
 type reporter struct {
 	file  string
 	found []Diagnostic
 }
 
-// report adds a finding.
+// report adds a finding. The first ones stay.
 func (r *reporter) report(d Diagnostic) {
+	if len(r.found) >= maxFindings {
+		return
+	}
 	d.Severity, d.File = guideway.SeverityError, r.file
 	if d.Code == CodeJSONSyntax {
 		d.Message = "Invalid JSON syntax: " + d.Message

@@ -30,13 +30,13 @@ type yamlReader struct {
 }
 
 // parseYAML reads a YAML text of one document.
-func parseYAML(r *reporter, data []byte, limits Limits) (root *Node, found []Diagnostic) {
+func parseYAML(r *reporter, data []byte, limits Limits) (root *Node) {
 	y := &yamlReader{reporter: r, limits: limits, columns: newColumns(data), open: map[*yaml.Node]bool{}}
 	defer func() {
 		switch reason := recover().(type) {
 		case nil:
 		case stop:
-			root, found = nil, r.found
+			root = nil
 		default:
 			// yaml.v3 has panicked on hostile input before: it is a finding,
 			// not the end of the process.
@@ -44,11 +44,11 @@ func parseYAML(r *reporter, data []byte, limits Limits) (root *Node, found []Dia
 				Code: CodeYAMLSyntax, Message: fmt.Sprintf("the YAML cannot be read: %v", reason),
 				Fix: "simplify the file, or write the definition in JSON",
 			})
-			root, found = nil, r.found
+			root = nil
 		}
 	}()
 	document := y.decode(data)
-	return y.value(document), r.found
+	return y.value(document)
 }
 
 // decode lets yaml.v3 read the text and makes sure that it is one document.

@@ -34,4 +34,6 @@ const (
 	CodeArgumentType     = "function-argument-type"
 	CodeArgumentValue    = "function-argument-value"
 	CodeDefinitionObject = "definition-object"
+	// CodeMore ends a list of findings that was cut.
+	CodeMore = "more-findings"
 )

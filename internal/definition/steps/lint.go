@@ -47,7 +47,7 @@ const longPrompt = 2000
 func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
 	at := place{where: "at root level"}
 	at.at(root)
-	l := &linter{parser: parser{file: file}, w: w, told: map[string]bool{}, mentions: newMentions(w)}
+	l := &linter{parser: parser{file: file}, w: w, by: newIndex(w), told: map[string]bool{}, mentions: newMentions(w)}
 	steps := at.key("steps")
 	l.definitions(at.key("functionDefinitions"), w.Functions)
 	l.outsideReads(steps)
@@ -55,17 +55,21 @@ func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
 		l.topStep(steps, i)
 	}
 	l.sharedBodies(steps)
-	sortFindings(l.found)
-	return l.found
+	return l.findings(guideway.SeverityWarning)
 }
 
 // linter collects warnings.
 type linter struct {
 	parser
 	w        *Workflow
+	by       index
 	mentions *mentions
 	// told holds what was said of a variable already: once is enough.
 	told map[string]bool
+	// known are the names that a misspelt one may mean; see names.
+	known []string
+	// functions are those that some step calls or refers to; see used.
+	functions map[string]bool
 }
 
 // scope is what surrounds a step.
@@ -97,11 +101,9 @@ func (l *linter) once(what string) bool {
 func (l *linter) topStep(steps place, i int) {
 	at, step := steps.index(i), &l.w.Steps[i]
 	s := scope{order: orderOf(i), functions: [][]Function{step.Functions, l.w.Functions}}
-	for j := range l.w.Steps {
-		if loop := l.w.Steps[j].Loop; loop != nil && loop.BodyRef == step.ID {
-			s = l.inside(j, steps.index(j))
-			s.functions = [][]Function{step.Functions, l.w.Steps[j].Functions, l.w.Functions}
-		}
+	if j, ok := l.by.loop[step.ID]; ok {
+		s = l.inside(j, steps.index(j))
+		s.functions = [][]Function{step.Functions, l.w.Steps[j].Functions, l.w.Functions}
 	}
 	l.definitions(at.key("functionDefinitions"), step.Functions)
 	l.step(at, step, s)

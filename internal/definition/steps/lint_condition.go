@@ -123,10 +123,13 @@ func (l *linter) unsetFix(name string) string {
 
 // names are the variables that conditions and loops read and some text mentions.
 func (l *linter) names() []string {
-	var names []string
+	if l.known != nil {
+		return l.known
+	}
+	l.known = []string{}
 	add := func(name string) {
-		if name != "" && l.mentions.order(name) != never && !slices.Contains(names, name) {
-			names = append(names, name)
+		if name != "" && len(l.known) < maxNames && !slices.Contains(l.known, name) && l.mentions.order(name) != never {
+			l.known = append(l.known, name)
 		}
 	}
 	for i := range l.w.Steps {
@@ -143,7 +146,7 @@ func (l *linter) names() []string {
 			}
 		}
 	}
-	return names
+	return l.known
 }
 
 // bodyOf gives the steps of a round; none where the step is no loop.

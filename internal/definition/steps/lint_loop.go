@@ -123,53 +123,63 @@ func (l *linter) loopNames(at place, step *Step) {
 // outsideReads reports conditions outside a loop that read a variable of its
 // rounds: the name means another thing there, or nothing.
 func (l *linter) outsideReads(steps place) {
+	readers := l.readers(steps)
 	for i := range l.w.Steps {
 		loop := l.w.Steps[i].Loop
 		if loop == nil {
 			continue
 		}
 		for _, name := range loopVariables(loop, steps.index(i)) {
-			l.outsideRead(steps, i, name)
+			for _, reader := range readers[name] {
+				if reader != i && l.w.Steps[reader].ID != loop.BodyRef {
+					l.outsideRead(steps.index(reader), &l.w.Steps[reader], name, l.w.Steps[i].ID)
+					break
+				}
+			}
 		}
 	}
 }
 
-// outsideRead looks for a reader of a name of the loop at an index.
-func (l *linter) outsideRead(steps place, loop int, name string) {
+// outsideRead reports a step that reads a variable of a loop elsewhere.
+func (l *linter) outsideRead(at place, step *Step, name, loop string) {
+	if !l.once(CodeLoopVariableReach + name) {
+		return
+	}
+	l.told[CodeVariableUnset+name], l.told[CodeVariableLate+name] = true, true
+	l.warn(at, CodeLoopVariableReach, "give one of the two another name",
+		"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", capital(subject(step)), name, loop)
+}
+
+// readers gives, for each name, the first top-level steps whose conditions,
+// count or items read it, but for a body that reads its own loop's variable. A
+// loop and its body by id may be among them, so three are enough.
+func (l *linter) readers(steps place) map[string][]int {
+	const enough = 3
+	found := map[string][]int{}
+	add := func(i int, names ...string) {
+		for _, name := range names {
+			if have := found[name]; name != "" && len(have) < enough && !slices.Contains(have, i) {
+				found[name] = append(have, i)
+			}
+		}
+	}
 	for i := range l.w.Steps {
 		step := &l.w.Steps[i]
-		if i == loop || step.ID == l.w.Steps[loop].Loop.BodyRef {
+		add(i, step.RunCondition.Variables()...)
+		add(i, step.Confirm.Variables()...)
+		if step.Loop == nil {
 			continue
 		}
-		at := steps.index(i)
-		own := step.Loop != nil && slices.Contains(loopVariables(step.Loop, at), name)
-		if !readsName(step, name, own) || !l.once(CodeLoopVariableReach+name) {
-			continue
+		add(i, step.Loop.Items, step.Loop.CountVar)
+		inside := step.Loop.Condition.Variables()
+		for j := range step.Loop.Body {
+			inside = append(inside, step.Loop.Body[j].RunCondition.Variables()...)
+			inside = append(inside, step.Loop.Body[j].Confirm.Variables()...)
 		}
-		l.told[CodeVariableUnset+name], l.told[CodeVariableLate+name] = true, true
-		l.warn(at, CodeLoopVariableReach, "give one of the two another name",
-			"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", capital(subject(step)), name, l.w.Steps[loop].ID)
+		own := loopVariables(step.Loop, steps.index(i))
+		add(i, slices.DeleteFunc(inside, func(name string) bool { return slices.Contains(own, name) })...)
 	}
-}
-
-// readsName says whether a condition, a count or items of a top-level step read
-// the name; inBody leaves the body out, where its own loop sets it.
-func readsName(step *Step, name string, inBody bool) bool {
-	if slices.Contains(step.RunCondition.Variables(), name) || slices.Contains(step.Confirm.Variables(), name) {
-		return true
-	}
-	if step.Loop == nil {
-		return false
-	}
-	if step.Loop.Items == name || step.Loop.CountVar == name {
-		return true
-	}
-	if inBody {
-		return false
-	}
-	return slices.Contains(step.Loop.Condition.Variables(), name) || slices.ContainsFunc(step.Loop.Body, func(body Step) bool {
-		return readsName(&body, name, false)
-	})
+	return found
 }
 
 // capital makes the first letter a capital.

@@ -164,22 +164,26 @@ func (l *linter) definitions(at place, functions []Function) {
 
 // used says whether any step calls or mentions a function.
 func (l *linter) used(name string) bool {
-	if l.mentions.order(name) != never {
-		return true
-	}
-	for i := range l.w.Steps {
-		for _, step := range append([]Step{l.w.Steps[i]}, bodyOf(&l.w.Steps[i])...) {
-			for _, reference := range step.References {
-				if reference == name+"()" {
-					return true
-				}
-			}
-			for _, call := range step.Calls {
-				if call.Name == name {
-					return true
+	if l.functions == nil {
+		l.functions = map[string]bool{}
+		for i := range l.w.Steps {
+			l.use(&l.w.Steps[i])
+			if loop := l.w.Steps[i].Loop; loop != nil {
+				for j := range loop.Body {
+					l.use(&loop.Body[j])
 				}
 			}
 		}
 	}
-	return false
+	return l.functions[name] || l.mentions.order(name) != never
+}
+
+// use notes the functions that a step calls and refers to.
+func (l *linter) use(step *Step) {
+	for _, reference := range step.References {
+		l.functions[strings.TrimSuffix(reference, "()")] = true
+	}
+	for _, call := range step.Calls {
+		l.functions[call.Name] = true
+	}
 }

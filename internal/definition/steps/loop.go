@@ -206,13 +206,10 @@ func (p *parser) bodyStep(at place, i int) Step {
 
 // resolveBodies copies the steps that loops name by id into their loops.
 func resolveBodies(w *Workflow) {
-	at := make(map[string]int, len(w.Steps))
-	for i := range w.Steps {
-		at[w.Steps[i].ID] = i
-	}
+	by := newIndex(w)
 	for i := range w.Steps {
 		if loop := w.Steps[i].Loop; loop != nil && loop.BodyRef != "" {
-			loop.Body = []Step{w.Steps[at[loop.BodyRef]]}
+			loop.Body = []Step{w.Steps[by.step[loop.BodyRef]]}
 		}
 	}
 }

@@ -25,7 +25,12 @@ type text struct {
 type mentions struct {
 	texts []text
 	first map[string]int
+	// words is an index of the texts, made when many names are asked for.
+	words map[string]int
 }
+
+// manyNames is how many names are looked for by reading all texts.
+const manyNames = 64
 
 // newMentions collects the texts of a workflow. What stands in {{...}} reads a
 // variable and does not count as a mention.
@@ -95,15 +100,42 @@ func (m *mentions) order(name string) int {
 	if ok {
 		return order
 	}
-	order = never
-	word := strings.ToLower(name)
+	order = m.search(strings.ToLower(name))
+	m.first[name] = order
+	return order
+}
+
+// search looks for a word in the texts, or in their index.
+func (m *mentions) search(word string) int {
+	order := never
+	if len(m.first) > manyNames && !strings.ContainsFunc(word, func(r rune) bool { return !isWordRune(r) }) {
+		if m.words == nil {
+			m.index()
+		}
+		if found, ok := m.words[word]; ok {
+			order = found
+		}
+		return order
+	}
 	for i := range m.texts {
 		if m.texts[i].order < order && hasWord(m.texts[i].words, word) {
 			order = m.texts[i].order
 		}
 	}
-	m.first[name] = order
 	return order
+}
+
+// index notes the first order of every word.
+func (m *mentions) index() {
+	m.words = map[string]int{}
+	for i := range m.texts {
+		order := m.texts[i].order
+		for _, word := range strings.FieldsFunc(m.texts[i].words, func(r rune) bool { return !isWordRune(r) }) {
+			if known, ok := m.words[word]; !ok || order < known {
+				m.words[word] = order
+			}
+		}
+	}
 }
 
 // hasWord says whether the text has the word, not as a part of another.

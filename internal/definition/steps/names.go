@@ -86,6 +86,9 @@ func isVersionNumber(text string) bool {
 	return isDigits(text) && (text == "0" || text[0] != '0')
 }
 
+// maxNames bounds the names that a misspelt one is compared with.
+const maxNames = 200
+
 // closest gives the known word that the text most likely means, or "".
 func closest(text string, known []string) string {
 	best, bestDistance := "", 1+min(3, len(text)/3)
@@ -95,6 +98,9 @@ func closest(text string, known []string) string {
 		}
 		if plainWord(text) == plainWord(word) || otherName(text) == word {
 			return word
+		}
+		if len(text)-len(word) >= bestDistance || len(word)-len(text) >= bestDistance {
+			continue
 		}
 		if d := distance(strings.ToLower(text), strings.ToLower(word)); d < bestDistance {
 			best, bestDistance = word, d

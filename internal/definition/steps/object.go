@@ -42,6 +42,10 @@ func (p *parser) closed(at place, hint string, known []string) {
 		if slices.Contains(known, m.Key) {
 			continue
 		}
+		if p.full() {
+			p.dropped++
+			continue
+		}
 		key := place{line: m.Line, column: m.Column, ptr: at.ptr.Key(m.Key)}
 		fix := hint
 		if guess := closest(m.Key, known); guess != "" {
@@ -65,7 +69,7 @@ func (p *parser) require(at place, keys ...string) {
 // missing reports a member that is missing.
 func (p *parser) missing(at place, key string) {
 	fix := fmt.Sprintf("add \"%s\": %s", key, sample(key))
-	for i := range at.node.Members {
+	for i := range min(len(at.node.Members), maxNames) {
 		if closest(at.node.Members[i].Key, []string{key}) != "" {
 			fix = fmt.Sprintf("rename '%s' to '%s'", at.node.Members[i].Key, key)
 		}

@@ -27,9 +27,8 @@ func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 	}
 	w := p.workflow(at)
 	p.structure(at, w)
-	sortFindings(p.found)
 	if len(p.found) > 0 {
-		return nil, p.found
+		return nil, p.findings(guideway.SeverityError)
 	}
 	resolveBodies(w)
 	return w, nil

@@ -56,6 +56,28 @@ func (p *place) at(node *doc.Node) {
 type parser struct {
 	file  string
 	found []guideway.Diagnostic
+	// dropped counts the findings beyond maxFindings.
+	dropped int
+}
+
+// maxFindings bounds what is said of one document: nobody reads more, and a
+// hostile one could make as many as it has values.
+const maxFindings = 100
+
+// full says that no more findings are kept.
+func (p *parser) full() bool { return len(p.found) >= maxFindings }
+
+// findings are those collected, in the order of the document.
+func (p *parser) findings(severity guideway.Severity) []guideway.Diagnostic {
+	sortFindings(p.found)
+	if p.dropped == 0 {
+		return p.found
+	}
+	last := p.found[len(p.found)-1]
+	return append(p.found, guideway.Diagnostic{
+		Severity: severity, Code: CodeMore, File: p.file, Line: last.Line, Column: last.Column,
+		Message: fmt.Sprintf("There are %d more findings.", p.dropped), Fix: "mend those above first",
+	})
 }
 
 // errorf reports what keeps the definition from loading.
@@ -65,6 +87,10 @@ func (p *parser) errorf(at place, code, fix, format string, args ...any) {
 
 // add reports a finding at a place.
 func (p *parser) add(severity guideway.Severity, at place, code, fix, format string, args ...any) {
+	if p.full() {
+		p.dropped++
+		return
+	}
 	message := format
 	if len(args) > 0 {
 		message = fmt.Sprintf(format, args...)

@@ -13,11 +13,37 @@ func (p *parser) structure(at place, w *Workflow) {
 	if nodes == nil || nodes.Kind != doc.Array {
 		return
 	}
-	steps := at.key("steps")
+	steps, by := at.key("steps"), newIndex(w)
 	p.duplicateIDs(steps, w)
-	p.bodies(steps, w)
+	p.bodies(steps, w, by)
 	for i := range w.Steps {
-		p.stepCalls(steps.index(i), w, i)
+		p.stepCalls(steps.index(i), w, i, by)
+	}
+}
+
+// index finds top-level steps.
+type index struct {
+	// step has the first step of each id, loop the first loop whose body is the
+	// step of that id.
+	step, loop map[string]int
+}
+
+// newIndex makes the index of a workflow.
+func newIndex(w *Workflow) index {
+	by := index{step: make(map[string]int, len(w.Steps)), loop: map[string]int{}}
+	for i := range w.Steps {
+		note(by.step, w.Steps[i].ID, i)
+		if loop := w.Steps[i].Loop; loop != nil {
+			note(by.loop, loop.BodyRef, i)
+		}
+	}
+	return by
+}
+
+// note keeps the first number of a name.
+func note(numbers map[string]int, name string, i int) {
+	if _, ok := numbers[name]; !ok && name != "" {
+		numbers[name] = i
 	}
 }
 
@@ -53,18 +79,21 @@ func (p *parser) duplicateID(step place, where string, seen map[string]int) {
 }
 
 // bodies checks the loops whose body is the id of a step.
-func (p *parser) bodies(steps place, w *Workflow) {
+func (p *parser) bodies(steps place, w *Workflow, by index) {
 	for i := range w.Steps {
 		loop := w.Steps[i].Loop
 		if loop == nil || loop.BodyRef == "" && !isEmptyText(steps.index(i).node.Get("body")) {
 			continue
 		}
 		body := steps.index(i).key("body")
-		target := topLevel(w, loop.BodyRef)
+		var target *Step
+		if at, ok := by.step[loop.BodyRef]; ok {
+			target = &w.Steps[at]
+		}
 		switch {
 		case target == nil:
 			fix := "write the id of a top-level step, or the steps themselves as a list"
-			if guess := closest(loop.BodyRef, ids(w)); guess != "" {
+			if guess := p.guess(loop.BodyRef, func() []string { return ids(w) }); guess != "" {
 				fix = fmt.Sprintf("did you mean '%s'?", guess)
 			}
 			p.errorf(body, CodeBodyMissing, fix, "Loop body references non-existent step '%s' (loop '%s')", loop.BodyRef, w.Steps[i].ID)
@@ -77,26 +106,24 @@ func (p *parser) bodies(steps place, w *Workflow) {
 	}
 }
 
+// guess is the closest of names that are many, unless nobody will read it.
+func (p *parser) guess(name string, known func() []string) string {
+	if p.full() {
+		return ""
+	}
+	return closest(name, known())
+}
+
 // isEmptyText says whether the node is a text without characters.
 func isEmptyText(n *doc.Node) bool {
 	return n != nil && n.Kind == doc.String && n.Text == ""
-}
-
-// topLevel gives the top-level step with the id, or nil.
-func topLevel(w *Workflow, id string) *Step {
-	for i := range w.Steps {
-		if w.Steps[i].ID == id && id != "" {
-			return &w.Steps[i]
-		}
-	}
-	return nil
 }
 
 // ids gives the ids of the top-level steps that can be a body.
 func ids(w *Workflow) []string {
 	var out []string
 	for i := range w.Steps {
-		if w.Steps[i].Loop == nil && w.Steps[i].ID != "" {
+		if w.Steps[i].Loop == nil && w.Steps[i].ID != "" && len(out) < maxNames {
 			out = append(out, w.Steps[i].ID)
 		}
 	}
@@ -104,9 +131,12 @@ func ids(w *Workflow) []string {
 }
 
 // stepCalls checks the calls of a top-level step and of its body.
-func (p *parser) stepCalls(at place, w *Workflow, i int) {
+func (p *parser) stepCalls(at place, w *Workflow, i int, by index) {
 	step := &w.Steps[i]
-	scope := [][]Function{step.Functions, loopFunctions(w, step.ID), w.Functions}
+	scope := [][]Function{step.Functions, w.Functions}
+	if loop, ok := by.loop[step.ID]; ok {
+		scope = [][]Function{step.Functions, w.Steps[loop].Functions, w.Functions}
+	}
 	p.checkCalls(at.key("functionCalls"), step, scope)
 	if step.Loop == nil {
 		return
@@ -115,16 +145,6 @@ func (p *parser) stepCalls(at place, w *Workflow, i int) {
 		body := &step.Loop.Body[j]
 		p.checkCalls(at.key("body").index(j).key("functionCalls"), body, [][]Function{body.Functions, step.Functions, w.Functions})
 	}
-}
-
-// loopFunctions gives the functions of the loop whose body names the step.
-func loopFunctions(w *Workflow, id string) []Function {
-	for i := range w.Steps {
-		if loop := w.Steps[i].Loop; loop != nil && id != "" && loop.BodyRef == id {
-			return w.Steps[i].Functions
-		}
-	}
-	return nil
 }
 
 // lookup finds a function in the scopes, innermost first.
@@ -163,13 +183,16 @@ func (p *parser) checkCalls(at place, step *Step, scope [][]Function) {
 // unknownFunction reports a call of what is not defined.
 func (p *parser) unknownFunction(at place, name string, scope [][]Function) {
 	fix := "define it in functionDefinitions of the workflow, the loop or the step"
-	var known []string
-	for _, functions := range scope {
-		for i := range functions {
-			known = append(known, functions[i].Name)
+	known := func() []string {
+		var names []string
+		for _, functions := range scope {
+			for i := range functions {
+				names = append(names, functions[i].Name)
+			}
 		}
+		return names
 	}
-	if guess := closest(name, known); guess != "" {
+	if guess := p.guess(name, known); guess != "" {
 		fix = fmt.Sprintf("did you mean '%s'?", guess)
 	}
 	p.errorf(at.key("name"), CodeFunctionUnknown, fix, "Unknown function '%s' in functionCalls (%s)", name, at.where)

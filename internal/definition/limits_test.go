@@ -1,0 +1,59 @@
+package definition_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/definition"
+)
+
+// TestHostileFilesAreCheap reads a mebibyte of what is worst for a reader that
+// compares everything with everything. The allowance is generous: what it
+// catches takes minutes.
+func TestHostileFilesAreCheap(t *testing.T) {
+	t.Parallel()
+	const allowed = 20 * time.Second
+	for name, text := range map[string]string{
+		"one unknown key": "{" + strings.Repeat(`"abcdefghijklmnopqrstu":1,`, 40_000) + `"z":1}`,
+		"unknown keys":    "{" + many(40_000, `"abcdefghij%d":1`) + "}",
+		"variables":       hostile(9_000, `{"id":"s%[1]d-s","title":"t","prompt":"v%[1]d","runCondition":{"var":"x%[1]d"}}`),
+		"loops": hostile(4_000, `{"id":"s%[1]d-s","type":"loop","title":"t","loop":{"type":"while","condition":{"var":"z%[1]d"},"maxIterations":1000,"iterationVar":"v%[1]d"},
+			"body":[{"id":"b%[1]d-s","title":"t","prompt":"p","runCondition":{"var":"v%[1]d","gt":1000}}]}`),
+		"bodies that are not there": hostile(5_000, `{"id":"s%[1]d-s","type":"loop","title":"t","loop":{"type":"for","count":1,"maxIterations":1},"body":"x%[1]d-x"}`),
+		"functions":                 hostile(7_000, `{"id":"s%[1]d-s","title":"t","prompt":"p","functionDefinitions":[{"name":"f%[1]d","definition":"d"}]}`),
+		"conditions":                hostile(1, `{"id":"s%d-s","title":"t","prompt":"p","runCondition":{"and":[{"var":"a"}`+strings.Repeat(`,{"var":"b","contains":"x"}`, 20_000)+`]}}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, file := range []string{"x.json", "x.yaml"} {
+				begin := time.Now()
+				d, found := definition.Parse(file, []byte(text))
+				if d != nil {
+					found = definition.Lint(d)
+				}
+				if took := time.Since(begin); took > allowed {
+					t.Errorf("%s: %d bytes took %v", file, len(text), took)
+				}
+				if len(found) == 0 || len(found) > 202 {
+					t.Errorf("%s: %d findings", file, len(found))
+				}
+			}
+		})
+	}
+}
+
+// many repeats a format with numbers, with commas between.
+func many(n int, format string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(parts, ",")
+}
+
+// hostile is a workflow of many steps.
+func hostile(n int, format string) string {
+	return `{"id":"a-flow","name":"n","description":"d","version":"1.0.0","steps":[` + many(n, format) + `]}`
+}
