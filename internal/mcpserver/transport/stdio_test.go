@@ -298,7 +298,10 @@ func TestStdioEndsWhenNobodyReads(t *testing.T) {
 	}
 	cancel()
 	select {
-	case <-done:
+	case err := <-done:
+		if err != nil {
+			t.Errorf("Stdio: %v", err)
+		}
 	case <-time.After(time.Second):
 		t.Error("Stdio still runs after a second")
 	}
@@ -364,7 +367,10 @@ func TestStdioEras(t *testing.T) {
 			checkAsk(t, session)
 			_ = session.Close()
 			select {
-			case <-done:
+			case err := <-done:
+				if err != nil {
+					t.Errorf("Stdio: %v", err)
+				}
 			case <-time.After(time.Second):
 				t.Error("Stdio still runs after a second")
 			}
