@@ -5,7 +5,6 @@ package definition
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
@@ -41,7 +40,7 @@ func Parse(file string, data []byte) (*Definition, []guideway.Diagnostic) {
 	workflow, more := steps.Parse(file, root)
 	found = append(found, more...)
 	if len(found) > 0 {
-		sortFindings(found)
+		doc.Sort(found)
 		return nil, found
 	}
 	canonical := doc.Canonical(root)
@@ -52,16 +51,6 @@ func Parse(file string, data []byte) (*Definition, []guideway.Diagnostic) {
 		Hash:  "sha256:" + hex.EncodeToString(sum[:]),
 		Steps: workflow, File: file, Root: root, Canonical: canonical,
 	}, nil
-}
-
-// sortFindings puts findings in the order of the document.
-func sortFindings(found []guideway.Diagnostic) {
-	slices.SortStableFunc(found, func(a, b guideway.Diagnostic) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
-	})
 }
 
 // Lint looks for what is legal in a definition and most likely not meant, in the

@@ -2,8 +2,10 @@ package doc
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -189,6 +191,13 @@ func (r *reporter) report(d Diagnostic) {
 		d.Message = "Invalid JSON syntax: " + d.Message
 	}
 	r.found = append(r.found, d)
+}
+
+// Sort puts findings in the order of the document.
+func Sort(found []guideway.Diagnostic) {
+	slices.SortStableFunc(found, func(a, b guideway.Diagnostic) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
 }
 
 // path is where a reader stands: a key or an index for each level.

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -32,16 +31,6 @@ func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 	}
 	resolveBodies(w)
 	return w, nil
-}
-
-// sortFindings puts findings in the order of the document.
-func sortFindings(found []guideway.Diagnostic) {
-	slices.SortStableFunc(found, func(a, b guideway.Diagnostic) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
-	})
 }
 
 // workflow reads the root.

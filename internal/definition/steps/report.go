@@ -69,7 +69,7 @@ func (p *parser) full() bool { return len(p.found) >= maxFindings }
 
 // findings are those collected, in the order of the document.
 func (p *parser) findings(severity guideway.Severity) []guideway.Diagnostic {
-	sortFindings(p.found)
+	doc.Sort(p.found)
 	if p.dropped == 0 {
 		return p.found
 	}
