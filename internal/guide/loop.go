@@ -89,10 +89,9 @@ func typeName(v any) string {
 // roundVars are the variables that a loop provides in a round. round is
 // 1-based.
 func roundVars(l *steps.Loop, round int, list []any) map[string]any {
-	vars := map[string]any{l.IterationVar: float64(round)}
+	vars := map[string]any{l.IterationVar: float64(round), l.IndexVar: float64(round - 1)}
 	if l.Type == steps.LoopForEach && round >= 1 && round <= len(list) {
 		vars[l.ItemVar] = list[round-1]
-		vars[l.IndexVar] = float64(round - 1)
 	}
 	return vars
 }
@@ -102,7 +101,7 @@ func loopVarNames(l *steps.Loop) []string {
 	if l.Type == steps.LoopForEach {
 		return []string{l.IterationVar, l.ItemVar, l.IndexVar}
 	}
-	return []string{l.IterationVar}
+	return []string{l.IterationVar, l.IndexVar}
 }
 
 // over puts the variables of top before those of base.
