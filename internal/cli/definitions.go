@@ -169,10 +169,14 @@ func writeDiagnostics(w io.Writer, findings []guideway.Diagnostic, s styles) {
 // place is file:line:column, as editors and CI systems read it.
 func place(d guideway.Diagnostic) string {
 	file := oneLine(d.File)
-	if d.Line == 0 {
+	switch {
+	case d.Line == 0:
 		return file
+	case d.Column == 0:
+		return fmt.Sprintf("%s:%d", file, d.Line)
+	default:
+		return fmt.Sprintf("%s:%d:%d", file, d.Line, d.Column)
 	}
-	return fmt.Sprintf("%s:%d:%d", file, d.Line, d.Column)
 }
 
 // completeDefinitions completes ids; files are completed too.

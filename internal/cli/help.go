@@ -40,6 +40,8 @@ func addHelp(root *cobra.Command) {
 			if err != nil || len(rest) > 0 {
 				return usageError{unknown(cmd, args[len(args)-max(len(rest), 1)])}
 			}
+			cmd.InitDefaultHelpFlag()
+			cmd.InitDefaultVersionFlag()
 			return cmd.Help()
 		},
 	})

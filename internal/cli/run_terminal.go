@@ -45,8 +45,12 @@ func (t *terminal) begin(w *walk) {
 }
 
 func (t *terminal) position(w *walk, pos guide.Position) {
-	head := fmt.Sprintf("[%d/%d] ", w.state.Cursor+1, w.program.TotalSteps())
-	fmt.Fprintf(t.out, "\n%s%s %s\n", t.styles.cyan(head), t.styles.bold(oneLine(pos.Title)), t.styles.faint("("+pos.ID+")"))
+	head := fmt.Sprintf("[%d/%d]", w.number(pos.ID), w.program.TotalSteps())
+	title := oneLine(pos.Title)
+	if pos.Kind == guide.PositionGate {
+		title = "Gate: " + title
+	}
+	fmt.Fprintf(t.out, "\n%s %s %s\n", t.styles.cyan(head), t.styles.bold(title), t.styles.faint("("+pos.ID+")"))
 	if l := pos.Loop; l != nil {
 		round := fmt.Sprintf("round %d", l.Round)
 		if l.Rounds > 0 {

@@ -254,5 +254,5 @@ func isDefinitionName(base string) bool {
 
 // interrupted is the error of a command that was ended from outside.
 func interrupted(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "interrupted: %w", err)
+	return &guideway.Error{Code: guideway.CodeUnavailable, Message: "interrupted", Err: err}
 }

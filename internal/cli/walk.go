@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/steps"
+	"github.com/guideway-dev/guideway/internal/graph"
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
@@ -110,6 +112,17 @@ func (w *walk) isLoop(id string) bool {
 	return ok && step.Loop != nil
 }
 
+// number is the place of a step or loop among those that are walked, from 1 on;
+// a step in a loop is at the loop's.
+func (w *walk) number(id string) int {
+	walked := graph.Walked(w.def.Steps)
+	i := slices.IndexFunc(walked, func(s *steps.Step) bool { return s.ID == id })
+	if i < 0 {
+		return min(w.state.Cursor+1, len(walked))
+	}
+	return i + 1
+}
+
 // past is what happened so far, in the order in which it first did.
 type past struct {
 	steps []pastStep
@@ -121,6 +134,8 @@ type pastStep struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	Done  int    `json:"done"`
+	// Revised counts the outputs that were not confirmed.
+	Revised int `json:"revised,omitempty"`
 	// Skipped counts how often the step did not apply, and Reason says why the
 	// last time.
 	Skipped int    `json:"skipped"`
@@ -166,11 +181,21 @@ func (p *past) add(w *walk, e guide.Event) {
 	case guide.EventLoopEnded:
 		p.loop(w, e.Step).Ended = e.Reason
 	case guide.EventGateAnswered:
-		if e.Option == guide.OptionRevise && w.isLoop(e.Step) {
-			step := p.step(w, e.Step)
-			step.Skipped++
-			step.Reason = "passed over at its gate"
-		}
+		p.answered(w, e)
+	}
+}
+
+// answered takes back what was done where a gate's answer is to revise it.
+func (p *past) answered(w *walk, e guide.Event) {
+	step := p.step(w, e.Step)
+	switch {
+	case e.Option != guide.OptionRevise:
+	case w.isLoop(e.Step):
+		step.Skipped++
+		step.Reason = "passed over at its gate"
+	default:
+		step.Done--
+		step.Revised++
 	}
 }
 
