@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,7 +63,7 @@ func (t *terminal) position(w *walk, pos guide.Position) {
 	case guide.PositionGate:
 		t.gate(pos)
 	case guide.PositionContext:
-		t.waits(pos)
+		t.waits(w, pos)
 	default:
 		t.step(pos)
 	}
@@ -91,11 +92,13 @@ func (t *terminal) gate(pos guide.Position) {
 	}
 }
 
-func (t *terminal) waits(pos guide.Position) {
+func (t *terminal) waits(w *walk, pos guide.Position) {
 	fmt.Fprintln(t.out)
 	t.prose("  ", "The run waits here for variables.")
 	if pos.Message != "" {
 		t.prose("  ", pos.Message+".")
+	} else if c := w.undecided(pos.ID); c != "" {
+		t.prose("  ", "They decide: "+c)
 	}
 }
 
@@ -268,8 +271,8 @@ func (t *terminal) command(w *walk, pos guide.Position, line string) error {
 		if len(w.state.Vars)+len(t.pending) == 0 {
 			fmt.Fprintln(t.out, "No variables are set.")
 		}
-		for name, value := range t.pending {
-			fmt.Fprintf(t.out, "  %s = %s, with the next output\n", oneLine(name), valueWords(value))
+		for _, name := range slices.Sorted(maps.Keys(t.pending)) {
+			fmt.Fprintf(t.out, "  %s = %s, with the next output\n", oneLine(name), valueWords(t.pending[name]))
 		}
 	case "status":
 		t.position(w, pos)
@@ -319,8 +322,8 @@ func (t *terminal) line(ctx context.Context, ask string) (string, error) {
 		if a.text != "" && errors.Is(a.err, io.EOF) {
 			a.err = nil
 		}
-		if a.err != nil && ask != "" {
-			fmt.Fprintln(t.out)
+		if a.err != nil {
+			fmt.Fprintln(t.out) // Ctrl-D leaves the cursor where it was
 		}
 		return strings.TrimRight(a.text, "\r\n"), a.err
 	}

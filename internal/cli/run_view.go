@@ -93,13 +93,25 @@ func eventWords(w *walk, e guide.Event) (mark, text string) {
 	case guide.EventLoopEnded:
 		return markLoop, fmt.Sprintf("%s ends after %s: %s", e.Step, plural(e.Round, "round", "rounds"), oneLine(e.Reason))
 	case guide.EventGateAnswered:
-		text = e.Step + ": " + e.Option
+		text = e.Step + ": " + answerWords(w, e)
 		if e.Notes != "" {
 			text += " (" + oneLine(e.Notes) + ")"
 		}
 		return markGate, text
 	default:
 		return "", ""
+	}
+}
+
+// answerWords says an answer by the words of its gate.
+func answerWords(w *walk, e guide.Event) string {
+	switch {
+	case !w.isLoop(e.Step):
+		return e.Option
+	case e.Option == guide.OptionConfirm:
+		return "begin"
+	default:
+		return "pass over"
 	}
 }
 

@@ -123,6 +123,19 @@ func (w *walk) number(id string) int {
 	return i + 1
 }
 
+// undecided says in words the condition that a step or loop waits for.
+func (w *walk) undecided(id string) string {
+	step, ok := w.program.Step(id)
+	switch {
+	case !ok:
+		return ""
+	case step.Loop != nil && w.state.Frame != nil:
+		return string(step.Loop.Type) + " " + step.Loop.Condition.String()
+	default:
+		return conditionWords(step.RunCondition)
+	}
+}
+
 // past is what happened so far, in the order in which it first did.
 type past struct {
 	steps []pastStep

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/config"
+)
+
+func TestDoctorLooksForAServer(t *testing.T) {
+	t.Parallel()
+	answer := func(status int, body string) string {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/api/health" {
+				t.Errorf("asked for %s", r.URL.Path)
+			}
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}))
+		t.Cleanup(srv.Close)
+		return strings.TrimPrefix(srv.URL, "http://")
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	ours := answer(http.StatusOK, `{"status":"ok"}`)
+	for _, tt := range []struct{ name, listen, status, message string }{
+		{"ours", ours, checkOK, "Guideway answers at http://" + ours},
+		{"ours on all addresses", strings.Replace(ours, "127.0.0.1", "0.0.0.0", 1), checkOK, "Guideway answers at http://" + ours},
+		{"none", gone.Addr().String(), checkOK, "none at "},
+		{"another", answer(http.StatusNotFound, "what?"), checkWarn, "is no Guideway"},
+		{"a web page", answer(http.StatusOK, "<html>"), checkWarn, "is no Guideway"},
+		{"one that is silent", silent.Addr().String(), checkWarn, "is no Guideway"},
+		{"any port", "127.0.0.1:0", checkOK, "not looked for"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := checkServer(t.Context(), &config.Config{Listen: tt.listen})
+			if got.Status != tt.status || !strings.Contains(got.Message, tt.message) {
+				t.Errorf("got %+v", got)
+			}
+			if (got.Fix != "") != (tt.status != checkOK) {
+				t.Errorf("the fix is %q", got.Fix)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// typist types lines, and shows them as a terminal does. "^D" is the end of the
+// input, once.
+type typist struct {
+	lines []string
+	echo  io.Writer
+}
+
+func (t *typist) Read(p []byte) (int, error) {
+	if len(t.lines) == 0 {
+		return 0, io.EOF
+	}
+	line := t.lines[0]
+	t.lines = t.lines[1:]
+	if line == "^D" {
+		_, err := io.WriteString(t.echo, "^D")
+		if err != nil {
+			return 0, err
+		}
+		return 0, io.EOF
+	}
+	_, err := io.WriteString(t.echo, line+"\n")
+	return copy(p, line+"\n"), err
+}
+
+// desk is a terminal of its own for one test.
+func desk(t *testing.T, env map[string]string, typed ...string) (Host, *bytes.Buffer) {
+	t.Helper()
+	out := &bytes.Buffer{}
+	dir := t.TempDir()
+	return Host{
+		In: &typist{lines: typed, echo: out}, Out: out, Err: out, Dir: dir,
+		Getenv: func(name string) string {
+			if name == "HOME" {
+				return dir
+			}
+			return env[name]
+		},
+		InTerminal: true, OutTerminal: true, ErrTerminal: true,
+	}, out
+}
+
+// Every transcript is what a person sees: the flow, the line that is typed after
+// "guideway", the input, and all that stands on the terminal at the end.
+func TestTerminalTranscripts(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/terminal/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			part := func(name string) string {
+				i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
+				if i < 0 {
+					t.Fatalf("no %s in %s", name, file)
+				}
+				return string(archive.Files[i].Data)
+			}
+			host, out := desk(t, map[string]string{"NO_COLOR": "1"}, strings.Split(strings.TrimSuffix(part("typed"), "\n"), "\n")...)
+			if err := os.WriteFile(filepath.Join(host.Dir, "flow.yaml"), []byte(part("flow.yaml")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code := Run(t.Context(), strings.Fields(part("command")), host)
+			got := out.String() + "[exit code " + string(rune('0'+code)) + "]\n"
+			if *update {
+				i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "terminal" })
+				archive.Files[i].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(part("terminal"), got); diff != "" {
+				t.Errorf("(-want +got; run with -update to accept):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestColourOnTerminalsOnly(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		env      map[string]string
+		terminal bool
+		want     bool
+	}{
+		{"a terminal", nil, true, true},
+		{"a pipe", nil, false, false},
+		{"NO_COLOR", map[string]string{"NO_COLOR": "1"}, true, false},
+		{"a dumb terminal", map[string]string{"TERM": "dumb"}, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			host, out := desk(t, tt.env)
+			host.OutTerminal, host.ErrTerminal = tt.terminal, tt.terminal
+			for _, args := range [][]string{{"list"}, {"show", "coding-task"}, {"doctor"}, {"sources"}} {
+				out.Reset()
+				Run(t.Context(), args, host)
+				if got := strings.Contains(out.String(), "\x1b["); got != tt.want {
+					t.Errorf("%v: coloured is %v, want %v:\n%s", args, got, tt.want, out)
+				}
+			}
+		})
+	}
+}
+
+// A terminal alone shows the help; a pipe is for clients.
+func TestNoArgumentsAtATerminalShowHelp(t *testing.T) {
+	t.Parallel()
+	host, out := desk(t, nil)
+	if code := Run(t.Context(), nil, host); code != exitOK || !strings.Contains(out.String(), "guideway COMMAND") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// Who presses Ctrl-C is not kept by a read that does not end.
+func TestInterruptEndsARun(t *testing.T) {
+	t.Parallel()
+	in, typing := io.Pipe()
+	defer func() { _ = typing.Close() }()
+	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host.In = in
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if code := Run(ctx, []string{"run", "coding-task"}, host); code != exitFailed {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// The texts of a definition cannot steer the terminal.
+func TestDefinitionsCannotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
+	const flow = `{"id": "flow", "name": "A\u001b[2Jflow", "description": "It \u001b]0;steers\u0007 and \u202ehides.", "version": "1.0.0",
+		"metaGuidance": ["\u001b[31mred"],
+		"steps": [{"id": "one", "title": "\u001b[1mOne", "prompt": "Do\r\u001b[A it.", "requireConfirmation": true,
+		"runCondition": {"var": "x\u001b[m", "equals": "\u001b[5m"},
+		"validationCriteria": [{"type": "contains", "value": "\u001b[7m", "message": "\u001b[8mhidden"}]}]}`
+	for _, args := range [][]string{
+		{"show", "./flow.json"}, {"run", "./flow.json"}, {"list"}, {"validate", "flow.json"}, {"show", "./flow.json", "--graph", "mermaid"},
+	} {
+		host, out := desk(t, map[string]string{"NO_COLOR": "1"}, "\x1b[5m", "", "no", ".", ":vars", ":quit")
+		host.In = strings.NewReader("1\nno\n.\n:vars\n:quit\n") // what is typed is not shown back
+		if err := os.WriteFile(filepath.Join(host.Dir, "flow.json"), []byte(flow), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(host.Dir, "workflows"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(host.Dir, "workflows", "flow.json"), []byte(flow), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		Run(t.Context(), args, host)
+		if strings.ContainsAny(out.String(), "\x1b\a\r\u202e") {
+			t.Errorf("%v: a control character reached the terminal:\n%q", args, out)
+		}
+	}
+}
