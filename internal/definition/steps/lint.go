@@ -76,9 +76,8 @@ type linter struct {
 type scope struct {
 	// order is the step's place among the texts; see mentions.
 	order int
-	// loop is the step whose body this is, if any, and loopAt where it stands.
-	loop   *Step
-	loopAt place
+	// loop is the step whose body this is, if any.
+	loop *Step
 	// functions are the definitions in reach, innermost first.
 	functions [][]Function
 }
@@ -102,7 +101,7 @@ func (l *linter) topStep(steps place, i int) {
 	at, step := steps.index(i), &l.w.Steps[i]
 	s := scope{order: orderOf(i), functions: [][]Function{step.Functions, l.w.Functions}}
 	if j, ok := l.by.loop[step.ID]; ok {
-		s = l.inside(j, steps.index(j))
+		s = l.inside(j)
 		s.functions = [][]Function{step.Functions, l.w.Steps[j].Functions, l.w.Functions}
 	}
 	l.definitions(at.key("functionDefinitions"), step.Functions)
@@ -116,7 +115,7 @@ func (l *linter) topStep(steps place, i int) {
 	}
 	for j := range step.Loop.Body {
 		body := &step.Loop.Body[j]
-		inner := l.inside(i, at)
+		inner := l.inside(i)
 		inner.functions = [][]Function{body.Functions, step.Functions, l.w.Functions}
 		bodyAt := at.key("body").index(j)
 		l.definitions(bodyAt.key("functionDefinitions"), body.Functions)
@@ -125,8 +124,8 @@ func (l *linter) topStep(steps place, i int) {
 }
 
 // inside is the scope of the body of the loop at an index.
-func (l *linter) inside(i int, at place) scope {
-	return scope{order: orderOf(i), loop: &l.w.Steps[i], loopAt: at}
+func (l *linter) inside(i int) scope {
+	return scope{order: orderOf(i), loop: &l.w.Steps[i]}
 }
 
 // step looks at what steps and loops have in common, and at a step's texts.

@@ -167,18 +167,14 @@ func (l *linter) stepAt(order int) string {
 
 // has says whether the name is one of the surrounding loop's variables.
 func (s scope) has(name string) bool {
-	return s.loop != nil && slices.Contains(loopVariables(s.loop.Loop, s.loopAt), name)
+	return s.loop != nil && slices.Contains(loopVariables(s.loop.Loop), name)
 }
 
-// loopVariables are the names that a loop sets in its rounds: the index outside
-// forEach only where the author names it.
-func loopVariables(loop *Loop, at place) []string {
-	names := []string{loop.IterationVar}
+// loopVariables are the names that a loop sets in its rounds.
+func loopVariables(loop *Loop) []string {
+	names := []string{loop.IterationVar, loop.IndexVar}
 	if loop.Type == LoopForEach {
-		return append(names, loop.ItemVar, loop.IndexVar)
-	}
-	if at.key("loop").node.Get("indexVar") != nil {
-		names = append(names, loop.IndexVar)
+		names = append(names, loop.ItemVar)
 	}
 	return names
 }

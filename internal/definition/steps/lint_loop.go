@@ -19,7 +19,7 @@ func (l *linter) loop(at place, step *Step, s scope) {
 	l.loopNames(config, step)
 	switch loop.Type {
 	case LoopWhile, LoopUntil:
-		inner := l.inside(s.order-1, at)
+		inner := l.inside(s.order-1)
 		l.ignored(config.key("condition"))
 		l.loopCondition(config.key("condition"), step, inner)
 		l.reads(config.key("condition"), loop.Condition, "the condition of "+subject(step), inner, s.order)
@@ -129,7 +129,7 @@ func (l *linter) outsideReads(steps place) {
 		if loop == nil {
 			continue
 		}
-		for _, name := range loopVariables(loop, steps.index(i)) {
+		for _, name := range loopVariables(loop) {
 			for _, reader := range readers[name] {
 				if reader != i && l.w.Steps[reader].ID != loop.BodyRef {
 					l.outsideRead(steps.index(reader), &l.w.Steps[reader], name, l.w.Steps[i].ID)
@@ -176,7 +176,7 @@ func (l *linter) readers(steps place) map[string][]int {
 			inside = append(inside, step.Loop.Body[j].RunCondition.Variables()...)
 			inside = append(inside, step.Loop.Body[j].Confirm.Variables()...)
 		}
-		own := loopVariables(step.Loop, steps.index(i))
+		own := loopVariables(step.Loop)
 		add(i, slices.DeleteFunc(inside, func(name string) bool { return slices.Contains(own, name) })...)
 	}
 	return found
