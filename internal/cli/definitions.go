@@ -161,7 +161,7 @@ func writeDiagnostics(w io.Writer, findings []guideway.Diagnostic, s styles) {
 		}
 		fmt.Fprintf(w, "%s: %s: %s %s\n", s.bold(place(d)), mark, oneLine(d.Message), s.faint("["+d.Code+"]"))
 		if d.Fix != "" {
-			fmt.Fprintf(w, "    fix: %s\n", oneLine(d.Fix))
+			fmt.Fprintf(w, "  fix: %s\n", oneLine(d.Fix))
 		}
 	}
 }

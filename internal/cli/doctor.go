@@ -122,7 +122,7 @@ func checkSettings(cfg *config.Config, err error) check {
 		if len(problems) == 0 {
 			c.Message = err.Error()
 		}
-		c.Fix = "mend what is listed; until then no other command works"
+		c.Fix = "mend what is listed; commands that need the settings refuse to work until then"
 	}
 	return c
 }

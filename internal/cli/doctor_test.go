@@ -24,12 +24,15 @@ func TestDoctorLooksForAServer(t *testing.T) {
 		t.Cleanup(srv.Close)
 		return strings.TrimPrefix(srv.URL, "http://")
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	listen := func() (net.Listener, error) {
+		return (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	}
+	silent, err := listen()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := listen()
 	if err != nil {
 		t.Fatal(err)
 	}

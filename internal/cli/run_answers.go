@@ -1,12 +1,11 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-
-	"context"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/doc"

@@ -164,9 +164,9 @@ func TestNoTextLeavesItsLabel(t *testing.T) {
 func TestExtentInWords(t *testing.T) {
 	t.Parallel()
 	for want, l := range map[string]*steps.Loop{
-		"1 time":                        {Type: steps.LoopFor, Count: 1, MaxIterations: 5},
-		"3 times":                       {Type: steps.LoopFor, Count: 3, MaxIterations: 5},
-		"3 times, at most 2 rounds":     {Type: steps.LoopFor, Count: 3, MaxIterations: 2},
+		"1 time":                            {Type: steps.LoopFor, Count: 1, MaxIterations: 5},
+		"3 times":                           {Type: steps.LoopFor, Count: 3, MaxIterations: 5},
+		"3 times, at most 2 rounds":         {Type: steps.LoopFor, Count: 3, MaxIterations: 2},
 		"for each of list, at most 1 round": {Type: steps.LoopForEach, Items: "list", MaxIterations: 1},
 		"as many times as n says, at most 9 rounds": {Type: steps.LoopFor, CountVar: "n", MaxIterations: 9},
 	} {
