@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// rounds is more than lint recommends: what grows with the rounds shows.
+const rounds = 500
+
+func compileLoop(b *testing.B) *guide.Program {
+	b.Helper()
+	text, err := json.Marshal(loopDocument("bench-rounds", 2*rounds))
+	if err != nil {
+		b.Fatal(err)
+	}
+	def, found := definition.Parse("bench-rounds.json", text)
+	if def == nil {
+		b.Fatalf("the workflow does not load: %+v", found)
+	}
+	return guide.Compile(def.Steps)
+}
+
+// BenchmarkNext is the stateless call at the first step, and at step 2 of round
+// 500 for both kinds of client: one that sends back the context that it was
+// given, and one that sends its own variables alone.
+func BenchmarkNext(b *testing.B) {
+	p := compileLoop(b)
+	late := completedUntil(rounds)
+	res, err := p.Next(guide.NextRequest{Completed: late})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if res.Step == nil || res.Step.ID != "round-2" {
+		b.Fatalf("after %d steps: %+v", len(late), res.Step)
+	}
+	for _, bench := range []struct {
+		name string
+		req  guide.NextRequest
+	}{
+		{"FirstStep", guide.NextRequest{}},
+		{"Round500/Echo", guide.NextRequest{Completed: late, Context: res.Context}},
+		{"Round500/Own", guide.NextRequest{Completed: late}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Next(bench.req); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// completedUntil are the steps that are done at step 2 of a round.
+func completedUntil(round int) []string {
+	var done []string
+	for i := range aroundLoop {
+		done = append(done, fmt.Sprintf("before-%d", i+1))
+	}
+	for range round - 1 {
+		for i := range inLoop {
+			done = append(done, fmt.Sprintf("round-%d", i+1))
+		}
+	}
+	return append(done, "round-1")
+}
+
+// BenchmarkDecide is the judging of an output and the events that follow, at
+// step 10 and at step 1,500.
+func BenchmarkDecide(b *testing.B) {
+	p := compileLoop(b)
+	for _, step := range []int{10, inLoop * rounds} {
+		s := stateAt(b, p, step)
+		b.Run(fmt.Sprintf("Step%d", step), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, refusal := p.Decide(s, output()); refusal != nil {
+					b.Fatal(refusal)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkApply is the fold of a run of 1,500 steps; it also tells the time of
+// one event.
+func BenchmarkApply(b *testing.B) {
+	p := compileLoop(b)
+	events := eventsUntil(b, p, inLoop*rounds)
+	b.ReportAllocs()
+	for b.Loop() {
+		var s guide.State
+		for _, e := range events {
+			s = guide.Apply(s, e)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(events)), "ns/event")
+}
+
+// BenchmarkPositionOf is what a run asks for at step 1,500.
+func BenchmarkPositionOf(b *testing.B) {
+	p := compileLoop(b)
+	s := stateAt(b, p, inLoop*rounds)
+	b.ReportAllocs()
+	for b.Loop() {
+		if pos := p.PositionOf(s); pos.Kind != guide.PositionStep {
+			b.Fatalf("%+v", pos)
+		}
+	}
+}
+
+func stateAt(b *testing.B, p *guide.Program, step int) guide.State {
+	b.Helper()
+	var s guide.State
+	for _, e := range eventsUntil(b, p, step) {
+		s = guide.Apply(s, e)
+	}
+	return s
+}
+
+// eventsUntil are the events of a run that has done so many steps.
+func eventsUntil(b *testing.B, p *guide.Program, steps int) []guide.Event {
+	b.Helper()
+	var s guide.State
+	var events []guide.Event
+	for i := range steps + 1 {
+		c := output()
+		if i == 0 {
+			c = guide.Command{Start: &guide.Start{}}
+		}
+		more, refusal := p.Decide(s, c)
+		if refusal != nil {
+			b.Fatalf("step %d: %+v", i, refusal)
+		}
+		for _, e := range more {
+			s = guide.Apply(s, e)
+		}
+		events = append(events, more...)
+	}
+	return events
+}
+
+// output meets the criteria of every generated step.
+func output() guide.Command {
+	var b strings.Builder
+	for _, heading := range headings() {
+		fmt.Fprintf(&b, "- %s: internal/run/store.go:42, the retry that had no bound\n", heading)
+	}
+	b.WriteString("- Checked: go test ./internal/run, exit 0, 31 tests passed\n")
+	return guide.Command{Continue: &guide.Continue{Output: b.String()}}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// era is one of the two shapes of the protocol.
+type era string
+
+const (
+	// legacy begins with initialize.
+	legacy era = "2025-11-25"
+	// modern carries the version in every request.
+	modern era = "2026-07-28"
+)
+
+type message struct {
+	Version string         `json:"jsonrpc"`
+	ID      int            `json:"id,omitempty"`
+	Method  string         `json:"method"`
+	Params  map[string]any `json:"params,omitempty"`
+}
+
+// request is a request as text.
+func request(e era, id int, method string, params map[string]any) ([]byte, error) {
+	if e == modern {
+		params = maps.Clone(params)
+		if params == nil {
+			params = map[string]any{}
+		}
+		params["_meta"] = map[string]any{
+			"io.modelcontextprotocol/protocolVersion":    string(modern),
+			"io.modelcontextprotocol/clientInfo":         clientInfo(),
+			"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+		}
+	}
+	text, err := json.Marshal(message{Version: "2.0", ID: id, Method: method, Params: params})
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", method, err)
+	}
+	return text, nil
+}
+
+// notification is a notification as text.
+func notification(method string) ([]byte, error) { return request(legacy, 0, method, nil) }
+
+func initializeParams() map[string]any {
+	return map[string]any{
+		"protocolVersion": string(legacy), "capabilities": map[string]any{}, "clientInfo": clientInfo(),
+	}
+}
+
+func clientInfo() map[string]any { return map[string]any{"name": "guideway-bench", "version": "1"} }
+
+// toolCall are the params of tools/call.
+func toolCall(tool string, arguments map[string]any) map[string]any {
+	return map[string]any{"name": tool, "arguments": arguments}
+}
+
+// readAnswer gives the result of the answer to a request; ok is false for any
+// other line.
+func readAnswer(line []byte, id int) (result json.RawMessage, ok bool, err error) {
+	var a struct {
+		ID     json.RawMessage `json:"id"`
+		Result json.RawMessage `json:"result"`
+		Error  *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(line, &a) != nil || string(a.ID) != fmt.Sprint(id) {
+		return nil, false, nil
+	}
+	if a.Error != nil {
+		return nil, true, fmt.Errorf("the server answered error %d: %s", a.Error.Code, a.Error.Message)
+	}
+	return a.Result, true, nil
+}
+
+// toolAnswer is the JSON of a tool's answer: the text that every server gives.
+func toolAnswer(result json.RawMessage, into any) error {
+	var r struct {
+		IsError bool `json:"isError"`
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return fmt.Errorf("read a tool's answer: %w", err)
+	}
+	if len(r.Content) == 0 {
+		return errors.New("a tool's answer has no content")
+	}
+	if r.IsError {
+		return fmt.Errorf("the tool failed: %.400s", r.Content[0].Text)
+	}
+	if err := json.Unmarshal([]byte(r.Content[0].Text), into); err != nil {
+		return fmt.Errorf("read a tool's answer: %w", err)
+	}
+	return nil
+}

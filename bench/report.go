@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// row names a line of the table.
+type row int
+
+// The rows, in the order of the table.
+const (
+	rowStart row = iota
+	rowStartYAML
+	rowStartModern
+	rowIdle
+	rowWorked
+	rowTools
+	rowNext
+	rowNextLate
+	rowNextModern
+	rowHTTPModern
+	rowHTTPLegacy
+	rowBinary
+)
+
+// figure is a measurement in the unit of its row.
+type figure struct {
+	// Value is the median of a latency, or the one value of a size.
+	Value float64 `json:"value"`
+	// N counts the measurements of a latency.
+	N   int      `json:"n,omitempty"`
+	P99 *float64 `json:"p99,omitempty"`
+	Max *float64 `json:"max,omitempty"`
+	// CPU is the server's time for each call, in milliseconds.
+	CPU *float64 `json:"cpu,omitempty"`
+	// Peak and Own are VmHWM and RssAnon of a process.
+	Peak *float64 `json:"peak,omitempty"`
+	Own  *float64 `json:"own,omitempty"`
+}
+
+// enough is how many measurements make a 99th percentile worth telling.
+const enough = 100
+
+// latency sums up times in milliseconds.
+func latency(times []time.Duration) figure {
+	sorted := slices.Sorted(slices.Values(times))
+	n := len(sorted)
+	if n == 0 {
+		return figure{}
+	}
+	f := figure{Value: milliseconds(sorted[n/2]), N: n, Max: new(milliseconds(sorted[n-1]))}
+	if n >= enough {
+		f.P99 = new(milliseconds(sorted[n*99/100]))
+	}
+	return f
+}
+
+func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
+
+// line is a row with what is known of it.
+type line struct {
+	What string `json:"what"`
+	Unit string `json:"unit"`
+	// Budget is the most that the design allows; 0 is no budget.
+	Budget float64 `json:"budget,omitempty"`
+	Ours   *figure `json:"ours,omitempty"`
+	// Reference was measured in the same run, Earlier on another day.
+	Reference *figure `json:"reference,omitempty"`
+	Earlier   *span   `json:"referenceMeasuredEarlier,omitempty"`
+}
+
+// span is from the least to the most that was measured.
+type span struct {
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
+}
+
+type report struct {
+	Machine machine `json:"machine"`
+	// ReferenceRan says that the reference was measured in the same run.
+	ReferenceRan bool    `json:"referenceRan"`
+	Lines        []*line `json:"lines"`
+}
+
+func newReport(m machine, referenceRan bool) *report {
+	return &report{Machine: m, ReferenceRan: referenceRan, Lines: []*line{
+		rowStart:       {What: "start to first answer, 50 workflows in JSON", Unit: "ms", Budget: 40, Earlier: &span{370, 1300}},
+		rowStartYAML:   {What: "  the same in YAML", Unit: "ms", Budget: 40},
+		rowStartModern: {What: "  in JSON, modern era", Unit: "ms", Budget: 40},
+		rowIdle:        {What: "memory, idle", Unit: "MB", Budget: 30, Earlier: &span{77, 83}},
+		rowWorked:      {What: "memory, after 1,000 calls", Unit: "MB", Budget: 40, Earlier: &span{102, 199}},
+		rowTools:       {What: "tools/list, default toolsets", Unit: "kB", Budget: 20},
+		rowNext:        {What: "workflow_next over stdio", Unit: "ms", Budget: 0.3, Earlier: &span{1.6, 6.4}},
+		rowNextLate:    {What: "  step 302 of a walk, round 100 of a loop", Unit: "ms", Budget: 0.3},
+		rowNextModern:  {What: "  modern era", Unit: "ms", Budget: 0.3},
+		rowHTTPModern:  {What: "workflow_next over HTTP with token, modern era", Unit: "ms"},
+		rowHTTPLegacy:  {What: "  legacy era", Unit: "ms"},
+		rowBinary:      {What: "size of the program", Unit: "MB"},
+	}}
+}
+
+func (r *report) ours(to row, f figure)      { r.Lines[to].Ours = &f }
+func (r *report) reference(to row, f figure) { r.Lines[to].Reference = &f }
+
+// write writes the table.
+func (r *report) write(out io.Writer) error {
+	m := r.Machine
+	fmt.Fprintf(out, "%s, %s, %d cores", m.Date, m.Platform, m.Cores)
+	for _, s := range []string{m.Processor, m.Go, prefixed("node ", m.Node)} {
+		if s != "" {
+			fmt.Fprintf(out, ", %s", s)
+		}
+	}
+	if m.LoadBefore != "" {
+		fmt.Fprintf(out, "\nload average: %s before, %s after", m.LoadBefore, m.LoadAfter)
+	}
+	fmt.Fprint(out, "\n\n")
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "what\tbudget\tours\tspread\tCPU\treference\tratio\tbudget is")
+	for _, l := range r.Lines {
+		cells := []string{l.What, l.budget(), l.value(), l.spread(), l.cpu(), l.referenceCell(r.ReferenceRan), l.ratio(), l.verdict()}
+		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t "))
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	_, err := fmt.Fprint(out, r.notes())
+	if err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	return nil
+}
+
+func (r *report) notes() string {
+	if r.ReferenceRan {
+		return ""
+	}
+	return "\n* The reference was not run; measured earlier, on a machine of this kind with more load.\n" +
+		"  To measure it now: go run ./bench -reference DIR, or -install-reference\n"
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+func (l *line) budget() string {
+	if l.Budget == 0 {
+		return "-"
+	}
+	return "<= " + l.amount(l.Budget)
+}
+
+func (l *line) value() string {
+	if l.Ours == nil {
+		return "not measured"
+	}
+	return l.amount(l.Ours.Value)
+}
+
+func (l *line) spread() string {
+	switch {
+	case l.Ours == nil:
+		return "-"
+	case l.Ours.P99 != nil:
+		return "p99 " + l.amount(*l.Ours.P99)
+	case l.Ours.Max != nil:
+		return "max " + l.amount(*l.Ours.Max)
+	case l.Ours.Peak != nil:
+		return "peak " + l.amount(*l.Ours.Peak)
+	default:
+		return "-"
+	}
+}
+
+func (l *line) cpu() string {
+	switch {
+	case l.Ours == nil || l.Unit != "ms":
+		return "-"
+	case l.Ours.CPU == nil:
+		return "not measured"
+	default:
+		return l.amount(*l.Ours.CPU)
+	}
+}
+
+func (l *line) referenceCell(ran bool) string {
+	switch {
+	case ran && l.Reference != nil:
+		return l.amount(l.Reference.Value)
+	case ran || l.Earlier == nil:
+		return "-"
+	default:
+		return fmt.Sprintf("%s-%s *", number(l.Earlier.Least), l.amount(l.Earlier.Most))
+	}
+}
+
+func (l *line) ratio() string {
+	switch {
+	case l.Ours == nil || l.Ours.Value == 0:
+		return "-"
+	case l.Reference != nil:
+		return fmt.Sprintf("%.1fx", l.Reference.Value/l.Ours.Value)
+	case l.Earlier != nil:
+		return fmt.Sprintf("%.1fx *", l.Earlier.Least/l.Ours.Value)
+	default:
+		return "-"
+	}
+}
+
+func (l *line) verdict() string {
+	switch {
+	case l.Budget == 0 || l.Ours == nil:
+		return ""
+	case l.Ours.Value <= l.Budget:
+		return "kept"
+	default:
+		return "MISSED"
+	}
+}
+
+func (l *line) amount(v float64) string { return number(v) + " " + l.Unit }
+
+// number writes three digits that count.
+func number(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v == float64(int64(v)):
+		return fmt.Sprintf("%.0f", v)
+	case v >= 1:
+		return fmt.Sprintf("%.2f", v)
+	default:
+		return fmt.Sprintf("%.3f", v)
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+)
+
+// BenchmarkStdio is workflow_next through the whole server in one process, so
+// that a profile shows where the time of a call goes:
+//
+//	go test ./bench -run '^$' -bench Stdio -cpuprofile cpu.prof
+func BenchmarkStdio(b *testing.B) {
+	w, err := newWorkplace(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	cat := catalog.New(catalog.Standard(catalog.Layout{Custom: []string{w.json}}), catalog.Options{})
+	if err := cat.Load(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	server, err := mcpserver.New(mcpserver.Options{Catalog: cat})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer server.Close()
+	for _, e := range []era{legacy, modern} {
+		b.Run(string(e), func(b *testing.B) {
+			inRead, inWrite := io.Pipe()
+			outRead, outWrite := io.Pipe()
+			ended := make(chan error, 1)
+			go func() { ended <- transport.Stdio(context.WithoutCancel(b.Context()), server.MCP(), inRead, outWrite) }()
+			c := &pipeCaller{in: inWrite, out: bufio.NewReaderSize(outRead, 1<<20), era: e}
+			if e == legacy {
+				if _, _, err := c.call(b.Context(), "initialize", initializeParams()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			walk := loopWalk(true)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := walk.walk(b.Context(), c, 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+			_ = inWrite.Close()
+			if err := <-ended; err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// pipeCaller is a client in the same process.
+type pipeCaller struct {
+	in     io.Writer
+	out    *bufio.Reader
+	era    era
+	lastID int
+}
+
+func (c *pipeCaller) call(_ context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
+	c.lastID++
+	line, err := request(c.era, c.lastID, method, params)
+	if err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if _, err := c.in.Write(append(line, '\n')); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", method, err)
+	}
+	for {
+		answer, err := c.out.ReadBytes('\n')
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", method, err)
+		}
+		if result, ok, err := readAnswer(answer, c.lastID); ok || err != nil {
+			return result, time.Since(began), err
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import "strings"
+
+// sentences are what prompts are made of.
+func sentences() []string {
+	return []string{
+		"Read the request and the code that it lands in before you write anything.",
+		"Name each place that you will edit as path:line, after reading it.",
+		"Run the narrowest check that this change could break, and quote its exit code.",
+		"Write down what the request leaves open, with the reading that you chose.",
+		"Do not change what the task does not need; note it for the hand-over instead.",
+		"If a check was red before your change, list it as such and go on.",
+		"Compare the result with the acceptance checks, one by one.",
+		"Ask the person only where two readings lead to different code.",
+		"Look for callers of what you changed, and tell how many there are.",
+		"Keep each slice small enough to be reverted by itself.",
+		"Quote the lines of output that decide, and leave out the rest.",
+		"When an earlier result turns out to be wrong, say so and mend it first.",
+		"Prefer the boring way: it is read more often than it is written.",
+		"State the risk in one sentence, and how you would notice it.",
+	}
+}
+
+// text is some sentences of at most so many characters.
+func (g *generator) text(most int) string {
+	all := sentences()
+	var b strings.Builder
+	for {
+		s := all[g.random.IntN(len(all))]
+		if b.Len() > 0 {
+			s = " " + s
+		}
+		if b.Len()+len(s) > most {
+			break
+		}
+		b.WriteString(s)
+	}
+	if b.Len() == 0 {
+		return all[0]
+	}
+	return b.String()
+}
+
+// sayings are n sentences, each another one.
+func (g *generator) sayings(n int) []string {
+	all := sentences()
+	var chosen []string
+	for _, i := range g.random.Perm(len(all))[:n] {
+		chosen = append(chosen, all[i])
+	}
+	return chosen
+}
+
+// headings are what outputs have; so hardly two steps have the same pattern.
+func headings() []string {
+	return []string{
+		"Acceptance", "Assumed", "Baseline", "Callers", "Changed", "Decision", "Evidence", "Findings",
+		"Goal", "Open questions", "Risk", "Slices",
+	}
+}
+
+func (g *generator) heading() string { return headings()[g.random.IntN(len(headings()))] }

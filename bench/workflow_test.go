@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/definition"
+	"go.yaml.in/yaml/v3"
+)
+
+// The generated workflows are what they are said to be: 50, of a realistic size
+// and without any finding, the same in both formats.
+func TestWorkflows(t *testing.T) {
+	t.Parallel()
+	docs := workflows()
+	if len(docs) != workflowCount {
+		t.Errorf("%d workflows, want %d", len(docs), workflowCount)
+	}
+	ids := map[string]bool{}
+	for _, d := range docs {
+		text, err := json.MarshalIndent(d, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) < 10_000 || len(text) > 65_000 {
+			t.Errorf("%s has %d bytes", d.ID, len(text))
+		}
+		other, err := yaml.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inJSON, inYAML := parse(t, d.ID+".json", text), parse(t, d.ID+".yaml", other)
+		if inJSON.Hash != inYAML.Hash {
+			t.Errorf("%s means something else in YAML", d.ID)
+		}
+		if ids[d.ID] {
+			t.Errorf("%s is there twice", d.ID)
+		}
+		ids[d.ID] = true
+	}
+}
+
+func parse(tb testing.TB, file string, text []byte) *definition.Definition {
+	tb.Helper()
+	def, found := definition.Parse(file, text)
+	if def == nil {
+		tb.Fatalf("%s: %+v", file, found)
+	}
+	for _, d := range definition.Lint(def) {
+		tb.Errorf("%s: %+v", file, d)
+	}
+	return def
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+)
+
+// workplace is the directory of one run: the program, the workflows and a home
+// directory that is nobody's.
+type workplace struct {
+	dir string
+	// json and yaml are directories of the same workflows in either format.
+	json, yaml string
+}
+
+func newWorkplace(dir string) (*workplace, error) {
+	w := &workplace{
+		dir: dir,
+		// The reference reads the directory "workflows" of its working
+		// directory and knows JSON alone.
+		json: filepath.Join(dir, "project", "workflows"),
+		yaml: filepath.Join(dir, "yaml"),
+	}
+	for _, sub := range []string{w.json, w.yaml, w.empty()} {
+		if err := os.MkdirAll(sub, 0o700); err != nil {
+			return nil, fmt.Errorf("make a directory to work in: %w", err)
+		}
+	}
+	if err := writeWorkflows(w.json, w.yaml); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// project is the working directory of a program that finds the workflows there.
+func (w *workplace) project() string { return filepath.Dir(w.json) }
+
+// empty is a working directory without workflows.
+func (w *workplace) empty() string { return filepath.Join(w.dir, "empty") }
+
+// environment is what a program under measurement sees: nothing of the user's
+// settings, and a home of its own.
+func (w *workplace) environment(home string, more ...string) []string {
+	home = filepath.Join(w.dir, home)
+	env := []string{
+		"HOME=" + home,
+		"XDG_CONFIG_HOME=" + filepath.Join(home, "config"),
+		"XDG_DATA_HOME=" + filepath.Join(home, "data"),
+		"XDG_CACHE_HOME=" + filepath.Join(home, "cache"),
+		"XDG_STATE_HOME=" + filepath.Join(home, "state"),
+		"USERPROFILE=" + home,
+		"APPDATA=" + filepath.Join(home, "config"),
+		"LOCALAPPDATA=" + filepath.Join(home, "data"),
+	}
+	for _, name := range []string{"PATH", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return append(env, more...)
+}
+
+// guideway gives our own program, built from this tree unless binary names one.
+func (w *workplace) guideway(ctx context.Context, binary string) (*target, error) {
+	if binary == "" {
+		binary = filepath.Join(w.dir, "guideway")
+		if runtime.GOOS == "windows" {
+			binary += ".exe"
+		}
+		if err := build(ctx, binary); err != nil {
+			return nil, err
+		}
+	}
+	binary, err := filepath.Abs(binary)
+	if err != nil {
+		return nil, fmt.Errorf("find the program: %w", err)
+	}
+	return &target{
+		name: "guideway", command: []string{binary, "mcp"}, dir: w.empty(), echoes: true,
+		env: w.environment("home", "WORKFLOW_STORAGE_PATH="+w.json),
+	}, nil
+}
+
+// build makes the program the way it is released.
+func build(ctx context.Context, to string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", to, "github.com/guideway-dev/guideway/cmd/guideway") //nolint:gosec // a directory of ours
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build guideway: %w\n%s", err, out)
+	}
+	return nil
+}
