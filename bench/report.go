@@ -140,7 +140,7 @@ func (r *report) notes() string {
 	if r.ReferenceRan {
 		return ""
 	}
-	return "\n* The reference was not run; measured earlier, on a machine of this kind with more load.\n" +
+	return "\n* The reference was not run; measured earlier, see bench/README.md.\n" +
 		"  To measure it now: go run ./bench -reference DIR, or -install-reference\n"
 }
 
