@@ -1,0 +1,34 @@
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Recover is receiving middleware that answers a call whose handler panics
+// with an internal error, and logs the panic with its stack. Without it one
+// panic ends the process and with it every other session: the SDK runs
+// handlers on goroutines of its own. Add it last, so that it stands around
+// other middleware. A nil logger means slog's default.
+func Recover(logger *slog.Logger) mcp.Middleware {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+			defer func() {
+				if reason := recover(); reason != nil {
+					logger.ErrorContext(ctx, "a handler panicked", "method", method, "reason", reason, "stack", string(debug.Stack()))
+					result, err = nil, &jsonrpc.Error{
+						Code: jsonrpc.CodeInternalError, Message: "internal error; the server's log has more",
+					}
+				}
+			}()
+			return next(ctx, method, req)
+		}
+	}
+}
