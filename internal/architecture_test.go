@@ -119,9 +119,6 @@ func productFiles(t *testing.T) []file {
 			if base == "node_modules" || base == "testdata" || (name != root && strings.HasPrefix(base, ".")) {
 				return filepath.SkipDir
 			}
-			if base == "deps" { // keeps the modules of code to come in go.mod, and is no code itself
-				return filepath.SkipDir
-			}
 			return nil
 		}
 		if !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") {
