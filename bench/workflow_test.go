@@ -42,11 +42,11 @@ func TestWorkflows(t *testing.T) {
 
 func parse(tb testing.TB, file string, text []byte) *definition.Definition {
 	tb.Helper()
-	def, found := definition.Parse(file, text)
+	def, found := definition.Check(file, text)
 	if def == nil {
 		tb.Fatalf("%s: %+v", file, found)
 	}
-	for _, d := range definition.Lint(def) {
+	for _, d := range found {
 		tb.Errorf("%s: %+v", file, d)
 	}
 	return def

@@ -33,8 +33,9 @@ type Options struct {
 	// Parse reads a document; nil means definition.Parse. Its definition is
 	// nil if the document does not load.
 	Parse func(file string, data []byte) (*definition.Definition, []guideway.Diagnostic)
-	// Lint judges the style of a definition; nil means definition.Lint.
-	Lint func(*definition.Definition) []guideway.Diagnostic
+	// Lint judges a definition that loads, with the document if it can still be
+	// read; nil means definition.Lint.
+	Lint func(*definition.Definition, []byte) []guideway.Diagnostic
 	// TTL is how long a source is trusted without a look, even if it reports
 	// its changes: 5 minutes.
 	TTL time.Duration

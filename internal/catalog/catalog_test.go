@@ -305,7 +305,7 @@ func TestLintOnce(t *testing.T) {
 	var calls atomic.Int32
 	f := newFake("user", 1, map[string]string{"a.json": text("a", "1"), "b.json": text("b", "1")})
 	c := loadAll(t, catalog.Options{
-		Lint: func(d *definition.Definition) []guideway.Diagnostic {
+		Lint: func(d *definition.Definition, _ []byte) []guideway.Diagnostic {
 			calls.Add(1)
 			return []guideway.Diagnostic{{Code: "lint", File: d.File}}
 		},
@@ -334,7 +334,7 @@ func TestLintOnce(t *testing.T) {
 func TestLinterPanic(t *testing.T) {
 	t.Parallel()
 	c := loadAll(t, catalog.Options{
-		Lint: func(*definition.Definition) []guideway.Diagnostic { panic("defect") },
+		Lint: func(*definition.Definition, []byte) []guideway.Diagnostic { panic("defect") },
 	}, newFake("user", 1, map[string]string{"a.json": text("a", "1")}))
 	for range 2 {
 		found, err := c.Snapshot().Lint(context.Background())

@@ -100,7 +100,7 @@ func loadAll(t testing.TB, opts catalog.Options, sources ...catalog.Source) *cat
 		opts.Parse = parse
 	}
 	if opts.Lint == nil {
-		opts.Lint = func(*definition.Definition) []guideway.Diagnostic { return nil }
+		opts.Lint = func(*definition.Definition, []byte) []guideway.Diagnostic { return nil }
 	}
 	c := catalog.New(sources, opts)
 	if err := c.Load(context.Background()); err != nil {

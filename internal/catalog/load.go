@@ -207,7 +207,7 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, known 
 		parsed, found := c.parse(document.Path, data)
 		r.found = found
 		if parsed != nil {
-			r.good = c.loaded(parsed)
+			r.good = c.loaded(parsed, document)
 			return
 		}
 	} else {
@@ -295,20 +295,24 @@ func (c *Catalog) parse(file string, data []byte) (parsed *definition.Definition
 	return parsed, found
 }
 
-func (c *Catalog) loaded(parsed *definition.Definition) *loaded {
+func (c *Catalog) loaded(parsed *definition.Definition, document Document) *loaded {
 	return &loaded{
 		definition: parsed,
-		lint:       sync.OnceValue(func() []guideway.Diagnostic { return c.lint(parsed) }),
+		lint: sync.OnceValue(func() []guideway.Diagnostic {
+			// The text was not kept. The linter does without one that is gone.
+			data, _ := c.content(context.Background(), document)
+			return c.lint(parsed, data)
+		}),
 	}
 }
 
 // lint keeps a defect of the linter to the one definition, as parse does.
-func (c *Catalog) lint(parsed *definition.Definition) (found []guideway.Diagnostic) {
+func (c *Catalog) lint(parsed *definition.Definition, data []byte) (found []guideway.Diagnostic) {
 	defer func() {
 		if r := recover(); r != nil {
 			found = []guideway.Diagnostic{notice("linter-failed", parsed.File,
 				fmt.Sprintf("the linter failed on this definition, which is a defect of the program: %v", r), "report it, with the document")}
 		}
 	}()
-	return c.opts.Lint(parsed)
+	return c.opts.Lint(parsed, data)
 }

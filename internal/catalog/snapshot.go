@@ -48,8 +48,9 @@ type Overridden struct {
 	Hash    string     `json:"hash"`
 }
 
-// Lint gives the findings about the style of the definition. They are made at
-// the first call.
+// Lint gives the findings about a definition that loads: most are of style, but
+// one may be an error. They are made at the first call, which reads the document
+// again; if that changed since, they have no lines.
 func (e *Entry) Lint() []guideway.Diagnostic { return e.loaded.lint() }
 
 // Filter chooses entries. An empty field does not choose.

@@ -91,7 +91,7 @@ func (o *doctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	}
 	c = check{Name: "lint", Status: checkOK, Message: "nothing that was most likely not meant"}
 	if len(findings) > 0 {
-		c.Status, c.Message, c.Diagnostics = checkWarn, plural(len(findings), "finding", "findings"), findings
+		c.Status, c.Message, c.Diagnostics = severest(findings), plural(len(findings), "finding", "findings"), findings
 	}
 	return append(checks, c), nil
 }

@@ -84,7 +84,7 @@ type validateAnswer struct {
 // validateFile is what is known of one file.
 type validateFile struct {
 	File string `json:"file"`
-	// Valid says that the definition loads.
+	// Valid says that the definition has no error.
 	Valid       bool                  `json:"valid"`
 	ID          string                `json:"id,omitempty"`
 	Dialect     guideway.Dialect      `json:"dialect,omitempty"`
@@ -143,13 +143,11 @@ func (h *Host) validate(name string) validateFile {
 	if name == "-" {
 		shown = stdinName
 	}
-	def, problems := definition.Parse(shown, data)
-	if def == nil {
-		file.Diagnostics = problems
-		return file
+	def, found := definition.Check(shown, data)
+	file.Diagnostics = orEmpty(found)
+	if def != nil {
+		file.Valid, file.ID, file.Dialect, file.Hash = severest(found) != checkFail, def.ID, def.Dialect, def.Hash
 	}
-	file.Valid, file.ID, file.Dialect, file.Hash = true, def.ID, def.Dialect, def.Hash
-	file.Diagnostics = orEmpty(definition.Lint(def))
 	return file
 }
 

@@ -20,9 +20,9 @@ type Expr struct {
 
 	// mode is the dialect whose rules compare.
 	mode mode
-	// pattern is the compiled Value of Matches; nil where Parse did not make
-	// the Expr or the pattern does not compile.
-	pattern *pattern.Pattern
+	// compiled gives the pattern of Matches, or nil where it does not compile;
+	// it is nil itself where Parse did not make the Expr.
+	compiled func() *pattern.Pattern
 }
 
 // Op is an operator.
@@ -108,6 +108,14 @@ func (v Verdict) not() Verdict {
 	default:
 		return Unknown
 	}
+}
+
+// pattern is what the Value of a Matches compiles to, or nil for what is none.
+func (e *Expr) pattern() *pattern.Pattern {
+	if e.compiled != nil {
+		return e.compiled()
+	}
+	return compile(e.Value)
 }
 
 // verdict is a decided answer.

@@ -71,7 +71,7 @@ func newSearch(e *Expr) *search {
 			s.names = append(s.names, leaf.Var)
 		}
 		literals[leaf.Var] = append(literals[leaf.Var], plain(leaf.Value))
-		s.dead[leaf] = leaf.Op == Matches && leaf.pattern == nil && compile(leaf.Value) == nil
+		s.dead[leaf] = leaf.Op == Matches && leaf.pattern() == nil
 	})
 	for _, name := range s.names {
 		s.samples[name] = samples(literals[name])

@@ -176,10 +176,7 @@ func testPattern(e *Expr, value any) bool {
 	if !ok {
 		return false
 	}
-	p := e.pattern
-	if p == nil {
-		p = compile(e.Value)
-	}
+	p := e.pattern()
 	if p == nil {
 		return false
 	}

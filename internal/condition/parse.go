@@ -1,6 +1,10 @@
 package condition
 
-import "github.com/guideway-dev/guideway/internal/condition/pattern"
+import (
+	"sync"
+
+	"github.com/guideway-dev/guideway/internal/condition/pattern"
+)
 
 // comparisons is the order in which operators on one object win (seed 000: the
 // first that is present is the only one that counts).
@@ -74,7 +78,7 @@ func parseComparison(name string, object map[string]any) *Expr {
 		}
 		e := &Expr{Op: op, Var: name, Value: value}
 		if op == Matches {
-			e.pattern = compile(value)
+			e.compiled = sync.OnceValue(func() *pattern.Pattern { return compile(value) })
 		}
 		return e
 	}

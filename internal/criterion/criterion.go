@@ -1,7 +1,8 @@
 // Package criterion judges a step's output: contains, regex, length and schema
 // rules, their compositions and their conditions.
 //
-// Check says what the agent must mend; Problems says what the author must.
+// Check says what the agent must mend; Problems says what the author must, and
+// Faults which of it keeps a definition from loading.
 package criterion
 
 import (

@@ -2,9 +2,11 @@ package criterion
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/condition/pattern"
 )
 
 // Problem is what cannot work in criteria, for their author.
@@ -20,49 +22,74 @@ type Problem struct {
 	Warning bool
 }
 
+// Faults are those of the Problems that keep a definition from loading, in order
+// of the document. To find them nothing is compiled and no condition is looked
+// at, because every start pays for it: what they leave out is found by Problems,
+// and a run that meets it is refused by Check.
+func (c *Criterion) Faults() []Problem {
+	return c.gather(func(c *Criterion) []Problem {
+		if c.unusable != "" {
+			return nil
+		}
+		return slices.DeleteFunc(c.shapeProblems(), func(p Problem) bool { return p.Warning })
+	})
+}
+
 // Problems are what the author must mend, in order of the document.
 func (c *Criterion) Problems() []Problem {
+	return c.gather(func(c *Criterion) []Problem {
+		var found []Problem
+		if c.unusable == "" {
+			found = append(c.shapeProblems(), c.deepProblems()...)
+		}
+		if c.Condition == nil {
+			return found
+		}
+		if value, constant := c.Condition.Constant(); constant && !value {
+			found = append(found, Problem{
+				Path: "/condition", Code: "criterion-never-applies", Warning: true,
+				Message: "the condition never holds, so the rule is never checked",
+				Fix:     "mend the condition or remove the rule",
+			})
+		}
+		return found
+	})
+}
+
+// gather are what Parse and own find wrong with the criterion and its parts.
+func (c *Criterion) gather(own func(*Criterion) []Problem) []Problem {
 	if c == nil {
 		return nil
 	}
-	found := append([]Problem(nil), c.problems...)
-	found = append(found, c.ruleProblems()...)
-	if value, constant := c.Condition.Constant(); c.Condition != nil && constant && !value {
-		found = append(found, Problem{
-			Path: "/condition", Code: "criterion-never-applies", Warning: true,
-			Message: "the condition never holds, so the rule is never checked",
-			Fix:     "mend the condition or remove the rule",
-		})
-	}
+	found := append(slices.Clip(c.problems), own(c)...)
 	for i, part := range c.Of {
-		prefix := "/" + string(c.Type)
-		switch c.Type {
-		case All:
-			prefix = "/" + strconv.Itoa(i)
-		case Not:
-		default:
-			prefix += "/" + strconv.Itoa(i)
-		}
-		for _, p := range part.Problems() {
-			p.Path = prefix + p.Path
+		for _, p := range part.gather(own) {
+			p.Path = c.pathTo(i) + p.Path
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// ruleProblems are those of the criterion itself.
-func (c *Criterion) ruleProblems() []Problem {
-	if c.unusable != "" {
-		return nil
+// pathTo is the JSON pointer from the criterion to one of its parts.
+func (c *Criterion) pathTo(part int) string {
+	switch c.Type {
+	case All:
+		return "/" + strconv.Itoa(part)
+	case Not:
+		return "/" + string(c.Type)
+	default:
+		return "/" + string(c.Type) + "/" + strconv.Itoa(part)
 	}
+}
+
+// shapeProblems are those of the criterion itself that its fields show.
+func (c *Criterion) shapeProblems() []Problem {
 	switch c.Type {
 	case Regex:
-		return c.regexProblems()
+		return c.flagProblems()
 	case Length:
 		return c.lengthProblems()
-	case Schema:
-		return c.schemaProblems()
 	case And, Or:
 		if len(c.Of) == 0 {
 			return []Problem{{
@@ -71,7 +98,7 @@ func (c *Criterion) ruleProblems() []Problem {
 				Fix:     "add a rule or remove the composition", Warning: c.Type == And,
 			}}
 		}
-	case Contains, All, Not:
+	case Contains, Schema, All, Not:
 	default:
 		return []Problem{{
 			Path: "/type", Code: "criterion-type-unknown",
@@ -82,18 +109,42 @@ func (c *Criterion) ruleProblems() []Problem {
 	return nil
 }
 
-// regexProblems are those of a pattern and its flags.
-func (c *Criterion) regexProblems() []Problem {
+// deepProblems are those of the criterion itself that compiling it shows.
+func (c *Criterion) deepProblems() []Problem {
+	switch c.Type {
+	case Regex:
+		return c.patternProblems()
+	case Schema:
+		return c.schemaProblems()
+	default:
+		return nil
+	}
+}
+
+// flagProblems are those of a pattern's flags.
+func (c *Criterion) flagProblems() []Problem {
+	err := pattern.CheckFlags(c.Flags)
+	if err == nil {
+		return nil
+	}
+	return []Problem{{
+		Path: "/flags", Code: "criterion-flags-invalid",
+		Message: fmt.Sprintf("invalid flags %q: %v", c.Flags, err),
+		Fix:     "use each of i, m, s, u, g, y at most once",
+	}}
+}
+
+// patternProblems are those of a pattern whose flags are right.
+func (c *Criterion) patternProblems() []Problem {
+	if pattern.CheckFlags(c.Flags) != nil {
+		return nil
+	}
 	if _, err := c.pattern(); err != nil {
-		path, code := "/pattern", "criterion-pattern-invalid"
-		message := fmt.Sprintf("Invalid regex pattern in validationCriteria: %s (%v)", c.Pattern, err)
-		fix := "mend the pattern; it is a JavaScript regular expression"
-		if strings.Contains(err.Error(), "flag") && c.Flags != "" {
-			path, code = "/flags", "criterion-flags-invalid"
-			message = fmt.Sprintf("invalid flags %q: %v", c.Flags, err)
-			fix = "use each of i, m, s, u, g, y at most once"
-		}
-		return []Problem{{Path: path, Code: code, Message: message, Fix: fix}}
+		return []Problem{{
+			Path: "/pattern", Code: "criterion-pattern-invalid",
+			Message: fmt.Sprintf("Invalid regex pattern in validationCriteria: %s (%v)", c.Pattern, err),
+			Fix:     "mend the pattern; it is a JavaScript regular expression",
+		}}
 	}
 	group := inlineFlags(c.Pattern)
 	if group == "" {
@@ -112,9 +163,21 @@ func (c *Criterion) regexProblems() []Problem {
 
 // inlineFlags finds a group such as (?i) that sets flags for what follows it.
 func inlineFlags(source string) string {
-	// An escaped parenthesis opens no group, so escapes are taken out first.
-	escapes := regexp.MustCompile(`\\.`)
-	return regexp.MustCompile(`\(\?[a-z-]+\)`).FindString(escapes.ReplaceAllString(source, "  "))
+	for i := 0; i < len(source); i++ {
+		if source[i] == '\\' {
+			i++ // an escaped parenthesis opens no group
+			continue
+		}
+		rest, ok := strings.CutPrefix(source[i:], "(?")
+		if !ok {
+			continue
+		}
+		letters := strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz-")
+		if len(letters) < len(rest) && strings.HasPrefix(letters, ")") {
+			return source[i : len(source)-len(letters)+1]
+		}
+	}
+	return ""
 }
 
 // merge adds letters to flags, each once.

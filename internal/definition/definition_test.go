@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
 )
@@ -20,7 +22,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(found)
 	}
 	if d.Dialect != guideway.DialectSteps || d.ID != "a-flow" || d.Name != "A flow" || d.Description != "Does it." || d.Version != "1.0.0" ||
-		d.File != "a-flow.json" || d.Root == nil || len(d.Steps.Steps) != 1 {
+		d.File != "a-flow.json" || d.Canonical == "" || len(d.Steps.Steps) != 1 {
 		t.Errorf("got %+v", d)
 	}
 }
@@ -80,10 +82,10 @@ func TestCorpus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, found := definition.Parse(filepath.Base(file), data)
+			d, found := definition.Check(filepath.Base(file), data)
 			if d != nil {
 				loaded++
-				for _, f := range definition.Lint(d) {
+				for _, f := range found {
 					if f.Severity != guideway.SeverityWarning || f.Line == 0 || f.Fix == "" {
 						t.Errorf("%s", f)
 					}
@@ -137,16 +139,42 @@ func FuzzParse(f *testing.F) {
 		if d == nil {
 			return
 		}
-		for _, finding := range definition.Lint(d) {
-			if finding.Severity != guideway.SeverityWarning || finding.Code == "" || finding.Message == "" || finding.Fix == "" {
+		for _, finding := range definition.Lint(d, data) {
+			late := finding.Code == "criterion-pattern-invalid" || finding.Code == "criterion-schema-invalid"
+			if late != (finding.Severity == guideway.SeverityError) || finding.Code == "" || finding.Message == "" || finding.Fix == "" {
 				t.Fatalf("incomplete finding %+v", finding)
 			}
 		}
-		again, found := definition.Parse("x.json", d.Canonical)
+		again, found := definition.Parse("x.json", []byte(d.Canonical))
 		if again == nil || again.Hash != d.Hash {
 			t.Fatalf("the canonical form does not load the same: %v", found)
 		}
 	})
+}
+
+// TestLintHasLines lints with the document, without it, and with another one.
+func TestLintHasLines(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/lint-compile.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, found := definition.Parse("lint-compile.json", data)
+	if d == nil {
+		t.Fatal(found)
+	}
+	want := definition.Lint(d, data)
+	for i := range want {
+		if want[i].Line == 0 {
+			t.Errorf("no line: %s", want[i])
+		}
+		want[i].Line, want[i].Column = 0, 0
+	}
+	for name, other := range map[string][]byte{"none": nil, "another": []byte(minimal), "broken": data[:99]} {
+		if diff := cmp.Diff(want, definition.Lint(d, other)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }
 
 // sample is a workflow of some 60 kB with conditions, criteria and loops.
@@ -177,11 +205,12 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func BenchmarkLint(b *testing.B) {
-	d, found := definition.Parse("a.json", sample())
+	text := sample()
+	d, found := definition.Parse("a.json", text)
 	if len(found) > 0 {
 		b.Fatal(found)
 	}
 	for b.Loop() {
-		definition.Lint(d)
+		definition.Lint(d, text)
 	}
 }

@@ -29,10 +29,7 @@ func TestHostileFilesAreCheap(t *testing.T) {
 			t.Parallel()
 			for _, file := range []string{"x.json", "x.yaml"} {
 				begin := time.Now()
-				d, found := definition.Parse(file, []byte(text))
-				if d != nil {
-					found = definition.Lint(d)
-				}
+				_, found := definition.Check(file, []byte(text))
 				if took := time.Since(begin); took > allowed {
 					t.Errorf("%s: %d bytes took %v", file, len(text), took)
 				}

@@ -244,13 +244,11 @@ func (s *stepTools) validateJSON() *tool {
 		}},
 		output: verdictSchema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			def, found := definition.Parse("", []byte(in.text("workflowJson")))
-			if def != nil {
-				found = append(found, definition.Lint(def)...)
-			}
+			def, found := definition.Check("", []byte(in.text("workflowJson")))
 			out := verdict{Valid: def != nil, Issues: []string{}, Suggestions: []string{}, Diagnostics: found}
 			for _, d := range found {
 				if d.Severity == guideway.SeverityError {
+					out.Valid = false
 					out.Issues = append(out.Issues, d.Message)
 				}
 				for line := range strings.SplitSeq(d.Fix, "\n") {

@@ -63,6 +63,12 @@ func Compile(source, flags string) (*Pattern, error) {
 	return &Pattern{re: re, sticky: sticky}, nil
 }
 
+// CheckFlags says what is wrong with flags, without compiling anything.
+func CheckFlags(flags string) error {
+	_, _, err := parseFlags(flags)
+	return err
+}
+
 // Match says whether the pattern matches somewhere in s. The error is
 // ErrTooLong.
 func (p *Pattern) Match(s string) (bool, error) {

@@ -28,18 +28,21 @@ func (k Kind) String() string {
 // Node is one value with its place.
 type Node struct {
 	Kind Kind
+	// Flag is a boolean's value.
+	Flag bool
 	// Line and Column are 1-based; Column counts bytes.
 	Line, Column int
 	// Text is a string's value or a number's literal.
 	Text string
 	// Num is a number's value.
 	Num float64
-	// Flag is a boolean's value.
-	Flag bool
 	// Items are an array's elements.
 	Items []*Node
 	// Members are an object's members in the order of the document.
 	Members []Member
+
+	// from and to are where the value stands in the canonical text; see Mark.
+	from, to int32
 }
 
 // Member is one member of an object.
@@ -48,6 +51,9 @@ type Member struct {
 	// Line and Column are where the key stands.
 	Line, Column int
 	Value        *Node
+
+	// from is where the key stands in the canonical text; see Mark.
+	from int32
 }
 
 // Get gives the member's value, or nil if n is not an object or has no such

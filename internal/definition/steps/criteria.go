@@ -2,6 +2,7 @@ package steps
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/guideway-dev/guideway/internal/criterion"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
@@ -31,12 +32,37 @@ func (p *parser) criteria(at place) *criterion.Criterion {
 		return nil
 	}
 	read := criterion.Parse(at.node.Any())
-	for _, problem := range read.Problems() {
+	p.judged = append(p.judged, judged{at, read})
+	p.faults(at, read.Faults())
+	return read
+}
+
+// judged are criteria that were read, and where they stand.
+type judged struct {
+	at       place
+	criteria *criterion.Criterion
+}
+
+// faults reports what package criterion says of criteria.
+func (p *parser) faults(at place, problems []criterion.Problem) {
+	for _, problem := range problems {
 		if !problem.Warning {
 			p.errorf(at.below(problem.Path), problem.Code, problem.Fix, "%s (%s %s)", problem.Message, at.name, at.where)
 		}
 	}
-	return read
+}
+
+// deepFaults looks for the patterns and schemas that do not compile. A
+// definition loads with them, because to compile all is slow and few are ever
+// used; so Lint reports them. Where a definition does not load anyway, its
+// author is told of everything at once.
+func (p *parser) deepFaults() {
+	for _, j := range p.judged {
+		shallow := j.criteria.Faults()
+		p.faults(j.at, slices.DeleteFunc(j.criteria.Problems(), func(problem criterion.Problem) bool {
+			return slices.Contains(shallow, problem)
+		}))
+	}
 }
 
 // below goes to a value by a pointer relative to this place; what is missing

@@ -39,8 +39,10 @@ const (
 // round.
 const longPrompt = 2000
 
-// Lint looks for what is legal and most likely not meant. The root gives the
-// positions; without one the findings have pointers only.
+// Lint looks for what is legal and most likely not meant, and for the patterns
+// and schemas that do not compile: these are errors, though the workflow loads
+// with them. The root gives the positions; without one the findings have
+// pointers only.
 //
 // The dialect has no declarations, so a variable counts as set where a text that
 // the agent has read by then has its name in it.
@@ -149,9 +151,11 @@ func (l *linter) step(at place, step *Step, s scope) {
 // at the variables that their conditions read.
 func (l *linter) criteria(at place, step *Step, s scope) {
 	for _, problem := range step.Criteria.Problems() {
-		if problem.Warning {
-			l.warn(at.below(problem.Path), problem.Code, problem.Fix, "%s (step '%s')", problem.Message, step.ID)
+		report := l.warn
+		if !problem.Warning {
+			report = l.errorf
 		}
+		report(at.below(problem.Path), problem.Code, problem.Fix, "%s (step '%s')", problem.Message, step.ID)
 	}
 	l.ruleConditions(at, step, s)
 }

@@ -28,6 +28,11 @@ func (p *parser) loopStep(at place) Step {
 		RunCondition: p.condition(at.key("runCondition")),
 		Loop:         loop,
 		Raw:          raw(at),
+		Source: Source{
+			Loop:      p.source(at),
+			Confirm:   p.source(at.key("requireConfirmation")),
+			Condition: p.source(at.key("runCondition")),
+		},
 	}
 }
 
@@ -204,13 +209,21 @@ func (p *parser) bodyStep(at place, i int) Step {
 	return p.step(at.in(where), "")
 }
 
-// resolveBodies copies the steps that loops name by id into their loops.
-func resolveBodies(w *Workflow) {
+// resolveBodies copies the steps that loops name by id into their loops, and
+// their text into the loops' source.
+func (p *parser) resolveBodies(steps place, w *Workflow) {
 	by := newIndex(w)
 	for i := range w.Steps {
-		if loop := w.Steps[i].Loop; loop != nil && loop.BodyRef != "" {
-			loop.Body = []Step{w.Steps[by.step[loop.BodyRef]]}
+		loop := w.Steps[i].Loop
+		if loop == nil || loop.BodyRef == "" {
+			continue
 		}
+		body := by.step[loop.BodyRef]
+		loop.Body = []Step{w.Steps[body]}
+		at := steps.index(i)
+		begin, end := at.node.Span()
+		from, to := at.key("body").node.Span()
+		w.Steps[i].Source.Loop = p.canonical[begin:from] + "[" + p.source(steps.index(body)) + "]" + p.canonical[to:end]
 	}
 }
 

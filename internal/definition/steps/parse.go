@@ -24,12 +24,15 @@ func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 			"A workflow is an object, but this is %s.", what)
 		return nil, p.found
 	}
+	p.canonical = doc.Mark(root)
 	w := p.workflow(at)
+	w.Canonical = p.canonical
 	p.structure(at, w)
 	if len(p.found) > 0 {
+		p.deepFaults()
 		return nil, p.findings(guideway.SeverityError)
 	}
-	resolveBodies(w)
+	p.resolveBodies(at.key("steps"), w)
 	return w, nil
 }
 
@@ -153,8 +156,16 @@ func (p *parser) step(at place, hint string) Step {
 		Calls:         p.calls(at.key("functionCalls")),
 		References:    p.references(at.key("functionReferences")),
 		Raw:           raw(at),
+		Source: Source{
+			Confirm:   p.source(at.key("requireConfirmation")),
+			Condition: p.source(at.key("runCondition")),
+			Criteria:  p.source(at.key("validationCriteria")),
+		},
 	}
 }
+
+// source is the value as canonical JSON.
+func (p *parser) source(at place) string { return at.node.Source(p.canonical) }
 
 // raw is the object as encoding/json would decode it.
 func raw(at place) map[string]any {

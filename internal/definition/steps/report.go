@@ -58,6 +58,10 @@ type parser struct {
 	found []guideway.Diagnostic
 	// dropped counts the findings beyond maxFindings.
 	dropped int
+	// canonical is the document as doc.Mark gave it.
+	canonical string
+	// judged are the criteria that were read.
+	judged []judged
 }
 
 // maxFindings bounds what is said of one document: nobody reads more, and a

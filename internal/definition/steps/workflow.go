@@ -17,6 +17,9 @@ type Workflow struct {
 	// Steps are the top level in the order of the document, loop bodies that
 	// a loop names by id included.
 	Steps []Step
+	// Canonical is the document as RFC 8785 JSON. The texts and the sources of
+	// the workflow are parts of it where they can be.
+	Canonical string
 }
 
 // Step is a standard step, or a loop where Loop is set.
@@ -43,6 +46,19 @@ type Step struct {
 	Loop *Loop
 	// Raw is the step as the document has it, decoded as encoding/json would.
 	Raw map[string]any
+	// Source is what the document says of the step, for those who pass it on.
+	Source Source
+}
+
+// Source holds parts of a document as canonical JSON; one that the document does
+// not have is "".
+type Source struct {
+	// Loop is the whole loop, its body in place of the id that may name it;
+	// a step that is no loop has none.
+	Loop string
+	// Confirm, Condition and Criteria are requireConfirmation, runCondition
+	// and validationCriteria.
+	Confirm, Condition, Criteria string
 }
 
 // LoopType is the way in which a loop counts.
