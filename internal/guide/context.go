@@ -1,10 +1,9 @@
 package guide
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
-
-	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
 // The keys that the engine writes into a context. Everything else in it is the
@@ -138,7 +137,7 @@ func currentLoop(it *item, round int) map[string]any {
 		"isFirstIteration": round == 1,
 	}
 	if round == 1 {
-		out["loopStep"] = wholeLoop(it.step)
+		out["loopStep"] = json.RawMessage(it.step.Source.Loop)
 		return out
 	}
 	out["phaseReference"] = map[string]any{
@@ -147,18 +146,6 @@ func currentLoop(it *item, round int) map[string]any {
 		"totalSteps": float64(len(it.body)),
 	}
 	return out
-}
-
-// wholeLoop is the loop as the document has it, with a body that it names by id
-// put in its place.
-func wholeLoop(s *steps.Step) map[string]any {
-	whole := maps.Clone(s.Raw)
-	body := make([]any, len(s.Loop.Body))
-	for i := range s.Loop.Body {
-		body[i] = s.Loop.Body[i].Raw
-	}
-	whole["body"] = body
-	return whole
 }
 
 func anyList(list []string) []any {

@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -31,9 +32,9 @@ type StepView struct {
 	Guidance            []string             `json:"guidance,omitempty"`
 	AskForFiles         bool                 `json:"askForFiles,omitempty"`
 	HasValidation       bool                 `json:"hasValidation,omitempty"`
-	RequireConfirmation any                  `json:"requireConfirmation,omitempty"`
-	RunCondition        any                  `json:"runCondition,omitempty"`
-	ValidationCriteria  any                  `json:"validationCriteria,omitempty"`
+	RequireConfirmation json.RawMessage      `json:"requireConfirmation,omitempty"`
+	RunCondition        json.RawMessage      `json:"runCondition,omitempty"`
+	ValidationCriteria  json.RawMessage      `json:"validationCriteria,omitempty"`
 	FunctionDefinitions []steps.Function     `json:"functionDefinitions,omitempty"`
 	FunctionCalls       []steps.FunctionCall `json:"functionCalls,omitempty"`
 	FunctionReferences  []string             `json:"functionReferences,omitempty"`
@@ -73,9 +74,9 @@ func (s *scene) view() *StepView {
 		ID: st.ID, Title: s.fill(st.Title), Prompt: s.fill(st.Prompt),
 		AgentRole: s.fill(st.AgentRole), Guidance: s.fillAll(st.Guidance),
 		AskForFiles: st.AskForFiles, HasValidation: st.HasValidation,
-		RequireConfirmation: st.Raw["requireConfirmation"],
-		RunCondition:        st.Raw["runCondition"],
-		ValidationCriteria:  st.Raw["validationCriteria"],
+		RequireConfirmation: json.RawMessage(st.Source.Confirm),
+		RunCondition:        json.RawMessage(st.Source.Condition),
+		ValidationCriteria:  json.RawMessage(st.Source.Criteria),
 		FunctionDefinitions: st.Functions,
 		FunctionCalls:       st.Calls,
 		FunctionReferences:  st.References,

@@ -19,7 +19,7 @@ func (l *linter) loop(at place, step *Step, s scope) {
 	l.loopNames(config, step)
 	switch loop.Type {
 	case LoopWhile, LoopUntil:
-		inner := l.inside(s.order-1)
+		inner := l.inside(s.order - 1)
 		l.ignored(config.key("condition"))
 		l.loopCondition(config.key("condition"), step, inner)
 		l.reads(config.key("condition"), loop.Condition, "the condition of "+subject(step), inner, s.order)

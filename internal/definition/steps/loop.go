@@ -27,7 +27,6 @@ func (p *parser) loopStep(at place) Step {
 		Confirm:      p.confirmation(at.key("requireConfirmation")),
 		RunCondition: p.condition(at.key("runCondition")),
 		Loop:         loop,
-		Raw:          raw(at),
 		Source: Source{
 			Loop:      p.source(at),
 			Confirm:   p.source(at.key("requireConfirmation")),

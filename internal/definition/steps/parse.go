@@ -155,7 +155,6 @@ func (p *parser) step(at place, hint string) Step {
 		Functions:     p.functions(at.key("functionDefinitions")),
 		Calls:         p.calls(at.key("functionCalls")),
 		References:    p.references(at.key("functionReferences")),
-		Raw:           raw(at),
 		Source: Source{
 			Confirm:   p.source(at.key("requireConfirmation")),
 			Condition: p.source(at.key("runCondition")),
@@ -167,8 +166,3 @@ func (p *parser) step(at place, hint string) Step {
 // source is the value as canonical JSON.
 func (p *parser) source(at place) string { return at.node.Source(p.canonical) }
 
-// raw is the object as encoding/json would decode it.
-func raw(at place) map[string]any {
-	m, _ := at.node.Any().(map[string]any)
-	return m
-}

@@ -44,8 +44,6 @@ type Step struct {
 	References []string
 	// Loop makes the step a loop.
 	Loop *Loop
-	// Raw is the step as the document has it, decoded as encoding/json would.
-	Raw map[string]any
 	// Source is what the document says of the step, for those who pass it on.
 	Source Source
 }
