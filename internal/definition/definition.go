@@ -59,13 +59,23 @@ func parse(file string, data []byte) (*Definition, *doc.Node, []guideway.Diagnos
 		doc.Sort(found)
 		return nil, nil, found
 	}
-	sum := sha256.Sum256([]byte(workflow.Canonical))
 	return &Definition{
 		Dialect: guideway.DialectSteps,
 		ID:      workflow.ID, Name: workflow.Name, Description: workflow.Description, Version: workflow.Version,
-		Hash:  "sha256:" + hex.EncodeToString(sum[:]),
+		Hash:  hash(workflow.Canonical),
 		Steps: workflow, File: file, Canonical: workflow.Canonical,
 	}, root, nil
+}
+
+// hash is Definition.Hash of a canonical text, which it does not copy whole.
+func hash(canonical string) string {
+	h, part := sha256.New(), make([]byte, 4096)
+	for canonical != "" {
+		n := copy(part, canonical)
+		h.Write(part[:n])
+		canonical = canonical[n:]
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 // Lint looks for what is legal in a definition and most likely not meant, and for

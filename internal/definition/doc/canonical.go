@@ -19,7 +19,8 @@ func Canonical(n *Node) []byte {
 // where they can: then nothing of the document that was read is kept in memory
 // by what was taken from the nodes. Only the owner of the tree may call it.
 func Mark(n *Node) string {
-	w := writer{mark: true, out: make([]byte, 0, 1<<14)}
+	size := n.size()
+	w := writer{mark: true, out: make([]byte, 0, size+size/16)}
 	w.value(n)
 	text := string(w.out)
 	n.adopt(text)
@@ -37,6 +38,21 @@ func (n *Node) Source(text string) string {
 
 // Span says where in the text that Mark gave the value stands.
 func (n *Node) Span() (from, to int) { return int(n.from), int(n.to) }
+
+// size is about the length of the canonical form, without escapes.
+func (n *Node) size() int {
+	if n == nil {
+		return len("null")
+	}
+	size := len(n.Text) + len(`"",`)
+	for _, item := range n.Items {
+		size += item.size()
+	}
+	for i := range n.Members {
+		size += len(n.Members[i].Key) + len(`"":`) + n.Members[i].Value.size()
+	}
+	return size
+}
 
 // adopt makes the texts and keys below n parts of the canonical text. One that
 // is escaped there keeps memory of its own.

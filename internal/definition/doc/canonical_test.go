@@ -38,3 +38,34 @@ func TestCanonical(t *testing.T) {
 		t.Errorf("nothing is %s", got)
 	}
 }
+
+// TestMark finds every value in the canonical text of the whole.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	const text = `{"z": [1, "a\"b", {"\ud83d\ude00": null, "k\n": [[]]}], "a": "plain", "t": true, "\ue000": {}}`
+	root := parse(t, "x.json", text)
+	want := string(doc.Canonical(root))
+	marked := doc.Mark(root)
+	if marked != want {
+		t.Fatalf("\n got %s\nwant %s", marked, want)
+	}
+	var visit func(n *doc.Node)
+	visit = func(n *doc.Node) {
+		if got, want := n.Source(marked), string(doc.Canonical(n)); got != want {
+			t.Errorf("the source is %s, want %s", got, want)
+		}
+		for _, item := range n.Items {
+			visit(item)
+		}
+		for _, m := range n.Members {
+			visit(m.Value)
+		}
+	}
+	visit(root)
+	if again := string(doc.Canonical(root)); again != want {
+		t.Errorf("marking changed the value to %s", again)
+	}
+	if got := root.Get("none").Source(marked); got != "" {
+		t.Errorf("the source of nothing is %s", got)
+	}
+}

@@ -2,6 +2,7 @@ package doc
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,6 +19,11 @@ type jsonReader struct {
 	path             path
 	// slab holds the nodes to come: one allocation for many.
 	slab []Node
+	// scratch is for a string that has escapes, members and items for those of
+	// the objects and arrays that are being read.
+	scratch []byte
+	members []Member
+	items   []*Node
 }
 
 // stop ends the reading after a finding that leaves nothing to go on with.
@@ -131,7 +137,7 @@ func (j *jsonReader) leave() {
 
 // array reads an array whose bracket is next.
 func (j *jsonReader) array() *Node {
-	n := j.node(Array)
+	n, base := j.node(Array), len(j.items)
 	j.enter()
 	j.pos++
 	for {
@@ -139,19 +145,22 @@ func (j *jsonReader) array() *Node {
 		if j.next(']') {
 			break
 		}
-		j.path[len(j.path)-1] = step{index: len(n.Items), array: true}
-		n.Items = append(n.Items, j.value())
+		j.path[len(j.path)-1] = step{index: len(j.items) - base, array: true}
+		item := j.value()
+		j.items = append(j.items, item)
 		if j.separator(n, ']') {
 			break
 		}
 	}
 	j.leave()
+	n.Items = slices.Clone(j.items[base:])
+	j.items = j.items[:base]
 	return n
 }
 
 // object reads an object whose brace is next.
 func (j *jsonReader) object() *Node {
-	n := j.node(Object)
+	n, base := j.node(Object), len(j.members)
 	j.enter()
 	j.pos++
 	var seen keys
@@ -160,17 +169,20 @@ func (j *jsonReader) object() *Node {
 		if j.next('}') {
 			break
 		}
-		j.member(n, &seen)
+		j.member(n, base, &seen)
 		if j.separator(n, '}') {
 			break
 		}
 	}
 	j.leave()
+	n.Members = slices.Clone(j.members[base:])
+	j.members = j.members[:base]
 	return n
 }
 
-// member reads a key, a colon and a value.
-func (j *jsonReader) member(n *Node, seen *keys) {
+// member reads a key, a colon and a value. Those of the object that were read
+// before begin at base.
+func (j *jsonReader) member(n *Node, base int, seen *keys) {
 	j.path[len(j.path)-1] = step{unread: true}
 	if j.pos >= len(j.text) || j.text[j.pos] != '"' {
 		j.badKey(n)
@@ -178,9 +190,9 @@ func (j *jsonReader) member(n *Node, seen *keys) {
 	m := Member{Line: j.line, Column: j.pos - j.start + 1}
 	m.Key = j.string()
 	j.path[len(j.path)-1] = step{key: m.Key}
-	first := seen.find(n.Members, m.Key)
+	first := seen.find(j.members[base:], m.Key)
 	if first >= 0 {
-		j.duplicate(j.path.pointer(), m.Key, m.Line, m.Column, n.Members[first].Line)
+		j.duplicate(j.path.pointer(), m.Key, m.Line, m.Column, j.members[base+first].Line)
 	}
 	j.space()
 	if !j.next(':') {
@@ -188,7 +200,8 @@ func (j *jsonReader) member(n *Node, seen *keys) {
 	}
 	m.Value = j.value()
 	if first < 0 {
-		n.Members = append(n.Members, m)
+		j.members = append(j.members, m)
+		n.Members = j.members[base:] // until the object ends
 	}
 }
 

@@ -13,7 +13,7 @@ func (j *jsonReader) string() string {
 	open := j.pos
 	j.pos++
 	run := j.pos
-	var out []byte
+	out, escaped := j.scratch[:0], false
 	for j.pos < len(j.text) {
 		c := j.text[j.pos]
 		if c >= ' ' && c != '"' && c != '\\' {
@@ -24,14 +24,13 @@ func (j *jsonReader) string() string {
 		case c == '"':
 			text := j.text[run:j.pos]
 			j.pos++
-			if out == nil {
+			if !escaped {
 				return text
 			}
-			return string(append(out, text...))
+			j.scratch = append(out, text...)
+			return string(j.scratch)
 		case c == '\\':
-			if out == nil {
-				out = make([]byte, 0, 2*(j.pos-run)+64)
-			}
+			escaped = true
 			out = append(out, j.text[run:j.pos]...)
 			out = j.escape(out)
 			run = j.pos

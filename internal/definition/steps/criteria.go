@@ -69,7 +69,7 @@ func (p *parser) deepFaults() {
 // stands where its parent does.
 func (p place) below(pointer string) place {
 	p.at(p.node.Find(pointer))
-	p.ptr += doc.Pointer(pointer)
+	p.ptr, p.keyed = p.pointer()+doc.Pointer(pointer), false
 	return p
 }
 

@@ -46,7 +46,7 @@ func (p *parser) closed(at place, hint string, known []string) {
 			p.dropped++
 			continue
 		}
-		key := place{line: m.Line, column: m.Column, ptr: at.ptr.Key(m.Key)}
+		key := place{line: m.Line, column: m.Column, ptr: at.pointer(), last: m.Key, keyed: true}
 		fix := hint
 		if guess := closest(m.Key, known); guess != "" {
 			fix = fmt.Sprintf("did you mean '%s'?", guess)

@@ -165,4 +165,3 @@ func (p *parser) step(at place, hint string) Step {
 
 // source is the value as canonical JSON.
 func (p *parser) source(at place) string { return at.node.Source(p.canonical) }
-

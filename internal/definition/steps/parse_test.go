@@ -207,3 +207,28 @@ func TestSuggestions(t *testing.T) {
 		}
 	}
 }
+
+// TestSource finds what the document says of steps in it.
+func TestSource(t *testing.T) {
+	t.Parallel()
+	w, found, _ := parse(t, flow(
+		say("one-step", "x", `"requireConfirmation": false, "runCondition": {"var":"a", "equals": 1.0}, "validationCriteria": [{"type":"contains", "value":"v", "message":"m"}]`),
+		repeat(`{"type":"for","count":2,"maxIterations":3}`, `[`+say("in-line", "{\\\"body\\\":\\\"one-step\\\"}", "")+`]`),
+		strings.Replace(repeat(`{"type":"while","condition":{"var":"a","equals":{"body":"the-body"}},"maxIterations":3}`, `"the-body"`), "the-loop", "two-loop", 1),
+		say("the-body", "x", ""),
+	))
+	if w == nil {
+		t.Fatal(found)
+	}
+	want := []steps.Source{
+		{Confirm: `false`, Condition: `{"equals":1,"var":"a"}`, Criteria: `[{"message":"m","type":"contains","value":"v"}]`},
+		{Loop: `{"body":[{"id":"in-line","prompt":"{\"body\":\"one-step\"}","title":"T"}],"id":"the-loop","loop":{"count":2,"maxIterations":3,"type":"for"},"title":"T","type":"loop"}`},
+		{Loop: `{"body":[{"id":"the-body","prompt":"x","title":"T"}],"id":"two-loop","loop":{"condition":{"equals":{"body":"the-body"},"var":"a"},"maxIterations":3,"type":"while"},"title":"T","type":"loop"}`},
+		{},
+	}
+	for i, step := range w.Steps {
+		if diff := cmp.Diff(want[i], step.Source); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.ID, diff)
+		}
+	}
+}

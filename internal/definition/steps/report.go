@@ -16,7 +16,11 @@ type place struct {
 	// line and column are the value's, or the object's where the value is
 	// missing.
 	line, column int
-	ptr          doc.Pointer
+	// ptr leads here, by last in the end if it is keyed: most places are passed
+	// without a need for the whole pointer.
+	ptr   doc.Pointer
+	last  string
+	keyed bool
 	// name is the member's key or the list it is in, such as "prompt".
 	name string
 	// where ends a sentence: "at root level", "in step 2 ('plan')".
@@ -25,18 +29,26 @@ type place struct {
 
 // key goes to a member of the object at p; its node is nil if it is missing.
 func (p place) key(key string) place {
-	to := place{line: p.line, column: p.column, ptr: p.ptr.Key(key), name: key, where: p.where}
+	to := place{line: p.line, column: p.column, ptr: p.pointer(), last: key, keyed: true, name: key, where: p.where}
 	to.at(p.node.Get(key))
 	return to
 }
 
 // index goes to an element of the array at p; its node is nil if it is missing.
 func (p place) index(i int) place {
-	to := place{line: p.line, column: p.column, ptr: p.ptr.Index(i), name: fmt.Sprintf("%s[%d]", p.name, i), where: p.where}
+	to := place{line: p.line, column: p.column, ptr: p.pointer().Index(i), name: p.name + "[" + strconv.Itoa(i) + "]", where: p.where}
 	if p.node != nil && i < len(p.node.Items) {
 		to.at(p.node.Items[i])
 	}
 	return to
+}
+
+// pointer is the JSON pointer to the place.
+func (p place) pointer() doc.Pointer {
+	if p.keyed {
+		return p.ptr.Key(p.last)
+	}
+	return p.ptr
 }
 
 // in is the same place with other words for where it stands.
@@ -101,7 +113,7 @@ func (p *parser) add(severity guideway.Severity, at place, code, fix, format str
 	}
 	p.found = append(p.found, guideway.Diagnostic{
 		Severity: severity, Code: code, File: p.file,
-		Line: at.line, Column: at.column, Pointer: string(at.ptr),
+		Line: at.line, Column: at.column, Pointer: string(at.pointer()),
 		Message: message, Fix: fix,
 	})
 }
