@@ -208,6 +208,9 @@ func decode(text []byte) (jsonrpc.Message, []byte) {
 	if !json.Valid(text) {
 		return nil, errorLine(recoverID(text), jsonrpc.CodeParseError, "the line is not JSON")
 	}
+	if req := plainRequest(text); req != nil {
+		return req, nil
+	}
 	msg, err := jsonrpc.DecodeMessage(text)
 	if err != nil {
 		return nil, errorLine(recoverID(text), jsonrpc.CodeInvalidRequest,
