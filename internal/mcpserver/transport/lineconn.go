@@ -121,11 +121,14 @@ func (c *lineConn) track(msg jsonrpc.Message) {
 
 // Write implements mcp.Connection.
 func (c *lineConn) Write(_ context.Context, msg jsonrpc.Message) error {
-	text, err := jsonrpc.EncodeMessage(msg)
+	resp, ok := msg.(*jsonrpc.Response)
+	text, err := plainResponse(resp), error(nil)
+	if text == nil {
+		text, err = jsonrpc.EncodeMessage(msg)
+	}
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
-	resp, ok := msg.(*jsonrpc.Response)
 	if !ok {
 		return c.reply(text)
 	}

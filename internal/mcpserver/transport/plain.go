@@ -66,6 +66,32 @@ func plainRequest(text []byte) *jsonrpc.Request {
 	return req
 }
 
+// plainResponse writes a response as the SDK's encoder does, which checks and
+// compacts the result for a second time. It gives nil for an error, for no
+// response, and for a result or an id that is not plain.
+func plainResponse(resp *jsonrpc.Response) []byte {
+	if resp == nil || resp.Error != nil || len(resp.Result) == 0 || bytes.IndexByte(resp.Result, '\n') >= 0 {
+		return nil
+	}
+	const frame = `{"jsonrpc":"2.0","id":`
+	out := append(make([]byte, 0, len(frame)+len(resp.Result)+64), frame...)
+	switch id := resp.ID.Raw().(type) {
+	case int64:
+		out = strconv.AppendInt(out, id, 10)
+	case string:
+		for i := range len(id) {
+			if c := id[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+				return nil
+			}
+		}
+		out = append(append(append(out, '"'), id...), '"')
+	default:
+		return nil
+	}
+	out = append(append(out, `,"result":`...), resp.Result...)
+	return append(out, '}')
+}
+
 // scanner goes through valid JSON.
 type scanner struct {
 	text []byte

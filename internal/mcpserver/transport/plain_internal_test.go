@@ -76,6 +76,54 @@ func samePlain(t *testing.T, text string) {
 	}
 }
 
+// TestPlainResponse compares with the SDK.
+func TestPlainResponse(t *testing.T) {
+	t.Parallel()
+	number, err := jsonrpc.MakeID(float64(-7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		resp *jsonrpc.Response
+		want bool
+	}{
+		{&jsonrpc.Response{ID: number, Result: []byte(`{"a":"<&>\u2028"}`)}, true},
+		{&jsonrpc.Response{ID: stringID(t, "x~ 1<"), Result: []byte(`{}`)}, true},
+		{&jsonrpc.Response{ID: stringID(t, ""), Result: []byte(`[]`)}, true},
+		{&jsonrpc.Response{ID: stringID(t, "a\"b"), Result: []byte(`{}`)}, false},
+		{&jsonrpc.Response{ID: stringID(t, "é"), Result: []byte(`{}`)}, false},
+		{&jsonrpc.Response{ID: number, Result: []byte("{\n}")}, false},
+		{&jsonrpc.Response{ID: number}, false},
+		{&jsonrpc.Response{Result: []byte(`{}`)}, false},
+		{&jsonrpc.Response{ID: number, Result: []byte(`{}`), Error: &jsonrpc.Error{Code: 1, Message: "m"}}, false},
+		{nil, false},
+	} {
+		got := plainResponse(c.resp)
+		if (got != nil) != c.want {
+			t.Errorf("%d: got %s", i, got)
+		}
+		if got == nil {
+			continue
+		}
+		want, err := jsonrpc.EncodeMessage(c.resp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func stringID(t *testing.T, text string) jsonrpc.ID {
+	t.Helper()
+	id, err := jsonrpc.MakeID(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
 // FuzzPlainRequest compares with the SDK.
 func FuzzPlainRequest(f *testing.F) {
 	for text := range plainMessages() {
