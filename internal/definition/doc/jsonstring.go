@@ -27,8 +27,9 @@ func (j *jsonReader) string() string {
 			if !escaped {
 				return text
 			}
-			j.scratch = append(out, text...)
-			return string(j.scratch)
+			out = append(out, text...)
+			j.scratch = out
+			return string(out)
 		case c == '\\':
 			escaped = true
 			out = append(out, j.text[run:j.pos]...)
