@@ -31,6 +31,8 @@ func layers() []layer {
 	return []layer{
 		// The nouns that all share; the standard library only.
 		{"root", []string{"."}},
+		// Helps that know nothing of the product.
+		{"helps", []string{"internal/spelling"}},
 		// Leaves know nothing of each other, but for the exceptions below.
 		// The bundled definitions are data.
 		{"leaves", []string{

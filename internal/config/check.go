@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 // maxDuration is the longest duration that a setting takes.
@@ -99,7 +101,7 @@ func (s *setting) checkText(text string) *fault {
 	}
 	if len(s.Allowed) > 0 && !slices.Contains(s.Allowed, text) {
 		fix := "use one of: " + strings.Join(s.Allowed, ", ")
-		if near := nearest(text, s.Allowed); near != "" {
+		if near := spelling.Closest(text, s.Allowed); near != "" {
 			fix = fmt.Sprintf("did you mean %q? The values are: %s", near, strings.Join(s.Allowed, ", "))
 		}
 		return faultf(fix, "%q is not a value", text)
@@ -108,37 +110,4 @@ func (s *setting) checkText(text string) *fault {
 		return s.check(text)
 	}
 	return nil
-}
-
-// nearest gives the candidate that text is most probably a slip of, or "".
-func nearest(text string, candidates []string) string {
-	best, least := "", 1+len(text)/3
-	for _, candidate := range candidates {
-		distance := editDistance(strings.ToLower(text), strings.ToLower(candidate))
-		if distance < least || (distance == least && best == "") {
-			best, least = candidate, distance
-		}
-	}
-	return best
-}
-
-// editDistance is the Levenshtein distance in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
 )
@@ -244,7 +245,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
   "listen": "everywhere",
   "toolsets": ["steps", "step"],
   "level": "info",
-  "log": {"level": 3, "forms": "json", "format": "text", "format": "json"},
+  "log": {"level": 3, "formt": "json", "format": "text", "format": "json"},
   "workflows": [],
   "allowOrigins": ["*"],
   "allowedHosts": ["https://x"],
@@ -269,7 +270,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 		`  guideway.json:4:15: "step" is not a value; did you mean "steps"? The values are: steps`,
 		`  guideway.json:5:3: "level" is not a setting; did you mean "log.level"?`,
 		`  guideway.json:6:20: "log.level" holds a number; write a string`,
-		`  guideway.json:6:23: "log.forms" is not a setting; did you mean "log.format"?`,
+		`  guideway.json:6:23: "log.formt" is not a setting; did you mean "log.format"?`,
 		`  guideway.json:6:58: "log.format" is given twice, first in line 6; remove one of the two`,
 		`  guideway.json:7:16: "workflows" holds a list; write an object`,
 		`  guideway.json:8:19: "*" would let every web page in; write scheme://host or scheme://host:port, such as "https://app.example.com"`,

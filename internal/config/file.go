@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 const (
@@ -238,7 +239,7 @@ func (f *fileReader) unknown(prefix, key string) *fault {
 		}
 	}
 	message := fmt.Sprintf("%q is not a setting", prefix+key)
-	switch near := nearest(key, here); {
+	switch near := spelling.Closest(key, here); {
 	case near != "":
 		return &fault{message: message, fix: fmt.Sprintf("did you mean %q?", prefix+near)}
 	case len(elsewhere) > 0:

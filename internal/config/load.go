@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 // Options say where settings are read from. The zero value reads those of the
@@ -267,7 +268,7 @@ func (l *loader) unknownVariables() {
 			continue
 		}
 		fix := "remove it, or use one of: " + strings.Join(known, ", ")
-		if near := nearest(name, known); near != "" {
+		if near := spelling.Closest(name, known); near != "" {
 			fix = fmt.Sprintf("did you mean %s?", near)
 		}
 		l.warn(guideway.Diagnostic{

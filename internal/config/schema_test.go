@@ -9,9 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
+
+	"github.com/guideway-dev/guideway/internal/config"
 )
 
 // property is what the test reads of a schema.
