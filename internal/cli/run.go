@@ -41,8 +41,8 @@ With --answers the answers come from a file, in YAML or JSON, and nothing is ask
     work: [first, second]       #   one for each time the step is asked for
   sets:                         # variables that are set with the output
     plan: { approved: true }    #   or a list, as for outputs
-  answers:                      # the option that is chosen at each gate
-    plan: [revise, confirm]     #   or a list, as for outputs
+  answers:                      # the option that is chosen at each gate: confirm,
+    plan: [revise, confirm]     #   or revise for a step and skip for a loop
 
 An output that is an object becomes its JSON. The exit code is 1 if an answer is
 missing or refused, and 0 when the workflow has been completed.`,

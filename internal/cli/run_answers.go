@@ -156,12 +156,15 @@ func (r *answersReader) set(id string, n *doc.Node, same bool) {
 }
 
 func (r *answersReader) gate(id string, n *doc.Node, same bool) {
-	options := []string{guide.OptionConfirm, guide.OptionRevise}
 	step, _ := r.program.Step(id)
+	options := []string{guide.OptionConfirm, guide.OptionRevise}
+	if step.Loop != nil {
+		options[1] = guide.OptionSkip
+	}
 	switch {
 	case n.Kind != doc.String || !slices.Contains(options, n.Text):
 		r.errorf(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
-	case step.Loop == nil && same && n.Text == guide.OptionRevise:
+	case same && n.Text == guide.OptionRevise:
 		r.errorf(n, "write a list, such as [revise, confirm]", "to revise %q every time would never end", id)
 	default:
 		r.gates[id] = series[string]{list: append(r.gates[id].list, n.Text), same: same}
@@ -221,12 +224,12 @@ func (s *scripted) missing(pos guide.Position, n, have int, key, example string)
 // needed says which variables a waiting run lacks.
 func (s *scripted) needed(pos guide.Position) error {
 	var names []string
+	why := ""
 	for _, need := range pos.Needs {
 		names = append(names, needWords(need))
-	}
-	why := ""
-	if pos.Message != "" {
-		why = " (" + pos.Message + ")"
+		if need.Found != "" {
+			why = " (" + pos.Message + ")"
+		}
 	}
 	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it waits for %s%s", whereIs(pos), strings.Join(names, ", "), why).
 		WithFix("set it in \"context\", or in \"sets\" of an earlier step")
@@ -257,6 +260,9 @@ func needWords(need guide.Need) string {
 	text := need.Variable
 	if len(need.Allowed) > 0 {
 		text += ", such as " + valueList(need.Allowed)
+	}
+	if len(need.Tests) > 0 {
+		text += " (" + strings.Join(need.Tests, ", ") + ")"
 	}
 	return text
 }

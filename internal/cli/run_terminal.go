@@ -71,6 +71,10 @@ func (t *terminal) position(w *walk, pos guide.Position) {
 
 func (t *terminal) step(pos guide.Position) {
 	fmt.Fprintln(t.out)
+	if pos.Message != "" {
+		t.prose("  ", pos.Message)
+		fmt.Fprintln(t.out)
+	}
 	t.prose("  ", pos.Prompt)
 	for _, f := range pos.Functions {
 		fmt.Fprintf(t.out, "\n%s\n", t.styles.bold(oneLine(f.Name)+"()"))
@@ -94,10 +98,8 @@ func (t *terminal) gate(pos guide.Position) {
 
 func (t *terminal) waits(w *walk, pos guide.Position) {
 	fmt.Fprintln(t.out)
-	t.prose("  ", "The run waits here for variables.")
-	if pos.Message != "" {
-		t.prose("  ", pos.Message+".")
-	} else if c := w.undecided(pos.ID); c != "" {
+	t.prose("  ", pos.Message)
+	if c := w.undecided(pos.ID); c != "" {
 		t.prose("  ", "They decide: "+c)
 	}
 }
@@ -121,7 +123,7 @@ func (t *terminal) refusal(_ *walk, r *guide.Refusal) {
 
 func (t *terminal) refused(pos guide.Position, r *guide.Refusal) error {
 	switch r.Rule {
-	case guide.RuleReservedVariable, guide.RuleServerVariable, guide.RuleContextTooLarge:
+	case guide.RuleServerVariable, guide.RuleContextTooLarge:
 		clear(t.pending) // they would be refused again
 	}
 	if pos.Kind == guide.PositionStep {

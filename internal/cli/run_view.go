@@ -106,12 +106,12 @@ func eventWords(w *walk, e guide.Event) (mark, text string) {
 // answerWords says an answer by the words of its gate.
 func answerWords(w *walk, e guide.Event) string {
 	switch {
-	case !w.isLoop(e.Step):
-		return e.Option
-	case e.Option == guide.OptionConfirm:
+	case e.Option == guide.OptionSkip:
+		return "pass over"
+	case e.Option == guide.OptionConfirm && w.isLoop(e.Step):
 		return "begin"
 	default:
-		return "pass over"
+		return e.Option
 	}
 }
 

@@ -201,12 +201,11 @@ func (p *past) add(w *walk, e guide.Event) {
 // answered takes back what was done where a gate's answer is to revise it.
 func (p *past) answered(w *walk, e guide.Event) {
 	step := p.step(w, e.Step)
-	switch {
-	case e.Option != guide.OptionRevise:
-	case w.isLoop(e.Step):
+	switch e.Option {
+	case guide.OptionSkip:
 		step.Skipped++
 		step.Reason = "passed over at its gate"
-	default:
+	case guide.OptionRevise:
 		step.Done--
 		step.Revised++
 	}

@@ -15,8 +15,10 @@ const (
 	keyContextSize = "_contextSize"
 )
 
-// engineKeys are left out of what counts against the size limit, so that what
-// the engine adds can never make the caller's next call too large.
+// keyShadowed, in _currentLoop, keeps the caller's values of variables that the
+// loop's hide while it is under way.
+const keyShadowed = "shadowed"
+
 func engineKeys() []string {
 	return []string{keyCurrentLoop, keyLoopState, keyWarnings, keyContextSize}
 }
@@ -41,7 +43,7 @@ func readLoopState(context map[string]any) map[string]echoedLoop {
 		}
 		var e echoedLoop
 		e.iteration, _ = asCount(m["iteration"])
-		e.before, _ = asCount(m["completedBefore"])
+		e.before, _ = asCount(m["before"])
 		e.done, _ = m["done"].(bool)
 		if list, ok := m["warnings"].([]any); ok {
 			for _, w := range list[:min(len(list), 10)] {
@@ -55,30 +57,45 @@ func readLoopState(context map[string]any) map[string]echoedLoop {
 	return out
 }
 
-// withoutEngineKeys is the caller's own part of a context.
-func withoutEngineKeys(context map[string]any) map[string]any {
-	own := maps.Clone(context)
+// ownVariables is the caller's own part of a context: without the engine's keys
+// and without what the loop that the context is in has put there, and with what
+// the loop has hidden. Only this counts against the size limit, so what the
+// engine adds can never make the caller's next call too large.
+func (p *Program) ownVariables(context map[string]any) map[string]any {
+	own := make(map[string]any, len(context))
+	maps.Copy(own, context)
 	for _, k := range engineKeys() {
 		delete(own, k)
+	}
+	current, _ := context[keyCurrentLoop].(map[string]any)
+	id, _ := current["loopId"].(string)
+	step := p.byID[id]
+	if step == nil || step.Loop == nil {
+		return own
+	}
+	shadowed, _ := current[keyShadowed].(map[string]any)
+	for _, name := range loopVarNames(step.Loop) {
+		delete(own, name)
+		if v, ok := shadowed[name]; ok {
+			own[name] = v
+		}
 	}
 	return own
 }
 
-// answerContext is the context that goes back to the caller: what came, with
-// the loop's variables and the engine's own keys brought up to date.
-func (r *replay) answerContext(context map[string]any, current *item) map[string]any {
-	out := withoutEngineKeys(context)
-	if out == nil {
-		out = make(map[string]any)
-	}
-	size := ContextSize(out)
+// answerContext is the context that goes back to the caller: its own variables,
+// those of the loop that it is in, and the engine's keys.
+func (r *replay) answerContext(current *item) map[string]any {
+	out := maps.Clone(r.own)
+	size := ContextSize(r.own)
 	if state := r.loopState(); len(state) > 0 {
 		out[keyLoopState] = state
 	}
 	if current != nil {
 		lp := r.loops[current.step.ID]
-		maps.Copy(out, roundVars(current.step.Loop, lp.round, lp.list))
-		out[keyCurrentLoop] = currentLoop(current, lp.round)
+		loopVars := roundVars(current.step.Loop, lp.round, lp.list)
+		out[keyCurrentLoop] = r.currentLoop(current, lp.round, loopVars)
+		maps.Copy(out, loopVars)
 	}
 	if w := r.warnings(size); len(w) > 0 {
 		out[keyWarnings] = w
@@ -87,19 +104,18 @@ func (r *replay) answerContext(context map[string]any, current *item) map[string
 	return out
 }
 
-// loopState is _loopState: what the engine needs to go on, and no more.
+// loopState is _loopState: what the engine needs to go on, and no more. A loop
+// that was passed over without a round is not in it: it is looked at anew.
 func (r *replay) loopState() map[string]any {
 	states := make(map[string]any)
 	for id, lp := range r.loops {
-		if lp.round <= 0 && !lp.done {
+		said := lp.done && (r.done[id] || r.echoed[id].done)
+		if lp.round <= 0 && !said {
 			continue
 		}
-		s := map[string]any{"iteration": float64(max(lp.round, 0)), "completedBefore": float64(lp.before)}
+		s := map[string]any{"iteration": float64(max(lp.round, 0)), "before": float64(lp.before)}
 		if lp.done {
 			s["done"] = true
-		} else if lp.list != nil {
-			s["index"] = float64(lp.round - 1)
-			s["total"] = float64(len(lp.list))
 		}
 		if len(lp.warnings) > 0 {
 			s["warnings"] = anyList(lp.warnings)
@@ -128,13 +144,22 @@ func (r *replay) warnings(size int) map[string]any {
 
 // currentLoop is _currentLoop: the whole loop in its first round, and a
 // reference to it from the second on (seed 000, "Loop Optimization Flow").
-func currentLoop(it *item, round int) map[string]any {
+func (r *replay) currentLoop(it *item, round int, loopVars map[string]any) map[string]any {
 	l := it.step.Loop
 	out := map[string]any{
 		"loopId":           it.step.ID,
 		"loopType":         string(l.Type),
 		"iteration":        float64(round),
 		"isFirstIteration": round == 1,
+	}
+	shadowed := make(map[string]any)
+	for name := range loopVars {
+		if v, ok := r.own[name]; ok {
+			shadowed[name] = v
+		}
+	}
+	if len(shadowed) > 0 {
+		out[keyShadowed] = shadowed
 	}
 	if round == 1 {
 		out["loopStep"] = json.RawMessage(it.step.Source.Loop)

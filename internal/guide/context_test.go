@@ -84,8 +84,8 @@ func TestOddEngineKeysAreOnlyHints(t *testing.T) {
 	for _, odd := range []string{
 		`{"_loopState":7,"_currentLoop":[]}`,
 		`{"_loopState":{"per-item":"x"}}`,
-		`{"_loopState":{"per-item":{"iteration":-3,"completedBefore":-1,"done":"yes","warnings":[1,{}]}}}`,
-		`{"_loopState":{"per-item":{"iteration":1e300,"completedBefore":1e300}}}`,
+		`{"_loopState":{"per-item":{"iteration":-3,"before":-1,"done":"yes","warnings":[1,{}]}}}`,
+		`{"_loopState":{"per-item":{"iteration":1e300,"before":1e300}}}`,
 		`{"_loopState":{"per-item":{"iteration":2.5}}}`,
 		`{"_loopState":{"other":{"iteration":2,"done":true}}}`,
 		`{"_currentLoop":{"loopId":"per-item","loopType":"for","iteration":9}}`,

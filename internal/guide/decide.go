@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -60,24 +61,37 @@ func (r *Refusal) Error() string { return r.Message }
 
 // The rules that a command can break.
 const (
-	RuleNotStarted       = "run-not-started"
-	RuleStarted          = "run-started"
-	RuleEnded            = "run-ended"
-	RuleReservedVariable = "reserved-variable"
-	RuleServerVariable   = "server-variable"
-	RuleContextTooLarge  = "context-too-large"
-	RuleGateUnanswered   = "gate-unanswered"
-	RuleUnknownOption    = "unknown-option"
-	RuleNoGate           = "no-gate"
-	RuleContextNeeded    = "context-needed"
-	RuleOutputMissing    = "output-missing"
-	RuleCriteria         = "criteria-failed"
-	RuleDefinition       = "definition-broken"
+	RuleNotStarted      = "run-not-started"
+	RuleStarted         = "run-started"
+	RuleEnded           = "run-ended"
+	RuleServerVariable  = "server-variable"
+	RuleContextTooLarge = "context-too-large"
+	RuleGateUnanswered  = "gate-unanswered"
+	RuleUnknownOption   = "unknown-option"
+	RuleNoGate          = "no-gate"
+	RuleContextNeeded   = "context-needed"
+	RuleOutputMissing   = "output-missing"
+	RuleCriteria        = "criteria-failed"
+	RuleDefinition      = "definition-broken"
 )
 
 // Decide gives the events of a legal command, in order and ready to be applied,
-// or a refusal. It is pure: the same state and command give the same answer.
+// or a refusal. It is pure: the same state and command give the same answer. The
+// state may be any prefix of a run's events; what follows from it by itself comes
+// first in the answer.
 func (p *Program) Decide(s State, c Command) ([]Event, *Refusal) {
+	if s.Started {
+		if pending := p.settle(s); len(pending) > 0 {
+			for _, e := range pending {
+				s = Apply(s, e)
+			}
+			events, refusal := p.Decide(s, c)
+			if refusal != nil {
+				return nil, refusal
+			}
+			return append(pending, events...), nil
+		}
+	}
 	switch {
 	case c.Start != nil:
 		return p.decideStart(s, c.Start)
@@ -114,54 +128,77 @@ func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 	if r := p.checkContext(s, c.Context); r != nil {
 		return nil, r
 	}
-	var events []Event
+	var set []Event
 	if len(c.Context) > 0 {
-		events = append(events, Event{Kind: EventContextSet, Vars: c.Context})
-	}
-	pos := p.PositionOf(s)
-	if pos.Kind == PositionContext {
-		if len(events) == 0 || c.Output != "" {
-			return nil, &Refusal{
-				Rule: RuleContextNeeded, Allowed: pos.Needs,
-				Message: "the run waits for variables: " + strings.Join(needNames(pos.Needs), ", "),
-			}
-		}
-		return p.settle(s, events...), nil
+		set = []Event{{Kind: EventContextSet, Vars: c.Context}}
 	}
 	step := p.current(s)
+	if step == nil || step.RunCondition.Decide(p.scope(s)) == condition.Unknown {
+		return p.decideWait(s, c, set)
+	}
 	done, r := p.judge(s, step, c)
 	if r != nil {
 		return nil, r
 	}
-	return p.settle(s, append(events, done...)...), nil
+	return p.settle(s, append(set, done)...), nil
 }
 
-// judge checks a step's output and gives the events of its completion. The
-// confirmation, too, sees the variables that come with the output.
-func (p *Program) judge(s State, step *steps.Step, c *Continue) ([]Event, *Refusal) {
-	vars := p.scope(Apply(s, Event{Kind: EventContextSet, Vars: c.Context}))
-	if step.Criteria == nil {
-		if strings.TrimSpace(c.Output) == "" && strings.TrimSpace(c.Notes) == "" {
-			return nil, &Refusal{Rule: RuleOutputMissing, Message: "the step wants its output, or notes on what was done"}
-		}
-	} else {
-		res, err := step.Criteria.Check(c.Output, vars)
-		if err != nil {
-			return nil, &Refusal{Rule: RuleDefinition, Message: err.Error()}
-		}
-		if !res.Valid {
-			return nil, &Refusal{Rule: RuleCriteria, Message: "the output does not meet the step's criteria", Issues: res.Issues}
-		}
+// decideWait takes the variables that a run waits for, and nothing else.
+func (p *Program) decideWait(s State, c *Continue, set []Event) ([]Event, *Refusal) {
+	handedIn := strings.TrimSpace(c.Output) != "" || strings.TrimSpace(c.Notes) != ""
+	if len(set) > 0 && !handedIn {
+		return p.settle(s, set...), nil
 	}
-	round := 0
+	needs := p.PositionOf(s).Needs
+	names := make([]string, len(needs))
+	for i, n := range needs {
+		names[i] = n.Variable
+	}
+	message := "the run waits for variables: " + strings.Join(names, ", ")
+	if handedIn {
+		message += "; no step is under way that could take an output"
+	}
+	return nil, &Refusal{Rule: RuleContextNeeded, Allowed: needs, Message: message}
+}
+
+// judge checks a step's output and gives the event of its completion. Criteria
+// and confirmation are looked at under the variables before and after those that
+// come with the output, so that no call can switch off what guards it.
+func (p *Program) judge(s State, step *steps.Step, c *Continue) (Event, *Refusal) {
+	if strings.TrimSpace(c.Output) == "" && strings.TrimSpace(c.Notes) == "" {
+		return Event{}, &Refusal{Rule: RuleOutputMissing, Message: "the step wants its output, or notes on what was done"}
+	}
+	e := Event{Kind: EventStepCompleted, Step: step.ID, Output: c.Output, Notes: c.Notes}
 	if s.Frame != nil {
-		round = s.Frame.Round
+		e.Round = s.Frame.Round
 	}
-	events := []Event{{Kind: EventStepCompleted, Step: step.ID, Round: round, Output: c.Output, Notes: c.Notes}}
-	if step.Confirm != nil && step.Confirm.Decide(vars) != condition.No {
-		events = append(events, Event{Kind: EventGateOpened, Step: step.ID, Round: round})
+	scopes := []condition.Lookup{p.scope(s)}
+	if len(c.Context) > 0 {
+		scopes = append(scopes, p.scope(Apply(s, Event{Kind: EventContextSet, Vars: c.Context})))
 	}
-	return events, nil
+	for _, vars := range scopes {
+		if r := meets(step, c.Output, vars); r != nil {
+			return Event{}, r
+		}
+		e.Gate = e.Gate || asks(step.Confirm, vars)
+	}
+	return e, nil
+}
+
+// meets says which criteria an output fails. A step without criteria takes
+// notes in place of an output.
+func meets(step *steps.Step, output string, vars condition.Lookup) *Refusal {
+	if step.Criteria == nil {
+		return nil
+	}
+	res, err := step.Criteria.Check(output, vars)
+	if err != nil {
+		return &Refusal{Rule: RuleDefinition, Message: err.Error()}
+	}
+	if !res.Valid {
+		return &Refusal{Rule: RuleCriteria, Message: "the output does not meet the step's criteria", Issues: res.Issues}
+	}
+	return nil
 }
 
 func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
@@ -170,7 +207,7 @@ func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 	for i, o := range options {
 		ids[i] = o.ID
 	}
-	if c.Answer == nil || c.Output != "" || len(c.Context) > 0 {
+	if c.Answer == nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0 {
 		return nil, &Refusal{
 			Rule: RuleGateUnanswered, Allowed: ids,
 			Message: "a gate is open: the run takes nothing but an answer to it",
@@ -190,28 +227,20 @@ func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 // checkContext refuses variables that are the server's, and a context that is
 // too large.
 func (p *Program) checkContext(s State, context map[string]any) *Refusal {
-	for name := range context {
-		if slices.Contains(engineKeys(), name) {
-			return &Refusal{Rule: RuleReservedVariable, Message: "'" + name + "' is the server's own", Given: name}
+	var owned []string
+	for _, name := range slices.Sorted(maps.Keys(context)) {
+		if p.owned(name) {
+			owned = append(owned, name)
 		}
-		if it := p.loopWriting(name); it != nil {
-			return &Refusal{
-				Rule: RuleServerVariable, Given: name,
-				Message: "'" + name + "' is set by the loop '" + it.step.ID + "' and by nobody else",
-			}
+	}
+	if len(owned) > 0 {
+		return &Refusal{
+			Rule: RuleServerVariable, Given: owned,
+			Message: "only the server sets " + strings.Join(owned, ", "),
 		}
 	}
 	if n := ContextSize(merged(s.Vars, context)); n >= maxContextSize {
 		return &Refusal{Rule: RuleContextTooLarge, Message: contextTooLarge(n)}
-	}
-	return nil
-}
-
-func (p *Program) loopWriting(name string) *item {
-	for _, it := range p.items {
-		if it.isLoop() && slices.Contains(loopVarNames(it.step.Loop), name) {
-			return it
-		}
 	}
 	return nil
 }
@@ -268,20 +297,28 @@ func (p *Program) skip(s State, step *steps.Step) (Event, bool) {
 
 func (p *Program) moveLoop(s State, it *item) (Event, bool) {
 	vars := p.scope(s)
+	l := it.step.Loop
 	switch it.step.RunCondition.Decide(vars) {
 	case condition.No:
 		return p.skip(s, it.step)
 	case condition.Unknown:
 		return Event{}, false
 	}
-	x := extentOf(it.step.Loop, vars)
+	x := extentOf(l, vars)
 	if x.problem != "" {
+		if p.owned(extentVar(l)) {
+			return Event{Kind: EventStepSkipped, Step: it.step.ID, Reason: x.problem + ", which only a loop sets"}, true
+		}
 		return Event{}, false
 	}
-	if c := it.step.Confirm; c != nil && !s.Confirmed && c.Decide(vars) != condition.No {
-		return Event{Kind: EventGateOpened, Step: it.step.ID, Before: true}, true
+	if !s.Confirmed && asks(it.step.Confirm, vars) {
+		return Event{Kind: EventGateOpened, Step: it.step.ID}, true
 	}
-	return Event{Kind: EventLoopEntered, Step: it.step.ID, Rounds: x.rounds, List: x.list}, true
+	e := Event{Kind: EventLoopEntered, Step: it.step.ID, Rounds: x.rounds}
+	if len(x.list) > 0 {
+		e.List = slices.Clone(x.list)
+	}
+	return e, true
 }
 
 // moveRound decides at the end of a round whether there is another.
@@ -294,8 +331,7 @@ func (p *Program) moveRound(s State, it *item) (Event, bool) {
 		return end("all rounds are done")
 	}
 	if l.Type == steps.LoopWhile || l.Type == steps.LoopUntil {
-		vars := over(roundVars(l, f.Round+1, f.List), condition.Map(s.Vars))
-		switch verdict := l.Condition.Decide(vars); {
+		switch verdict := l.Condition.Decide(p.inRound(s, f.Round+1)); {
 		case verdict == condition.Unknown:
 			return Event{}, false
 		case (verdict == condition.Yes) != (l.Type == steps.LoopWhile):

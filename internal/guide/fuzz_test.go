@@ -12,7 +12,7 @@ func FuzzNext(f *testing.F) {
 	for _, seed := range []string{
 		`{"completed":[],"context":{}}`,
 		`{"completed":["look-at","judge-it","look-at"],"context":{"list":["a",{"name":"b"}]}}`,
-		`{"completed":["per-item"],"context":{"_loopState":{"per-item":{"iteration":2,"completedBefore":2}},"list":[1,2,3]}}`,
+		`{"completed":["per-item"],"context":{"_loopState":{"per-item":{"iteration":2,"before":2}},"list":[1,2,3]}}`,
 		`{"completed":["a"],"context":{"_currentLoop":{"loopId":"per-item"},"list":7}}`,
 	} {
 		f.Add([]byte(seed))

@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -46,6 +47,18 @@ func extentOf(l *steps.Loop, vars condition.Lookup) extent {
 	}
 }
 
+// extentVar names the variable that the extent of a loop is read from, or "".
+func extentVar(l *steps.Loop) string {
+	switch l.Type {
+	case steps.LoopFor:
+		return l.CountVar
+	case steps.LoopForEach:
+		return l.Items
+	default:
+		return ""
+	}
+}
+
 // asCount accepts a whole number of rounds, also written as a string.
 func asCount(v any) (int, bool) {
 	var f float64
@@ -54,6 +67,8 @@ func asCount(v any) (int, bool) {
 		f = n
 	case int:
 		f = float64(n)
+	case json.Number:
+		return asCount(n.String())
 	case string:
 		parsed, err := strconv.ParseFloat(strings.TrimSpace(n), 64)
 		if err != nil {
@@ -79,7 +94,7 @@ func typeName(v any) string {
 		return "string"
 	case bool:
 		return "boolean"
-	case float64, int:
+	case float64, int, json.Number:
 		return "number"
 	default:
 		return "object"

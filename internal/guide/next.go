@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,13 +37,13 @@ type NextResult struct {
 // whose condition holds (seed 000, "Workflow Execution Flow"). It errs only on a
 // context that is too large, with guideway.CodeTooLarge.
 func (p *Program) Next(req NextRequest) (*NextResult, error) {
-	if n := ContextSize(withoutEngineKeys(req.Context)); n >= maxContextSize {
+	r := newReplay(p, req.Completed, req.Context)
+	if n := ContextSize(r.own); n >= maxContextSize {
 		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s", contextTooLarge(n)).
 			WithFix("send fewer or shorter variables; keep large results in files and put their paths into the context")
 	}
-	r := newReplay(p, req.Completed, req.Context)
-	at, loop, unmet := r.find(req.Completed)
-	res := &NextResult{Context: r.answerContext(req.Context, loop)}
+	at, loop, unmet := r.find()
+	res := &NextResult{Context: r.answerContext(loop)}
 	if at == nil {
 		res.IsComplete = len(unmet) == 0
 		res.Guidance = Guidance{Prompt: "Workflow complete."}
@@ -51,21 +52,31 @@ func (p *Program) Next(req NextRequest) (*NextResult, error) {
 		}
 		return res, nil
 	}
-	sc := scene{program: p, step: at, vars: r.vars, first: len(req.Completed) == 0}
+	sc := scene{program: p, step: at, vars: r.vars, first: len(req.Completed) == 0, stateless: true}
 	if loop != nil {
 		lp := r.loops[loop.step.ID]
-		sc.loop, sc.round, sc.list = loop, lp.round, lp.list
-		sc.vars = over(roundVars(loop.step.Loop, lp.round, lp.list), r.vars)
+		sc.inLoop(loop, lp.round, lp.list)
+		sc.begins = lp.round == 1 && at == r.firstOf(loop, sc.vars)
 	}
 	res.Step, res.Guidance = sc.view(), sc.guidance()
 	return res, nil
 }
 
+// firstOf is the first step of a loop's body that applies.
+func (r *replay) firstOf(it *item, vars condition.Lookup) *steps.Step {
+	for _, b := range it.body {
+		if b.RunCondition.Holds(vars) {
+			return b
+		}
+	}
+	return nil
+}
+
 // find gives the step to do, the loop that it belongs to, and, where there is
 // no step, the conditions that could still make one apply.
-func (r *replay) find(completed []string) (at *steps.Step, loop *item, unmet []*condition.Expr) {
+func (r *replay) find() (at *steps.Step, loop *item, unmet []*condition.Expr) {
 	// A loop that is under way goes on before anything else is looked at.
-	if it := r.underWay(completed); it != nil {
+	if it := r.underWay(); it != nil {
 		return r.loops[it.step.ID].at, it, nil
 	}
 	for _, it := range r.p.items {
@@ -97,10 +108,10 @@ func (r *replay) find(completed []string) (at *steps.Step, loop *item, unmet []*
 
 // underWay finds the loop that the last completed step belongs to, or that the
 // caller says it is in, if that loop asks for a step.
-func (r *replay) underWay(completed []string) *item {
+func (r *replay) underWay() *item {
 	var last string
-	if len(completed) > 0 {
-		last = completed[len(completed)-1]
+	if len(r.completed) > 0 {
+		last = r.completed[len(r.completed)-1]
 	}
 	for _, it := range r.p.items {
 		if !it.isLoop() {
@@ -128,17 +139,29 @@ func unmetPrompt(unmet []*condition.Expr, vars condition.Lookup) string {
 func needLine(n condition.Need) string {
 	allowed := make([]string, 0, len(n.Allowed))
 	for _, v := range n.Allowed {
-		if s := fmt.Sprintf("'%v'", v); !slices.Contains(allowed, s) {
+		if s := "'" + inWords(v) + "'"; !slices.Contains(allowed, s) {
 			allowed = append(allowed, s)
 		}
 	}
-	list := strings.Join(allowed, ", ")
 	switch {
-	case len(allowed) == 0:
-		return fmt.Sprintf("Provide a value for '%s'", n.Variable)
-	case n.Set:
-		return fmt.Sprintf("Adjust '%s' to one of: %s (current '%v')", n.Variable, list, n.Current)
+	case len(allowed) > 0:
+		return fmt.Sprintf("Set '%s' to one of: %s", n.Variable, strings.Join(allowed, ", "))
+	case len(n.Tests) > 0:
+		return fmt.Sprintf("Provide a value for '%s' (%s)", n.Variable, strings.Join(n.Tests, ", "))
 	default:
-		return fmt.Sprintf("Set '%s' to one of: %s", n.Variable, list)
+		return fmt.Sprintf("Provide a value for '%s'", n.Variable)
 	}
+}
+
+// inWords writes a JSON value for a sentence: a string as it is, anything else
+// as JSON.
+func inWords(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
 }

@@ -30,11 +30,17 @@ type Position struct {
 	Prompt string       `json:"prompt,omitempty"`
 	// Criteria say in words what the output must meet.
 	Criteria []string `json:"criteria,omitempty"`
-	// Functions are the definitions that the step refers to.
-	Functions []steps.Function `json:"functionDefinitions,omitempty"`
+	// MetaGuidance holds throughout; it comes until the first step is done.
+	MetaGuidance []string `json:"metaGuidance,omitempty"`
+	// Functions are the definitions that the step refers to, Calls its calls.
+	Functions []steps.Function     `json:"functionDefinitions,omitempty"`
+	Calls     []steps.FunctionCall `json:"functionCalls,omitempty"`
+	// AskForFiles hints that the step wants files of the user.
+	AskForFiles bool `json:"askForFiles,omitempty"`
 	// Loop says which round of which loop the step belongs to.
 	Loop *LoopPosition `json:"loop,omitempty"`
-	// Message is what a gate asks.
+	// Message is what a gate asks, why a run waits, or what the person said
+	// who sent a step back.
 	Message string   `json:"message,omitempty"`
 	Options []Option `json:"options,omitempty"`
 	// Needs are the variables that a waiting run needs.
@@ -62,6 +68,9 @@ type Need struct {
 	Variable string `json:"variable"`
 	// Allowed are values that would decide; none where any value will do.
 	Allowed []any `json:"allowed,omitempty"`
+	// Tests are the comparisons that wait for it, in words, where no value
+	// is named.
+	Tests []string `json:"tests,omitempty"`
 	// Found says what stands there where it is of the wrong kind.
 	Found string `json:"found,omitempty"`
 }
@@ -80,52 +89,76 @@ func (p *Program) Status(s State) Status {
 }
 
 // PositionOf gives what the run asks for. It shows the step that the run has
-// reached and nothing behind it.
+// reached and nothing behind it. The state may be any prefix of a run's events.
 func (p *Program) PositionOf(s State) Position {
+	if s.Started {
+		for _, e := range p.settle(s) {
+			s = Apply(s, e)
+		}
+	}
 	switch {
-	case s.Ended != "":
+	case s.Ended != "" || !s.Started:
 		return Position{Kind: PositionEnd}
 	case s.Gate != nil:
 		return p.gatePosition(s)
-	case s.Cursor >= len(p.items):
-		return Position{Kind: PositionEnd}
 	}
-	it := p.items[s.Cursor]
 	step := p.current(s)
 	if step == nil {
-		return p.contextPosition(s, it)
+		return p.loopWaits(s)
 	}
 	vars := p.scope(s)
 	if step.RunCondition.Decide(vars) == condition.Unknown {
-		return waitsFor(step, step.RunCondition.Needs(vars))
+		return p.waits(s, step, step.RunCondition.Needs(vars))
 	}
-	return p.stepPosition(s, it, step, vars)
+	return p.stepPosition(s, step)
 }
 
-func (p *Program) stepPosition(s State, it *item, step *steps.Step, vars condition.Lookup) Position {
-	sc := scene{program: p, step: step, vars: vars}
-	pos := Position{Kind: PositionStep, ID: step.ID, Title: sc.fill(step.Title)}
-	if s.Frame != nil {
-		sc.loop, sc.round, sc.list = it, s.Frame.Round, s.Frame.List
-		pos.Loop = loopPosition(it, s.Frame)
+// sceneOf is the scene of a step or loop at the state.
+func (p *Program) sceneOf(s State, step *steps.Step) *scene {
+	sc := &scene{program: p, step: step, vars: p.variables(s)}
+	if s.Frame != nil && s.Frame.Round > 0 {
+		sc.inLoop(p.items[s.Cursor], s.Frame.Round, s.Frame.List)
 	}
-	pos.Prompt, pos.Functions = sc.prompt(), sc.functions()
-	pos.Criteria = step.Criteria.Describe()
+	return sc
+}
+
+func (p *Program) stepPosition(s State, step *steps.Step) Position {
+	sc := p.sceneOf(s, step)
+	pos := Position{
+		Kind: PositionStep, ID: step.ID, Title: sc.fill(step.Title),
+		Prompt: sc.prompt(), Criteria: sc.fillAll(step.Criteria.Describe()),
+		Functions: sc.functions(), Calls: step.Calls, AskForFiles: step.AskForFiles,
+	}
+	if s.Steps == 0 {
+		pos.MetaGuidance = p.Workflow.MetaGuidance
+	}
+	if s.Revise != "" {
+		pos.Message = "The person sent this step back: " + s.Revise
+	}
+	if sc.loop != nil {
+		pos.Loop = sc.loopPosition(s.Frame)
+	}
 	return pos
 }
 
-func loopPosition(it *item, f *Frame) *LoopPosition {
-	return &LoopPosition{ID: it.step.ID, Title: it.step.Title, Round: f.Round, Rounds: max(f.Rounds, 0)}
+func (s *scene) loopPosition(f *Frame) *LoopPosition {
+	loop := s.loop.step
+	pos := &LoopPosition{ID: loop.ID, Title: s.fill(loop.Title), Round: f.Round}
+	if f.Rounds >= 0 {
+		pos.Rounds = min(f.Rounds, loop.Loop.MaxIterations)
+	}
+	return pos
 }
 
 func (p *Program) gatePosition(s State) Position {
-	n := p.byID[s.Gate.Step]
-	message := fmt.Sprintf("Confirm the result of '%s'.", n.step.Title)
+	step := p.byID[s.Gate.Step]
+	title := p.sceneOf(s, step).fill(step.Title)
+	message := fmt.Sprintf("Confirm the result of '%s'.", title)
 	if s.Gate.Before {
-		message = fmt.Sprintf("Confirm that '%s' may begin.", n.step.Title)
+		message = fmt.Sprintf("Confirm that '%s' may begin.", title)
 	}
 	return Position{
-		Kind: PositionGate, ID: s.Gate.Step, Title: n.step.Title,
+		Kind: PositionGate, ID: s.Gate.Step, Title: title,
 		Message: message, Options: gateOptions(s.Gate),
 	}
 }
@@ -134,7 +167,7 @@ func gateOptions(g *OpenGate) []Option {
 	if g.Before {
 		return []Option{
 			{ID: OptionConfirm, Label: "Begin"},
-			{ID: OptionRevise, Label: "Pass over", Description: "The loop does not run."},
+			{ID: OptionSkip, Label: "Pass over", Description: "The loop does not run."},
 		}
 	}
 	return []Option{
@@ -143,23 +176,19 @@ func gateOptions(g *OpenGate) []Option {
 	}
 }
 
-// contextPosition is a loop that cannot begin or go on before variables are set.
-func (p *Program) contextPosition(s State, it *item) Position {
-	l, vars := it.step.Loop, p.scope(s)
+// loopWaits is a loop that cannot begin or go on before variables are set.
+func (p *Program) loopWaits(s State) Position {
+	step := p.items[s.Cursor].step
+	l, vars := step.Loop, p.scope(s)
 	if s.Frame != nil {
-		next := over(roundVars(l, s.Frame.Round+1, s.Frame.List), condition.Map(s.Vars))
-		return waitsFor(it.step, l.Condition.Needs(next))
+		return p.waits(s, step, l.Condition.Needs(p.inRound(s, s.Frame.Round+1)))
 	}
-	if it.step.RunCondition.Decide(vars) == condition.Unknown {
-		return waitsFor(it.step, it.step.RunCondition.Needs(vars))
+	if step.RunCondition.Decide(vars) == condition.Unknown {
+		return p.waits(s, step, step.RunCondition.Needs(vars))
 	}
-	name := l.CountVar
-	if l.Type == steps.LoopForEach {
-		name = l.Items
-	}
-	pos := waitsFor(it.step, nil)
-	need := Need{Variable: name}
-	if v, ok := vars(name); ok {
+	pos := p.waits(s, step, nil)
+	need := Need{Variable: extentVar(l)}
+	if v, ok := vars(need.Variable); ok {
 		need.Found = typeName(v)
 	}
 	pos.Needs = []Need{need}
@@ -167,21 +196,18 @@ func (p *Program) contextPosition(s State, it *item) Position {
 	return pos
 }
 
-func waitsFor(step *steps.Step, needs []condition.Need) Position {
-	pos := Position{Kind: PositionContext, ID: step.ID, Title: step.Title}
+func (p *Program) waits(s State, step *steps.Step, needs []condition.Need) Position {
+	title := p.sceneOf(s, step).fill(step.Title)
+	pos := Position{
+		Kind: PositionContext, ID: step.ID, Title: title,
+		Message: fmt.Sprintf("Whether '%s' applies depends on variables that are not set.", title),
+	}
 	for _, n := range needs {
-		if n.Set {
-			continue
+		need := Need{Variable: n.Variable, Allowed: n.Allowed}
+		if len(n.Allowed) == 0 {
+			need.Tests = n.Tests
 		}
-		pos.Needs = append(pos.Needs, Need{Variable: n.Variable, Allowed: n.Allowed})
+		pos.Needs = append(pos.Needs, need)
 	}
 	return pos
-}
-
-func needNames(needs []Need) []string {
-	names := make([]string, len(needs))
-	for i, n := range needs {
-		names[i] = n.Variable
-	}
-	return names
 }

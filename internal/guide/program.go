@@ -19,7 +19,9 @@ type Program struct {
 
 	items []*item
 	// byID finds every step, loop and body step.
-	byID map[string]*node
+	byID map[string]*steps.Step
+	// owners tells for a variable that a loop writes which loop that is.
+	owners map[string]*item
 	// functions are the workflow's by name.
 	functions map[string]steps.Function
 }
@@ -32,22 +34,18 @@ type item struct {
 	body  []*steps.Step
 	// inBody tells which ids belong to the body.
 	inBody map[string]bool
+	// shared says that a later loop has the same body.
+	shared bool
 }
 
 func (it *item) isLoop() bool { return it.step.Loop != nil }
-
-// node is where an id stands.
-type node struct {
-	step *steps.Step
-	// owner is the loop whose body holds the step, or nil.
-	owner *item
-}
 
 // Compile prepares a parsed workflow. The workflow must not change afterwards.
 func Compile(w *steps.Workflow) *Program {
 	p := &Program{
 		Workflow:  w,
-		byID:      make(map[string]*node),
+		byID:      make(map[string]*steps.Step),
+		owners:    make(map[string]*item),
 		functions: make(map[string]steps.Function, len(w.Functions)),
 	}
 	for _, f := range w.Functions {
@@ -60,11 +58,9 @@ func Compile(w *steps.Workflow) *Program {
 		}
 	}
 	for i := range w.Steps {
-		s := &w.Steps[i]
-		if bodies[s.ID] {
-			continue
+		if s := &w.Steps[i]; !bodies[s.ID] {
+			p.add(s)
 		}
-		p.add(s)
 	}
 	return p
 }
@@ -72,9 +68,12 @@ func Compile(w *steps.Workflow) *Program {
 func (p *Program) add(s *steps.Step) {
 	it := &item{step: s, index: len(p.items)}
 	p.items = append(p.items, it)
-	p.byID[s.ID] = &node{step: s}
+	p.byID[s.ID] = s
 	if s.Loop == nil {
 		return
+	}
+	for _, name := range loopVarNames(s.Loop) {
+		p.owners[name] = it
 	}
 	it.inBody = make(map[string]bool, len(s.Loop.Body))
 	for i := range s.Loop.Body {
@@ -82,18 +81,18 @@ func (p *Program) add(s *steps.Step) {
 		it.body = append(it.body, b)
 		it.inBody[b.ID] = true
 		if p.byID[b.ID] == nil {
-			p.byID[b.ID] = &node{step: b, owner: it}
+			p.byID[b.ID] = b
 		}
+	}
+	for _, earlier := range p.items[:it.index] {
+		earlier.shared = earlier.shared || s.Loop.BodyRef != "" && earlier.inBody[s.Loop.BodyRef]
 	}
 }
 
 // Step finds a step by id, those in loop bodies included.
 func (p *Program) Step(id string) (*steps.Step, bool) {
-	n, ok := p.byID[id]
-	if !ok {
-		return nil, false
-	}
-	return n.step, true
+	s, ok := p.byID[id]
+	return s, ok
 }
 
 // StepIDs lists the ids of the steps that an agent can be asked for, in the

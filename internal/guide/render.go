@@ -51,6 +51,16 @@ type scene struct {
 	list  []any
 	// first says that nothing of the workflow was told before.
 	first bool
+	// begins says that the step is the first of its loop.
+	begins bool
+	// stateless says that the caller keeps the list of completed steps.
+	stateless bool
+}
+
+// inLoop puts the scene into a round of a loop.
+func (s *scene) inLoop(it *item, round int, list []any) {
+	s.loop, s.round, s.list = it, round, list
+	s.vars = over(roundVars(it.step.Loop, round, list), s.vars)
 }
 
 func (s *scene) fill(text string) string {
@@ -84,20 +94,31 @@ func (s *scene) view() *StepView {
 }
 
 func (s *scene) guidance() Guidance {
-	g := Guidance{Prompt: s.prompt(), Functions: s.functions()}
+	g := Guidance{Prompt: s.prompt(), Functions: s.functions(), Confirmation: s.confirmation()}
 	if s.first {
 		g.MetaGuidance = s.program.Workflow.MetaGuidance
-	}
-	if s.confirms() {
-		g.Confirmation = "Show the result of this step to the user and ask for confirmation before you go on."
 	}
 	return g
 }
 
-// confirms is true where the confirmation's condition holds, and where it cannot
-// be decided: to ask once too often does less harm than not to ask.
-func (s *scene) confirms() bool {
-	return s.step.Confirm != nil && s.step.Confirm.Decide(s.vars) != condition.No
+// confirmation tells what a person must confirm, before a loop begins and after
+// a step. It also asks where the condition cannot be decided: to ask once too
+// often does less harm than not to ask.
+func (s *scene) confirmation() string {
+	var parts []string
+	if s.begins && asks(s.loop.step.Confirm, s.vars) {
+		parts = append(parts, fmt.Sprintf("Before you begin, ask the user whether '%s' may begin.", s.fill(s.loop.step.Title)))
+	}
+	if asks(s.step.Confirm, s.vars) {
+		parts = append(parts, "Show the result of this step to the user and ask for confirmation before you go on.")
+	}
+	return strings.Join(parts, " ")
+}
+
+// asks says whether a confirmation is wanted: where its condition holds, and
+// where it cannot be decided.
+func asks(confirm *condition.Expr, vars condition.Lookup) bool {
+	return confirm != nil && confirm.Decide(vars) != condition.No
 }
 
 // prompt composes role, guidance, prompt and loop in the order and under the
@@ -126,13 +147,17 @@ func (s *scene) writeLoop(b *strings.Builder) {
 	if s.loop.step.Loop.Type == steps.LoopForEach {
 		fmt.Fprintf(b, "\n- Total Items: %d\n- Current Index: %d", len(s.list), s.round-1)
 	}
-	if s.round > 1 {
-		b.WriteString("\n\n_Note: Refer to the phase overview provided in the first iteration for overall context._")
+	if s.round == 1 {
+		return
 	}
+	if s.stateless {
+		fmt.Fprintf(b, "\n- When done: append \"%s\" to completedSteps again, for this round", s.step.ID)
+	}
+	b.WriteString("\n\n_Note: Refer to the phase overview provided in the first iteration for overall context._")
 }
 
-// functions are the definitions that the step refers to or calls: its own, then
-// the loop's, then the workflow's.
+// functions are the definitions that the step refers to or calls, of the step,
+// its loop or the workflow. A stateless caller sees the step's own in the step.
 func (s *scene) functions() []steps.Function {
 	var out []steps.Function
 	seen := make(map[string]bool)
@@ -143,6 +168,13 @@ func (s *scene) functions() []steps.Function {
 		seen[name] = true
 		if f, ok := s.function(name); ok {
 			out = append(out, f)
+		}
+	}
+	for _, f := range s.step.Functions {
+		if s.stateless {
+			seen[f.Name] = true
+		} else {
+			add(f.Name)
 		}
 	}
 	for _, ref := range s.step.References {

@@ -9,11 +9,12 @@ import (
 
 // loopProgress is what is known of one loop while a stateless call is answered.
 type loopProgress struct {
-	// round is the 1-based round that the loop is in; 0 before it began.
+	// round is the 1-based round that the loop is in; 0 before it began. Once
+	// it is done, it is the number of rounds that it had.
 	round int
 	// before counts the body completions that belong to earlier rounds.
 	before int
-	// done says that the loop ended or was passed over; it never runs again.
+	// done says that the loop ended or was passed over.
 	done bool
 	// at is the body step that the round asks for; nil unless the loop is
 	// under way.
@@ -35,30 +36,35 @@ type loopProgress struct {
 // the round stands there, whatever else the list claims. So neither leaving a
 // step out nor the order of the list can end a round early.
 type replay struct {
-	p    *Program
+	p *Program
+	// own are the caller's variables; vars looks them up.
+	own  map[string]any
 	vars condition.Lookup
-	// done holds the completed ids.
-	done map[string]bool
-	// pool holds the completions of body steps that no loop has taken yet.
-	pool []string
+	// completed is the caller's list, done the same as a set.
+	completed []string
+	done      map[string]bool
+	// used marks completions of body steps that a loop has taken.
+	used []bool
 	// echoed is the loop state that came back from the caller.
 	echoed map[string]echoedLoop
 	loops  map[string]*loopProgress
 }
 
 func newReplay(p *Program, completed []string, context map[string]any) *replay {
+	own := p.ownVariables(context)
 	r := &replay{
-		p:      p,
-		vars:   condition.Map(context),
-		done:   make(map[string]bool, len(completed)),
-		echoed: readLoopState(context),
-		loops:  make(map[string]*loopProgress),
+		p: p, own: own, vars: condition.Map(own),
+		completed: completed, used: make([]bool, len(completed)),
+		done:  make(map[string]bool, len(completed)),
+		loops: make(map[string]*loopProgress),
+	}
+	// A walk that has completed nothing begins anew, whatever state of an
+	// earlier walk is in the context.
+	if len(completed) > 0 {
+		r.echoed = readLoopState(context)
 	}
 	for _, id := range completed {
 		r.done[id] = true
-		if slices.ContainsFunc(p.items, func(it *item) bool { return it.inBody[id] }) {
-			r.pool = append(r.pool, id)
-		}
 	}
 	for _, it := range p.items {
 		if it.isLoop() {
@@ -83,8 +89,8 @@ func (r *replay) loop(it *item) *loopProgress {
 	}
 	if echo.iteration > 0 && echo.iteration <= it.step.Loop.MaxIterations {
 		lp.round = echo.iteration
-		// A caller that trims the list of earlier rounds has fewer than
-		// before: then all that is there belongs to this round.
+		// A caller that drops the ids of earlier rounds from the list has
+		// fewer than before; what is there then belongs to this round.
 		if len(mine) >= echo.before {
 			lp.before = echo.before
 			mine = mine[echo.before:]
@@ -105,27 +111,59 @@ func (r *replay) enter(it *item) *loopProgress {
 	return lp
 }
 
-// mine are the completions in the pool that the loop's body knows.
+// mine are the completions that no loop has taken and that the loop's body
+// knows. Where a later loop has the same body, they end where the list goes on
+// to something behind this loop.
 func (r *replay) mine(it *item) []string {
 	var ids []string
-	for _, id := range r.pool {
-		if it.inBody[id] {
+	for i, id := range r.completed {
+		switch {
+		case it.inBody[id] && !r.used[i]:
 			ids = append(ids, id)
+		case it.shared && len(ids) > 0 && r.behind(it, id):
+			return ids
 		}
 	}
 	return ids
 }
 
-// take removes the first n completions of the loop's body from the pool, so
-// that a later loop with the same body does not count them again.
+// take marks the first n completions of the loop's body, so that a later loop
+// with the same body does not count them again.
 func (r *replay) take(it *item, n int) {
-	r.pool = slices.DeleteFunc(r.pool, func(id string) bool {
-		if n > 0 && it.inBody[id] {
+	for i, id := range r.completed {
+		if n == 0 {
+			return
+		}
+		if it.inBody[id] && !r.used[i] {
+			r.used[i] = true
 			n--
+		}
+	}
+}
+
+// behind says whether an id belongs to an item behind the loop and not to it.
+func (r *replay) behind(it *item, id string) bool {
+	if it.inBody[id] {
+		return false
+	}
+	return slices.ContainsFunc(r.p.items[it.index+1:], func(later *item) bool {
+		return later.step.ID == id || later.inBody[id]
+	})
+}
+
+// left says whether anything behind the loop was completed after the last
+// completion of its body: then the loop has ended, and variables that it reads
+// may since have been used again.
+func (r *replay) left(it *item) bool {
+	for i := len(r.completed) - 1; i >= 0; i-- {
+		if it.inBody[r.completed[i]] {
+			return false
+		}
+		if r.behind(it, r.completed[i]) {
 			return true
 		}
-		return false
-	})
+	}
+	return false
 }
 
 // advance goes through the rounds from lp.round on until one asks for a step or
@@ -178,33 +216,19 @@ func (r *replay) goesOn(it *item, lp *loopProgress, x extent, worked bool) (ok b
 	return true, ""
 }
 
-// holdsOn says whether a while or until loop wants the round that it is at. A
-// loop whose round nobody has worked on yet, while a later item of the workflow
-// is done, has ended: its variables may since have been used again.
+// holdsOn says whether a loop wants the round that it is at, on which nobody has
+// worked yet. Where the caller echoes no state, a loop that was left behind does
+// not go on.
 func (r *replay) holdsOn(it *item, lp *loopProgress) bool {
 	l := it.step.Loop
+	fixed := l.Type == steps.LoopFor && l.CountVar == ""
+	if !fixed && lp.round > 1 && r.echoed[it.step.ID].iteration == 0 && r.left(it) {
+		return false
+	}
 	if l.Type != steps.LoopWhile && l.Type != steps.LoopUntil {
 		return true
 	}
-	if r.echoed[it.step.ID].iteration == 0 && r.laterDone(it) {
-		return false
-	}
 	return l.Condition.Holds(over(roundVars(l, lp.round, lp.list), r.vars)) == (l.Type == steps.LoopWhile)
-}
-
-// laterDone says whether anything behind the loop is completed.
-func (r *replay) laterDone(it *item) bool {
-	for _, later := range r.p.items[it.index+1:] {
-		if r.done[later.step.ID] {
-			return true
-		}
-		for _, b := range later.body {
-			if r.done[b.ID] && !it.inBody[b.ID] {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // round takes from ids what belongs to the round and gives the step that it

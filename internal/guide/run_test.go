@@ -137,6 +137,9 @@ func TestIllegalMovesAreRefused(t *testing.T) {
 		{"an answer together with output", atGate, guide.Command{Continue: &guide.Continue{Output: "x", Answer: &guide.Answer{OptionID: guide.OptionConfirm}}}, guide.RuleGateUnanswered},
 		{"nothing at a gate", atGate, guide.Command{Continue: &guide.Continue{}}, guide.RuleGateUnanswered},
 		{"an unknown option", atGate, answer("yes"), guide.RuleUnknownOption},
+		{"passing over at a step's gate", atGate, answer(guide.OptionSkip), guide.RuleUnknownOption},
+		{"revising at a loop's gate", atLoopGate, answer(guide.OptionRevise), guide.RuleUnknownOption},
+		{"notes at a gate", atGate, guide.Command{Continue: &guide.Continue{Notes: "done"}}, guide.RuleGateUnanswered},
 		{"output while variables are missing", atWait, output("done anyway", nil), guide.RuleContextNeeded},
 		{"output along with variables while waiting", atWait, output("done", map[string]any{"size": "small"}), guide.RuleContextNeeded},
 		{"an answer while waiting", atWait, answer(guide.OptionConfirm), guide.RuleNoGate},
@@ -144,7 +147,7 @@ func TestIllegalMovesAreRefused(t *testing.T) {
 		{"nothing handed in", inLoop, output("  \n", nil), guide.RuleOutputMissing},
 		{"the loop's item rewritten", inLoop, output("w", map[string]any{"thing": "b"}), guide.RuleServerVariable},
 		{"the round rewritten", inLoop, output("w", map[string]any{"currentIteration": 5.0}), guide.RuleServerVariable},
-		{"the engine's state forged", inLoop, output("w", map[string]any{"_loopState": map[string]any{}}), guide.RuleReservedVariable},
+		{"the engine's state forged", inLoop, output("w", map[string]any{"_loopState": map[string]any{}}), guide.RuleServerVariable},
 		{"too much context", inLoop, output("w", big), guide.RuleContextTooLarge},
 		{"continue after the end", ended, output("again", nil), guide.RuleEnded},
 		{"abort after the end", ended, guide.Command{Abort: &guide.Abort{}}, guide.RuleEnded},
@@ -207,19 +210,58 @@ func TestEveryLegalRunEnds(t *testing.T) {
 			log = append(log, events...)
 			pos := p.PositionOf(s)
 			if pos.Kind == guide.PositionEnd {
-				folded := guide.State{}
-				for _, e := range log {
-					folded = guide.Apply(folded, e)
-				}
-				if !reflect.DeepEqual(folded, s) || p.Status(s) != guide.StatusCompleted {
-					t.Fatalf("the fold of the events is %+v, the state %+v", folded, s)
-				}
+				checkFolds(t, p, log, s)
 				return
 			}
 			command = legal(t, pos)
+			if pos.Kind == guide.PositionContext {
+				if _, refusal := p.Decide(s, command); refusal != nil {
+					t.Fatalf("the run asks for what it refuses: %+v: %s", pos, refusal.Message)
+				}
+			}
 		}
 		t.Fatalf("no end: %+v", log)
 	})
+}
+
+// checkFolds folds the events again, as they come back from a journal, and every
+// prefix of them: from each there is a way on.
+func checkFolds(t *rapid.T, p *guide.Program, log []guide.Event, want guide.State) {
+	stored, err := json.Marshal(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back []guide.Event
+	if err := json.Unmarshal(stored, &back); err != nil {
+		t.Fatal(err)
+	}
+	folded, err := p.Fold(back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := mustJSON(t, folded), mustJSON(t, want); got != want || p.Status(folded) != guide.StatusCompleted {
+		t.Fatalf("the fold of the events is %s, the state was %s", got, want)
+	}
+	cut := rapid.IntRange(1, len(back)).Draw(t, "cut")
+	prefix, err := p.Fold(back[:cut])
+	if err != nil {
+		t.Fatalf("cut at %d: %v", cut, err)
+	}
+	if pos := p.PositionOf(prefix); pos.Kind != guide.PositionEnd {
+		if events, refusal := p.Decide(prefix, legal(t, pos)); refusal != nil {
+			t.Fatalf("cut at %d, at %+v: refused: %s", cut, pos, refusal.Message)
+		} else if _, err := p.Fold(append(back[:cut:cut], events...)); err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+	}
+}
+
+func mustJSON(t *rapid.T, v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // legal gives a legal command at a position.

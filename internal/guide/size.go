@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"unicode/utf16"
@@ -19,7 +20,7 @@ func ContextSize(v any) int {
 	switch x := v.(type) {
 	case string:
 		return 2 * utf16Len(x)
-	case float64, int, int64:
+	case float64, int, int64, json.Number:
 		return 8
 	case bool, nil:
 		return 4

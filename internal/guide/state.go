@@ -2,6 +2,7 @@ package guide
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
@@ -38,8 +39,10 @@ type State struct {
 	Gate *OpenGate
 	// Confirmed says that the loop at the cursor was confirmed and may begin.
 	Confirmed bool
-	// Seq counts the events.
-	Seq int
+	// Revise is what the person said who sent the step at the cursor back.
+	Revise string
+	// Steps counts the completed steps, Seq the events.
+	Steps, Seq int
 }
 
 // Frame is where a run stands in a loop.
@@ -99,10 +102,12 @@ type Event struct {
 	// until.
 	Rounds int   `json:"rounds,omitempty"`
 	List   []any `json:"list,omitempty"`
+	// Gate says that the completed step must be confirmed. It stands in the
+	// completion itself, so that no prefix of a run is behind a step and past
+	// its gate.
+	Gate bool `json:"gate,omitempty"`
 	// Option is the answer to a gate.
 	Option string `json:"option,omitempty"`
-	// Before mirrors OpenGate.Before.
-	Before bool `json:"before,omitempty"`
 	// Reason says why something was skipped, ended or aborted.
 	Reason string `json:"reason,omitempty"`
 }
@@ -111,12 +116,15 @@ type Event struct {
 const (
 	// OptionConfirm goes on.
 	OptionConfirm = "confirm"
-	// OptionRevise does the step again; before a loop it passes over the loop.
+	// OptionRevise, at a step's gate, does the step again.
 	OptionRevise = "revise"
+	// OptionSkip, at a loop's gate, passes over the loop.
+	OptionSkip = "skip"
 )
 
-// Apply gives the state after an event. It never fails: what Decide returned can
-// always be applied, and the state that it is given is left as it was.
+// Apply gives the state after an event that fits it, as all that Decide returns
+// do; the state that it is given is left as it was. Events from elsewhere go
+// through Fold, which checks that they fit.
 func Apply(s State, e Event) State {
 	s.Seq++
 	switch e.Kind {
@@ -125,8 +133,15 @@ func Apply(s State, e Event) State {
 		s.Vars = merged(s.Vars, e.Vars)
 	case EventContextSet:
 		s.Vars = merged(s.Vars, e.Vars)
-	case EventStepCompleted, EventStepSkipped:
-		s = s.passed(e.Kind == EventStepCompleted)
+	case EventStepCompleted:
+		s = s.passed(true)
+		s.Steps++
+		s.Revise = ""
+		if e.Gate {
+			s.Gate = &OpenGate{Step: e.Step}
+		}
+	case EventStepSkipped:
+		s = s.passed(false)
 	case EventLoopEntered:
 		// Body is set behind the end, so that the next move decides on round 1.
 		s.Frame = &Frame{Rounds: e.Rounds, List: e.List, Body: endOfRound}
@@ -139,7 +154,7 @@ func Apply(s State, e Event) State {
 		s.Frame = nil
 		s.Cursor++
 	case EventGateOpened:
-		s.Gate = &OpenGate{Step: e.Step, Before: e.Before}
+		s.Gate = &OpenGate{Step: e.Step, Before: true}
 	case EventGateAnswered:
 		s = s.answered(e)
 	case EventRunCompleted:
@@ -171,21 +186,24 @@ func (s State) passed(worked bool) State {
 // answered closes the gate. A step that is to be revised is where it was before
 // it was completed.
 func (s State) answered(e Event) State {
-	gate := s.Gate
+	before := s.Gate.Before
 	s.Gate = nil
-	switch {
-	case gate == nil:
-	case gate.Before && e.Option == OptionConfirm:
-		s.Confirmed = true
-	case gate.Before:
+	switch e.Option {
+	case OptionConfirm:
+		s.Confirmed = before
+	case OptionSkip:
 		s.Cursor++
-	case e.Option == OptionRevise && s.Frame != nil:
+	case OptionRevise:
+		s.Revise = e.Notes
+		s.Steps--
+		if s.Frame == nil {
+			s.Cursor--
+			return s
+		}
 		f := *s.Frame
 		f.Body--
 		f.Worked--
 		s.Frame = &f
-	case e.Option == OptionRevise:
-		s.Cursor--
 	}
 	return s
 }
@@ -197,13 +215,35 @@ func merged(base, top map[string]any) map[string]any {
 	return out
 }
 
+// variables looks up the run's variables. One that only a loop or the engine
+// writes is never anybody's to set, so outside of its loop it counts as null:
+// nothing waits for it.
+func (p *Program) variables(s State) condition.Lookup {
+	vars := condition.Map(s.Vars)
+	return func(name string) (any, bool) {
+		if p.owned(name) {
+			return nil, true
+		}
+		return vars(name)
+	}
+}
+
+// owned says whether a variable is the server's.
+func (p *Program) owned(name string) bool {
+	return p.owners[name] != nil || slices.Contains(engineKeys(), name)
+}
+
 // scope gives the variables that conditions and texts see now.
 func (p *Program) scope(s State) condition.Lookup {
-	vars := condition.Map(s.Vars)
 	if s.Frame == nil || s.Frame.Round == 0 {
-		return vars
+		return p.variables(s)
 	}
-	return over(roundVars(p.items[s.Cursor].step.Loop, s.Frame.Round, s.Frame.List), vars)
+	return p.inRound(s, s.Frame.Round)
+}
+
+// inRound gives the variables that a round of the loop at the cursor sees.
+func (p *Program) inRound(s State, round int) condition.Lookup {
+	return over(roundVars(p.items[s.Cursor].step.Loop, round, s.Frame.List), p.variables(s))
 }
 
 // current gives the step that the state is at, or nil at the end of the program

@@ -115,6 +115,9 @@ func format(value any) (string, bool) {
 	if text, ok := value.(string); ok {
 		return text, true
 	}
+	if n, ok := value.(json.Number); ok {
+		return n.String(), true // as it was written: a float would round it
+	}
 	if n, ok := number(value); ok {
 		return formatNumber(n), true
 	}

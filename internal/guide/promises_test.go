@@ -1,0 +1,274 @@
+package guide_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// What the engine puts into a context never makes the caller's next call too
+// large, however near the limit the caller is.
+func TestAnEchoedContextIsNeverRefused(t *testing.T) {
+	t.Parallel()
+	p := compile(t, bigLoop)
+	big := strings.Repeat("x", 70_000)
+	for name, vars := range map[string]map[string]any{
+		"a large item":           {"list": []any{map[string]any{"name": big}, "b"}},
+		"just below the maximum": {"list": []any{"a", "b"}, "pad": strings.Repeat("x", 131_000)},
+	} {
+		ids, last := walker{client: echo, vars: vars, most: 10}.walk(t, p)
+		if len(ids) != 4 || !last.IsComplete {
+			t.Errorf("%s: walked %v, complete %v", name, ids, last.IsComplete)
+		}
+	}
+}
+
+// A loop hides the caller's variables of the same names while it is under way,
+// and gives them back.
+func TestALoopGivesBackWhatItHides(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[
+		{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"thing","itemVar":"thing","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"On {{thing}}."}]},
+		{"id":"after","title":"A","prompt":"{{thing}} and {{currentIteration}}","runCondition":{"not":{"var":"currentIndex","gte":0}}}]`)
+	vars := values(t, `{"thing":["a","b"],"currentIteration":"mine"}`)
+	ids, last := walker{client: echo, vars: vars, most: 10}.walk(t, p)
+	if d := cmp.Diff([]string{"work", "work", "after"}, ids); d != "" {
+		t.Errorf("walk (-want +got):\n%s", d)
+	}
+	for name, want := range vars {
+		if d := cmp.Diff(want, last.Context[name]); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+	for _, gone := range []string{"currentIndex", "_currentLoop"} {
+		if v, ok := last.Context[gone]; ok {
+			t.Errorf("%s = %v is left over", gone, v)
+		}
+	}
+}
+
+// A loop that was left behind does not go on when its variables are used again,
+// also for a client that keeps no engine state; one that was never entered is
+// offered when its time comes.
+func TestLoopsLeftBehindAndLoopsComeLate(t *testing.T) {
+	t.Parallel()
+	one := func(id, config, body string) string {
+		return `{"id":"` + id + `","type":"loop","title":"L","loop":` + config + `,"body":[{"id":"` + body + `","title":"B","prompt":"b"}]}`
+	}
+	each, while := `{"type":"forEach","items":"list","maxIterations":9}`, `{"type":"while","condition":{"var":"go","equals":true},"maxIterations":3}`
+	mid := `{"id":"mid","title":"M","prompt":"m"}`
+	tests := []struct {
+		name, steps, vars string
+		sets              map[string]map[string]any
+		want              []string
+	}{
+		{"a list used again", `[` + one("loop-a", each, "w-a") + `,` + mid + `,` + one("loop-b", each, "w-b") + `]`,
+			`{"list":["a"]}`, map[string]map[string]any{"mid": {"list": []any{"b", "c", "d"}}},
+			[]string{"w-a", "mid", "w-b", "w-b", "w-b"}},
+		{"a count used again", `[` + one("loop-a", `{"type":"for","count":"n","maxIterations":9}`, "w-a") + `,` + mid + `,` + one("loop-b", `{"type":"for","count":"n","maxIterations":9}`, "w-b") + `]`,
+			`{"n":1}`, map[string]map[string]any{"mid": {"n": 2.0}},
+			[]string{"w-a", "mid", "w-b", "w-b"}},
+		{"one body for two loops", `[{"id":"loop-a","type":"loop","title":"L","loop":` + while + `,"body":"work"},` + mid + `,{"id":"loop-b","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":9},"body":"work"},{"id":"work","title":"W","prompt":"w"}]`,
+			`{"go":true}`, map[string]map[string]any{"work": {"go": false}, "mid": {"go": true}},
+			[]string{"work", "mid", "work", "work"}},
+		{"a loop whose condition comes late", `[{"id":"one","title":"1","prompt":"1"},{"id":"loop-a","type":"loop","title":"L","runCondition":{"var":"x","equals":true},"loop":` + while + `,"body":[{"id":"w-a","title":"W","prompt":"w"}]},` + mid + `,{"id":"end","title":"E","prompt":"e"}]`,
+			`{"go":true,"x":false}`, map[string]map[string]any{"mid": {"x": true}, "w-a": {"go": false}},
+			[]string{"one", "mid", "w-a", "end"}},
+		{"a list that comes late", `[` + one("loop-a", each, "w-a") + `,` + mid + `]`,
+			`{}`, map[string]map[string]any{"mid": {"list": []any{"b"}}},
+			[]string{"mid", "w-a"}},
+	}
+	for _, tt := range tests {
+		for _, c := range clients() {
+			t.Run(tt.name+"/"+string(c), func(t *testing.T) {
+				t.Parallel()
+				sets := func(id string, _ int, vars map[string]any) {
+					for k, v := range tt.sets[id] {
+						vars[k] = v
+					}
+				}
+				ids, last := walker{client: c, vars: values(t, tt.vars), sets: sets, most: 20}.walk(t, compile(t, tt.steps))
+				if d := cmp.Diff(tt.want, ids); d != "" || !last.IsComplete {
+					t.Errorf("complete %v, walk (-want +got):\n%s", last.IsComplete, d)
+				}
+			})
+		}
+	}
+}
+
+// A client that drops the body's ids when it leaves a loop and adds the loop's
+// id instead, as the seed's system needed, walks to the end too.
+func TestTheLoopsIDCountsAsItsEnd(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]},{"id":"after","title":"A","prompt":"a"}]`)
+	if got := stepID(next(t, p, []string{"the-loop"}, `{}`)); got != "after" {
+		t.Errorf("step = %q, want after", got)
+	}
+	if res := next(t, p, []string{"the-loop", "after"}, `{}`); !res.IsComplete {
+		t.Errorf("not complete: %s", res.Guidance.Prompt)
+	}
+}
+
+// A walk that has completed nothing begins anew, with whatever context.
+func TestANewWalkIgnoresOldState(t *testing.T) {
+	t.Parallel()
+	p := compile(t, bigLoop)
+	_, last := walker{client: echo, vars: map[string]any{"list": []any{"a"}}, most: 10}.walk(t, p)
+	if res := mustNext(t, p, nil, through(t, last.Context)); stepID(res) != "look-at" {
+		t.Errorf("step = %q, complete %v, want the first step", stepID(res), res.IsComplete)
+	}
+}
+
+func TestALoopsConfirmationIsToldWithItsFirstStep(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[{"id":"the-loop","type":"loop","title":"The loop","requireConfirmation":true,"loop":{"type":"for","count":2,"maxIterations":9},"body":[
+		{"id":"never","title":"N","prompt":"n","runCondition":{"var":"currentIteration","gt":9}},{"id":"work","title":"W","prompt":"w"},{"id":"more","title":"M","prompt":"m"}]}]`)
+	var asked []string
+	for _, completed := range [][]string{nil, {"work"}, {"work", "more"}} {
+		res := next(t, p, completed, `{}`)
+		if res.Guidance.Confirmation != "" {
+			asked = append(asked, stepID(res))
+		}
+	}
+	if d := cmp.Diff([]string{"work"}, asked); d != "" {
+		t.Errorf("asked (-want +got):\n%s", d)
+	}
+}
+
+// An agent that keeps its completed steps as a set cannot leave a counting loop;
+// so the answer says how the list is kept.
+func TestLaterRoundsSayHowToCount(t *testing.T) {
+	t.Parallel()
+	p := compile(t, bigLoop)
+	res := next(t, p, []string{"look-at", "judge-it"}, `{"list":["a","b"]}`)
+	if want := `append "look-at" to completedSteps again`; !strings.Contains(res.Guidance.Prompt, want) {
+		t.Errorf("the prompt lacks %q:\n%s", want, res.Guidance.Prompt)
+	}
+}
+
+// Nothing waits for a variable that only a loop or the engine can set.
+func TestARunNeverWaitsForWhatOnlyTheServerSets(t *testing.T) {
+	t.Parallel()
+	loop := `{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"list","itemVar":"file","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]}`
+	last := `{"id":"last","title":"Last","prompt":"l"}`
+	tests := map[string]string{
+		"a step behind the loop":            `[` + loop + `,{"id":"odd","title":"O","prompt":"o","runCondition":{"var":"currentIteration","gte":1}},` + last + `]`,
+		"the loop's own condition":          `[{"id":"odd","type":"loop","title":"L","runCondition":{"var":"currentIteration","equals":1},"loop":{"type":"for","count":1,"maxIterations":2},"body":[{"id":"work","title":"W","prompt":"w"}]},` + last + `]`,
+		"a while over another loop's round": `[` + loop + `,{"id":"odd","type":"loop","title":"L","loop":{"type":"while","condition":{"var":"file","gt":1},"maxIterations":2,"iterationVar":"other"},"body":[{"id":"more","title":"W","prompt":"w"}]},` + last + `]`,
+		"a list that is the item":           `[{"id":"odd","type":"loop","title":"L","loop":{"type":"forEach","items":"file","itemVar":"file","maxIterations":2},"body":[{"id":"more","title":"W","prompt":"w"}]},` + last + `]`,
+		"a count that is the round":         `[{"id":"odd","type":"loop","title":"L","loop":{"type":"for","count":"n","iterationVar":"n","maxIterations":2},"body":[{"id":"more","title":"W","prompt":"w"}]},` + last + `]`,
+		"the engine's own key":              `[{"id":"odd","title":"O","prompt":"o","runCondition":{"var":"_contextSize","gt":1}},` + last + `]`,
+	}
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := compile(t, text)
+			s := drive(t, p, guide.State{}, start(map[string]any{"list": []any{"a"}}))
+			for range 10 {
+				pos := p.PositionOf(s)
+				if pos.Kind != guide.PositionStep {
+					break
+				}
+				s = drive(t, p, s, output("done", nil))
+			}
+			if got := p.Status(s); got != guide.StatusCompleted {
+				t.Errorf("status = %s at %+v", got, p.PositionOf(s))
+			}
+		})
+	}
+}
+
+// What guards a step is looked at as it was before the call and as it is with
+// the variables of the call: neither can switch it off.
+func TestACallCannotSwitchOffItsOwnGuards(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[{"id":"guarded","title":"G","prompt":"g","requireConfirmation":{"var":"risk","equals":"high"},
+		"validationCriteria":[{"type":"contains","value":"DONE","message":"say DONE","condition":{"var":"strict","equals":true}}]}]`)
+	s := drive(t, p, guide.State{}, start(map[string]any{"risk": "high", "strict": true}))
+	if _, refusal := p.Decide(s, output("nothing", map[string]any{"strict": false})); refusal == nil || refusal.Rule != guide.RuleCriteria {
+		t.Errorf("refusal = %+v, want one by the criteria", refusal)
+	}
+	s = drive(t, p, s, output("DONE", map[string]any{"risk": "low"}))
+	if pos := p.PositionOf(s); pos.Kind != guide.PositionGate {
+		t.Errorf("at %+v, want the gate", pos)
+	}
+}
+
+func TestAStepNeedsMoreThanNothingWhenItsCriteriaAreOff(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[{"id":"only","title":"O","prompt":"o","validationCriteria":[{"type":"contains","value":"DONE","message":"m","condition":{"var":"strict","equals":true}}]}]`)
+	s := drive(t, p, guide.State{}, start(nil))
+	if _, refusal := p.Decide(s, output("", nil)); refusal == nil || refusal.Rule != guide.RuleOutputMissing {
+		t.Errorf("refusal = %+v, want %s", refusal, guide.RuleOutputMissing)
+	}
+}
+
+// Events that do not fit are an error, never a panic or a silent change.
+func TestFoldRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	p := compile(t, guarded)
+	began := guide.Event{Kind: guide.EventRunStarted}
+	done := guide.Event{Kind: guide.EventStepCompleted, Step: "first", Output: "DONE"}
+	tests := map[string][]guide.Event{
+		"nothing started":          {done},
+		"started twice":            {began, began},
+		"another step":             {began, {Kind: guide.EventStepCompleted, Step: "last"}},
+		"a round without a loop":   {began, {Kind: guide.EventRoundStarted, Step: "the-loop", Round: 1}},
+		"a loop that is a step":    {began, {Kind: guide.EventLoopEntered, Step: "first"}},
+		"a gate at a step":         {began, {Kind: guide.EventGateOpened, Step: "first"}},
+		"an answer without a gate": {began, {Kind: guide.EventGateAnswered, Step: "first", Option: "revise"}},
+		"the end too early":        {began, {Kind: guide.EventRunCompleted}},
+		"after the end":            {began, {Kind: guide.EventRunAborted}, done},
+		"a kind of the future":     {began, {Kind: "teleported"}},
+		"past an open gate":        {began, {Kind: guide.EventStepCompleted, Step: "first", Gate: true}, {Kind: guide.EventStepCompleted, Step: "approve"}},
+		"an option of another":     {began, {Kind: guide.EventStepCompleted, Step: "first", Gate: true}, {Kind: guide.EventGateAnswered, Step: "first", Option: guide.OptionSkip}},
+	}
+	for name, events := range tests {
+		if s, err := p.Fold(events); guideway.ErrorCode(err) != guideway.CodeConflict {
+			t.Errorf("%s: state %+v, error %v", name, s, err)
+		}
+	}
+}
+
+// The texts of a position are filled in, and a person's word reaches the agent.
+func TestPositionsCarryWhatTheAuthorAndThePersonWrote(t *testing.T) {
+	t.Parallel()
+	p := compileAll(t, `{"id":"probe","name":"P","description":"d","version":"1.0.0","metaGuidance":["Always."],
+		"functionDefinitions":[{"name":"measure","definition":"Measure {{twice}}.","parameters":[{"name":"what","type":"string"}]}],
+		"steps":[{"id":"the-loop","type":"loop","title":"For {{who}}","requireConfirmation":true,"loop":{"type":"for","count":9,"maxIterations":2},
+			"body":[{"id":"work","title":"Work for {{who}}","prompt":"w","requireConfirmation":true,"askForFiles":true,
+				"functionDefinitions":[{"name":"own","definition":"Own."}],"functionCalls":[{"name":"measure","args":{"what":"x"}}],
+				"validationCriteria":[{"type":"contains","value":"DONE","message":"name {{who}}"}]}]}]}`)
+	s := drive(t, p, guide.State{}, start(map[string]any{"who": "Ada"}))
+	if pos := p.PositionOf(s); pos.Title != "For Ada" || !strings.Contains(pos.Message, "'For Ada' may begin") {
+		t.Errorf("gate = %+v", pos)
+	}
+	s = drive(t, p, s, answer(guide.OptionConfirm))
+	pos := p.PositionOf(s)
+	if pos.Title != "Work for Ada" || pos.Loop.Title != "For Ada" || pos.Loop.Rounds != 2 || !pos.AskForFiles {
+		t.Errorf("position = %+v, loop %+v", pos, pos.Loop)
+	}
+	if len(pos.Functions) != 2 || len(pos.Calls) != 1 || !slices.Equal(pos.MetaGuidance, []string{"Always."}) || !strings.Contains(pos.Criteria[0], "name Ada") {
+		t.Errorf("functions %v, calls %v, meta %v, criteria %v", pos.Functions, pos.Calls, pos.MetaGuidance, pos.Criteria)
+	}
+	s = drive(t, p, s, output("DONE", nil), guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{OptionID: guide.OptionRevise, Note: "shorter"}}})
+	if pos := p.PositionOf(s); pos.ID != "work" || !strings.Contains(pos.Message, "shorter") {
+		t.Errorf("after the revision: %+v", pos)
+	}
+}
+
+// Numbers that a float64 cannot hold come back as they were.
+func TestLargeNumbersComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"for","count":"n","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"For {{id}}."}]}]`)
+	context := map[string]any{"id": json.Number("12345678901234567"), "n": json.Number("2")}
+	res := mustNext(t, p, nil, context)
+	if res.Context["id"] != json.Number("12345678901234567") || !strings.Contains(res.Guidance.Prompt, "For 12345678901234567.") {
+		t.Errorf("id = %v, prompt %q", res.Context["id"], res.Guidance.Prompt)
+	}
+}
