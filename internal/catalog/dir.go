@@ -124,8 +124,7 @@ func (d *Dir) open(name string) (io.ReadCloser, error) {
 		err = errors.New("it is not a regular file")
 	}
 	if err != nil {
-		file.Close()
-		return nil, err
+		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
 }

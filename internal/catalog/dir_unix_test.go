@@ -25,7 +25,7 @@ func TestDirSpecialFiles(t *testing.T) {
 	check(t, syscall.Mkfifo(filepath.Join(dir, "pipe.json"), 0o600))
 	check(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	check(t, os.Symlink("pipe", filepath.Join(dir, "to-pipe.yaml")))
-	socket, err := net.Listen("unix", filepath.Join(dir, "socket.yml"))
+	socket, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "socket.yml"))
 	check(t, err)
 	defer socket.Close()
 	c := loadAll(t, catalog.Options{}, newDir(dir))

@@ -52,7 +52,7 @@ client, the command lists what it finds.`,
   guideway install cursor --undo`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return installUsage{guideway.Errorf(guideway.CodeInvalid, "one client at a time (got %d)", len(args)).
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "one client at a time (got %d)", len(args)).
 					WithFix("guideway install %s", args[0])}
 			}
 			return nil
@@ -63,7 +63,7 @@ client, the command lists what it finds.`,
 				o.Client = args[0]
 			}
 			if err := o.check(); err != nil {
-				return installUsage{err}
+				return usageError{err}
 			}
 			return run(cmd.Context(), o)
 		},
@@ -80,12 +80,6 @@ client, the command lists what it finds.`,
 		[]string{string(install.ScopeUser), string(install.ScopeProject)}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
-
-// installUsage is a usageError that keeps its fix.
-type installUsage struct{ error }
-
-// Unwrap gives the exit code's error and the one with the fix.
-func (u installUsage) Unwrap() []error { return []error{usageError{u.error}, u.error} }
 
 func installClientIDs() []string {
 	var ids []string

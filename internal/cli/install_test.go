@@ -51,7 +51,7 @@ func (b *installBench) run(args ...string) (string, error) {
 		o.Executable = func() (string, error) { return b.binary, nil }
 		return runInstall(ctx, o)
 	})
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // nil would mean the test's own flags
 	cmd.SetOut(&b.out)
 	cmd.SetErr(&b.out)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -166,9 +166,18 @@ func TestInstallJSON(t *testing.T) {
 func TestInstallUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"emacs"}, {"cursor", "codex"}, {"--undo"}, {"--dry-run"}, {"--force"}, {"--env", "A=1"},
-		{"cursor", "--env", "A"}, {"cursor", "--env", "=x"}, {"cursor", "--scope", "world"}, {"--scope", "x"},
-		{"cursor", "--name", "a b"}, {"cursor", "--undo", "--env", "A=1"},
+		{"emacs"},
+		{"cursor", "codex"},
+		{"--undo"},
+		{"--dry-run"},
+		{"--force"},
+		{"--env", "A=1"},
+		{"cursor", "--env", "A"},
+		{"cursor", "--env", "=x"},
+		{"cursor", "--scope", "world"},
+		{"--scope", "x"},
+		{"cursor", "--name", "a b"},
+		{"cursor", "--undo", "--env", "A=1"},
 	} {
 		b := newInstallBench(t)
 		_, err := b.run(args...)

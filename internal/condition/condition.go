@@ -18,8 +18,6 @@ type Expr struct {
 	// Of are the operands of And, Or (any number) and Not (one).
 	Of []*Expr
 
-	// mode is the dialect whose rules compare.
-	mode mode
 	// compiled gives the pattern of Matches, or nil where it does not compile;
 	// it is nil itself where Parse did not make the Expr.
 	compiled func() *pattern.Pattern
@@ -52,13 +50,6 @@ const (
 	Or  Op = "or"
 	Not Op = "not"
 )
-
-// mode says whose rules find and compare a variable's value.
-type mode uint8
-
-// The modes. The strict one, of phase workflows, is to be added here, in
-// Expr.read and in Expr.test.
-const lenient mode = iota
 
 // Lookup finds a variable; ok is false for one that was never set. An explicit
 // null is (nil, true).

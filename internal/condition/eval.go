@@ -85,7 +85,7 @@ func (e *Expr) compares() bool {
 	}
 }
 
-// read finds the variable of a comparison by the rules of its mode.
+// read finds the variable of a comparison.
 func (e *Expr) read(vars Lookup) (any, bool) {
 	if vars == nil {
 		return nil, false
@@ -94,7 +94,7 @@ func (e *Expr) read(vars Lookup) (any, bool) {
 	return plain(value), ok
 }
 
-// test compares a value, as plain gives it, by the rules of the mode.
+// test compares a value, as plain gives it.
 func (e *Expr) test(value any) bool {
 	return testLenient(e, value)
 }
@@ -126,7 +126,7 @@ func (e *Expr) Equal(other *Expr) bool {
 	if e == nil || other == nil {
 		return e == other
 	}
-	return e.Op == other.Op && e.Var == other.Var && e.mode == other.mode &&
+	return e.Op == other.Op && e.Var == other.Var &&
 		slices.EqualFunc(e.Of, other.Of, (*Expr).Equal) &&
 		literal(e.Value) == literal(other.Value)
 }

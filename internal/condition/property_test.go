@@ -15,7 +15,10 @@ func values() []any {
 		nil, true, false, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 1e300,
 		"", " ", "0", "1", "01", "1.0", "2", "-1", "0x2", "yes", "No", "TRUE", "false",
 		"a", " A", "ab", "b", "Infinity", "infinity", "-infinity", "1e999",
-		[]any{}, []any{"a", 1.0}, map[string]any{}, map[string]any{"a": 1.0},
+		[]any{},
+		[]any{"a", 1.0},
+		map[string]any{},
+		map[string]any{"a": 1.0},
 	}
 }
 
@@ -45,8 +48,14 @@ func drawCondition(t *rapid.T, depth int, wild bool) any {
 	case "not":
 		return map[string]any{"not": drawCondition(t, depth-1, wild)}
 	case "junk":
-		return rapid.SampledFrom([]any{nil, 5.0, "x", []any{1.0}, map[string]any{"foo": 1.0}, map[string]any{"and": 1.0},
-			map[string]any{}, map[string]any{"var": 1.0}}).Draw(t, "junk")
+		return rapid.SampledFrom([]any{
+			nil, 5.0, "x",
+			[]any{1.0},
+			map[string]any{"foo": 1.0},
+			map[string]any{"and": 1.0},
+			map[string]any{},
+			map[string]any{"var": 1.0},
+		}).Draw(t, "junk")
 	default:
 		list := make([]any, rapid.IntRange(0, 3).Draw(t, "parts"))
 		for i := range list {

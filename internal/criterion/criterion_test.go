@@ -63,8 +63,10 @@ func TestCheck(t *testing.T) {
 		{"contains minds case", `[` + done + `]`, "done", nil, []string{"needs DONE"}},
 		{"own text of contains", `[{"type":"contains","value":"DONE"}]`, "no", nil, []string{`Output must include "DONE"`}},
 		{"own text of regex", `"^a"`, "b", nil, []string{"Output does not match required pattern: ^a"}},
-		{"one issue per bound", `[{"type":"length","min":9,"max":1}]`, "abc", nil,
-			[]string{"Output shorter than minimum length 9", "Output exceeds maximum length 1"}},
+		{
+			"one issue per bound", `[{"type":"length","min":9,"max":1}]`, "abc", nil,
+			[]string{"Output shorter than minimum length 9", "Output exceeds maximum length 1"},
+		},
 		{"UTF-16 units", `[{"type":"length","max":2,"message":"len"}]`, "😀", nil, nil},
 		{"large bound", `[{"type":"length","min":1000000}]`, "", nil, []string{"Output shorter than minimum length 1000000"}},
 
@@ -83,34 +85,48 @@ func TestCheck(t *testing.T) {
 		{"no JSON", object, `a: 1`, nil, []string{"Output is not valid JSON for schema validation"}},
 		{"text after JSON", object, `{"a":1} done`, nil, []string{"Output is not valid JSON for schema validation"}},
 		{"no JSON, message", `{"type":"schema","schema":{},"message":"JSON!"}`, `a: 1`, nil, []string{"JSON!"}},
-		{"schema fails", object, `{"a":"1","b":"y"}`, nil,
-			[]string{"Validation Error at '/a': got string, want number; Validation Error at '/b': 'y' does not match pattern '^x'"}},
+		{
+			"schema fails", object, `{"a":"1","b":"y"}`, nil,
+			[]string{"Validation Error at '/a': got string, want number; Validation Error at '/b': 'y' does not match pattern '^x'"},
+		},
 		{"schema lacks", object, `{}`, nil, []string{"Validation Error at '': missing property 'a'"}},
 		{"schema of a list", `{"type":"schema","schema":{"type":"array","minItems":2},"message":"two"}`, `[1]`, nil, []string{"two"}},
 
 		{"and holds", `{"and":[` + done + `,{"type":"length","min":1,"message":"len"}]}`, "DONE", nil, nil},
-		{"and fails", `{"and":[` + done + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
-			[]string{"Validation composition failed", "needs DONE", "len"}},
+		{
+			"and fails", `{"and":[` + done + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
+			[]string{"Validation composition failed", "needs DONE", "len"},
+		},
 		{"or holds", `{"or":[` + done + `,{"type":"length","min":9,"message":"len"}]}`, "DONE", nil, nil},
-		{"or fails", `{"or":[` + done + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
-			[]string{"Validation composition failed", "At least one must be met: needs DONE; or: len"}},
+		{
+			"or fails", `{"or":[` + done + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
+			[]string{"Validation composition failed", "At least one must be met: needs DONE; or: len"},
+		},
 		{"or of nothing", `{"or":[]}`, "x", nil, []string{"Validation composition failed", "there is no alternative that could hold"}},
 		{"and of nothing", `{"and":[]}`, "x", nil, nil},
 		{"not holds", `{"not":` + done + `}`, "x", nil, nil},
-		{"not fails", `{"not":{"type":"contains","value":"TODO","message":""}}`, "TODO", nil,
-			[]string{"Validation composition failed", `Must not hold: contains "TODO"`}},
-		{"nested", `{"and":[{"or":[` + done + `,{"type":"regex","pattern":"^ok","message":"ok"}]},{"not":{"type":"contains","value":"TODO","message":"todo"}}]}`,
+		{
+			"not fails", `{"not":{"type":"contains","value":"TODO","message":""}}`, "TODO", nil,
+			[]string{"Validation composition failed", `Must not hold: contains "TODO"`},
+		},
+		{
+			"nested", `{"and":[{"or":[` + done + `,{"type":"regex","pattern":"^ok","message":"ok"}]},{"not":{"type":"contains","value":"TODO","message":"todo"}}]}`,
 			"TODO", nil,
-			[]string{"Validation composition failed", "At least one must be met: needs DONE; or: ok", `Must not hold: todo (contains "TODO")`}},
-		{"composition in a list", `[{"not":` + done + `},` + done + `]`, "DONE", nil,
-			[]string{"Validation composition failed", `Must not hold: needs DONE (contains "DONE")`}},
+			[]string{"Validation composition failed", "At least one must be met: needs DONE; or: ok", `Must not hold: todo (contains "TODO")`},
+		},
+		{
+			"composition in a list", `[{"not":` + done + `},` + done + `]`, "DONE", nil,
+			[]string{"Validation composition failed", `Must not hold: needs DONE (contains "DONE")`},
+		},
 
 		{"condition holds", optional, "x", map[string]any{"strict": "true"}, []string{"needs DONE"}},
 		{"condition is false", optional, "x", map[string]any{"strict": false}, nil},
 		{"condition lacks its variable", optional, "x", nil, nil},
 		{"skipped under not", `{"not":` + optional[1:len(optional)-1] + `}`, "x", nil, nil},
-		{"skipped is no alternative", `{"or":[` + optional[1:len(optional)-1] + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
-			[]string{"Validation composition failed", "len"}},
+		{
+			"skipped is no alternative", `{"or":[` + optional[1:len(optional)-1] + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
+			[]string{"Validation composition failed", "len"},
+		},
 		{"skipped needs no sense", `[{"type":"regex","pattern":"[","message":"","condition":{"var":"x"}}]`, "x", nil, nil},
 	}
 	for _, tt := range tests {
@@ -156,10 +172,14 @@ func TestCheckErrors(t *testing.T) {
 		{"no pattern", `[{"type":"regex","message":"m"}]`, "validation rule of type regex has no pattern"},
 		{"no value", `[{"type":"contains","message":"m"}]`, "validation rule of type contains has no value"},
 		{"schema", `[{"type":"schema","message":"m","schema":{"type":"text"}}]`, "invalid JSON schema in validationCriteria: "},
-		{"foreign reference", `[{"type":"schema","message":"m","schema":{"$ref":"https://example.com/s.json"}}]`,
-			"invalid JSON schema in validationCriteria: "},
-		{"file reference", `[{"type":"schema","message":"m","schema":{"$ref":"file:///etc/passwd"}}]`,
-			"invalid JSON schema in validationCriteria: "},
+		{
+			"foreign reference", `[{"type":"schema","message":"m","schema":{"$ref":"https://example.com/s.json"}}]`,
+			"invalid JSON schema in validationCriteria: ",
+		},
+		{
+			"file reference", `[{"type":"schema","message":"m","schema":{"$ref":"file:///etc/passwd"}}]`,
+			"invalid JSON schema in validationCriteria: ",
+		},
 		{"number", `5`, "validation criteria must be a list, an object or a text, not a number"},
 		{"object", `{}`, "a validation criterion has neither a type nor and, or or not"},
 		{"and", `{"and":5}`, `"and" must be a list of criteria, not a number`},
@@ -195,11 +215,15 @@ func TestCheckIsBounded(t *testing.T) {
 		want     []string
 	}{
 		{"rule", rule, evil(), []string{"letters", "Pattern /^(a+)+$/ took too long on this output (over 250ms)"}},
-		{"not", `{"not":` + rule + `}`, evil(),
-			[]string{"Validation composition failed", "letters", "Pattern /^(a+)+$/ took too long on this output (over 250ms)"}},
-		{"schema", `{"type":"schema","schema":{"items":{"pattern":"` + catastrophic + `"}},"message":""}`,
+		{
+			"not", `{"not":` + rule + `}`, evil(),
+			[]string{"Validation composition failed", "letters", "Pattern /^(a+)+$/ took too long on this output (over 250ms)"},
+		},
+		{
+			"schema", `{"type":"schema","schema":{"items":{"pattern":"` + catastrophic + `"}},"message":""}`,
 			`["` + strings.Join([]string{evil(), evil(), evil(), evil(), evil(), evil(), evil(), evil()}, `","`) + `"]`,
-			[]string{"A pattern of the schema took too long on this output"}},
+			[]string{"A pattern of the schema took too long on this output"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -287,14 +311,22 @@ func TestDescribe(t *testing.T) {
 	}{
 		{`null`, nil},
 		{`"^a"`, []string{"matches /^a/"}},
-		{`[{"type":"contains","value":"DONE"},{"type":"length","min":5,"max":20,"message":"Be brief"}]`,
-			[]string{`contains "DONE"`, "Be brief (5 to 20 characters)"}},
-		{`[{"type":"length","min":5},{"type":"length","max":5},{"type":"length","min":5,"max":5},{"type":"length"}]`,
-			[]string{"at least 5 characters", "at most 5 characters", "exactly 5 characters", "any length"}},
-		{`{"or":[{"type":"regex","pattern":"a","flags":"i"},{"not":{"type":"contains","value":"b"}}]}`,
-			[]string{`at least one of (matches /a/i; not (contains "b"))`}},
-		{`[{"type":"schema","schema":{"type":"array"},"condition":{"var":"x","equals":1}}]`,
-			[]string{`JSON that fits the schema {"type":"array"}, if x is 1`}},
+		{
+			`[{"type":"contains","value":"DONE"},{"type":"length","min":5,"max":20,"message":"Be brief"}]`,
+			[]string{`contains "DONE"`, "Be brief (5 to 20 characters)"},
+		},
+		{
+			`[{"type":"length","min":5},{"type":"length","max":5},{"type":"length","min":5,"max":5},{"type":"length"}]`,
+			[]string{"at least 5 characters", "at most 5 characters", "exactly 5 characters", "any length"},
+		},
+		{
+			`{"or":[{"type":"regex","pattern":"a","flags":"i"},{"not":{"type":"contains","value":"b"}}]}`,
+			[]string{`at least one of (matches /a/i; not (contains "b"))`},
+		},
+		{
+			`[{"type":"schema","schema":{"type":"array"},"condition":{"var":"x","equals":1}}]`,
+			[]string{`JSON that fits the schema {"type":"array"}, if x is 1`},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.criteria, func(t *testing.T) {

@@ -28,27 +28,34 @@ func (p *Program) fits(s State, e Event) bool {
 	if s.Gate != nil {
 		return e.Kind == EventRunAborted || e.Kind == EventGateAnswered && p.fitsGate(s, e)
 	}
-	loop := p.loopAt(s)
+	step, loop := p.current(s), p.loopAt(s)
 	switch e.Kind {
 	case EventContextSet, EventRunAborted:
 		return true
-	case EventStepCompleted:
-		step := p.current(s)
-		return step != nil && step.ID == e.Step
-	case EventStepSkipped:
-		if loop != nil && s.Frame == nil {
-			return loop.ID == e.Step
-		}
-		step := p.current(s)
-		return step != nil && step.ID == e.Step
-	case EventGateOpened, EventLoopEntered:
-		return loop != nil && s.Frame == nil && loop.ID == e.Step
-	case EventRoundStarted:
-		return p.current(s) == nil && s.Frame != nil && loop.ID == e.Step && e.Round == s.Frame.Round+1
-	case EventLoopEnded:
-		return p.current(s) == nil && s.Frame != nil && loop.ID == e.Step
 	case EventRunCompleted:
 		return s.Cursor >= len(p.items)
+	case EventStepCompleted:
+		return step != nil && step.ID == e.Step
+	case EventStepSkipped:
+		if step == nil && s.Frame == nil {
+			step = loop
+		}
+		return step != nil && step.ID == e.Step
+	default:
+		return loop != nil && loop.ID == e.Step && fitsLoop(s, e, step)
+	}
+}
+
+// fitsLoop says whether an event of the loop at the cursor can follow; step is
+// the one of its body that the run is at, if any.
+func fitsLoop(s State, e Event, step *steps.Step) bool {
+	switch e.Kind {
+	case EventGateOpened, EventLoopEntered:
+		return s.Frame == nil
+	case EventRoundStarted:
+		return s.Frame != nil && step == nil && e.Round == s.Frame.Round+1
+	case EventLoopEnded:
+		return s.Frame != nil && step == nil
 	default:
 		return false
 	}

@@ -37,8 +37,12 @@ func TestNextOrderAndPrompts(t *testing.T) {
 		{"case 4 role first", role, nil, `{}`, "step-1", false, "## Agent Role Instructions\nYou are a careful reviewer.\n\n## Step Guidance\n- G1\n\nDo one."},
 		{"case 6 unknown ids are ignored", three, []string{"nope", "", "../x"}, `{}`, "step-1", false, "Do one."},
 		{"a step cannot be left out", three, []string{"step-3", "step-2"}, `{}`, "step-1", false, "Do one."},
-		{"case 7 undecided branches wait", branches, []string{"step-1"}, `{}`, "", false,
-			"No eligible step due to unmet conditions. Please update context:\n- Set 'complexity' to one of: 'high', 'low'"},
+		{
+			"case 7 undecided branches wait", branches,
+			[]string{"step-1"},
+			`{}`, "", false,
+			"No eligible step due to unmet conditions. Please update context:\n- Set 'complexity' to one of: 'high', 'low'",
+		},
 		{"case 8 the other branch does not block", branches, []string{"step-1", "low-road"}, `{"complexity":"low"}`, "", true, "Workflow complete."},
 		{"neither branch applies", branches, []string{"step-1"}, `{"complexity":"medium"}`, "", true, "Workflow complete."},
 	}
@@ -83,21 +87,30 @@ func TestLoopsRunEachRoundOnce(t *testing.T) {
 		want  []string
 		warns string
 	}{
-		{name: "case 14 while", steps: loop(`{"type":"while","condition":{"var":"counter","lt":3},"maxIterations":10}`, body),
-			vars: `{"counter":0}`, sets: count("counter"), want: rounds(3)},
-		{name: "case 15 until", steps: loop(`{"type":"until","condition":{"var":"counter","gte":2},"maxIterations":10}`, body),
-			vars: `{"counter":0}`, sets: count("counter"), want: rounds(2)},
+		{
+			name: "case 14 while", steps: loop(`{"type":"while","condition":{"var":"counter","lt":3},"maxIterations":10}`, body),
+			vars: `{"counter":0}`, sets: count("counter"), want: rounds(3),
+		},
+		{
+			name: "case 15 until", steps: loop(`{"type":"until","condition":{"var":"counter","gte":2},"maxIterations":10}`, body),
+			vars: `{"counter":0}`, sets: count("counter"), want: rounds(2),
+		},
 		{name: "case 16 for", steps: loop(`{"type":"for","count":3,"maxIterations":10}`, body), vars: `{}`, want: rounds(3)},
 		{name: "case 16 for with a variable", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{"n":2}`, want: rounds(2)},
-		{name: "case 16 for without its variable", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{}`, want: rounds(0),
-			warns: "Invalid count value for 'for' loop: n"},
+		{
+			name: "case 16 for without its variable", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{}`, want: rounds(0),
+			warns: "Invalid count value for 'for' loop: n",
+		},
 		{name: "case 17 forEach", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":["a","b","c"]}`, want: rounds(3)},
 		{name: "case 18 forEach of nothing", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":[]}`, want: rounds(0)},
-		{name: "case 19 forEach of a string", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":"abc"}`, want: rounds(0),
-			warns: "Expected array for forEach items 'list', got string"},
+		{
+			name: "case 19 forEach of a string", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":"abc"}`, want: rounds(0),
+			warns: "Expected array for forEach items 'list', got string",
+		},
 		{name: "case 20 maximum", steps: loop(`{"type":"for","count":3,"maxIterations":2}`, body), vars: `{}`, want: rounds(2), warns: "Maximum iterations (2) reached"},
 		{name: "case 21 while false at entry", steps: loop(`{"type":"while","condition":{"var":"go","equals":true},"maxIterations":9}`, body), vars: `{"go":false}`, want: rounds(0)},
-		{name: "case 22 a conditional step in the body", vars: `{"extra":true,"again":true}`,
+		{
+			name: "case 22 a conditional step in the body", vars: `{"extra":true,"again":true}`,
 			steps: loop(`{"type":"while","condition":{"var":"again","equals":true},"maxIterations":9}`,
 				`"body":[{"id":"always","title":"A","prompt":"a"},{"id":"sometimes","title":"S","prompt":"s","runCondition":{"var":"extra","equals":true}},{"id":"body-last","title":"L","prompt":"l"}]`),
 			sets: func(id string, nth int, vars map[string]any) {
@@ -105,12 +118,16 @@ func TestLoopsRunEachRoundOnce(t *testing.T) {
 					vars["extra"], vars["again"] = false, nth < 2
 				}
 			},
-			want: []string{"always", "sometimes", "body-last", "always", "body-last", "after"}},
-		{name: "case 23 body conditions on the round", vars: `{}`,
+			want: []string{"always", "sometimes", "body-last", "always", "body-last", "after"},
+		},
+		{
+			name: "case 23 body conditions on the round", vars: `{}`,
 			steps: loop(`{"type":"for","count":4,"maxIterations":4,"iterationVar":"phase"}`,
 				`"body":[{"id":"body-1","title":"1","prompt":"1","runCondition":{"var":"phase","equals":1}},{"id":"body-2","title":"2","prompt":"2","runCondition":{"var":"phase","equals":2}},{"id":"body-3","title":"3","prompt":"3","runCondition":{"var":"phase","equals":3}},{"id":"body-4","title":"4","prompt":"4","runCondition":{"var":"phase","equals":4}}]`),
-			want: []string{"body-1", "body-2", "body-3", "body-4", "after"}},
-		{name: "case 24 two loops, the variable used twice", vars: `{"n":0}`,
+			want: []string{"body-1", "body-2", "body-3", "body-4", "after"},
+		},
+		{
+			name: "case 24 two loops, the variable used twice", vars: `{"n":0}`,
 			steps: `[{"id":"loop-1","type":"loop","title":"1","loop":{"type":"while","condition":{"var":"n","lt":2},"maxIterations":9},"body":[{"id":"body-a","title":"A","prompt":"a"},{"id":"body-z","title":"Z","prompt":"z"}]},
 				{"id":"between","title":"B","prompt":"b"},
 				{"id":"loop-2","type":"loop","title":"2","loop":{"type":"while","condition":{"var":"n","lt":2},"maxIterations":9},"body":[{"id":"inner-b","title":"B","prompt":"b"}]},
@@ -123,13 +140,18 @@ func TestLoopsRunEachRoundOnce(t *testing.T) {
 					vars["n"] = float64(0)
 				}
 			},
-			want: []string{"body-a", "body-z", "body-a", "body-z", "between", "inner-b", "inner-b", "after"}},
-		{name: "a body that is named by id", vars: `{"list":[1,2]}`,
+			want: []string{"body-a", "body-z", "body-a", "body-z", "between", "inner-b", "inner-b", "after"},
+		},
+		{
+			name: "a body that is named by id", vars: `{"list":[1,2]}`,
 			steps: `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"list","maxIterations":9},"body":"body-a"},{"id":"body-a","title":"A","prompt":"a"},{"id":"after","title":"After","prompt":"After."}]`,
-			want:  rounds(2)},
-		{name: "two loops with one body", vars: `{}`,
+			want:  rounds(2),
+		},
+		{
+			name: "two loops with one body", vars: `{}`,
 			steps: `[{"id":"loop-1","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":9},"body":"body-a"},{"id":"loop-2","type":"loop","title":"L","loop":{"type":"for","count":1,"maxIterations":9},"body":"body-a"},{"id":"body-a","title":"A","prompt":"a"},{"id":"after","title":"After","prompt":"After."}]`,
-			want:  rounds(3)},
+			want:  rounds(3),
+		},
 	}
 	for _, tt := range tests {
 		for _, c := range clients() {

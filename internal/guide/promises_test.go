@@ -67,21 +67,36 @@ func TestLoopsLeftBehindAndLoopsComeLate(t *testing.T) {
 		sets              map[string]map[string]any
 		want              []string
 	}{
-		{"a list used again", `[` + one("loop-a", each, "w-a") + `,` + mid + `,` + one("loop-b", each, "w-b") + `]`,
-			`{"list":["a"]}`, map[string]map[string]any{"mid": {"list": []any{"b", "c", "d"}}},
-			[]string{"w-a", "mid", "w-b", "w-b", "w-b"}},
-		{"a count used again", `[` + one("loop-a", `{"type":"for","count":"n","maxIterations":9}`, "w-a") + `,` + mid + `,` + one("loop-b", `{"type":"for","count":"n","maxIterations":9}`, "w-b") + `]`,
-			`{"n":1}`, map[string]map[string]any{"mid": {"n": 2.0}},
-			[]string{"w-a", "mid", "w-b", "w-b"}},
-		{"one body for two loops", `[{"id":"loop-a","type":"loop","title":"L","loop":` + while + `,"body":"work"},` + mid + `,{"id":"loop-b","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":9},"body":"work"},{"id":"work","title":"W","prompt":"w"}]`,
-			`{"go":true}`, map[string]map[string]any{"work": {"go": false}, "mid": {"go": true}},
-			[]string{"work", "mid", "work", "work"}},
-		{"a loop whose condition comes late", `[{"id":"one","title":"1","prompt":"1"},{"id":"loop-a","type":"loop","title":"L","runCondition":{"var":"x","equals":true},"loop":` + while + `,"body":[{"id":"w-a","title":"W","prompt":"w"}]},` + mid + `,{"id":"end","title":"E","prompt":"e"}]`,
-			`{"go":true,"x":false}`, map[string]map[string]any{"mid": {"x": true}, "w-a": {"go": false}},
-			[]string{"one", "mid", "w-a", "end"}},
-		{"a list that comes late", `[` + one("loop-a", each, "w-a") + `,` + mid + `]`,
-			`{}`, map[string]map[string]any{"mid": {"list": []any{"b"}}},
-			[]string{"mid", "w-a"}},
+		{
+			"a list used again", `[` + one("loop-a", each, "w-a") + `,` + mid + `,` + one("loop-b", each, "w-b") + `]`,
+			`{"list":["a"]}`,
+			map[string]map[string]any{"mid": {"list": []any{"b", "c", "d"}}},
+			[]string{"w-a", "mid", "w-b", "w-b", "w-b"},
+		},
+		{
+			"a count used again", `[` + one("loop-a", `{"type":"for","count":"n","maxIterations":9}`, "w-a") + `,` + mid + `,` + one("loop-b", `{"type":"for","count":"n","maxIterations":9}`, "w-b") + `]`,
+			`{"n":1}`,
+			map[string]map[string]any{"mid": {"n": 2.0}},
+			[]string{"w-a", "mid", "w-b", "w-b"},
+		},
+		{
+			"one body for two loops", `[{"id":"loop-a","type":"loop","title":"L","loop":` + while + `,"body":"work"},` + mid + `,{"id":"loop-b","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":9},"body":"work"},{"id":"work","title":"W","prompt":"w"}]`,
+			`{"go":true}`,
+			map[string]map[string]any{"work": {"go": false}, "mid": {"go": true}},
+			[]string{"work", "mid", "work", "work"},
+		},
+		{
+			"a loop whose condition comes late", `[{"id":"one","title":"1","prompt":"1"},{"id":"loop-a","type":"loop","title":"L","runCondition":{"var":"x","equals":true},"loop":` + while + `,"body":[{"id":"w-a","title":"W","prompt":"w"}]},` + mid + `,{"id":"end","title":"E","prompt":"e"}]`,
+			`{"go":true,"x":false}`,
+			map[string]map[string]any{"mid": {"x": true}, "w-a": {"go": false}},
+			[]string{"one", "mid", "w-a", "end"},
+		},
+		{
+			"a list that comes late", `[` + one("loop-a", each, "w-a") + `,` + mid + `]`,
+			`{}`,
+			map[string]map[string]any{"mid": {"list": []any{"b"}}},
+			[]string{"mid", "w-a"},
+		},
 	}
 	for _, tt := range tests {
 		for _, c := range clients() {

@@ -251,11 +251,19 @@ func TestDiff(t *testing.T) {
 	}{
 		{"none", Change{Action: ActionNone, Existed: true}, ""},
 		{"new", Change{Action: ActionInstalled, Path: "f", After: []byte("x\n")}, "--- /dev/null\n+++ f\n@@ -0,0 +1 @@\n+x\n"},
-		{"deleted", Change{Action: ActionRemoved, Path: "f", Existed: true, Delete: true, Before: []byte("x")},
-			"--- f\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n"},
-		{"two places", Change{Action: ActionUpdated, Path: "f", Existed: true, Before: []byte(lines(20)),
-			After: []byte(strings.Replace(strings.Replace(lines(20), "b\n", "B\n", 1), "s\n", "", 1))},
-			"--- f\n+++ f\n@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -16,5 +16,4 @@\n p\n q\n r\n-s\n t\n"},
+		{
+			"deleted",
+			Change{Action: ActionRemoved, Path: "f", Existed: true, Delete: true, Before: []byte("x")},
+			"--- f\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n",
+		},
+		{
+			"two places",
+			Change{
+				Action: ActionUpdated, Path: "f", Existed: true, Before: []byte(lines(20)),
+				After: []byte(strings.Replace(strings.Replace(lines(20), "b\n", "B\n", 1), "s\n", "", 1)),
+			},
+			"--- f\n+++ f\n@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -16,5 +16,4 @@\n p\n q\n r\n-s\n t\n",
+		},
 	}
 	for _, tt := range tests {
 		if got := Diff(tt.c); got != tt.want {

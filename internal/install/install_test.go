@@ -176,25 +176,41 @@ func TestPlanKeepsTheFile(t *testing.T) {
 		{"empty", "cursor", "", "{\n  \"mcpServers\": {\n    \"guideway\": {\n      \"command\": \"C\",\n      \"args\": [\"mcp\"]\n    }\n  }\n}\n"},
 		{"minified", "cursor", `{"a":1}`, `{"a":1,"mcpServers":{"guideway":{"command":"C","args":["mcp"]}}}`},
 		{"one line", "cursor", `{"a": 1}`, `{"a": 1, "mcpServers": {"guideway": {"command": "C", "args": ["mcp"]}}}`},
-		{"line endings and byte order mark", "windsurf", "\xef\xbb\xbf{\r\n    \"a\": 1\r\n}",
-			"\xef\xbb\xbf{\r\n    \"a\": 1,\r\n    \"mcpServers\": {\r\n        " + entry + "\r\n            \"command\": \"C\",\r\n            \"args\": [\"mcp\"]\r\n        }\r\n    }\r\n}"},
-		{"comment at the end", "vscode", "{\n\t\"a\": 1 // one\n\t// more\n}",
-			"{\n\t\"a\": 1, // one\n\t// more\n\t\"servers\": {\n\t\t" + entry + "\n\t\t\t\"type\": \"stdio\",\n\t\t\t\"command\": \"C\",\n\t\t\t\"args\": [\"mcp\"]\n\t\t}\n\t}\n}"},
-		{"other path keeps what the user added", "cursor", `{"mcpServers": {"guideway": {"command": "/old", "args": ["mcp"], "disabled": true /* now */}}}`,
-			`{"mcpServers": {"guideway": {"command": "C", "args": ["mcp"], "disabled": true /* now */}}}`},
-		{"remote entry is replaced", "cursor", `{"mcpServers": {"guideway": {"url": "http://x"}}}`,
-			`{"mcpServers": {"guideway": {"command": "C", "args": ["mcp"]}}}`},
+		{
+			"line endings and byte order mark", "windsurf", "\xef\xbb\xbf{\r\n    \"a\": 1\r\n}",
+			"\xef\xbb\xbf{\r\n    \"a\": 1,\r\n    \"mcpServers\": {\r\n        " + entry + "\r\n            \"command\": \"C\",\r\n            \"args\": [\"mcp\"]\r\n        }\r\n    }\r\n}",
+		},
+		{
+			"comment at the end", "vscode", "{\n\t\"a\": 1 // one\n\t// more\n}",
+			"{\n\t\"a\": 1, // one\n\t// more\n\t\"servers\": {\n\t\t" + entry + "\n\t\t\t\"type\": \"stdio\",\n\t\t\t\"command\": \"C\",\n\t\t\t\"args\": [\"mcp\"]\n\t\t}\n\t}\n}",
+		},
+		{
+			"other path keeps what the user added", "cursor", `{"mcpServers": {"guideway": {"command": "/old", "args": ["mcp"], "disabled": true /* now */}}}`,
+			`{"mcpServers": {"guideway": {"command": "C", "args": ["mcp"], "disabled": true /* now */}}}`,
+		},
+		{
+			"remote entry is replaced", "cursor", `{"mcpServers": {"guideway": {"url": "http://x"}}}`,
+			`{"mcpServers": {"guideway": {"command": "C", "args": ["mcp"]}}}`,
+		},
 		{"toml without an end of line", "codex", "a = 1", "a = 1\n\n[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n"},
 		{"toml line endings", "codex", "a = 1\r\n", "a = 1\r\n\r\n[mcp_servers.guideway]\r\ncommand = \"C\"\r\nargs = [\"mcp\"]\r\n"},
-		{"toml inline servers", "codex", "mcp_servers = { a = { command = \"x\" } } # c\n",
-			"mcp_servers = { a = { command = \"x\" }, guideway = { command = \"C\", args = [\"mcp\"] } } # c\n"},
+		{
+			"toml inline servers", "codex", "mcp_servers = { a = { command = \"x\" } } # c\n",
+			"mcp_servers = { a = { command = \"x\" }, guideway = { command = \"C\", args = [\"mcp\"] } } # c\n",
+		},
 		{"toml empty inline", "codex", "mcp_servers = {}\n", "mcp_servers = { guideway = { command = \"C\", args = [\"mcp\"] } }\n"},
-		{"toml inline entry", "codex", "[mcp_servers]\nguideway = { command = \"/o\", args = [\"mcp\"] } # c\n",
-			"[mcp_servers]\nguideway = { command = \"C\", args = [\"mcp\"] } # c\n"},
-		{"toml other path", "codex", "[mcp_servers.guideway]\ncommand = '/o' # c\nargs = [\n  \"mcp\", # m\n]\nstartup_timeout_sec = 9\n",
-			"[mcp_servers.guideway]\ncommand = \"C\" # c\nargs = [\n  \"mcp\", # m\n]\nstartup_timeout_sec = 9\n"},
-		{"toml dotted", "codex", "mcp_servers.guideway.command = \"/o\"\nmcp_servers.guideway.args = [\"mcp\"]\n",
-			"mcp_servers.guideway.command = \"C\"\nmcp_servers.guideway.args = [\"mcp\"]\n"},
+		{
+			"toml inline entry", "codex", "[mcp_servers]\nguideway = { command = \"/o\", args = [\"mcp\"] } # c\n",
+			"[mcp_servers]\nguideway = { command = \"C\", args = [\"mcp\"] } # c\n",
+		},
+		{
+			"toml other path", "codex", "[mcp_servers.guideway]\ncommand = '/o' # c\nargs = [\n  \"mcp\", # m\n]\nstartup_timeout_sec = 9\n",
+			"[mcp_servers.guideway]\ncommand = \"C\" # c\nargs = [\n  \"mcp\", # m\n]\nstartup_timeout_sec = 9\n",
+		},
+		{
+			"toml dotted", "codex", "mcp_servers.guideway.command = \"/o\"\nmcp_servers.guideway.args = [\"mcp\"]\n",
+			"mcp_servers.guideway.command = \"C\"\nmcp_servers.guideway.args = [\"mcp\"]\n",
+		},
 		{"toml missing args", "codex", "[mcp_servers.guideway]\ncommand = \"C\"\n\n[z]\n", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n\n[z]\n"},
 	}
 	for _, tt := range tests {
@@ -219,14 +235,22 @@ func TestPlanKeepsTheFile(t *testing.T) {
 func TestPlanEnv(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ client, before, want string }{
-		{"cursor", `{"mcpServers":{"guideway":{"command":"C","args":["mcp"],"env":{"A":"1"}}}}`,
-			`{"mcpServers":{"guideway":{"command":"C","args":["mcp"],"env":{"A":"1","B":"x=\"y\""}}}}`},
-		{"cursor", `{"mcpServers":{"guideway":{"command":"C","args":["mcp"]}}}`,
-			`{"mcpServers":{"guideway":{"command":"C","args":["mcp"],"env":{"B":"x=\"y\""}}}}`},
-		{"codex", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n[mcp_servers.guideway.env]\nA = \"1\"\n",
-			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n[mcp_servers.guideway.env]\nA = \"1\"\nB = \"x=\\\"y\\\"\"\n"},
-		{"codex", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\" }\n",
-			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\", B = \"x=\\\"y\\\"\" }\n"},
+		{
+			"cursor", `{"mcpServers":{"guideway":{"command":"C","args":["mcp"],"env":{"A":"1"}}}}`,
+			`{"mcpServers":{"guideway":{"command":"C","args":["mcp"],"env":{"A":"1","B":"x=\"y\""}}}}`,
+		},
+		{
+			"cursor", `{"mcpServers":{"guideway":{"command":"C","args":["mcp"]}}}`,
+			`{"mcpServers":{"guideway":{"command":"C","args":["mcp"],"env":{"B":"x=\"y\""}}}}`,
+		},
+		{
+			"codex", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n[mcp_servers.guideway.env]\nA = \"1\"\n",
+			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n[mcp_servers.guideway.env]\nA = \"1\"\nB = \"x=\\\"y\\\"\"\n",
+		},
+		{
+			"codex", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\" }\n",
+			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\", B = \"x=\\\"y\\\"\" }\n",
+		},
 	} {
 		got := mustPlan(t, client(t, tt.client), Request{Command: "C", Env: map[string]string{"B": `x="y"`}}, existing(tt.before))
 		if diff := cmp.Diff(tt.want, string(got.After)); diff != "" || got.Action != ActionUpdated {
@@ -287,8 +311,11 @@ func TestPlanChecksTheRequest(t *testing.T) {
 	t.Parallel()
 	c := client(t, "codex")
 	for _, req := range []Request{
-		{Name: "a b", Command: binary}, {Name: "a.b", Command: binary}, {Command: ""},
-		{Command: binary, Env: map[string]string{"": "x"}}, {Command: binary, Env: map[string]string{"A=B": "x"}},
+		{Name: "a b", Command: binary},
+		{Name: "a.b", Command: binary},
+		{Command: ""},
+		{Command: binary, Env: map[string]string{"": "x"}},
+		{Command: binary, Env: map[string]string{"A=B": "x"}},
 	} {
 		if _, err := Plan(Env{}, c, req, File{}); err == nil {
 			t.Errorf("Plan(%+v) was accepted", req)

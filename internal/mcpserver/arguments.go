@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 // param is one parameter of a tool.
@@ -36,10 +38,12 @@ const (
 const (
 	// maxText bounds every string argument, in characters.
 	maxText = 1 << 18
-	// maxList bounds every list argument.
-	maxList = 20_000
-	// maxDepth bounds the nesting of every object argument.
-	maxDepth = 64
+	// maxList bounds every list argument: a walk of some thousand rounds fits.
+	maxList = 100_000
+	// maxDepth bounds the nesting of every object argument. A definition nests
+	// up to 64 levels, and the context that we give holds a loop's below keys of
+	// its own: what we gave must come back.
+	maxDepth = 80
 )
 
 func (p param) schema() map[string]any {
@@ -105,19 +109,23 @@ func (a arguments) object(name string) map[string]any {
 func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 	in := arguments{}
 	if len(raw) > 0 && string(raw) != "null" {
-		dec := json.NewDecoder(strings.NewReader(string(raw)))
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber() // a float would round what the caller gets back
 		if err := dec.Decode(&in); err != nil {
-			return nil, t.badCall("", nil, "the arguments are not a JSON object")
+			return nil, t.badCall(nil, "", "the arguments are not a JSON object")
 		}
 		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-			return nil, t.badCall("", nil, "there is more than one JSON value in the arguments")
+			return nil, t.badCall(nil, "", "there is more than one JSON value in the arguments")
 		}
 	}
 	for _, name := range sortedKeys(in) {
 		if !slices.ContainsFunc(t.params, func(p param) bool { return p.name == name }) {
-			err := t.badCall(name, in[name], fmt.Sprintf("%s has no parameter %q", t.name, shorten(name)))
+			err := t.badCall(in, name, fmt.Sprintf("%s has no parameter %q", t.name, shorten(name)))
 			err.Given = nil
 			err.Allowed = paramNames(t.params)
+			if meant := spelling.Closest(name, paramNames(t.params)); meant != "" {
+				err.Fix = fmt.Sprintf("did you mean %q?", meant)
+			}
 			return nil, err
 		}
 	}
@@ -125,15 +133,18 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 		v, given := in[p.name]
 		if !given || v == nil {
 			if p.required {
-				return nil, t.badCall(p.name, nil, p.name+" parameter is required")
+				return nil, t.badCall(in, p.name, p.name+" parameter is required")
 			}
 			delete(in, p.name)
 			continue
 		}
 		if problem := p.check(v); problem != "" {
-			err := t.badCall(p.name, v, problem)
+			err := t.badCall(in, p.name, problem)
 			if p.enum != nil {
 				err.Allowed = p.enum
+			}
+			if s, ok := v.(string); ok && p.kind != kindString && strings.ContainsAny(s, "[{") {
+				err.Fix = "send the JSON itself, not a string that holds it"
 			}
 			return nil, err
 		}
@@ -183,10 +194,10 @@ func (p param) check(v any) string {
 	return ""
 }
 
-// badCall is an error about one field, with a call that would work.
-func (t *tool) badCall(field string, given any, message string) *callError {
-	e := &callError{Code: guideway.CodeInvalid, Message: message, Field: field, Next: t.example()}
-	if given != nil {
+// badCall is an error about one field of a call, with a call that would work.
+func (t *tool) badCall(in arguments, field, message string) *callError {
+	e := &callError{Code: guideway.CodeInvalid, Message: message, Field: field, Next: t.nextCall(in)}
+	if given := in[field]; given != nil {
 		e.Given = shorten(given)
 		switch given.(type) {
 		case map[string]any, []any:
@@ -196,10 +207,18 @@ func (t *tool) badCall(field string, given any, message string) *callError {
 	return e
 }
 
-// example is a call of the tool that works.
-func (t *tool) example() *nextCall {
+// nextCall is the caller's call with an example in place of each argument that
+// is missing, wrong or too long to be repeated.
+func (t *tool) nextCall(in arguments) *nextCall {
+	const longest = 512
 	call := &nextCall{Tool: t.name, Arguments: map[string]any{}}
 	for _, p := range t.params {
+		if v := in[p.name]; v != nil && p.check(v) == "" {
+			if text, err := compact(v); err == nil && len(text) <= longest {
+				call.Arguments[p.name] = v
+				continue
+			}
+		}
 		if p.example != nil {
 			call.Arguments[p.name] = p.example
 		}
@@ -213,7 +232,7 @@ func jsonType(v any) string {
 		return "null"
 	case bool:
 		return "a boolean"
-	case float64:
+	case json.Number:
 		return "a number"
 	case string:
 		return "a string"

@@ -35,7 +35,7 @@ func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.G
 	writeList(&b, "Ask me what you cannot answer yourself:", d.Steps.ClarificationPrompts)
 	fmt.Fprintf(&b, "Begin with workflow_next {\"workflowId\": %q, \"completedSteps\": [], \"context\": {}}. "+
 		"Do each step fully, check its output with workflow_validate where it has validationCriteria, "+
-		"then call workflow_next again with the step's id appended to completedSteps and the context that you were given. "+
+		"then call workflow_next again with the step's id appended to completedSteps, in a loop in every round again, and the context that you were given. "+
 		"Go on until isComplete is true. Do not skip, merge or reorder steps.", d.ID)
 	return &mcp.GetPromptResult{
 		Description: d.Description,

@@ -50,7 +50,7 @@ func (s *Server) readWorkflow(_ context.Context, req *mcp.ReadResourceRequest) (
 	if err != nil {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	return contents(uri, mimeJSON, string(e.Definition.Canonical)), nil
+	return contents(uri, mimeJSON, e.Definition.Canonical), nil
 }
 
 func contents(uri, mime, text string) *mcp.ReadResourceResult {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -94,9 +95,10 @@ func New(opts Options) (*Server, error) {
 		})
 	if slices.Contains(opts.Toolsets, ToolsetSteps) {
 		for _, t := range (&stepTools{catalog: opts.Catalog}).tools() {
-			s.mcp.AddTool(t.definition(), t.serve)
+			s.mcp.AddTool(t.definition(), t.server(opts.Logger))
 		}
 	}
+	s.mcp.AddReceivingMiddleware(transport.Recover(opts.Logger))
 	s.addFixedResources()
 	s.show()
 	s.cancel = opts.Catalog.OnChange(func(catalog.Change) { s.show() })

@@ -1,12 +1,16 @@
 package mcpserver_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +22,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The clock of the pattern library runs on for a moment, for the whole process.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
 
 // versions are one protocol version of each era.
 func versions() []string { return []string{"2025-11-25", "2026-07-28"} }
@@ -37,6 +44,11 @@ func connect(t *testing.T, dir, version string, opts *mcp.ClientOptions) *mcp.Cl
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
+	return connectTo(t, server, version, opts)
+}
+
+func connectTo(t *testing.T, server *mcpserver.Server, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
 	here, there := mcp.NewInMemoryTransports()
 	ss, err := server.MCP().Connect(t.Context(), there, nil)
 	if err != nil {
@@ -130,6 +142,7 @@ func TestValidate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "small.json", small)
+	write(t, dir, "bare.json", `{"id":"bare","name":"B","description":"d","version":"1.0.0","steps":[{"id":"only","title":"Only","prompt":"Do it."}]}`)
 	cs := connect(t, dir, "2026-07-28", nil)
 	tests := []struct {
 		name   string
@@ -140,12 +153,14 @@ func TestValidate(t *testing.T) {
 		{"good", map[string]any{"stepId": "only", "output": "DONE"}, true, []any{}},
 		{"bad", map[string]any{"stepId": "only", "output": "nope"}, false, []any{"say DONE"}},
 		{"blank", map[string]any{"stepId": "only", "output": "  "}, false, nil},
-		{"empty", map[string]any{"stepId": "each", "output": ""}, false, []any{"Output is empty or invalid."}},
+		{"empty, without criteria", map[string]any{"workflowId": "bare", "stepId": "only", "output": ""}, false, []any{"Output is empty or invalid."}},
 		{"case 35: a step in a loop", map[string]any{"stepId": "inner", "output": "no", "context": map[string]any{"strict": true}}, false, []any{"too short"}},
 		{"a rule whose condition is false", map[string]any{"stepId": "inner", "output": "no"}, true, []any{}},
 	}
 	for _, tt := range tests {
-		tt.args["workflowId"] = "small"
+		if tt.args["workflowId"] == nil {
+			tt.args["workflowId"] = "small"
+		}
 		res, isError := call(t, cs, "workflow_validate", tt.args)
 		if isError || res["valid"] != tt.valid || (tt.issues != nil && !cmp.Equal(tt.issues, res["issues"])) {
 			t.Errorf("%s: %v, want valid %v with %v", tt.name, res, tt.valid, tt.issues)
@@ -163,6 +178,7 @@ func TestValidateJSON(t *testing.T) {
 		{"good", small, "", true},
 		{"yaml", "id: small\nname: S\ndescription: d\nversion: 1.0.0\nsteps:\n  - {id: one, title: One, prompt: Do.}\n", "", true},
 		{"case 36: no JSON", `{bad`, "Invalid JSON syntax: ", false},
+		{"a pattern that does not compile", strings.Replace(small, `"type":"contains","value":"DONE"`, `"type":"regex","pattern":"(open"`, 1), "pattern", false},
 		{"case 36: fields missing", `{"id":"x-1"}`, "Missing required field 'name' at root level. This field is mandatory and must be provided.", false},
 		{"case 36: an unknown key", strings.Replace(small, `"name"`, `"extra":1,"name"`, 1), "Unexpected property 'extra' found at root level.", false},
 		{"empty", " ", "", false},
@@ -213,9 +229,10 @@ func TestBadCalls(t *testing.T) {
 		{"completedSteps as text", "workflow_next", map[string]any{"workflowId": "small", "completedSteps": "only"}, "completedSteps", "list of strings"},
 		{"a number in completedSteps", "workflow_next", map[string]any{"workflowId": "small", "completedSteps": []any{1}}, "completedSteps", "completedSteps[0]"},
 		{"context as a list", "workflow_next", map[string]any{"workflowId": "small", "context": []any{}}, "context", "must be an object"},
-		{"context too deep", "workflow_next", map[string]any{"workflowId": "small", "context": deep}, "context", "deeper than 64"},
+		{"context too deep", "workflow_next", map[string]any{"workflowId": "small", "context": deep}, "context", "deeper than 80"},
 		{"case 26: context too large", "workflow_next", map[string]any{"workflowId": "small", "context": map[string]any{"x": strings.Repeat("x", 140_000)}}, "", "Context size (273KB) exceeds maximum allowed size (256KB)"},
 		{"an unknown step", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "zzz", "output": "x"}, "stepId", "Step with id 'zzz' not found in workflow"},
+		{"a loop", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "each", "output": "x"}, "stepId", "'each' is a loop and has no output of its own"},
 		{"no output", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "only"}, "output", "output parameter is required"},
 		{"a definition that is too long", "workflow_validate_json", map[string]any{"workflowJson": strings.Repeat("x", 1<<20+1)}, "workflowJson", "at most 1048576"},
 	}
@@ -230,9 +247,146 @@ func TestBadCalls(t *testing.T) {
 			t.Errorf("%s: the error has %d bytes", tt.name, len(text))
 		}
 	}
+	syntax, _ := call(t, cs, "workflow_validate_json", map[string]any{"workflowJson": "{bad"})
+	if got := len(syntax["suggestions"].([]any)); got != 4 {
+		t.Errorf("case 36: %d suggestions, want 4: %v", got, syntax)
+	}
 	list, _ := call(t, cs, "workflow_list", nil)
 	if text, _ := json.Marshal(list["diagnostics"]); !strings.Contains(string(text), "broken-one.json") || !strings.Contains(string(text), "zero.json") {
 		t.Errorf("workflow_list hides what did not load: %s", text)
+	}
+}
+
+// The call that an error suggests keeps what was right in the caller's own, and
+// works.
+func TestSuggestedCallsWork(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "small.json", small)
+	cs := connect(t, dir, "2026-07-28", nil)
+	tests := []struct {
+		name, tool string
+		args       map[string]any
+		next       string
+		fix        string
+	}{
+		{
+			"a misspelt parameter", "workflow_next",
+			map[string]any{"workflowId": "small", "completed_steps": []string{"only"}},
+			`{"arguments":{"completedSteps":[],"context":{},"workflowId":"small"},"tool":"workflow_next"}`, `did you mean "completedSteps"?`,
+		},
+		{
+			"text in place of an object", "workflow_next",
+			map[string]any{"workflowId": "small", "completedSteps": []string{"only"}, "context": `{"a":1}`},
+			`{"arguments":{"completedSteps":["only"],"context":{},"workflowId":"small"},"tool":"workflow_next"}`, "send the JSON itself, not a string that holds it",
+		},
+		{
+			"a misspelt step", "workflow_validate",
+			map[string]any{"workflowId": "small", "stepId": "iner", "output": "x"},
+			`{"arguments":{"output":"the output of the step","stepId":"inner","workflowId":"small"},"tool":"workflow_validate"}`, "",
+		},
+		{
+			"a loop", "workflow_validate",
+			map[string]any{"workflowId": "small", "stepId": "each", "output": "x"},
+			`{"arguments":{"output":"the output of the step","stepId":"inner","workflowId":"small"},"tool":"workflow_validate"}`, "check the output of a step in it: inner",
+		},
+		{
+			"an output that is no text", "workflow_validate",
+			map[string]any{"workflowId": "coding-task", "output": 1},
+			`{"arguments":{"output":"the output of the step","stepId":"frame-task","workflowId":"coding-task"},"tool":"workflow_validate"}`, "",
+		},
+	}
+	for _, tt := range tests {
+		res, isError := call(t, cs, tt.tool, tt.args)
+		text, _ := json.Marshal(res["next"])
+		fix, _ := res["fix"].(string)
+		if !isError || string(text) != tt.next || fix != tt.fix {
+			t.Errorf("%s: next %s and fix %q, want %s and %q", tt.name, text, fix, tt.next, tt.fix)
+			continue
+		}
+		next := res["next"].(map[string]any)
+		if again, isError := call(t, cs, next["tool"].(string), next["arguments"]); isError {
+			t.Errorf("%s: the suggested call fails: %v", tt.name, again)
+		}
+	}
+}
+
+// A definition with more problems than anybody reads gets a short answer that
+// says how many there are.
+func TestManyFindingsStayShort(t *testing.T) {
+	t.Parallel()
+	cs := connect(t, t.TempDir(), "2026-07-28", nil)
+	var steps []string
+	for i := range 3000 {
+		steps = append(steps, fmt.Sprintf(`{"id":"S %d","titel":"%s","prompt":""}`, i, strings.Repeat("x", 40)))
+	}
+	text := `{"id":"many","name":"Many","description":"d","version":"1.0.0","steps":[` + strings.Join(steps, ",") + `]}`
+	res, isError := call(t, cs, "workflow_validate_json", map[string]any{"workflowJson": text})
+	size, _ := json.Marshal(res)
+	if isError || res["valid"] != false || len(size) > 64<<10 {
+		t.Errorf("error %v, valid %v, %d bytes", isError, res["valid"], len(size))
+	}
+	issues := res["issues"].([]any)
+	if last := issues[len(issues)-1].(string); !strings.Contains(last, "more findings are not shown") {
+		t.Errorf("the last issue hides that there are more: %q", last)
+	}
+}
+
+// A number in the context that a float cannot hold comes back as it was.
+func TestLargeNumbersComeBack(t *testing.T) {
+	t.Parallel()
+	cs := connect(t, t.TempDir(), "2026-07-28", nil)
+	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_next", Arguments: map[string]any{
+		"workflowId": "coding-task", "context": map[string]any{"ticket": json.Number("12345678901234567")},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := res.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, `"ticket":12345678901234567`) {
+		t.Errorf("the number changed: %s", text[max(0, len(text)-200):])
+	}
+}
+
+// panics is a catalog that breaks once the server runs.
+type panics struct {
+	mcpserver.Catalog
+	broken atomic.Bool
+}
+
+func (p *panics) Snapshot() *catalog.Snapshot {
+	if p.broken.Load() {
+		panic("the catalog is gone")
+	}
+	return p.Catalog.Snapshot()
+}
+
+// A panic in one call is an error for that call and a line in the log; the
+// server goes on.
+func TestAPanicEndsOneCallOnly(t *testing.T) {
+	t.Parallel()
+	cat := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS()}), catalog.Options{})
+	if err := cat.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cat.Close)
+	var log bytes.Buffer
+	broken := &panics{Catalog: cat}
+	server, err := mcpserver.New(mcpserver.Options{Catalog: broken, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	cs := connectTo(t, server, "2025-11-25", nil)
+	broken.broken.Store(true)
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_list"}); err == nil || strings.Contains(err.Error(), "gone") {
+		t.Errorf("the call answered %v; want an error without the server's detail", err)
+	}
+	broken.broken.Store(false)
+	if _, isError := call(t, cs, "workflow_list", nil); isError {
+		t.Error("the server does not go on")
+	}
+	if !strings.Contains(log.String(), "the catalog is gone") {
+		t.Errorf("the log lacks the panic: %s", log.String())
 	}
 }
 

@@ -11,8 +11,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 // stepTools is the toolset "steps": the six tools of seed 000.
@@ -68,26 +70,38 @@ func (s *stepTools) list() *tool {
 					Category: e.Source.Name, Version: d.Version, Dialect: d.Dialect,
 				})
 			}
-			out.Diagnostics = firstFew(snap.Diagnostics())
+			out.Diagnostics = firstFew(snap.Diagnostics(), 10, "guideway doctor lists them all")
 			return out, nil
 		},
 	}
 }
 
-// firstFew keeps an answer small where many files are broken; `guideway doctor`
-// tells them all.
-func firstFew(list []guideway.Diagnostic) []guideway.Diagnostic {
-	const most = 10
-	if len(list) <= most {
-		return list
+// maxFindings bounds the bytes of the findings in an answer.
+const maxFindings = 24 << 10
+
+// firstFew keeps an answer small: at most so many findings and maxFindings bytes,
+// and a last one that counts the others and says how to see them.
+func firstFew(list []guideway.Diagnostic, most int, rest string) []guideway.Diagnostic {
+	size := 0
+	for i, d := range list {
+		size += len(d.Message) + len(d.Fix) + len(d.File) + len(d.Pointer)
+		if i < most && size <= maxFindings {
+			continue
+		}
+		more := guideway.Diagnostic{
+			Severity: guideway.SeverityWarning, Code: "more",
+			Message: fmt.Sprintf("%d more findings are not shown; there are %d in all", len(list)-i, len(list)),
+			Fix:     rest,
+		}
+		if slices.ContainsFunc(list[i:], isError) {
+			more.Severity = guideway.SeverityError
+		}
+		return append(slices.Clone(list[:i]), more)
 	}
-	more := guideway.Diagnostic{
-		Severity: guideway.SeverityWarning, Code: "more",
-		Message: fmt.Sprintf("%d more findings are not shown", len(list)-most),
-		Fix:     "run guideway doctor",
-	}
-	return append(slices.Clone(list[:most]), more)
+	return list
 }
+
+func isError(d guideway.Diagnostic) bool { return d.Severity == guideway.SeverityError }
 
 // details is what workflow_get tells.
 type details struct {
@@ -118,8 +132,10 @@ func (s *stepTools) get() *tool {
 		},
 		output: object(map[string]any{
 			"id": typed("string"), "name": typed("string"), "description": typed("string"),
-			"version": typed("string"), "totalSteps": typed("integer"),
-			"firstStep": map[string]any{"type": []string{"object", "null"}},
+			"version": typed("string"), "preconditions": listOf(typed("string")),
+			"clarificationPrompts": listOf(typed("string")), "metaGuidance": listOf(typed("string")),
+			"totalSteps": typed("integer"), "dialect": typed("string"), "source": typed("string"),
+			"hash": typed("string"), "firstStep": orNull(typed("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			p, e, err := s.program("id", in.text("id"))
@@ -162,7 +178,7 @@ func (s *stepTools) next() *tool {
 			},
 		},
 		output: object(map[string]any{
-			"step":       map[string]any{"type": []string{"object", "null"}},
+			"step":       orNull(typed("object")),
 			"guidance":   typed("object"),
 			"isComplete": typed("boolean"),
 			"context":    typed("object"),
@@ -195,6 +211,15 @@ type verdict struct {
 	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
 }
 
+// suggest adds what has not been suggested yet.
+func (v *verdict) suggest(lines ...string) {
+	for _, line := range lines {
+		if line != "" && !slices.Contains(v.Suggestions, line) {
+			v.Suggestions = append(v.Suggestions, line)
+		}
+	}
+}
+
 func verdictSchema() map[string]any {
 	return object(map[string]any{
 		"valid": typed("boolean"), "issues": listOf(typed("string")), "suggestions": listOf(typed("string")),
@@ -207,7 +232,7 @@ func (s *stepTools) validate() *tool {
 		description: "Check the output of a step against its criteria before you go on. If it is not valid, mend what the issues name and check again.",
 		params: []param{
 			idParam("workflowId"),
-			{name: "stepId", kind: kindString, required: true, maxLength: maxID, example: "plan", description: "Id of the step, also one in a loop"},
+			{name: "stepId", kind: kindString, required: true, maxLength: maxID, example: "frame-task", description: "Id of the step, also one in a loop"},
 			{name: "output", kind: kindString, required: true, example: "the output of the step", description: "The step's output"},
 			{name: "context", kind: kindObject, description: "Variables that conditional criteria read"},
 		},
@@ -217,12 +242,9 @@ func (s *stepTools) validate() *tool {
 			if err != nil {
 				return nil, err
 			}
-			step, ok := p.Step(in.text("stepId"))
-			if !ok {
-				return nil, &callError{
-					Code: guideway.CodeNotFound, Field: "stepId", Given: shorten(in.text("stepId")), Allowed: p.StepIDs(),
-					Message: fmt.Sprintf("Step with id '%v' not found in workflow", shorten(in.text("stepId"))),
-				}
+			step, err := stepWithOutput(p, in)
+			if err != nil {
+				return nil, err
 			}
 			res, err := step.Criteria.Check(in.text("output"), condition.Map(in.object("context")))
 			if err != nil {
@@ -231,6 +253,39 @@ func (s *stepTools) validate() *tool {
 			return verdict{Valid: res.Valid, Issues: notNil(res.Issues), Suggestions: notNil(res.Suggestions)}, nil
 		},
 	}
+}
+
+// stepWithOutput finds the step whose output a call is about. A loop has none.
+func stepWithOutput(p *guide.Program, in arguments) (*steps.Step, error) {
+	id := in.text("stepId")
+	step, ok := p.Step(id)
+	if ok && step.Loop == nil {
+		return step, nil
+	}
+	bad := &callError{
+		Code: guideway.CodeNotFound, Field: "stepId", Given: shorten(id),
+		Message: fmt.Sprintf("Step with id '%v' not found in workflow", shorten(id)),
+	}
+	ids := p.StepIDs()
+	meant := spelling.Closest(id, ids)
+	if ok {
+		ids = nil
+		for i := range step.Loop.Body {
+			ids = append(ids, step.Loop.Body[i].ID)
+		}
+		bad.Code = guideway.CodeInvalid
+		bad.Message = fmt.Sprintf("'%s' is a loop and has no output of its own", id)
+		bad.Fix = "check the output of a step in it: " + strings.Join(ids, ", ")
+	}
+	bad.Allowed = ids
+	if meant == "" && len(ids) > 0 {
+		meant = ids[0]
+	}
+	call := &nextCall{Tool: "workflow_validate", Arguments: map[string]any{
+		"workflowId": in.text("workflowId"), "stepId": meant, "output": "the output of the step",
+	}}
+	bad.Next = call
+	return nil, bad
 }
 
 func (s *stepTools) validateJSON() *tool {
@@ -245,16 +300,21 @@ func (s *stepTools) validateJSON() *tool {
 		output: verdictSchema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			def, found := definition.Check("", []byte(in.text("workflowJson")))
-			out := verdict{Valid: def != nil, Issues: []string{}, Suggestions: []string{}, Diagnostics: found}
-			for _, d := range found {
-				if d.Severity == guideway.SeverityError {
-					out.Valid = false
+			out := verdict{
+				Valid: def != nil && !slices.ContainsFunc(found, isError), Issues: []string{}, Suggestions: []string{},
+				Diagnostics: firstFew(found, 50, "mend these, then check again"),
+			}
+			for _, d := range out.Diagnostics {
+				if isError(d) {
 					out.Issues = append(out.Issues, d.Message)
 				}
-				for line := range strings.SplitSeq(d.Fix, "\n") {
-					if line != "" && !slices.Contains(out.Suggestions, line) {
-						out.Suggestions = append(out.Suggestions, line)
-					}
+				out.suggest(strings.Split(d.Fix, "\n")...)
+				if d.Code == doc.CodeJSONSyntax {
+					out.suggest(
+						"Put keys and texts in double quotes; single quotes are not JSON.",
+						"Separate members by one comma, with none after the last.",
+						"Close each brace and bracket that you open.",
+					)
 				}
 			}
 			return out, nil

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -37,18 +39,24 @@ func (t *tool) definition() *mcp.Tool {
 	}
 }
 
-// serve checks the arguments, calls the handler and writes the answer as
-// structured content and as the same compact text.
-func (t *tool) serve(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	in, err := readArguments(t, req.Params.Arguments)
-	if err != nil {
-		return failure(t, err), nil
+// server gives the handler that checks the arguments, does the call and writes
+// the answer as structured content and as the same compact text.
+func (t *tool) server(logger *slog.Logger) mcp.ToolHandler {
+	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		in, err := readArguments(t, req.Params.Arguments)
+		if err != nil {
+			return t.failure(ctx, logger, err), nil
+		}
+		out, err := t.handle(ctx, in)
+		if err != nil {
+			return t.failure(ctx, logger, err), nil
+		}
+		res, err := success(out)
+		if err != nil {
+			return t.failure(ctx, logger, err), nil
+		}
+		return res, nil
 	}
-	out, err := t.handle(ctx, in)
-	if err != nil {
-		return failure(t, err), nil
-	}
-	return success(out)
 }
 
 func success(out any) (*mcp.CallToolResult, error) {
@@ -88,12 +96,13 @@ type nextCall struct {
 func (e *callError) Error() string { return e.Message }
 
 // failure is the answer to a call that went wrong. The detail of an internal
-// error stays with us.
-func failure(t *tool, err error) *mcp.CallToolResult {
-	ce, ok := err.(*callError) //nolint:errorlint // the handlers return it unwrapped
-	if !ok {
+// error stays with us, in the log.
+func (t *tool) failure(ctx context.Context, logger *slog.Logger, err error) *mcp.CallToolResult {
+	var ce *callError
+	if !errors.As(err, &ce) {
 		ce = &callError{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
 		if ce.Code == guideway.CodeInternal {
+			logger.ErrorContext(ctx, "a tool failed", "tool", t.name, "error", err)
 			ce.Message = t.name + " failed for a reason that the server's log tells"
 		}
 	}
@@ -126,6 +135,11 @@ func object(properties map[string]any) map[string]any {
 
 // typed is the JSON Schema of a value of a type, such as "string".
 func typed(name string) map[string]any { return map[string]any{"type": name} }
+
+// orNull is the JSON Schema of a value that may be null.
+func orNull(schema map[string]any) map[string]any {
+	return map[string]any{"anyOf": []any{schema, typed("null")}}
+}
 
 // listOf is the JSON Schema of a list.
 func listOf(items map[string]any) map[string]any {

@@ -220,13 +220,29 @@ func TestYAMLValues(t *testing.T) {
 func TestYAMLRefusals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, code string }{
-		{"a: [", "yaml-syntax"}, {"a: *b", "yaml-syntax"}, {"a: b: c", "yaml-syntax"}, {"\ta: 1", "yaml-syntax"}, {"%TAG", "yaml-syntax"},
-		{"# only", "file-empty"}, {"a: 1\n---\nb: 2", "yaml-documents"}, {"a: 1\n---\n[", "yaml-syntax"},
-		{"a: &a [*a]", "yaml-alias"}, {"a: &a {b: {c: *a}}", "yaml-alias"},
-		{"<<: {a: 1}", "yaml-merge"}, {"a: .nan", "number-range"}, {"a: -.inf", "number-range"}, {"a: !!float .inf", "number-range"},
-		{"a: !!binary aGk=", "yaml-tag"}, {"a: !x 1", "yaml-tag"}, {"!!set {a}", "yaml-tag"}, {"!!omap [a: 1]", "yaml-tag"},
-		{"{[a]: 1}", "yaml-key"}, {"{{a: 1}: 1}", "yaml-key"}, {"? \n: x", "yaml-key"},
-		{`a: "\0"`, "text-nul"}, {"a: !!int x", "yaml-number"},
+		{"a: [", "yaml-syntax"},
+		{"a: *b", "yaml-syntax"},
+		{"a: b: c", "yaml-syntax"},
+		{"\ta: 1", "yaml-syntax"},
+		{"%TAG", "yaml-syntax"},
+		{"# only", "file-empty"},
+		{"a: 1\n---\nb: 2", "yaml-documents"},
+		{"a: 1\n---\n[", "yaml-syntax"},
+		{"a: &a [*a]", "yaml-alias"},
+		{"a: &a {b: {c: *a}}", "yaml-alias"},
+		{"<<: {a: 1}", "yaml-merge"},
+		{"a: .nan", "number-range"},
+		{"a: -.inf", "number-range"},
+		{"a: !!float .inf", "number-range"},
+		{"a: !!binary aGk=", "yaml-tag"},
+		{"a: !x 1", "yaml-tag"},
+		{"!!set {a}", "yaml-tag"},
+		{"!!omap [a: 1]", "yaml-tag"},
+		{"{[a]: 1}", "yaml-key"},
+		{"{{a: 1}: 1}", "yaml-key"},
+		{"? \n: x", "yaml-key"},
+		{`a: "\0"`, "text-nul"},
+		{"a: !!int x", "yaml-number"},
 	} {
 		_, found := doc.Parse("x.yaml", []byte(c.text), doc.Limits{})
 		if len(found) == 0 || found[0].Code != c.code {

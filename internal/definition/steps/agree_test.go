@@ -177,8 +177,10 @@ func structural(n *doc.Node, ptr doc.Pointer, try func(string, func() func())) {
 // values are what a node is replaced with.
 func values() []*doc.Node {
 	out := []*doc.Node{
-		{Kind: doc.Null}, {Kind: doc.Bool, Flag: true},
-		{Kind: doc.Array}, {Kind: doc.Object},
+		{Kind: doc.Null},
+		{Kind: doc.Bool, Flag: true},
+		{Kind: doc.Array},
+		{Kind: doc.Object},
 		{Kind: doc.Array, Items: []*doc.Node{{Kind: doc.String, Text: "x"}}},
 	}
 	for _, n := range []float64{-1, 0, 0.5, 1, 2.5, 1000, 1000.5, 1001} {
@@ -259,8 +261,7 @@ func TestSchemaIsWellFormed(t *testing.T) {
 		t.Fatal(err)
 	}
 	definitions, _ := document["definitions"].(map[string]any)
-	var visit func(where string, v any)
-	visit = func(where string, v any) {
+	visit := func(where string, v any) {
 		object, ok := v.(map[string]any)
 		if !ok {
 			return

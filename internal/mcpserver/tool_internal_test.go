@@ -1,0 +1,40 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// What went wrong inside is in the log and not in the answer.
+func TestInternalErrorsStayInTheLog(t *testing.T) {
+	t.Parallel()
+	failing := []*tool{
+		{name: "failing", handle: func(context.Context, arguments) (any, error) {
+			return nil, errors.New("secret detail")
+		}},
+		{name: "unwritable", handle: func(context.Context, arguments) (any, error) {
+			return map[string]any{"secret detail": func() {}}, nil
+		}},
+	}
+	for _, broken := range failing {
+		var log bytes.Buffer
+		serve := broken.server(slog.New(slog.NewTextHandler(&log, nil)))
+		res, err := serve(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}})
+		if err != nil || !res.IsError {
+			t.Fatalf("%s: %v, %v", broken.name, res, err)
+		}
+		text := res.Content[0].(*mcp.TextContent).Text
+		if strings.Contains(text, "secret") || !strings.Contains(text, broken.name+" failed for a reason that the server's log tells") {
+			t.Errorf("%s: the answer is %s", broken.name, text)
+		}
+		if !strings.Contains(log.String(), broken.name) {
+			t.Errorf("%s: the log is %s", broken.name, log.String())
+		}
+	}
+}
