@@ -66,8 +66,8 @@ func (a *app) find(ctx context.Context, name string) (found, error) {
 	if name == "-" {
 		file = stdinName
 	}
-	def, problems := definition.Parse(file, data)
-	if def == nil {
+	def, problems := definition.Check(file, data)
+	if problems = errorsOf(problems); len(problems) > 0 {
 		writeDiagnostics(a.host.Err, problems, styles{})
 		return found{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, plural(len(problems), "error", "errors")).
 			WithFix("guideway validate %s", name)
@@ -159,7 +159,11 @@ func writeDiagnostics(w io.Writer, findings []guideway.Diagnostic, s styles) {
 		if d.Severity == guideway.SeverityWarning {
 			mark = s.yellow(string(d.Severity))
 		}
-		fmt.Fprintf(w, "%s: %s: %s %s\n", s.bold(place(d)), mark, oneLine(d.Message), s.faint("["+d.Code+"]"))
+		about := "[" + d.Code + "]"
+		if d.Pointer != "" {
+			about += " (" + oneLine(d.Pointer) + ")"
+		}
+		fmt.Fprintf(w, "%s: %s: %s %s\n", s.bold(place(d)), mark, oneLine(d.Message), s.faint(about))
 		if d.Fix != "" {
 			fmt.Fprintf(w, "  fix: %s\n", oneLine(d.Fix))
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,9 +75,16 @@ func (o *doctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	for _, row := range sourceRows(snap) {
 		checks = append(checks, checkSource(row))
 	}
+	linted, err := snap.Lint(ctx)
+	if err != nil {
+		return nil, interrupted(err)
+	}
 	served := len(snap.List(catalog.Filter{}))
 	c := check{Name: "definitions", Status: checkOK, Message: fmt.Sprintf("%d served, all files load", served)}
-	if findings := snap.Diagnostics(); len(findings) > 0 {
+	// An error that only the linter finds, such as a pattern that does not
+	// compile, would stop an agent in the middle of a walk.
+	findings := slices.Concat(snap.Diagnostics(), errorsOf(linted))
+	if len(findings) > 0 {
 		c.Status, c.Diagnostics = severest(findings), findings
 		c.Message = fmt.Sprintf("%d served, %s", served, plural(len(findings), "finding", "findings"))
 		c.Fix = "mend the files; guideway validate FILE checks one"
@@ -85,15 +93,18 @@ func (o *doctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	if !o.Lint {
 		return checks, nil
 	}
-	findings, err := snap.Lint(ctx)
-	if err != nil {
-		return nil, interrupted(err)
-	}
 	c = check{Name: "lint", Status: checkOK, Message: "nothing that was most likely not meant"}
-	if len(findings) > 0 {
-		c.Status, c.Message, c.Diagnostics = severest(findings), plural(len(findings), "finding", "findings"), findings
+	if len(linted) > 0 {
+		c.Status, c.Message, c.Diagnostics = severest(linted), plural(len(linted), "finding", "findings"), linted
 	}
 	return append(checks, c), nil
+}
+
+// errorsOf leaves out the warnings.
+func errorsOf(findings []guideway.Diagnostic) []guideway.Diagnostic {
+	return slices.DeleteFunc(slices.Clone(findings), func(d guideway.Diagnostic) bool {
+		return d.Severity != guideway.SeverityError
+	})
 }
 
 func severest(findings []guideway.Diagnostic) string {
