@@ -1,11 +1,14 @@
 package internal_test
 
 import (
+	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -25,6 +28,7 @@ func TestEveryRequirementHasARow(t *testing.T) {
 		}
 	}
 	compareIDs(t, want, got)
+	checkNamedTests(t, text)
 
 	coverage, err := os.ReadFile(filepath.Join("..", "..", "shared", "COVERAGE.md"))
 	if err != nil {
@@ -32,6 +36,36 @@ func TestEveryRequirementHasARow(t *testing.T) {
 		return
 	}
 	compareIDs(t, rowIDs(coverage), got)
+}
+
+// checkNamedTests finds every test that the table names; a name that ends in …
+// is the beginning of several.
+func checkNamedTests(t *testing.T, text []byte) {
+	t.Helper()
+	var tests []byte
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := os.ReadFile(path)
+		tests = append(tests, file...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("`(Test\\w+)(…?)`").FindAllSubmatch(text, -1) {
+		name := "func " + string(m[1])
+		if len(m[2]) == 0 {
+			name += "("
+		}
+		if !bytes.Contains(tests, []byte(name)) {
+			t.Errorf("docs/requirements.md names a test that is not there: %s", m[0])
+		}
+	}
 }
 
 func rowIDs(text []byte) []string {
