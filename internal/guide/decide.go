@@ -32,13 +32,26 @@ type Continue struct {
 	Context map[string]any
 	// Answer answers a gate with the id of an option.
 	Answer *Answer
+	// Skip declines a step that is not required.
+	Skip *Skip
+	// Step, if set, must be the id of the position: a caller that thinks that it
+	// is elsewhere is told so.
+	Step string
+	// Person says that a person stands behind the command, as far as the server
+	// can know. Some gates open for nobody else.
+	Person bool
 }
 
 // Answer is the answer to a gate.
 type Answer struct {
 	OptionID string
-	Note     string
+	// Decline passes over a gate that need not be answered.
+	Decline bool
+	Note    string
 }
+
+// Skip declines a step that is not required.
+type Skip struct{ Reason string }
 
 // Abort ends a run for good.
 type Abort struct{ Reason string }
