@@ -20,6 +20,9 @@ type Command struct {
 type Start struct {
 	// Context holds the first variables.
 	Context map[string]any
+	// Person has only a person open the run's gates, whatever the definition
+	// says.
+	Person bool
 }
 
 // Continue hands in what the position asked for.
@@ -86,6 +89,10 @@ const (
 	RuleOutputMissing   = "output-missing"
 	RuleCriteria        = "criteria-failed"
 	RuleDefinition      = "definition-broken"
+	RuleWrongStep       = "step-not-reached"
+	RuleStepRequired    = "step-required"
+	RuleGateRequired    = "gate-required"
+	RulePerson          = "gate-needs-person"
 )
 
 // Decide gives the events of a legal command, in order and ready to be applied,
@@ -128,12 +135,18 @@ func (p *Program) decideStart(s State, c *Start) ([]Event, *Refusal) {
 	if r := p.checkContext(s, c.Context); r != nil {
 		return nil, r
 	}
-	return p.settle(s, Event{Kind: EventRunStarted, Vars: c.Context}), nil
+	return p.settle(s, Event{Kind: EventRunStarted, Vars: c.Context, Person: c.Person}), nil
 }
 
 func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
+	if at := p.PositionOf(s).ID; c.Step != "" && c.Step != at {
+		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Step, Allowed: at, Message: "the run is not at that step"}
+	}
 	if s.Gate != nil {
 		return p.decideAnswer(s, c)
+	}
+	if c.Skip != nil {
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "the step is required and cannot be skipped"}
 	}
 	if c.Answer != nil {
 		return nil, &Refusal{Rule: RuleNoGate, Message: "there is no gate to answer", Given: c.Answer.OptionID}
@@ -195,6 +208,7 @@ func (p *Program) judge(s State, step *steps.Step, c *Continue) (Event, *Refusal
 		}
 		e.Gate = e.Gate || asks(step.Confirm, vars)
 	}
+	e.Person = e.Gate && (step.Person || s.Person)
 	return e, nil
 }
 
@@ -220,11 +234,17 @@ func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 	for i, o := range options {
 		ids[i] = o.ID
 	}
-	if c.Answer == nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0 {
+	if c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0 {
 		return nil, &Refusal{
 			Rule: RuleGateUnanswered, Allowed: ids,
 			Message: "a gate is open: the run takes nothing but an answer to it",
 		}
+	}
+	if s.Gate.Person && !c.Person {
+		return nil, &Refusal{Rule: RulePerson, Message: "only a person can open this gate, by a way that an agent does not have"}
+	}
+	if c.Answer.Decline {
+		return nil, &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
 	}
 	if !slices.Contains(ids, c.Answer.OptionID) {
 		return nil, &Refusal{
@@ -325,7 +345,7 @@ func (p *Program) moveLoop(s State, it *item) (Event, bool) {
 		return Event{}, false
 	}
 	if !s.Confirmed && asks(it.step.Confirm, vars) {
-		return Event{Kind: EventGateOpened, Step: it.step.ID}, true
+		return Event{Kind: EventGateOpened, Step: it.step.ID, Person: it.step.Person || s.Person}, true
 	}
 	e := Event{Kind: EventLoopEntered, Step: it.step.ID, Rounds: x.rounds}
 	if len(x.list) > 0 {

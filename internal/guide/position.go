@@ -43,6 +43,8 @@ type Position struct {
 	// who sent a step back.
 	Message string   `json:"message,omitempty"`
 	Options []Option `json:"options,omitempty"`
+	// Person says that only a person can answer the gate.
+	Person bool `json:"person,omitempty"`
 	// Needs are the variables that a waiting run needs.
 	Needs []Need `json:"needs,omitempty"`
 }
@@ -159,7 +161,7 @@ func (p *Program) gatePosition(s State) Position {
 	}
 	return Position{
 		Kind: PositionGate, ID: s.Gate.Step, Title: title,
-		Message: message, Options: gateOptions(s.Gate),
+		Message: message, Options: gateOptions(s.Gate), Person: s.Gate.Person,
 	}
 }
 

@@ -45,6 +45,34 @@ const guarded = `[
 	 "body":[{"id":"work","title":"Work","prompt":"Work on {{thing}}."}]},
 	{"id":"last","title":"Last","prompt":"Last."}]`
 
+const personal = `[
+	{"id":"approve","title":"Approve","prompt":"Approve.","approval":"human"},
+	{"id":"the-loop","type":"loop","title":"Loop","loop":{"type":"for","count":1,"maxIterations":1},"requireConfirmation":true,"approval":"human",
+	 "body":[{"id":"work","title":"Work","prompt":"Work.","requireConfirmation":{"var":"risky","equals":true},"approval":"human"}]}]`
+
+func person(id string) guide.Command {
+	return guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{OptionID: id}, Person: true}}
+}
+
+// A gate that only a person opens says so, and opens for one.
+func TestAPersonsGate(t *testing.T) {
+	t.Parallel()
+	p := compile(t, personal)
+	s := drive(t, p, guide.State{}, start(nil), output("plan", nil))
+	if pos := p.PositionOf(s); pos.Kind != guide.PositionGate || !pos.Person {
+		t.Fatalf("at %+v", pos)
+	}
+	s = drive(t, p, s, person(guide.OptionRevise), output("plan", nil), person(guide.OptionConfirm), person(guide.OptionConfirm))
+	s = drive(t, p, s, output("worked", map[string]any{"risky": false}))
+	if pos := p.PositionOf(s); pos.Kind != guide.PositionGate || pos.ID != "work" || !pos.Person {
+		t.Fatalf("a claim that comes with the output has switched off the gate: at %+v", pos)
+	}
+	s = drive(t, p, s, person(guide.OptionConfirm))
+	if p.Status(s) != guide.StatusCompleted {
+		t.Errorf("the run is %s", p.Status(s))
+	}
+}
+
 // Every legal move through gates, waits and loops, with the position that it
 // leads to.
 func TestRunWalksThroughGatesWaitsAndLoops(t *testing.T) {
@@ -117,6 +145,10 @@ func TestIllegalMovesAreRefused(t *testing.T) {
 	inLoop := drive(t, p, atLoopGate, answer(guide.OptionConfirm))
 	ended := drive(t, p, inLoop, output("w", nil), output("l", nil))
 	aborted := drive(t, p, inLoop, guide.Command{Abort: &guide.Abort{Reason: "enough"}})
+	byPerson := compile(t, personal)
+	atPerson := drive(t, byPerson, fresh, start(nil), output("plan", nil))
+	atPersonLoop := drive(t, byPerson, atPerson, person(guide.OptionConfirm))
+	atStrict := drive(t, p, fresh, guide.Command{Start: &guide.Start{Person: true}}, output("DONE", nil), output("plan", nil))
 	big := map[string]any{"big": string(make([]byte, 200_000))}
 	tests := []struct {
 		name    string
@@ -149,6 +181,14 @@ func TestIllegalMovesAreRefused(t *testing.T) {
 		{"the round rewritten", inLoop, output("w", map[string]any{"currentIteration": 5.0}), guide.RuleServerVariable},
 		{"the engine's state forged", inLoop, output("w", map[string]any{"_loopState": map[string]any{}}), guide.RuleServerVariable},
 		{"too much context", inLoop, output("w", big), guide.RuleContextTooLarge},
+		{"a step that is not reached", inLoop, guide.Command{Continue: &guide.Continue{Step: "last", Output: "w"}}, guide.RuleWrongStep},
+		{"a gate by the name of a step behind it", atGate, guide.Command{Continue: &guide.Continue{Step: "last", Answer: &guide.Answer{OptionID: guide.OptionConfirm}}}, guide.RuleWrongStep},
+		{"skipping a step", inLoop, guide.Command{Continue: &guide.Continue{Skip: &guide.Skip{Reason: "no need"}}}, guide.RuleStepRequired},
+		{"skipping a gate", atGate, guide.Command{Continue: &guide.Continue{Skip: &guide.Skip{}}}, guide.RuleGateUnanswered},
+		{"declining a gate", atGate, guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{Decline: true}}}, guide.RuleGateRequired},
+		{"a person's gate answered by an agent", atPerson, answer(guide.OptionConfirm), guide.RulePerson},
+		{"a person's loop begun by an agent", atPersonLoop, answer(guide.OptionConfirm), guide.RulePerson},
+		{"a gate of a run whose gates are all a person's", atStrict, answer(guide.OptionConfirm), guide.RulePerson},
 		{"continue after the end", ended, output("again", nil), guide.RuleEnded},
 		{"abort after the end", ended, guide.Command{Abort: &guide.Abort{}}, guide.RuleEnded},
 		{"continue after abort", aborted, output("again", nil), guide.RuleEnded},
@@ -157,7 +197,14 @@ func TestIllegalMovesAreRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			before := asJSON(t, tt.state)
-			events, refusal := p.Decide(tt.state, tt.command)
+			program := p
+			if tt.rule == guide.RulePerson {
+				program = byPerson
+				if tt.state.Person {
+					program = p
+				}
+			}
+			events, refusal := program.Decide(tt.state, tt.command)
 			if refusal == nil {
 				t.Fatalf("legal: %+v", events)
 			}

@@ -37,6 +37,8 @@ type State struct {
 	Frame *Frame
 	// Gate is set while a gate waits for its answer.
 	Gate *OpenGate
+	// Person says that only a person opens the run's gates.
+	Person bool
 	// Confirmed says that the loop at the cursor was confirmed and may begin.
 	Confirmed bool
 	// Revise is what the person said who sent the step at the cursor back.
@@ -66,6 +68,8 @@ type OpenGate struct {
 	// Before is true for the gate of a loop, which comes before its first
 	// round; a step's gate comes after its output.
 	Before bool
+	// Person says that only a person may answer.
+	Person bool
 }
 
 // EventKind names what happened.
@@ -106,6 +110,9 @@ type Event struct {
 	// completion itself, so that no prefix of a run is behind a step and past
 	// its gate.
 	Gate bool `json:"gate,omitempty"`
+	// Person says that only a person may open the gate; of a run that has
+	// started, that this holds for all of its gates.
+	Person bool `json:"person,omitempty"`
 	// Option is the answer to a gate.
 	Option string `json:"option,omitempty"`
 	// Reason says why something was skipped, ended or aborted.
@@ -129,7 +136,7 @@ func Apply(s State, e Event) State {
 	s.Seq++
 	switch e.Kind {
 	case EventRunStarted:
-		s.Started = true
+		s.Started, s.Person = true, e.Person
 		s.Vars = merged(s.Vars, e.Vars)
 	case EventContextSet:
 		s.Vars = merged(s.Vars, e.Vars)
@@ -138,7 +145,7 @@ func Apply(s State, e Event) State {
 		s.Steps++
 		s.Revise = ""
 		if e.Gate {
-			s.Gate = &OpenGate{Step: e.Step}
+			s.Gate = &OpenGate{Step: e.Step, Person: e.Person}
 		}
 	case EventStepSkipped:
 		s = s.passed(false)
@@ -154,7 +161,7 @@ func Apply(s State, e Event) State {
 		s.Frame = nil
 		s.Cursor++
 	case EventGateOpened:
-		s.Gate = &OpenGate{Step: e.Step, Before: true}
+		s.Gate = &OpenGate{Step: e.Step, Before: true, Person: e.Person}
 	case EventGateAnswered:
 		s = s.answered(e)
 	case EventRunCompleted:

@@ -14,17 +14,19 @@ const maxRounds = 1000
 // loopStep reads a step that repeats others.
 func (p *parser) loopStep(at place) Step {
 	p.closed(at, "a loop has no such property: put it on a step of its body", []string{
-		"id", "type", "title", "loop", "body", "functionDefinitions", "requireConfirmation", "runCondition",
+		"id", "type", "title", "loop", "body", "functionDefinitions", "requireConfirmation", "approval", "runCondition",
 	})
 	p.require(at, "id", "title", "loop", "body")
 	p.loopMark(at)
 	loop := p.loop(at.key("loop"), at)
 	p.body(at.key("body"), loop)
+	confirm, person := p.confirmation(at)
 	return Step{
 		ID:           p.id(at.key("id")),
 		Title:        p.text(at.key("title"), 1, 128),
 		Functions:    p.functions(at.key("functionDefinitions")),
-		Confirm:      p.confirmation(at.key("requireConfirmation")),
+		Confirm:      confirm,
+		Person:       person,
 		RunCondition: p.condition(at.key("runCondition")),
 		Loop:         loop,
 		Source: Source{
@@ -236,7 +238,16 @@ func (p *parser) condition(at place) *condition.Expr {
 
 // confirmation reads whether a person is asked first: never, always, or under a
 // condition.
-func (p *parser) confirmation(at place) *condition.Expr {
+func (p *parser) confirmation(step place) (confirm *condition.Expr, person bool) {
+	confirm = p.requireConfirmation(step.key("requireConfirmation"))
+	person = p.choice(step.key("approval"), CodeEnum, "agent", "human") == "human"
+	if person && confirm == nil {
+		confirm = &condition.Expr{Op: condition.Always}
+	}
+	return confirm, person
+}
+
+func (p *parser) requireConfirmation(at place) *condition.Expr {
 	if at.node == nil {
 		return nil
 	}

@@ -111,6 +111,8 @@ func otherName(name string) string {
 		return "agentRole"
 	case "validation", "criteria":
 		return "validationCriteria"
+	case "approver", "approvedby":
+		return "approval"
 	case "confirm", "requiresconfirmation":
 		return "requireConfirmation"
 	case "functions":

@@ -137,10 +137,11 @@ func (p *parser) step(at place, hint string) Step {
 		return Step{}
 	}
 	p.closed(at, hint, []string{
-		"id", "title", "prompt", "agentRole", "guidance", "askForFiles", "hasValidation", "requireConfirmation",
+		"id", "title", "prompt", "agentRole", "guidance", "askForFiles", "hasValidation", "requireConfirmation", "approval",
 		"runCondition", "validationCriteria", "functionDefinitions", "functionCalls", "functionReferences",
 	})
 	p.require(at, "id", "title", "prompt")
+	confirm, person := p.confirmation(at)
 	return Step{
 		ID:            p.id(at.key("id")),
 		Title:         p.text(at.key("title"), 1, 128),
@@ -149,7 +150,8 @@ func (p *parser) step(at place, hint string) Step {
 		Guidance:      p.texts(at.key("guidance"), 0, 0),
 		AskForFiles:   p.flag(at.key("askForFiles")),
 		HasValidation: p.flag(at.key("hasValidation")),
-		Confirm:       p.confirmation(at.key("requireConfirmation")),
+		Confirm:       confirm,
+		Person:        person,
 		RunCondition:  p.condition(at.key("runCondition")),
 		Criteria:      p.criteria(at.key("validationCriteria")),
 		Functions:     p.functions(at.key("functionDefinitions")),

@@ -34,6 +34,10 @@ type Step struct {
 	// Confirm asks a person before going on; nil means never, and a condition
 	// that always holds means always.
 	Confirm *condition.Expr
+	// Person says that only a person may give the confirmation, by a way that
+	// no agent has. It is our extension of the seed's dialect ("approval":
+	// "human").
+	Person bool
 	// RunCondition decides whether the step applies; nil means always.
 	RunCondition *condition.Expr
 	// Criteria judge the step's output; nil means that any text will do.
