@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/catalog"
@@ -26,12 +27,12 @@ type app struct {
 type settingFlags struct {
 	file   string
 	values map[string]*[]string
-	flags  map[string]*pflag.Flag
+	flags  map[string][]*pflag.Flag
 }
 
 // addSettingFlags gives a command a flag for each setting.
 func addSettingFlags(fs *pflag.FlagSet) *settingFlags {
-	f := &settingFlags{values: map[string]*[]string{}, flags: map[string]*pflag.Flag{}}
+	f := &settingFlags{values: map[string]*[]string{}, flags: map[string][]*pflag.Flag{}}
 	fs.StringVar(&f.file, "config", "", "configuration file (default: guideway.json in the user's configuration directory)")
 	for _, s := range config.Settings() {
 		list := new([]string)
@@ -42,7 +43,11 @@ func addSettingFlags(fs *pflag.FlagSet) *settingFlags {
 		if s.Kind == config.KindBool {
 			flag.NoOptDefVal = "true"
 		}
-		f.flags[s.Name] = flag
+		f.flags[s.Name] = []*pflag.Flag{flag}
+		if s.FlagAlias != "" {
+			fs.StringArrayVar(list, s.FlagAlias, nil, "the same as --"+s.Flag)
+			f.flags[s.Name] = append(f.flags[s.Name], fs.Lookup(s.FlagAlias))
+		}
 	}
 	return f
 }
@@ -58,8 +63,8 @@ func settingUsage(s config.Setting) string {
 // load reads the settings.
 func (a *app) load() (*config.Config, error) {
 	opts := config.Options{File: a.flags.file, Getenv: a.host.Getenv, Environ: a.host.Environ, Dir: a.host.Dir, Flags: map[string][]string{}}
-	for name, flag := range a.flags.flags {
-		if flag.Changed {
+	for name, flags := range a.flags.flags {
+		if slices.ContainsFunc(flags, func(f *pflag.Flag) bool { return f.Changed }) {
 			opts.Flags[name] = *a.flags.values[name]
 		}
 	}

@@ -129,7 +129,11 @@ the file.
 		if len(s.Allowed) > 0 {
 			fmt.Fprintf(&b, "    values  %s\n", strings.Join(s.Allowed, ", "))
 		}
-		fmt.Fprintf(&b, "    flag    --%s\n    env     %s\n", s.Flag, s.Env)
+		fmt.Fprintf(&b, "    flag    --%s\n", s.Flag)
+		if s.FlagAlias != "" {
+			fmt.Fprintf(&b, "            --%s\n", s.FlagAlias)
+		}
+		fmt.Fprintf(&b, "    env     %s\n", s.Env)
 		for _, alias := range s.Aliases {
 			fmt.Fprintf(&b, "            %s\n", alias.Name)
 		}

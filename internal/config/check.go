@@ -64,6 +64,49 @@ func checkHost(text string) *fault {
 	return nil
 }
 
+// checkStore takes "sqlite" and the URL of a PostgreSQL database. Its messages
+// never show the text: it may hold a password.
+func checkStore(text string) *fault {
+	const fix = `write "sqlite", or a URL such as "postgres://user@host/guideway"`
+	if text == StoreSQLite {
+		return nil
+	}
+	scheme, _, ok := strings.Cut(text, "://")
+	switch {
+	case !ok:
+		return faultf(fix, "the store is neither %q nor a URL", StoreSQLite)
+	case scheme != "postgres" && scheme != "postgresql":
+		return faultf(fix, "the store is a URL, but not one of postgres://")
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Path == "" || u.Path == "/" {
+		return faultf(fix+`; write special characters of a password as %XX`, "the store is not the URL of a database")
+	}
+	return nil
+}
+
+// redactStore takes out whatever of a store is secret.
+func redactStore(text string) string {
+	if text == "" || text == StoreSQLite {
+		return text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "postgres://…"
+	}
+	if _, has := u.User.Password(); has {
+		u.User = url.User(u.User.Username())
+	}
+	query := u.Query()
+	for name := range query {
+		if strings.Contains(strings.ToLower(name), "pass") {
+			query.Del(name)
+		}
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
 // checked applies the setting's own rules to the texts of v.
 func (s *setting) checked(v value) (value, *fault) {
 	switch s.Kind {

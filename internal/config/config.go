@@ -32,6 +32,14 @@ type Config struct {
 	DataDir string
 	// TokenFile holds the bearer token.
 	TokenFile string
+	// Store says where runs and session documents are kept: StoreSQLite, or the
+	// URL of a PostgreSQL database. It may hold a password: RedactedStore is
+	// the one to show.
+	Store string
+	// Journal says where the journal's keys and heads are.
+	Journal Journal
+	// Gates says who opens gates.
+	Gates Gates
 
 	// Dirs are this user's directories.
 	Dirs Dirs
@@ -55,6 +63,37 @@ type Workflows struct {
 	// at least a second.
 	CacheTTL time.Duration
 }
+
+// StoreSQLite keeps runs and session documents in a file of the data directory.
+const StoreSQLite = "sqlite"
+
+// RedactedStore is the store without its password.
+func (c *Config) RedactedStore() string { return redactStore(c.Store) }
+
+// Journal says where the parts of the journal are that must not be in its
+// database.
+type Journal struct {
+	// KeyFile holds the key that chains the events.
+	KeyFile string
+	// HeadsDir holds the last links of the chains. It is apart from the data
+	// directory, so that putting back an old copy of that one shows.
+	HeadsDir string
+}
+
+// Gates says who opens gates.
+type Gates struct {
+	// Approval is ApprovalAgent or ApprovalHuman.
+	Approval string
+}
+
+// Who opens gates.
+const (
+	// ApprovalAgent lets the agent hand on what the person said, unless the
+	// workflow wants a person.
+	ApprovalAgent = "agent"
+	// ApprovalHuman has a person open every gate.
+	ApprovalHuman = "human"
+)
 
 // Log says what is logged and how.
 type Log struct {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,9 +56,12 @@ func TestDefaults(t *testing.T) {
 	want := map[string]string{
 		"listen": "127.0.0.1:3000", "toolsets": "steps",
 		"allowOrigins": "", "allowedHosts": "",
-		"dataDir":         "/home/ada/.local/share/guideway",
-		"tokenFile":       "/home/ada/.local/share/guideway/token",
-		"workflows.paths": "", "workflows.bundled": "true", "workflows.user": "true", "workflows.project": "true",
+		"dataDir":   "/home/ada/.local/share/guideway",
+		"tokenFile": "/home/ada/.local/share/guideway/token",
+		"store":     "sqlite", "gates.approval": "agent",
+		"journal.keyFile":  "/home/ada/.local/share/guideway/journal.key",
+		"journal.headsDir": "/home/ada/.local/state/guideway/heads",
+		"workflows.paths":  "", "workflows.bundled": "true", "workflows.user": "true", "workflows.project": "true",
 		"workflows.cacheTtl": "5m0s", "log.level": "warn", "log.format": "text",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -77,24 +81,28 @@ func TestDirs(t *testing.T) {
 	}{
 		{"linux", "linux", nil, config.Dirs{
 			Config: "/home/ada/.config/guideway", Data: "/home/ada/.local/share/guideway", Cache: "/home/ada/.cache/guideway",
+			State: "/home/ada/.local/state/guideway",
 		}},
-		{"xdg", "linux", []string{"XDG_CONFIG_HOME", "/c/", "XDG_DATA_HOME", "/d", "XDG_CACHE_HOME", "/"}, config.Dirs{
-			Config: "/c/guideway", Data: "/d/guideway", Cache: "/guideway",
+		{"xdg", "linux", []string{"XDG_CONFIG_HOME", "/c/", "XDG_DATA_HOME", "/d", "XDG_CACHE_HOME", "/", "XDG_STATE_HOME", "/s"}, config.Dirs{
+			Config: "/c/guideway", Data: "/d/guideway", Cache: "/guideway", State: "/s/guideway",
 		}},
 		{"relative xdg is ignored", "freebsd", []string{"XDG_CONFIG_HOME", "c"}, config.Dirs{
 			Config: "/home/ada/.config/guideway", Data: "/home/ada/.local/share/guideway", Cache: "/home/ada/.cache/guideway",
+			State: "/home/ada/.local/state/guideway",
 		}},
 		{"macOS", "darwin", []string{"XDG_CONFIG_HOME", "/c"}, config.Dirs{
 			Config: "/home/ada/Library/Application Support/guideway",
 			Data:   "/home/ada/Library/Application Support/guideway",
 			Cache:  "/home/ada/Library/Caches/guideway",
+			State:  "/home/ada/Library/Application Support/guideway-state",
 		}},
 		{"windows", "windows", []string{"APPDATA", `C:\Users\ada\AppData\Roaming`, "LOCALAPPDATA", `D:\Local\`}, config.Dirs{
 			Config: `C:\Users\ada\AppData\Roaming\guideway`, Data: `D:\Local\guideway`, Cache: `D:\Local\guideway\cache`,
+			State: `D:\Local\guideway-state`,
 		}},
 		{"windows by profile", "windows", []string{"USERPROFILE", `C:\Users\ada`}, config.Dirs{
 			Config: `C:\Users\ada\AppData\Roaming\guideway`, Data: `C:\Users\ada\AppData\Local\guideway`,
-			Cache: `C:\Users\ada\AppData\Local\guideway\cache`,
+			Cache: `C:\Users\ada\AppData\Local\guideway\cache`, State: `C:\Users\ada\AppData\Local\guideway-state`,
 		}},
 	}
 	for _, tt := range tests {
@@ -194,6 +202,7 @@ func TestAliases(t *testing.T) {
 		{"CACHE_TTL", "90000", "workflows.cacheTtl", "1m30s"},
 		{"CACHE_TTL", "0", "workflows.cacheTtl", "1s"},
 		{"WORKRAIL_DATA_DIR", "/d", "dataDir", "/d"},
+		{"WORKRAIL_STORAGE_PATH", "/d", "dataDir", "/d"},
 		{"WORKRAIL_LOG_LEVEL", "DEBUG", "log.level", "debug"},
 		{"WORKRAIL_LOG_LEVEL", "SILENT", "log.level", "off"},
 		{"WORKRAIL_LOG_FORMAT", "json", "log.format", "json"},
@@ -218,7 +227,8 @@ func TestAliases(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	c := load(t, config.Options{
-		Getenv:  environment("CACHE_TTL", "nonsense", "GUIDEWAY_CACHE_TTL", "1m"),
+		Getenv: environment("CACHE_TTL", "nonsense", "GUIDEWAY_CACHE_TTL", "1m",
+			"WORKRAIL_DATA_DIR", "/one", "WORKRAIL_STORAGE_PATH", "/two"),
 		Environ: []string{"GUIDEWAY_LISTN=x", "GUIDEWAY_CONFIG=y", "PATH=z", "GUIDEWAY_CACHE_TTL=1m"},
 		GOOS:    "linux", Dir: "/work",
 	})
@@ -227,14 +237,15 @@ func TestWarnings(t *testing.T) {
 		got = append(got, w.Code+" "+w.File+" "+w.Fix)
 	}
 	want := []string{
+		"config-shadowed WORKRAIL_STORAGE_PATH remove one of the two variables",
 		"config-shadowed CACHE_TTL remove one of the two variables",
 		"config-unknown-variable GUIDEWAY_LISTN did you mean GUIDEWAY_LISTEN?",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if c.Workflows.CacheTTL != time.Minute {
-		t.Errorf("ttl is %s", c.Workflows.CacheTTL)
+	if c.Workflows.CacheTTL != time.Minute || c.DataDir != "/one" {
+		t.Errorf("ttl is %s, data in %s", c.Workflows.CacheTTL, c.DataDir)
 	}
 }
 
@@ -275,8 +286,8 @@ func TestEveryProblemAtOnce(t *testing.T) {
 		`  guideway.json:7:16: "workflows" holds a list; write an object`,
 		`  guideway.json:8:19: "*" would let every web page in; write scheme://host or scheme://host:port, such as "https://app.example.com"`,
 		`  guideway.json:9:19: "https://x" is not a host; write a host or host:port without a scheme, such as "guideway.local"`,
-		`  guideway.json:10:3: "log.level" is not a setting; use one of: listen, toolsets, allowOrigins, allowedHosts, dataDir, tokenFile, workflows, log`,
-		`  guideway.json:11:3: "a/b" is not a setting; use one of: listen, toolsets, allowOrigins, allowedHosts, dataDir, tokenFile, workflows, log`,
+		`  guideway.json:10:3: "log.level" is not a setting; use one of: listen, toolsets, allowOrigins, allowedHosts, dataDir, tokenFile, store, journal, gates, workflows, log`,
+		`  guideway.json:11:3: "a/b" is not a setting; use one of: listen, toolsets, allowOrigins, allowedHosts, dataDir, tokenFile, store, journal, gates, workflows, log`,
 		`  guideway.json:12:14: "dataDir" holds null; write a string`,
 		`  guideway.json:13:16: the value is empty; give a value, or remove the setting`,
 		`  GUIDEWAY_INCLUDE_USER: "maybe" is neither true nor false; write true or false`,
@@ -360,8 +371,8 @@ func TestNoHome(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	c := load(t, config.Options{Getenv: environment("HOME", "", "GUIDEWAY_DATA_DIR", "/d"), GOOS: "linux", Dir: "/work"})
-	if c.TokenFile != "/d/token" || c.Workflows.UserDir != "" {
-		t.Errorf("token in %q, user workflows in %q", c.TokenFile, c.Workflows.UserDir)
+	if c.TokenFile != "/d/token" || c.Journal.HeadsDir != "/d/heads" || c.Workflows.UserDir != "" {
+		t.Errorf("token in %q, heads in %q, user workflows in %q", c.TokenFile, c.Journal.HeadsDir, c.Workflows.UserDir)
 	}
 	_, err = config.Load(config.Options{
 		Getenv: environment("HOME", "", "GUIDEWAY_DATA_DIR", "~/d"), GOOS: "linux", Dir: "/work",
@@ -397,6 +408,12 @@ func TestChecks(t *testing.T) {
 			[]string{"0", "0s", "1h30m", "24h", ".5s", "+5m"},
 			[]string{"5", "-1s", "25h", "soon", "1d"},
 		},
+		{
+			"store",
+			[]string{"sqlite", "postgres://h/db", "postgresql://u:p@h:5432/db?sslmode=require", "postgres:///db?host=/run"},
+			[]string{"files", "/data.db", "postgres", "mysql://h/db", "postgres://h", "postgres://u:p%zz@h/db"},
+		},
+		{"gates.approval", []string{"agent", "human"}, []string{"Human", "both"}},
 		{"workflows.user", []string{"true", "FALSE", "1", "0"}, []string{"yes", "on"}},
 	}
 	for _, tt := range tests {
@@ -409,6 +426,41 @@ func TestChecks(t *testing.T) {
 				t.Errorf("%s takes %q", tt.setting, text)
 			}
 		}
+	}
+}
+
+// A password of the store is shown nowhere: not as a value in force, and not in
+// what is said about a value that cannot be used.
+func TestStoreKeepsItsPassword(t *testing.T) {
+	t.Parallel()
+	for i, tt := range []struct{ store, shown string }{
+		{"sqlite", "sqlite"},
+		{"postgres://ada:s3cret@db.example:5432/runs?sslmode=require", "postgres://ada@db.example:5432/runs?sslmode=require"},
+		{"postgres://ada@db.example/runs?password=s3cret&sslpassword=s3cret", "postgres://ada@db.example/runs"},
+		{"postgres://ada:s3cret%zz@db.example/runs", ""},
+		{"mysql://ada:s3cret@db.example/runs", ""},
+		{"postgres://ada:s3cret@db.example", ""},
+		{"host=db password=s3cret", ""},
+	} {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			file := writeConfig(t, `{"store": "`+tt.store+`"}`)
+			c, err := config.Load(config.Options{File: file, Getenv: environment(), GOOS: "linux", Dir: "/work"})
+			if tt.shown == "" {
+				if err == nil || strings.Contains(err.Error(), "s3cret") {
+					t.Errorf("the error is %v", err)
+				}
+				return
+			}
+			if err != nil || c.Store != tt.store {
+				t.Fatalf("the store is %q: %v", c.Store, err)
+			}
+			for _, v := range c.Values() {
+				if v.Name == "store" && v.Text != tt.shown {
+					t.Errorf("shown is %q, want %q", v.Text, tt.shown)
+				}
+			}
+		})
 	}
 }
 

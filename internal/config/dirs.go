@@ -11,6 +11,8 @@ type Dirs struct {
 	Data string
 	// Cache holds what can be fetched again.
 	Cache string
+	// State holds what must stay where it is when Data is put back from a copy.
+	State string
 }
 
 // appName is the last element of each directory.
@@ -27,10 +29,15 @@ func userDirs(goos, home string, getenv func(string) string) Dirs {
 			Config: below(goos, roaming, appName),
 			Data:   below(goos, local, appName),
 			Cache:  below(goos, local, appName, "cache"),
+			State:  below(goos, local, appName+"-state"),
 		}
 	case "darwin", "ios":
 		support := below(goos, home, "Library", "Application Support", appName)
-		return Dirs{Config: support, Data: support, Cache: below(goos, home, "Library", "Caches", appName)}
+		return Dirs{
+			Config: support, Data: support,
+			Cache: below(goos, home, "Library", "Caches", appName),
+			State: below(goos, home, "Library", "Application Support", appName+"-state"),
+		}
 	default:
 		xdg := func(name string, fallback ...string) string {
 			// The XDG specification has relative values ignored.
@@ -43,6 +50,7 @@ func userDirs(goos, home string, getenv func(string) string) Dirs {
 			Config: xdg("XDG_CONFIG_HOME", ".config"),
 			Data:   xdg("XDG_DATA_HOME", ".local", "share"),
 			Cache:  xdg("XDG_CACHE_HOME", ".cache"),
+			State:  xdg("XDG_STATE_HOME", ".local", "state"),
 		}
 	}
 }

@@ -131,6 +131,9 @@ func (l *loader) defaults() {
 	}
 	c.Log = Log{Level: "warn", Format: "text"}
 	c.DataDir = c.Dirs.Data
+	c.Store = StoreSQLite
+	c.Gates = Gates{Approval: ApprovalAgent}
+	c.Journal.HeadsDir = below(l.goos, c.Dirs.State, "heads")
 }
 
 // finish derives what depends on other settings.
@@ -146,6 +149,12 @@ func (l *loader) finish() {
 	}
 	if c.TokenFile == "" {
 		c.TokenFile = below(l.goos, c.DataDir, "token")
+	}
+	if c.Journal.KeyFile == "" {
+		c.Journal.KeyFile = below(l.goos, c.DataDir, "journal.key")
+	}
+	if c.Journal.HeadsDir == "" { // no home directory, so no other place is known
+		c.Journal.HeadsDir = below(l.goos, c.DataDir, "heads")
 	}
 }
 
@@ -220,18 +229,23 @@ func (l *loader) readEnv() {
 		if own != "" {
 			l.applyEnv(s, s.Env, own, nil)
 		}
+		read := ""
+		if own != "" {
+			read = s.Env
+		}
 		for _, alias := range s.Aliases {
 			text := l.opts.Getenv(alias.Name)
 			switch {
 			case text == "":
-			case own != "":
+			case read != "":
 				l.warn(guideway.Diagnostic{
 					Code: "config-shadowed", File: alias.Name,
-					Message: fmt.Sprintf("%s is not read, because %s is set", alias.Name, s.Env),
+					Message: fmt.Sprintf("%s is not read, because %s is set", alias.Name, read),
 					Fix:     "remove one of the two variables",
 				})
 			default:
 				l.applyEnv(s, alias.Name, text, alias.convert)
+				read = alias.Name
 			}
 		}
 	}

@@ -123,7 +123,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := map[string]any{}
 		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys("")), 0, 4, rapid.ID).Draw(rt, "keys") {
-			if key == "workflows" || key == "log" {
+			if slices.Contains([]string{"workflows", "log", "journal", "gates"}, key) {
 				if rapid.Bool().Draw(rt, "group") {
 					inner := map[string]any{}
 					for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys(key+".")), 0, 3, rapid.ID).Draw(rt, "inner") {
@@ -163,7 +163,14 @@ func keys(prefix string) []string {
 	if prefix == "log." {
 		return []string{"level", "format", "file"}
 	}
+	if prefix == "journal." {
+		return []string{"keyFile", "headsDir", "key"}
+	}
+	if prefix == "gates." {
+		return []string{"approval", "approve"}
+	}
 	return []string{
+		"store", "journal", "gates",
 		"$schema", "listen", "toolsets", "workflows", "log", "allowOrigins", "allowedHosts",
 		"dataDir", "tokenFile", "", "Listen", "log.level",
 	}
@@ -174,6 +181,7 @@ func drawValue(rt *rapid.T, key string) any {
 		"", " ", "x", "*", "127.0.0.1:3000", ":0", "[::1]:1", "host:99999", "steps", "info", "off", "text", "json",
 		"5m", "1.5h", "-1s", "0", ".5s", "+1ns", "https://x", "https://x/", "http://a:1", "a:1", "~/x", "/abs", "µ", "1µs",
 		"https://[::1]:1", "vscode-webview://x", "x y",
+		"sqlite", "postgres://h/db", "postgresql://h/db", "postgres:", "mysql://h/db", "agent", "human",
 	}
 	text := rapid.SampledFrom(texts)
 	return rapid.OneOf(
@@ -196,6 +204,9 @@ func TestSettingsAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range config.Settings() {
 		names := []string{"setting " + s.Name, "flag " + s.Flag, s.Env}
+		if s.FlagAlias != "" {
+			names = append(names, "flag "+s.FlagAlias)
+		}
 		for _, alias := range s.Aliases {
 			names = append(names, alias.Name)
 		}

@@ -32,8 +32,10 @@ type Setting struct {
 	// Name is the place in guideway.json, such as "log.level".
 	Name string
 	Kind Kind
-	// Flag is the flag's name without dashes.
-	Flag string
+	// Flag is the flag's name without dashes; FlagAlias is the name that another
+	// system has for it, or empty.
+	Flag      string
+	FlagAlias string
 	// Env is the variable; Aliases are variables of other systems with the
 	// same meaning, which Env overrides.
 	Env     string
@@ -98,7 +100,7 @@ func Settings() []Setting {
 
 // settings is the one table of settings, variables, aliases and flags.
 func settings() []setting {
-	return slices.Concat(serverSettings(), dataSettings(), workflowSettings(), logSettings())
+	return slices.Concat(serverSettings(), dataSettings(), runSettings(), workflowSettings(), logSettings())
 }
 
 func serverSettings() []setting {
@@ -146,8 +148,8 @@ func dataSettings() []setting {
 	return []setting{
 		{
 			Setting: Setting{
-				Name: "dataDir", Kind: KindPath, Flag: "data-dir", Env: "GUIDEWAY_DATA_DIR",
-				Aliases: []Alias{{Name: "WORKRAIL_DATA_DIR"}},
+				Name: "dataDir", Kind: KindPath, Flag: "data-dir", FlagAlias: "storage-path", Env: "GUIDEWAY_DATA_DIR",
+				Aliases: []Alias{{Name: "WORKRAIL_DATA_DIR"}, {Name: "WORKRAIL_STORAGE_PATH"}},
 				Usage:   "Directory of everything that must not be lost.",
 			},
 			set:  func(c *Config, v value) { c.DataDir = v.text },
@@ -160,6 +162,45 @@ func dataSettings() []setting {
 			},
 			set:  func(c *Config, v value) { c.TokenFile = v.text },
 			text: func(c *Config) string { return c.TokenFile },
+		},
+	}
+}
+
+func runSettings() []setting {
+	return []setting{
+		{
+			Setting: Setting{
+				Name: "store", Kind: KindText, Flag: "store", Env: "GUIDEWAY_STORE",
+				Usage: "Where runs and session documents are kept: \"sqlite\", a file in the data directory, or a URL postgres://….",
+			},
+			check: checkStore,
+			set:   func(c *Config, v value) { c.Store = v.text },
+			text:  (*Config).RedactedStore,
+		},
+		{
+			Setting: Setting{
+				Name: "journal.keyFile", Kind: KindPath, Flag: "journal-key-file", Env: "GUIDEWAY_JOURNAL_KEY_FILE",
+				Usage: "File of the key that chains the events of runs; by default \"journal.key\" in the data directory.",
+			},
+			set:  func(c *Config, v value) { c.Journal.KeyFile = v.text },
+			text: func(c *Config) string { return c.Journal.KeyFile },
+		},
+		{
+			Setting: Setting{
+				Name: "journal.headsDir", Kind: KindPath, Flag: "journal-heads-dir", Env: "GUIDEWAY_JOURNAL_HEADS_DIR",
+				Usage: "Directory that remembers how far each run has come, so that an old copy of the data shows; apart from the data directory.",
+			},
+			set:  func(c *Config, v value) { c.Journal.HeadsDir = v.text },
+			text: func(c *Config) string { return c.Journal.HeadsDir },
+		},
+		{
+			Setting: Setting{
+				Name: "gates.approval", Kind: KindText, Flag: "gate-approval", Env: "GUIDEWAY_GATES_APPROVAL",
+				Usage:   "Who opens gates: the agent, with what the person told it, or a human alone.",
+				Allowed: []string{ApprovalAgent, ApprovalHuman},
+			},
+			set:  func(c *Config, v value) { c.Gates.Approval = v.text },
+			text: func(c *Config) string { return c.Gates.Approval },
 		},
 	}
 }
