@@ -1,0 +1,82 @@
+package passphrase
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// guesses counts wrong passphrases since the last right one.
+type guesses struct {
+	Wrong int       `json:"wrong"`
+	Last  time.Time `json:"last"`
+}
+
+const (
+	// freeGuesses need not wait: people mistype.
+	freeGuesses = 3
+	firstWait   = 5 * time.Second
+	longestWait = 5 * time.Minute
+)
+
+// wait is how long the next guess has to wait from now on.
+func (g guesses) wait(now time.Time) time.Duration {
+	if g.Wrong < freeGuesses {
+		return 0
+	}
+	wait := longestWait
+	if doublings := g.Wrong - freeGuesses; doublings < 6 {
+		wait = firstWait << doublings
+	}
+	since := now.Sub(g.Last)
+	if since < 0 { // the clock was set back: the wait begins anew, and ends
+		since = 0
+	}
+	return max(0, wait-since)
+}
+
+func (f File) guessPath() string { return f.Path + ".guesses" }
+
+// guesses reads the count. One that cannot be read is an error: it must not be a
+// way to guess without end.
+func (f File) guesses() (guesses, error) {
+	var g guesses
+	data, err := readPrivate(f.guessPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return g, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &g)
+	}
+	if err != nil || g.Wrong < 0 {
+		return g, guideway.Errorf(guideway.CodeUnavailable, "the count of wrong passphrases in %s cannot be read", f.guessPath()).
+			WithFix("remove the file yourself, if nobody has tried to guess")
+	}
+	return g, nil
+}
+
+// write replaces a file by a private one, whole or not at all.
+func (f File) write(path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "write %s: %w", path, err)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".passphrase-*") // 0600
+	if err != nil {
+		return f.unwritable(err)
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	_, err = temp.Write(append(data, '\n'))
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return f.unwritable(err)
+	}
+	return nil
+}
