@@ -9,7 +9,11 @@ import (
 // it, as one of another definition or of a kind that this version does not know,
 // is an error with guideway.CodeConflict that names it.
 func (p *Program) Fold(events []Event) (State, error) {
-	var s State
+	return p.FoldFrom(State{}, events)
+}
+
+// FoldFrom is Fold for the events that follow a state of the same program.
+func (p *Program) FoldFrom(s State, events []Event) (State, error) {
 	for i, e := range events {
 		if !p.fits(s, e) {
 			return s, guideway.Errorf(guideway.CodeConflict,

@@ -75,6 +75,10 @@ const (
 	RuleUnknownRun = "run-unknown"
 	// RuleUnknownWorkflow is a workflow that is not in the catalog.
 	RuleUnknownWorkflow = "workflow-unknown"
+	// RuleRequestReused is a request id that has begun another run.
+	RuleRequestReused = "request-reused"
+	// RuleTooLarge is input over a stated limit.
+	RuleTooLarge = "input-too-large"
 	// RuleUnknownSeq is a place in a run that does not exist.
 	RuleUnknownSeq = "seq-unknown"
 )

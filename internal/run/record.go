@@ -71,8 +71,8 @@ type By struct {
 // Via is the way that a command came by.
 type Via string
 
-// The ways. All but ViaAgent and ViaServer prove a person, as far as the client,
-// the browser or the terminal does.
+// The ways. Person says which of them prove a person, as far as the client, the
+// browser or the terminal does.
 const (
 	ViaAgent       Via = "agent"
 	ViaServer      Via = "server"
@@ -80,6 +80,8 @@ const (
 	ViaTerminal    Via = "terminal"
 	ViaBrowser     Via = "browser"
 	ViaToken       Via = "token"
+	// ViaImport is what a bundle claims.
+	ViaImport Via = "import"
 )
 
 // Person says whether a person stands behind the way.

@@ -2,67 +2,131 @@ package run
 
 import (
 	"context"
-	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// STUBS, to be replaced: the signatures are final.
-
-// Service runs guided workflows.
-type Service struct{}
-
-var errTODO = errors.New("to be written")
-
-// Start begins a run.
-func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
-	return nil, errTODO
+// Definitions is where a run's definition comes from when it starts. From then
+// on the journal's copy counts.
+type Definitions interface {
+	// Startable gives the definition that is served for an id. CodeNotFound
+	// where there is none, CodeInvalidDefinition where it has errors, those
+	// included that only the linter finds.
+	Startable(ctx context.Context, id string) (*definition.Definition, error)
 }
 
-// Continue hands in what the position asked for.
-func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*Answer, error) {
-	return nil, errTODO
+// Heads remembers the last event of every run where a rollback of the journal
+// does not reach. It may be behind the journal, never ahead of it.
+type Heads interface {
+	// Record notes that a run has had an event.
+	Record(run string, seq int64, mac []byte) error
+	// Heads gives the highest event of each run that was recorded.
+	Heads() (map[string]Head, error)
+	// Replace forgets everything and records what is given.
+	Replace(heads map[string]Head) error
 }
 
-// Status says where a run stands; it takes any handle of the run.
-func (s *Service) Status(ctx context.Context, c Caller, r Ref) (*Answer, error) { return nil, errTODO }
-
-// Answer answers a gate for a person; c.Via must prove one where the gate wants it.
-func (s *Service) Answer(ctx context.Context, c Caller, r AnswerRequest) (*Answer, error) {
-	return nil, errTODO
+// Head is the last event of a run.
+type Head struct {
+	Seq int64
+	MAC []byte
 }
 
-// Resume finds runs.
-func (s *Service) Resume(ctx context.Context, c Caller, r ResumeRequest) ([]Candidate, error) {
-	return nil, errTODO
+// Options say what a Service works with. Journal, Definitions and Key are
+// needed.
+type Options struct {
+	Journal     Journal
+	Definitions Definitions
+	Key         Key
+	// Heads may be nil: then a rolled-back journal is not detected.
+	Heads Heads
+	// PersonGates has only people open the gates of runs that start.
+	PersonGates bool
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// Logger gets what goes wrong beside a command; nil is silence.
+	Logger *slog.Logger
 }
 
-// Fork copies a run's beginning into a new run.
-func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, error) {
-	return nil, errTODO
+// Service runs guided workflows. It may be used by many goroutines, and by many
+// processes on one journal.
+type Service struct {
+	journal     Journal
+	definitions Definitions
+	key         Key
+	heads       Heads
+	personGates bool
+	now         func() time.Time
+	log         *slog.Logger
+	cache       *cache
 }
 
-// Abort ends a run.
-func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer, error) {
-	return nil, errTODO
+// New makes a service.
+func New(o Options) (*Service, error) {
+	if len(o.Key) != KeySize {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the journal's key has %d bytes, not %d", len(o.Key), KeySize)
+	}
+	s := &Service{
+		journal: o.Journal, definitions: o.Definitions, key: o.Key, heads: o.Heads,
+		personGates: o.PersonGates, now: o.Now, log: o.Logger, cache: newCache(),
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	return s, nil
 }
 
-// List lists the caller's runs; f.User is overwritten.
-func (s *Service) List(ctx context.Context, c Caller, f Filter) ([]Record, error) {
-	return nil, errTODO
+// clock is the time as journals keep it.
+func (s *Service) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+
+// by says whose doing a command of the caller's is.
+func by(c Caller) By {
+	via := c.Via
+	if via == "" {
+		via = ViaAgent
+	}
+	return By{User: c.User, Client: c.Client, Via: via}
 }
 
-// Get tells all of a run.
-func (s *Service) Get(ctx context.Context, c Caller, r Ref) (*Details, error) { return nil, errTODO }
+// attempts is how often a command is decided anew after another one was faster.
+// Each time somebody got on, so that all get through.
+const attempts = 100
 
-// Verify checks the chains of all runs, or of one.
-func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) { return nil, errTODO }
+// again carries out a command until no other one came in between.
+func again[T any](ctx context.Context, command func() (T, error)) (T, error) {
+	for range attempts - 1 {
+		out, err := command()
+		if guideway.ErrorCode(err) != guideway.CodeConflict {
+			return out, err
+		}
+		if ctx.Err() != nil {
+			return out, ctx.Err()
+		}
+	}
+	return command()
+}
 
-// AcceptRestore has the heads follow the journal, after a deliberate restore.
-func (s *Service) AcceptRestore(ctx context.Context) error { return errTODO }
+// record tells the heads of a commit. That it fails loses nothing: heads may be
+// behind.
+func (s *Service) record(ctx context.Context, r Record) {
+	if s.heads == nil {
+		return
+	}
+	if err := s.heads.Record(r.ID, r.Seq, r.Head); err != nil {
+		s.log.WarnContext(ctx, "the head of a run could not be noted; a rollback to before it would not be detected", "run", r.ID, "error", err)
+	}
+}
 
-// Export gives a run as a self-contained, versioned JSON bundle.
-func (s *Service) Export(ctx context.Context, c Caller, r Ref) ([]byte, error) { return nil, errTODO }
-
-// Import stores a bundle as a run of the caller's.
-func (s *Service) Import(ctx context.Context, c Caller, bundle []byte) (*Answer, error) {
-	return nil, errTODO
+// describe puts where a run stands into its record.
+func describe(r *Record, l *loaded, pos guide.Position) {
+	r.Status = l.program.Status(l.state)
+	r.Kind, r.Step, r.Title, r.Person = pos.Kind, pos.ID, cut(pos.Title, maxTitle), pos.Person
+	r.Done = l.state.Steps
 }

@@ -1,0 +1,175 @@
+package run
+
+import (
+	"context"
+	"errors"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// The bounds of what a caller sends, in bytes.
+const (
+	maxGoal   = 4 << 10
+	maxKey    = 128
+	maxNotes  = 64 << 10
+	maxOutput = 1 << 20
+)
+
+// limit is a text with the most bytes that it may have.
+type limit struct {
+	name, text string
+	most       int
+}
+
+// withinLimits refuses a text that is too long.
+func withinLimits(limits ...limit) error {
+	for _, l := range limits {
+		if len(l.text) > l.most {
+			return &Refusal{
+				Code: guideway.CodeTooLarge, Rule: RuleTooLarge, Given: len(l.text), Allowed: l.most,
+				Message: l.name + " is too long (bytes)",
+				Fix:     "keep large results in files and hand in their paths with a summary",
+			}
+		}
+	}
+	return nil
+}
+
+// byHandle finds the run of a handle of the caller's. What is somebody else's is
+// not there.
+func (s *Service) byHandle(ctx context.Context, c Caller, token string) (Handle, Record, error) {
+	unknown := &Refusal{
+		Code: guideway.CodeNotFound, Rule: RuleUnknownHandle, Given: cut(token, maxHandle),
+		Message: "there is no such handle", Fix: "use the handle of the last answer, or find the run by words",
+		Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "what the run is about"}},
+	}
+	if isRunID(token) {
+		unknown.Fix = "that is a run's id: workflow_status answers its handle"
+		unknown.Next = statusCall(token, "")
+	}
+	if !isHandle(token) {
+		return Handle{}, Record{}, unknown
+	}
+	h, err := s.journal.Handle(ctx, token)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		return Handle{}, Record{}, unknown
+	}
+	if err != nil {
+		return Handle{}, Record{}, err
+	}
+	rec, err := s.journal.Run(ctx, h.Run)
+	if err != nil {
+		return Handle{}, Record{}, err
+	}
+	if rec.User != c.User {
+		return Handle{}, Record{}, unknown
+	}
+	return h, rec, nil
+}
+
+// byRef finds a run of the caller's. Named by its id, the handle is the current
+// one.
+func (s *Service) byRef(ctx context.Context, c Caller, ref Ref) (Handle, Record, error) {
+	if ref.Handle != "" {
+		h, rec, err := s.byHandle(ctx, c, ref.Handle)
+		if err == nil && ref.RunID != "" && ref.RunID != rec.ID {
+			return Handle{}, Record{}, &Refusal{
+				Code: guideway.CodeInvalid, Rule: RuleUnknownRun, Given: cut(ref.RunID, maxHandle),
+				Message: "the handle and the run's id are of two runs", Fix: "give one of them",
+			}
+		}
+		return h, rec, err
+	}
+	rec, err := s.journal.Run(ctx, ref.RunID)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {
+		return Handle{}, Record{}, &Refusal{
+			Code: guideway.CodeNotFound, Rule: RuleUnknownRun, Given: cut(ref.RunID, maxHandle),
+			Message: "there is no such run", Fix: "find the run by words",
+			Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "what the run is about"}},
+		}
+	}
+	if err != nil {
+		return Handle{}, Record{}, err
+	}
+	h, err := s.journal.Handle(ctx, rec.Handle)
+	return h, rec, err
+}
+
+// answerOf tells where a run stands.
+func answerOf(rec Record, p *guide.Program, state guide.State, handle string) *Answer {
+	pos := p.PositionOf(state)
+	return &Answer{
+		RunID: rec.ID, Handle: handle, WorkflowID: rec.Workflow,
+		Status: p.Status(state), Position: pos, Next: nextCall(handle, pos),
+	}
+}
+
+// nextCall is a legal call at a position, ready to copy, or nil at the end.
+func nextCall(handle string, pos guide.Position) *Call {
+	args := map[string]any{"handle": handle}
+	switch pos.Kind {
+	case guide.PositionStep:
+		args["output"] = "the output of the step"
+	case guide.PositionGate:
+		if pos.Person {
+			return statusCall("", handle)
+		}
+		args["answer"] = map[string]any{"optionId": pos.Options[0].ID}
+	case guide.PositionContext:
+		set := map[string]any{}
+		for _, need := range pos.Needs {
+			set[need.Variable] = "its value"
+			if len(need.Allowed) > 0 {
+				set[need.Variable] = need.Allowed[0]
+			}
+		}
+		args["context"] = set
+	default:
+		return nil
+	}
+	return &Call{Tool: "workflow_continue", Arguments: args}
+}
+
+// statusCall asks where a run stands, by its handle where that is known.
+func statusCall(run, handle string) *Call {
+	if handle != "" {
+		return &Call{Tool: "workflow_status", Arguments: map[string]any{"handle": handle}}
+	}
+	return &Call{Tool: "workflow_status", Arguments: map[string]any{"runId": run}}
+}
+
+// refused passes on what the engine refused.
+func refused(r *guide.Refusal) *Refusal {
+	return &Refusal{
+		Code: guideway.CodeRefused, Rule: r.Rule, Message: r.Message,
+		Given: r.Given, Allowed: r.Allowed, Issues: r.Issues,
+	}
+}
+
+// refusedAt passes on what the engine refused, with the call that is legal.
+func refusedAt(r *guide.Refusal, rec Record, l *loaded) *Refusal {
+	out := refused(r)
+	pos := l.program.PositionOf(l.state)
+	out.RunID, out.Next = rec.ID, nextCall(rec.Handle, pos)
+	switch r.Rule {
+	case guide.RuleCriteria:
+		out.Fix = "mend what the issues name and hand in the whole output again, with the same handle"
+	case guide.RulePerson:
+		out.Fix = "the person opens it: in the client's form, in the dashboard, or with: guideway runs approve " + rec.ID
+	case guide.RuleEnded:
+		out.Fix = "fork the run to go on from an earlier event, or start a new one"
+		out.Next = &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}}
+	case guide.RuleDefinition:
+		out.Fix = "the pinned definition has an error; abort the run, mend the definition and start anew"
+		out.Next = &Call{Tool: "workflow_abort", Arguments: map[string]any{"handle": rec.Handle}}
+	}
+	return out
+}
+
+// IsRefusal gives the refusal that an error is, if it is one.
+func IsRefusal(err error) (*Refusal, bool) {
+	var r *Refusal
+	ok := errors.As(err, &r)
+	return r, ok
+}

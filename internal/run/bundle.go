@@ -1,0 +1,112 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// The form of an exported run. Version counts the changes that an older reader
+// would get wrong.
+const (
+	bundleFormat  = "guideway-run"
+	bundleVersion = 1
+	// maxBundle bounds what is imported, in bytes.
+	maxBundle = 256 << 20
+)
+
+// bundle is an exported run: all that another installation needs to go on with
+// it.
+type bundle struct {
+	Format     string     `json:"format"`
+	Version    int        `json:"version"`
+	ExportedAt time.Time  `json:"exportedAt"`
+	Run        Record     `json:"run"`
+	Definition Definition `json:"definition"`
+	Events     []Event    `json:"events"`
+}
+
+// Export gives a run as a self-contained JSON document, its definition
+// included.
+func (s *Service) Export(ctx context.Context, c Caller, ref Ref) ([]byte, error) {
+	d, err := s.Get(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	out, err := json.MarshalIndent(bundle{
+		Format: bundleFormat, Version: bundleVersion, ExportedAt: s.clock(),
+		Run: d.Record, Definition: Definition{Hash: d.Hash, Text: d.Definition}, Events: d.Events,
+	}, "", "  ")
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "write the bundle: %w", err)
+	}
+	return append(out, '\n'), nil
+}
+
+// Import stores an exported run as a new run of the caller's. Its events must
+// fit its definition; that they happened, and that a person answered its gates,
+// is what the bundle claims and nothing more: they count as ViaImport.
+func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, error) {
+	b, err := readBundle(data)
+	if err != nil {
+		return nil, err
+	}
+	d, err := parsePinned(b.Definition)
+	if err != nil {
+		return nil, badBundle("%s", err.Error())
+	}
+	program := guide.Compile(d.Steps)
+	var entries []entry
+	var facts []guide.Event
+	for _, e := range b.Events {
+		fact, ok, err := factOf(e)
+		if err != nil {
+			return nil, badBundle("event %d does not read: %s", e.Seq, err.Error())
+		}
+		if !ok {
+			continue
+		}
+		e.By.Via = ViaImport
+		e.At = e.At.UTC().Truncate(time.Microsecond)
+		entries = append(entries, entry{fact: fact, event: e})
+		facts = append(facts, fact)
+	}
+	if len(facts) == 0 {
+		return nil, badBundle("it has no events")
+	}
+	if _, err := program.Fold(facts); err != nil {
+		return nil, badBundle("%s", err.Error())
+	}
+	created := Created{
+		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
+		Goal: cut(b.Run.Goal, maxGoal), Project: b.Run.Project, Imported: cut(b.Run.ID, maxKey),
+	}
+	return s.begin(ctx, c, program, created, entries, "")
+}
+
+func readBundle(data []byte) (*bundle, error) {
+	if len(data) > maxBundle {
+		return nil, badBundle("it is too large: %d bytes", len(data))
+	}
+	var b bundle
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {
+		return nil, badBundle("it is not JSON: %s", err.Error())
+	}
+	if b.Format != bundleFormat {
+		return nil, badBundle("its format is %q, not %q", cut(b.Format, maxKey), bundleFormat)
+	}
+	if b.Version > bundleVersion {
+		return nil, badBundle("it is of version %d and this program reads up to %d", b.Version, bundleVersion).
+			WithFix("use a newer guideway")
+	}
+	return &b, nil
+}
+
+func badBundle(format string, args ...any) *guideway.Error {
+	return guideway.Errorf(guideway.CodeInvalid, "the bundle cannot be imported: "+format, args...).
+		WithFix("guideway runs export RUN makes one")
+}

@@ -1,0 +1,163 @@
+package run
+
+import (
+	"context"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// Status says where a run stands. It takes any handle that the run ever had, and
+// answers the current one.
+func (s *Service) Status(ctx context.Context, c Caller, ref Ref) (*Answer, error) {
+	_, rec, err := s.byRef(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.load(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	return answerOf(rec, l.program, l.state, rec.Handle), nil
+}
+
+// Abort ends a run for good. To abort one that is aborted changes nothing.
+func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer, error) {
+	if err := withinLimits(limit{"reason", r.Reason, maxNotes}); err != nil {
+		return nil, err
+	}
+	return again(ctx, func() (*Answer, error) {
+		_, rec, err := s.byRef(ctx, c, r.Ref)
+		if err != nil {
+			return nil, err
+		}
+		l, err := s.load(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
+		if rec.Status == guide.StatusAborted {
+			a := answerOf(rec, l.program, l.state, rec.Handle)
+			a.Replayed = true
+			return a, nil
+		}
+		facts, refusal := l.program.Decide(l.state, guide.Command{Abort: &guide.Abort{Reason: r.Reason}})
+		if refusal != nil {
+			return nil, refusedAt(refusal, rec, l)
+		}
+		rec, l, err = s.commit(ctx, by(c), rec, l, change{facts: facts, words: r.Reason, moves: true})
+		if err != nil {
+			return nil, err
+		}
+		return answerOf(rec, l.program, l.state, rec.Handle), nil
+	})
+}
+
+// Fork makes a new run that has had the same events up to one, and goes its own
+// way from there. The old run stays as it is. An aborted run is forked at the
+// event before its end.
+func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, error) {
+	if err := withinLimits(limit{"requestId", r.RequestID, maxKey}); err != nil {
+		return nil, err
+	}
+	h, rec, err := s.byRef(ctx, c, r.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if r.RequestID != "" {
+		again := StartRequest{WorkflowID: rec.Workflow, Goal: rec.Goal, RequestID: r.RequestID}
+		if a, err := s.started(ctx, c, again); a != nil || err != nil {
+			return a, err
+		}
+	}
+	seq := h.Seq
+	if r.Handle == "" {
+		seq = rec.Seq
+	}
+	if r.Seq != 0 {
+		seq = r.Seq
+	}
+	if seq < 1 || seq > rec.Seq {
+		return nil, &Refusal{
+			Code: guideway.CodeRefused, Rule: RuleUnknownSeq, Given: seq, Allowed: []int64{1, rec.Seq}, RunID: rec.ID,
+			Message: "the run has no event of that number", Next: forkCall(rec.ID, rec.Seq),
+		}
+	}
+	entries, err := s.entries(ctx, rec, seq)
+	if err != nil {
+		return nil, err
+	}
+	program, err := s.program(ctx, rec.Hash)
+	if err != nil {
+		return nil, err
+	}
+	return s.forkOf(ctx, c, program, rec, seq, entries, r.RequestID)
+}
+
+// forkOf stores the fork of a run.
+func (s *Service) forkOf(ctx context.Context, c Caller, p *guide.Program, rec Record, seq int64, entries []entry, request string) (*Answer, error) {
+	for n := len(entries); n > 0 && entries[n-1].fact.Kind == guide.EventRunAborted; n = len(entries) {
+		entries = entries[:n-1]
+	}
+	var state guide.State
+	for _, e := range entries {
+		state = guide.Apply(state, e.fact)
+	}
+	if len(entries) == 0 || isEnded(p.Status(state)) || p.PositionOf(state).Kind == guide.PositionEnd {
+		return nil, &Refusal{
+			Code: guideway.CodeRefused, Rule: RuleUnknownSeq, Given: seq, RunID: rec.ID,
+			Message: "there is nothing to do behind that event", Fix: "fork at an earlier event: guideway runs show " + rec.ID + " lists them",
+			Next: forkCall(rec.ID, 2),
+		}
+	}
+	created := Created{
+		Workflow: rec.Workflow, Name: rec.Name, Version: rec.Version, Hash: rec.Hash, Goal: rec.Goal, Project: rec.Project,
+		Parent: rec.ID, ParentSeq: seq,
+	}
+	return s.begin(ctx, c, p, created, entries, request)
+}
+
+func forkCall(run string, seq int64) *Call {
+	return &Call{Tool: "workflow_fork", Arguments: map[string]any{"runId": run, "seq": seq}}
+}
+
+// entries gives the engine's events of a run up to one, each checked.
+func (s *Service) entries(ctx context.Context, rec Record, upTo int64) ([]entry, error) {
+	events, err := s.events(ctx, rec, upTo)
+	if err != nil {
+		return nil, err
+	}
+	var entries []entry
+	for _, e := range events {
+		fact, ok, err := factOf(e)
+		if err != nil {
+			return nil, broken(rec.ID, e.Seq, err.Error())
+		}
+		if ok {
+			entries = append(entries, entry{fact: fact, event: e})
+		}
+	}
+	return entries, nil
+}
+
+// events gives a run's events up to one, and checks their chain.
+func (s *Service) events(ctx context.Context, rec Record, upTo int64) ([]Event, error) {
+	var all []Event
+	head := s.key.Root(rec.ID)
+	for seq := int64(0); seq < upTo; {
+		events, err := s.journal.Events(ctx, rec.ID, seq, int(min(page, upTo-seq)))
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == 0 {
+			return nil, broken(rec.ID, seq+1, "it is missing")
+		}
+		for _, e := range events {
+			if e.Seq != seq+1 || !sameMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
+				return nil, broken(rec.ID, seq+1, "it is not what was written")
+			}
+			seq, head = e.Seq, e.MAC
+		}
+		all = append(all, events...)
+	}
+	return all, nil
+}

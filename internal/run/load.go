@@ -1,0 +1,253 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// loaded is a run with its state at an event. It is not changed once it is in
+// the cache.
+type loaded struct {
+	seq     int64
+	head    []byte
+	program *guide.Program
+	state   guide.State
+	// snapshot is the last event that a snapshot was stored of, size how large
+	// that was.
+	snapshot int64
+	size     int
+}
+
+// cache holds the runs that were last used, by id, and compiled definitions, by
+// hash. What is in it is checked against the journal before it is used.
+type cache struct {
+	mu       sync.Mutex
+	runs     map[string]*loaded
+	programs map[string]*guide.Program
+}
+
+const (
+	maxCachedRuns     = 64
+	maxCachedPrograms = 64
+)
+
+func newCache() *cache {
+	return &cache{runs: map[string]*loaded{}, programs: map[string]*guide.Program{}}
+}
+
+func (c *cache) run(id string) *loaded {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs[id]
+}
+
+// keep stores a run unless a later state of it is there.
+func (c *cache) keep(id string, l *loaded) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.runs[id]; old != nil && old.seq > l.seq {
+		return
+	}
+	put(c.runs, id, l, maxCachedRuns)
+}
+
+func (c *cache) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.runs, id)
+}
+
+// put stores a value and makes room by dropping any other one.
+func put[T any](m map[string]T, key string, value T, most int) {
+	m[key] = value
+	for other := range m {
+		if len(m) <= most {
+			return
+		}
+		if other != key {
+			delete(m, other)
+		}
+	}
+}
+
+// load brings a run to the event that its record names. It begins with the
+// nearest state that is known, and checks the chain from there.
+func (s *Service) load(ctx context.Context, r Record) (*loaded, error) {
+	l := s.cache.run(r.ID)
+	if l != nil && l.seq == r.Seq && sameMAC(l.head, r.Head) {
+		return l, nil
+	}
+	if l == nil || l.seq > r.Seq {
+		l = s.fromSnapshot(ctx, r)
+	}
+	next, err := s.follow(ctx, r, l)
+	if err != nil && l != nil {
+		// The state may have been of events that are no more: from the
+		// beginning, the fault is found where it is.
+		s.cache.forget(r.ID)
+		next, err = s.follow(ctx, r, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.cache.keep(r.ID, next)
+	return next, nil
+}
+
+// fromSnapshot gives the state that the run's snapshot holds, or nil. It is a
+// cache: what is wrong with it costs time and nothing else.
+func (s *Service) fromSnapshot(ctx context.Context, r Record) *loaded {
+	snap, err := s.journal.Snapshot(ctx, r.ID)
+	if err != nil || snap == nil || snap.Seq > r.Seq || !sameMAC(snap.MAC, s.key.snapshot(r.ID, *snap)) {
+		return nil
+	}
+	program, err := s.program(ctx, r.Hash)
+	if err != nil {
+		return nil
+	}
+	l := &loaded{seq: snap.Seq, head: snap.Head, program: program, snapshot: snap.Seq, size: len(snap.State)}
+	dec := json.NewDecoder(bytes.NewReader(snap.State))
+	dec.UseNumber()
+	if dec.Decode(&l.state) != nil {
+		return nil
+	}
+	return l
+}
+
+// page is how many events are read at once.
+const page = 500
+
+// follow folds the events after a state, from the beginning where that is nil,
+// up to the record's last one.
+func (s *Service) follow(ctx context.Context, r Record, from *loaded) (*loaded, error) {
+	l := loaded{head: s.key.Root(r.ID)}
+	if from != nil {
+		l = *from
+	} else {
+		program, err := s.program(ctx, r.Hash)
+		if err != nil {
+			return nil, err
+		}
+		l.program = program
+	}
+	for l.seq < r.Seq {
+		events, err := s.journal.Events(ctx, r.ID, l.seq, int(min(page, r.Seq-l.seq)))
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == 0 {
+			return nil, broken(r.ID, l.seq+1, "it is missing")
+		}
+		for _, e := range events {
+			if e.Seq != l.seq+1 {
+				return nil, broken(r.ID, l.seq+1, "it is missing")
+			}
+			if !sameMAC(e.MAC, s.key.Chain(r.ID, l.head, e)) {
+				return nil, broken(r.ID, e.Seq, "it is not what was written")
+			}
+			l.seq, l.head = e.Seq, e.MAC
+			fact, ok, err := factOf(e)
+			if err != nil {
+				return nil, broken(r.ID, e.Seq, err.Error())
+			}
+			if !ok {
+				continue
+			}
+			if l.state, err = l.program.FoldFrom(l.state, []guide.Event{fact}); err != nil {
+				return nil, broken(r.ID, e.Seq, err.Error())
+			}
+		}
+	}
+	if !sameMAC(l.head, r.Head) {
+		return nil, broken(r.ID, r.Seq, "the run's record names another one")
+	}
+	return &l, nil
+}
+
+// broken says that a run cannot be loaded because of one of its events.
+func broken(run string, seq int64, why string) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "event %d of run %s cannot be trusted: %s", seq, run, why).
+		WithFix("guideway runs verify %s", run)
+}
+
+// program gives a pinned definition, compiled.
+func (s *Service) program(ctx context.Context, hash string) (*guide.Program, error) {
+	s.cache.mu.Lock()
+	p := s.cache.programs[hash]
+	s.cache.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	d, err := s.pinned(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	p = guide.Compile(d.Steps)
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	put(s.cache.programs, hash, p, maxCachedPrograms)
+	return p, nil
+}
+
+// pinned reads a definition from the journal and checks that it is the one.
+func (s *Service) pinned(ctx context.Context, hash string) (*definition.Definition, error) {
+	stored, err := s.journal.Definition(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	return parsePinned(stored)
+}
+
+func parsePinned(stored Definition) (*definition.Definition, error) {
+	d, found := definition.Parse("", []byte(stored.Text))
+	switch {
+	case d == nil:
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned definition %s does not load: %s", stored.Hash, found[0].Message).
+			WithFix("guideway runs verify")
+	case d.Hash != stored.Hash:
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned definition %s was changed", stored.Hash).
+			WithFix("guideway runs verify")
+	}
+	return d, nil
+}
+
+// factOf gives the engine's event, or ok false for one that is not the engine's.
+func factOf(e Event) (fact guide.Event, ok bool, err error) {
+	if e.Kind == KindCreated || e.Kind == KindRefused {
+		return guide.Event{}, false, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(e.Data))
+	dec.UseNumber()
+	if err := dec.Decode(&fact); err != nil {
+		return fact, false, err
+	}
+	return fact, true, nil
+}
+
+// eventOf makes a journal's event of the engine's.
+func eventOf(fact guide.Event) (Event, error) { return newEvent(string(fact.Kind), fact) }
+
+func newEvent(kind string, data any) (Event, error) {
+	text, err := encode(data)
+	if err != nil {
+		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the %s cannot be written as JSON: %w", kind, err)
+	}
+	return Event{Kind: kind, Data: text}, nil
+}
+
+// encode writes JSON without HTML escapes.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

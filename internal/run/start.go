@@ -1,0 +1,128 @@
+package run
+
+import (
+	"context"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// Start begins a run of the definition that is served for an id now. The
+// definition is pinned: later edits do not change the run.
+func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
+	if err := withinLimits(limit{"goal", r.Goal, maxGoal}, limit{"requestId", r.RequestID, maxKey}); err != nil {
+		return nil, err
+	}
+	if r.RequestID != "" {
+		if a, err := s.started(ctx, c, r); a != nil || err != nil {
+			return a, err
+		}
+	}
+	d, err := s.definitions.Startable(ctx, r.WorkflowID)
+	if err != nil {
+		return nil, cannotStart(r.WorkflowID, err)
+	}
+	program := guide.Compile(d.Steps)
+	facts, refusal := program.Decide(guide.State{}, guide.Command{Start: &guide.Start{Context: r.Context, Person: s.personGates}})
+	if refusal != nil {
+		return nil, refused(refusal)
+	}
+	created := Created{
+		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Goal: strings.TrimSpace(r.Goal), Project: r.Project,
+	}
+	a, err := s.begin(ctx, c, program, created, factsOnly(facts), r.RequestID)
+	if r.RequestID != "" && guideway.ErrorCode(err) == guideway.CodeConflict {
+		if first, again := s.started(ctx, c, r); first != nil {
+			return first, again // the same request was faster
+		}
+	}
+	return a, err
+}
+
+// started gives the answer of a request that was carried out before, or nil.
+func (s *Service) started(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
+	h, err := s.journal.Outcome(ctx, "", c.User, r.RequestID)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rec, err := s.journal.Run(ctx, h.Run)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Workflow != r.WorkflowID || rec.Goal != strings.TrimSpace(r.Goal) {
+		return nil, &Refusal{
+			Code: guideway.CodeRefused, Rule: RuleRequestReused, Given: r.RequestID, RunID: rec.ID,
+			Message: "this request id has begun another run", Fix: "use a new request id for each run",
+			Next: statusCall(rec.ID, ""),
+		}
+	}
+	return s.answerAt(ctx, rec, h)
+}
+
+// cannotStart says why a workflow cannot be run.
+func cannotStart(id string, err error) error {
+	switch code := guideway.ErrorCode(err); code {
+	case guideway.CodeNotFound, guideway.CodeInvalidDefinition:
+		rule := RuleUnknownWorkflow
+		if code == guideway.CodeInvalidDefinition {
+			rule = guide.RuleDefinition
+		}
+		return &Refusal{
+			Code: code, Rule: rule, Message: err.Error(), Given: cut(id, maxKey), Fix: guideway.ErrorFix(err),
+			Next: &Call{Tool: "workflow_list", Arguments: map[string]any{}},
+		}
+	default:
+		return err
+	}
+}
+
+// entry is an event with whose doing it was, or without for the command's own.
+type entry struct {
+	fact  guide.Event
+	event Event
+}
+
+func factsOnly(facts []guide.Event) []entry {
+	entries := make([]entry, len(facts))
+	for i, f := range facts {
+		entries[i].fact = f
+	}
+	return entries
+}
+
+// begin stores a new run that has had these events.
+func (s *Service) begin(ctx context.Context, c Caller, p *guide.Program, created Created, entries []entry, request string) (*Answer, error) {
+	first, err := newEvent(KindCreated, created)
+	if err != nil {
+		return nil, err
+	}
+	now := s.clock()
+	rec := Record{
+		ID: newRunID(now), User: c.User, Client: c.Client,
+		Workflow: created.Workflow, Name: created.Name, Version: created.Version, Hash: created.Hash,
+		Goal: created.Goal, Project: created.Project, Parent: created.Parent, ParentSeq: created.ParentSeq, Created: now, Updated: now,
+	}
+	l := &loaded{head: s.key.Root(rec.ID), program: p}
+	ch := change{others: []Event{first}, key: request, moves: true}
+	facts := make([]guide.Event, 0, len(entries))
+	for _, e := range entries {
+		ev, err := eventOf(e.fact)
+		if err != nil {
+			return nil, err
+		}
+		ev.At, ev.By = e.event.At, e.event.By
+		ch.others = append(ch.others, ev)
+		l.state = guide.Apply(l.state, e.fact)
+		facts = append(facts, e.fact)
+	}
+	ch.words = wordsOf(facts)
+	rec, l, err = s.commit(ctx, by(c), rec, l, ch)
+	if err != nil {
+		return nil, err
+	}
+	return answerOf(rec, l.program, l.state, rec.Handle), nil
+}
