@@ -37,14 +37,15 @@ func layers() []layer {
 		// The bundled definitions are data.
 		{"leaves", []string{
 			"internal/authn", "internal/blob", "internal/condition", "internal/config", "internal/criterion",
-			"internal/definition", "internal/install", "internal/script", "internal/telemetry", "internal/window",
-			"workflows",
+			"internal/definition", "internal/install", "internal/project", "internal/script", "internal/telemetry",
+			"internal/window", "workflows",
 		}},
 		// Engines decide over definitions, without a clock or I/O.
 		{"engines", []string{"internal/graph", "internal/guide", "internal/hookgraph", "internal/machine", "validate"}},
 		// Services hold state: definitions, runs, other servers.
 		{"services", []string{
-			"internal/catalog", "internal/gateway", "internal/journal", "internal/llm", "internal/run", "internal/upstream",
+			"internal/catalog", "internal/gateway", "internal/journal", "internal/llm", "internal/run", "internal/session",
+			"internal/upstream",
 		}},
 		// Surfaces speak a protocol to the outside.
 		{"surfaces", []string{"internal/httpapi", "internal/mcpserver", "ui"}},
@@ -64,8 +65,9 @@ func exceptions() map[string][]string {
 		"internal/definition": {"internal/condition", "internal/criterion"},
 		// The gateway is many upstreams as one surface.
 		"internal/gateway": {"internal/upstream"},
-		// An implementation of a journal knows the interface that runs declare.
-		"internal/journal": {"internal/run"},
+		// An implementation of a journal knows the interfaces that runs and
+		// session documents declare.
+		"internal/journal": {"internal/run", "internal/session"},
 	}
 }
 
@@ -85,6 +87,7 @@ func restricted() map[string][]string {
 		"github.com/dlclark":                    {"internal/condition/pattern"}, // it sets the library's clock once
 		"github.com/go-git":                     {"internal/catalog"},
 		"github.com/fsnotify":                   {"internal/catalog"},
+		"github.com/theory/jsonpath":            {"internal/session"},
 		"github.com/zalando":                    {"internal/config"},
 		"github.com/santhosh-tekuri/jsonschema": {"internal/definition", "internal/criterion", "internal/config"},
 	}
@@ -93,11 +96,11 @@ func restricted() map[string][]string {
 // pure are the parts that must not reach outside, and what they would do it by.
 func pure() (parts, imports []string) {
 	return []string{
-		"internal/condition", "internal/criterion", "internal/graph", "internal/guide", "internal/hookgraph",
-		"internal/machine", "internal/window", ".",
-	}, []string{
-		"os", "os/exec", "net", "net/http", "io/ioutil", "log", "log/slog", "database/sql", "math/rand", "math/rand/v2",
-	}
+			"internal/condition", "internal/criterion", "internal/graph", "internal/guide", "internal/hookgraph",
+			"internal/machine", "internal/window", ".",
+		}, []string{
+			"os", "os/exec", "net", "net/http", "io/ioutil", "log", "log/slog", "database/sql", "math/rand", "math/rand/v2",
+		}
 }
 
 // file is a Go file of the product and what it imports.
