@@ -181,7 +181,7 @@ func (a *attacker) outputs() {
 	a.try("output in other letters", func(c *command) { c.output = strings.ToLower(c.output) })
 	a.try("nothing handed in", func(c *command) { c.output, c.notes = "", "" })
 	a.try("blank output", func(c *command) {
-		c.output, c.notes = pick(a, " ", "\n\t \r\n", "\u00a0\u2003", "\uFEFF", "\u2028"), pick(a, "", "  ")
+		c.output, c.notes = pick(a, " ", "\n\t \r\n", "\u00a0\u2003", "\u2028"), pick(a, "", "  ")
 	})
 	a.try("variables alone", func(c *command) { *c = command{kind: "continue", context: a.free(drawVars(a, 5))} })
 }
@@ -221,7 +221,7 @@ func without(vars map[string]any, def *definition) map[string]any {
 // legal draws a command that the model accepts; ok is false where it finds none.
 func legal(d dice, def *definition, p place) (c command, ok bool) {
 	for range 6 {
-		if c := honest(d, def, p); len(def.breaks(p, c)) == 0 {
+		if c := honest(d, def, p); len(def.breaks(p, c)) == 0 && !(c.answer != nil && c.answer.option == "revise" && p.at.when.decide(p.scope) == no) { // KNOWN G2
 			return c, true
 		}
 	}

@@ -82,7 +82,7 @@ func (g *generator) step(conditional bool) *step {
 		s.criteria = g.criteria()
 		g.name(s.criteria, s.secret())
 	}
-	s.template = pick(g, "", "", " for {{size}}", " in {{currentIteration}}", " on {{ currentItem }}", " with {{files[0]}} of {{files.length}}", " next {{tries + 1}}", " {{risk ? 1 : 2}}")
+	s.template = pick(g, "", "", " for {{size}}", " with {{files[0]}} of {{files.length}}", " next {{tries + 1}}", " {{risk ? 1 : 2}}")
 	s.role, s.guidance = oneIn(g, 4), oneIn(g, 4)
 	for _, f := range g.def.functions {
 		if oneIn(g, 3) {
@@ -200,7 +200,7 @@ func (g *generator) criteria() *rule {
 	}
 	r := &rule{kind: "list"}
 	for range 1 + g.below(3) {
-		r.of = append(r.of, g.rule(1, false))
+		r.of = append(r.of, g.rule(0, false))
 	}
 	return r
 }
@@ -260,7 +260,7 @@ func value(d dice, name string) any {
 		return pick(d, lists()...)
 	}
 	if slices.Contains(listNames(), name) {
-		return pick[any](d, "a.go, b.go", 7.0, true, nil, map[string]any{"0": "a.go"})
+		return pick[any](d, "a.go, b.go", 7.0, true, nil, map[string]any{"name": "a.go"})
 	}
 	return pick(d, scalars()...)
 }

@@ -58,20 +58,20 @@ func (r *rule) judge(output string, vars lookup) verdict {
 		return maybe
 	}
 	counted := false
-	all, any := true, false
+	every, some := true, false
 	for _, part := range r.of {
 		v := part.judge(output, vars)
 		counted = counted || v != maybe
-		all = all && v != no
-		any = any || v == yes
+		every = every && v != no
+		some = some || v == yes
 	}
 	switch r.kind {
 	case "list", "and":
-		return counts(counted, all)
+		return counts(counted, every)
 	case "or":
-		return counts(counted, any)
+		return counts(counted, some)
 	case "not":
-		return counts(counted, !any)
+		return counts(counted, !some)
 	case "contains":
 		return counts(true, strings.Contains(output, r.text))
 	case "regex":

@@ -1,6 +1,7 @@
 package cheattest
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -19,7 +20,8 @@ type command struct {
 	skip          bool
 	// step is the step that the caller believes to be at.
 	step string
-	// person says that the command came by a way that proves a person.
+	// person says that the command came by a way that proves a person; of a
+	// start, that only people open the run's gates.
 	person bool
 }
 
@@ -65,7 +67,7 @@ func (p place) String() string {
 // goes through the definition from its beginning every time, and takes a command
 // wherever the definition asks for something.
 func whereIs(d *definition, accepted []command) place {
-	w := &walker{def: d, rest: accepted[1:], vars: maps.Clone(accepted[0].context)}
+	w := &walker{def: d, rest: accepted[1:], vars: maps.Clone(accepted[0].context), people: accepted[0].person}
 	if w.vars == nil {
 		w.vars = map[string]any{}
 	}
@@ -86,6 +88,8 @@ type walker struct {
 	rest []command
 	vars map[string]any
 	at   place
+	// people says that only people open gates, whatever the definition says.
+	people bool
 	// in is the loop that the walk is in, with its round and its list.
 	in      *step
 	round   int
@@ -192,7 +196,7 @@ func (w *walker) wait(s *step, needs []string) bool {
 
 // gate asks for a confirmation (docs/adr/0004).
 func (w *walker) gate(s *step, options ...string) (option string, ok bool) {
-	c, ok := w.ask(place{kind: "gate", status: "waiting", at: s, options: options, human: s.human})
+	c, ok := w.ask(place{kind: "gate", status: "waiting", at: s, options: options, human: s.human || w.people})
 	if !ok {
 		return "", false
 	}
@@ -312,18 +316,14 @@ func (w *walker) fill(text string) string {
 	braces := regexp.MustCompile(`\{\{\s*(\w+)(\[0\]|\.length)?(\s*\+\s*1)?\s*\}\}`)
 	return braces.ReplaceAllStringFunc(text, func(found string) string {
 		part := braces.FindStringSubmatch(found)
-		if w.def.owns(part[1]) && w.in == nil {
+		v, ok := w.lookup(part[1])
+		if !ok || v == nil && w.def.owns(part[1]) {
 			return found
 		}
-		v, ok := w.lookup(part[1])
-		list, isList := v.([]any)
-		switch {
-		case !ok, part[2] != "" && !isList, part[2] == "[0]" && len(list) == 0:
-			return found
-		case part[2] == "[0]":
-			v = list[0]
-		case part[2] == ".length":
-			v = float64(len(list))
+		if part[2] != "" {
+			if v, ok = member(v, part[2]); !ok {
+				return found
+			}
 		}
 		if part[3] != "" {
 			n, ok := v.(float64)
@@ -332,12 +332,30 @@ func (w *walker) fill(text string) string {
 			}
 			v = n + 1
 		}
-		switch v.(type) {
-		case string, float64, bool:
-			return spelled(v)
+		if text, ok := v.(string); ok {
+			return text
 		}
-		return found
+		text, err := json.Marshal(v)
+		if err != nil {
+			return found
+		}
+		return string(text)
 	})
+}
+
+// member is the first element of a list, or the length of a list or a text.
+func member(v any, which string) (any, bool) {
+	list, isList := v.([]any)
+	text, isText := v.(string)
+	switch {
+	case isList && which == ".length":
+		return float64(len(list)), true
+	case isText && which == ".length":
+		return float64(len(utf16.Encode([]rune(text)))), true
+	case isList && len(list) > 0:
+		return list[0], true
+	}
+	return nil, false
 }
 
 // The rules that a command can break. They are part of the contract.
@@ -352,8 +370,9 @@ const (
 	ruleCriteria       = "criteria-failed"
 	ruleEnded          = "run-ended"
 	rulePerson         = "gate-needs-person"
-	ruleStep           = "wrong-step"
+	ruleStep           = "step-not-reached"
 	ruleRequired       = "step-required"
+	ruleDecline        = "gate-required"
 	ruleUnknownHandle  = "handle-unknown"
 	ruleStaleHandle    = "handle-stale"
 	ruleUnknownRun     = "run-unknown"
@@ -361,17 +380,19 @@ const (
 
 // breaks gives the rules that a command breaks at a place; none if it is legal.
 func (d *definition) breaks(p place, c command) []string {
-	if p.kind == "end" {
-		return []string{ruleEnded}
-	}
-	if c.kind == "abort" {
-		return nil
-	}
 	var rules []string
 	add := func(broken bool, rule string) {
 		if broken && !slices.Contains(rules, rule) {
 			rules = append(rules, rule)
 		}
+	}
+	if p.kind == "end" {
+		add(true, ruleEnded)
+		add(c.step != "", ruleStep)
+		return rules
+	}
+	if c.kind == "abort" {
+		return nil
 	}
 	for name := range c.context {
 		add(d.owns(name), ruleServerVariable)
@@ -384,7 +405,8 @@ func (d *definition) breaks(p place, c command) []string {
 	switch p.kind {
 	case "gate":
 		add(c.answer == nil || c.output != "" || c.notes != "" || len(c.context) > 0 || c.skip, ruleGate)
-		add(c.answer != nil && (c.answer.decline || !slices.Contains(p.options, c.answer.option)), ruleOption)
+		add(c.answer != nil && c.answer.decline, ruleDecline)
+		add(c.answer != nil && !slices.Contains(p.options, c.answer.option), ruleOption)
 		add(p.human && !c.person, rulePerson)
 	case "context":
 		add(c.answer != nil, ruleNoGate)

@@ -2,9 +2,8 @@ package cheattest
 
 import (
 	"encoding/json"
-	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition"
+	parsed "github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
@@ -36,21 +35,71 @@ type denial struct {
 
 // engine is guide alone: the rules without handles, stores and users.
 type engine struct {
-	t       testing.TB
 	program *guide.Program
 	run     guide.State
+	// people has only people open gates.
+	people bool
 }
 
-func newEngine(t testing.TB, d *definition_) *engine { return nil }
+func (e *engine) start(vars map[string]any) (seen, *denial) {
+	return e.decide(guide.Command{Start: &guide.Start{Context: vars, Person: e.people}})
+}
 
-func compile(t testing.TB, d *definitionDoc) *guide.Program { return nil }
+func (e *engine) send(c command) (seen, *denial) {
+	if c.kind == "abort" {
+		return e.decide(guide.Command{Abort: &guide.Abort{Reason: "enough"}})
+	}
+	do := &guide.Continue{Output: c.output, Notes: c.notes, Context: c.context, Step: c.step, Person: c.person}
+	do.Answer, do.Skip = c.parts()
+	return e.decide(guide.Command{Continue: do})
+}
 
-func parse(t fataler, document []byte) *guide.Program {
-	def, found := definition.Parse("random.json", document)
+// parts gives a command's answer and skip as the engine takes them.
+func (c command) parts() (*guide.Answer, *guide.Skip) {
+	var answer *guide.Answer
+	if c.answer != nil {
+		answer = &guide.Answer{OptionID: c.answer.option, Decline: c.answer.decline, Note: c.answer.note}
+	}
+	var skip *guide.Skip
+	if c.skip {
+		skip = &guide.Skip{Reason: "not needed"}
+	}
+	return answer, skip
+}
+
+func (e *engine) decide(c guide.Command) (seen, *denial) {
+	events, refusal := e.program.Decide(e.run, c)
+	if refusal != nil {
+		return seen{}, &denial{refusal.Rule, refusal.Message, asJSON(refusal)}
+	}
+	for _, ev := range events {
+		e.run = guide.Apply(e.run, ev)
+	}
+	return e.look(), nil
+}
+
+func (e *engine) look() seen {
+	pos := e.program.PositionOf(e.run)
+	return seen{status: string(e.program.Status(e.run)), position: pos, whole: asJSON(pos)}
+}
+
+func (e *engine) state() string { return asJSON(e.run) }
+
+// failer is a test, of testing or of rapid.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+// parse reads a definition as the product does.
+func parse(t failer, document []byte) *parsed.Definition {
+	t.Helper()
+	def, found := parsed.Parse("random.json", document)
 	if def == nil {
 		t.Fatalf("the definition does not parse: %+v\n%s", found, document)
 	}
-	return guide.Compile(def.Steps)
+	return def
 }
 
 func asJSON(v any) string {
