@@ -159,7 +159,7 @@ func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 		set = []Event{{Kind: EventContextSet, Vars: c.Context}}
 	}
 	step := p.current(s)
-	if step == nil || step.RunCondition.Decide(p.scope(s)) == condition.Unknown {
+	if step == nil || p.applies(s, step) == condition.Unknown {
 		return p.decideWait(s, c, set)
 	}
 	done, r := p.judge(s, step, c)
@@ -171,7 +171,7 @@ func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 
 // decideWait takes the variables that a run waits for, and nothing else.
 func (p *Program) decideWait(s State, c *Continue, set []Event) ([]Event, *Refusal) {
-	handedIn := strings.TrimSpace(c.Output) != "" || strings.TrimSpace(c.Notes) != ""
+	handedIn := !blank(c.Output) || !blank(c.Notes)
 	if len(set) > 0 && !handedIn {
 		return p.settle(s, set...), nil
 	}
@@ -191,7 +191,7 @@ func (p *Program) decideWait(s State, c *Continue, set []Event) ([]Event, *Refus
 // and confirmation are looked at under the variables before and after those that
 // come with the output, so that no call can switch off what guards it.
 func (p *Program) judge(s State, step *steps.Step, c *Continue) (Event, *Refusal) {
-	if strings.TrimSpace(c.Output) == "" && strings.TrimSpace(c.Notes) == "" {
+	if blank(c.Output) && blank(c.Notes) {
 		return Event{}, &Refusal{Rule: RuleOutputMissing, Message: "the step wants its output, or notes on what was done"}
 	}
 	e := Event{Kind: EventStepCompleted, Step: step.ID, Output: c.Output, Notes: c.Notes}
@@ -211,6 +211,9 @@ func (p *Program) judge(s State, step *steps.Step, c *Continue) (Event, *Refusal
 	e.Person = e.Gate && (step.Person || s.Person)
 	return e, nil
 }
+
+// blank says whether a text has nothing but space, as criteria see it.
+func blank(text string) bool { return strings.TrimFunc(text, condition.IsSpace) == "" }
 
 // meets says which criteria an output fails. A step without criteria takes
 // notes in place of an output.
@@ -315,10 +318,18 @@ func (p *Program) move(s State) (Event, bool) {
 	}
 }
 
+// applies says whether the step at the cursor is to be done.
+func (p *Program) applies(s State, step *steps.Step) condition.Verdict {
+	if s.Again {
+		return condition.Yes
+	}
+	return step.RunCondition.Decide(p.scope(s))
+}
+
 // skip passes over a step whose condition is false. One that cannot be decided
 // waits.
 func (p *Program) skip(s State, step *steps.Step) (Event, bool) {
-	if step.RunCondition.Decide(p.scope(s)) != condition.No {
+	if p.applies(s, step) != condition.No {
 		return Event{}, false
 	}
 	e := Event{Kind: EventStepSkipped, Step: step.ID, Reason: "condition is false: " + step.RunCondition.String()}
@@ -360,8 +371,11 @@ func (p *Program) moveRound(s State, it *item) (Event, bool) {
 	end := func(reason string) (Event, bool) {
 		return Event{Kind: EventLoopEnded, Step: it.step.ID, Round: f.Round, Reason: reason}, true
 	}
-	if f.Rounds >= 0 && f.Round >= f.Rounds {
+	switch {
+	case f.Rounds >= 0 && f.Round >= f.Rounds:
 		return end("all rounds are done")
+	case f.Round >= l.MaxIterations:
+		return end(maximumReached(l))
 	}
 	if l.Type == steps.LoopWhile || l.Type == steps.LoopUntil {
 		switch verdict := l.Condition.Decide(p.inRound(s, f.Round+1)); {
@@ -373,9 +387,6 @@ func (p *Program) moveRound(s State, it *item) (Event, bool) {
 		if f.Round > 0 && f.Worked == 0 && !p.changesByItself(it) {
 			return end("no step of the loop applies any more")
 		}
-	}
-	if f.Round >= l.MaxIterations {
-		return end(maximumReached(l))
 	}
 	return Event{Kind: EventRoundStarted, Step: it.step.ID, Round: f.Round + 1}, true
 }

@@ -109,7 +109,7 @@ func (p *Program) PositionOf(s State) Position {
 		return p.loopWaits(s)
 	}
 	vars := p.scope(s)
-	if step.RunCondition.Decide(vars) == condition.Unknown {
+	if p.applies(s, step) == condition.Unknown {
 		return p.waits(s, step, step.RunCondition.Needs(vars))
 	}
 	return p.stepPosition(s, step)
@@ -117,7 +117,7 @@ func (p *Program) PositionOf(s State) Position {
 
 // sceneOf is the scene of a step or loop at the state.
 func (p *Program) sceneOf(s State, step *steps.Step) *scene {
-	sc := &scene{program: p, step: step, vars: p.variables(s)}
+	sc := &scene{program: p, step: step, vars: p.told(s)}
 	if s.Frame != nil && s.Frame.Round > 0 {
 		sc.inLoop(p.items[s.Cursor], s.Frame.Round, s.Frame.List)
 	}

@@ -287,3 +287,65 @@ func TestLargeNumbersComeBackAsTheyWere(t *testing.T) {
 		t.Errorf("id = %v, prompt %q", res.Context["id"], res.Guidance.Prompt)
 	}
 }
+
+// A step that a person sends back is done again, whatever the variables that
+// came with its output say of its condition.
+func TestAStepSentBackIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"a step": `[{"id":"one","title":"One","prompt":"p","runCondition":{"var":"size","equals":"large"},"requireConfirmation":true},
+			{"id":"two","title":"Two","prompt":"p"}]`,
+		"a step in a loop": `[{"id":"loop","type":"loop","title":"L","loop":{"type":"while","condition":{"var":"size","equals":"large"},"maxIterations":3},
+			"body":[{"id":"one","title":"One","prompt":"p","runCondition":{"var":"size","equals":"large"},"requireConfirmation":true}]},
+			{"id":"two","title":"Two","prompt":"p"}]`,
+	} {
+		p := compile(t, text)
+		s := drive(t, p, guide.State{}, start(map[string]any{"size": "large"}), output("x", map[string]any{"size": "small"}), answer(guide.OptionRevise))
+		if pos := p.PositionOf(s); pos.Kind != guide.PositionStep || pos.ID != "one" {
+			t.Errorf("%s: the run is at %+v", name, pos)
+		}
+		s = drive(t, p, s, output("better", nil), answer(guide.OptionConfirm))
+		if pos := p.PositionOf(s); pos.ID != "two" {
+			t.Errorf("%s: confirmed, the run is at %+v", name, pos)
+		}
+	}
+}
+
+// What no output is in the eyes of criteria is none in the eyes of a step
+// without them.
+func TestSpaceIsNoOutput(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[{"id":"one","title":"One","prompt":"p"}]`)
+	s := drive(t, p, guide.State{}, start(nil))
+	for _, text := range []string{"", " \n\t", "\ufeff", "\u00a0\u2029"} {
+		if _, r := p.Decide(s, output(text, nil)); r == nil || r.Rule != guide.RuleOutputMissing {
+			t.Errorf("%q is taken for an output", text)
+		}
+	}
+}
+
+// Outside of its loop a loop's variable is not set, and its placeholder stays.
+func TestALoopsVariableIsNotToldOutsideOfIt(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[{"id":"before","title":"B","prompt":"Round {{currentIteration}} of {{name}}."},
+		{"id":"loop","type":"loop","title":"L","loop":{"type":"for","count":1,"maxIterations":1},"body":[{"id":"inside","title":"I","prompt":"Round {{currentIteration}} of {{name}}."}]}]`)
+	s := drive(t, p, guide.State{}, start(map[string]any{"name": "x"}))
+	if got := p.PositionOf(s).Prompt; got != "Round {{currentIteration}} of x." {
+		t.Errorf("before the loop: %q", got)
+	}
+	s = drive(t, p, s, output("o", nil))
+	if got := p.PositionOf(s).Prompt; !strings.HasPrefix(got, "Round 1 of x.") {
+		t.Errorf("in the loop: %q", got)
+	}
+}
+
+// A loop that has had its most rounds ends; it waits for no variable.
+func TestTheMaximumEndsALoopBeforeItsCondition(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[{"id":"loop","type":"loop","title":"L","loop":{"type":"while","maxIterations":2,
+		"condition":{"or":[{"var":"currentIteration","lt":3},{"var":"ready","equals":true}]}},"body":[{"id":"work","title":"W","prompt":"p"}]}]`)
+	s := drive(t, p, guide.State{}, start(nil), output("1", nil), output("2", nil))
+	if p.Status(s) != guide.StatusCompleted {
+		t.Errorf("the run is at %+v", p.PositionOf(s))
+	}
+}

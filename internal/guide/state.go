@@ -41,7 +41,11 @@ type State struct {
 	Person bool
 	// Confirmed says that the loop at the cursor was confirmed and may begin.
 	Confirmed bool
-	// Revise is what the person said who sent the step at the cursor back.
+	// Again says that the step at the cursor was sent back. It is done again
+	// whatever its condition says now: an agent must not get out of it by the
+	// variables that came with the output.
+	Again bool
+	// Revise is what the person said who sent it back.
 	Revise string
 	// Steps counts the completed steps, Seq the events.
 	Steps, Seq int
@@ -143,7 +147,7 @@ func Apply(s State, e Event) State {
 	case EventStepCompleted:
 		s = s.passed(true)
 		s.Steps++
-		s.Revise = ""
+		s.Again, s.Revise = false, ""
 		if e.Gate {
 			s.Gate = &OpenGate{Step: e.Step, Person: e.Person}
 		}
@@ -201,7 +205,7 @@ func (s State) answered(e Event) State {
 	case OptionSkip:
 		s.Cursor++
 	case OptionRevise:
-		s.Revise = e.Notes
+		s.Again, s.Revise = true, e.Notes
 		s.Steps--
 		if s.Frame == nil {
 			s.Cursor--
@@ -230,6 +234,18 @@ func (p *Program) variables(s State) condition.Lookup {
 	return func(name string) (any, bool) {
 		if p.owned(name) {
 			return nil, true
+		}
+		return vars(name)
+	}
+}
+
+// told looks up the variables that texts name: one that only a loop sets is not
+// set outside of it, and its placeholder stays as it is.
+func (p *Program) told(s State) condition.Lookup {
+	vars := condition.Map(s.Vars)
+	return func(name string) (any, bool) {
+		if p.owned(name) {
+			return nil, false
 		}
 		return vars(name)
 	}
