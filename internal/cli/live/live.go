@@ -1,0 +1,144 @@
+// Package live tells which servers of ours are alive on a data directory. There
+// is no primary and no election: every server that listens puts up a small file
+// with its address, for as long as it lives.
+//
+// A file that a killed server has left is known by its lock, which ends with the
+// process: neither a reused process id nor another program on the port passes
+// for the server.
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/guideway-dev/guideway"
+)
+
+// Server is a server that listens.
+type Server struct {
+	PID int `json:"pid"`
+	// Address is its host and port.
+	Address string `json:"address"`
+	// Since is when it began to listen.
+	Since time.Time `json:"since"`
+}
+
+const (
+	suffixServer = ".json"
+	suffixLock   = ".lock"
+	maxFile      = 4 << 10
+)
+
+// Announce puts up the file of this process. withdraw takes it down; so does the
+// end of the process, however it comes.
+func Announce(dir string, s Server) (withdraw func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, unannounced(err)
+	}
+	name := filepath.Join(dir, strconv.Itoa(s.PID))
+	lock := flock.New(name+suffixLock, flock.SetPermissions(0o600))
+	held, err := lock.TryLock()
+	if err == nil && !held {
+		err = errors.New("another server has the same process id")
+	}
+	if err != nil {
+		return nil, unannounced(err)
+	}
+	withdraw = func() {
+		_ = os.Remove(name + suffixServer)
+		_ = os.Remove(name + suffixLock)
+		_ = lock.Close() // in this order: whoever sees the file, sees it locked
+	}
+	if err := write(name+suffixServer, s); err != nil {
+		withdraw()
+		return nil, unannounced(err)
+	}
+	return withdraw, nil
+}
+
+// write makes a private file, whole or not at all.
+func write(path string, s Server) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".server-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	_, err = temp.Write(append(data, '\n'))
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
+}
+
+func unannounced(err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "tell other programs that this server is here: %w", err).
+		WithFix("make the data directory writable for this user")
+}
+
+// Find gives a server that is alive and answers, the one that has been there the
+// longest. What dead servers have left is taken away.
+func Find(ctx context.Context, dir string, answers func(ctx context.Context, address string) bool) (Server, bool) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return Server{}, false
+	}
+	var found []Server
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasSuffix(name, suffixServer) && !strings.HasPrefix(name, ".") {
+			if s, ok := alive(filepath.Join(dir, name)); ok {
+				found = append(found, s)
+			}
+		}
+	}
+	for len(found) > 0 {
+		first := 0
+		for i := range found {
+			if found[i].Since.Before(found[first].Since) {
+				first = i
+			}
+		}
+		if answers(ctx, found[first].Address) {
+			return found[first], true
+		}
+		found = append(found[:first], found[first+1:]...)
+	}
+	return Server{}, false
+}
+
+// alive reads a server's file if its process still holds the lock.
+func alive(name string) (Server, bool) {
+	path := strings.TrimSuffix(name, suffixServer)
+	lock := flock.New(path+suffixLock, flock.SetPermissions(0o600))
+	got, err := lock.TryLock()
+	if err != nil {
+		return Server{}, false
+	}
+	if got { // nobody holds it: the server is gone
+		_ = os.Remove(name)
+		_ = os.Remove(path + suffixLock)
+		_ = lock.Close()
+		return Server{}, false
+	}
+	_ = lock.Close()
+	info, err := os.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		return Server{}, false
+	}
+	data, err := os.ReadFile(name)
+	var s Server
+	if err != nil || json.Unmarshal(data, &s) != nil || s.Address == "" {
+		return Server{}, false
+	}
+	return s, true
+}
