@@ -21,6 +21,8 @@ type param struct {
 	kind              paramKind
 	required          bool
 	enum              []string
+	// members, of an object, are the ones it may have; nil allows any.
+	members []param
 	// maxLength bounds a string in characters; 0 is maxText.
 	maxLength int
 	// example is used in the call that an error suggests.
@@ -33,6 +35,8 @@ const (
 	kindString  paramKind = "string"
 	kindStrings paramKind = "list of strings"
 	kindObject  paramKind = "object"
+	kindBool    paramKind = "boolean"
+	kindInteger paramKind = "integer"
 )
 
 const (
@@ -52,7 +56,14 @@ func (p param) schema() map[string]any {
 	case kindStrings:
 		s = listOf(typed("string"))
 	case kindObject:
-		s = map[string]any{"type": "object"}
+		s = typed("object")
+		if p.members != nil {
+			s = inputSchema(p.members)
+		}
+	case kindBool:
+		s = typed("boolean")
+	case kindInteger:
+		s = typed("integer")
 	default:
 		s = typed("string")
 	}
@@ -98,6 +109,22 @@ func (a arguments) texts(name string) []string {
 	}
 	return out
 }
+
+// flag is false where the argument is absent.
+func (a arguments) flag(name string) bool {
+	b, _ := a[name].(bool)
+	return b
+}
+
+// integer is 0 where the argument is absent.
+func (a arguments) integer(name string) int64 {
+	n, _ := a[name].(json.Number)
+	i, _ := n.Int64()
+	return i
+}
+
+// members gives an object whose members were checked, or nil if it is absent.
+func (a arguments) members(name string) arguments { return a.object(name) }
 
 func (a arguments) object(name string) map[string]any {
 	m, _ := a[name].(map[string]any)
@@ -154,41 +181,94 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 
 // check says what is wrong with a value, or "".
 func (p param) check(v any) string {
+	wrongType := ""
 	switch p.kind {
 	case kindString:
 		s, ok := v.(string)
-		if !ok {
-			return fmt.Sprintf("%s must be a string, not %s", p.name, jsonType(v))
+		if ok {
+			return p.checkText(s)
 		}
-		most := p.maxLength
-		if most == 0 {
-			most = maxText
-		}
-		if n := utf8.RuneCountInString(s); n > most {
-			return fmt.Sprintf("%s has %d characters; at most %d are allowed", p.name, n, most)
-		}
-		if p.enum != nil && !slices.Contains(p.enum, s) {
-			return fmt.Sprintf("%s must be one of %s", p.name, strings.Join(p.enum, ", "))
-		}
+		wrongType = "a string"
 	case kindStrings:
 		list, ok := v.([]any)
-		if !ok {
-			return fmt.Sprintf("%s must be a list of strings, not %s", p.name, jsonType(v))
+		if ok {
+			return p.checkTexts(list)
 		}
-		if len(list) > maxList {
-			return fmt.Sprintf("%s has %d entries; at most %d are allowed", p.name, len(list), maxList)
-		}
-		for i, item := range list {
-			if _, ok := item.(string); !ok {
-				return fmt.Sprintf("%s[%d] must be a string, not %s", p.name, i, jsonType(item))
-			}
-		}
+		wrongType = "a list of strings"
 	case kindObject:
-		if _, ok := v.(map[string]any); !ok {
-			return fmt.Sprintf("%s must be an object, not %s", p.name, jsonType(v))
+		m, ok := v.(map[string]any)
+		if ok {
+			return p.checkObject(m)
 		}
-		if depth(v, maxDepth) > maxDepth {
-			return fmt.Sprintf("%s is nested deeper than %d levels", p.name, maxDepth)
+		wrongType = "an object"
+	case kindBool:
+		if _, ok := v.(bool); ok {
+			return ""
+		}
+		wrongType = "true or false"
+	case kindInteger:
+		n, ok := v.(json.Number)
+		if !ok {
+			wrongType = "a whole number"
+			break
+		}
+		if _, err := n.Int64(); err != nil {
+			return p.name + " must be a whole number"
+		}
+		return ""
+	}
+	return fmt.Sprintf("%s must be %s, not %s", p.name, wrongType, jsonType(v))
+}
+
+func (p param) checkText(s string) string {
+	most := p.maxLength
+	if most == 0 {
+		most = maxText
+	}
+	if n := utf8.RuneCountInString(s); n > most {
+		return fmt.Sprintf("%s has %d characters; at most %d are allowed", p.name, n, most)
+	}
+	if p.enum != nil && !slices.Contains(p.enum, s) {
+		return fmt.Sprintf("%s must be one of %s", p.name, strings.Join(p.enum, ", "))
+	}
+	return ""
+}
+
+func (p param) checkTexts(list []any) string {
+	if len(list) > maxList {
+		return fmt.Sprintf("%s has %d entries; at most %d are allowed", p.name, len(list), maxList)
+	}
+	for i, item := range list {
+		if _, ok := item.(string); !ok {
+			return fmt.Sprintf("%s[%d] must be a string, not %s", p.name, i, jsonType(item))
+		}
+	}
+	return ""
+}
+
+func (p param) checkObject(m map[string]any) string {
+	if depth(m, maxDepth) > maxDepth {
+		return fmt.Sprintf("%s is nested deeper than %d levels", p.name, maxDepth)
+	}
+	if p.members == nil {
+		return ""
+	}
+	names := paramNames(p.members)
+	for _, name := range sortedKeys(m) {
+		if !slices.Contains(names, name) {
+			return fmt.Sprintf("%s has no member %q, only %s", p.name, shorten(name), strings.Join(names, ", "))
+		}
+	}
+	for _, member := range p.members {
+		v := m[member.name]
+		member.name = p.name + "." + member.name
+		switch {
+		case v != nil:
+			if problem := member.check(v); problem != "" {
+				return problem
+			}
+		case member.required:
+			return member.name + " is required"
 		}
 	}
 	return ""

@@ -27,20 +27,37 @@ func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.G
 	}
 	d := e.Definition
 	var b strings.Builder
-	if goal := strings.TrimSpace(req.Params.Arguments["goal"]); goal != "" {
+	goal := strings.TrimSpace(req.Params.Arguments["goal"])
+	if goal != "" {
 		fmt.Fprintf(&b, "My goal: %s\n\n", goal)
 	}
 	fmt.Fprintf(&b, "Follow the workflow %q (%s): %s\n\n", d.ID, d.Name, d.Description)
 	writeList(&b, "Make sure of this first:", d.Steps.Preconditions)
 	writeList(&b, "Ask me what you cannot answer yourself:", d.Steps.ClarificationPrompts)
-	fmt.Fprintf(&b, "Begin with workflow_next {\"workflowId\": %q, \"completedSteps\": [], \"context\": {}}. "+
-		"Do each step fully, check its output with workflow_validate where it has validationCriteria, "+
-		"then call workflow_next again with the step's id appended to completedSteps, in a loop in every round again, and the context that you were given. "+
-		"Go on until isComplete is true. Do not skip, merge or reorder steps.", d.ID)
+	b.WriteString(s.howToFollow(d, goal))
 	return &mcp.GetPromptResult{
 		Description: d.Description,
 		Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: b.String()}}},
 	}, nil
+}
+
+// howToFollow names the calls that lead through a workflow.
+func (s *Server) howToFollow(d *definition.Definition, goal string) string {
+	if s.runs == nil {
+		return fmt.Sprintf("Begin with workflow_next {\"workflowId\": %q, \"completedSteps\": [], \"context\": {}}. "+
+			"Do each step fully, check its output with workflow_validate where it has validationCriteria, "+
+			"then call workflow_next again with the step's id appended to completedSteps, in a loop in every round again, and the context that you were given. "+
+			"Go on until isComplete is true. Do not skip, merge or reorder steps.", d.ID)
+	}
+	args := map[string]any{"workflowId": d.ID, "goal": "what I want, in a sentence"}
+	if goal != "" {
+		args["goal"] = goal
+	}
+	text, _ := compact(args) // strings always marshal
+	return "Begin with workflow_start " + string(text) + ". " +
+		"Do what the position asks, fully, and hand in the result with workflow_continue and the handle of the last answer. " +
+		"Mend what a refusal names and hand it in again. A gate is mine to answer: show me the result and ask. " +
+		"Go on until status is completed."
 }
 
 func writeList(b *strings.Builder, title string, items []string) {

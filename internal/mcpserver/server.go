@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -24,10 +26,14 @@ type Catalog interface {
 }
 
 // The toolsets that exist.
-const ToolsetSteps = "steps"
+const (
+	ToolsetSteps    = "steps"
+	ToolsetRuns     = "runs"
+	ToolsetSessions = "sessions"
+)
 
 // Toolsets lists the names of the toolsets, the default ones first.
-func Toolsets() []string { return []string{ToolsetSteps} }
+func Toolsets() []string { return []string{ToolsetSteps, ToolsetRuns, ToolsetSessions} }
 
 // Options say what a server offers.
 type Options struct {
@@ -35,8 +41,16 @@ type Options struct {
 	Catalog Catalog
 	// Version is the version of the program, "dev" if empty.
 	Version string
-	// Toolsets chooses the tools; nil means the default ones.
+	// Toolsets chooses the tools; nil means the default ones. One whose service
+	// is nil is not offered.
 	Toolsets []string
+	// Runs is the service behind the toolset "runs".
+	Runs Runs
+	// Project tells the project that a client is in; nil and the zero Project
+	// mean that nobody knows.
+	Project func(ctx context.Context) run.Project
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
 	// Logger gets what goes wrong; nil is silence.
 	Logger *slog.Logger
 }
@@ -46,6 +60,8 @@ type Server struct {
 	mcp     *mcp.Server
 	catalog Catalog
 	cancel  func()
+	// runs is nil where the toolset is not offered.
+	runs Runs
 
 	// mu guards shown.
 	mu sync.Mutex
@@ -55,10 +71,17 @@ type Server struct {
 }
 
 // instructions tell a model what the server is for.
-const instructions = "Guideway leads you through workflows one step at a time. " +
-	"Before a task of some size call workflow_list; if a workflow fits, follow it with workflow_next: " +
-	"do the step, append its id to completedSteps, send back the context, until isComplete is true. " +
-	"Check a step's output with workflow_validate where it has validationCriteria."
+func instructions(withRuns bool) string {
+	const what = "Guideway leads you through workflows one step at a time. Before a task of some size call workflow_list; if a workflow fits, "
+	if withRuns {
+		return what + "begin it with workflow_start, do what position asks, and hand in the result with workflow_continue, until status is completed. " +
+			"The server keeps the state and refuses what the workflow does not allow: read the refusal and make the call in next. " +
+			"Gates are the user's to answer, not yours. To go on with earlier work call workflow_resume."
+	}
+	return what + "follow it with workflow_next: " +
+		"do the step, append its id to completedSteps, send back the context, until isComplete is true. " +
+		"Check a step's output with workflow_validate where it has validationCriteria."
+}
 
 // New makes a server. Close releases it. An unknown toolset is an error with
 // guideway.CodeInvalid.
@@ -78,11 +101,20 @@ func New(opts Options) (*Server, error) {
 				WithFix("use one of %v", Toolsets())
 		}
 	}
-	s := &Server{catalog: opts.Catalog, shown: map[string]string{}}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s := &Server{
+		catalog: opts.Catalog, shown: map[string]string{},
+		runs: opts.Runs,
+	}
+	if !slices.Contains(opts.Toolsets, ToolsetRuns) {
+		s.runs = nil
+	}
 	s.mcp = mcp.NewServer(
 		&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version},
 		&mcp.ServerOptions{
-			Instructions:      instructions,
+			Instructions:      instructions(s.runs != nil),
 			Logger:            opts.Logger,
 			CompletionHandler: s.complete,
 			Capabilities: &mcp.ServerCapabilities{
@@ -93,16 +125,27 @@ func New(opts Options) (*Server, error) {
 			},
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		})
-	if slices.Contains(opts.Toolsets, ToolsetSteps) {
-		for _, t := range (&stepTools{catalog: opts.Catalog}).tools() {
-			s.mcp.AddTool(t.definition(), t.server(opts.Logger))
-		}
+	for _, t := range s.tools(opts) {
+		s.mcp.AddTool(t.definition(), t.server(opts.Logger))
 	}
+	s.mcp.AddReceivingMiddleware(explainFailedForms)
 	s.mcp.AddReceivingMiddleware(transport.Recover(opts.Logger))
 	s.addFixedResources()
 	s.show()
 	s.cancel = opts.Catalog.OnChange(func(catalog.Change) { s.show() })
 	return s, nil
+}
+
+// tools are the tools of the toolsets that are offered.
+func (s *Server) tools(opts Options) []*tool {
+	var list []*tool
+	if slices.Contains(opts.Toolsets, ToolsetSteps) {
+		list = append(list, (&stepTools{catalog: opts.Catalog, runs: s.runs != nil}).tools()...)
+	}
+	if s.runs != nil {
+		list = append(list, (&runTools{runs: s.runs, project: opts.Project, forms: newForms(opts.Now)}).tools()...)
+	}
+	return list
 }
 
 // MCP is the protocol's side of the server, for a transport.

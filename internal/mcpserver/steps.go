@@ -20,6 +20,16 @@ import (
 // stepTools is the toolset "steps": the six tools of seed 000.
 type stepTools struct {
 	catalog Catalog
+	// runs says that the toolset "runs" is there too.
+	runs bool
+}
+
+// follow names the tool to follow a workflow with.
+func (s *stepTools) follow() string {
+	if s.runs {
+		return "workflow_start"
+	}
+	return "workflow_next"
 }
 
 func (s *stepTools) tools() []*tool {
@@ -52,7 +62,7 @@ type summary struct {
 func (s *stepTools) list() *tool {
 	return &tool{
 		name: "workflow_list", title: "List workflows",
-		description: "List the workflows that can be followed. Do this before a task of some size: if one fits, follow it with workflow_next.",
+		description: "List the workflows that can be followed. Do this before a task of some size: if one fits, follow it with " + s.follow() + ".",
 		output: object(map[string]any{
 			"workflows":   listOf(typed("object")),
 			"diagnostics": listOf(typed("object")),

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -17,25 +18,61 @@ import (
 type tool struct {
 	name, title, description string
 	params                   []param
+	// effect is what a call does to what the server keeps.
+	effect effect
 	// output is the schema of the answer. It requires nothing, because the
 	// answer to a bad call has other members.
 	output map[string]any
 	// handle answers a call whose arguments fit the parameters. The answer
 	// must marshal to a JSON object.
 	handle func(ctx context.Context, in arguments) (any, error)
+	// converse stands in place of handle where the answer may be a *question to
+	// the person at the client.
+	converse func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error)
+	// failed, if set, gives the error of a call the form that callers of this
+	// tool know.
+	failed func(*callError) any
 }
 
-// definition is the tool as the protocol shows it. All of our tools so far read
-// and change nothing.
+// effect is what a tool does to what the server keeps.
+type effect int
+
+const (
+	// effectNone reads.
+	effectNone effect = iota
+	// effectAdds adds, at each call again.
+	effectAdds
+	// effectAddsOnce adds; the same call again adds nothing.
+	effectAddsOnce
+	// effectReplaces overwrites or ends; the same call again changes nothing.
+	effectReplaces
+)
+
+// question is an answer to a call that asks the person at the client; the
+// client sends the call again with the response and the state.
+type question struct {
+	form  *mcp.ElicitParams
+	state string
+	// failed is the answer where the client cannot ask.
+	failed *run.Refusal
+}
+
+// gateForm names the one form of a question.
+const gateForm = "gate"
+
+// definition is the tool as the protocol shows it.
 func (t *tool) definition() *mcp.Tool {
-	closed := false
+	no, destroys := false, t.effect == effectReplaces
+	hints := &mcp.ToolAnnotations{
+		ReadOnlyHint: t.effect == effectNone, IdempotentHint: t.effect != effectAdds, OpenWorldHint: &no,
+	}
+	if t.effect != effectNone {
+		hints.DestructiveHint = &destroys
+	}
 	return &mcp.Tool{
 		Name: t.name, Title: t.title, Description: t.description,
 		InputSchema:  inputSchema(t.params),
-		OutputSchema: t.output,
-		Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed,
-		},
+		OutputSchema: t.output, Annotations: hints,
 	}
 }
 
@@ -43,13 +80,25 @@ func (t *tool) definition() *mcp.Tool {
 // the answer as structured content and as the same compact text.
 func (t *tool) server(logger *slog.Logger) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		ctx = withClient(ctx, req)
 		in, err := readArguments(t, req.Params.Arguments)
 		if err != nil {
 			return t.failure(ctx, logger, err), nil
 		}
-		out, err := t.handle(ctx, in)
+		var out any
+		if t.converse != nil {
+			out, err = t.converse(ctx, req, in)
+		} else {
+			out, err = t.handle(ctx, in)
+		}
 		if err != nil {
 			return t.failure(ctx, logger, err), nil
+		}
+		if q, ok := out.(*question); ok {
+			noteQuestion(ctx, q)
+			return &mcp.CallToolResult{
+				InputRequests: mcp.InputRequestMap{gateForm: q.form}, RequestState: q.state,
+			}, nil
 		}
 		res, err := success(out)
 		if err != nil {
@@ -98,6 +147,9 @@ func (e *callError) Error() string { return e.Message }
 // failure is the answer to a call that went wrong. The detail of an internal
 // error stays with us, in the log.
 func (t *tool) failure(ctx context.Context, logger *slog.Logger, err error) *mcp.CallToolResult {
+	if refusal, ok := run.IsRefusal(err); ok {
+		return errorResult(refusal)
+	}
 	var ce *callError
 	if !errors.As(err, &ce) {
 		ce = &callError{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
@@ -106,7 +158,15 @@ func (t *tool) failure(ctx context.Context, logger *slog.Logger, err error) *mcp
 			ce.Message = t.name + " failed for a reason that the server's log tells"
 		}
 	}
-	text, err := compact(ce)
+	if t.failed != nil {
+		return errorResult(t.failed(ce))
+	}
+	return errorResult(ce)
+}
+
+// errorResult is the answer to a call that went wrong.
+func errorResult(answer any) *mcp.CallToolResult {
+	text, err := compact(answer)
 	if err != nil {
 		text = []byte(`{"code":"internal","error":"the error could not be written"}`)
 	}

@@ -1,0 +1,104 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func (r *runTools) proceed() *tool {
+	t := &tool{
+		name: "workflow_continue", title: "Hand in and go on", effect: effectAddsOnce,
+		description: "Hand in what the position asks for: output (or notes) of a step, answer to a gate, context for variables. " +
+			"Output that fails the criteria is refused with the issues: mend it and call again with the same handle. " +
+			"Go on with the handle and position of the answer until status is completed.",
+		params: []param{
+			handleParam(true),
+			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position, as a check"},
+			{name: "output", kind: kindString, maxLength: 1 << 20, description: "The step's output, whole"},
+			{name: "notes", kind: kindString, description: "What was done, decided, left open"},
+			{name: "context", kind: kindObject, description: "Variables to set"},
+			{
+				name: "answer", kind: kindObject, description: "The user's answer to a gate, not yours",
+				example: map[string]any{"optionId": guide.OptionConfirm},
+				members: []param{
+					{name: "optionId", kind: kindString, maxLength: maxID},
+					{name: "decline", kind: kindBool},
+					{name: "note", kind: kindString},
+				},
+			},
+			{
+				name: "skip", kind: kindObject, description: "Declines a step that is not required",
+				example: map[string]any{"reason": "why it is not needed"},
+				members: []param{{name: "reason", kind: kindString, required: true}},
+			},
+		},
+		output: answerSchema(),
+	}
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if req.Params.RequestState != "" || len(req.Params.InputResponses) > 0 {
+			return r.answered(ctx, req, caller, in.text("handle"))
+		}
+		request, err := continueRequest(t, in)
+		if err != nil {
+			return nil, err
+		}
+		if q, err := r.atGate(ctx, req, caller, request); q != nil || err != nil {
+			return q, err
+		}
+		a, err := r.runs.Continue(ctx, caller, request)
+		if err != nil {
+			return nil, forPerson(req, request.Handle, err)
+		}
+		return view(req, a), nil
+	}
+	return t
+}
+
+// continueRequest reads the arguments of workflow_continue.
+func continueRequest(t *tool, in arguments) (run.ContinueRequest, error) {
+	r := run.ContinueRequest{
+		Handle: in.text("handle"), Step: in.text("stepId"), Output: in.text("output"), Notes: in.text("notes"),
+		Context: in.object("context"),
+	}
+	if answer := in.members("answer"); answer != nil {
+		r.Answer = &guide.Answer{OptionID: answer.text("optionId"), Decline: answer.flag("decline"), Note: answer.text("note")}
+		if (r.Answer.OptionID == "") != r.Answer.Decline {
+			bad := t.badCall(in, "answer", "answer takes either optionId or decline: true")
+			bad.Next.Arguments["answer"] = map[string]any{"optionId": guide.OptionConfirm}
+			return r, bad
+		}
+	}
+	if skip := in.members("skip"); skip != nil {
+		r.Skip = &guide.Skip{Reason: skip.text("reason")}
+	}
+	return r, nil
+}
+
+// atGate asks the person if the call has come to a gate that is theirs. A call
+// that hands in something is not looked at: the engine judges it.
+func (r *runTools) atGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) (any, error) {
+	if in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
+		return nil, nil
+	}
+	now, err := r.runs.Status(ctx, c, run.Ref{Handle: in.Handle})
+	if err != nil {
+		return nil, nil //nolint:nilerr // the command itself says what is wrong
+	}
+	if !atPersonGate(now) || now.Handle != in.Handle || in.Step != "" && in.Step != now.Position.ID {
+		return nil, nil
+	}
+	if canAsk(req) {
+		return r.ask(ctx, c, now), nil
+	}
+	if in.Answer != nil {
+		return nil, nil // an attempt, which the engine refuses and the journal notes
+	}
+	return nil, needsPerson(req, now.RunID, now.Handle)
+}

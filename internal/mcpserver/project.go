@@ -1,0 +1,54 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+
+	"github.com/guideway-dev/guideway/internal/project"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// maxPath bounds the path of a project, in characters.
+const maxPath = 4096
+
+var (
+	projectID = regexp.MustCompile(`^[0-9a-f]{12}$`)
+	// drivePath is an absolute path of a client whose system is not ours.
+	drivePath = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
+)
+
+// here gives the project that the client is in, as far as the server knows.
+func (r *runTools) here(ctx context.Context) run.Project {
+	if r.project == nil {
+		return run.Project{}
+	}
+	return r.project(ctx)
+}
+
+// projectNamed gives the project that a call names by its id or path, or the one
+// that the client is in. A path that is not on this machine is a project by its
+// name.
+func (r *runTools) projectNamed(ctx context.Context, t *tool, in arguments) (run.Project, error) {
+	name, here := in.text("project"), r.here(ctx)
+	switch {
+	case name == "" || name == here.ID || name == here.Path:
+		return here, nil
+	case projectID.MatchString(name):
+		return run.Project{ID: name}, nil
+	case drivePath.MatchString(name):
+		return run.Project{ID: project.ID(name), Path: name}, nil
+	case !filepath.IsAbs(name):
+		bad := t.badCall(in, "project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shorten(name)))
+		bad.Fix = "leave it out, or give the absolute path of the directory that you work in"
+		delete(bad.Next.Arguments, "project")
+		return run.Project{}, bad
+	}
+	found, err := project.Detect(name)
+	if err != nil {
+		clean := filepath.Clean(name)
+		return run.Project{ID: project.ID(clean), Path: clean}, nil //nolint:nilerr // it is another machine's directory
+	}
+	return run.Project{ID: found.ID, Path: found.Path, Branch: found.Branch, Commit: found.Commit}, nil
+}
