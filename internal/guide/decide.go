@@ -154,26 +154,23 @@ func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 	if r := p.checkContext(s, c.Context); r != nil {
 		return nil, r
 	}
-	var set []Event
-	if len(c.Context) > 0 {
-		set = []Event{{Kind: EventContextSet, Vars: c.Context}}
-	}
 	step := p.current(s)
 	if step == nil || p.applies(s, step) == condition.Unknown {
-		return p.decideWait(s, c, set)
+		return p.decideWait(s, c)
 	}
 	done, r := p.judge(s, step, c)
 	if r != nil {
 		return nil, r
 	}
-	return p.settle(s, append(set, done)...), nil
+	done.Vars = c.Context
+	return p.settle(s, done), nil
 }
 
 // decideWait takes the variables that a run waits for, and nothing else.
-func (p *Program) decideWait(s State, c *Continue, set []Event) ([]Event, *Refusal) {
+func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	handedIn := !blank(c.Output) || !blank(c.Notes)
-	if len(set) > 0 && !handedIn {
-		return p.settle(s, set...), nil
+	if len(c.Context) > 0 && !handedIn {
+		return p.settle(s, Event{Kind: EventContextSet, Vars: c.Context}), nil
 	}
 	needs := p.PositionOf(s).Needs
 	names := make([]string, len(needs))

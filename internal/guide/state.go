@@ -101,7 +101,9 @@ type Event struct {
 	Step string `json:"step,omitempty"`
 	// Round is the loop's round, 1-based.
 	Round int `json:"round,omitempty"`
-	// Vars are the variables that were set.
+	// Vars are the variables that were set. Those that come with an output
+	// stand in its completion: a command is one event and what follows from it,
+	// so that no prefix of a run has the variables without what they came with.
 	Vars map[string]any `json:"vars,omitempty"`
 	// Output and Notes are what the agent handed in.
 	Output string `json:"output,omitempty"`
@@ -145,6 +147,9 @@ func Apply(s State, e Event) State {
 	case EventContextSet:
 		s.Vars = merged(s.Vars, e.Vars)
 	case EventStepCompleted:
+		if len(e.Vars) > 0 {
+			s.Vars = merged(s.Vars, e.Vars)
+		}
 		s = s.passed(true)
 		s.Steps++
 		s.Again, s.Revise = false, ""
