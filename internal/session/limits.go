@@ -1,0 +1,172 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// The limits of a document. They are far above what agents write, and keep one
+// that runs wild from filling the store.
+const (
+	// MaxBytes bounds the JSON of a document.
+	MaxBytes = 1 << 20
+	// MaxDepth bounds how deep objects and lists stand in each other.
+	MaxDepth = 64
+	// MaxValues bounds the members of objects and the items of lists, all
+	// counted.
+	MaxValues = 50_000
+)
+
+// checkLimits refuses a document that is too large, with CodeTooLarge.
+func checkLimits(data map[string]any) error {
+	values := 0
+	if err := count(data, 1, &values); err != nil {
+		return err
+	}
+	size, err := json.Marshal(data)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "measure a session document: %w", err)
+	}
+	if len(size) > MaxBytes {
+		return guideway.Errorf(guideway.CodeTooLarge, "the session document would have %d bytes of JSON, more than %d", len(size), MaxBytes).
+			WithFix("keep summaries in the document and put long texts into files; replace lists that only grow by shorter ones")
+	}
+	return nil
+}
+
+// count counts values and looks how deep they are.
+func count(value any, depth int, values *int) error {
+	if depth > MaxDepth {
+		return tooDeep()
+	}
+	visit := func(child any) error {
+		*values++
+		if *values > MaxValues {
+			return guideway.Errorf(guideway.CodeTooLarge, "the session document would have more than %d values", MaxValues).
+				WithFix("keep summaries in the document; replace lists that only grow by shorter ones")
+		}
+		switch child.(type) {
+		case map[string]any, []any:
+			return count(child, depth+1, values)
+		default:
+			return nil
+		}
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, child := range value {
+			if err := visit(child); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, child := range value {
+			if err := visit(child); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func tooDeep() error {
+	return guideway.Errorf(guideway.CodeTooLarge, "the values are nested more than %d deep", MaxDepth).
+		WithFix("keep the document flatter")
+}
+
+// cloneObject copies an object into the form that documents have, so that
+// nobody else holds a part of one: objects are map[string]any, lists []any,
+// numbers json.Number. Errors have CodeInvalid or CodeTooLarge.
+func cloneObject(object map[string]any) (map[string]any, error) {
+	if object == nil {
+		return map[string]any{}, nil
+	}
+	copied, err := clone(object, 1)
+	if err != nil {
+		return nil, err
+	}
+	return copied.(map[string]any), nil
+}
+
+// clone copies any JSON value that stands depth deep; see cloneObject.
+func clone(value any, depth int) (any, error) {
+	switch value := value.(type) {
+	case nil, bool:
+		return value, nil
+	case string:
+		return strings.ToValidUTF8(value, "\uFFFD"), nil
+	case json.Number:
+		if !isNumber(string(value)) {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a number", clip(string(value)))
+		}
+		return value, nil
+	case float64:
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "JSON has no number %v", value)
+		}
+		return number(value), nil
+	case int:
+		return json.Number(strconv.Itoa(value)), nil
+	case map[string]any:
+		if depth > MaxDepth {
+			return nil, tooDeep()
+		}
+		object := make(map[string]any, len(value))
+		for key, member := range value {
+			copied, err := clone(member, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			object[strings.ToValidUTF8(key, "\uFFFD")] = copied
+		}
+		return object, nil
+	case []any:
+		if depth > MaxDepth {
+			return nil, tooDeep()
+		}
+		list := make([]any, len(value))
+		for i, item := range value {
+			copied, err := clone(item, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = copied
+		}
+		return list, nil
+	default:
+		return cloneOther(value, depth)
+	}
+}
+
+// cloneOther copies a Go value of another type by way of its JSON.
+func cloneOther(value any, depth int) (any, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a value is not JSON: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var plain any
+	if err := decoder.Decode(&plain); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a value is not JSON: %w", err)
+	}
+	return clone(plain, depth)
+}
+
+// isNumber tells whether a text is a number of JSON.
+func isNumber(text string) bool {
+	if text == "" || (text[0] != '-' && (text[0] < '0' || text[0] > '9')) {
+		return false
+	}
+	return json.Valid([]byte(text))
+}
+
+// number writes a number as JSON has it.
+func number(f float64) json.Number {
+	return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
+}
