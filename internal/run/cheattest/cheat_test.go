@@ -1,6 +1,8 @@
 package cheattest
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -29,6 +31,17 @@ func seeds(t *testing.T) map[string]uint64 {
 	return map[string]uint64{"fixed": fixedSeed, "random": uint64(time.Now().UnixNano())}
 }
 
+// told says with a failure how to see it again.
+type told struct {
+	failer
+	how string
+}
+
+func (t told) Fatalf(format string, args ...any) {
+	t.Helper()
+	t.failer.Fatalf("%s", t.how+fmt.Sprintf(format, args...))
+}
+
 // Over the engine: every illegal command is refused by a rule that it breaks,
 // leaves the run as it was and learns nothing; no legal one is refused.
 func TestTheEngineCannotBeCheated(t *testing.T) {
@@ -39,14 +52,46 @@ func TestTheEngineCannotBeCheated(t *testing.T) {
 			n := newTally()
 			for i := range uint64(600) {
 				d := seeded{rand.New(rand.NewPCG(seed, i))}
-				t.Logf("seed %d, definition %d", seed, i)
-				attack(t, d, n)
+				attack(told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}, d, n)
 			}
 			var b strings.Builder
 			n.print(&b)
 			t.Logf("seed %d: %s", seed, b.String())
 		})
 	}
+}
+
+// Over the service: the same, and besides forged handles, those of others and of
+// earlier positions, repeats, races and forks. A person's gate is tried by every
+// way in.
+func TestTheServiceCannotBeCheated(t *testing.T) {
+	t.Parallel()
+	for name, seed := range seeds(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newTally()
+			for i := range uint64(150) {
+				d := seeded{rand.New(rand.NewPCG(seed, i))}
+				by := told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}
+				attackService(t.Context(), by, d, n)
+			}
+			var b strings.Builder
+			n.print(&b)
+			t.Logf("seed %d: %s", seed, b.String())
+		})
+	}
+}
+
+func attackService(ctx context.Context, t failer, d dice, n *tally) {
+	t.Helper()
+	def := drawDefinition(d)
+	n.definitions++
+	people := oneIn(d, 6)
+	on := newService(ctx, t, d, parse(t, def.document()), people)
+	h := &handles{&walk{failer: t, dice: d, def: def, rig: on, tally: n, people: people}, on}
+	h.hook, h.contest = h.attack, h.race
+	h.run()
+	h.forks()
 }
 
 // The same with cases that rapid draws, because it shrinks what fails.

@@ -181,18 +181,18 @@ func (a *attacker) outputs() {
 	a.try("output in other letters", func(c *command) { c.output = strings.ToLower(c.output) })
 	a.try("nothing handed in", func(c *command) { c.output, c.notes = "", "" })
 	a.try("blank output", func(c *command) {
-		c.output, c.notes = pick(a, " ", "\n\t \r\n", "\u00a0\u2003", "\u2028"), pick(a, "", "  ")
+		c.output, c.notes = pick(a, " ", "\n\t \r\n", "\u00a0\u2003", "\u2028", "\uFEFF"), pick(a, "", "  ")
 	})
 	a.try("variables alone", func(c *command) { *c = command{kind: "continue", context: a.free(drawVars(a, 5))} })
 }
 
 // large hands in too much.
 func (a *attacker) large() {
-	left := 256*1024 - estimate(a.place.vars)
-	a.try("context too large: one text", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
 	if !oneIn(a, 8) {
 		return
 	}
+	left := 256*1024 - estimate(a.place.vars)
+	a.try("context too large: one text", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
 	a.try("context too large: to the byte", func(c *command) {
 		c.context = map[string]any{"pad": strings.Repeat("x", left/2-3)}
 	})
@@ -203,6 +203,9 @@ func (a *attacker) large() {
 		}
 		c.context["deep"] = deep
 	})
+	if !oneIn(a, 5) {
+		return
+	}
 	a.try("context too large: many keys", func(c *command) {
 		for i := range 10_000 {
 			c.context[fmt.Sprintf("key-%06d", i)] = nil
@@ -221,7 +224,7 @@ func without(vars map[string]any, def *definition) map[string]any {
 // legal draws a command that the model accepts; ok is false where it finds none.
 func legal(d dice, def *definition, p place) (c command, ok bool) {
 	for range 6 {
-		if c := honest(d, def, p); len(def.breaks(p, c)) == 0 && !(c.answer != nil && c.answer.option == "revise" && p.at.when.decide(p.scope) == no) { // KNOWN G2
+		if c := honest(d, def, p); len(def.breaks(p, c)) == 0 {
 			return c, true
 		}
 	}

@@ -40,15 +40,19 @@ func lists() []any {
 }
 
 // drawDefinition makes a definition.
-func drawDefinition(d dice) *definition {
-	g := &generator{dice: d, def: &definition{id: "random"}, serial: 100 * d.below(90)}
+func drawDefinition(d dice) *definition { return draw(d, false) }
+
+// draw makes a definition; in a tame one no condition reads the variables of a
+// loop that it is not in, and no loops have one body.
+func draw(d dice, tame bool) *definition {
+	g := &generator{dice: d, tame: tame, def: &definition{id: "random"}, serial: 100 * d.below(90)}
 	if oneIn(d, 2) {
 		g.def.meta = "Hold to this throughout."
 	}
 	for i := range d.below(3) {
-		g.def.functions = append(g.def.functions, function{fmt.Sprintf("shared%d", i), fmt.Sprintf("Shared fq%dx.", i)})
+		g.def.functions = append(g.def.functions, function{fmt.Sprintf("shared%d", i), fmt.Sprintf("Shared SHARED-%d-.", i)})
 	}
-	for range 1 + d.below(5) {
+	for range 1 + d.below(7) {
 		if oneIn(d, 3) {
 			g.def.items = append(g.def.items, g.loop())
 		} else {
@@ -62,6 +66,7 @@ func drawDefinition(d dice) *definition {
 type generator struct {
 	dice
 	def    *definition
+	tame   bool
 	serial int
 	// loopNames are the variables of loops so far, readable by conditions.
 	loopNames []string
@@ -82,7 +87,7 @@ func (g *generator) step(conditional bool) *step {
 		s.criteria = g.criteria()
 		g.name(s.criteria, s.secret())
 	}
-	s.template = pick(g, "", "", " for {{size}}", " with {{files[0]}} of {{files.length}}", " next {{tries + 1}}", " {{risk ? 1 : 2}}")
+	s.template = pick(g, "", "", " for {{size}}", " in {{currentIteration}}", " on {{ currentItem }}", " with {{files[0]}} of {{files.length}}", " next {{tries + 1}}", " {{risk ? 1 : 2}}")
 	s.role, s.guidance = oneIn(g, 4), oneIn(g, 4)
 	for _, f := range g.def.functions {
 		if oneIn(g, 3) {
@@ -135,7 +140,7 @@ func (g *generator) loop() *step {
 		l.when = g.test(2)
 	}
 	g.body(l)
-	if !oneIn(g, 3) {
+	if g.tame || !oneIn(g, 3) {
 		// Conditions behind a loop rarely read its variables.
 		g.loopNames = before
 	}
@@ -144,7 +149,7 @@ func (g *generator) loop() *step {
 
 func (g *generator) body(l *loop) {
 	switch {
-	case oneIn(g, 5) && len(g.def.bodies) > 0:
+	case oneIn(g, 5) && len(g.def.bodies) > 0 && !g.tame:
 		l.ref, l.body = true, []*step{pick(g, g.def.bodies...)}
 	case oneIn(g, 4):
 		b := g.step(false)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"unicode/utf16"
 )
 
@@ -311,9 +310,11 @@ func (w *walker) extent(s *step) (count int, list []any, enters, ok bool) {
 	}
 }
 
+// braces are the placeholders that the generator writes.
+var braces = regexp.MustCompile(`\{\{\s*(\w+)(\[0\]|\.length)?(\s*\+\s*1)?\s*\}\}`)
+
 // fill replaces what stands in braces by values; what has none stays.
 func (w *walker) fill(text string) string {
-	braces := regexp.MustCompile(`\{\{\s*(\w+)(\[0\]|\.length)?(\s*\+\s*1)?\s*\}\}`)
 	return braces.ReplaceAllStringFunc(text, func(found string) string {
 		part := braces.FindStringSubmatch(found)
 		v, ok := w.lookup(part[1])
@@ -376,6 +377,8 @@ const (
 	ruleUnknownHandle  = "handle-unknown"
 	ruleStaleHandle    = "handle-stale"
 	ruleUnknownRun     = "run-unknown"
+	ruleSeq            = "seq-unknown"
+	ruleInput          = "input-too-large"
 )
 
 // breaks gives the rules that a command breaks at a place; none if it is legal.
@@ -394,8 +397,9 @@ func (d *definition) breaks(p place, c command) []string {
 	if c.kind == "abort" {
 		return nil
 	}
+	owned := d.owned()
 	for name := range c.context {
-		add(d.owns(name), ruleServerVariable)
+		add(slices.Contains(owned, name), ruleServerVariable)
 	}
 	after := maps.Clone(p.vars)
 	maps.Copy(after, c.context)
@@ -440,6 +444,8 @@ func estimate(v any) int {
 		return text(v)
 	case float64:
 		return 8
+	case json.Number:
+		return max(8, len(v))
 	case []any:
 		n := 4
 		for _, part := range v {
@@ -454,16 +460,4 @@ func estimate(v any) int {
 		return n
 	}
 	return 4
-}
-
-// markers finds the marks of steps and functions in a text.
-func markers(kind, text string) []int {
-	var list []int
-	for _, m := range regexp.MustCompile(kind+`q(\d+)x`).FindAllStringSubmatch(text, -1) {
-		n, err := strconv.Atoi(m[1])
-		if err == nil && !slices.Contains(list, n) {
-			list = append(list, n)
-		}
-	}
-	return list
 }

@@ -74,8 +74,8 @@ type rule struct {
 
 // The marks by which a test finds a step's texts in an answer: those of its
 // prompt, role, guidance, criteria and own functions, and that of its title.
-func (s *step) secret() string { return fmt.Sprintf("zq%dx", s.serial) }
-func (s *step) title() string  { return fmt.Sprintf("Title tq%dx", s.serial) }
+func (s *step) secret() string { return fmt.Sprintf("SECRET-%d-", s.serial) }
+func (s *step) title() string  { return fmt.Sprintf("Title TITLE-%d-", s.serial) }
 
 func (l *loop) roundVar() string { return or(l.round, "currentIteration") }
 func (l *loop) itemVar() string  { return or(l.item, "currentItem") }

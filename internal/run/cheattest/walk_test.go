@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +17,8 @@ type tally struct {
 	illegal, rules map[string]int
 	// leftOver counts attempts that the model found legal after all.
 	leftOver int
+	// repeats, races and forks count what only a service has.
+	repeats, races, forks int
 }
 
 func newTally() *tally { return &tally{illegal: map[string]int{}, rules: map[string]int{}} }
@@ -54,6 +58,8 @@ type walk struct {
 	people bool
 	// hook, if set, is called at every place, before the attempts.
 	hook func(p place)
+	// contest, if set, hands in some of the legal commands in place of accept.
+	contest func(p place, c command)
 }
 
 // longest bounds a walk: no random definition needs more, but for revisions and
@@ -80,6 +86,10 @@ func (w *walk) run() {
 		c, ok := legal(w.dice, w.def, p)
 		if !ok {
 			c = command{kind: "abort"} // no output fits the criteria
+		}
+		if w.contest != nil && c.kind == "continue" && !c.person && oneIn(w.dice, 4) {
+			w.contest(p, c)
+			continue
 		}
 		w.accept(p, c)
 	}
@@ -220,6 +230,9 @@ func (w *walk) check(p place, s seen) {
 	w.hides(p, command{}, s.whole)
 }
 
+// mark finds the texts of steps and functions in an answer.
+var mark = regexp.MustCompile(`(SECRET|TITLE|SHARED)-(\d+)-`)
+
 // hides checks that an answer tells nothing of what the run has not reached:
 // the texts of steps that were not shown, titles and ids of steps that it is not
 // at. What the caller has said itself may be repeated.
@@ -241,18 +254,16 @@ func (w *walk) hides(p place, said command, whole string) {
 			shared[f] = true
 		}
 	}
-	for _, n := range markers("zq", whole) {
-		if !known[n] {
+	for _, m := range mark.FindAllStringSubmatch(whole, -1) {
+		n, err := strconv.Atoi(m[2])
+		switch {
+		case err != nil:
+			w.fail(p, said, "%s is no mark: %v", m[0], err)
+		case m[1] == "SECRET" && !known[n]:
 			w.fail(p, said, "the texts of step %d, which is not reached, are told: %s", n, whole)
-		}
-	}
-	for _, n := range markers("tq", whole) {
-		if !named[n] {
+		case m[1] == "TITLE" && !named[n]:
 			w.fail(p, said, "the title of step %d, which is not reached, is told: %s", n, whole)
-		}
-	}
-	for _, n := range markers("fq", whole) {
-		if !shared[w.def.functions[n].name] {
+		case m[1] == "SHARED" && !shared[w.def.functions[n].name]:
 			w.fail(p, said, "a function of steps that are not reached is told: %s", whole)
 		}
 	}
