@@ -18,6 +18,9 @@ import (
 const (
 	maxNodes  = 10_000
 	maxVisits = 1_000_000
+	// patternVisits is what a pattern counts at each item: the library compiles
+	// it every time.
+	patternVisits = 100
 )
 
 // errTooMuch is a query that asks for too much.
@@ -39,7 +42,7 @@ func queryJSONPath(data map[string]any, query string) (value any, found bool, er
 		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path %q is refused: %w", clip(query), err).
 			WithFix("compare with a single value in a filter, as in $.hypotheses[?@.status=='active'], or read the list and choose yourself")
 	}
-	w := walk{root: data}
+	w := walk{root: data, filterVisits: patternVisits * (strings.Count(query, "match(") + strings.Count(query, "search("))}
 	nodes := []any{data}
 	for _, segment := range path.Query().Segments() {
 		if nodes, err = w.all(segment, nodes); err != nil {
@@ -77,7 +80,9 @@ func newParser() *jsonpath.Parser {
 type walk struct {
 	root   any
 	visits int
-	nodes  []any
+	// filterVisits are what a filter counts at each item, besides its size.
+	filterVisits int
+	nodes        []any
 }
 
 // all applies a segment to nodes.
@@ -117,7 +122,7 @@ func (w *walk) selector(selector spec.Selector, node any) error {
 	case *spec.FilterSelector:
 		for _, child := range children(node) {
 			// A filter may look at all that stands below.
-			w.visits += size(child)
+			w.visits += size(child) + w.filterVisits
 			if w.visits > maxVisits {
 				return errTooMuch
 			}

@@ -124,7 +124,11 @@ func TestQueriesThatMultiplyAreRefused(t *testing.T) {
 	for i := range wide {
 		wide[i] = map[string]any{"v": number(float64(i))}
 	}
-	data := map[string]any{"chain": chain, "wide": wide}
+	texts := make([]any, 20_000)
+	for i := range texts {
+		texts[i] = "text"
+	}
+	data := map[string]any{"chain": chain, "wide": wide, "texts": texts}
 	for _, query := range []string{
 		"$" + strings.Repeat("..*", 30),
 		"$.chain" + strings.Repeat("..[*,*]", 10),
@@ -139,6 +143,7 @@ func TestQueriesThatMultiplyAreRefused(t *testing.T) {
 		"$.wide[?@" + strings.Repeat("[*,*]", 30) + "]",
 		"$.wide[?@[?@.a,?@.b]]",
 		"$.chain[?@" + strings.Repeat("..*", 10) + "]",
+		"$.texts[?search(@,'(a{50}){20}')]",
 	} {
 		_, _, err := queryJSONPath(data, query)
 		if code := guideway.ErrorCode(err); code != guideway.CodeTooLarge && code != guideway.CodeInvalid || guideway.ErrorFix(err) == "" {
@@ -146,8 +151,8 @@ func TestQueriesThatMultiplyAreRefused(t *testing.T) {
 		}
 	}
 	for _, query := range []string{
-		"$..v", "$.wide[?@.v>10].v", "$.wide[?@['v']==$.wide[1]['v']]", "$.wide[?@.v==$.wide[-1].v && @.v!=$['a,b']]",
-		"$.wide[?@.v=='$..*']", "$.wide[?@.*]", "$.wide[?@[0:2]]", "$.wide[?length(@.v)==2]", "$[?@..v]", `$.wide[?@["]"]==$["[,"].x]`,
+		"$..v", "$.wide[?@.v>10].v", "$.wide[?search(@.v,'x')]", "$.wide[?@['v']==$.wide[1]['v']]", "$.wide[?@.v==$.wide[-1].v && @.v!=$['a,b']]",
+		"$.wide[?@.v=='$..*']", "$.wide[?@.*]", "$.wide[?@[0:2]]", "$.wide[?length(@.v)==2]", "$.wide[?@..v]", `$.wide[?@["]"]==$["[,"].x]`,
 		"$.wide[?(@.v==1)||(@.v==2)]", "$[?search(@.a, 'x,y')]",
 	} {
 		if _, _, err := queryJSONPath(data, query); err != nil {
