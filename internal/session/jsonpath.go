@@ -20,7 +20,7 @@ const (
 	maxVisits = 1_000_000
 	// patternVisits is what a pattern counts at each item: the library compiles
 	// it every time.
-	patternVisits = 100
+	patternVisits = 250
 )
 
 // errTooMuch is a query that asks for too much.
