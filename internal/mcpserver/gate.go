@@ -50,8 +50,14 @@ func askCall(handle string) *run.Call {
 	return &run.Call{Tool: "workflow_continue", Arguments: map[string]any{"handle": handle}}
 }
 
-func statusCall(handle string) *run.Call {
-	return &run.Call{Tool: "workflow_status", Arguments: map[string]any{"handle": handle}}
+func statusCall(handle string) *run.Call { return statusOf(run.Ref{Handle: handle}) }
+
+func statusOf(ref run.Ref) *run.Call {
+	args := map[string]any{"handle": ref.Handle}
+	if ref.Handle == "" {
+		args = map[string]any{"runId": ref.RunID}
+	}
+	return &run.Call{Tool: "workflow_status", Arguments: args}
 }
 
 // personWays says how a person opens a gate without a form in the client.
@@ -74,8 +80,9 @@ func needsPerson(req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
 
 // forPerson gives the refusal at a person's gate the ways that this client has.
 func forPerson(req *mcp.CallToolRequest, handle string, err error) error {
+	err = withNext(err, statusCall(handle))
 	r, ok := run.IsRefusal(err)
-	if !ok || r.Next == nil || r.Next.Tool != "workflow_status" ||
+	if !ok || r.Next.Tool != "workflow_status" ||
 		r.Rule != guide.RulePerson && r.Rule != guide.RuleGateUnanswered {
 		return err
 	}

@@ -19,19 +19,29 @@ var (
 	drivePath = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
 )
 
-// here gives the project that the client is in, as far as the server knows.
-func (r *runTools) here(ctx context.Context) run.Project {
-	if r.project == nil {
-		return run.Project{}
-	}
-	return r.project(ctx)
+// projectParam names the project that a call is about.
+func projectParam() param {
+	return param{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id, if not the server's directory"}
 }
 
-// projectNamed gives the project that a call names by its id or path, or the one
+// places knows where clients work.
+type places struct {
+	project func(context.Context) run.Project
+}
+
+// here gives the project that the client is in, as far as the server knows.
+func (p places) here(ctx context.Context) run.Project {
+	if p.project == nil {
+		return run.Project{}
+	}
+	return p.project(ctx)
+}
+
+// named gives the project that a call names by its id or path, or the one
 // that the client is in. A path that is not on this machine is a project by its
 // name.
-func (r *runTools) projectNamed(ctx context.Context, t *tool, in arguments) (run.Project, error) {
-	name, here := in.text("project"), r.here(ctx)
+func (p places) named(ctx context.Context, t *tool, in arguments) (run.Project, error) {
+	name, here := in.text("project"), p.here(ctx)
 	switch {
 	case name == "" || name == here.ID || name == here.Path:
 		return here, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -69,25 +68,4 @@ func writeList(b *strings.Builder, title string, items []string) {
 		b.WriteString("- " + item + "\n")
 	}
 	b.WriteString("\n")
-}
-
-// complete suggests workflow ids for the resource template.
-func (s *Server) complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
-	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
-	ref := req.Params.Ref
-	if ref == nil || ref.Type != "ref/resource" || req.Params.Argument.Name != "id" {
-		return res, nil
-	}
-	const most = 100 // the protocol's limit
-	for _, e := range s.catalog.Snapshot().List(catalog.Filter{}) {
-		if !strings.HasPrefix(e.Definition.ID, req.Params.Argument.Value) {
-			continue
-		}
-		res.Completion.Total++
-		if len(res.Completion.Values) < most {
-			res.Completion.Values = append(res.Completion.Values, e.Definition.ID)
-		}
-	}
-	res.Completion.HasMore = res.Completion.Total > most
-	return res, nil
 }

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	workflowPrefix = "guideway://workflows/"
-	stepsSchemaURI = "guideway://schemas/steps"
+	workflowPrefix   = "guideway://workflows/"
+	workflowTemplate = workflowPrefix + "{id}"
+	stepsSchemaURI   = "guideway://schemas/steps"
 
 	mimeJSON       = "application/json"
 	mimeJSONSchema = "application/schema+json"
@@ -35,9 +36,21 @@ func (s *Server) addFixedResources() {
 		return contents(stepsSchemaURI, mimeJSONSchema, string(steps.Schema())), nil
 	})
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
-		URITemplate: workflowPrefix + "{id}", Name: "workflow", Title: "A workflow",
+		URITemplate: workflowTemplate, Name: "workflow", Title: "A workflow",
 		Description: "The definition of a workflow by its id.", MIMEType: mimeJSON,
 	}, s.readWorkflow)
+	if s.runs != nil {
+		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+			URITemplate: runTemplate, Name: "run", Title: "A run",
+			Description: "A run of yours with its position, variables and last events.", MIMEType: mimeJSON,
+		}, s.readRun)
+	}
+	if s.sessions != nil {
+		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+			URITemplate: sessionTemplate, Name: "session", Title: "A session document",
+			Description: "A session document of yours.", MIMEType: mimeJSON,
+		}, s.readSession)
+	}
 }
 
 func (s *Server) readWorkflow(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {

@@ -25,9 +25,9 @@ var _ Runs = (*run.Service)(nil)
 
 // runTools is the toolset "runs": durable runs of guided workflows.
 type runTools struct {
-	runs    Runs
-	project func(context.Context) run.Project
-	forms   *forms
+	runs   Runs
+	places places
+	forms  *forms
 }
 
 func (r *runTools) tools() []*tool {
@@ -109,7 +109,7 @@ func (r *runTools) start() *tool {
 			idParam("workflowId"),
 			{name: "goal", kind: kindString, description: "What the user wants, in a sentence; the run is found by it"},
 			{name: "context", kind: kindObject, description: "First variables"},
-			{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id, if not the server's directory"},
+			projectParam(),
 			requestParam(),
 		},
 		output: answerSchema(),
@@ -119,7 +119,7 @@ func (r *runTools) start() *tool {
 		if err != nil {
 			return nil, err
 		}
-		project, err := r.projectNamed(ctx, t, in)
+		project, err := r.places.named(ctx, t, in)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,9 @@ func (r *runTools) start() *tool {
 			Project: project, RequestID: in.text("requestId"),
 		})
 		if err != nil {
-			return nil, err
+			again := t.nextCall(in)
+			delete(again.Arguments, "context")
+			return nil, withNext(err, (*run.Call)(again))
 		}
 		return view(req, a), nil
 	}
@@ -150,11 +152,22 @@ func onRun(t *tool, do func(context.Context, run.Caller, run.Ref, arguments) (*r
 		}
 		a, err := do(ctx, caller, ref, in)
 		if err != nil {
-			return nil, err
+			return nil, withNext(err, statusOf(ref))
 		}
 		return view(req, a), nil
 	}
 	return t
+}
+
+// withNext adds a call that works to a refusal that names none.
+func withNext(err error, next *run.Call) error {
+	r, ok := run.IsRefusal(err)
+	if !ok || r.Next != nil {
+		return err
+	}
+	copied := *r
+	copied.Next = next
+	return &copied
 }
 
 func (r *runTools) status() *tool {
@@ -209,9 +222,9 @@ func (r *runTools) resume() *tool {
 		if err != nil {
 			return nil, err
 		}
-		request := run.ResumeRequest{Query: in.text("query"), RunID: in.text("runId"), Here: r.here(ctx)}
+		request := run.ResumeRequest{Query: in.text("query"), RunID: in.text("runId"), Here: r.places.here(ctx)}
 		if in.text("project") != "" {
-			p, err := r.projectNamed(ctx, t, in)
+			p, err := r.places.named(ctx, t, in)
 			if err != nil {
 				return nil, err
 			}

@@ -46,6 +46,15 @@ type Options struct {
 	Toolsets []string
 	// Runs is the service behind the toolset "runs".
 	Runs Runs
+	// Sessions is the service behind the toolset "sessions".
+	Sessions Sessions
+	// Dashboard gives the address of a dashboard that is alive, and starts one
+	// where none is: of a session document where an id is given. The address is
+	// for agents and carries no login. nil means that there is no dashboard.
+	Dashboard func(ctx context.Context, sessionID string) (url string, err error)
+	// LiveDashboard is as Dashboard, but starts none and answers "" where none
+	// is alive; nil is never.
+	LiveDashboard func(ctx context.Context, sessionID string) string
 	// Project tells the project that a client is in; nil and the zero Project
 	// mean that nobody knows.
 	Project func(ctx context.Context) run.Project
@@ -59,9 +68,11 @@ type Options struct {
 type Server struct {
 	mcp     *mcp.Server
 	catalog Catalog
+	logger  *slog.Logger
 	cancel  func()
-	// runs is nil where the toolset is not offered.
-	runs Runs
+	// runs and sessions are nil where their toolset is not offered.
+	runs     Runs
+	sessions Sessions
 
 	// mu guards shown.
 	mu sync.Mutex
@@ -105,11 +116,14 @@ func New(opts Options) (*Server, error) {
 		opts.Now = time.Now
 	}
 	s := &Server{
-		catalog: opts.Catalog, shown: map[string]string{},
-		runs: opts.Runs,
+		catalog: opts.Catalog, logger: opts.Logger, shown: map[string]string{},
+		runs: opts.Runs, sessions: opts.Sessions,
 	}
 	if !slices.Contains(opts.Toolsets, ToolsetRuns) {
 		s.runs = nil
+	}
+	if !slices.Contains(opts.Toolsets, ToolsetSessions) {
+		s.sessions = nil
 	}
 	s.mcp = mcp.NewServer(
 		&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version},
@@ -143,7 +157,12 @@ func (s *Server) tools(opts Options) []*tool {
 		list = append(list, (&stepTools{catalog: opts.Catalog, runs: s.runs != nil}).tools()...)
 	}
 	if s.runs != nil {
-		list = append(list, (&runTools{runs: s.runs, project: opts.Project, forms: newForms(opts.Now)}).tools()...)
+		list = append(list, (&runTools{runs: s.runs, places: places{opts.Project}, forms: newForms(opts.Now)}).tools()...)
+	}
+	if s.sessions != nil {
+		list = append(list, (&sessionTools{
+			sessions: s.sessions, places: places{opts.Project}, open: opts.Dashboard, live: opts.LiveDashboard,
+		}).tools()...)
 	}
 	return list
 }

@@ -1,0 +1,82 @@
+package mcpserver
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Only the text that was sealed opens, for its own user and handle, before it
+// expires; and then once.
+func TestFormsOpenOnce(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		now := time.Unix(1_800_000_000, 0)
+		f := newForms(func() time.Time { return now })
+		s := formState{User: rapid.String().Draw(rt, "user"), Run: "r_1", Handle: rapid.String().Draw(rt, "handle"), Gate: "g"}
+		sealed := f.seal(s)
+		changed := []byte(sealed)
+		at := rapid.IntRange(0, len(changed)-1).Draw(rt, "at")
+		changed[at] ^= byte(rapid.IntRange(1, 255).Draw(rt, "bits"))
+		if _, err := f.redeem(string(changed), s.User, s.Handle); !errors.Is(err, errFormUnknown) {
+			rt.Fatalf("changed at %d: %v", at, err)
+		}
+		if _, err := f.redeem(sealed[:at], s.User, s.Handle); !errors.Is(err, errFormUnknown) {
+			rt.Fatalf("cut at %d: %v", at, err)
+		}
+		if _, err := f.redeem(sealed, s.User+"x", s.Handle); !errors.Is(err, errFormForeign) {
+			rt.Fatalf("another user: %v", err)
+		}
+		if _, err := f.redeem(sealed, s.User, s.Handle+"x"); !errors.Is(err, errFormForeign) {
+			rt.Fatalf("another handle: %v", err)
+		}
+		age := time.Duration(rapid.Int64Range(0, int64(2*formLife/time.Second)).Draw(rt, "seconds")) * time.Second
+		now = now.Add(age)
+		got, err := f.redeem(sealed, s.User, s.Handle)
+		if age >= formLife {
+			if !errors.Is(err, errFormExpired) {
+				rt.Fatalf("at an age of %v: %v", age, err)
+			}
+			return
+		}
+		if err != nil || got.User != s.User || got.Run != s.Run || got.Gate != s.Gate {
+			rt.Fatalf("opened %+v, %v", got, err)
+		}
+		if _, err := f.redeem(sealed, s.User, s.Handle); !errors.Is(err, errFormUsed) {
+			rt.Fatalf("a second time: %v", err)
+		}
+	})
+}
+
+// Of many calls with one form one gets through, and what was used is forgotten
+// once it has expired.
+func TestFormsInARace(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	f := newForms(func() time.Time { return now })
+	sealed := f.seal(formState{User: "ann", Handle: "h"})
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if _, err := f.redeem(sealed, "ann", "h"); err == nil {
+				won.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d calls got through with one form", won.Load())
+	}
+	now = now.Add(formLife + time.Second)
+	if _, err := f.redeem(f.seal(formState{User: "ann", Handle: "h"}), "ann", "h"); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.used) != 1 {
+		t.Errorf("%d forms are remembered, want the last one", len(f.used))
+	}
+}

@@ -1,0 +1,88 @@
+package mcpserver
+
+import (
+	"context"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The resources that belong to a user: nobody else can read them or learn that
+// they are there.
+const (
+	runPrefix   = "guideway://runs/"
+	runTemplate = runPrefix + "{runId}"
+	// The plus lets ids have a colon, as times do; without it the template
+	// would stand for addresses with %3A alone.
+	sessionTemplate = "guideway://sessions/{projectId}/{+workflowId}/{+id}"
+)
+
+// maxRunEvents bounds the events in the resource of a run.
+const maxRunEvents = 100
+
+// runContents is the resource of a run.
+type runContents struct {
+	*run.Details
+	// Omitted counts the earlier events that are left out.
+	Omitted int `json:"eventsOmitted,omitempty"`
+}
+
+func (s *Server) readRun(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	uri := req.Params.URI
+	caller, err := callerFrom(ctx)
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	d, err := s.runs.Get(ctx, caller, run.Ref{RunID: strings.TrimPrefix(uri, runPrefix)})
+	if err != nil {
+		return nil, s.unreadable(ctx, uri, err)
+	}
+	out := runContents{Details: d}
+	if n := len(d.Events) - maxRunEvents; n > 0 {
+		last := *d
+		last.Events = d.Events[n:]
+		out = runContents{Details: &last, Omitted: n}
+	}
+	return s.jsonContents(ctx, uri, out)
+}
+
+func (s *Server) readSession(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	uri := req.Params.URI
+	caller, err := callerFrom(ctx)
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	name, err := session.ParseURI(uri)
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	d, err := s.sessions.Get(ctx, caller.Principal, name)
+	if err != nil {
+		return nil, s.unreadable(ctx, uri, err)
+	}
+	return s.jsonContents(ctx, uri, d)
+}
+
+// unreadable is the error of the protocol for a resource that cannot be read.
+func (s *Server) unreadable(ctx context.Context, uri string, err error) error {
+	switch guideway.ErrorCode(err) {
+	case guideway.CodeNotFound, guideway.CodeInvalid:
+		return mcp.ResourceNotFoundError(uri)
+	case guideway.CodeInternal:
+		s.logger.ErrorContext(ctx, "a resource could not be read", "uri", uri, "error", err)
+		return guideway.Errorf(guideway.CodeInternal, "%s could not be read for a reason that the server's log tells", uri)
+	default:
+		return err
+	}
+}
+
+func (s *Server) jsonContents(ctx context.Context, uri string, v any) (*mcp.ReadResourceResult, error) {
+	text, err := compact(v)
+	if err != nil {
+		return nil, s.unreadable(ctx, uri, err)
+	}
+	return contents(uri, mimeJSON, string(text)), nil
+}

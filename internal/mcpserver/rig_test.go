@@ -1,0 +1,245 @@
+package mcpserver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/workflows"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// guarded has a criterion, a gate that an agent passes on, a step for large work
+// alone, and a last step that nobody may see before it is reached.
+const guarded = `{"id":"guarded","name":"Guarded","description":"A guarded one","version":"1.0.0","steps":[
+	{"id":"plan","title":"Plan","prompt":"Plan it.","validationCriteria":[{"type":"contains","value":"PLAN","message":"say PLAN"}]},
+	{"id":"agree","title":"Agree","prompt":"Agree on it.","requireConfirmation":true},
+	{"id":"large","title":"Large","prompt":"Only for what is large.","runCondition":{"var":"size","equals":"large"}},
+	{"id":"report","title":"Report","prompt":"SECRET LAST STEP"}]}`
+
+// manned has a gate that only a person opens, twice over.
+const manned = `{"id":"manned","name":"Manned","description":"For people","version":"1.0.0","steps":[
+	{"id":"each","type":"loop","title":"Each","loop":{"type":"for","count":2,"maxIterations":3},"body":[
+		{"id":"draft","title":"Draft","prompt":"Draft it.","approval":"human"}]},
+	{"id":"ship","title":"Ship","prompt":"SHIP IT"}]}`
+
+// here is the project that clients are in.
+func here(context.Context) run.Project {
+	return run.Project{ID: "0123456789ab", Path: "/work/here", Branch: "main"}
+}
+
+// rig is a server with everything that it works with.
+type rig struct {
+	server   *mcpserver.Server
+	runs     *run.Service
+	sessions *session.Service
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+// newRig makes a server with the default toolsets, over the definitions above
+// and the bundled ones.
+func newRig(t *testing.T, change ...func(*mcpserver.Options)) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "guarded.json", guarded)
+	write(t, dir, "manned.json", manned)
+	write(t, dir, "small.json", small)
+	cat := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS(), Custom: []string{dir}}), catalog.Options{})
+	if err := cat.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cat.Close)
+	r := &rig{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	store := newStore(t)
+	var err error
+	r.runs, err = run.New(run.Options{
+		Journal: store, Definitions: startable{cat}, Key: bytes.Repeat([]byte{7}, run.KeySize), Now: r.clock,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sessions = session.New(session.Options{Store: store, Now: r.clock})
+	opts := mcpserver.Options{
+		Catalog: cat, Runs: r.runs, Sessions: r.sessions, Project: here, Now: r.clock,
+		Dashboard: func(_ context.Context, id string) (string, error) {
+			return "http://127.0.0.1:3000/dashboard/" + id, nil
+		},
+	}
+	for _, f := range change {
+		f(&opts)
+	}
+	r.server, err = mcpserver.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+// clock gives a later time at every call, so that what comes later is later.
+func (r *rig) clock() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.now.Add(time.Millisecond)
+	return r.now
+}
+
+func (r *rig) pass(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.now.Add(d)
+}
+
+// startable gives the definitions of a catalog to run.
+type startable struct{ catalog *catalog.Catalog }
+
+func (s startable) Startable(_ context.Context, id string) (*definition.Definition, error) {
+	e, err := s.catalog.Snapshot().Get(id)
+	if err != nil {
+		return nil, err
+	}
+	return e.Definition, nil
+}
+
+// ways are the ways in to a server.
+func ways() []string { return []string{"memory", "stdio", "http"} }
+
+// dial connects a user's client to a server.
+func dial(t *testing.T, server *mcpserver.Server, way, user, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	ctx := authn.WithPrincipal(t.Context(), guideway.Principal{User: user})
+	var to mcp.Transport
+	switch way {
+	case "memory":
+		near, far := mcp.NewInMemoryTransports()
+		ss, err := server.MCP().Connect(ctx, far, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ss.Wait() })
+		to = near
+	case "stdio":
+		inR, inW := io.Pipe()
+		outR, outW := io.Pipe()
+		done := make(chan struct{})
+		go func() { defer close(done); _ = transport.Stdio(ctx, server.MCP(), inR, outW) }()
+		t.Cleanup(func() { <-done })
+		to = &mcp.IOTransport{Reader: outR, Writer: inW}
+	case "http":
+		to = overHTTP(t, server, user)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
+	cs, err := client.Connect(t.Context(), to, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cs.Close() })
+	return cs
+}
+
+// overHTTP serves a server for one user, as authn.Bearer would for a token.
+func overHTTP(t *testing.T, server *mcpserver.Server, user string) mcp.Transport {
+	t.Helper()
+	h := transport.HTTP(server.MCP(), transport.HTTPOptions{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+user)
+		h.ServeHTTP(w, r.WithContext(authn.WithPrincipal(r.Context(), guideway.Principal{User: user})))
+	}))
+	wire := &http.Transport{}
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := h.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		srv.Close()
+		wire.CloseIdleConnections()
+	})
+	return &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: &http.Client{Transport: wire}}
+}
+
+// good calls a tool and fails the test where the answer is an error.
+func good(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any) map[string]any {
+	t.Helper()
+	res, isError := call(t, cs, tool, args)
+	if isError {
+		t.Fatalf("%s %v: %v", tool, args, res)
+	}
+	return res
+}
+
+// refused calls a tool and fails the test where the answer is not a refusal by
+// the rule, or its next call cannot be copied.
+func refused(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any, rule string) map[string]any {
+	t.Helper()
+	res, isError := call(t, cs, tool, args)
+	if !isError || res["rule"] != rule {
+		t.Fatalf("%s %v: want a refusal by %s, got %v", tool, args, rule, res)
+	}
+	message, _ := res["message"].(string)
+	next, _ := res["next"].(map[string]any)
+	if message == "" || next["tool"] == nil || next["arguments"] == nil {
+		t.Errorf("%s: the refusal lacks message or next: %v", tool, res)
+	}
+	return res
+}
+
+// follow makes the call in an answer's next, with arguments added to it.
+func follow(t *testing.T, cs *mcp.ClientSession, answer, with map[string]any) map[string]any {
+	t.Helper()
+	tool, args := nextOf(t, answer)
+	for k, v := range with {
+		args[k] = v
+	}
+	return good(t, cs, tool, args)
+}
+
+func nextOf(t *testing.T, answer map[string]any) (tool string, args map[string]any) {
+	t.Helper()
+	next, _ := answer["next"].(map[string]any)
+	tool, _ = next["tool"].(string)
+	args, ok := next["arguments"].(map[string]any)
+	if !ok {
+		t.Fatalf("no next call in %v", answer)
+	}
+	return tool, args
+}
+
+// at says where an answer is: kind and id.
+func at(answer map[string]any) string {
+	position, _ := answer["position"].(map[string]any)
+	kind, _ := position["kind"].(string)
+	id, _ := position["id"].(string)
+	return kind + " " + id
+}
+
+func text(answer map[string]any, name string) string {
+	s, _ := answer[name].(string)
+	return s
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,317 @@
+package mcpserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A run from its start to its end, over every way in and in both eras, with all
+// that is refused on the way. The next calls are taken as they are given.
+func TestARunFromStartToEnd(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions() {
+		for _, way := range ways() {
+			t.Run(way+" "+version, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t)
+				cs := dial(t, r.server, way, "ann", version, nil)
+				started := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Refactor the auth module"})
+				if at(started) != "step plan" || started["status"] != "running" || len(text(started, "handle")) > 24 {
+					t.Fatalf("workflow_start = %v", started)
+				}
+				bad := refused(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "no plan"}, "criteria-failed")
+				if d := cmp.Diff([]any{"say PLAN"}, bad["issues"]); d != "" {
+					t.Errorf("issues (-want +got):\n%s", d)
+				}
+				gateless := follow(t, cs, bad, map[string]any{"output": "the PLAN"})
+				if at(gateless) != "step agree" {
+					t.Fatalf("after the plan: %v", gateless)
+				}
+				again := good(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "the PLAN"})
+				if again["replayed"] != true || again["handle"] != gateless["handle"] {
+					t.Errorf("the same call again: %v", again)
+				}
+				stale := refused(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "another PLAN"}, run.RuleStaleHandle)
+				if !strings.Contains(asJSON(t, stale["allowed"]), "workflow_fork") {
+					t.Errorf("no fork is offered: %v", stale)
+				}
+				atGate := follow(t, cs, gateless, map[string]any{"output": "agreed"})
+				refused(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "output": "on and on"}, "gate-unanswered")
+				waiting := follow(t, cs, atGate, nil)
+				if at(atGate) != "gate agree" || at(waiting) != "context large" || waiting["status"] != "waiting" {
+					t.Fatalf("gate %v, then %v", atGate, waiting)
+				}
+				last := good(t, cs, "workflow_continue", map[string]any{"handle": waiting["handle"], "context": map[string]any{"size": "small"}})
+				if at(last) != "step report" {
+					t.Fatalf("after the context: %v", last)
+				}
+				for _, early := range []any{started, bad, gateless, stale, atGate, waiting} {
+					if strings.Contains(asJSON(t, early), "SECRET") {
+						t.Errorf("a step that is not reached is shown: %v", early)
+					}
+				}
+				done := follow(t, cs, last, map[string]any{"output": "done"})
+				if done["status"] != "completed" || done["next"] != nil {
+					t.Errorf("at the end: %v", done)
+				}
+				status := good(t, cs, "workflow_status", map[string]any{"handle": started["handle"]})
+				if status["handle"] != done["handle"] {
+					t.Errorf("workflow_status of an old handle = %v, want the handle %v", status, done["handle"])
+				}
+			})
+		}
+	}
+}
+
+// What one conversation began another goes on with, by words alone; a fork goes
+// another way, and what is aborted stays so.
+func TestResumeForkAbort(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			first := dial(t, r.server, "memory", "ann", version, nil)
+			other := good(t, first, "workflow_start", map[string]any{"workflowId": "manned", "goal": "Publish the newsletter"})
+			started := good(t, first, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Refactor the auth module"})
+			planned := good(t, first, "workflow_continue", map[string]any{"handle": started["handle"], "output": "PLAN A"})
+			good(t, first, "workflow_continue", map[string]any{"handle": other["handle"], "notes": "nothing about that"})
+			_ = first.Close()
+
+			cs := dial(t, r.server, "memory", "ann", version, nil)
+			found := good(t, cs, "workflow_resume", map[string]any{"query": "resume the auth refactoring"})
+			list := found["candidates"].([]any)
+			best := list[0].(map[string]any)
+			if best["runId"] != started["runId"] || best["handle"] != planned["handle"] || best["why"] == "" {
+				t.Fatalf("workflow_resume = %v", found)
+			}
+			resumed := follow(t, cs, best, map[string]any{"output": "agreed"})
+			if at(resumed) != "gate agree" {
+				t.Errorf("gone on: %v", resumed)
+			}
+			all := good(t, cs, "workflow_resume", nil)["candidates"].([]any)
+			second := all[1].(map[string]any)
+			if len(all) != 2 || strings.Contains(asJSON(t, second["position"]), "prompt") {
+				t.Errorf("without words: %v", all)
+			}
+			if again := follow(t, cs, second, nil); again["runId"] != second["runId"] {
+				t.Errorf("the next call of a candidate leads to %v", again)
+			}
+			if none := good(t, cs, "workflow_resume", map[string]any{"query": "zeppelin"}); len(none["candidates"].([]any)) != 0 || none["hint"] == nil {
+				t.Errorf("words that fit nothing: %v", none)
+			}
+
+			fork := good(t, cs, "workflow_fork", map[string]any{"handle": started["handle"], "requestId": "one"})
+			if at(fork) != "step plan" || fork["runId"] == started["runId"] {
+				t.Errorf("workflow_fork = %v", fork)
+			}
+			if again := good(t, cs, "workflow_fork", map[string]any{"handle": started["handle"], "requestId": "one"}); again["runId"] != fork["runId"] {
+				t.Errorf("the same request made another run: %v", again)
+			}
+			refused(t, cs, "workflow_fork", map[string]any{"runId": started["runId"], "seq": 999}, run.RuleUnknownSeq)
+			aborted := good(t, cs, "workflow_abort", map[string]any{"runId": fork["runId"], "reason": "enough"})
+			if aborted["status"] != "aborted" {
+				t.Errorf("workflow_abort = %v", aborted)
+			}
+			refused(t, cs, "workflow_continue", map[string]any{"handle": aborted["handle"], "output": "PLAN"}, "run-ended")
+		})
+	}
+}
+
+// To another user a run, its handles and its resource are not there, and the
+// answers do not tell them from ones that never were.
+func TestRunsOfOthersAreNotThere(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			ann := dial(t, r.server, "memory", "ann", version, nil)
+			bob := dial(t, r.server, "memory", "bob", version, nil)
+			a := good(t, ann, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Mine"})
+			handle, id := text(a, "handle"), text(a, "runId")
+			for _, tool := range []string{"workflow_continue", "workflow_status", "workflow_fork", "workflow_abort"} {
+				refused(t, bob, tool, map[string]any{"handle": handle}, run.RuleUnknownHandle)
+				if tool == "workflow_continue" {
+					continue
+				}
+				theirs := refused(t, bob, tool, map[string]any{"runId": id}, run.RuleUnknownRun)
+				never := refused(t, bob, tool, map[string]any{"runId": "r_00000000000000000000000"}, run.RuleUnknownRun)
+				if d := cmp.Diff(never, theirs, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == `["given"]` }, cmp.Ignore())); d != "" {
+					t.Errorf("%s tells a run that is there from one that is not:\n%s", tool, d)
+				}
+			}
+			if list := good(t, bob, "workflow_resume", map[string]any{"query": "mine"})["candidates"].([]any); len(list) != 0 {
+				t.Errorf("bob finds %v", list)
+			}
+			uri := "guideway://runs/" + id
+			if _, err := bob.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
+				t.Error("bob reads ann's run")
+			}
+			for _, c := range []struct {
+				cs   *mcp.ClientSession
+				want []string
+			}{{ann, []string{id}}, {bob, []string{}}} {
+				if got := completions(t, c.cs, "guideway://runs/{runId}", "runId", "r_", nil); !slices.Equal(got, c.want) {
+					t.Errorf("completion = %v, want %v", got, c.want)
+				}
+			}
+			read, err := ann.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var details struct {
+				RunID    string
+				Client   string
+				Position struct{ ID string }
+				Project  run.Project
+				Events   []run.Event
+			}
+			if err := json.Unmarshal([]byte(read.Contents[0].Text), &details); err != nil || details.RunID != id || details.Position.ID != "plan" ||
+				details.Client != "test" || details.Project != here(t.Context()) || len(details.Events) == 0 {
+				t.Errorf("the resource = %+v, %v", details, err)
+			}
+			if strings.Contains(read.Contents[0].Text, "SECRET") || strings.Contains(read.Contents[0].Text, handle) {
+				t.Errorf("the resource shows a later step or a handle: %s", read.Contents[0].Text)
+			}
+		})
+	}
+}
+
+func completions(t *testing.T, cs *mcp.ClientSession, uri, name, value string, given map[string]string) []string {
+	t.Helper()
+	res, err := cs.Complete(t.Context(), &mcp.CompleteParams{
+		Ref:      &mcp.CompleteReference{Type: "ref/resource", URI: uri},
+		Argument: mcp.CompleteParamsArgument{Name: name, Value: value},
+		Context:  &mcp.CompleteContext{Arguments: given},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Completion.Values
+}
+
+// A bad call of a run's tool names the field and a call that works.
+func TestBadCallsOfRuns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
+	a := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
+	handle := text(a, "handle")
+	tests := []struct {
+		name, tool     string
+		args           map[string]any
+		field, message string
+		next           string
+	}{
+		{"no handle", "workflow_continue", map[string]any{"output": "x"}, "handle", "required", `"output":"x"`},
+		{"no run", "workflow_status", nil, "handle", "handle or runId is required", `"handle":"h_`},
+		{"an answer as text", "workflow_continue", map[string]any{"handle": handle, "answer": "confirm"}, "answer", "answer must be an object", `"answer":{"optionId":"confirm"}`},
+		{"an answer with an unknown member", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"option": "confirm"}}, "answer", `no member "option"`, `"answer":{"optionId":"confirm"}`},
+		{"an option that is no text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"optionId": 1}}, "answer", "answer.optionId must be a string", `{"optionId":"confirm"}`},
+		{"neither option nor decline", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"note": "x"}}, "answer", "either", `{"optionId":"confirm"}`},
+		{"decline as text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"decline": "yes"}}, "answer", "answer.decline must be true or false", `{"optionId":"confirm"}`},
+		{"a skip without a reason", "workflow_continue", map[string]any{"handle": handle, "skip": map[string]any{}}, "skip", "skip.reason is required", `"skip":{"reason":`},
+		{"a number as text", "workflow_fork", map[string]any{"handle": handle, "seq": "2"}, "seq", "whole number", handle},
+		{"half a number", "workflow_fork", map[string]any{"handle": handle, "seq": 2.5}, "seq", "whole number", handle},
+		{"a relative project", "workflow_start", map[string]any{"workflowId": "guarded", "project": "src/app"}, "project", "neither an absolute path", `"workflowId":"guarded"`},
+		{"an output beyond all bounds", "workflow_continue", map[string]any{"handle": handle, "output": strings.Repeat("x", 1<<20+1)}, "output", "at most", handle},
+	}
+	for _, tt := range tests {
+		res, isError := call(t, cs, tt.tool, tt.args)
+		if !isError || text(res, "field") != tt.field || !strings.Contains(text(res, "error"), tt.message) || res["code"] != "invalid" {
+			t.Errorf("%s: %v", tt.name, res)
+		}
+		if next := asJSON(t, res["next"]); !strings.Contains(next, tt.next) || len(next) > 2048 {
+			t.Errorf("%s: next = %s, want %s in it", tt.name, next, tt.next)
+		}
+	}
+	refused(t, cs, "workflow_start", map[string]any{"workflowId": "nope"}, run.RuleUnknownWorkflow)
+	refused(t, cs, "workflow_start", map[string]any{"workflowId": "small", "context": map[string]any{"_currentLoop": 1}}, "server-variable")
+	if still := good(t, cs, "workflow_status", map[string]any{"handle": handle}); still["handle"] != handle {
+		t.Errorf("a bad call has moved the run: %v", still)
+	}
+}
+
+// A run knows the project that it was begun in: the server's, or the one that
+// the call names.
+func TestProjectsOfRuns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
+	dir := t.TempDir()
+	begun := map[string]string{}
+	for name, project := range map[string]any{"here": nil, "by id": "ba9876543210", "by path": dir, "elsewhere": "/not/on/this/machine", "on another system": `C:\work\app`} {
+		a := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded", "project": project, "goal": name})
+		d, err := r.runs.Get(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: text(a, "runId")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Project.ID) != 12 || project != nil && d.Project.ID == here(t.Context()).ID {
+			t.Errorf("%s: project %+v", name, d.Project)
+		}
+		begun[name] = d.Project.ID
+	}
+	if begun["here"] != here(t.Context()).ID || begun["by id"] != "ba9876543210" {
+		t.Errorf("projects = %v", begun)
+	}
+	list := good(t, cs, "workflow_resume", map[string]any{"project": dir})["candidates"].([]any)
+	if len(list) != 1 || list[0].(map[string]any)["goal"] != "by path" {
+		t.Errorf("the runs of a directory: %v", list)
+	}
+}
+
+// Where nobody has said who calls, nothing of anybody's is shown or begun.
+func TestRunsNeedAPrincipal(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cs := connectTo(t, r.server, "2026-07-28", nil)
+	for tool, args := range map[string]map[string]any{
+		"workflow_start": {"workflowId": "guarded"}, "workflow_resume": nil, "workflow_status": {"runId": "r_1"},
+		"workrail_create_session": {"workflowId": "w", "sessionId": "s"}, "workrail_open_dashboard": nil,
+	} {
+		if res, isError := call(t, cs, tool, args); !isError || res["code"] != "unauthorized" {
+			t.Errorf("%s: %v", tool, res)
+		}
+	}
+	if _, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "guideway://sessions/0123456789ab/w/s"}); err == nil {
+		t.Error("a resource could be read")
+	}
+}
+
+// failing is a run service whose store is away.
+type failing struct {
+	mcpserver.Runs
+	err error
+}
+
+func (f failing) Start(context.Context, run.Caller, run.StartRequest) (*run.Answer, error) {
+	return nil, f.err
+}
+
+// A store that is away is an answer that says so and what to do; a defect stays
+// in the log.
+func TestAServiceThatFails(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[guideway.Code]string{
+		guideway.CodeUnavailable: "the disk is full", guideway.CodeInternal: "workflow_start failed for a reason that the server's log tells",
+	} {
+		r := newRig(t, func(o *mcpserver.Options) {
+			o.Runs = failing{err: guideway.Errorf(code, "the disk is full").WithFix("make room")}
+		})
+		cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+		res, isError := call(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
+		if !isError || res["code"] != string(code) || res["error"] != want {
+			t.Errorf("%s: %v", code, res)
+		}
+	}
+}

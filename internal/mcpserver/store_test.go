@@ -1,0 +1,262 @@
+package mcpserver_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// memory is a journal without a disk, and open to who wants to tamper with it.
+type memory struct {
+	mu       sync.Mutex
+	records  map[string]run.Record
+	events   map[string][]run.Event
+	handles  map[string]run.Handle
+	outcomes map[string]run.Handle
+	snaps    map[string]run.Snapshot
+	defs     map[string]run.Definition
+	words    map[string]string
+	// failing is what the next write fails with.
+	failing error
+	writes  int
+}
+
+var _ run.Journal = (*memory)(nil)
+
+func newMemory() *memory {
+	return &memory{
+		records: map[string]run.Record{}, events: map[string][]run.Event{}, handles: map[string]run.Handle{},
+		outcomes: map[string]run.Handle{}, snaps: map[string]run.Snapshot{}, defs: map[string]run.Definition{}, words: map[string]string{},
+	}
+}
+
+func missing(what string) error { return guideway.Errorf(guideway.CodeNotFound, "no %s", what) }
+
+func (m *memory) Create(_ context.Context, d run.Definition, c run.Commit) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.records[c.Record.ID]; ok {
+		return guideway.Errorf(guideway.CodeConflict, "the run is there")
+	}
+	if _, ok := m.outcomes["user "+c.Record.User+" "+c.Key]; ok && c.Key != "" {
+		return guideway.Errorf(guideway.CodeConflict, "the request is known")
+	}
+	m.defs[d.Hash] = d
+	return m.add(c, "user "+c.Record.User+" "+c.Key)
+}
+
+func (m *memory) Append(_ context.Context, c run.Commit) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, ok := m.records[c.Record.ID]
+	if !ok {
+		return missing("run")
+	}
+	if _, known := m.outcomes[c.Record.ID+" "+c.Key]; old.Seq != c.Expected || known && c.Key != "" {
+		return guideway.Errorf(guideway.CodeConflict, "somebody was faster")
+	}
+	return m.add(c, c.Record.ID+" "+c.Key)
+}
+
+func (m *memory) add(c run.Commit, key string) error {
+	if err := m.failing; err != nil {
+		m.failing = nil
+		return err
+	}
+	m.writes++
+	id := c.Record.ID
+	m.records[id] = c.Record
+	m.events[id] = append(m.events[id], c.Events...)
+	if c.Handle != "" {
+		m.handles[c.Handle] = run.Handle{Token: c.Handle, Run: id, Seq: c.Record.Seq}
+	}
+	if c.Key != "" {
+		m.outcomes[key] = run.Handle{Token: c.Record.Handle, Run: id, Seq: c.Record.Seq}
+	}
+	if c.Snapshot != nil {
+		m.snaps[id] = *c.Snapshot
+	}
+	m.words[id] += " " + strings.ToLower(c.Words+" "+c.Record.Goal+" "+c.Record.Workflow)
+	return nil
+}
+
+func (m *memory) Events(_ context.Context, id string, after int64, limit int) ([]run.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []run.Event
+	for _, e := range m.events[id] {
+		if e.Seq > after && len(out) < limit {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func (m *memory) Snapshot(_ context.Context, id string) (*run.Snapshot, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s, ok := m.snaps[id]; ok {
+		return &s, nil
+	}
+	return nil, nil
+}
+
+func (m *memory) Definition(_ context.Context, hash string) (run.Definition, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if d, ok := m.defs[hash]; ok {
+		return d, nil
+	}
+	return run.Definition{}, missing("definition")
+}
+
+func (m *memory) Outcome(_ context.Context, id, user, key string) (run.Handle, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := id + " " + key
+	if id == "" {
+		name = "user " + user + " " + key
+	}
+	if h, ok := m.outcomes[name]; ok {
+		return h, nil
+	}
+	return run.Handle{}, missing("command")
+}
+
+func (m *memory) Run(_ context.Context, id string) (run.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r, ok := m.records[id]; ok {
+		return r, nil
+	}
+	return run.Record{}, missing("run")
+}
+
+func (m *memory) Handle(_ context.Context, token string) (run.Handle, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h, ok := m.handles[token]; ok {
+		return h, nil
+	}
+	return run.Handle{}, missing("handle")
+}
+
+func (m *memory) Runs(_ context.Context, f run.Filter) ([]run.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []run.Record
+	for _, r := range m.records {
+		if (f.User == "" || r.User == f.User) && (f.Project == "" || r.Project.ID == f.Project) &&
+			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b run.Record) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID))
+	})
+	if f.Before != nil {
+		i := slices.IndexFunc(out, func(r run.Record) bool { return r.ID == f.Before.ID })
+		out = out[i+1:]
+	}
+	if f.Limit > 0 {
+		out = out[:min(f.Limit, len(out))]
+	}
+	return out, nil
+}
+
+func (m *memory) Search(ctx context.Context, s run.Search) ([]run.Hit, error) {
+	runs, _ := m.Runs(ctx, s.Filter)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []run.Hit
+	for _, r := range runs {
+		score := 0.0
+		for _, w := range s.Words {
+			score += float64(min(strings.Count(m.words[r.ID], w), 1))
+		}
+		if score > 0 {
+			out = append(out, run.Hit{Record: r, Score: score})
+		}
+	}
+	return out, nil
+}
+
+func (m *memory) Changes(context.Context, int64, int) ([]run.Change, bool, error) {
+	return nil, false, nil
+}
+func (m *memory) Latest(context.Context) (int64, error) { return 0, nil }
+func (m *memory) Watch(context.Context) <-chan struct{} { return nil }
+func (m *memory) Close() error                          { return nil }
+
+// store keeps runs and session documents.
+type store struct {
+	*memory
+	docs map[session.Ref]session.Document
+}
+
+func newStore(*testing.T) *store {
+	return &store{memory: newMemory(), docs: map[session.Ref]session.Document{}}
+}
+
+var _ session.Store = (*store)(nil)
+
+func (s *store) CreateDocument(_ context.Context, d session.Document, _ []session.LogEntry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.docs[d.Ref]; ok {
+		return guideway.Errorf(guideway.CodeConflict, "the document is there")
+	}
+	s.docs[d.Ref] = d
+	return nil
+}
+
+func (s *store) UpdateDocument(_ context.Context, ref session.Ref, change func(session.Document) (session.Document, []session.LogEntry, error)) (session.Document, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, ok := s.docs[ref]
+	if !ok {
+		return d, missing("document")
+	}
+	d, _, err := change(d)
+	if err == nil {
+		s.docs[ref] = d
+	}
+	return d, err
+}
+
+func (s *store) Documents(_ context.Context, f session.Filter) ([]session.Document, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []session.Document
+	for ref, d := range s.docs {
+		if ref.User == f.Ref.User && (f.Ref.Project == "" || f.Ref.Project == ref.Project) &&
+			(f.Ref.Workflow == "" || f.Ref.Workflow == ref.Workflow) && (f.Ref.ID == "" || f.Ref.ID == ref.ID) {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+func (s *store) DeleteDocument(context.Context, session.Ref, time.Time) error {
+	return missing("document")
+}
+
+func (s *store) RestoreDocument(context.Context, session.Ref, time.Time) error {
+	return missing("document")
+}
+
+func (s *store) Projects(context.Context, string) ([]session.ProjectSummary, error) {
+	return nil, nil
+}
+
+func (s *store) ValidationLog(context.Context, session.Ref, int) ([]session.LogEntry, error) {
+	return nil, nil
+}
