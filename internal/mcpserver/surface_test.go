@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/workflows"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 func tools(t *testing.T, cs *mcp.ClientSession) []*mcp.Tool {
@@ -148,4 +149,78 @@ func TestPromptsNameTheToolsThatAreThere(t *testing.T) {
 			t.Errorf("%s: tools %v", name, toolNames(t, cs))
 		}
 	}
+}
+
+// Every answer has the shape that its tool promises, and none is without one.
+func TestAnswersFitTheirSchemas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
+	a := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
+	run := map[string]any{"runId": a["runId"]}
+	document := map[string]any{"workflowId": "w", "sessionId": "s"}
+	with := func(base map[string]any, name string, value any) map[string]any {
+		out := map[string]any{name: value}
+		for k, v := range base {
+			out[k] = v
+		}
+		return out
+	}
+	calls := []struct {
+		tool string
+		args map[string]any
+	}{
+		{"workflow_list", nil},
+		{"workflow_get", map[string]any{"id": "guarded"}},
+		{"workflow_next", map[string]any{"workflowId": "guarded"}},
+		{"workflow_validate", map[string]any{"workflowId": "guarded", "stepId": "plan", "output": "PLAN"}},
+		{"workflow_validate_json", map[string]any{"workflowJson": "{}"}},
+		{"workflow_get_schema", nil},
+		{"workflow_start", map[string]any{"workflowId": "guarded"}},
+		{"workflow_continue", map[string]any{"handle": a["handle"], "output": "PLAN"}},
+		{"workflow_status", run},
+		{"workflow_resume", nil},
+		{"workflow_fork", run},
+		{"workflow_abort", run},
+		{"workrail_create_session", document},
+		{"workrail_update_session", with(document, "updates", map[string]any{"a": 1})},
+		{"workrail_read_session", with(document, "path", "a")},
+		{"workrail_open_dashboard", nil},
+	}
+	list := tools(t, cs)
+	if len(list) != len(calls) {
+		t.Errorf("%d tools, of which %d are called", len(list), len(calls))
+	}
+	for _, c := range calls {
+		tool := list[slices.IndexFunc(list, func(tool *mcp.Tool) bool { return tool.Name == c.tool })]
+		schema := compileSchema(t, tool)
+		// Only what the schema names can be checked: all of it must be.
+		properties, _ := tool.OutputSchema.(map[string]any)["properties"].(map[string]any)
+		answer := good(t, cs, c.tool, c.args)
+		if err := schema.Validate(answer); err != nil {
+			t.Errorf("%s: %v", c.tool, err)
+		}
+		named := 0
+		for name := range answer {
+			if _, ok := properties[name]; ok {
+				named++
+			}
+		}
+		if named == 0 {
+			t.Errorf("%s: the schema names nothing of %v", c.tool, answer)
+		}
+	}
+}
+
+func compileSchema(t *testing.T, tool *mcp.Tool) *jsonschema.Schema {
+	t.Helper()
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource(tool.Name, tool.OutputSchema); err != nil {
+		t.Fatalf("%s: %v", tool.Name, err)
+	}
+	schema, err := compiler.Compile(tool.Name)
+	if err != nil {
+		t.Fatalf("%s: %v", tool.Name, err)
+	}
+	return schema
 }
