@@ -82,6 +82,7 @@ const (
 	RuleEnded           = "run-ended"
 	RuleServerVariable  = "server-variable"
 	RuleContextTooLarge = "context-too-large"
+	RuleContextTooDeep  = "context-too-deep"
 	RuleGateUnanswered  = "gate-unanswered"
 	RuleUnknownOption   = "unknown-option"
 	RuleNoGate          = "no-gate"
@@ -271,6 +272,9 @@ func (p *Program) checkContext(s State, context map[string]any) *Refusal {
 			Rule: RuleServerVariable, Given: owned,
 			Message: "only the server sets " + strings.Join(owned, ", "),
 		}
+	}
+	if tooDeep(context, maxContextDepth) {
+		return &Refusal{Rule: RuleContextTooDeep, Allowed: maxContextDepth, Message: "the context is nested too deep"}
 	}
 	if n := ContextSize(merged(s.Vars, context)); n >= maxContextSize {
 		return &Refusal{Rule: RuleContextTooLarge, Message: contextTooLarge(n)}

@@ -14,14 +14,16 @@ const (
 )
 
 // ContextSize estimates the bytes of a context as seed 000 does: two for each
-// UTF-16 unit of a string or key, eight for a number, four for a boolean, a null
+// UTF-16 unit of a string or key, eight or more for a number, four for a boolean, a null
 // and for each list or object itself.
 func ContextSize(v any) int {
 	switch x := v.(type) {
 	case string:
 		return 2 * utf16Len(x)
-	case float64, int, int64, json.Number:
+	case float64, int, int64:
 		return 8
+	case json.Number:
+		return max(8, 2*len(x)) // it is kept as it was written
 	case bool, nil:
 		return 4
 	case []any:
@@ -47,6 +49,29 @@ func utf16Len(s string) int {
 		n += utf16.RuneLen(r)
 	}
 	return n
+}
+
+// maxContextDepth bounds the nesting of variables: whoever reads them back has
+// bounds, too.
+const maxContextDepth = 128
+
+// tooDeep says whether a value is nested deeper than so many levels.
+func tooDeep(v any, most int) bool {
+	switch x := v.(type) {
+	case []any:
+		for _, item := range x {
+			if most == 0 || tooDeep(item, most-1) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, item := range x {
+			if most == 0 || tooDeep(item, most-1) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // kilobytes rounds the way the seed's messages do.

@@ -1,8 +1,11 @@
 package run
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
@@ -34,6 +37,28 @@ func withinLimits(limits ...limit) error {
 		}
 	}
 	return nil
+}
+
+// wellFormed makes a text what JSON keeps of it.
+func wellFormed(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// own copies variables that a caller has sent, as a journal gives them back: what
+// is in memory is what was written, and nobody else's to change.
+func own(vars map[string]any) (map[string]any, error) {
+	if len(vars) == 0 {
+		return nil, nil
+	}
+	text, err := encode(vars)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be written as JSON: %w", err)
+	}
+	var copied map[string]any
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&copied); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be read back: %w", err)
+	}
+	return copied, nil
 }
 
 // byHandle finds the run of a handle of the caller's. What is somebody else's is

@@ -113,7 +113,8 @@ type Ref struct {
 	RunID  string
 }
 
-// AnswerRequest is a person's answer to the gate that a run waits at.
+// AnswerRequest is a person's answer to the gate that a run waits at. A surface
+// that shows a gate gives the handle of the position that it showed.
 type AnswerRequest struct {
 	Ref
 	// Step, if set, must be the id of the gate.
@@ -169,6 +170,8 @@ type Candidate struct {
 // Details is all that there is to know of a run.
 type Details struct {
 	Record
+	// Current is the run's handle.
+	Current  string         `json:"handle"`
 	Position guide.Position `json:"position"`
 	// Variables are the run's.
 	Variables map[string]any `json:"variables"`

@@ -28,6 +28,10 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 	if err != nil {
 		return nil, err
 	}
+	if r.Context, err = own(r.Context); err != nil {
+		return nil, err
+	}
+	r.Output, r.Notes = wellFormed(r.Output), wellFormed(r.Notes)
 	return again(ctx, func() (*Answer, error) {
 		h, rec, err := s.byHandle(ctx, c, r.Handle)
 		if err != nil {
@@ -43,18 +47,24 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 	})
 }
 
-// Answer answers the gate that a run waits at, by the run's id or any handle of
-// it: who answers need not hold the agent's handle. Where the gate wants a
-// person, c.Via must prove one.
+// Answer answers the gate that a run waits at. Where the gate wants a person,
+// c.Via must prove one. A handle must be the current one: a form that was shown
+// at another position answers nothing. By the run's id, the gate that is open
+// when the call comes is answered, and no later one.
 func (s *Service) Answer(ctx context.Context, c Caller, r AnswerRequest) (*Answer, error) {
 	if err := withinLimits(limit{"note", r.Answer.Note, maxNotes}); err != nil {
 		return nil, err
 	}
+	r.Answer.Note = wellFormed(r.Answer.Note)
 	return again(ctx, func() (*Answer, error) {
-		_, rec, err := s.byRef(ctx, c, r.Ref)
+		h, rec, err := s.byRef(ctx, c, r.Ref)
 		if err != nil {
 			return nil, err
 		}
+		if h.Token != rec.Handle {
+			return nil, stale(rec, h.Token)
+		}
+		r.Handle = h.Token
 		return s.decide(ctx, c, rec, "", guide.Continue{Step: r.Step, Answer: &r.Answer, Person: c.Via.Person()})
 	})
 }
@@ -103,15 +113,20 @@ func (s *Service) replay(ctx context.Context, rec Record, h Handle, key string) 
 	case "":
 		return s.answerAt(ctx, rec, outcome)
 	case guideway.CodeNotFound:
-		return nil, &Refusal{
-			Code: guideway.CodeRefused, Rule: RuleStaleHandle, Given: h.Token, RunID: rec.ID,
-			Message: "the run has moved on since this handle was given",
-			Fix:     "ask workflow_status for the current position, or workflow_fork to go another way from this one",
-			Next:    statusCall("", h.Token),
-			Allowed: []Call{*statusCall("", h.Token), {Tool: "workflow_fork", Arguments: map[string]any{"handle": h.Token}}},
-		}
+		return nil, stale(rec, h.Token)
 	default:
 		return nil, err
+	}
+}
+
+// stale refuses a handle of an earlier position.
+func stale(rec Record, handle string) *Refusal {
+	return &Refusal{
+		Code: guideway.CodeRefused, Rule: RuleStaleHandle, Given: handle, RunID: rec.ID,
+		Message: "the run has moved on since this handle was given",
+		Fix:     "ask workflow_status for the current position, or workflow_fork to go another way from this one",
+		Next:    statusCall("", handle),
+		Allowed: []Call{*statusCall("", handle), {Tool: "workflow_fork", Arguments: map[string]any{"handle": handle}}},
 	}
 }
 

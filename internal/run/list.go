@@ -29,7 +29,7 @@ func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) 
 		vars = map[string]any{}
 	}
 	return &Details{
-		Record: rec, Position: l.program.PositionOf(l.state), Variables: vars, Events: events,
+		Record: rec, Current: rec.Handle, Position: l.program.PositionOf(l.state), Variables: vars, Events: events,
 		Definition: l.program.Workflow.Canonical,
 	}, nil
 }

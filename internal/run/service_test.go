@@ -120,7 +120,13 @@ func legal(t testing.TB, s *run.Service, r run.ContinueRequest) *run.Answer {
 func confirm() *guide.Answer { return &guide.Answer{OptionID: guide.OptionConfirm} }
 
 // wantRule checks that an error is a refusal by a rule.
-func wantRule(t testing.TB, err error, rule string) *run.Refusal {
+func wantRule(t testing.TB, err error, rule string) {
+	t.Helper()
+	_ = refusalBy(t, err, rule)
+}
+
+// refusalBy gives the refusal that an error must be.
+func refusalBy(t testing.TB, err error, rule string) *run.Refusal {
 	t.Helper()
 	r, ok := run.IsRefusal(err)
 	if !ok || r.Rule != rule {
@@ -214,7 +220,7 @@ func TestRefusalsKeepTheRunWhereItIs(t *testing.T) {
 	b := newBench(t)
 	a := start(t, b.Service, "guarded", nil)
 	_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "no plan"})
-	r := wantRule(t, err, guide.RuleCriteria)
+	r := refusalBy(t, err, guide.RuleCriteria)
 	if !slices.Equal(r.Issues, []string{"say PLAN"}) || r.Next == nil || r.Next.Arguments["handle"] != a.Handle {
 		t.Errorf("the refusal is %+v", r)
 	}
@@ -262,7 +268,7 @@ func TestRepeatsAreIdempotent(t *testing.T) {
 	other := first
 	other.Output = "PLAN B"
 	_, err := b.Continue(t.Context(), agent(), other)
-	r := wantRule(t, err, run.RuleStaleHandle)
+	r := refusalBy(t, err, run.RuleStaleHandle)
 	if r.Next.Tool != "workflow_status" {
 		t.Errorf("next is %+v", r.Next)
 	}
@@ -284,7 +290,7 @@ func TestNobodyElseGetsIn(t *testing.T) {
 	}
 	for _, handle := range []string{forged, "", "x", a.RunID, strings.ToUpper(a.Handle), a.Handle + " ", a.Handle[:10], strings.Repeat("h_", 500)} {
 		_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: handle, Output: "PLAN"})
-		r := wantRule(t, err, run.RuleUnknownHandle)
+		r := refusalBy(t, err, run.RuleUnknownHandle)
 		if text, _ := json.Marshal(r); len(text) > 500 {
 			t.Errorf("the refusal has %d bytes", len(text))
 		}
@@ -307,7 +313,7 @@ func TestNobodyElseGetsIn(t *testing.T) {
 		},
 		"resume": func() error { _, err := b.Resume(t.Context(), eve, run.ResumeRequest{RunID: a.RunID}); return err },
 	} {
-		if r := wantRule(t, call(), run.RuleUnknownRun); r.Position != nil {
+		if r := refusalBy(t, call(), run.RuleUnknownRun); r.Position != nil {
 			t.Errorf("%s tells where the run is", name)
 		}
 	}
@@ -558,7 +564,7 @@ func TestABundleGoesOnElsewhere(t *testing.T) {
 		"a newer version":      func(s string) string { return strings.Replace(s, `"version": 1`, `"version": 2`, 1) },
 		"an edited definition": func(s string) string { return strings.Replace(s, "Only for what is large", "For all", 1) },
 		"a forged event":       func(s string) string { return strings.Replace(s, `"step": "plan"`, `"step": "report"`, 1) },
-		"no events":            func(s string) string { return s[:strings.Index(s, `"events"`)] + `"events": []}` },
+		"no events":            func(s string) string { before, _, _ := strings.Cut(s, `"events"`); return before + `"events": []}` },
 	} {
 		if _, err := elsewhere.Import(t.Context(), agent(), []byte(edit(string(bundle)))); guideway.ErrorCode(err) != guideway.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
@@ -710,6 +716,51 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 	}
 }
 
+// An answer is for the gate that was shown, and not for a later one.
+func TestAnAnswerOpensTheGateThatWasShown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.shelf["rounds"] = workflow("rounds", `[{"id":"loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":2},
+		"body":[{"id":"work","title":"Work","prompt":"p","approval":"human"}]}]`)
+	a := start(t, b.Service, "rounds", nil)
+	first := legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "one"})
+	open := run.AnswerRequest{Ref: run.Ref{Handle: first.Handle}, Step: "work", Answer: *confirm()}
+	next, err := b.Answer(t.Context(), person(run.ViaBrowser), open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	legal(t, b.Service, run.ContinueRequest{Handle: next.Handle, Output: "two"})
+	_, err = b.Answer(t.Context(), person(run.ViaBrowser), open)
+	wantRule(t, err, run.RuleStaleHandle)
+	status, err := b.Status(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	if err != nil || status.Position.Kind != guide.PositionGate {
+		t.Errorf("the second gate is gone: %+v, %v", status, err)
+	}
+}
+
+// What a caller changes afterwards in what it has sent changes no run.
+func TestTheCallersValuesAreCopied(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	list := []any{"a"}
+	a, err := b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded", Goal: "bad \xff text", Context: map[string]any{"files": list}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list[0] = "b"
+	here, err := b.Get(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := b.service(t).Get(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(there.Variables, here.Variables); d != "" || here.Goal != "bad \uFFFD text" {
+		t.Errorf("two processes differ: %s; goal %q", d, here.Goal)
+	}
+}
+
 func TestInputIsBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -720,4 +771,19 @@ func TestInputIsBounded(t *testing.T) {
 	wantRule(t, err, run.RuleTooLarge)
 	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": strings.Repeat("x", 200_000)}})
 	wantRule(t, err, guide.RuleContextTooLarge)
+	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": json.Number(strings.Repeat("1", 200_000))}})
+	wantRule(t, err, guide.RuleContextTooLarge)
+	var deep any
+	for range 200 {
+		deep = []any{deep}
+	}
+	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
+	wantRule(t, err, guide.RuleContextTooDeep)
+	for range 20_000 {
+		deep = []any{deep}
+	}
+	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
+	if err == nil {
+		t.Error("a context that nobody can read back is taken")
+	}
 }

@@ -24,12 +24,16 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 		return nil, cannotStart(r.WorkflowID, err)
 	}
 	program := guide.Compile(d.Steps)
-	facts, refusal := program.Decide(guide.State{}, guide.Command{Start: &guide.Start{Context: r.Context, Person: s.personGates}})
+	vars, err := own(r.Context)
+	if err != nil {
+		return nil, err
+	}
+	facts, refusal := program.Decide(guide.State{}, guide.Command{Start: &guide.Start{Context: vars, Person: s.personGates}})
 	if refusal != nil {
 		return nil, refused(refusal)
 	}
 	created := Created{
-		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Goal: strings.TrimSpace(r.Goal), Project: r.Project,
+		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Goal: goalOf(r), Project: r.Project,
 	}
 	a, err := s.begin(ctx, c, program, created, factsOnly(facts), r.RequestID)
 	if r.RequestID != "" && guideway.ErrorCode(err) == guideway.CodeConflict {
@@ -53,7 +57,7 @@ func (s *Service) started(ctx context.Context, c Caller, r StartRequest) (*Answe
 	if err != nil {
 		return nil, err
 	}
-	if rec.Workflow != r.WorkflowID || rec.Goal != strings.TrimSpace(r.Goal) {
+	if rec.Workflow != r.WorkflowID || rec.Goal != goalOf(r) {
 		return nil, &Refusal{
 			Code: guideway.CodeRefused, Rule: RuleRequestReused, Given: r.RequestID, RunID: rec.ID,
 			Message: "this request id has begun another run", Fix: "use a new request id for each run",
@@ -62,6 +66,9 @@ func (s *Service) started(ctx context.Context, c Caller, r StartRequest) (*Answe
 	}
 	return s.answerAt(ctx, rec, h)
 }
+
+// goalOf is the goal of a request as it is kept.
+func goalOf(r StartRequest) string { return strings.TrimSpace(wellFormed(r.Goal)) }
 
 // cannotStart says why a workflow cannot be run.
 func cannotStart(id string, err error) error {
