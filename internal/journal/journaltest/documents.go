@@ -230,7 +230,7 @@ func documentFilter(t *testing.T, f *fixture) {
 	want(t, "by all", list(session.Filter{Ref: session.Ref{User: "ada", Project: "p1", Workflow: "w1", ID: "b"}}), []string{all[3]})
 	want(t, "by limit", list(session.Filter{Ref: session.Ref{User: "ada"}, Limit: 2}), all[:2])
 	want(t, "of bob", list(session.Filter{Ref: session.Ref{User: "bob"}}), []string{"p1 w1 a"})
-	want(t, "of nobody", list(session.Filter{}), nil) // no user is not every user
+	want(t, "of nobody", list(session.Filter{}), []string(nil)) // no user is not every user
 }
 
 func documentLog(t *testing.T, f *fixture) {

@@ -3,6 +3,7 @@
 package journaltest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,9 +173,15 @@ func wantCode(t *testing.T, err error, code guideway.Code, what string) {
 // want compares, taking nil and empty lists as the same.
 func want(t *testing.T, what string, got, expected any) {
 	t.Helper()
-	if diff := cmp.Diff(expected, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(expected, got, alike()); diff != "" {
 		t.Fatalf("%s (-want +got):\n%s", what, diff)
 	}
+}
+
+// alike takes nil and empty lists as the same, and compares bytes as a whole.
+func alike() cmp.Option {
+	some := func(a, b []byte) bool { return len(a)+len(b) > 0 }
+	return cmp.Options{cmpopts.EquateEmpty(), cmp.FilterValues(some, cmp.Comparer(bytes.Equal))}
 }
 
 // wantRecord compares records, and insists on UTC.

@@ -1,0 +1,133 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// The statements of commits.
+const (
+	sqlInsertDefinition = `INSERT INTO definitions (hash, text) VALUES (?, ?) ON CONFLICT DO NOTHING`
+	sqlInsertRun        = `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlRunForCommit     = `SELECT num, seq, goal, workflow, name, project_path, project_branch FROM runs WHERE id = ?`
+	sqlUpdateRun        = `UPDATE runs SET (` + runColumns + `) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE num = ?`
+	sqlInsertEvent      = `INSERT INTO events (run, seq, at, kind, by_user, by_client, by_via, data, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlInsertHandle     = `INSERT INTO handles (token, run, seq) VALUES (?, ?, ?)`
+	sqlInsertCommand    = `INSERT INTO commands (run, key, seq, handle) VALUES (?, ?, ?, ?)`
+	sqlInsertRequest    = `INSERT INTO requests (user, key, run, seq, handle) VALUES (?, ?, ?, ?, ?)`
+	sqlPutSnapshot      = `INSERT INTO snapshots (run, seq, head, state, mac) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, head = excluded.head, state = excluded.state, mac = excluded.mac`
+	sqlInsertWords = `INSERT INTO words (rowid, scope, text) VALUES (?, ?, ?)`
+)
+
+// Create implements run.Writer.
+func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) error {
+	return s.write(ctx, "create the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
+		if err := wellFormed(c); err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, sqlInsertDefinition, d.Hash, []byte(d.Text)); err != nil {
+			return err
+		}
+		result, err := t.exec(ctx, sqlInsertRun, runValues(c.Record)...)
+		if err != nil {
+			return err
+		}
+		num, err := result.LastInsertId()
+		if err != nil {
+			return err
+		}
+		if c.Key != "" {
+			_, err := t.exec(ctx, sqlInsertRequest, c.Record.User, c.Key, c.Record.ID, c.Record.Seq, c.Record.Handle)
+			if err != nil {
+				return err
+			}
+		}
+		return t.add(ctx, s, num, c, run.OpCreated, wordsOf(c.Record))
+	})
+}
+
+// Append implements run.Writer.
+func (s *Store) Append(ctx context.Context, c run.Commit) error {
+	return s.write(ctx, "add to the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
+		if err := wellFormed(c); err != nil {
+			return err
+		}
+		var num, seq int64
+		var before run.Record
+		err := t.row(ctx, sqlRunForCommit, []any{c.Record.ID}, []any{
+			&num, &seq, &before.Goal, &before.Workflow, &before.Name, &before.Project.Path, &before.Project.Branch,
+		})
+		if errors.Is(err, errNone) {
+			return guideway.Errorf(guideway.CodeNotFound, "there is no run %q", c.Record.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if seq != c.Expected {
+			return guideway.Errorf(guideway.CodeConflict, "the run %s is at event %d, not at %d", c.Record.ID, seq, c.Expected)
+		}
+		if c.Key != "" {
+			if _, err := t.exec(ctx, sqlInsertCommand, c.Record.ID, c.Key, c.Record.Seq, c.Record.Handle); err != nil {
+				return err
+			}
+		}
+		if _, err := t.exec(ctx, sqlUpdateRun, append(runValues(c.Record), num)...); err != nil {
+			return err
+		}
+		about := wordsOf(c.Record)
+		if about == wordsOf(before) {
+			about = "" // they are there already
+		}
+		return t.add(ctx, s, num, c, run.OpChanged, about)
+	})
+}
+
+// wellFormed refuses a commit that contradicts itself, before it does harm.
+func wellFormed(c run.Commit) error {
+	if c.Record.Seq != c.Expected+int64(len(c.Events)) {
+		return fmt.Errorf("a commit of %d events behind %d says that it ends with %d", len(c.Events), c.Expected, c.Record.Seq)
+	}
+	for i, e := range c.Events {
+		if e.Seq != c.Expected+int64(i)+1 {
+			return fmt.Errorf("in a commit behind %d the event number %d has the sequence number %d", c.Expected, i+1, e.Seq)
+		}
+	}
+	return nil
+}
+
+// add stores what Create and Append have in common; num is the run's number,
+// about are the words of its record.
+func (t *txn) add(ctx context.Context, s *Store, num int64, c run.Commit, op, about string) error {
+	r := c.Record
+	for _, e := range c.Events {
+		_, err := t.exec(ctx, sqlInsertEvent,
+			r.ID, e.Seq, fromTime(e.At), e.Kind, e.By.User, e.By.Client, string(e.By.Via), []byte(e.Data), e.MAC)
+		if err != nil {
+			return err
+		}
+	}
+	if c.Handle != "" {
+		if _, err := t.exec(ctx, sqlInsertHandle, c.Handle, r.ID, r.Seq); err != nil {
+			return err
+		}
+	}
+	if snap := c.Snapshot; snap != nil {
+		if _, err := t.exec(ctx, sqlPutSnapshot, r.ID, snap.Seq, snap.Head, snap.State, snap.MAC); err != nil {
+			return err
+		}
+	}
+	if text := strings.TrimSpace(about + "\n" + c.Words); text != "" {
+		if _, err := t.exec(ctx, sqlInsertWords, wordsRow(num, r.Seq), scopeOf(r), text); err != nil {
+			return err
+		}
+	}
+	return t.tell(ctx, s, run.Change{
+		At: r.Updated, Subject: run.SubjectRun, Op: op, User: r.User, ID: r.ID, Workflow: r.Workflow, Project: r.Project.ID, Seq: r.Seq,
+	})
+}

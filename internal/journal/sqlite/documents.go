@@ -1,0 +1,190 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// keepLog is how many entries of the validation log a document keeps.
+const keepLog = 500
+
+// The statements of documents.
+const (
+	documentColumns   = `project, workflow, id, project_path, created, updated, revision, data`
+	documentKey       = `user = ? AND project = ? AND workflow = ? AND id = ?`
+	sqlDocument       = `SELECT num, ` + documentColumns + ` FROM documents WHERE ` + documentKey + ` AND deleted IS NULL`
+	sqlInsertDocument = `INSERT INTO documents (user, project, workflow, id, project_path, created, updated, revision, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlUpdateDocument = `UPDATE documents SET project_path = ?, updated = ?, revision = ?, data = ? WHERE num = ?`
+)
+
+func keyOf(r session.Ref) []any { return []any{r.User, r.Project, r.Workflow, r.ID} }
+
+// scanDocument scans documentColumns, and columns before them.
+func scanDocument(row scanner, user string, before ...any) (session.Document, error) {
+	d := session.Document{Ref: session.Ref{User: user}}
+	var created, updated int64
+	var data []byte
+	err := row.Scan(append(before, &d.Project, &d.Workflow, &d.ID, &d.ProjectPath, &created, &updated, &d.Revision, &data)...)
+	if err != nil {
+		return d, err
+	}
+	d.Created, d.Updated = toTime(created), toTime(updated)
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&d.Data); err != nil {
+		return d, fmt.Errorf("the document %s is stored as what is no JSON: %w", d.ID, err)
+	}
+	return d, nil
+}
+
+// encode gives the JSON of a document.
+func encode(data map[string]any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if data == nil {
+		data = map[string]any{}
+	}
+	if err := encoder.Encode(data); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the document is no JSON: %w", err)
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
+
+func noDocument(ref session.Ref) error {
+	return guideway.Errorf(guideway.CodeNotFound, "there is no session document %q of the workflow %q in the project %q", ref.ID, ref.Workflow, ref.Project)
+}
+
+// CreateDocument implements session.Documents.
+func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
+	return s.write(ctx, "create the document "+d.ID, func(ctx context.Context, t *txn) error {
+		data, err := encode(d.Data)
+		if err != nil {
+			return err
+		}
+		// A deleted one makes room, with its log.
+		const deleted = documentKey + ` AND deleted IS NOT NULL`
+		_, err = t.exec(ctx, `DELETE FROM document_log WHERE document IN (SELECT num FROM documents WHERE `+deleted+`)`, keyOf(d.Ref)...)
+		if err != nil {
+			return err
+		}
+		if _, err = t.exec(ctx, `DELETE FROM documents WHERE `+deleted, keyOf(d.Ref)...); err != nil {
+			return err
+		}
+		d.Revision = 1
+		result, err := t.exec(ctx, sqlInsertDocument,
+			append(keyOf(d.Ref), d.ProjectPath, fromTime(d.Created), fromTime(d.Updated), d.Revision, data)...)
+		if err != nil {
+			return err
+		}
+		num, err := result.LastInsertId()
+		if err != nil {
+			return err
+		}
+		if err := t.log(ctx, num, log); err != nil {
+			return err
+		}
+		return t.tellDocument(ctx, s, run.OpCreated, d.Ref, d.Revision, d.Updated)
+	})
+}
+
+// UpdateDocument implements session.Documents. change is called within the
+// transaction, so that nobody comes in between and it is called once.
+func (s *Store) UpdateDocument(
+	ctx context.Context, ref session.Ref, change func(session.Document) (session.Document, []session.LogEntry, error),
+) (session.Document, error) {
+	var next session.Document
+	var refused error
+	err := s.write(ctx, "update the document "+ref.ID, func(ctx context.Context, t *txn) error {
+		var num int64
+		before, err := scanDocument(t.tx.QueryRowContext(ctx, sqlDocument, keyOf(ref)...), ref.User, &num)
+		if errors.Is(err, errNone) {
+			return noDocument(ref)
+		}
+		if err != nil {
+			return err
+		}
+		key, created, revision := before.Ref, before.Created, before.Revision
+		var log []session.LogEntry
+		if next, log, refused = change(before); refused != nil {
+			return refused
+		}
+		next.Ref, next.Created, next.Revision = key, created, revision+1
+		data, err := encode(next.Data)
+		if err != nil {
+			return err
+		}
+		if _, err = t.exec(ctx, sqlUpdateDocument, next.ProjectPath, fromTime(next.Updated), next.Revision, data, num); err != nil {
+			return err
+		}
+		if err := t.log(ctx, num, log); err != nil {
+			return err
+		}
+		return t.tellDocument(ctx, s, run.OpChanged, ref, next.Revision, next.Updated)
+	})
+	if refused != nil {
+		return session.Document{}, refused
+	}
+	if err != nil {
+		return session.Document{}, err
+	}
+	return next, nil
+}
+
+// DeleteDocument implements session.Documents.
+func (s *Store) DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error {
+	const hide = `UPDATE documents SET deleted = ? WHERE ` + documentKey + ` AND deleted IS NULL RETURNING revision`
+	return s.hide(ctx, "delete the document "+ref.ID, ref, at, hide, run.OpDeleted, fromTime(at))
+}
+
+// RestoreDocument implements session.Documents.
+func (s *Store) RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error {
+	const show = `UPDATE documents SET deleted = ? WHERE ` + documentKey + ` AND deleted IS NOT NULL RETURNING revision`
+	return s.hide(ctx, "restore the document "+ref.ID, ref, at, show, run.OpCreated, nil)
+}
+
+// hide hides a document or shows it again.
+func (s *Store) hide(ctx context.Context, doing string, ref session.Ref, at time.Time, text, op string, deleted any) error {
+	return s.write(ctx, doing, func(ctx context.Context, t *txn) error {
+		var revision int64
+		err := t.row(ctx, text, append([]any{deleted}, keyOf(ref)...), []any{&revision})
+		if errors.Is(err, errNone) {
+			return noDocument(ref)
+		}
+		if err != nil {
+			return err
+		}
+		return t.tellDocument(ctx, s, op, ref, revision, at)
+	})
+}
+
+// log adds to a document's log and drops what is too old.
+func (t *txn) log(ctx context.Context, document int64, log []session.LogEntry) error {
+	if len(log) == 0 {
+		return nil
+	}
+	for _, entry := range log {
+		_, err := t.exec(ctx, `INSERT INTO document_log (document, at, revision, pointer, message) VALUES (?, ?, ?, ?, ?)`,
+			document, fromTime(entry.At), entry.Revision, entry.Pointer, entry.Message)
+		if err != nil {
+			return err
+		}
+	}
+	_, err := t.exec(ctx, `DELETE FROM document_log WHERE document = ?1 AND num <=
+		(SELECT num FROM document_log WHERE document = ?1 ORDER BY num DESC LIMIT 1 OFFSET ?2)`, document, keepLog)
+	return err
+}
+
+func (t *txn) tellDocument(ctx context.Context, s *Store, op string, ref session.Ref, revision int64, at time.Time) error {
+	return t.tell(ctx, s, run.Change{
+		At: at, Subject: run.SubjectSession, Op: op, User: ref.User, ID: ref.ID, Workflow: ref.Workflow, Project: ref.Project, Seq: revision,
+	})
+}

@@ -1,0 +1,78 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// The statements of the feed.
+const (
+	changeColumns   = `pos, at, subject, op, user, id, workflow, project, seq`
+	sqlInsertChange = `INSERT INTO feed (at, subject, op, user, id, workflow, project, seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlChanges      = `SELECT ` + changeColumns + ` FROM feed WHERE pos > ? ORDER BY pos LIMIT ?`
+	sqlLatest       = `SELECT coalesce(max(pos), 0) FROM feed`
+)
+
+// pruneEvery is how many changes pass between two prunings of the feed, so that
+// each costs little and most commits none.
+const pruneEvery = 64
+
+// tell adds a change to the feed. It is the last that a transaction does.
+// Transactions follow each other, so positions become visible in order.
+func (t *txn) tell(ctx context.Context, s *Store, c run.Change) error {
+	result, err := t.exec(ctx, sqlInsertChange, fromTime(c.At), c.Subject, c.Op, c.User, c.ID, c.Workflow, c.Project, c.Seq)
+	if err != nil {
+		return err
+	}
+	pos, err := result.LastInsertId()
+	if err != nil || pos%pruneEvery != 0 || pos <= s.o.KeepFeed {
+		return err
+	}
+	_, err = t.exec(ctx, `DELETE FROM feed WHERE pos <= ?`, pos-s.o.KeepFeed)
+	return err
+}
+
+func scanChange(row scanner) (run.Change, error) {
+	var c run.Change
+	var at int64
+	err := row.Scan(&c.Pos, &at, &c.Subject, &c.Op, &c.User, &c.ID, &c.Workflow, &c.Project, &c.Seq)
+	c.At = toTime(at)
+	return c, err
+}
+
+// Changes implements run.Feed. A position that the feed has not reached yet is
+// of another file, or of this one before it was rolled back: it is reset, too.
+func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error) {
+	after = max(after, 0)
+	err = s.read(ctx, "read the feed", func() error {
+		rows, err := s.readers.rows(ctx, sqlChanges, after, limit)
+		if list, err = collect(rows, err, scanChange); err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			reset = list[0].Pos > after+1 // positions have no gaps but pruned ones
+			return nil
+		}
+		var latest int64
+		if err := s.readers.row(ctx, sqlLatest, nil, []any{&latest}); err != nil || latest >= after {
+			return err
+		}
+		reset = true
+		rows, err = s.readers.rows(ctx, sqlChanges, 0, limit)
+		list, err = collect(rows, err, scanChange)
+		return err
+	})
+	return list, reset, err
+}
+
+// Latest implements run.Feed.
+func (s *Store) Latest(ctx context.Context) (pos int64, err error) {
+	err = s.read(ctx, "read the feed's end", func() error {
+		return s.readers.row(ctx, sqlLatest, nil, []any{&pos})
+	})
+	return pos, err
+}
+
+// Watch implements run.Feed.
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.add(ctx) }

@@ -1,0 +1,30 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway/internal/journal/journaltest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// TestContract holds the store to what every journal promises.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	journaltest.Exercise(t, func(t *testing.T) journaltest.Opener {
+		path := filepath.Join(t.TempDir(), "guideway.db")
+		return func(t *testing.T) journaltest.Store {
+			t.Helper()
+			s, err := Open(t.Context(), Options{Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+	})
+}

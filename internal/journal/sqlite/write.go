@@ -1,0 +1,84 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+)
+
+// txn is a transaction that writes.
+type txn struct {
+	tx *sql.Tx
+	// prepared has the statements of every day; others are prepared anew.
+	prepared *statements
+}
+
+// write does something in one transaction, with no other writer anywhere. Once
+// it has begun, the end of the context does not stop it: it is short, and its
+// outcome is never left open. doing is for errors.
+func (s *Store) write(ctx context.Context, doing string, do func(context.Context, *txn) error) error {
+	if err := s.enter(ctx, doing); err != nil {
+		return err
+	}
+	defer s.leave()
+	if err := s.transact(ctx, do); err != nil {
+		return s.fault(doing, err)
+	}
+	s.watch.notify()
+	return nil
+}
+
+func (s *Store) transact(ctx context.Context, do func(context.Context, *txn) error) error {
+	release, err := s.lock.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx = context.WithoutCancel(ctx)
+	for _, text := range everyDay() {
+		// Before the transaction, which has the only connection.
+		if _, err := s.writer.prepare(ctx, text); err != nil {
+			return err
+		}
+	}
+	tx, err := s.writer.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // behind a commit it does nothing
+	if err := do(ctx, &txn{tx: tx, prepared: s.writer}); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// everyDay are the statements of a commit, which stay prepared.
+func everyDay() []string {
+	return []string{
+		sqlRunForCommit, sqlInsertEvent, sqlUpdateRun, sqlInsertHandle, sqlInsertCommand, sqlPutSnapshot, sqlInsertWords, sqlInsertChange,
+	}
+}
+
+// statement gives a prepared statement, or nil.
+func (t *txn) statement(ctx context.Context, text string) *sql.Stmt {
+	t.prepared.mu.Lock()
+	stmt := t.prepared.prepared[text]
+	t.prepared.mu.Unlock()
+	if stmt == nil {
+		return nil
+	}
+	return t.tx.StmtContext(ctx, stmt)
+}
+
+func (t *txn) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	if stmt := t.statement(ctx, text); stmt != nil {
+		return stmt.ExecContext(ctx, args...)
+	}
+	return t.tx.ExecContext(ctx, text, args...)
+}
+
+func (t *txn) row(ctx context.Context, text string, args, into []any) error {
+	if stmt := t.statement(ctx, text); stmt != nil {
+		return stmt.QueryRowContext(ctx, args...).Scan(into...)
+	}
+	return t.tx.QueryRowContext(ctx, text, args...).Scan(into...)
+}
