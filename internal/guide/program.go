@@ -11,6 +11,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
+// Flow is a guided definition that is ready to be run. The dialects differ in
+// what they decide; a run is a fold of events in all of them.
+type Flow interface {
+	// Decide gives the events of a legal command, in order and ready to be
+	// applied, or a refusal.
+	Decide(s State, c Command) ([]Event, *Refusal)
+	// PositionOf gives what the run asks for.
+	PositionOf(s State) Position
+	// Status gives where the run stands.
+	Status(s State) Status
+	// FoldFrom gives the state after events, and refuses those that do not fit.
+	FoldFrom(s State, events []Event) (State, error)
+}
+
+var _ Flow = (*Program)(nil)
+
 // Program is a definition compiled for the engine. It is immutable and safe for
 // use by many goroutines.
 type Program struct {

@@ -122,7 +122,7 @@ func (s *Service) byRef(ctx context.Context, c Caller, ref Ref) (Handle, Record,
 }
 
 // answerOf tells where a run stands.
-func answerOf(rec Record, p *guide.Program, state guide.State, handle string) *Answer {
+func answerOf(rec Record, p *program, state guide.State, handle string) *Answer {
 	pos := p.PositionOf(state)
 	return &Answer{
 		RunID: rec.ID, Handle: handle, WorkflowID: rec.Workflow,

@@ -59,7 +59,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	if err != nil {
 		return nil, badBundle("%s", err.Error())
 	}
-	program := guide.Compile(d.Steps)
+	p := compile(d)
 	var entries []entry
 	var facts []guide.Event
 	for _, e := range b.Events {
@@ -78,14 +78,14 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	if len(facts) == 0 {
 		return nil, badBundle("it has no events")
 	}
-	if _, err := program.Fold(facts); err != nil {
+	if _, err := p.FoldFrom(guide.State{}, facts); err != nil {
 		return nil, badBundle("%s", err.Error())
 	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
 		Goal: cut(b.Run.Goal, maxGoal), Project: b.Run.Project, Imported: cut(b.Run.ID, maxKey),
 	}
-	return s.begin(ctx, c, program, created, entries, "")
+	return s.begin(ctx, c, p, created, entries, "")
 }
 
 func readBundle(data []byte) (*bundle, error) {

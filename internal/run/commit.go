@@ -63,7 +63,7 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 	var err error
 	if c.Expected == 0 {
 		// A run's first commit brings its definition.
-		err = s.journal.Create(ctx, Definition{Hash: r.Hash, Text: next.program.Workflow.Canonical}, c)
+		err = s.journal.Create(ctx, Definition{Hash: r.Hash, Text: next.program.text}, c)
 	} else {
 		err = s.journal.Append(ctx, c)
 	}

@@ -86,7 +86,7 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	if err != nil {
 		return nil, err
 	}
-	program, err := s.program(ctx, rec.Hash)
+	program, err := s.compiled(ctx, rec.Hash)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 }
 
 // forkOf stores the fork of a run.
-func (s *Service) forkOf(ctx context.Context, c Caller, p *guide.Program, rec Record, seq int64, entries []entry, request string) (*Answer, error) {
+func (s *Service) forkOf(ctx context.Context, c Caller, p *program, rec Record, seq int64, entries []entry, request string) (*Answer, error) {
 	for n := len(entries); n > 0 && entries[n-1].fact.Kind == guide.EventRunAborted; n = len(entries) {
 		entries = entries[:n-1]
 	}

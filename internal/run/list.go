@@ -30,6 +30,6 @@ func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) 
 	}
 	return &Details{
 		Record: rec, Current: rec.Handle, Position: l.program.PositionOf(l.state), Variables: vars, Events: events,
-		Definition: l.program.Workflow.Canonical,
+		Definition: l.program.text,
 	}, nil
 }

@@ -16,7 +16,7 @@ import (
 type loaded struct {
 	seq     int64
 	head    []byte
-	program *guide.Program
+	program *program
 	state   guide.State
 	// snapshot is the last event that a snapshot was stored of, size how large
 	// that was.
@@ -24,12 +24,22 @@ type loaded struct {
 	size     int
 }
 
+// program is a definition that is ready to run, with its canonical text.
+type program struct {
+	guide.Flow
+	text string
+}
+
+func compile(d *definition.Definition) *program {
+	return &program{Flow: guide.Compile(d.Steps), text: d.Canonical}
+}
+
 // cache holds the runs that were last used, by id, and compiled definitions, by
 // hash. What is in it is checked against the journal before it is used.
 type cache struct {
 	mu       sync.Mutex
 	runs     map[string]*loaded
-	programs map[string]*guide.Program
+	programs map[string]*program
 }
 
 const (
@@ -38,7 +48,7 @@ const (
 )
 
 func newCache() *cache {
-	return &cache{runs: map[string]*loaded{}, programs: map[string]*guide.Program{}}
+	return &cache{runs: map[string]*loaded{}, programs: map[string]*program{}}
 }
 
 func (c *cache) run(id string) *loaded {
@@ -107,7 +117,7 @@ func (s *Service) fromSnapshot(ctx context.Context, r Record) *loaded {
 	if err != nil || snap == nil || snap.Seq > r.Seq || !sameMAC(snap.MAC, s.key.snapshot(r.ID, *snap)) {
 		return nil
 	}
-	program, err := s.program(ctx, r.Hash)
+	program, err := s.compiled(ctx, r.Hash)
 	if err != nil {
 		return nil
 	}
@@ -130,7 +140,7 @@ func (s *Service) follow(ctx context.Context, r Record, from *loaded) (*loaded, 
 	if from != nil {
 		l = *from
 	} else {
-		program, err := s.program(ctx, r.Hash)
+		program, err := s.compiled(ctx, r.Hash)
 		if err != nil {
 			return nil, err
 		}
@@ -176,8 +186,8 @@ func broken(run string, seq int64, why string) error {
 		WithFix("guideway runs verify %s", run)
 }
 
-// program gives a pinned definition, compiled.
-func (s *Service) program(ctx context.Context, hash string) (*guide.Program, error) {
+// compiled gives a pinned definition, ready to run.
+func (s *Service) compiled(ctx context.Context, hash string) (*program, error) {
 	s.cache.mu.Lock()
 	p := s.cache.programs[hash]
 	s.cache.mu.Unlock()
@@ -188,7 +198,7 @@ func (s *Service) program(ctx context.Context, hash string) (*guide.Program, err
 	if err != nil {
 		return nil, err
 	}
-	p = guide.Compile(d.Steps)
+	p = compile(d)
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
 	put(s.cache.programs, hash, p, maxCachedPrograms)

@@ -23,19 +23,19 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 	if err != nil {
 		return nil, cannotStart(r.WorkflowID, err)
 	}
-	program := guide.Compile(d.Steps)
+	p := compile(d)
 	vars, err := own(r.Context)
 	if err != nil {
 		return nil, err
 	}
-	facts, refusal := program.Decide(guide.State{}, guide.Command{Start: &guide.Start{Context: vars, Person: s.personGates}})
+	facts, refusal := p.Decide(guide.State{}, guide.Command{Start: &guide.Start{Context: vars, Person: s.personGates}})
 	if refusal != nil {
 		return nil, refused(refusal)
 	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Goal: goalOf(r), Project: r.Project,
 	}
-	a, err := s.begin(ctx, c, program, created, factsOnly(facts), r.RequestID)
+	a, err := s.begin(ctx, c, p, created, factsOnly(facts), r.RequestID)
 	if r.RequestID != "" && guideway.ErrorCode(err) == guideway.CodeConflict {
 		if first, again := s.started(ctx, c, r); first != nil {
 			return first, again // the same request was faster
@@ -102,7 +102,7 @@ func factsOnly(facts []guide.Event) []entry {
 }
 
 // begin stores a new run that has had these events.
-func (s *Service) begin(ctx context.Context, c Caller, p *guide.Program, created Created, entries []entry, request string) (*Answer, error) {
+func (s *Service) begin(ctx context.Context, c Caller, p *program, created Created, entries []entry, request string) (*Answer, error) {
 	first, err := newEvent(KindCreated, created)
 	if err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func (s *Service) verify(ctx context.Context, rec Record, head Head, known bool)
 		return &Fault{Run: rec.ID, Seq: seq, Kind: kind, Message: fmt.Sprintf(format, args...)}
 	}
 	at := link{mac: s.key.Root(rec.ID)}
-	program, err := s.program(ctx, rec.Hash)
+	program, err := s.compiled(ctx, rec.Hash)
 	if guideway.ErrorCode(err) == guideway.CodeUnavailable || guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return 0, fault(1, FaultDefinition, "%s", err.Error()), nil
 	}
@@ -159,7 +159,7 @@ func (s *Service) verify(ctx context.Context, rec Record, head Head, known bool)
 
 // fits checks what an event says: the first one against the record, the others
 // against the definition.
-func (s *Service) fits(p *guide.Program, rec Record, at *link, e Event) *Fault {
+func (s *Service) fits(p *program, rec Record, at *link, e Event) *Fault {
 	bad := func(kind FaultKind, why string) *Fault {
 		return &Fault{Run: rec.ID, Seq: e.Seq, Kind: kind, Message: fmt.Sprintf("event %d (%s): %s", e.Seq, e.Kind, why)}
 	}
