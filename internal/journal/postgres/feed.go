@@ -1,0 +1,121 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// changesAfter reads a page of the feed, with what is gone and whether there are
+// changes without a position yet, all as of one moment. A reader that is ahead
+// of the feed has read one that was rolled back: it begins anew.
+const changesAfter = `
+select f.pruned, f.last, exists (select from outbox), c.pos, c.at, c.subject, c.op, c.user_id, c.item, c.workflow, c.project, c.seq
+from feed f left join lateral (
+	select * from changes where pos > case when $1::bigint > f.last then f.pruned else $1::bigint end order by pos limit $2
+) c on true order by c.pos`
+
+// page is what changesAfter gives.
+type page struct {
+	pruned, last int64
+	more         bool
+	list         []run.Change
+}
+
+// Changes implements run.Feed.
+func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]run.Change, bool, error) {
+	var p page
+	err := s.read(ctx, "read the feed", func(ctx context.Context) (err error) {
+		p, err = s.page(ctx, after, limit)
+		if err != nil || !p.more || len(p.list) >= limit {
+			return err
+		}
+		if err := s.settle(ctx); err != nil {
+			return err
+		}
+		p, err = s.page(ctx, after, limit)
+		return err
+	})
+	return p.list, after < p.pruned || after > p.last, err
+}
+
+func (s *Store) page(ctx context.Context, after int64, limit int) (page, error) {
+	var p page
+	rows, err := s.pool.Query(ctx, changesAfter, after, max(limit, 0))
+	if err != nil {
+		return p, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var pos, seq *int64
+		var at *time.Time
+		var subject, op *string
+		var c run.Change
+		err := rows.Scan(&p.pruned, &p.last, &p.more, &pos, &at, &subject, &op,
+			(*octets)(&c.User), (*octets)(&c.ID), (*octets)(&c.Workflow), (*octets)(&c.Project), &seq)
+		if err != nil {
+			return p, err
+		}
+		if pos != nil {
+			c.Pos, c.At, c.Subject, c.Op, c.Seq = *pos, at.UTC(), *subject, *op, *seq
+			p.list = append(p.list, c)
+		}
+	}
+	return p, rows.Err()
+}
+
+// Latest implements run.Feed.
+func (s *Store) Latest(ctx context.Context) (int64, error) {
+	var last int64
+	err := s.read(ctx, "read the feed", func(ctx context.Context) error {
+		const sql = `select last, exists (select from outbox) from feed`
+		var more bool
+		if err := s.pool.QueryRow(ctx, sql).Scan(&last, &more); err != nil || !more {
+			return err
+		}
+		if err := s.settle(ctx); err != nil {
+			return err
+		}
+		return s.pool.QueryRow(ctx, sql).Scan(&last, &more)
+	})
+	return last, err
+}
+
+// settle gives positions to the changes that have none yet, in the order in
+// which their transactions wrote them, and takes the oldest out of the feed. All
+// who settle wait for each other at the row of the feed; who writes does not
+// wait. The statements are one transaction and one exchange.
+func (s *Store) settle(ctx context.Context) error {
+	b := &pgx.Batch{}
+	b.Queue(`select from feed for update`)
+	b.Queue(`
+		with taken as (
+			delete from outbox returning *
+		), placed as (
+			insert into changes (pos, at, subject, op, user_id, item, workflow, project, seq)
+			select f.last + row_number() over (order by t.id), t.at, t.subject, t.op, t.user_id, t.item, t.workflow, t.project, t.seq
+			from taken t cross join feed f
+		)
+		update feed set last = last + (select count(*) from taken)`)
+	b.Queue(`
+		with old as (
+			select last - $1::bigint as upto from feed where last - pruned > $1::bigint + $1::bigint / 10 + 1
+		), gone as (
+			delete from changes using old where pos <= old.upto
+		)
+		update feed set pruned = old.upto from old`, s.keepChanges)
+	return s.pool.SendBatch(ctx, b).Close()
+}
+
+// tidy settles where many changes wait for somebody to read them.
+func (s *Store) tidy(ctx context.Context) error {
+	var waiting int
+	err := s.pool.QueryRow(ctx, `select count(*) from (select from outbox limit $1) o`, settleEvery).Scan(&waiting)
+	if err != nil || waiting < settleEvery {
+		return err
+	}
+	return s.settle(ctx)
+}

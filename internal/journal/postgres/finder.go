@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// defaultDocuments is how many documents a list has that asks for no number.
+const defaultDocuments = 1000
+
+// Documents implements session.Finder.
+func (s *Store) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
+	var w where
+	w.and("user_id = %s", octets(f.Ref.User)) // no user is not every user
+	w.and("deleted is null")
+	w.text("project = %s", f.Ref.Project)
+	w.text("workflow = %s", f.Ref.Workflow)
+	w.text("id = %s", f.Ref.ID)
+	sql := `select ` + documentColumns + ` from documents` + w.sql() + ` order by updated desc, n desc limit ` + w.arg(limitOr(f.Limit, defaultDocuments))
+	var list []session.Document
+	err := s.read(ctx, "list documents", func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, sql, w.args...)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.Document, error) { return scanDocument(row) })
+		return err
+	})
+	return list, err
+}
+
+// Projects implements session.Finder. The path is that of the last change.
+func (s *Store) Projects(ctx context.Context, user string) ([]session.ProjectSummary, error) {
+	const sql = `
+		with work as (
+			select project, workflow, project_path as path, updated, 1 as documents, 0 as runs
+			from documents where user_id = $1 and deleted is null and project <> ''
+			union all
+			select project, workflow, project_path, updated, 0, 1 from runs where user_id = $1 and project <> ''
+		)
+		select project, (array_agg(path order by updated desc))[1], max(updated), sum(documents), sum(runs), array_agg(distinct workflow)
+		from work group by project order by max(updated) desc, project`
+	var list []session.ProjectSummary
+	err := s.read(ctx, "list projects", func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, sql, octets(user))
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.ProjectSummary, error) {
+			var p session.ProjectSummary
+			var workflows [][]byte
+			err := row.Scan((*octets)(&p.ID), (*octets)(&p.Path), &p.Updated, &p.Sessions, &p.Runs, &workflows)
+			p.Updated = p.Updated.UTC()
+			for _, w := range workflows {
+				p.Workflows = append(p.Workflows, string(w))
+			}
+			slices.Sort(p.Workflows)
+			return p, err
+		})
+		return err
+	})
+	return list, err
+}
+
+// ValidationLog implements session.Finder.
+func (s *Store) ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error) {
+	var list []session.LogEntry
+	err := s.read(ctx, "read a validation log", func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, `
+			select l.at, l.revision, l.pointer, l.message from document_log l join documents d on d.n = l.document
+			where d.user_id = $1 and d.project = $2 and d.workflow = $3 and d.id = $4 and d.deleted is null
+			order by l.n desc limit $5`, append(refValues(ref), max(limit, 0))...)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.LogEntry, error) {
+			var e session.LogEntry
+			err := row.Scan(&e.At, &e.Revision, (*octets)(&e.Pointer), (*octets)(&e.Message))
+			e.At = e.At.UTC()
+			return e, err
+		})
+		return err
+	})
+	return list, err
+}

@@ -1,0 +1,170 @@
+-- Whatever a caller chooses (ids, names, goals) is bytea: it comes back byte for
+-- byte, NUL and what is not UTF-8 included, and no collation decides what is
+-- equal. encode(id, 'escape') makes it readable.
+
+-- Words are stemmed as English, and there are no stop words: what the words of a
+-- search are worth is decided by how rare they are.
+create text search dictionary guideway_stem (template = pg_catalog.snowball, language = english);
+create text search configuration guideway_words (copy = pg_catalog.english);
+alter text search configuration guideway_words alter mapping replace english_stem with guideway_stem;
+
+create table definitions (
+  hash    bytea primary key,
+  text    bytea not null,
+  created timestamptz not null default now()
+);
+
+create table runs (
+  id           bytea primary key,
+  user_id      bytea not null,
+  client       bytea not null,
+  workflow     bytea not null,
+  name         bytea not null,
+  version      bytea not null,
+  hash         bytea not null,
+  goal         bytea not null,
+  project      bytea not null,
+  project_path bytea not null,
+  branch       bytea not null,
+  commit_id    bytea not null,
+  status       bytea not null,
+  kind         bytea not null,
+  step         bytea not null,
+  title        bytea not null,
+  person       boolean not null,
+  done         bigint not null,
+  parent       bytea not null,
+  parent_seq   bigint not null,
+  created      timestamptz not null,
+  updated      timestamptz not null,
+  seq          bigint not null,
+  head         bytea,
+  handle       bytea not null
+) with (fillfactor = 80);
+create index runs_by_update on runs (updated, id);
+create index runs_by_user on runs (user_id, updated, id);
+
+create table events (
+  run       bytea not null,
+  seq       bigint not null,
+  at        timestamptz not null,
+  kind      bytea not null,
+  by_user   bytea not null,
+  by_client bytea not null,
+  via       bytea not null,
+  data      bytea,
+  mac       bytea,
+  primary key (run, seq)
+);
+
+create table handles (
+  token bytea primary key,
+  run   bytea not null,
+  seq   bigint not null
+);
+
+-- What a commit with a key ended with.
+create table commands (
+  run    bytea not null,
+  key    bytea not null,
+  seq    bigint not null,
+  handle bytea not null,
+  primary key (run, key)
+);
+
+-- The run that a user's request has made.
+create table requests (
+  user_id bytea not null,
+  key     bytea not null,
+  run     bytea not null,
+  seq     bigint not null,
+  handle  bytea not null,
+  primary key (user_id, key)
+);
+
+create table snapshots (
+  run   bytea primary key,
+  seq   bigint not null,
+  head  bytea,
+  state bytea,
+  mac   bytea
+) with (fillfactor = 50);
+
+-- What runs are found by. A commit adds rows and rewrites none, so that it costs
+-- the same at the end of a long run; seq 0 is the words of the run's record. The
+-- vector has the lexeme of the run's user besides, so that a search of one user
+-- need not look at the rows of all others.
+create table run_words (
+  id     bigint generated always as identity primary key,
+  run    bytea not null,
+  seq    bigint not null,
+  text   text not null,
+  vector tsvector not null
+);
+create index run_words_of_records on run_words (run) where seq = 0;
+-- A short list of pending entries keeps the commit that has to file them quick.
+create index run_words_by_word on run_words using gin (vector) with (gin_pending_list_limit = 256);
+
+-- Changes get their positions after they were committed, from whoever reads the
+-- feed: a position that was given within the transaction could become visible
+-- before a lower one, unless all transactions of all runs waited for each other.
+create table outbox (
+  id       bigint generated always as identity primary key,
+  at       timestamptz not null,
+  subject  text not null,
+  op       text not null,
+  user_id  bytea not null,
+  item     bytea not null,
+  workflow bytea not null,
+  project  bytea not null,
+  seq      bigint not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+create table changes (
+  pos      bigint primary key,
+  at       timestamptz not null,
+  subject  text not null,
+  op       text not null,
+  user_id  bytea not null,
+  item     bytea not null,
+  workflow bytea not null,
+  project  bytea not null,
+  seq      bigint not null
+);
+
+-- The one row says which positions have been given, and which are gone for good.
+create table feed (
+  id     boolean primary key default true check (id),
+  last   bigint not null,
+  pruned bigint not null
+);
+insert into feed (last, pruned) values (0, 0);
+
+create table documents (
+  n            bigint generated always as identity unique,
+  user_id      bytea not null,
+  project      bytea not null,
+  workflow     bytea not null,
+  id           bytea not null,
+  project_path bytea not null,
+  created      timestamptz not null,
+  updated      timestamptz not null,
+  revision     bigint not null,
+  data         bytea not null,
+  deleted      timestamptz,
+  -- The last write that changed the row, so that a writer who got no answer can
+  -- see whether it was its own.
+  write        uuid not null,
+  primary key (user_id, project, workflow, id)
+);
+create index documents_by_user on documents (user_id, updated) where deleted is null;
+
+create table document_log (
+  n        bigint generated always as identity primary key,
+  document bigint not null references documents (n),
+  at       timestamptz not null,
+  revision bigint not null,
+  pointer  bytea not null,
+  message  bytea not null
+);
+create index document_log_of_document on document_log (document, n);
