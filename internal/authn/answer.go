@@ -7,17 +7,18 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// refuse answers a request with an error of ours as JSON:
-// {"error": {"code", "message", "fix"}}.
+// refuse answers a request with an error of ours as the API does:
+// {"success": false, "error", "code", "fix"}.
 func refuse(w http.ResponseWriter, status int, err *guideway.Error) {
 	type body struct {
+		Success bool          `json:"success"`
+		Error   string        `json:"error"`
 		Code    guideway.Code `json:"code"`
-		Message string        `json:"message"`
 		Fix     string        `json:"fix,omitempty"`
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]body{"error": {err.Code, err.Message, err.Fix}})
+	_ = json.NewEncoder(w).Encode(body{Error: err.Message, Code: err.Code, Fix: err.Fix})
 }

@@ -23,7 +23,8 @@ type BearerOptions struct {
 
 // Bearer lets a request through that carries a valid token in its header
 // Authorization, and says in the request's context whom the token names.
-// It holds one token now; a table of named ones would replace its fields only.
+// It is the one credential of /mcp; named tokens (Tokens) and the browser's
+// cookie (Browsers) never work there.
 type Bearer struct {
 	digest [sha256.Size]byte
 	user   string
@@ -33,7 +34,7 @@ type Bearer struct {
 // NewBearer makes the check. A token or user that is missing is an error: an
 // empty token would let everybody in.
 func NewBearer(opts BearerOptions) (*Bearer, error) {
-	if !validToken(opts.Token) {
+	if !validToken(opts.Token) || isNamed(opts.Token) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is shorter than 32 characters, or has some that a header cannot carry").
 			WithFix("let LoadOrCreateToken make one")
 	}
@@ -53,11 +54,7 @@ func (b *Bearer) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := b.check(r)
 		if err != nil {
-			challenge := `Bearer realm="guideway"`
-			if len(r.Header.Values("Authorization")) > 0 {
-				challenge += `, error="invalid_token"`
-			}
-			w.Header().Set("WWW-Authenticate", challenge)
+			w.Header().Set("WWW-Authenticate", Challenge(r))
 			refuse(w, http.StatusUnauthorized, err)
 			return
 		}
@@ -80,16 +77,30 @@ func (b *Bearer) check(r *http.Request) (guideway.Principal, *guideway.Error) {
 	case len(given) > 1:
 		return guideway.Principal{}, refused(fmt.Sprintf("the request has %d Authorization headers", len(given)))
 	}
-	scheme, token, _ := strings.Cut(given[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
+	token, ok := bearerToken(r)
+	if !ok {
 		return guideway.Principal{}, refused("the Authorization header is not of the scheme Bearer")
 	}
+	if isNamed(token) {
+		return guideway.Principal{}, refused("a named token is not good here")
+	}
 	// Digests have one length, so that the time tells nothing about the token.
-	digest := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	digest := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(digest[:], b.digest[:]) != 1 {
 		return guideway.Principal{}, refused("the bearer token is not that of this server")
 	}
 	return guideway.Principal{User: b.user}, nil
+}
+
+// bearerToken gives the token of the one Authorization header; ok is false if
+// there is not one, or it is of another scheme.
+func bearerToken(r *http.Request) (token string, ok bool) {
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
 func hasQueryToken(r *http.Request) bool {

@@ -134,15 +134,14 @@ func TestGuardTwoOrigins(t *testing.T) {
 func checkErrorBody(t *testing.T, w *httptest.ResponseRecorder, code guideway.Code) {
 	t.Helper()
 	var body struct {
-		Error struct {
-			Code         guideway.Code
-			Message, Fix string
-		}
+		Success    *bool
+		Code       guideway.Code
+		Error, Fix string
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 		t.Fatalf("the body %q is not JSON: %v", w.Body, err)
 	}
-	if body.Error.Code != code || body.Error.Message == "" || body.Error.Fix == "" {
+	if body.Success == nil || *body.Success || body.Code != code || body.Error == "" || body.Fix == "" {
 		t.Errorf("the body is %s, want code %s with a message and a fix", w.Body, code)
 	}
 	if got := w.Header().Get("Content-Type"); got != "application/json" {

@@ -1,6 +1,9 @@
 // Package authn tells who calls and refuses those who may not: the token file,
-// the bearer check, and the guard of the Host and Origin headers that keeps web
-// pages away from a server on loopback.
+// the bearer check, a person's browser, named tokens, and the guard of the Host
+// and Origin headers that keeps web pages away from a server on loopback.
+//
+// What stands for a person is kept apart from what an agent may hold: the token
+// of /mcp proves no person, and what proves one does not work on /mcp.
 package authn
 
 import (

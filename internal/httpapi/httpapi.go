@@ -1,62 +1,138 @@
-// Package httpapi is the HTTP surface: the MCP endpoint and the JSON API
-// behind the guard of Host and Origin and the bearer check, and the server
-// that carries them.
+// Package httpapi is the HTTP surface: the MCP endpoint, the JSON API with its
+// streams of changes, the person's login, a plain live view, and the server that
+// carries them. openapi.yaml describes the API; a test holds every route and
+// every answer against it.
 package httpapi
 
 import (
-	"encoding/json"
+	"context"
+	"log/slog"
 	"net/http"
+	"sync"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// Options are the parts of the surface.
+// Options are the parts of the surface. Where a part is nil its routes are not
+// there.
 type Options struct {
-	// MCP serves /mcp; nil if there is no MCP endpoint.
+	// MCP serves /mcp.
 	MCP http.Handler
 	// Guard checks Host and Origin of every request; required.
 	Guard *authn.Guard
 	// Bearer checks the token on /mcp and /api; required.
 	Bearer *authn.Bearer
+	// Browsers lets a person's browser in; without it there are no pages.
+	Browsers *authn.Browsers
+	// Tokens lets named tokens in.
+	Tokens *authn.Tokens
+
+	// Catalog has the workflows.
+	Catalog Catalog
+	// Runs are the durable runs.
+	Runs Runs
+	// Sessions are the session documents.
+	Sessions Sessions
+	// Feed tells of changes of runs and sessions.
+	Feed Feed
+	// CurrentProject says which project this server was started in.
+	CurrentProject func(context.Context) run.Project
+
+	// Logger gets what goes wrong inside; nil logs nothing.
+	Logger *slog.Logger
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
+}
+
+// Catalog is what the API needs of the catalog.
+type Catalog interface {
+	List(catalog.Filter) []*catalog.Entry
+	Get(id string) (*catalog.Entry, error)
+}
+
+// Runs is what the API needs of the run service.
+type Runs interface {
+	Start(context.Context, run.Caller, run.StartRequest) (*run.Answer, error)
+	Answer(context.Context, run.Caller, run.AnswerRequest) (*run.Answer, error)
+	Fork(context.Context, run.Caller, run.ForkRequest) (*run.Answer, error)
+	Abort(context.Context, run.Caller, run.AbortRequest) (*run.Answer, error)
+	Resume(context.Context, run.Caller, run.ResumeRequest) ([]run.Candidate, error)
+	List(context.Context, run.Caller, run.Filter) ([]run.Record, error)
+	Get(context.Context, run.Caller, run.Ref) (*run.Details, error)
+	Export(context.Context, run.Caller, run.Ref) ([]byte, error)
+}
+
+// Sessions is what the API needs of session documents. It reads, deletes and
+// restores; to write one is an agent's, over MCP.
+type Sessions interface {
+	Documents(context.Context, session.Filter) ([]session.Document, error)
+	DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error
+	RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error
+	ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error)
+	Projects(ctx context.Context, user string) ([]session.ProjectSummary, error)
+}
+
+// Feed is what the API needs of the journal's feed. See run.Feed.
+type Feed interface {
+	Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error)
+	Latest(ctx context.Context) (int64, error)
+	Watch(ctx context.Context) <-chan struct{}
+}
+
+var (
+	_ Catalog  = (*catalog.Catalog)(nil)
+	_ Runs     = (*run.Service)(nil)
+	_ Sessions = session.Store(nil)
+	_ Feed     = run.Feed(nil)
+)
+
+// api is the surface at work.
+type api struct {
+	Options
+	access  *authn.Access
+	streams *streams
+	// document is the OpenAPI document. It is made when somebody asks for it,
+	// so that nothing waits for it at the start.
+	document func() ([]byte, error)
 }
 
 // NewHandler makes the whole surface:
 //
-//	/mcp         the MCP endpoint, guarded, by token
+//	/mcp         the MCP endpoint, guarded, by its token alone
 //	/api/health  {"status":"ok"}, guarded, open: a status alone
-//	/api/...     the JSON API, guarded, by token
+//	/api/...     the JSON API, guarded, by token or a logged in browser
+//	/login/...   where a link logs a browser in, guarded
+//	/, /dashboard/..., /assets/...
+//	             pages without data of their own, guarded
 //
 // A guard or a bearer check that is missing is an error: nothing is served
-// without them.
+// without them. It does no I/O.
 func NewHandler(opts Options) (http.Handler, error) {
 	if opts.Guard == nil || opts.Bearer == nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "the HTTP surface needs a guard and a bearer check")
 	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	a := &api{
+		Options: opts,
+		access:  &authn.Access{Bearer: opts.Bearer, Browsers: opts.Browsers, Tokens: opts.Tokens},
+		streams: newStreams(), document: sync.OnceValues(openAPIJSON),
+	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/api/health", health)
-	mux.Handle("/api/", opts.Bearer.Handler(http.HandlerFunc(notFound)))
-	mux.Handle("/api", opts.Bearer.Handler(http.HandlerFunc(notFound)))
+	a.mount(mux)
 	if opts.MCP != nil {
 		mux.Handle("/mcp", opts.Bearer.Handler(opts.MCP))
 	}
-	mux.HandleFunc("/", notFound)
 	return secure(opts.Guard.Handler(bodyDeadline(mux, bodyTime))), nil
-}
-
-func health(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		writeError(w, http.StatusMethodNotAllowed,
-			guideway.Errorf(guideway.CodeInvalid, "the method %s is not one of this path", r.Method).WithFix("use GET"))
-		return
-	}
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
-}
-
-func notFound(w http.ResponseWriter, _ *http.Request) {
-	writeError(w, http.StatusNotFound, guideway.Errorf(guideway.CodeNotFound, "there is nothing at this path").
-		WithFix("the MCP endpoint is /mcp, the server's health /api/health"))
 }
 
 // secure sets the headers that keep a browser from making more of an answer
@@ -71,26 +147,4 @@ func secure(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		next.ServeHTTP(w, r)
 	})
-}
-
-// errorBody is how every error of the API looks: {"error": {...}}.
-type errorBody struct {
-	Error struct {
-		Code    guideway.Code `json:"code"`
-		Message string        `json:"message"`
-		Fix     string        `json:"fix,omitempty"`
-	} `json:"error"`
-}
-
-func writeError(w http.ResponseWriter, status int, err *guideway.Error) {
-	var body errorBody
-	body.Error.Code, body.Error.Message, body.Error.Fix = err.Code, err.Message, err.Fix
-	writeJSON(w, status, body)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the client may be gone; nobody is left to tell
 }

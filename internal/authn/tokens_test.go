@@ -1,0 +1,178 @@
+package authn_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+)
+
+func newTokens(t *testing.T, dir string) *authn.Tokens {
+	t.Helper()
+	tokens, err := authn.NewTokens(authn.TokenOptions{Dir: dir, Now: newClock().Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tokens
+}
+
+func withToken(token string) *http.Request {
+	r := httptest.NewRequest("POST", "http://127.0.0.1:3000/api/runs", nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
+}
+
+func TestNamedTokens(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "tokens")
+	tokens := newTokens(t, dir)
+	if list, err := tokens.List(); err != nil || len(list) != 0 {
+		t.Fatalf("at first: %v, %v", list, err)
+	}
+	approve, err := tokens.Create("phone", "bob", authn.ScopeApprove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := tokens.Create("monitor", "bob", authn.ScopeRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := access(t, nil, newTokens(t, dir)) // another process
+	for _, tt := range []struct {
+		token  string
+		rights []authn.Right
+		person bool
+	}{
+		{approve, []authn.Right{authn.RightRead, authn.RightAnswer}, true},
+		{read, []authn.Right{authn.RightRead}, false},
+		{secret, []authn.Right{authn.RightRead, authn.RightWork, authn.RightAnswer}, false},
+	} {
+		g, err := a.Check(withToken(tt.token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.rights, g.Rights); diff != "" || g.Person() != tt.person {
+			t.Errorf("%s: %s, person %v", g.Principal.Client, diff, g.Person())
+		}
+	}
+	if _, err := tokens.Create("phone", "bob", authn.ScopeRead); guideway.ErrorCode(err) != guideway.CodeConflict {
+		t.Errorf("a name twice: %v", err)
+	}
+	list, err := tokens.List()
+	if err != nil || len(list) != 2 || list[0].Name != "monitor" || list[1].User != "bob" {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+	if err := tokens.Revoke("phone"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Check(withToken(approve)); guideway.ErrorCode(err) != guideway.CodeUnauthorized {
+		t.Errorf("a revoked token: %v", err)
+	}
+	if err := tokens.Revoke("phone"); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("revoked twice: %v", err)
+	}
+	if files := contents(t, dir); strings.Contains(files, read) || strings.Contains(files, approve) {
+		t.Error("a token is kept as it is")
+	}
+}
+
+// contents gives the names and contents of all files of a directory.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(entry.Name() + "\n" + string(text) + "\n")
+	}
+	return all.String()
+}
+
+// What proves a person does not work where agents come in.
+func TestBearerRefusesWhatProvesAPerson(t *testing.T) {
+	t.Parallel()
+	tokens := newTokens(t, t.TempDir())
+	b := newBrowsers(t, t.TempDir(), newClock())
+	a := access(t, b, tokens)
+	approve, err := tokens.Create("phone", "ann", authn.ScopeApprove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := login(t, b, "ann")
+	withCookie := fromPage("POST", "/mcp")
+	withCookie.AddCookie(l.Cookie)
+	withCookie.Header.Set(authn.KeyHeader, l.Key)
+	keyAsToken := withToken(l.Key)
+	keyAsToken.AddCookie(l.Cookie)
+	for name, r := range map[string]*http.Request{
+		"approve token": withToken(approve), "cookie": withCookie, "key": keyAsToken, "cookie as token": withToken(l.Cookie.Value),
+	} {
+		w := httptest.NewRecorder()
+		a.Bearer.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			t.Errorf("%s: let through", name)
+		})).ServeHTTP(w, r)
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("%s: %d", name, w.Code)
+		}
+	}
+	if _, err := authn.NewBearer(authn.BearerOptions{Token: approve, User: "ann"}); err == nil {
+		t.Error("a named token was taken for the token of /mcp")
+	}
+}
+
+func TestTokensRefuse(t *testing.T) {
+	t.Parallel()
+	tokens := newTokens(t, t.TempDir())
+	for name, create := range map[string]func() (string, error){
+		"no name":       func() (string, error) { return tokens.Create("", "ann", authn.ScopeRead) },
+		"a path":        func() (string, error) { return tokens.Create("../x", "ann", authn.ScopeRead) },
+		"no user":       func() (string, error) { return tokens.Create("x", "", authn.ScopeRead) },
+		"no scope":      func() (string, error) { return tokens.Create("x", "ann") },
+		"unknown scope": func() (string, error) { return tokens.Create("x", "ann", "work") },
+	} {
+		if secret, err := create(); secret != "" || guideway.ErrorCode(err) != guideway.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A file that is no token neither lets anybody in nor hides the others.
+func TestDamagedToken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tokens := newTokens(t, dir)
+	secret, err := tokens.Create("phone", "ann", authn.ScopeApprove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, strings.Repeat("0", 64)+".json"), []byte(`{"name": 7`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := tokens.List(); err != nil || len(list) != 1 {
+		t.Errorf("beside a damaged file: %v, %v", list, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g, err := access(t, nil, tokens).Check(withToken(secret)); err == nil || len(g.Rights) != 0 {
+		t.Errorf("a damaged token gives %+v, %v", g, err)
+	}
+}

@@ -1,0 +1,278 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// changeBatch is how many changes are read at once.
+const changeBatch = 256
+
+// follower carries the changes of the feed that concern one reader into its
+// stream: each once and in order, from a place of the feed on. Every stream
+// reads the feed by itself, so that a slow one keeps nobody waiting.
+type follower struct {
+	feed  Feed
+	out   *stream
+	after int64
+	// wants chooses changes.
+	wants func(run.Change) bool
+	// tell adds a change to the stream.
+	tell func(ctx context.Context, c run.Change) error
+	// lost adds that changes before a place are gone for good.
+	lost func(ctx context.Context, pos int64) error
+	// may tells whether the reader still may read.
+	may func() bool
+}
+
+// follow ends with the context, with the reader's right to read, or when the
+// reader is gone. wake was taken before the place to begin at was read, so that
+// no change falls between the two.
+func (f *follower) follow(ctx context.Context, wake <-chan struct{}) error {
+	tick := time.NewTicker(keepalive)
+	defer tick.Stop()
+	for {
+		more, err := f.step(ctx)
+		if err != nil {
+			return err
+		}
+		if err := f.out.flush(); err != nil {
+			return err
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, open := <-wake:
+			if !open {
+				return nil
+			}
+		case <-tick.C:
+			if !f.may() {
+				return nil
+			}
+			f.out.alive(f.after)
+		}
+	}
+}
+
+// step reads a batch; more says that there may be another one at once.
+func (f *follower) step(ctx context.Context) (more bool, err error) {
+	list, reset, err := f.feed.Changes(ctx, f.after, changeBatch)
+	if err != nil {
+		return false, err
+	}
+	if reset {
+		if err := f.restart(ctx, list); err != nil {
+			return false, err
+		}
+	}
+	for _, c := range list {
+		f.after = c.Pos
+		if !f.wants(c) {
+			continue
+		}
+		if err := f.tell(ctx, c); err != nil {
+			return false, err
+		}
+	}
+	return len(list) == changeBatch, nil
+}
+
+// restart goes on at the oldest change that there is.
+func (f *follower) restart(ctx context.Context, list []run.Change) error {
+	if len(list) > 0 {
+		f.after = list[0].Pos - 1
+	} else {
+		latest, err := f.feed.Latest(ctx)
+		if err != nil {
+			return err
+		}
+		f.after = latest
+	}
+	return f.lost(ctx, f.after)
+}
+
+// place finds out where a stream begins: behind the header Last-Event-ID, which
+// a browser sends when it connects again, or the parameter after, or now. ahead
+// says that the place asked for is one that the feed never came to: the store
+// was restored, or is another one.
+func (a *api) place(r *http.Request) (after int64, ahead bool, err error) {
+	latest, err := a.Feed.Latest(r.Context())
+	if err != nil {
+		return 0, false, err
+	}
+	given, name := r.Header.Get("Last-Event-ID"), "header Last-Event-ID"
+	if given == "" {
+		given, name = r.URL.Query().Get("after"), "parameter after"
+	}
+	if given == "" {
+		return latest, false, nil
+	}
+	after, err = strconv.ParseInt(given, 10, 64)
+	if err != nil || after < 0 {
+		return 0, false, guideway.Errorf(guideway.CodeInvalid, "the %s is %q", name, clip(given)).
+			WithFix("give the id of an event of this stream")
+	}
+	if after > latest {
+		return latest, true, nil
+	}
+	return after, false, nil
+}
+
+// The events of /api/events.
+type connectedEvent struct {
+	Type string `json:"type"`
+	// Pos is the place in the feed: what was read later than this event came
+	// is told again or newer.
+	Pos int64 `json:"pos"`
+}
+
+type changeEvent struct {
+	Type string `json:"type"`
+	run.Change
+}
+
+// events streams every change of the user's runs and sessions.
+func (a *api) events(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	me := user(r)
+	release, err := a.streams.open(me)
+	if err != nil {
+		return err
+	}
+	defer release()
+	wake := a.Feed.Watch(ctx) // before the place is read
+	after, ahead, err := a.place(r)
+	if err != nil {
+		return err
+	}
+	out := newStream(w)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	f := &follower{
+		feed: a.Feed, out: out, after: after, may: a.still(r),
+		wants: func(c run.Change) bool { return c.User == me },
+		tell: func(_ context.Context, c run.Change) error {
+			return out.event("change", c.Pos, changeEvent{"change", c})
+		},
+		lost: func(_ context.Context, pos int64) error {
+			return out.event("reset", pos, connectedEvent{"reset", pos})
+		},
+	}
+	err = out.event("connected", after, connectedEvent{"connected", after})
+	if err == nil && ahead {
+		err = f.lost(ctx, after)
+	}
+	if err == nil {
+		err = f.follow(ctx, wake)
+	}
+	a.ended(r, err)
+	return nil
+}
+
+// still gives a check whether the credential of a request is still good.
+func (a *api) still(r *http.Request) func() bool {
+	return func() bool {
+		grant, err := a.access.Check(r)
+		return err == nil && grant.Principal.User == user(r)
+	}
+}
+
+// ended logs why a stream ended, if it is the server's doing.
+func (a *api) ended(r *http.Request, err error) {
+	if err != nil && r.Context().Err() == nil {
+		a.Logger.Warn("a stream ended", "path", r.URL.Path, "error", err)
+	}
+}
+
+// The events of a session's stream, which have no names, as in the seed.
+type sessionEvent struct {
+	Type       string `json:"type"`
+	WorkflowID string `json:"workflowId"`
+	SessionID  string `json:"sessionId"`
+	// Session is the document; it is left out when it was deleted.
+	Session *fullSession `json:"session,omitempty"`
+}
+
+// sessionStream streams a document: as it is, and again at every change of it.
+func (a *api) sessionStream(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	release, err := a.streams.open(user(r))
+	if err != nil {
+		return err
+	}
+	defer release()
+	wake := a.Feed.Watch(ctx) // before the place is read
+	after, ahead, err := a.place(r)
+	if err != nil {
+		return err
+	}
+	doc, err := a.find(r)
+	if err != nil {
+		return err
+	}
+	out := newStream(w)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	s := &sessionTeller{api: a, out: out, ref: doc.Ref}
+	f := &follower{
+		feed: a.Feed, out: out, after: after, wants: s.wants, tell: s.tell,
+		may: a.still(r),
+		lost: func(ctx context.Context, pos int64) error {
+			return s.tell(ctx, run.Change{Pos: pos, Op: run.OpChanged})
+		},
+	}
+	now := full(doc)
+	err = out.event("", after, sessionEvent{"connected", doc.Workflow, doc.ID, &now})
+	if err == nil && ahead {
+		err = f.lost(ctx, after)
+	}
+	if err == nil {
+		err = f.follow(ctx, wake)
+	}
+	a.ended(r, err)
+	return nil
+}
+
+// sessionTeller tells of the changes of one document.
+type sessionTeller struct {
+	*api
+	out *stream
+	ref session.Ref
+}
+
+func (s *sessionTeller) wants(c run.Change) bool {
+	return c.Subject == run.SubjectSession && c.User == s.ref.User &&
+		c.ID == s.ref.ID && c.Workflow == s.ref.Workflow && c.Project == s.ref.Project
+}
+
+// tell adds the document as it is now: of several changes in a row all may show
+// the last one.
+func (s *sessionTeller) tell(ctx context.Context, c run.Change) error {
+	gone := sessionEvent{Type: "deleted", WorkflowID: s.ref.Workflow, SessionID: s.ref.ID}
+	if c.Op == run.OpDeleted {
+		return s.out.event("", c.Pos, gone)
+	}
+	doc, err := s.findNamed(ctx, s.ref)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		return s.out.event("", c.Pos, gone)
+	}
+	if err != nil {
+		return err
+	}
+	now := full(doc)
+	return s.out.event("", c.Pos, sessionEvent{"update", doc.Workflow, doc.ID, &now})
+}

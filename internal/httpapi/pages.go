@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+)
+
+// pageFiles are the pages, and what they load: plain scripts and styles without
+// a build. They hold no data; what they show they ask the API for.
+//
+//go:embed assets
+var pageFiles embed.FS
+
+// pagePolicy lets a page load from this server alone: no inline script or style,
+// no frame, no form to elsewhere.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// pages renders the pages.
+type pages struct {
+	*api
+	// templates are parsed at the first page, so that nothing waits for them
+	// at the start.
+	templates func() (*template.Template, error)
+}
+
+func (a *api) mountPages(mux *http.ServeMux) {
+	p := &pages{api: a, templates: sync.OnceValues(func() (*template.Template, error) {
+		return template.ParseFS(pageFiles, "assets/*.html")
+	})}
+	handle := func(path string, rows methods) { mux.Handle(path, a.dispatch(rows)) }
+	handle("/{$}", methods{"GET": {handle: p.live}})
+	handle("/dashboard/{id}", methods{"GET": {handle: p.session}})
+	handle("/login/{code}", methods{"GET": {handle: p.confirm}, "POST": {handle: p.login}})
+	handle("/assets/{file}", methods{"GET": {handle: p.asset}})
+}
+
+// live is the page of runs and sessions.
+func (p *pages) live(w http.ResponseWriter, r *http.Request) error {
+	return p.inside(w, r, "live.html")
+}
+
+// session is the page of a session document.
+func (p *pages) session(w http.ResponseWriter, r *http.Request) error {
+	return p.inside(w, r, "session.html")
+}
+
+// inside shows a page to a browser that is logged in, and to others how to.
+func (p *pages) inside(w http.ResponseWriter, r *http.Request, name string) error {
+	cookie := p.Browsers.Renew(r)
+	if cookie == nil {
+		return p.show(w, http.StatusUnauthorized, "outside.html", nil)
+	}
+	http.SetCookie(w, cookie)
+	return p.show(w, http.StatusOK, name, nil)
+}
+
+// confirm asks the person to log this browser in. To open the link changes
+// nothing: programs that look ahead, and those that check links, open them too.
+func (p *pages) confirm(w http.ResponseWriter, r *http.Request) error {
+	// A browser tells the origin of a form only where it may tell the referrer.
+	w.Header().Set("Referrer-Policy", "same-origin")
+	if !p.Browsers.LinkIsGood(r.PathValue("code")) {
+		return p.show(w, http.StatusUnauthorized, "outside.html", "This link was used, or is older than five minutes.")
+	}
+	return p.show(w, http.StatusOK, "confirm.html", nil)
+}
+
+// login uses the link up and gives the browser its cookie, and the pages of this
+// origin their key.
+func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
+	login, err := p.Browsers.Redeem(r, r.PathValue("code"))
+	if guideway.ErrorCode(err) == guideway.CodeUnauthorized {
+		return p.show(w, http.StatusUnauthorized, "outside.html", "This link was used, or is older than five minutes.")
+	}
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, login.Cookie)
+	return p.show(w, http.StatusOK, "welcome.html", login.Key)
+}
+
+func (p *pages) show(w http.ResponseWriter, status int, name string, data any) error {
+	templates, err := p.templates()
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "parse the pages: %w", err)
+	}
+	var page bytes.Buffer
+	if err := templates.ExecuteTemplate(&page, name, data); err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "render %s: %w", name, err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", pagePolicy)
+	w.WriteHeader(status)
+	_, _ = w.Write(page.Bytes()) // the client may be gone; nobody is left to tell
+	return nil
+}
+
+// asset gives a script or a style. They are the program's own, the same for
+// everybody, so that they need no login.
+func (p *pages) asset(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("file")
+	types := map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+	mediaType := types[path.Ext(name)]
+	data, err := pageFiles.ReadFile("assets/" + name)
+	if err != nil || mediaType == "" {
+		p.notFound(w, r)
+		return nil
+	}
+	sum := sha256.Sum256(data)
+	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+	h := w.Header()
+	h.Set("Content-Type", mediaType)
+	h.Set("Cache-Control", "no-cache") // to be asked for again, and answered by 304
+	h.Set("ETag", tag)
+	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	_, _ = w.Write(data) //nolint:gosec // G705: it is a file of the program's own
+	return nil
+}
+
+// logout ends the login of this browser.
+func (a *api) logout(w http.ResponseWriter, r *http.Request) error {
+	if g := authn.GrantFrom(r.Context()); g.Proof != authn.ProofBrowser || !g.May(authn.RightWork) {
+		return mayDo(authn.Grant{Proof: authn.ProofBrowser}, authn.RightWork)
+	}
+	gone, err := a.Browsers.Logout(r)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, gone)
+	answer(w, http.StatusOK, map[string]bool{"success": true})
+	return nil
+}

@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+)
+
+// open is the right that everybody has.
+const open authn.Right = ""
+
+// route is a row of the table. A handler answers, or returns an error and has
+// not answered.
+type route struct {
+	method, path string
+	// right is what the caller must have.
+	right  authn.Right
+	handle func(http.ResponseWriter, *http.Request) error
+}
+
+// routes is the table of the JSON API. What belongs to a part that is not there
+// is left out.
+func (a *api) routes() []route {
+	table := []route{
+		{"GET", "/api/health", open, a.health},
+		{"GET", "/api/openapi.json", authn.RightRead, a.openAPI},
+		{"GET", "/api/me", authn.RightRead, a.me},
+	}
+	if a.Browsers != nil {
+		table = append(table, route{"POST", "/api/logout", authn.RightRead, a.logout})
+	}
+	if a.Catalog != nil {
+		table = append(table,
+			route{"GET", "/api/workflows", authn.RightRead, a.workflows},
+			route{"GET", "/api/workflows/{id}", authn.RightRead, a.workflow},
+		)
+	}
+	if a.Runs != nil {
+		table = append(table, a.runRoutes()...)
+	}
+	if a.Sessions != nil {
+		table = append(table, a.sessionRoutes()...)
+	}
+	if a.Feed != nil {
+		table = append(table, route{"GET", "/api/events", authn.RightRead, a.events})
+		if a.Sessions != nil {
+			table = append(table, route{"GET", "/api/sessions/{workflow}/{id}/stream", authn.RightRead, a.sessionStream})
+		}
+	}
+	if a.CurrentProject != nil {
+		table = append(table, route{"GET", "/api/current-project", authn.RightRead, a.currentProject})
+	}
+	return table
+}
+
+func (a *api) runRoutes() []route {
+	return []route{
+		{"GET", "/api/runs", authn.RightRead, a.listRuns},
+		{"POST", "/api/runs", authn.RightWork, a.startRun},
+		{"GET", "/api/runs/search", authn.RightRead, a.searchRuns},
+		{"GET", "/api/runs/{id}", authn.RightRead, a.getRun},
+		{"GET", "/api/runs/{id}/definition", authn.RightRead, a.runDefinition},
+		{"GET", "/api/runs/{id}/export", authn.RightRead, a.exportRun},
+		{"POST", "/api/runs/{id}/answer", authn.RightAnswer, a.answerGate},
+		{"POST", "/api/runs/{id}/abort", authn.RightWork, a.abortRun},
+		{"POST", "/api/runs/{id}/fork", authn.RightWork, a.forkRun},
+	}
+}
+
+func (a *api) sessionRoutes() []route {
+	return []route{
+		{"GET", "/api/sessions", authn.RightRead, a.listSessions},
+		{"POST", "/api/sessions/bulk-delete", authn.RightWork, a.bulkDelete},
+		{"GET", "/api/sessions/{id}", authn.RightRead, a.getSession},
+		{"GET", "/api/sessions/{workflow}/{id}", authn.RightRead, a.getSession},
+		{"DELETE", "/api/sessions/{workflow}/{id}", authn.RightWork, a.deleteSession},
+		{"POST", "/api/sessions/{workflow}/{id}/restore", authn.RightWork, a.restoreSession},
+		{"GET", "/api/sessions/{workflow}/{id}/validation", authn.RightRead, a.sessionValidation},
+		{"GET", "/api/projects", authn.RightRead, a.projects},
+	}
+}
+
+// methods are the rows of one path.
+type methods map[string]route
+
+// mount puts the table and the pages into mux.
+func (a *api) mount(mux *http.ServeMux) {
+	byPath := map[string]methods{}
+	for _, row := range a.routes() {
+		if byPath[row.path] == nil {
+			byPath[row.path] = methods{}
+		}
+		byPath[row.path][row.method] = row
+	}
+	guarded := http.NewServeMux()
+	for path, rows := range byPath {
+		if rows["GET"].right == open && rows["GET"].handle != nil {
+			mux.Handle(path, a.dispatch(rows))
+			continue
+		}
+		guarded.Handle(path, a.dispatch(rows))
+	}
+	guarded.HandleFunc("/", a.notFound)
+	mux.Handle("/api/", a.authenticate(guarded))
+	mux.Handle("/api", a.authenticate(guarded))
+	if a.Browsers != nil {
+		a.mountPages(mux)
+	}
+	mux.HandleFunc("/", a.notFound)
+}
+
+// authenticate lets through who shows any credential of the API, and says in the
+// request's context what it is good for.
+func (a *api) authenticate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		grant, err := a.access.Check(r)
+		if err != nil {
+			if guideway.ErrorCode(err) == guideway.CodeUnauthorized {
+				w.Header().Set("WWW-Authenticate", authn.Challenge(r))
+			}
+			a.fail(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(authn.WithGrant(r.Context(), grant)))
+	})
+}
+
+// dispatch answers one path: by the row of the method, if the caller has its
+// right.
+func (a *api) dispatch(rows methods) http.Handler {
+	allowed := make([]string, 0, len(rows)+1)
+	for method := range rows {
+		allowed = append(allowed, method)
+	}
+	if _, ok := rows[http.MethodGet]; ok {
+		allowed = append(allowed, http.MethodHead)
+	}
+	slices.Sort(allowed)
+	list := strings.Join(allowed, ", ")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		row, ok := rows[method]
+		if !ok {
+			w.Header().Set("Allow", list)
+			a.answerProblem(w, http.StatusMethodNotAllowed, Problem{
+				Error: "the method " + clip(r.Method) + " is not one of this path",
+				Code:  guideway.CodeInvalid, Fix: "use " + list,
+			})
+			return
+		}
+		err := mayDo(authn.GrantFrom(r.Context()), row.right)
+		if err == nil {
+			err = row.handle(w, r)
+		}
+		if err != nil {
+			a.fail(w, r, err)
+		}
+	})
+}
+
+// mayDo says why a grant is not enough.
+func mayDo(g authn.Grant, right authn.Right) error {
+	switch {
+	case right == open || g.May(right):
+		return nil
+	case g.Proof == authn.ProofBrowser:
+		return guideway.Errorf(guideway.CodeForbidden, "the request does not have this page's key in the header %s", authn.KeyHeader).
+			WithFix("log this browser in at this address: guideway open")
+	default:
+		return guideway.Errorf(guideway.CodeForbidden, "this token's scopes do not allow it").
+			WithFix("use the token of /mcp, or a browser that is logged in")
+	}
+}
+
+func (a *api) health(w http.ResponseWriter, _ *http.Request) error {
+	answer(w, http.StatusOK, map[string]string{"status": "ok"})
+	return nil
+}
+
+// whoAmI is what a caller may do.
+type whoAmI struct {
+	Success bool          `json:"success"`
+	User    string        `json:"user"`
+	Proof   authn.Proof   `json:"proof"`
+	Rights  []authn.Right `json:"rights"`
+	// Person says that an answer to a gate counts as a person's.
+	Person bool `json:"person"`
+}
+
+func (a *api) me(w http.ResponseWriter, r *http.Request) error {
+	g := authn.GrantFrom(r.Context())
+	answer(w, http.StatusOK, whoAmI{
+		Success: true, User: g.Principal.User, Proof: g.Proof, Rights: g.Rights, Person: g.Person(),
+	})
+	return nil
+}
+
+func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
+	a.answerProblem(w, http.StatusNotFound, Problem{
+		Error: "Not found", Code: guideway.CodeNotFound, Path: clip(r.URL.Path),
+		Fix: "the MCP endpoint is /mcp; /api/openapi.json describes the API",
+	})
+}
