@@ -49,8 +49,8 @@ func (r *runTools) proceed() *tool {
 		if err != nil {
 			return nil, err
 		}
-		if q, err := r.atGate(ctx, req, caller, request); q != nil || err != nil {
-			return q, err
+		if q := r.atGate(ctx, req, caller, request); q != nil {
+			return q, nil
 		}
 		a, err := r.runs.Continue(ctx, caller, request)
 		if err != nil {
@@ -81,24 +81,19 @@ func continueRequest(t *tool, in arguments) (run.ContinueRequest, error) {
 	return r, nil
 }
 
-// atGate asks the person if the call has come to a gate that is theirs. A call
-// that hands in something is not looked at: the engine judges it.
-func (r *runTools) atGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) (any, error) {
-	if in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
-		return nil, nil
+// atGate asks the person if the call has come to a gate that is theirs and the
+// client can show a form; else it gives nil. A call that hands in something is
+// not looked at: the engine judges it.
+func (r *runTools) atGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) *question {
+	if !canAsk(req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
+		return nil
 	}
 	now, err := r.runs.Status(ctx, c, run.Ref{Handle: in.Handle})
 	if err != nil {
-		return nil, nil //nolint:nilerr // the command itself says what is wrong
+		return nil // the command itself says what is wrong
 	}
 	if !atPersonGate(now) || now.Handle != in.Handle || in.Step != "" && in.Step != now.Position.ID {
-		return nil, nil
+		return nil
 	}
-	if canAsk(req) {
-		return r.ask(ctx, c, now), nil
-	}
-	if in.Answer != nil {
-		return nil, nil // an attempt, which the engine refuses and the journal notes
-	}
-	return nil, needsPerson(req, now.RunID, now.Handle)
+	return r.ask(ctx, c, now)
 }

@@ -123,6 +123,29 @@ func TestAPersonAnswersByForm(t *testing.T) {
 	})
 }
 
+// A person is asked at the gate alone: not for a call with an earlier handle, for
+// another step, or with something handed in.
+func TestAPersonIsAskedAtTheGateAlone(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions() {
+		r := newRig(t)
+		p := &person{answer: answering("accept", guide.OptionConfirm, "")}
+		cs := dial(t, r.server, "memory", "ann", version, p.options())
+		begun := good(t, cs, "workflow_start", map[string]any{"workflowId": "manned"})
+		refused(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"]}, guide.RuleOutputMissing)
+		gate := good(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"], "output": "a draft"})
+		refused(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"]}, run.RuleStaleHandle)
+		refused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "stepId": "ship"}, guide.RuleWrongStep)
+		res := refused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "output": "more"}, guide.RulePerson)
+		if p.asked.Load() != 0 {
+			t.Fatalf("asked %d times", p.asked.Load())
+		}
+		if opened := follow(t, cs, res, nil); at(opened) != "step draft" || p.asked.Load() != 1 {
+			t.Errorf("the call that the refusal names: %v", opened)
+		}
+	}
+}
+
 // A form that is declined, closed, sent back empty or cannot be shown keeps the
 // run where it is; so does an option that was not offered.
 func TestAFormWithoutAnAnswer(t *testing.T) {
