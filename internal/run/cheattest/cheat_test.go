@@ -14,6 +14,10 @@ import (
 	"pgregory.net/rapid"
 )
 
+// slow divides the number of cases: with the race detector each takes so much
+// longer.
+const slow = 1 + 3*race
+
 // fixedSeed makes a failure in one place the same in another.
 const fixedSeed = 20_261_121
 
@@ -50,7 +54,7 @@ func TestTheEngineCannotBeCheated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newTally()
-			for i := range uint64(600) {
+			for i := range uint64(400 / slow) {
 				d := seeded{rand.New(rand.NewPCG(seed, i))}
 				attack(told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}, d, n)
 			}
@@ -70,7 +74,7 @@ func TestTheServiceCannotBeCheated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newTally()
-			for i := range uint64(150) {
+			for i := range uint64(60 / slow) {
 				d := seeded{rand.New(rand.NewPCG(seed, i))}
 				by := told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}
 				attackService(t.Context(), by, d, n)

@@ -1,6 +1,7 @@
 package cheattest
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -145,12 +146,12 @@ func (a *attacker) variables() {
 		if !oneIn(a, 3) {
 			continue
 		}
-		cheat := "a loop's variable written"
+		cheat := "context against what is recorded: a loop's variable"
 		if a.place.in != nil {
-			cheat = "false loop exit: a loop's variable written"
+			cheat = "false loop exit: the loop's variable written"
 		}
 		if strings.HasPrefix(name, "_") {
-			cheat = "the engine's state written"
+			cheat = "context against what is recorded: the engine's state"
 		}
 		a.try(cheat, func(c *command) { c.context[name] = pick[any](a, 99.0, 0.0, nil, "b", []any{}, true) })
 	}
@@ -193,6 +194,8 @@ func (a *attacker) large() {
 	}
 	left := 256*1024 - estimate(a.place.vars)
 	a.try("context too large: one text", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
+	a.try("context too large: one number", func(c *command) { c.context["pad"] = json.Number(strings.Repeat("7", 131_072)) })
+	a.try("context too deep", func(c *command) { c.context["deep"] = nested(500) })
 	a.try("context too large: to the byte", func(c *command) {
 		c.context = map[string]any{"pad": strings.Repeat("x", left/2-3)}
 	})
@@ -257,6 +260,9 @@ func honest(d dice, def *definition, p place) command {
 	default:
 		if oneIn(d, 2) {
 			c.context = drawVars(d, 3)
+		}
+		if oneIn(d, 10) {
+			c.context = claims() // they are variables like others, and lead nowhere
 		}
 		c.notes = pick(d, "", "", "noted")
 		c.output = output(d, p, without(maps.Clone(c.context), def))

@@ -22,7 +22,7 @@ func TestAStatelessWalkAndARunAgree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			walks, steps := 0, 0
-			for i := range uint64(1500) {
+			for i := range uint64(1500 / slow) {
 				d := seeded{rand.New(rand.NewPCG(seed, i))}
 				by := told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}
 				def := draw(d, true)

@@ -87,7 +87,7 @@ func (g *generator) step(conditional bool) *step {
 		s.criteria = g.criteria()
 		g.name(s.criteria, s.secret())
 	}
-	s.template = pick(g, "", "", " for {{size}}", " in {{currentIteration}}", " on {{ currentItem }}", " with {{files[0]}} of {{files.length}}", " next {{tries + 1}}", " {{risk ? 1 : 2}}")
+	s.template = pick(g, "", "", " for {{size}}", " in {{currentIteration}}", " on {{ currentItem }}", " on {{file}}", " with {{files[0]}} of {{files.length}}", " next {{tries + 1}}", " {{risk ? 1 : 2}}")
 	s.role, s.guidance = oneIn(g, 4), oneIn(g, 4)
 	for _, f := range g.def.functions {
 		if oneIn(g, 3) {

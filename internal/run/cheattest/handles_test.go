@@ -245,6 +245,9 @@ func (h *handles) forks() {
 		h.Fatalf("get: %v", err)
 	}
 	for _, e := range d.Events {
+		if e.Kind == run.KindRefused && !oneIn(h.dice, 50) {
+			continue // there are many, and one is like the other
+		}
 		a, err := h.on.Fork(h.on.ctx, h.on.agent(), run.ForkRequest{Ref: run.Ref{RunID: d.ID}, Seq: e.Seq})
 		if r, ok := run.IsRefusal(err); ok && r.Rule == ruleSeq && (e.Seq == 1 || e.Kind == "run_completed" || d.Status == "completed") {
 			continue // there is nothing to do behind it
@@ -266,7 +269,7 @@ func (h *handles) forks() {
 		if r, ok := run.IsRefusal(err); !ok || r.Rule != ruleUnknownRun {
 			h.Fatalf("the handle of one run with the id of another: %v", err)
 		}
-		h.tally.illegal["another run's handle"]++
+		h.tally.illegal["a handle with another run's id"]++
 		h.tally.rules[ruleUnknownRun]++
 	}
 	h.forksByHandle()

@@ -82,21 +82,6 @@ func (t *test) needs(vars lookup) []string {
 	return names
 }
 
-// variables are the names that the condition reads.
-func (t *test) variables() []string {
-	if t == nil {
-		return nil
-	}
-	var names []string
-	if t.variable != "" {
-		names = append(names, t.variable)
-	}
-	for _, part := range t.of {
-		names = append(names, part.variables()...)
-	}
-	return names
-}
-
 func (t *test) compare(value any) bool {
 	switch t.op {
 	case "truthy":

@@ -363,6 +363,7 @@ func member(v any, which string) (any, bool) {
 const (
 	ruleServerVariable = "server-variable"
 	ruleTooLarge       = "context-too-large"
+	ruleTooDeep        = "context-too-deep"
 	ruleGate           = "gate-unanswered"
 	ruleOption         = "unknown-option"
 	ruleNoGate         = "no-gate"
@@ -404,6 +405,7 @@ func (d *definition) breaks(p place, c command) []string {
 	after := maps.Clone(p.vars)
 	maps.Copy(after, c.context)
 	add(len(c.context) > 0 && estimate(after) >= 256*1024, ruleTooLarge)
+	add(depth(c.context) > 130, ruleTooDeep)
 	add(c.step != "" && c.step != p.at.id, ruleStep)
 	handedIn := !blank(c.output) || !blank(c.notes)
 	switch p.kind {
@@ -445,7 +447,7 @@ func estimate(v any) int {
 	case float64:
 		return 8
 	case json.Number:
-		return max(8, len(v))
+		return max(8, 2*len(v))
 	case []any:
 		n := 4
 		for _, part := range v {
@@ -460,4 +462,20 @@ func estimate(v any) int {
 		return n
 	}
 	return 4
+}
+
+// depth counts the levels of nesting.
+func depth(v any) int {
+	deepest := 0
+	switch v := v.(type) {
+	case []any:
+		for _, part := range v {
+			deepest = max(deepest, 1+depth(part))
+		}
+	case map[string]any:
+		for _, part := range v {
+			deepest = max(deepest, 1+depth(part))
+		}
+	}
+	return deepest
 }

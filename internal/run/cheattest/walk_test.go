@@ -12,7 +12,7 @@ import (
 
 // tally counts what was tried.
 type tally struct {
-	definitions, runs, ended, legal int
+	definitions, runs, completed, legal int
 	// illegal counts by cheat, rules by the rule that refused.
 	illegal, rules map[string]int
 	// leftOver counts attempts that the model found legal after all.
@@ -33,8 +33,11 @@ func (n *tally) total() int {
 
 // print writes the counts.
 func (n *tally) print(w io.Writer) {
-	fmt.Fprintf(w, "%d definitions, %d runs (%d to their end), %d legal commands, 0 of them refused; %d illegal commands, all refused\n",
-		n.definitions, n.runs, n.ended, n.legal, n.total())
+	fmt.Fprintf(w, "%d definitions, %d runs (%d completed, the rest aborted), %d legal commands, none refused; %d illegal commands, all refused\n",
+		n.definitions, n.runs, n.completed, n.legal, n.total())
+	if n.repeats > 0 {
+		fmt.Fprintf(w, "%d repeats answered the same, %d races with one winner, %d forks\n", n.repeats, n.races, n.forks)
+	}
 	for _, title := range []struct {
 		name   string
 		counts map[string]int
@@ -80,7 +83,9 @@ func (w *walk) run() {
 			w.refuse(p, a)
 		}
 		if p.kind == "end" {
-			w.tally.ended++
+			if p.status == "completed" {
+				w.tally.completed++
+			}
 			return
 		}
 		c, ok := legal(w.dice, w.def, p)
