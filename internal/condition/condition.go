@@ -11,7 +11,11 @@ import "github.com/guideway-dev/guideway/internal/condition/pattern"
 type Expr struct {
 	// Op says what the other fields mean.
 	Op Op
-	// Var is the variable of a comparison.
+	// Mode says by which rules comparisons read and compare. It is the same
+	// in the whole tree.
+	Mode Mode
+	// Var is the variable of a comparison; in a Strict one it is a dotted path
+	// (see Lookup.Path), and the variable that it reads is its Root.
 	Var string
 	// Value is what a comparison compares with, as JSON decodes it.
 	Value any
@@ -22,6 +26,19 @@ type Expr struct {
 	// it is nil itself where Parse did not make the Expr.
 	compiled func() *pattern.Pattern
 }
+
+// Mode is a set of rules for comparisons.
+type Mode uint8
+
+// The modes.
+const (
+	// Lenient are the rules of step workflows (seed 000): names are flat,
+	// values are converted, what is missing is null.
+	Lenient Mode = iota
+	// Strict are the rules of phase workflows (seed 002): names are paths,
+	// nothing is converted, what is missing is not null.
+	Strict
+)
 
 // Op is an operator.
 type Op string
@@ -45,6 +62,10 @@ const (
 	StartsWith Op = "startsWith"
 	EndsWith   Op = "endsWith"
 	Matches    Op = "matches"
+	// Exists is neither missing nor null; NotExists is one of the two. Strict
+	// conditions alone have them.
+	Exists    Op = "exists"
+	NotExists Op = "notExists"
 
 	And Op = "and"
 	Or  Op = "or"

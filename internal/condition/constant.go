@@ -21,8 +21,23 @@ const budget = 200_000
 // tried until the condition holds and fails once. What depends on more of a
 // value than its class (contains, startsWith, endsWith, matches) is free to be
 // true or false there.
-func (e *Expr) Constant() (value, ok bool) {
-	s := newSearch(e)
+func (e *Expr) Constant() (value, ok bool) { return e.ConstantIn(nil) }
+
+// Domain is what is known of the values of a variable. The zero value knows
+// nothing.
+type Domain struct {
+	// Type is the JSON name of the type of all values; "" is any.
+	Type string
+	// Values are all values that there can be; nil means that it is not known.
+	Values []any
+	// Set says that the variable always has a value.
+	Set bool
+}
+
+// ConstantIn is Constant where more is known of the variables of a Strict
+// condition; a nil function knows nothing. Of a path it is asked as a whole.
+func (e *Expr) ConstantIn(domain func(variable string) Domain) (value, ok bool) {
+	s := newSearch(e, domain)
 	switch {
 	case !s.reaches(Yes):
 		return false, true
@@ -36,6 +51,9 @@ func (e *Expr) Constant() (value, ok bool) {
 // sample stands for a class of values.
 type sample struct {
 	value any
+	// missing says that there is no value; Strict conditions tell that from
+	// null.
+	missing bool
 	// exact says that the class is this value alone; spelt, that all its values
 	// have the same trimmed lower-case text.
 	exact, spelt bool
@@ -57,7 +75,7 @@ type search struct {
 }
 
 // newSearch prepares the samples of each variable from its literals.
-func newSearch(e *Expr) *search {
+func newSearch(e *Expr, domain func(string) Domain) *search {
 	s := &search{
 		expr:    e,
 		samples: map[string][]sample{},
@@ -74,7 +92,14 @@ func newSearch(e *Expr) *search {
 		s.dead[leaf] = leaf.Op == Matches && leaf.pattern() == nil
 	})
 	for _, name := range s.names {
-		s.samples[name] = samples(literals[name])
+		switch {
+		case e.Mode == Lenient:
+			s.samples[name] = samples(literals[name])
+		case domain == nil:
+			s.samples[name] = strictSamples(literals[name])
+		default:
+			s.samples[name] = domain(name).samples(literals[name])
+		}
 	}
 	return s
 }
@@ -142,7 +167,7 @@ func (s *search) leaf(e *Expr) Verdict {
 		e.Op == EndsWith && !chosen.spelt:
 		return s.free[freeKey(e)]
 	default:
-		return verdict(e.test(chosen.value))
+		return verdict(e.test(chosen.value, !chosen.missing))
 	}
 }
 

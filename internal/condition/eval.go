@@ -5,26 +5,27 @@ import (
 	"slices"
 )
 
-// Holds evaluates the condition leniently, as seed 000 does: a variable that
-// was never set counts as null. So `not_equals "x"` holds for it, and so does
-// `equals null`.
+// Holds evaluates the condition as the seeds do, with what is set. In a Lenient
+// condition a variable that was never set counts as null: `not_equals "x"` holds
+// for it, and so does `equals null`. In a Strict one it equals nothing.
 func (e *Expr) Holds(vars Lookup) bool {
 	return e.eval(func(leaf *Expr) Verdict {
-		value, _ := leaf.read(vars)
-		return verdict(leaf.test(value))
+		value, found, _ := leaf.read(vars)
+		return verdict(leaf.test(value, found))
 	}) == Yes
 }
 
 // Decide evaluates the condition in three-valued (Kleene) logic: a comparison
 // that reads a variable never set is Unknown, unless the rest of the condition
-// decides without it. An explicit null counts as set.
+// decides without it. An explicit null counts as set. Exists and NotExists are
+// decided in any case; a path is where the variable that it begins with is set.
 func (e *Expr) Decide(vars Lookup) Verdict {
 	return e.eval(func(leaf *Expr) Verdict {
-		value, ok := leaf.read(vars)
-		if !ok {
+		value, found, set := leaf.read(vars)
+		if !set && leaf.Op != Exists && leaf.Op != NotExists {
 			return Unknown
 		}
-		return verdict(leaf.test(value))
+		return verdict(leaf.test(value, found))
 	})
 }
 
@@ -78,28 +79,40 @@ func (e *Expr) operand() *Expr {
 // compares says whether e reads a variable.
 func (e *Expr) compares() bool {
 	switch e.Op {
-	case Truthy, Equals, NotEquals, Gt, Gte, Lt, Lte, Contains, StartsWith, EndsWith, Matches:
+	case Equals, NotEquals, Gt, Gte, Lt, Lte:
 		return true
+	case Truthy, Contains, StartsWith, EndsWith, Matches:
+		return e.Mode == Lenient
+	case Exists, NotExists:
+		return e.Mode == Strict
 	default:
 		return false
 	}
 }
 
-// read finds the variable of a comparison.
-func (e *Expr) read(vars Lookup) (any, bool) {
-	if vars == nil {
-		return nil, false
+// read finds what a comparison looks at, and says whether its variable was ever
+// set.
+func (e *Expr) read(vars Lookup) (value any, found, set bool) {
+	if e.Mode == Strict {
+		return vars.Path(e.Var)
 	}
-	value, ok := vars(e.Var)
-	return plain(value), ok
+	if vars == nil {
+		return nil, false, false
+	}
+	value, set = vars(e.Var)
+	return plain(value), set, set
 }
 
-// test compares a value, as plain gives it.
-func (e *Expr) test(value any) bool {
+// test compares a value, as plain gives it; it is nil where it was not found.
+func (e *Expr) test(value any, found bool) bool {
+	if e.Mode == Strict {
+		return testStrict(e, value, found)
+	}
 	return testLenient(e, value)
 }
 
-// Variables are the names that the condition reads, sorted, each once.
+// Variables are the names that the condition reads, sorted, each once; those of
+// a Strict condition are paths.
 func (e *Expr) Variables() []string {
 	names := map[string]bool{}
 	e.comparisons(func(leaf *Expr) { names[leaf.Var] = true })
@@ -126,7 +139,7 @@ func (e *Expr) Equal(other *Expr) bool {
 	if e == nil || other == nil {
 		return e == other
 	}
-	return e.Op == other.Op && e.Var == other.Var &&
+	return e.Op == other.Op && e.Mode == other.Mode && e.Var == other.Var &&
 		slices.EqualFunc(e.Of, other.Of, (*Expr).Equal) &&
 		literal(e.Value) == literal(other.Value)
 }

@@ -107,6 +107,11 @@ func ordered(op Op, a, b any) bool {
 	if !ok {
 		return false
 	}
+	return inOrder(op, x, y)
+}
+
+// inOrder compares two numbers.
+func inOrder(op Op, x, y float64) bool {
 	switch op {
 	case Gt:
 		return x > y

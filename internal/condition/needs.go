@@ -4,7 +4,7 @@ import "slices"
 
 // Need is a variable that a condition waits for, or that stands in its way.
 type Need struct {
-	// Variable is its name.
+	// Variable is its name, or the path of a Strict condition.
 	Variable string
 	// Allowed are the literals that would make its comparisons come out as
 	// needed. Empty where no literal says it, as for a bound; Tests always
@@ -86,8 +86,8 @@ func (c *needs) add(e *Expr, want bool) {
 	if !known {
 		at = len(c.list)
 		c.at[e.Var] = at
-		value, ok := e.read(c.vars)
-		c.list = append(c.list, Need{Variable: e.Var, Current: value, Set: ok})
+		value, _, set := e.read(c.vars)
+		c.list = append(c.list, Need{Variable: e.Var, Current: value, Set: set})
 	}
 	need := &c.list[at]
 	words := e.String()
@@ -108,6 +108,8 @@ func (e *Expr) wanted(want bool) (any, bool) {
 	case e.Op == Equals && want, e.Op == NotEquals && !want:
 		value := plain(e.Value)
 		return value, equal(value, value)
+	case e.Op == Exists && !want, e.Op == NotExists && want:
+		return nil, true
 	case e.Op == Truthy:
 		return want, true
 	default:

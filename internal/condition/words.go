@@ -64,6 +64,10 @@ func (e *Expr) comparison() string {
 	switch e.Op {
 	case Truthy:
 		return name + " is truthy"
+	case Exists:
+		return name + " exists"
+	case NotExists:
+		return name + " does not exist"
 	case Equals:
 		return name + " is " + value
 	case NotEquals:
@@ -93,7 +97,7 @@ func quoteName(name string) string {
 			r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
 	}
 	switch name {
-	case "and", "or", "not", "is", "always", "never":
+	case "and", "or", "not", "is", "exists", "does", "always", "never":
 		word = false
 	}
 	if word {
