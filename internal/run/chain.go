@@ -34,10 +34,14 @@ func (k Key) Chain(run string, prev []byte, e Event) []byte {
 	})
 }
 
-// snapshot is the MAC of a snapshot.
-func (k Key) snapshot(run string, s Snapshot) []byte {
+// snapshot is the MAC of a snapshot. It holds whose run of which definition it is:
+// an edited record must not find a state that fits it.
+func (k Key) snapshot(r Record, s Snapshot) []byte {
 	return k.mac("guideway snapshot 1", func(h hash.Hash) {
-		field(h, []byte(run))
+		field(h, []byte(r.ID))
+		field(h, []byte(r.User))
+		field(h, []byte(r.Workflow))
+		field(h, []byte(r.Hash))
 		number(h, s.Seq)
 		field(h, s.Head)
 		field(h, s.State)

@@ -48,11 +48,14 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 		if events[i].At.IsZero() {
 			events[i].At, events[i].By = at, by
 		}
+		if events[i].At.After(r.Updated) {
+			r.Updated = events[i].At
+		}
 	}
 	c := Commit{Expected: r.Seq, Events: events, Key: ch.key, Words: cut(ch.words, maxWords)}
 	next.head = s.key.chain(r.ID, r.Seq, l.head, events)
 	next.seq = r.Seq + int64(len(events))
-	r.Seq, r.Head, r.Updated = next.seq, next.head, at
+	r.Seq, r.Head = next.seq, next.head
 	describe(&r, &next, next.program.PositionOf(next.state))
 	if ch.moves {
 		c.Handle = newHandle()
@@ -88,7 +91,7 @@ func (s *Service) takeSnapshot(r Record, l *loaded) *Snapshot {
 		return nil
 	}
 	snap := Snapshot{Seq: l.seq, Head: l.head, State: state}
-	snap.MAC = s.key.snapshot(r.ID, snap)
+	snap.MAC = s.key.snapshot(r, snap)
 	l.snapshot, l.size = l.seq, len(state)
 	return &snap
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"github.com/guideway-dev/guideway"
@@ -14,6 +15,8 @@ import (
 // loaded is a run with its state at an event. It is not changed once it is in
 // the cache.
 type loaded struct {
+	// of is whose run of which definition it is.
+	of      identity
 	seq     int64
 	head    []byte
 	program *program
@@ -23,6 +26,12 @@ type loaded struct {
 	snapshot int64
 	size     int
 }
+
+// identity is what of a record decides about a run. Records can be edited, so it
+// is checked against the first event.
+type identity struct{ user, workflow, hash string }
+
+func (r Record) identity() identity { return identity{r.User, r.Workflow, r.Hash} }
 
 // program is a definition that is ready to run, with its canonical text.
 type program struct {
@@ -90,6 +99,9 @@ func put[T any](m map[string]T, key string, value T, most int) {
 // nearest state that is known, and checks the chain from there.
 func (s *Service) load(ctx context.Context, r Record) (*loaded, error) {
 	l := s.cache.run(r.ID)
+	if l != nil && l.of != r.identity() {
+		l = nil
+	}
 	if l != nil && l.seq == r.Seq && sameMAC(l.head, r.Head) {
 		return l, nil
 	}
@@ -114,14 +126,14 @@ func (s *Service) load(ctx context.Context, r Record) (*loaded, error) {
 // cache: what is wrong with it costs time and nothing else.
 func (s *Service) fromSnapshot(ctx context.Context, r Record) *loaded {
 	snap, err := s.journal.Snapshot(ctx, r.ID)
-	if err != nil || snap == nil || snap.Seq > r.Seq || !sameMAC(snap.MAC, s.key.snapshot(r.ID, *snap)) {
+	if err != nil || snap == nil || snap.Seq > r.Seq || !sameMAC(snap.MAC, s.key.snapshot(r, *snap)) {
 		return nil
 	}
 	program, err := s.compiled(ctx, r.Hash)
 	if err != nil {
 		return nil
 	}
-	l := &loaded{seq: snap.Seq, head: snap.Head, program: program, snapshot: snap.Seq, size: len(snap.State)}
+	l := &loaded{of: r.identity(), seq: snap.Seq, head: snap.Head, program: program, snapshot: snap.Seq, size: len(snap.State)}
 	dec := json.NewDecoder(bytes.NewReader(snap.State))
 	dec.UseNumber()
 	if dec.Decode(&l.state) != nil {
@@ -136,7 +148,7 @@ const page = 500
 // follow folds the events after a state, from the beginning where that is nil,
 // up to the record's last one.
 func (s *Service) follow(ctx context.Context, r Record, from *loaded) (*loaded, error) {
-	l := loaded{head: s.key.Root(r.ID)}
+	l := loaded{of: r.identity(), head: s.key.Root(r.ID)}
 	if from != nil {
 		l = *from
 	} else {
@@ -161,6 +173,11 @@ func (s *Service) follow(ctx context.Context, r Record, from *loaded) (*loaded, 
 			if !sameMAC(e.MAC, s.key.Chain(r.ID, l.head, e)) {
 				return nil, broken(r.ID, e.Seq, "it is not what was written")
 			}
+			if e.Seq == 1 {
+				if _, err := createdOf(r, e); err != nil {
+					return nil, broken(r.ID, 1, err.Error())
+				}
+			}
 			l.seq, l.head = e.Seq, e.MAC
 			fact, ok, err := factOf(e)
 			if err != nil {
@@ -178,6 +195,19 @@ func (s *Service) follow(ctx context.Context, r Record, from *loaded) (*loaded, 
 		return nil, broken(r.ID, r.Seq, "the run's record names another one")
 	}
 	return &l, nil
+}
+
+// createdOf reads the first event of a run and checks that the record is of that
+// run.
+func createdOf(r Record, e Event) (Created, error) {
+	var c Created
+	if e.Kind != KindCreated || json.Unmarshal(e.Data, &c) != nil {
+		return c, errors.New("it does not say what the run is")
+	}
+	if (identity{e.By.User, c.Workflow, c.Hash}) != r.identity() {
+		return c, errors.New("the record of the run says something else")
+	}
+	return c, nil
 }
 
 // broken says that a run cannot be loaded because of one of its events.

@@ -611,7 +611,17 @@ func TestVerifyFindsTampering(t *testing.T) {
 			r := b.journal.records[id]
 			r.Goal = "another"
 			b.journal.records[id] = r
-		}, run.FaultRecord, 1},
+		}, run.FaultRecord, 15},
+		{"another status", func(b *bench, id string) {
+			r := b.journal.records[id]
+			r.Status = guide.StatusCompleted
+			b.journal.records[id] = r
+		}, run.FaultRecord, 15},
+		{"fewer events named than there are", func(b *bench, id string) {
+			r := b.journal.records[id]
+			r.Seq, r.Head = 8, b.journal.events[id][7].MAC
+			b.journal.records[id] = r
+		}, run.FaultRecord, 9},
 		{"another owner", func(b *bench, id string) {
 			r := b.journal.records[id]
 			r.User = "eve"
@@ -694,6 +704,33 @@ func TestSnapshotsAndEventsAreNotTrusted(t *testing.T) {
 	_, err = b.service(t).Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "runs verify") {
 		t.Errorf("a changed run takes a command: %v", err)
+	}
+}
+
+// An edited record opens no way to another's run, nor to laxer rules for one's own.
+func TestEditedRecordsOpenNothing(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(b *bench, r *run.Record){
+		"the owner": func(_ *bench, r *run.Record) { r.User = "eve" },
+		"the definition": func(b *bench, r *run.Record) {
+			lax, _ := b.shelf.Startable(t.Context(), "guarded")
+			d, _ := definition.Check("", []byte(strings.Replace(lax.Canonical, "PLAN", "", 1)))
+			b.journal.defs[d.Hash] = run.Definition{Hash: d.Hash, Text: d.Canonical}
+			r.Hash = d.Hash
+		},
+	} {
+		b := newBench(t)
+		a := start(t, b.Service, "guarded", nil)
+		r := b.journal.records[a.RunID]
+		edit(b, &r)
+		b.journal.records[a.RunID] = r
+		caller := run.Caller{Principal: guideway.Principal{User: r.User}}
+		for _, s := range []*run.Service{b.Service, b.service(t)} {
+			_, err := s.Continue(t.Context(), caller, run.ContinueRequest{Handle: a.Handle, Output: "no"})
+			if guideway.ErrorCode(err) != guideway.CodeUnavailable {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }
 

@@ -108,12 +108,9 @@ func (s *Service) begin(ctx context.Context, c Caller, p *program, created Creat
 		return nil, err
 	}
 	now := s.clock()
-	rec := Record{
-		ID: newRunID(now), User: c.User, Client: c.Client,
-		Workflow: created.Workflow, Name: created.Name, Version: created.Version, Hash: created.Hash,
-		Goal: created.Goal, Project: created.Project, Parent: created.Parent, ParentSeq: created.ParentSeq, Created: now, Updated: now,
-	}
-	l := &loaded{head: s.key.Root(rec.ID), program: p}
+	first.At, first.By = now, by(c)
+	rec := recordOf(newRunID(now), created, first)
+	l := &loaded{of: rec.identity(), head: s.key.Root(rec.ID), program: p}
 	ch := change{others: []Event{first}, key: request, moves: true}
 	facts := make([]guide.Event, 0, len(entries))
 	for _, e := range entries {

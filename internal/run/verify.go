@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,89 +95,152 @@ func (s *Service) eachRun(ctx context.Context, id string, visit func(Record) err
 	}
 }
 
-// link is where the check of a chain stands.
-type link struct {
-	seq   int64
-	mac   []byte
-	state guide.State
-}
-
 // verify checks one run. What is appended while it is checked counts too.
 func (s *Service) verify(ctx context.Context, rec Record, head Head, known bool) (int64, *Fault, error) {
-	fault := func(seq int64, kind FaultKind, format string, args ...any) *Fault {
-		return &Fault{Run: rec.ID, Seq: seq, Kind: kind, Message: fmt.Sprintf(format, args...)}
-	}
-	at := link{mac: s.key.Root(rec.ID)}
+	w := &walk{service: s, rec: rec, head: head, mac: s.key.Root(rec.ID)}
 	program, err := s.compiled(ctx, rec.Hash)
 	if guideway.ErrorCode(err) == guideway.CodeUnavailable || guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return 0, fault(1, FaultDefinition, "%s", err.Error()), nil
+		return 0, w.fault(1, FaultDefinition, "%s", err.Error()), nil
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	var atRecord, atHead []byte
+	w.loaded = loaded{program: program}
 	for {
-		events, err := s.journal.Events(ctx, rec.ID, at.seq, page)
+		events, err := s.journal.Events(ctx, rec.ID, w.seq, page)
 		if err != nil {
-			return at.seq, nil, err
+			return w.seq, nil, err
 		}
 		for _, e := range events {
-			if e.Seq != at.seq+1 {
-				return at.seq, fault(at.seq+1, FaultGap, "event %d is missing, and there are others behind it", at.seq+1), nil
-			}
-			if !sameMAC(e.MAC, s.key.Chain(rec.ID, at.mac, e)) {
-				return at.seq, fault(e.Seq, FaultEdited, "event %d (%s) is not what was written", e.Seq, e.Kind), nil
-			}
-			if f := s.fits(program, rec, &at, e); f != nil {
-				return at.seq, f, nil
-			}
-			at.seq, at.mac = e.Seq, e.MAC
-			if e.Seq == rec.Seq {
-				atRecord = e.MAC
-			}
-			if e.Seq == head.Seq {
-				atHead = e.MAC
+			if f := w.event(e); f != nil {
+				return w.seq, f, nil
 			}
 		}
 		if len(events) < page {
 			break
 		}
 	}
-	switch {
-	case known && at.seq < head.Seq:
-		return at.seq, fault(at.seq+1, FaultTruncated, "the run had %d events and has %d: its end was removed, or the database is an older copy", head.Seq, at.seq), nil
-	case known && !sameMAC(atHead, head.MAC):
-		return at.seq, fault(head.Seq, FaultReplaced, "event %d is not the one that was written: the run went on from an older copy", head.Seq), nil
-	case at.seq < rec.Seq:
-		return at.seq, fault(at.seq+1, FaultTruncated, "the record names %d events and there are %d", rec.Seq, at.seq), nil
-	case !sameMAC(atRecord, rec.Head):
-		return at.seq, fault(rec.Seq, FaultRecord, "the record of the run does not name its last event"), nil
+	now, err := s.journal.Run(ctx, rec.ID)
+	if err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
+		return w.seq, nil, err
 	}
-	return at.seq, nil, nil
+	return w.seq, w.end(now, known), nil
 }
 
-// fits checks what an event says: the first one against the record, the others
-// against the definition.
-func (s *Service) fits(p *program, rec Record, at *link, e Event) *Fault {
-	bad := func(kind FaultKind, why string) *Fault {
-		return &Fault{Run: rec.ID, Seq: e.Seq, Kind: kind, Message: fmt.Sprintf("event %d (%s): %s", e.Seq, e.Kind, why)}
+// walk is the check of one run's chain.
+type walk struct {
+	service *Service
+	rec     Record
+	head    Head
+	loaded  loaded
+	// seq and mac are of the last event that was checked.
+	seq int64
+	mac []byte
+	// derived is the record that follows from the events so far.
+	derived Record
+	// atRecord and atHead are the MACs of the events that the record and the
+	// head name.
+	atRecord, atHead []byte
+}
+
+func (w *walk) fault(seq int64, kind FaultKind, format string, args ...any) *Fault {
+	return &Fault{Run: w.rec.ID, Seq: seq, Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// event checks the next event: its number, its chain, and that it fits what was
+// before.
+func (w *walk) event(e Event) *Fault {
+	if e.Seq != w.seq+1 {
+		return w.fault(w.seq+1, FaultGap, "event %d is missing, and there are others behind it", w.seq+1)
+	}
+	if !sameMAC(e.MAC, w.service.key.Chain(w.rec.ID, w.mac, e)) {
+		return w.fault(e.Seq, FaultEdited, "event %d (%s) is not what was written", e.Seq, e.Kind)
 	}
 	if e.Seq == 1 {
-		var c Created
-		if e.Kind != KindCreated || json.Unmarshal(e.Data, &c) != nil {
-			return bad(FaultEdited, "it does not say what the run is")
+		c, err := createdOf(w.rec, e)
+		if err != nil {
+			return w.fault(1, FaultRecord, "event 1 (%s): %s", e.Kind, err.Error())
 		}
-		if c.Hash != rec.Hash || c.Workflow != rec.Workflow || c.Goal != rec.Goal || e.By.User != rec.User {
-			return bad(FaultRecord, "the record of the run says something else")
-		}
-		return nil
+		w.derived = recordOf(w.rec.ID, c, e)
 	}
 	fact, ok, err := factOf(e)
 	if err == nil && ok {
-		at.state, err = p.FoldFrom(at.state, []guide.Event{fact})
+		w.loaded.state, err = w.loaded.program.FoldFrom(w.loaded.state, []guide.Event{fact})
 	}
 	if err != nil {
-		return bad(FaultEdited, err.Error())
+		return w.fault(e.Seq, FaultEdited, "event %d (%s): %s", e.Seq, e.Kind, err.Error())
+	}
+	w.seq, w.mac = e.Seq, e.MAC
+	w.derived.Seq, w.derived.Head = e.Seq, e.MAC
+	if e.At.After(w.derived.Updated) {
+		w.derived.Updated = e.At
+	}
+	if e.Seq == w.rec.Seq {
+		w.atRecord = e.MAC
+	}
+	if e.Seq == w.head.Seq {
+		w.atHead = e.MAC
 	}
 	return nil
+}
+
+// end checks the last event against the head and the record; now is the record
+// as it is after the walk.
+func (w *walk) end(now Record, known bool) *Fault {
+	switch {
+	case known && w.seq < w.head.Seq:
+		return w.fault(w.seq+1, FaultTruncated, "the run had %d events and has %d: its end was removed, or the database is an older copy", w.head.Seq, w.seq)
+	case known && !sameMAC(w.atHead, w.head.MAC):
+		return w.fault(w.head.Seq, FaultReplaced, "event %d is not the one that was written: the run went on from an older copy", w.head.Seq)
+	case w.seq < w.rec.Seq:
+		return w.fault(w.seq+1, FaultTruncated, "the record names %d events and there are %d", w.rec.Seq, w.seq)
+	case !sameMAC(w.atRecord, w.rec.Head):
+		return w.fault(w.rec.Seq, FaultRecord, "the record of the run does not name its last event")
+	case now.Seq < w.seq:
+		return w.fault(now.Seq+1, FaultRecord, "the record of the run names %d events and there are %d", now.Seq, w.seq)
+	}
+	if now.Seq != w.seq {
+		return nil // it went on behind the walk
+	}
+	describe(&w.derived, &w.loaded, w.loaded.program.PositionOf(w.loaded.state))
+	if field := differs(w.derived, now); field != "" {
+		return w.fault(w.seq, FaultRecord, "the %s in the record of the run does not follow from its events", field)
+	}
+	return nil
+}
+
+// recordOf is the record of a run as its first event gives it.
+func recordOf(id string, c Created, e Event) Record {
+	return Record{
+		ID: id, User: e.By.User, Client: e.By.Client,
+		Workflow: c.Workflow, Name: c.Name, Version: c.Version, Hash: c.Hash,
+		Goal: c.Goal, Project: c.Project, Parent: c.Parent, ParentSeq: c.ParentSeq, Created: e.At, Updated: e.At,
+	}
+}
+
+// differs names the first field in which two records of a run differ; the handle
+// is not of the events.
+func differs(a, b Record) string {
+	for _, field := range []struct {
+		name string
+		same bool
+	}{
+		{"goal", a.Goal == b.Goal},
+		{"client", a.Client == b.Client},
+		{"workflow's name", a.Name == b.Name},
+		{"version", a.Version == b.Version},
+		{"project", a.Project == b.Project},
+		{"parent", a.Parent == b.Parent && a.ParentSeq == b.ParentSeq},
+		{"beginning", a.Created.Equal(b.Created)},
+		{"last change", a.Updated.Equal(b.Updated)},
+		{"status", a.Status == b.Status},
+		{"position", a.Kind == b.Kind && a.Step == b.Step && a.Title == b.Title && a.Person == b.Person},
+		{"count of steps", a.Done == b.Done},
+		{"last event", sameMAC(a.Head, b.Head)},
+	} {
+		if !field.same {
+			return field.name
+		}
+	}
+	return ""
 }
