@@ -85,7 +85,7 @@ func TestGoldenCoversEveryCode(t *testing.T) {
 		}
 		all.Write(golden)
 	}
-	for _, source := range []string{"doc/parse.go", "steps/codes.go", "steps/lint.go"} {
+	for _, source := range []string{"doc/parse.go", "shape/codes.go", "steps/codes.go", "steps/lint.go"} {
 		for _, code := range codes(t, source) {
 			// A file of more than a mebibyte is made by TestLimits.
 			if code != "file-too-large" && !strings.Contains(all.String(), "["+code+"]") {

@@ -1,17 +1,19 @@
 package steps
 
+import "github.com/guideway-dev/guideway/internal/definition/shape"
+
 // The codes of what the schema says. A finding with one of these is one that the
 // published schema makes too.
 const (
-	CodeRequired      = "field-missing"
-	CodeUnexpected    = "field-unknown"
-	CodeType          = "field-type"
-	CodeLength        = "text-length"
-	CodePattern       = "text-pattern"
-	CodeEnum          = "value-unknown"
-	CodeRange         = "number-bounds"
-	CodeUnique        = "list-repeats"
-	CodeEmptyList     = "list-empty"
+	CodeRequired      = shape.CodeRequired
+	CodeUnexpected    = shape.CodeUnexpected
+	CodeType          = shape.CodeType
+	CodeLength        = shape.CodeLength
+	CodePattern       = shape.CodePattern
+	CodeEnum          = shape.CodeEnum
+	CodeRange         = shape.CodeRange
+	CodeUnique        = shape.CodeUnique
+	CodeEmptyList     = shape.CodeEmptyList
 	CodeVersion       = "version-format"
 	CodeLoopType      = "loop-type"
 	CodeLoopMax       = "loop-max-iterations"
@@ -33,7 +35,5 @@ const (
 	CodeArgumentMissing  = "function-argument-missing"
 	CodeArgumentType     = "function-argument-type"
 	CodeArgumentValue    = "function-argument-value"
-	CodeDefinitionObject = "definition-object"
-	// CodeMore ends a list of findings that was cut.
-	CodeMore = "more-findings"
+	CodeDefinitionObject = shape.CodeObject
 )

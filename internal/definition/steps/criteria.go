@@ -6,32 +6,33 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/criterion"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
 // criteria reads the criteria of a step: a list of rules or a composition.
-func (p *parser) criteria(at place) *criterion.Criterion {
-	if at.node == nil {
+func (p *parser) criteria(at shape.Place) *criterion.Criterion {
+	if at.Node == nil {
 		return nil
 	}
-	before := len(p.found)
-	switch at.node.Kind {
+	before := len(p.Found)
+	switch at.Node.Kind {
 	case doc.Array:
-		for i := range at.node.Items {
-			p.rule(at.index(i))
+		for i := range at.Node.Items {
+			p.rule(at.Index(i))
 		}
 	case doc.Object:
-		if at.node.Get("type") != nil {
-			p.errorf(at, CodeType, "put the rule into a list: [{...}]", "Field '%s' %s must be a list of rules or a composition with and, or or not, but it is one rule.", at.name, at.where)
+		if at.Node.Get("type") != nil {
+			p.Errorf(at, CodeType, "put the rule into a list: [{...}]", "Field '%s' %s must be a list of rules or a composition with and, or or not, but it is one rule.", at.Name, at.Where)
 			return nil
 		}
 		p.composition(at)
 	default:
-		p.wrongType(at, "a list of rules or a composition with and, or or not")
+		p.WrongType(at, "a list of rules or a composition with and, or or not")
 	}
-	if len(p.found) > before {
+	if len(p.Found) > before {
 		return nil
 	}
-	read := criterion.Parse(at.node.Any())
+	read := criterion.Parse(at.Node.Any())
 	p.judged = append(p.judged, judged{at, read})
 	p.faults(at, read.Faults())
 	return read
@@ -39,15 +40,15 @@ func (p *parser) criteria(at place) *criterion.Criterion {
 
 // judged are criteria that were read, and where they stand.
 type judged struct {
-	at       place
+	at       shape.Place
 	criteria *criterion.Criterion
 }
 
 // faults reports what package criterion says of criteria.
-func (p *parser) faults(at place, problems []criterion.Problem) {
+func (p *parser) faults(at shape.Place, problems []criterion.Problem) {
 	for _, problem := range problems {
 		if !problem.Warning {
-			p.errorf(at.below(problem.Path), problem.Code, problem.Fix, "%s (%s %s)", problem.Message, at.name, at.where)
+			p.Errorf(at.Below(problem.Path), problem.Code, problem.Fix, "%s (%s %s)", problem.Message, at.Name, at.Where)
 		}
 	}
 }
@@ -65,18 +66,10 @@ func (p *parser) deepFaults() {
 	}
 }
 
-// below goes to a value by a pointer relative to this place; what is missing
-// stands where its parent does.
-func (p place) below(pointer string) place {
-	p.at(p.node.Find(pointer))
-	p.ptr, p.keyed = p.pointer()+doc.Pointer(pointer), false
-	return p
-}
-
 // criterion reads a rule or a composition.
-func (p *parser) criterion(at place) {
-	if at.node.Kind == doc.Object && at.node.Get("type") == nil &&
-		(at.node.Get("and") != nil || at.node.Get("or") != nil || at.node.Get("not") != nil) {
+func (p *parser) criterion(at shape.Place) {
+	if at.Node.Kind == doc.Object && at.Node.Get("type") == nil &&
+		(at.Node.Get("and") != nil || at.Node.Get("or") != nil || at.Node.Get("not") != nil) {
 		p.composition(at)
 		return
 	}
@@ -84,64 +77,64 @@ func (p *parser) criterion(at place) {
 }
 
 // rule reads one rule. What its type needs is checked by package criterion.
-func (p *parser) rule(at place) {
-	where := fmt.Sprintf("in %s %s", at.name, at.where)
-	if at.node.Kind != doc.Object {
-		p.wrongType(at, "a rule such as {\"type\": \"contains\", \"value\": \"...\", \"message\": \"...\"}")
+func (p *parser) rule(at shape.Place) {
+	where := fmt.Sprintf("in %s %s", at.Name, at.Where)
+	if at.Node.Kind != doc.Object {
+		p.WrongType(at, "a rule such as {\"type\": \"contains\", \"value\": \"...\", \"message\": \"...\"}")
 		return
 	}
-	at.where = where
+	at.Where = where
 	hint := ""
-	if at.node.Get("and") != nil || at.node.Get("or") != nil || at.node.Get("not") != nil {
+	if at.Node.Get("and") != nil || at.Node.Get("or") != nil || at.Node.Get("not") != nil {
 		hint = "write validationCriteria as one object with and, or or not, without a list around it"
 	}
-	p.closed(at, hint, []string{"type", "value", "pattern", "flags", "min", "max", "message", "schema", "condition"})
-	p.require(at, "type", "message")
-	p.choice(at.key("type"), CodeEnum, "contains", "regex", "length", "schema")
+	p.Closed(at, hint, []string{"type", "value", "pattern", "flags", "min", "max", "message", "schema", "condition"})
+	p.Require(at, "type", "message")
+	p.Choice(at.Key("type"), CodeEnum, "contains", "regex", "length", "schema")
 	for _, key := range []string{"value", "pattern", "flags", "message"} {
-		p.text(at.key(key), 0, 0)
+		p.Text(at.Key(key), 0, 0)
 	}
 	for _, key := range []string{"min", "max"} {
-		if bound := at.key(key); bound.node != nil && bound.node.Kind != doc.Number {
-			p.wrongType(bound, "a number")
+		if bound := at.Key(key); bound.Node != nil && bound.Node.Kind != doc.Number {
+			p.WrongType(bound, "a number")
 		}
 	}
-	if schema := at.key("schema"); schema.node != nil && schema.node.Kind != doc.Object {
-		p.wrongType(schema, "a JSON schema object")
+	if schema := at.Key("schema"); schema.Node != nil && schema.Node.Kind != doc.Object {
+		p.WrongType(schema, "a JSON schema object")
 	}
-	if when := at.key("condition"); when.node != nil {
+	if when := at.Key("condition"); when.Node != nil {
 		p.conditionShape(when)
 	}
 }
 
 // composition reads an object with exactly one of and, or and not.
-func (p *parser) composition(at place) {
-	outer := at.where
-	at.where = fmt.Sprintf("in %s %s", at.name, at.where)
-	p.closed(at, "", []string{"and", "or", "not"})
+func (p *parser) composition(at shape.Place) {
+	outer := at.Where
+	at.Where = fmt.Sprintf("in %s %s", at.Name, at.Where)
+	p.Closed(at, "", []string{"and", "or", "not"})
 	kinds := 0
 	for _, key := range []string{"and", "or", "not"} {
-		part := at.key(key).in(outer)
-		if part.node == nil {
+		part := at.Key(key).In(outer)
+		if part.Node == nil {
 			continue
 		}
 		kinds++
-		part.name = at.name + "." + key
+		part.Name = at.Name + "." + key
 		if key == "not" {
 			p.criterion(part)
 			continue
 		}
-		if !p.array(part, "a list of criteria") {
+		if !p.Array(part, "a list of criteria") {
 			continue
 		}
-		if len(part.node.Items) == 0 {
-			p.errorf(part, CodeEmptyList, "add a rule, or remove the composition", "Field '%s' %s is empty.", part.name, outer)
+		if len(part.Node.Items) == 0 {
+			p.Errorf(part, CodeEmptyList, "add a rule, or remove the composition", "Field '%s' %s is empty.", part.Name, outer)
 		}
-		for i := range part.node.Items {
-			p.criterion(part.index(i))
+		for i := range part.Node.Items {
+			p.criterion(part.Index(i))
 		}
 	}
 	if kinds != 1 {
-		p.errorf(at, CodeComposition, "write exactly one of: and, or, not; nest them for more", "Field '%s' %s must have exactly one of 'and', 'or' and 'not', but it has %d.", at.name, outer, kinds)
+		p.Errorf(at, CodeComposition, "write exactly one of: and, or, not; nest them for more", "Field '%s' %s must have exactly one of 'and', 'or' and 'not', but it has %d.", at.Name, outer, kinds)
 	}
 }

@@ -5,67 +5,68 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
 // functions reads the definitions of functions.
-func (p *parser) functions(at place) []Function {
-	if !p.array(at, "a list of function definitions") {
+func (p *parser) functions(at shape.Place) []Function {
+	if !p.Array(at, "a list of function definitions") {
 		return nil
 	}
-	out := make([]Function, 0, len(at.node.Items))
-	for i := range at.node.Items {
-		out = append(out, p.function(at.index(i)))
+	out := make([]Function, 0, len(at.Node.Items))
+	for i := range at.Node.Items {
+		out = append(out, p.function(at.Index(i)))
 	}
 	return out
 }
 
 // function reads one definition.
-func (p *parser) function(at place) Function {
-	at, ok := p.element(at, "name", "definition", "parameters", "scope")
+func (p *parser) function(at shape.Place) Function {
+	at, ok := p.Element(at, "name", "definition", "parameters", "scope")
 	if !ok {
 		return Function{}
 	}
-	p.require(at, "name", "definition")
+	p.Require(at, "name", "definition")
 	f := Function{
-		Name:       p.identifier(at.key("name")),
-		Definition: p.text(at.key("definition"), 0, 0),
-		Scope:      p.choice(at.key("scope"), CodeEnum, "workflow", "loop", "step"),
+		Name:       p.identifier(at.Key("name")),
+		Definition: p.Text(at.Key("definition"), 0, 0),
+		Scope:      p.Choice(at.Key("scope"), CodeEnum, "workflow", "loop", "step"),
 	}
-	parameters := at.key("parameters")
-	if p.array(parameters, "a list of parameters") {
-		for i := range parameters.node.Items {
-			f.Parameters = append(f.Parameters, p.parameter(parameters.index(i)))
+	parameters := at.Key("parameters")
+	if p.Array(parameters, "a list of parameters") {
+		for i := range parameters.Node.Items {
+			f.Parameters = append(f.Parameters, p.parameter(parameters.Index(i)))
 		}
 	}
 	return f
 }
 
 // parameter reads one parameter of a function.
-func (p *parser) parameter(at place) Parameter {
-	at, ok := p.element(at, "name", "type", "required", "description", "enum", "default")
+func (p *parser) parameter(at shape.Place) Parameter {
+	at, ok := p.Element(at, "name", "type", "required", "description", "enum", "default")
 	if !ok {
 		return Parameter{}
 	}
-	p.require(at, "name", "type")
+	p.Require(at, "name", "type")
 	out := Parameter{
-		Name:        p.identifier(at.key("name")),
-		Type:        p.choice(at.key("type"), CodeEnum, "string", "number", "boolean", "array", "object"),
-		Required:    p.flag(at.key("required")),
-		Description: p.text(at.key("description"), 0, 0),
+		Name:        p.identifier(at.Key("name")),
+		Type:        p.Choice(at.Key("type"), CodeEnum, "string", "number", "boolean", "array", "object"),
+		Required:    p.Flag(at.Key("required")),
+		Description: p.Text(at.Key("description"), 0, 0),
 	}
-	if value := at.node.Get("default"); value != nil {
+	if value := at.Node.Get("default"); value != nil {
 		out.Default = value.Any()
 	}
-	enum := at.key("enum")
-	if !p.array(enum, "a list of values") {
+	enum := at.Key("enum")
+	if !p.Array(enum, "a list of values") {
 		return out
 	}
-	if len(enum.node.Items) == 0 {
-		p.errorf(enum, CodeEmptyList, "list the allowed values, or leave enum out", "Field 'enum' %s is empty.", at.where)
+	if len(enum.Node.Items) == 0 {
+		p.Errorf(enum, CodeEmptyList, "list the allowed values, or leave enum out", "Field 'enum' %s is empty.", at.Where)
 	}
-	for i, item := range enum.node.Items {
+	for i, item := range enum.Node.Items {
 		if item.Kind != doc.String && item.Kind != doc.Number && item.Kind != doc.Bool {
-			p.wrongType(enum.index(i), "a string, a number or a boolean")
+			p.WrongType(enum.Index(i), "a string, a number or a boolean")
 		}
 		out.Enum = append(out.Enum, item.Any())
 	}
@@ -73,23 +74,23 @@ func (p *parser) parameter(at place) Parameter {
 }
 
 // calls reads the functions that a step calls.
-func (p *parser) calls(at place) []FunctionCall {
-	if !p.array(at, "a list of function calls") {
+func (p *parser) calls(at shape.Place) []FunctionCall {
+	if !p.Array(at, "a list of function calls") {
 		return nil
 	}
 	var out []FunctionCall
-	for i := range at.node.Items {
-		call, ok := p.element(at.index(i), "name", "args")
+	for i := range at.Node.Items {
+		call, ok := p.Element(at.Index(i), "name", "args")
 		if !ok {
 			continue
 		}
-		p.require(call, "name", "args")
-		args := call.key("args")
-		read := FunctionCall{Name: p.identifier(call.key("name"))}
-		if args.node != nil && args.node.Kind != doc.Object {
-			p.wrongType(args, "an object")
-		} else if args.node != nil {
-			read.Args, _ = args.node.Any().(map[string]any)
+		p.Require(call, "name", "args")
+		args := call.Key("args")
+		read := FunctionCall{Name: p.identifier(call.Key("name"))}
+		if args.Node != nil && args.Node.Kind != doc.Object {
+			p.WrongType(args, "an object")
+		} else if args.Node != nil {
+			read.Args, _ = args.Node.Any().(map[string]any)
 		}
 		out = append(out, read)
 	}
@@ -97,21 +98,21 @@ func (p *parser) calls(at place) []FunctionCall {
 }
 
 // references reads the functions that a step mentions, each written as name().
-func (p *parser) references(at place) []string {
-	if !p.array(at, "a list of function names") {
+func (p *parser) references(at shape.Place) []string {
+	if !p.Array(at, "a list of function names") {
 		return nil
 	}
-	out := make([]string, 0, len(at.node.Items))
-	for i, item := range at.node.Items {
-		one := at.index(i)
-		text := p.text(one, 0, 0)
+	out := make([]string, 0, len(at.Node.Items))
+	for i, item := range at.Node.Items {
+		one := at.Index(i)
+		text := p.Text(one, 0, 0)
 		out = append(out, text)
 		if item.Kind == doc.String && !isReference(text) {
 			fix := "write the function's name and an empty pair of brackets, such as checkBuild()"
 			if isIdentifier(text) {
 				fix = fmt.Sprintf("write '%s()'", text)
 			}
-			p.errorf(one, CodePattern, fix, "Field '%s' %s has the value %s; a reference is a name with brackets.", one.name, one.where, quote(text))
+			p.Errorf(one, CodePattern, fix, "Field '%s' %s has the value %s; a reference is a name with brackets.", one.Name, one.Where, shape.Quote(text))
 		}
 	}
 	return out

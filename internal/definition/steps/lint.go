@@ -5,6 +5,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
 // The codes of what a workflow loads with and a person should look at.
@@ -47,17 +48,16 @@ const longPrompt = 2000
 // The dialect has no declarations, so a variable counts as set where a text that
 // the agent has read by then has its name in it.
 func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
-	at := place{where: "at root level"}
-	at.at(root)
-	l := &linter{parser: parser{file: file}, w: w, by: newIndex(w), told: map[string]bool{}, mentions: newMentions(w)}
-	steps := at.key("steps")
-	l.definitions(at.key("functionDefinitions"), w.Functions)
+	at := shape.Root(root, "workflow")
+	l := &linter{parser: newParser(file), w: w, by: newIndex(w), mentions: newMentions(w)}
+	steps := at.Key("steps")
+	l.definitions(at.Key("functionDefinitions"), w.Functions)
 	l.outsideReads(steps)
 	for i := range w.Steps {
 		l.topStep(steps, i)
 	}
 	l.sharedBodies(steps)
-	return l.findings(guideway.SeverityWarning)
+	return l.Findings(guideway.SeverityWarning)
 }
 
 // linter collects warnings.
@@ -66,8 +66,6 @@ type linter struct {
 	w        *Workflow
 	by       index
 	mentions *mentions
-	// told holds what was said of a variable already: once is enough.
-	told map[string]bool
 	// known are the names that a misspelt one may mean; see names.
 	known []string
 	// functions are those that some step calls or refers to; see used.
@@ -84,29 +82,15 @@ type scope struct {
 	functions [][]Function
 }
 
-// warn reports a warning.
-func (l *linter) warn(at place, code, fix, format string, args ...any) {
-	l.add(guideway.SeverityWarning, at, code, fix, format, args...)
-}
-
-// once says whether this is the first time that something is told.
-func (l *linter) once(what string) bool {
-	if l.told[what] {
-		return false
-	}
-	l.told[what] = true
-	return true
-}
-
 // topStep looks at a top-level step, and at the body of a loop.
-func (l *linter) topStep(steps place, i int) {
-	at, step := steps.index(i), &l.w.Steps[i]
+func (l *linter) topStep(steps shape.Place, i int) {
+	at, step := steps.Index(i), &l.w.Steps[i]
 	s := scope{order: orderOf(i), functions: [][]Function{step.Functions, l.w.Functions}}
 	if j, ok := l.by.loop[step.ID]; ok {
 		s = l.inside(j)
 		s.functions = [][]Function{step.Functions, l.w.Steps[j].Functions, l.w.Functions}
 	}
-	l.definitions(at.key("functionDefinitions"), step.Functions)
+	l.definitions(at.Key("functionDefinitions"), step.Functions)
 	l.step(at, step, s)
 	if step.Loop == nil {
 		return
@@ -119,8 +103,8 @@ func (l *linter) topStep(steps place, i int) {
 		body := &step.Loop.Body[j]
 		inner := l.inside(i)
 		inner.functions = [][]Function{body.Functions, step.Functions, l.w.Functions}
-		bodyAt := at.key("body").index(j)
-		l.definitions(bodyAt.key("functionDefinitions"), body.Functions)
+		bodyAt := at.Key("body").Index(j)
+		l.definitions(bodyAt.Key("functionDefinitions"), body.Functions)
 		l.step(bodyAt, body, inner)
 	}
 }
@@ -131,37 +115,37 @@ func (l *linter) inside(i int) scope {
 }
 
 // step looks at what steps and loops have in common, and at a step's texts.
-func (l *linter) step(at place, step *Step, s scope) {
-	if step.RunCondition != nil || at.node.Get("runCondition") != nil {
-		l.runCondition(at.key("runCondition"), step, s)
+func (l *linter) step(at shape.Place, step *Step, s scope) {
+	if step.RunCondition != nil || at.Node.Get("runCondition") != nil {
+		l.runCondition(at.Key("runCondition"), step, s)
 	}
-	if node := at.node.Get("requireConfirmation"); node != nil && node.Kind == doc.Object {
-		l.confirmation(at.key("requireConfirmation"), step, s)
+	if node := at.Node.Get("requireConfirmation"); node != nil && node.Kind == doc.Object {
+		l.confirmation(at.Key("requireConfirmation"), step, s)
 	}
-	l.criteria(at.key("validationCriteria"), step, s)
+	l.criteria(at.Key("validationCriteria"), step, s)
 	l.templates(at, step, s)
 	l.uses(at, step, s)
 	if s.loop != nil && runes(step.Prompt) > longPrompt {
-		l.warn(at.key("prompt"), CodeBodyPromptLong, "move what does not change from round to round into a step before the loop",
+		l.Warnf(at.Key("prompt"), CodeBodyPromptLong, "move what does not change from round to round into a step before the loop",
 			"The prompt of step '%s' has %d characters and is read again in every round of loop '%s'.", step.ID, runes(step.Prompt), s.loop.ID)
 	}
 }
 
 // criteria passes on what package criterion says of a step's criteria, and looks
 // at the variables that their conditions read.
-func (l *linter) criteria(at place, step *Step, s scope) {
+func (l *linter) criteria(at shape.Place, step *Step, s scope) {
 	for _, problem := range step.Criteria.Problems() {
-		report := l.warn
+		report := l.Warnf
 		if !problem.Warning {
-			report = l.errorf
+			report = l.Errorf
 		}
-		report(at.below(problem.Path), problem.Code, problem.Fix, "%s (step '%s')", problem.Message, step.ID)
+		report(at.Below(problem.Path), problem.Code, problem.Fix, "%s (step '%s')", problem.Message, step.ID)
 	}
 	l.ruleConditions(at, step, s)
 }
 
 // sharedBodies reports a step that is the body of two loops.
-func (l *linter) sharedBodies(steps place) {
+func (l *linter) sharedBodies(steps shape.Place) {
 	usedBy := map[string]string{}
 	for i := range l.w.Steps {
 		step := &l.w.Steps[i]
@@ -170,7 +154,7 @@ func (l *linter) sharedBodies(steps place) {
 		}
 		ref := step.Loop.BodyRef
 		if first, ok := usedBy[ref]; ok {
-			l.warn(steps.index(i).key("body"), CodeLoopBodyShared, "give each loop a body of its own, so that what was done in which loop stays clear",
+			l.Warnf(steps.Index(i).Key("body"), CodeLoopBodyShared, "give each loop a body of its own, so that what was done in which loop stays clear",
 				"Step '%s' is the body of loop '%s' and of loop '%s'.", ref, first, step.ID)
 			continue
 		}

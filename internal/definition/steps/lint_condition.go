@@ -7,20 +7,21 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
 // runCondition looks at the condition under which a step applies.
-func (l *linter) runCondition(at place, step *Step, s scope) {
+func (l *linter) runCondition(at shape.Place, step *Step, s scope) {
 	l.ignored(at)
 	value, constant := step.RunCondition.Constant()
 	switch {
 	case constant && value:
-		l.warn(at, CodeConditionAlways, "remove the condition", "The runCondition of %s always holds%s.", subject(step), inWords(step.RunCondition))
+		l.Warnf(at, CodeConditionAlways, "remove the condition", "The runCondition of %s always holds%s.", subject(step), inWords(step.RunCondition))
 	case constant:
-		l.warn(at, CodeUnreachable, "mend the condition, or remove the step", "%s never runs: its runCondition can never hold%s.", capital(subject(step)), inWords(step.RunCondition))
+		l.Warnf(at, CodeUnreachable, "mend the condition, or remove the step", "%s never runs: its runCondition can never hold%s.", shape.Capital(subject(step)), inWords(step.RunCondition))
 	case l.neverInRounds(step, s):
-		l.warn(at, CodeUnreachable, "compare with a number of a round that there is, or raise the number of rounds",
-			"%s never runs: its runCondition holds in none of the %d rounds of loop '%s': %s.", capital(subject(step)), rounds(s.loop.Loop), s.loop.ID, step.RunCondition)
+		l.Warnf(at, CodeUnreachable, "compare with a number of a round that there is, or raise the number of rounds",
+			"%s never runs: its runCondition holds in none of the %d rounds of loop '%s': %s.", shape.Capital(subject(step)), rounds(s.loop.Loop), s.loop.ID, step.RunCondition)
 	}
 	by := s.order - 1
 	if s.loop != nil {
@@ -31,12 +32,12 @@ func (l *linter) runCondition(at place, step *Step, s scope) {
 }
 
 // confirmation looks at the condition under which a person is asked.
-func (l *linter) confirmation(at place, step *Step, s scope) {
+func (l *linter) confirmation(at shape.Place, step *Step, s scope) {
 	l.ignored(at)
 	if value, constant := step.Confirm.Constant(); constant && value {
-		l.warn(at, CodeConditionAlways, "write true", "The requireConfirmation of %s always holds%s.", subject(step), inWords(step.Confirm))
+		l.Warnf(at, CodeConditionAlways, "write true", "The requireConfirmation of %s always holds%s.", subject(step), inWords(step.Confirm))
 	} else if constant {
-		l.warn(at, CodeConditionNever, "mend the condition, or remove it", "The requireConfirmation of %s can never hold%s.", subject(step), inWords(step.Confirm))
+		l.Warnf(at, CodeConditionNever, "mend the condition, or remove it", "The requireConfirmation of %s can never hold%s.", subject(step), inWords(step.Confirm))
 	}
 	by := s.order
 	if step.Loop != nil {
@@ -47,15 +48,15 @@ func (l *linter) confirmation(at place, step *Step, s scope) {
 }
 
 // ruleConditions looks at the conditions of a step's rules.
-func (l *linter) ruleConditions(at place, step *Step, s scope) {
-	if at.node == nil {
+func (l *linter) ruleConditions(at shape.Place, step *Step, s scope) {
+	if at.Node == nil {
 		return
 	}
-	visitConditions(at, func(at place) {
+	visitConditions(at, func(at shape.Place) {
 		l.ignored(at)
-		expr := condition.Parse(at.node.Any())
+		expr := condition.Parse(at.Node.Any())
 		if value, constant := expr.Constant(); constant && value {
-			l.warn(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s always holds%s.", subject(step), inWords(expr))
+			l.Warnf(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s always holds%s.", subject(step), inWords(expr))
 		}
 		l.reads(at, expr, "the condition of a rule of "+subject(step), s, s.order)
 	})
@@ -70,52 +71,52 @@ func inWords(expr *condition.Expr) string {
 }
 
 // visitConditions finds the conditions of rules at any depth.
-func visitConditions(at place, visit func(place)) {
-	if at.node == nil {
+func visitConditions(at shape.Place, visit func(shape.Place)) {
+	if at.Node == nil {
 		return
 	}
-	if at.node.Kind == doc.Array {
-		for i := range at.node.Items {
-			visitConditions(at.index(i), visit)
+	if at.Node.Kind == doc.Array {
+		for i := range at.Node.Items {
+			visitConditions(at.Index(i), visit)
 		}
 		return
 	}
-	if when := at.key("condition"); when.node != nil {
+	if when := at.Key("condition"); when.Node != nil {
 		visit(when)
 	}
 	for _, key := range []string{"and", "or", "not"} {
-		visitConditions(at.key(key), visit)
+		visitConditions(at.Key(key), visit)
 	}
 }
 
 // reads checks that the variables of a condition are set by the order given.
-func (l *linter) reads(at place, expr *condition.Expr, what string, s scope, by int) {
+func (l *linter) reads(at shape.Place, expr *condition.Expr, what string, s scope, by int) {
 	for _, name := range expr.Variables() {
 		l.read(at, name, what, s, by)
 	}
 }
 
 // read checks that one variable is set by the order given.
-func (l *linter) read(at place, name, what string, s scope, by int) {
+func (l *linter) read(at shape.Place, name, what string, s scope, by int) {
 	if name == "" || strings.HasPrefix(name, "_") || s.has(name) {
 		return
 	}
 	switch order := l.mentions.order(name); {
 	case order == never:
-		if l.once(CodeVariableUnset + name) {
-			l.warn(at, CodeVariableUnset, l.unsetFix(name), "%s reads the variable '%s', but no text tells the agent to set it.", capital(what), name)
+		if l.Once(CodeVariableUnset + name) {
+			l.Warnf(at, CodeVariableUnset, l.unsetFix(name), "%s reads the variable '%s', but no text tells the agent to set it.", shape.Capital(what), name)
 		}
 	case order > by:
-		if l.once(CodeVariableLate + name) {
-			l.warn(at, CodeVariableLate, fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name),
-				"%s reads the variable '%s', which no text before it mentions: the first is in %s.", capital(what), name, l.stepAt(order))
+		if l.Once(CodeVariableLate + name) {
+			l.Warnf(at, CodeVariableLate, fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name),
+				"%s reads the variable '%s', which no text before it mentions: the first is in %s.", shape.Capital(what), name, l.stepAt(order))
 		}
 	}
 }
 
 // unsetFix says how to mend a variable that is never set.
 func (l *linter) unsetFix(name string) string {
-	if guess := closest(name, l.names()); guess != "" {
+	if guess := l.Closest(name, l.names()); guess != "" {
 		return fmt.Sprintf("did you mean '%s'?", guess)
 	}
 	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it; a run stops here and asks for it otherwise", name)
@@ -128,7 +129,7 @@ func (l *linter) names() []string {
 	}
 	l.known = []string{}
 	add := func(name string) {
-		if name != "" && len(l.known) < maxNames && !slices.Contains(l.known, name) && l.mentions.order(name) != never {
+		if name != "" && len(l.known) < shape.MaxNames && !slices.Contains(l.known, name) && l.mentions.order(name) != never {
 			l.known = append(l.known, name)
 		}
 	}
@@ -205,40 +206,40 @@ func (l *linter) neverInRounds(step *Step, s scope) bool {
 }
 
 // ignored reports the parts of a condition that have no effect.
-func (l *linter) ignored(at place) {
-	if at.node == nil || at.node.Kind != doc.Object {
+func (l *linter) ignored(at shape.Place) {
+	if at.Node == nil || at.Node.Kind != doc.Object {
 		return
 	}
-	operators := operatorsOf(at.node)
-	name := at.node.Get("var")
+	operators := operatorsOf(at.Node)
+	name := at.Node.Get("var")
 	switch {
 	case name == nil && len(operators) > 0:
-		l.warn(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' stands without 'var', so it never holds.", operators[0])
+		l.Warnf(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' stands without 'var', so it never holds.", operators[0])
 	case name != nil && name.Text == "":
-		l.warn(at.key("var"), CodeConditionIgnored, "write the name of a variable", "The condition's variable has no name, so the condition never holds.")
+		l.Warnf(at.Key("var"), CodeConditionIgnored, "write the name of a variable", "The condition's variable has no name, so the condition never holds.")
 	case len(operators) > 1:
-		l.warn(at, CodeConditionIgnored, fmt.Sprintf(`write {"and": [{"var": "%s", "%s": ...}, {"var": "%s", "%s": ...}]}`, name.Text, operators[0], name.Text, operators[1]),
+		l.Warnf(at, CodeConditionIgnored, fmt.Sprintf(`write {"and": [{"var": "%s", "%s": ...}, {"var": "%s", "%s": ...}]}`, name.Text, operators[0], name.Text, operators[1]),
 			"Of the operators %s only '%s' counts.", strings.Join(operators, ", "), operators[0])
 	}
 	seen := ""
 	for _, key := range []string{"var", "and", "or", "not"} {
-		if at.node.Get(key) == nil {
+		if at.Node.Get(key) == nil {
 			continue
 		}
 		if seen != "" {
-			l.warn(at.key(key), CodeConditionIgnored, "put both into a list under 'and' or 'or'", "'%s' has no effect beside '%s'.", key, seen)
+			l.Warnf(at.Key(key), CodeConditionIgnored, "put both into a list under 'and' or 'or'", "'%s' has no effect beside '%s'.", key, seen)
 			continue
 		}
 		seen = key
 	}
 	for _, key := range []string{"and", "or"} {
-		if list := at.key(key); list.node != nil {
-			for i := range list.node.Items {
-				l.ignored(list.index(i))
+		if list := at.Key(key); list.Node != nil {
+			for i := range list.Node.Items {
+				l.ignored(list.Index(i))
 			}
 		}
 	}
-	l.ignored(at.key("not"))
+	l.ignored(at.Key("not"))
 }
 
 // operatorsOf are the comparisons of a condition, in the order in which they

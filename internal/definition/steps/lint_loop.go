@@ -4,43 +4,43 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
 // longLoop is the number of rounds above which a bound protects little.
 const longLoop = 100
 
 // loop looks at how a loop counts and ends.
-func (l *linter) loop(at place, step *Step, s scope) {
-	loop, config := step.Loop, at.key("loop")
+func (l *linter) loop(at shape.Place, step *Step, s scope) {
+	loop, config := step.Loop, at.Key("loop")
 	l.loopNumbers(config, step)
 	l.loopNames(config, step)
 	switch loop.Type {
 	case LoopWhile, LoopUntil:
 		inner := l.inside(s.order - 1)
-		l.ignored(config.key("condition"))
-		l.loopCondition(config.key("condition"), step, inner)
-		l.reads(config.key("condition"), loop.Condition, "the condition of "+subject(step), inner, s.order)
+		l.ignored(config.Key("condition"))
+		l.loopCondition(config.Key("condition"), step, inner)
+		l.reads(config.Key("condition"), loop.Condition, "the condition of "+subject(step), inner, s.order)
 	case LoopFor:
 		if loop.CountVar != "" {
-			l.read(config.key("count"), loop.CountVar, "the count of "+subject(step), scope{}, s.order-1)
+			l.read(config.Key("count"), loop.CountVar, "the count of "+subject(step), scope{}, s.order-1)
 		}
 	case LoopForEach:
-		l.read(config.key("items"), loop.Items, "the list of "+subject(step), scope{}, s.order-1)
+		l.read(config.Key("items"), loop.Items, "the list of "+subject(step), scope{}, s.order-1)
 	}
 }
 
 // loopCondition looks at what ends a while or until loop.
-func (l *linter) loopCondition(at place, step *Step, s scope) {
+func (l *linter) loopCondition(at shape.Place, step *Step, s scope) {
 	loop := step.Loop
 	if value, constant := loop.Condition.Constant(); constant {
 		if value == (loop.Type == LoopWhile) {
-			l.warn(at, CodeLoopEndless, "compare a variable that the body sets, or use a for loop",
+			l.Warnf(at, CodeLoopEndless, "compare a variable that the body sets, or use a for loop",
 				"Loop '%s' ends only after %d rounds: its condition %s holds%s.", step.ID, loop.MaxIterations, always(value), inWords(loop.Condition))
 		} else {
-			l.warn(at, CodeLoopNever, "mend the condition, or remove the loop",
+			l.Warnf(at, CodeLoopNever, "mend the condition, or remove the loop",
 				"Loop '%s' never runs: its condition %s holds%s.", step.ID, always(value), inWords(loop.Condition))
 		}
 		return
@@ -49,8 +49,8 @@ func (l *linter) loopCondition(at place, step *Step, s scope) {
 	if slices.ContainsFunc(names, s.has) || slices.ContainsFunc(names, func(name string) bool { return bodyMentions(loop, name) }) {
 		return
 	}
-	l.warn(at, CodeLoopUntouched, fmt.Sprintf("say in a step of the body when to set '%s'", names[0]),
-		"No step of the body of loop '%s' mentions %s, so only maxIterations (%d) is sure to end it.", step.ID, quoted(names), loop.MaxIterations)
+	l.Warnf(at, CodeLoopUntouched, fmt.Sprintf("say in a step of the body when to set '%s'", names[0]),
+		"No step of the body of loop '%s' mentions %s, so only maxIterations (%d) is sure to end it.", step.ID, shape.Quoted(names), loop.MaxIterations)
 }
 
 // always puts the value of a constant condition into words.
@@ -59,15 +59,6 @@ func always(value bool) string {
 		return "always"
 	}
 	return "never"
-}
-
-// quoted writes names for a sentence.
-func quoted(names []string) string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = "'" + name + "'"
-	}
-	return list(out)
 }
 
 // bodyMentions says whether a text of the body has the name in it.
@@ -80,41 +71,41 @@ func bodyMentions(loop *Loop, name string) bool {
 }
 
 // loopNumbers looks at the count and the bound.
-func (l *linter) loopNumbers(at place, step *Step) {
+func (l *linter) loopNumbers(at shape.Place, step *Step) {
 	loop := step.Loop
 	literal := loop.Type == LoopFor && loop.CountVar == ""
 	switch {
 	case literal && loop.Count == 0:
-		l.warn(at.key("count"), CodeLoopCountZero, "write how many rounds there are", "Loop '%s' never runs: its count is 0.", step.ID)
+		l.Warnf(at.Key("count"), CodeLoopCountZero, "write how many rounds there are", "Loop '%s' never runs: its count is 0.", step.ID)
 	case literal && loop.MaxIterations < loop.Count:
-		l.warn(at.key("maxIterations"), CodeLoopCountBound, fmt.Sprintf("raise maxIterations to %d, or lower the count", loop.Count),
+		l.Warnf(at.Key("maxIterations"), CodeLoopCountBound, fmt.Sprintf("raise maxIterations to %d, or lower the count", loop.Count),
 			"Loop '%s' counts to %d but ends after %d rounds, by maxIterations.", step.ID, loop.Count, loop.MaxIterations)
 	case loop.MaxIterations > longLoop && (!literal || loop.Count > longLoop):
-		l.warn(at.key("maxIterations"), CodeLoopLong, "choose a little more than a sound run needs", "Loop '%s' may go %d rounds before maxIterations ends it.", step.ID, loop.MaxIterations)
+		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a little more than a sound run needs", "Loop '%s' may go %d rounds before maxIterations ends it.", step.ID, loop.MaxIterations)
 	}
 	for _, key := range []string{"count", "maxIterations"} {
-		n := at.key(key)
-		if n.node != nil && n.node.Kind == doc.Number && n.node.Num != math.Trunc(n.node.Num) {
-			l.warn(n, CodeLoopFraction, "write a whole number", "The %s of loop '%s' is %s; it counts as %.0f.", key, step.ID, n.node.Text, math.Ceil(n.node.Num))
+		n := at.Key(key)
+		if n.Node != nil && n.Node.Kind == doc.Number && n.Node.Num != math.Trunc(n.Node.Num) {
+			l.Warnf(n, CodeLoopFraction, "write a whole number", "The %s of loop '%s' is %s; it counts as %.0f.", key, step.ID, n.Node.Text, math.Ceil(n.Node.Num))
 		}
 	}
 }
 
 // loopNames looks for two meanings of one name.
-func (l *linter) loopNames(at place, step *Step) {
+func (l *linter) loopNames(at shape.Place, step *Step) {
 	loop := step.Loop
 	type named struct{ key, name string }
 	names := []named{{"iterationVar", loop.IterationVar}, {"itemVar", loop.ItemVar}, {"indexVar", loop.IndexVar}}
 	sources := []named{{"items", loop.Items}, {"count", loop.CountVar}}
 	for i, own := range names {
-		if loop.Type != LoopForEach && own.key != "iterationVar" && at.node.Get(own.key) == nil {
+		if loop.Type != LoopForEach && own.key != "iterationVar" && at.Node.Get(own.key) == nil {
 			continue
 		}
 		for _, other := range append(sources, names[:i]...) {
 			if own.name != other.name || loop.Type != LoopForEach && other.key == "itemVar" {
 				continue
 			}
-			l.warn(at.key(own.key), CodeLoopVariableClash, "choose another name",
+			l.Warnf(at.Key(own.key), CodeLoopVariableClash, "choose another name",
 				"In loop '%s' the name '%s' is both its %s and its %s.", step.ID, own.name, other.key, own.key)
 		}
 	}
@@ -122,7 +113,7 @@ func (l *linter) loopNames(at place, step *Step) {
 
 // outsideReads reports conditions outside a loop that read a variable of its
 // rounds: the name means another thing there, or nothing.
-func (l *linter) outsideReads(steps place) {
+func (l *linter) outsideReads(steps shape.Place) {
 	readers := l.readers(steps)
 	for i := range l.w.Steps {
 		loop := l.w.Steps[i].Loop
@@ -132,7 +123,7 @@ func (l *linter) outsideReads(steps place) {
 		for _, name := range loopVariables(loop) {
 			for _, reader := range readers[name] {
 				if reader != i && l.w.Steps[reader].ID != loop.BodyRef {
-					l.outsideRead(steps.index(reader), &l.w.Steps[reader], name, l.w.Steps[i].ID)
+					l.outsideRead(steps.Index(reader), &l.w.Steps[reader], name, l.w.Steps[i].ID)
 					break
 				}
 			}
@@ -141,19 +132,20 @@ func (l *linter) outsideReads(steps place) {
 }
 
 // outsideRead reports a step that reads a variable of a loop elsewhere.
-func (l *linter) outsideRead(at place, step *Step, name, loop string) {
-	if !l.once(CodeLoopVariableReach + name) {
+func (l *linter) outsideRead(at shape.Place, step *Step, name, loop string) {
+	if !l.Once(CodeLoopVariableReach + name) {
 		return
 	}
-	l.told[CodeVariableUnset+name], l.told[CodeVariableLate+name] = true, true
-	l.warn(at, CodeLoopVariableReach, "give one of the two another name",
-		"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", capital(subject(step)), name, loop)
+	l.Once(CodeVariableUnset + name)
+	l.Once(CodeVariableLate + name)
+	l.Warnf(at, CodeLoopVariableReach, "give one of the two another name",
+		"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", shape.Capital(subject(step)), name, loop)
 }
 
 // readers gives, for each name, the first top-level steps whose conditions,
 // count or items read it, but for a body that reads its own loop's variable. A
 // loop and its body by id may be among them, so three are enough.
-func (l *linter) readers(steps place) map[string][]int {
+func (l *linter) readers(steps shape.Place) map[string][]int {
 	const enough = 3
 	found := map[string][]int{}
 	add := func(i int, names ...string) {
@@ -181,6 +173,3 @@ func (l *linter) readers(steps place) map[string][]int {
 	}
 	return found
 }
-
-// capital makes the first letter a capital.
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -4,21 +4,22 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/definition/shape"
 	"github.com/guideway-dev/guideway/internal/definition/template"
 )
 
 // templates looks at the placeholders in a step's texts.
-func (l *linter) templates(at place, step *Step, s scope) {
-	l.template(at.key("title"), step.Title, step, s)
-	l.template(at.key("prompt"), step.Prompt, step, s)
-	l.template(at.key("agentRole"), step.AgentRole, step, s)
+func (l *linter) templates(at shape.Place, step *Step, s scope) {
+	l.template(at.Key("title"), step.Title, step, s)
+	l.template(at.Key("prompt"), step.Prompt, step, s)
+	l.template(at.Key("agentRole"), step.AgentRole, step, s)
 	for i, text := range step.Guidance {
-		l.template(at.key("guidance").index(i), text, step, s)
+		l.template(at.Key("guidance").Index(i), text, step, s)
 	}
 }
 
 // template looks at the placeholders of one text.
-func (l *linter) template(at place, text string, step *Step, s scope) {
+func (l *linter) template(at shape.Place, text string, step *Step, s scope) {
 	if !strings.Contains(text, "{{") {
 		return
 	}
@@ -43,24 +44,24 @@ func (l *linter) template(at place, text string, step *Step, s scope) {
 	if len(kept) > named {
 		what += fmt.Sprintf(" and %d more", len(kept)-named)
 	}
-	l.warn(at, CodeTemplateExpression, "write a variable: {{name}}, {{a.b[0]}} or {{n + 1}}; let a step compute the value and name it",
+	l.Warnf(at, CodeTemplateExpression, "write a variable: {{name}}, {{a.b[0]}} or {{n + 1}}; let a step compute the value and name it",
 		"%s in %s %s as written: only variables are filled in, nothing is computed.", what, subject(step), verb)
 }
 
 // templateVariable checks that a placeholder's variable is set by then.
-func (l *linter) templateVariable(at place, part template.Part, step *Step, s scope) {
+func (l *linter) templateVariable(at shape.Place, part template.Part, step *Step, s scope) {
 	name := part.Path[0]
 	if s.has(name) || strings.HasPrefix(name, "_") {
 		return
 	}
 	switch order := l.mentions.order(name); {
 	case order == never:
-		if l.once(CodeTemplateUnset + name) {
-			l.warn(at, CodeTemplateUnset, l.templateFix(name), "%s in %s is not filled in: no text tells the agent to set '%s'.", short(part.Text), subject(step), name)
+		if l.Once(CodeTemplateUnset + name) {
+			l.Warnf(at, CodeTemplateUnset, l.templateFix(name), "%s in %s is not filled in: no text tells the agent to set '%s'.", short(part.Text), subject(step), name)
 		}
 	case order > s.order:
-		if l.once(CodeTemplateLate + name) {
-			l.warn(at, CodeTemplateLate, fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name),
+		if l.Once(CodeTemplateLate + name) {
+			l.Warnf(at, CodeTemplateLate, fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name),
 				"%s in %s is not filled in: the first text that mentions '%s' is in %s, after it.", short(part.Text), subject(step), name, l.stepAt(order))
 		}
 	}
@@ -79,7 +80,7 @@ func (l *linter) templateFix(name string) string {
 			}
 		}
 	}
-	if guess := closest(name, l.names()); guess != "" {
+	if guess := l.Closest(name, l.names()); guess != "" {
 		return fmt.Sprintf("did you mean '%s'?", guess)
 	}
 	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name)
@@ -102,12 +103,12 @@ func short(text string) string {
 }
 
 // uses looks at the functions that a step calls and mentions.
-func (l *linter) uses(at place, step *Step, s scope) {
+func (l *linter) uses(at shape.Place, step *Step, s scope) {
 	for i, reference := range step.References {
 		name := strings.TrimSuffix(reference, "()")
 		if lookup(s.functions, name) == nil && l.mentions.order(name) > s.order {
-			l.warn(at.key("functionReferences").index(i), CodeReferenceUnknown, "define it in functionDefinitions, or remove the reference",
-				"%s refers to %s, which nothing defines or explains.", capital(subject(step)), reference)
+			l.Warnf(at.Key("functionReferences").Index(i), CodeReferenceUnknown, "define it in functionDefinitions, or remove the reference",
+				"%s refers to %s, which nothing defines or explains.", shape.Capital(subject(step)), reference)
 		}
 	}
 	for i, call := range step.Calls {
@@ -117,8 +118,8 @@ func (l *linter) uses(at place, step *Step, s scope) {
 		}
 		for name := range call.Args {
 			if !hasParameter(f, name) {
-				args := at.key("functionCalls").index(i).key("args")
-				l.warn(args.key(name), CodeArgumentUnknown, argumentFix(f, name), "Function '%s' has no parameter '%s' (%s).", f.Name, name, subject(step))
+				args := at.Key("functionCalls").Index(i).Key("args")
+				l.Warnf(args.Key(name), CodeArgumentUnknown, l.argumentFix(f, name), "Function '%s' has no parameter '%s' (%s).", f.Name, name, subject(step))
 			}
 		}
 	}
@@ -135,28 +136,28 @@ func hasParameter(f *Function, name string) bool {
 }
 
 // argumentFix says what a function takes.
-func argumentFix(f *Function, name string) string {
+func (l *linter) argumentFix(f *Function, name string) string {
 	names := make([]string, len(f.Parameters))
 	for i := range f.Parameters {
 		names[i] = f.Parameters[i].Name
 	}
-	if guess := closest(name, names); guess != "" {
+	if guess := l.Closest(name, names); guess != "" {
 		return fmt.Sprintf("did you mean '%s'?", guess)
 	}
 	return "use one of: " + strings.Join(names, ", ")
 }
 
 // definitions looks at the functions that one level defines.
-func (l *linter) definitions(at place, functions []Function) {
+func (l *linter) definitions(at shape.Place, functions []Function) {
 	seen := map[string]bool{}
 	for i := range functions {
 		name := functions[i].Name
 		if seen[name] {
-			l.warn(at.index(i).key("name"), CodeFunctionTwice, "keep one of the two", "Function '%s' is defined twice here; the first counts.", name)
+			l.Warnf(at.Index(i).Key("name"), CodeFunctionTwice, "keep one of the two", "Function '%s' is defined twice here; the first counts.", name)
 		}
 		seen[name] = true
 		if !l.used(name) {
-			l.warn(at.index(i).key("name"), CodeFunctionUnused, fmt.Sprintf("refer to it with \"functionReferences\": [\"%s()\"], or remove it", name),
+			l.Warnf(at.Index(i).Key("name"), CodeFunctionUnused, fmt.Sprintf("refer to it with \"functionReferences\": [\"%s()\"], or remove it", name),
 				"No step calls or mentions the function '%s'.", name)
 		}
 	}

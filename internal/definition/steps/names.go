@@ -1,11 +1,6 @@
 package steps
 
-import (
-	"slices"
-	"strings"
-
-	"github.com/guideway-dev/guideway/internal/spelling"
-)
+import "strings"
 
 // isID says whether the text is made of small letters, digits and hyphens.
 func isID(text string) bool {
@@ -89,17 +84,6 @@ func isDigits(text string) bool {
 // isVersionNumber says whether the text is a number without leading zeros.
 func isVersionNumber(text string) bool {
 	return isDigits(text) && (text == "0" || text[0] != '0')
-}
-
-// maxNames bounds the names that a misspelt one is compared with.
-const maxNames = 200
-
-// closest gives the known word that the text most likely means, or "".
-func closest(text string, known []string) string {
-	if other := otherName(text); slices.Contains(known, other) && other != text {
-		return other
-	}
-	return spelling.Closest(text, known)
 }
 
 // otherName is our name of what people call otherwise.

@@ -6,88 +6,81 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
 // Parse checks a document against the steps dialect and reads it. All problems
 // are reported at once, in the order of the document; the workflow is nil if
 // there is one.
 func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
-	p := &parser{file: file}
-	at := place{ptr: "", name: "workflow", where: "at root level"}
-	at.at(root)
-	if root == nil || root.Kind != doc.Object {
-		what := "nothing"
-		if root != nil {
-			what = describe(root)
-		}
-		p.errorf(at, CodeDefinitionObject, "write one object with id, name, description, version and steps",
-			"A workflow is an object, but this is %s.", what)
-		return nil, p.found
+	p, at := newParser(file), shape.Root(root, "workflow")
+	if !p.Document(at, "A workflow", "write one object with id, name, description, version and steps") {
+		return nil, p.Found
 	}
-	p.canonical = doc.Mark(root)
+	p.Canonical = doc.Mark(root)
 	w := p.workflow(at)
-	w.Canonical = p.canonical
+	w.Canonical = p.Canonical
 	p.structure(at, w)
-	if len(p.found) > 0 {
+	if len(p.Found) > 0 {
 		p.deepFaults()
-		return nil, p.findings(guideway.SeverityError)
+		return nil, p.Findings(guideway.SeverityError)
 	}
-	p.resolveBodies(at.key("steps"), w)
+	p.resolveBodies(at.Key("steps"), w)
 	return w, nil
 }
 
 // workflow reads the root.
-func (p *parser) workflow(at place) *Workflow {
-	p.object(at, "id", "name", "description", "version", "preconditions", "clarificationPrompts",
+func (p *parser) workflow(at shape.Place) *Workflow {
+	p.Object(at, "id", "name", "description", "version", "preconditions", "clarificationPrompts",
 		"metaGuidance", "functionDefinitions", "steps")
-	p.require(at, "id", "name", "description", "version", "steps")
+	p.Require(at, "id", "name", "description", "version", "steps")
 	w := &Workflow{
-		ID:                   p.id(at.key("id")),
-		Name:                 p.text(at.key("name"), 1, 128),
-		Description:          p.text(at.key("description"), 1, 512),
-		Version:              p.version(at.key("version")),
-		Preconditions:        p.sayings(at.key("preconditions")),
-		ClarificationPrompts: p.sayings(at.key("clarificationPrompts")),
-		MetaGuidance:         p.sayings(at.key("metaGuidance")),
-		Functions:            p.functions(at.key("functionDefinitions")),
+		ID:                   p.id(at.Key("id")),
+		Name:                 p.Text(at.Key("name"), 1, 128),
+		Description:          p.Text(at.Key("description"), 1, 512),
+		Version:              p.version(at.Key("version")),
+		Preconditions:        p.sayings(at.Key("preconditions")),
+		ClarificationPrompts: p.sayings(at.Key("clarificationPrompts")),
+		MetaGuidance:         p.sayings(at.Key("metaGuidance")),
+		Functions:            p.functions(at.Key("functionDefinitions")),
 	}
-	p.unique(at.key("functionDefinitions"))
-	steps := at.key("steps")
-	if !p.array(steps, "a list of steps") {
+	p.Unique(at.Key("functionDefinitions"))
+	steps := at.Key("steps")
+	if !p.Array(steps, "a list of steps") {
 		return w
 	}
-	if len(steps.node.Items) == 0 {
-		p.errorf(steps, CodeEmptyList, "add a step with id, title and prompt", "Field 'steps' %s is empty: a workflow has at least one step.", at.where)
+	if len(steps.Node.Items) == 0 {
+		p.Errorf(steps, CodeEmptyList, "add a step with id, title and prompt", "Field 'steps' %s is empty: a workflow has at least one step.", at.Where)
 	}
-	w.Steps = make([]Step, 0, len(steps.node.Items))
-	for i := range steps.node.Items {
-		step := steps.index(i)
-		where := fmt.Sprintf("in step %d%s", i+1, idSuffix(step.node))
-		if isLoop(step.node) {
-			where = fmt.Sprintf("in loop %d%s", i+1, idSuffix(step.node))
-			if id := stepID(step.node); id != "" {
+	w.Steps = make([]Step, 0, len(steps.Node.Items))
+	for i := range steps.Node.Items {
+		step := steps.Index(i)
+		where := fmt.Sprintf("in step %d%s", i+1, idSuffix(step.Node))
+		if isLoop(step.Node) {
+			where = fmt.Sprintf("in loop %d%s", i+1, idSuffix(step.Node))
+			if id := stepID(step.Node); id != "" {
 				where = "in loop '" + id + "'"
 			}
-			w.Steps = append(w.Steps, p.loopStep(step.in(where)))
+			w.Steps = append(w.Steps, p.loopStep(step.In(where)))
 			continue
 		}
-		w.Steps = append(w.Steps, p.step(step.in(where), ""))
+		w.Steps = append(w.Steps, p.step(step.In(where), ""))
 	}
 	return w
 }
 
 // sayings reads a list of different short texts.
-func (p *parser) sayings(at place) []string {
-	p.unique(at)
-	return p.texts(at, 1, 256)
+func (p *parser) sayings(at shape.Place) []string {
+	p.Unique(at)
+	return p.Texts(at, 1, 256)
 }
 
 // version reads the workflow's version.
-func (p *parser) version(at place) string {
-	text := p.text(at, 0, 0)
-	if at.node != nil && at.node.Kind == doc.String && !isVersion(text) {
-		p.errorf(at, CodeVersion, versionFix(text),
-			"Field 'version' %s has the value %s, which is not a semantic version (MAJOR.MINOR.PATCH).", at.where, quote(text))
+func (p *parser) version(at shape.Place) string {
+	text := p.Text(at, 0, 0)
+	if at.Node != nil && at.Node.Kind == doc.String && !isVersion(text) {
+		p.Errorf(at, CodeVersion, versionFix(text),
+			"Field 'version' %s has the value %s, which is not a semantic version (MAJOR.MINOR.PATCH).", at.Where, shape.Quote(text))
 	}
 	return text
 }
@@ -114,7 +107,7 @@ func stepID(n *doc.Node) string {
 // idSuffix names a step by its id where it has one.
 func idSuffix(n *doc.Node) string {
 	if id := stepID(n); id != "" {
-		return " (" + quote(id) + ")"
+		return " (" + shape.Quote(id) + ")"
 	}
 	return ""
 }
@@ -131,39 +124,36 @@ func isLoop(n *doc.Node) bool {
 
 // step reads a standard step. The hint says how to mend a property that is not
 // allowed, where the step stands in a loop's body.
-func (p *parser) step(at place, hint string) Step {
-	if at.node.Kind != doc.Object {
-		p.wrongType(at, "an object")
+func (p *parser) step(at shape.Place, hint string) Step {
+	if at.Node.Kind != doc.Object {
+		p.WrongType(at, "an object")
 		return Step{}
 	}
-	p.closed(at, hint, []string{
+	p.Closed(at, hint, []string{
 		"id", "title", "prompt", "agentRole", "guidance", "askForFiles", "hasValidation", "requireConfirmation", "approval",
 		"runCondition", "validationCriteria", "functionDefinitions", "functionCalls", "functionReferences",
 	})
-	p.require(at, "id", "title", "prompt")
+	p.Require(at, "id", "title", "prompt")
 	confirm, person := p.confirmation(at)
 	return Step{
-		ID:            p.id(at.key("id")),
-		Title:         p.text(at.key("title"), 1, 128),
-		Prompt:        p.text(at.key("prompt"), 1, 8192),
-		AgentRole:     p.text(at.key("agentRole"), 10, 1024),
-		Guidance:      p.texts(at.key("guidance"), 0, 0),
-		AskForFiles:   p.flag(at.key("askForFiles")),
-		HasValidation: p.flag(at.key("hasValidation")),
+		ID:            p.id(at.Key("id")),
+		Title:         p.Text(at.Key("title"), 1, 128),
+		Prompt:        p.Text(at.Key("prompt"), 1, 8192),
+		AgentRole:     p.Text(at.Key("agentRole"), 10, 1024),
+		Guidance:      p.Texts(at.Key("guidance"), 0, 0),
+		AskForFiles:   p.Flag(at.Key("askForFiles")),
+		HasValidation: p.Flag(at.Key("hasValidation")),
 		Confirm:       confirm,
 		Person:        person,
-		RunCondition:  p.condition(at.key("runCondition")),
-		Criteria:      p.criteria(at.key("validationCriteria")),
-		Functions:     p.functions(at.key("functionDefinitions")),
-		Calls:         p.calls(at.key("functionCalls")),
-		References:    p.references(at.key("functionReferences")),
+		RunCondition:  p.condition(at.Key("runCondition")),
+		Criteria:      p.criteria(at.Key("validationCriteria")),
+		Functions:     p.functions(at.Key("functionDefinitions")),
+		Calls:         p.calls(at.Key("functionCalls")),
+		References:    p.references(at.Key("functionReferences")),
 		Source: Source{
-			Confirm:   p.source(at.key("requireConfirmation")),
-			Condition: p.source(at.key("runCondition")),
-			Criteria:  p.source(at.key("validationCriteria")),
+			Confirm:   p.Source(at.Key("requireConfirmation")),
+			Condition: p.Source(at.Key("runCondition")),
+			Criteria:  p.Source(at.Key("validationCriteria")),
 		},
 	}
 }
-
-// source is the value as canonical JSON.
-func (p *parser) source(at place) string { return at.node.Source(p.canonical) }
