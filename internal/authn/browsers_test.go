@@ -1,6 +1,7 @@
 package authn_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -46,7 +47,7 @@ func newBrowsers(t *testing.T, dir string, c *clock) *authn.Browsers {
 
 // fromPage is a request as a browser sends it for a page of our own.
 func fromPage(method, path string) *http.Request {
-	r := httptest.NewRequest(method, "http://127.0.0.1:3000"+path, nil)
+	r := httptest.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:3000"+path, nil)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	if method != http.MethodGet {
 		r.Header.Set("Origin", "http://127.0.0.1:3000")
@@ -178,7 +179,7 @@ func TestRedeemWantsOurPage(t *testing.T) {
 		"another page":           {"Sec-Fetch-Site": {"cross-site"}, "Origin": {"http://evil.example"}},
 		"two origins":            {"Origin": {"http://127.0.0.1:3000", "http://127.0.0.1:3000"}},
 	} {
-		r := httptest.NewRequest("POST", "http://127.0.0.1:3000/login/"+code, nil)
+		r := httptest.NewRequestWithContext(context.Background(), "POST", "http://127.0.0.1:3000/login/"+code, nil)
 		r.Header = header
 		if _, err := b.Redeem(r, code); guideway.ErrorCode(err) != guideway.CodeForbidden {
 			t.Errorf("%s: %v, want forbidden", name, err)

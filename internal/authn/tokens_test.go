@@ -1,6 +1,7 @@
 package authn_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,7 +24,7 @@ func newTokens(t *testing.T, dir string) *authn.Tokens {
 }
 
 func withToken(token string) *http.Request {
-	r := httptest.NewRequest("POST", "http://127.0.0.1:3000/api/runs", nil)
+	r := httptest.NewRequestWithContext(context.Background(), "POST", "http://127.0.0.1:3000/api/runs", nil)
 	r.Header.Set("Authorization", "Bearer "+token)
 	return r
 }

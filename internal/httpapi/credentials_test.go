@@ -1,0 +1,174 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// Every credential on every way in: what works on /mcp opens no person's gate,
+// and what opens one does not work on /mcp.
+func TestEveryCredentialOnEveryWayIn(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	reads, commands := s.login(t, "ann")
+	approve, err := s.tokens.Create("phone", "ann", authn.ScopeApprove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := s.tokens.Create("monitor", "ann", authn.ScopeRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revoked, err := s.tokens.Create("lost", "ann", authn.ScopeApprove)
+	if err == nil {
+		err = s.tokens.Revoke("lost")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(c credential, header ...string) credential {
+		return func(r *http.Request) {
+			c(r)
+			for i := 0; i < len(header); i += 2 {
+				r.Header.Set(header[i], header[i+1])
+			}
+		}
+	}
+	otherPort := []string{"Origin", allowedOrigin, "Sec-Fetch-Site", "same-site"}
+	tests := []struct {
+		name string
+		who  credential
+		// The statuses of: POST /mcp, GET /api/runs, POST /api/runs, an answer
+		// to a person's gate, and one to a gate that is anybody's.
+		mcp, look, work, person, gate int
+		via                           run.Via
+	}{
+		{"nothing", anybody, 401, 401, 401, 401, 401, ""},
+		{"the token of /mcp", asAgent, 200, 200, 201, 403, 200, ""},
+		{"the token of /mcp from an allowed origin", with(asAgent, otherPort...), 200, 200, 201, 403, 200, ""},
+		{"the token of /mcp that says it is a browser", with(asAgent, "Sec-Fetch-Site", "same-origin", "Origin", s.url), 200, 200, 201, 403, 200, ""},
+		{"a wrong token", bearer(strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
+		{"a browser", commands, 401, 200, 201, 200, 200, run.ViaBrowser},
+		{"a browser without the page's key", reads, 401, 200, 403, 403, 403, ""},
+		{"a browser with a wrong key", with(reads, authn.KeyHeader, strings.Repeat("k", 43)), 401, 200, 403, 403, 403, ""},
+		{"a browser and the token of /mcp", func(r *http.Request) { commands(r); asAgent(r) }, 200, 200, 201, 403, 200, ""},
+		{"a browser and a wrong token", with(commands, "Authorization", "Bearer "+strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
+		{"a browser's cookie from an allowed origin", with(commands, otherPort...), 401, 403, 403, 403, 403, ""},
+		{"a browser's cookie from an allowed origin, old browser", with(commands, "Origin", allowedOrigin, "Sec-Fetch-Site", ""), 401, 403, 403, 403, 403, ""},
+		{"a browser's cookie from another origin", with(commands, "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"), 403, 403, 403, 403, 403, ""},
+		{"a token of scope approve", bearer(approve), 401, 200, 403, 200, 200, run.ViaToken},
+		{"a token of scope read", bearer(read), 401, 200, 403, 403, 403, ""},
+		{"a revoked token", bearer(revoked), 401, 401, 401, 401, 401, ""},
+		{"a token of scope approve and a browser", func(r *http.Request) { commands(r); bearer(read)(r) }, 401, 200, 403, 403, 403, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := s.send(t, tt.who, "POST", "/mcp", `{}`); got.StatusCode != tt.mcp {
+				t.Errorf("POST /mcp: %d %s, want %d", got.StatusCode, got.body, tt.mcp)
+			}
+			if got := s.send(t, tt.who, "GET", "/api/runs", ""); got.StatusCode != tt.look {
+				t.Errorf("GET /api/runs: %d %s, want %d", got.StatusCode, got.body, tt.look)
+			}
+			if got := s.send(t, tt.who, "POST", "/api/runs", `{"workflowId":"plain"}`); got.StatusCode != tt.work {
+				t.Errorf("POST /api/runs: %d %s, want %d", got.StatusCode, got.body, tt.work)
+			}
+			s.tryGate(t, tt.who, "person", tt.person, tt.via)
+			s.tryGate(t, tt.who, "plain", tt.gate, tt.via)
+		})
+	}
+}
+
+// tryGate answers a gate and checks what became of it: opened by whom it says, or
+// still shut.
+func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int, via run.Via) {
+	t.Helper()
+	a := s.atGate(t, ann(), workflow, "")
+	got := s.send(t, who, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
+	if got.StatusCode != status {
+		t.Errorf("the gate of %s: %d %s, want %d", workflow, got.StatusCode, got.body, status)
+	}
+	details, err := s.runs.Get(t.Context(), ann(), run.Ref{RunID: a.RunID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := details.Position.Kind != guide.PositionGate
+	if opened != (status == http.StatusOK) {
+		t.Errorf("%d, and the run is at %+v", got.StatusCode, details.Position)
+	}
+	if want := via; opened {
+		if want == "" {
+			want = run.ViaAgent
+		}
+		for _, e := range details.Events {
+			if e.Kind == string(guide.EventGateAnswered) && e.By.Via != want {
+				t.Errorf("the answer is recorded as by %+v, want via %s", e.By, want)
+			}
+		}
+	}
+	var p struct{ Rule, Code string }
+	if got.to(t, &p); status == http.StatusForbidden && strings.Contains(string(got.body), "rule") && p.Rule != guide.RulePerson {
+		t.Errorf("refused by %+v", p)
+	}
+}
+
+// The refusal at a person's gate says which rule it is, and how a person opens it.
+func TestPersonsGateNamesItsRule(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	a := s.atGate(t, ann(), "person", "")
+	p := s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
+	if p.Rule != guide.RulePerson || p.Fix == "" {
+		t.Errorf("the refusal is %+v", p)
+	}
+}
+
+func TestMe(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	reads, commands := s.login(t, "ann")
+	for _, tt := range []struct {
+		who    credential
+		proof  string
+		person bool
+	}{{asAgent, "bearer", false}, {reads, "browser", false}, {func(r *http.Request) { commands(r); r.Header.Set("Origin", s.url) }, "browser", true}} {
+		var me struct {
+			User, Proof string
+			Person      bool
+		}
+		s.want(t, 200, tt.who, "GET", "/api/me", "").to(t, &me)
+		if me.User != "ann" || me.Proof != tt.proof || me.Person != tt.person {
+			t.Errorf("%+v, want %s, %v", me, tt.proof, tt.person)
+		}
+	}
+}
+
+// A page that --allow-origin names reads answers to its own token, and is never
+// allowed to send the cookie.
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	got := s.want(t, 200, asAgent, "GET", "/api/runs", "", "Origin", allowedOrigin)
+	if o := got.Header.Get("Access-Control-Allow-Origin"); o != allowedOrigin {
+		t.Errorf("Access-Control-Allow-Origin %q", o)
+	}
+	preflight := s.want(t, 204, anybody, "OPTIONS", "/api/runs", "", "Origin", allowedOrigin,
+		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,"+strings.ToLower(authn.KeyHeader))
+	for _, r := range []reply{got, preflight} {
+		if c := r.Header.Get("Access-Control-Allow-Credentials"); c != "" {
+			t.Errorf("Access-Control-Allow-Credentials %q", c)
+		}
+	}
+	if h := preflight.Header.Get("Access-Control-Allow-Headers"); strings.Contains(strings.ToLower(h), "guideway-key") {
+		t.Errorf("a foreign page may send the key: %q", h)
+	}
+	same := s.want(t, 200, asAgent, "GET", "/api/runs", "")
+	if o := same.Header.Get("Access-Control-Allow-Origin"); o != "" {
+		t.Errorf("without an origin: %q", o)
+	}
+}

@@ -1,0 +1,470 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// event is one server-sent event.
+type event struct {
+	name string
+	id   int64
+	data struct {
+		Type, Subject, Op, ID, SessionID string
+		Pos, Seq                         int64
+		Session                          *struct {
+			Revision int64
+			Data     map[string]any
+		}
+	}
+	text string
+}
+
+// reader reads a stream as browsers do.
+type reader struct {
+	resp *http.Response
+	in   *bufio.Reader
+	// last is the id that a browser would send when it connects again.
+	last string
+	stop context.CancelFunc
+}
+
+// listen opens a stream.
+func (s *rig) listen(t *testing.T, who credential, path string, header ...string) *reader {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who(r)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		_ = resp.Body.Close()
+	})
+	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" {
+		text, _ := io.ReadAll(resp.Body)
+		t.Fatalf("%s: %d, %q, %s", path, resp.StatusCode, got, text)
+	}
+	return &reader{resp: resp, in: bufio.NewReader(resp.Body), stop: stop}
+}
+
+// next waits for the next event, as long as the test may take.
+func (r *reader) next() (event, error) {
+	var e event
+	for {
+		line, err := r.in.ReadString('\n')
+		if err != nil {
+			return e, err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		field, value, _ := strings.Cut(line, ": ")
+		switch {
+		case line == "" && e.text != "":
+			return e, json.Unmarshal([]byte(e.text), &e.data)
+		case field == "event":
+			e.name = value
+		case field == "id":
+			r.last = value
+			if e.id, err = strconv.ParseInt(value, 10, 64); err != nil {
+				return e, err
+			}
+		case field == "data":
+			e.text += value
+		case line != "" && field != "retry" && !strings.HasPrefix(line, ":"):
+			return e, fmt.Errorf("the line %q", line)
+		}
+	}
+}
+
+// must gives the next event, which must be of a type and as the document says.
+func (r *reader) must(t *testing.T, s *rig, schema, kind string) event {
+	t.Helper()
+	e, err := r.next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.contract.valid(t, s.contract.component(t, schema), []byte(e.text), kind)
+	if e.data.Type != kind {
+		t.Fatalf("the event %+v, want %s", e, kind)
+	}
+	return e
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	reads, _ := s.login(t, "ann")
+	s.document(t, "ann", projectA, "bug", "before")
+	r := s.listen(t, reads, "/api/events")
+	first := r.must(t, s, "FeedEvent", "connected")
+	if first.name != "connected" || first.id != first.data.Pos || first.id == 0 {
+		t.Errorf("at first: %+v", first)
+	}
+	s.document(t, "bob", projectA, "bug", "secret")
+	s.document(t, "ann", projectA, "bug", "one")
+	s.update(t, "ann", projectA, "bug", "one", map[string]any{"dashboard.progress": 50})
+	a := s.atGate(t, ann(), "plain", "")
+	s.want(t, 200, asAgent, "DELETE", "/api/sessions/bug/one", "")
+	want := []string{"session created one", "session changed one", "run created " + a.RunID, "run changed " + a.RunID, "session deleted one"}
+	last := first.id
+	for _, w := range want {
+		e := r.must(t, s, "FeedEvent", "change")
+		if got := e.data.Subject + " " + e.data.Op + " " + e.data.ID; got != w || e.name != "change" || e.id <= last || e.id != e.data.Pos {
+			t.Errorf("%s (%+v), want %s", got, e, w)
+		}
+		last = e.id
+	}
+	// Again from the middle, by the header and by the parameter.
+	for _, again := range []*reader{
+		s.listen(t, reads, "/api/events", "Last-Event-ID", strconv.FormatInt(last-1, 10)),
+		s.listen(t, reads, "/api/events?after="+strconv.FormatInt(last-1, 10)),
+	} {
+		again.must(t, s, "FeedEvent", "connected")
+		if e := again.must(t, s, "FeedEvent", "change"); e.id != last || e.data.Op != "deleted" {
+			t.Errorf("connected again: %+v", e)
+		}
+	}
+	for _, id := range []string{"x", "-1", "1.5", "99999999999999999999"} {
+		s.wantCode(t, 400, guideway.CodeInvalid, reads, "GET", "/api/events", "", "Last-Event-ID", id)
+	}
+}
+
+// A place that the feed never came to: the store was restored from an old copy.
+func TestEventsAheadOfTheFeed(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.document(t, "ann", projectA, "bug", "one")
+	r := s.listen(t, asAgent, "/api/events", "Last-Event-ID", "1000")
+	r.must(t, s, "FeedEvent", "connected")
+	if e := r.must(t, s, "FeedEvent", "reset"); e.name != "reset" || e.id != e.data.Pos || e.id > 10 {
+		t.Errorf("%+v, want a reset", e)
+	}
+	s.document(t, "ann", projectA, "bug", "two")
+	if e := r.must(t, s, "FeedEvent", "change"); e.data.ID != "two" {
+		t.Errorf("%+v, want the change after it", e)
+	}
+}
+
+// Eight writers in two stores on one directory, and readers of which one connects
+// again and again: each sees every change of the user once and in order.
+func TestEventsExactlyOnce(t *testing.T) {
+	t.Parallel()
+	const writers, each, readers = 8, 25, 3
+	s := newRig(t)
+	other := openStore(t, s.storePath)
+	begin := s.listen(t, asAgent, "/api/events").must(t, s, "FeedEvent", "connected").id
+	var wg sync.WaitGroup
+	for w := range writers {
+		documents := session.New(session.Options{Store: s.store})
+		if w%2 == 1 {
+			documents = session.New(session.Options{Store: other})
+		}
+		wg.Go(func() {
+			name := session.Name{Project: projectA, Workflow: "w", ID: fmt.Sprintf("d%d", w)}
+			user := guideway.Principal{User: "ann"}
+			if w == 0 {
+				user.User = "bob"
+			}
+			_, err := documents.Create(t.Context(), user, session.CreateRequest{Project: name.Project, Workflow: name.Workflow, ID: name.ID})
+			for i := range each - 1 {
+				if err == nil {
+					_, err = documents.Update(t.Context(), user, name, map[string]any{"i": i})
+				}
+			}
+			if err != nil {
+				t.Errorf("writer %d: %v", w, err)
+			}
+		})
+	}
+	for n := range readers {
+		wg.Go(func() { s.readAll(t, begin, (writers-1)*each, n == 0) })
+	}
+	wg.Wait()
+}
+
+// readAll reads so many changes from a place on, and checks that none is missing,
+// doubled or out of order.
+func (s *rig) readAll(t *testing.T, begin int64, count int, reconnects bool) {
+	r := s.listen(t, asAgent, fmt.Sprintf("/api/events?after=%d", begin))
+	last, next := begin, map[string]int64{}
+	for seen := 0; seen < count; {
+		e, err := r.next()
+		if err != nil {
+			t.Errorf("after %d changes: %v", seen, err)
+			return
+		}
+		if e.data.Type != "change" {
+			continue
+		}
+		seen++
+		if e.id <= last || e.data.Seq != next[e.data.ID]+1 || e.data.ID == "d0" {
+			t.Errorf("the change %s behind %d and revision %d", e.text, last, next[e.data.ID])
+			return
+		}
+		last, next[e.data.ID] = e.id, e.data.Seq
+		if reconnects && seen%20 == 0 {
+			r.stop()
+			r = s.listen(t, asAgent, "/api/events", "Last-Event-ID", r.last)
+		}
+	}
+}
+
+// A document's stream: as it is at first, then one event for each change of it,
+// and nothing of others.
+func TestSessionStream(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.document(t, "ann", projectA, "bug", "one")
+	s.document(t, "ann", projectA, "bug", "other")
+	s.document(t, "ann", projectB, "review", "one")
+	s.document(t, "bob", projectA, "bug", "one")
+	r := s.listen(t, asAgent, "/api/sessions/bug/one/stream")
+	first := r.must(t, s, "SessionEvent", "connected")
+	if first.name != "" || first.data.SessionID != "one" || first.data.Session.Revision != 1 {
+		t.Errorf("at first: %+v", first)
+	}
+	last := first.id
+	for i := range 5 {
+		s.update(t, "ann", projectA, "bug", "other", map[string]any{"i": i})
+		s.update(t, "bob", projectA, "bug", "one", map[string]any{"i": i})
+		s.update(t, "ann", projectB, "review", "one", map[string]any{"i": i})
+		s.update(t, "ann", projectA, "bug", "one", map[string]any{"i": i})
+		e := r.must(t, s, "SessionEvent", "update")
+		if e.id <= last || e.data.Session.Revision != int64(i)+2 || e.data.Session.Data["i"] != float64(i) {
+			t.Errorf("update %d: %+v", i, e.text)
+		}
+		last = e.id
+	}
+	ref := session.Name{Project: projectA, Workflow: "bug", ID: "one"}
+	if _, err := s.sessions.Delete(t.Context(), guideway.Principal{User: "ann"}, ref); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.must(t, s, "SessionEvent", "deleted"); e.data.Session != nil {
+		t.Errorf("deleted: %+v", e)
+	}
+	if _, err := s.sessions.Restore(t.Context(), guideway.Principal{User: "ann"}, ref); err != nil {
+		t.Fatal(err)
+	}
+	r.must(t, s, "SessionEvent", "update")
+	s.document(t, "ann", projectB, "bug", "one")
+	s.wantCode(t, 409, guideway.CodeConflict, asAgent, "GET", "/api/sessions/bug/one/stream", "")
+	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/sessions/bug/none/stream", "")
+	s.listen(t, asAgent, "/api/sessions/bug/one/stream?project="+projectB).must(t, s, "SessionEvent", "connected")
+}
+
+// A reader that does not read keeps neither other readers nor writers waiting,
+// and does not keep the server from ending.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	const changes = 20_000 // more than the sockets hold
+	feed := newFeed()
+	s := newRig(t, func(o *httpapi.Options) { o.Feed = feed })
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", token)
+	feed.watched(t, 1)
+	r := s.listen(t, asAgent, "/api/events")
+	for range changes {
+		feed.add(run.Change{User: "ann", Subject: run.SubjectRun, Op: run.OpChanged, ID: "r_" + strings.Repeat("x", 400)})
+	}
+	for seen := 0; seen < changes; {
+		e, err := r.next()
+		if err != nil {
+			t.Fatalf("after %d changes: %v", seen, err)
+		}
+		if e.data.Type == "change" {
+			seen++
+		}
+	}
+	s.stop()
+	s.ended(t)
+}
+
+// A feed that is pruned while a stream follows it, or before: the reader is told,
+// and goes on at the oldest change that there is.
+func TestPrunedFeed(t *testing.T) {
+	t.Parallel()
+	feed := newFeed()
+	s := newRig(t, func(o *httpapi.Options) { o.Feed = feed })
+	for range 10 {
+		feed.add(run.Change{User: "ann", Subject: run.SubjectRun, Op: run.OpChanged, ID: "r"})
+	}
+	feed.prune(7)
+	r := s.listen(t, asAgent, "/api/events?after=2")
+	r.must(t, s, "FeedEvent", "connected")
+	if e := r.must(t, s, "FeedEvent", "reset"); e.id != 7 {
+		t.Errorf("%+v, want a reset to 7", e)
+	}
+	for want := int64(8); want <= 10; want++ {
+		if e := r.must(t, s, "FeedEvent", "change"); e.id != want {
+			t.Errorf("%+v, want the change %d", e, want)
+		}
+	}
+	feed.prune(10)
+	r = s.listen(t, asAgent, "/api/events?after=3")
+	r.must(t, s, "FeedEvent", "connected")
+	if e := r.must(t, s, "FeedEvent", "reset"); e.id != 10 {
+		t.Errorf("%+v, want a reset to 10", e)
+	}
+}
+
+// A feed that cannot be read is an answer, not a stream that is silent.
+func TestFeedUnavailable(t *testing.T) {
+	t.Parallel()
+	feed := newFeed()
+	feed.err = guideway.Errorf(guideway.CodeUnavailable, "the disk is away").WithFix("bring it back")
+	s := newRig(t, func(o *httpapi.Options) { o.Feed = feed })
+	got := s.want(t, 503, asAgent, "GET", "/api/events", "")
+	if got.Header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "bring it back") {
+		t.Errorf("%v %s", got.Header, got.body)
+	}
+}
+
+func TestTooManyStreams(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	var open []*reader
+	for range 64 {
+		open = append(open, s.listen(t, asAgent, "/api/events"))
+	}
+	s.wantCode(t, 503, guideway.CodeUnavailable, asAgent, "GET", "/api/events", "")
+	bob, err := s.tokens.Create("bob", "bob", "read")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.listen(t, bearer(bob), "/api/events")
+	for _, r := range open {
+		r.must(t, s, "FeedEvent", "connected")
+	}
+	s.stop()
+	s.ended(t)
+}
+
+// The whole story over HTTP: a run waits for a person, the stream says so, the
+// person answers in the browser, the agent goes on.
+func TestGateLive(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, browser := s.login(t, "ann")
+	r := s.listen(t, browser, "/api/events")
+	r.must(t, s, "FeedEvent", "connected")
+	a := s.atGate(t, ann(), "person", "")
+	for seq := int64(0); seq < 2; seq++ {
+		if e := r.must(t, s, "FeedEvent", "change"); e.data.ID != a.RunID {
+			t.Fatalf("%+v, want news of %s", e, a.RunID)
+		}
+	}
+	s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
+	s.want(t, 200, browser, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm","note":"go","handle":"`+a.Handle+`"}`)
+	for {
+		e := r.must(t, s, "FeedEvent", "change")
+		var d details
+		s.want(t, 200, browser, "GET", "/api/runs/"+e.data.ID, "").to(t, &d)
+		if d.Position.ID == "build" {
+			break
+		}
+	}
+	status, err := s.runs.Status(t.Context(), ann(), run.Ref{Handle: a.Handle})
+	if err != nil || status.Position.Kind != guide.PositionStep || status.Position.ID != "build" {
+		t.Errorf("the agent sees %+v, %v", status, err)
+	}
+}
+
+// feed is a feed in memory that can be pruned.
+type feed struct {
+	mu       sync.Mutex
+	changes  []run.Change
+	pruned   int64
+	watchers map[chan struct{}]bool
+	arrived  chan struct{}
+	err      error
+}
+
+func newFeed() *feed {
+	return &feed{watchers: map[chan struct{}]bool{}, arrived: make(chan struct{}, 100)}
+}
+
+func (f *feed) add(c run.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.Pos = int64(len(f.changes)) + 1
+	f.changes = append(f.changes, c)
+	for w := range f.watchers {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (f *feed) prune(upTo int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pruned = upTo
+}
+
+// watched waits until so many streams watch.
+func (f *feed) watched(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		<-f.arrived
+	}
+}
+
+func (f *feed) Changes(_ context.Context, after int64, limit int) ([]run.Change, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reset := after < f.pruned
+	after = max(after, f.pruned)
+	rest := f.changes[after:]
+	return append([]run.Change{}, rest[:min(limit, len(rest))]...), reset, f.err
+}
+
+func (f *feed) Latest(context.Context) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return int64(len(f.changes)), f.err
+}
+
+func (f *feed) Watch(ctx context.Context) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := make(chan struct{}, 1)
+	f.watchers[w] = true
+	context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.watchers, w)
+		close(w)
+	})
+	f.arrived <- struct{}{}
+	return w
+}
+
+var _ httpapi.Feed = (*feed)(nil)

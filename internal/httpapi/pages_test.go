@@ -1,0 +1,135 @@
+package httpapi_test
+
+import (
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+)
+
+// The way of a person in: the link, the form, the cookie, the page, and out.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	code, _, err := s.browsers.NewLink("ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/login/" + code
+	// Programs that look ahead open the link as well, and use nothing up.
+	for range 2 {
+		got := s.want(t, 200, anybody, "GET", path, "", "Sec-Fetch-Site", "none", "Purpose", "prefetch")
+		if len(got.Cookies()) != 0 || !strings.Contains(string(got.body), `method="post"`) {
+			t.Errorf("the link gives %v: %s", got.Cookies(), got.body)
+		}
+		// Else the browser sends the form with the origin null.
+		if got.Header.Get("Referrer-Policy") != "same-origin" {
+			t.Errorf("Referrer-Policy %q", got.Header.Get("Referrer-Policy"))
+		}
+	}
+	s.wantCode(t, 403, guideway.CodeForbidden, anybody, "POST", path, "")
+	s.wantCode(t, 403, guideway.CodeForbidden, anybody, "POST", path, "", "Origin", allowedOrigin, "Sec-Fetch-Site", "same-site")
+	in := s.want(t, 200, s.ownPage, "POST", path, "")
+	cookies := in.Cookies()
+	key := regexp.MustCompile(`name="guideway-key" content="([^"]+)"`).FindSubmatch(in.body)
+	if len(cookies) != 1 || key == nil {
+		t.Fatalf("logged in with %v: %s", cookies, in.body)
+	}
+	s.want(t, 401, s.ownPage, "POST", path, "")
+	s.want(t, 401, anybody, "GET", path, "")
+	browser := func(r *http.Request) {
+		s.ownPage(r)
+		r.AddCookie(cookies[0])
+		r.Header.Set(authn.KeyHeader, string(key[1]))
+	}
+	for _, page := range []string{"/", "/dashboard/one?workflow=bug"} {
+		got := s.want(t, 200, browser, "GET", page, "", "Sec-Fetch-Site", "none")
+		if again := got.Cookies(); len(again) != 1 || again[0].Value != cookies[0].Value || again[0].MaxAge <= 0 {
+			t.Errorf("%s does not renew the cookie: %v", page, again)
+		}
+	}
+	out := s.want(t, 200, browser, "POST", "/api/logout", "")
+	if gone := out.Cookies(); len(gone) != 1 || gone[0].MaxAge >= 0 {
+		t.Errorf("logged out with %v", gone)
+	}
+	s.want(t, 401, browser, "GET", "/", "")
+	s.wantCode(t, 401, guideway.CodeUnauthorized, browser, "GET", "/api/runs", "")
+	s.wantCode(t, 403, guideway.CodeForbidden, asAgent, "POST", "/api/logout", "")
+}
+
+func TestPagesWithoutALogin(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	for _, page := range []string{"/", "/dashboard/one", "/login/none"} {
+		got := s.want(t, 401, anybody, "GET", page, "")
+		if !strings.Contains(string(got.body), "guideway open") || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/html") {
+			t.Errorf("%s does not say how to log in: %s", page, got.body)
+		}
+	}
+	// The token of /mcp is no login, and a page no place to send it to.
+	s.want(t, 401, asAgent, "GET", "/", "")
+	for _, page := range []string{"/none", "/assets/none.js", "/assets/live.html", "/assets/..%2fopenapi.yaml", "/dashboard", "/login/"} {
+		s.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", page, "")
+	}
+	s.wantCode(t, 405, guideway.CodeInvalid, anybody, "POST", "/", "")
+	s.wantCode(t, 403, guideway.CodeForbidden, anybody, "GET", "/login/x", "", "Sec-Fetch-Site", "cross-site")
+	without := newRig(t, func(o *httpapi.Options) { o.Browsers = nil })
+	without.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", "/", "")
+	without.wantCode(t, 404, guideway.CodeNotFound, asAgent, "POST", "/api/logout", "")
+}
+
+// The pages load nothing from elsewhere, have no inline script or style that the
+// policy would stop, and every file that they name is there.
+func TestPagesAreStrict(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	reads, _ := s.login(t, "ann")
+	got := s.want(t, 200, reads, "GET", "/", "")
+	policy := got.Header.Get("Content-Security-Policy")
+	for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+		if !strings.Contains(policy, part) {
+			t.Errorf("the policy %q lacks %s", policy, part)
+		}
+	}
+	if strings.Contains(policy, "unsafe") {
+		t.Errorf("the policy is %q", policy)
+	}
+	pages, err := fs.Glob(os.DirFS("assets"), "*.html")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("pages: %v, %v", pages, err)
+	}
+	for _, name := range pages {
+		text, err := os.ReadFile(path.Join("assets", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if regexp.MustCompile(`<script(>| [^>]*>[^<])|<style| style=| on[a-z]+=|https?:`).Match(text) {
+			t.Errorf("%s has an inline script or style, or an address of elsewhere", name)
+		}
+		for _, want := range []string{`<html lang="en">`, `name="viewport"`, "<title>", "<main"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s lacks %s", name, want)
+			}
+		}
+		for _, asset := range regexp.MustCompile(`/assets/[a-z.]+`).FindAllString(string(text), -1) {
+			got := s.want(t, 200, anybody, "GET", asset, "")
+			s.want(t, 304, anybody, "GET", asset, "", "If-None-Match", got.Header.Get("ETag"))
+		}
+	}
+	for _, name := range []string{"live.js", "session.js", "welcome.js"} {
+		text, err := os.ReadFile(path.Join("assets", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(`).Match(text) {
+			t.Errorf("%s makes markup of text", name)
+		}
+	}
+}

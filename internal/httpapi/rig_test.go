@@ -1,0 +1,304 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+const (
+	projectA = "aaaaaaaaaaaa"
+	projectB = "bbbbbbbbbbbb"
+)
+
+// shelf holds definitions, for runs and as a catalog.
+type shelf []*catalog.Entry
+
+func newShelf(t *testing.T) shelf {
+	t.Helper()
+	var s shelf
+	for _, text := range []string{
+		`{"id":"person","name":"A person's gate","description":"d","version":"1.0.0","steps":[
+			{"id":"plan","title":"Plan","prompt":"Plan it.","approval":"human","validationCriteria":[{"type":"contains","value":"PLAN","message":"say PLAN"}]},
+			{"id":"build","title":"Build","prompt":"Build it."}]}`,
+		`{"id":"plain","name":"Plain","description":"d","version":"1.0.0","metaGuidance":["Be brief."],"steps":[
+			{"id":"plan","title":"Plan","prompt":"Plan it.","requireConfirmation":true,
+			 "functionDefinitions":[{"name":"f","definition":"does it","parameters":[{"name":"p","type":"string","required":true,"enum":["a"],"default":"a"}],"scope":"step"}],
+			 "functionCalls":[{"name":"f","args":{"p":"a"}}],"functionReferences":["f()"]},
+			{"id":"size","title":"Size","prompt":"Size it.","runCondition":{"var":"size","equals":"large"}},
+			{"id":"rounds","type":"loop","title":"Rounds","loop":{"type":"for","count":2,"maxIterations":5},"body":[{"id":"work","title":"Work","prompt":"Work."}]}]}`,
+	} {
+		d, found := definition.Check("", []byte(text))
+		if d == nil {
+			t.Fatalf("a definition of the test does not load: %+v", found)
+		}
+		s = append(s, &catalog.Entry{
+			Definition: d, Source: catalog.SourceInfo{Name: "test", Kind: "dir", Trust: catalog.TrustUser}, Path: d.ID + ".json",
+			Overrides: []catalog.Overridden{{Source: catalog.SourceInfo{Name: "bundled", Kind: "embedded", Trust: catalog.TrustBundled}, Path: "x", Version: "1", Hash: d.Hash}},
+		})
+	}
+	return s
+}
+
+func (s shelf) Startable(_ context.Context, id string) (*definition.Definition, error) {
+	entry, err := s.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	return entry.Definition, nil
+}
+
+func (s shelf) Get(id string) (*catalog.Entry, error) {
+	for _, entry := range s {
+		if entry.Definition.ID == id {
+			return entry, nil
+		}
+	}
+	if id == "broken" {
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "workflow with id 'broken' did not load").WithFix("mend it")
+	}
+	return nil, guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
+}
+
+func (s shelf) List(catalog.Filter) []*catalog.Entry { return s }
+
+// rig is a whole server on a store on a disk, and clients of it.
+type rig struct {
+	*running
+	storePath string
+	store     *sqlite.Store
+	runs      *run.Service
+	sessions  *session.Service
+	browsers  *authn.Browsers
+	tokens    *authn.Tokens
+	contract  *contract
+	// mcp counts the calls that came through to /mcp.
+	mcp int
+}
+
+func openStore(t *testing.T, path string) *sqlite.Store {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	r := &rig{storePath: filepath.Join(dir, "store.db")}
+	r.store = openStore(t, r.storePath)
+	shelf := newShelf(t)
+	var err error
+	r.runs, err = run.New(run.Options{Journal: r.store, Definitions: shelf, Key: bytes.Repeat([]byte{7}, run.KeySize)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sessions = session.New(session.Options{Store: r.store})
+	guard, err := authn.NewGuard(authn.GuardOptions{AllowOrigins: []string{allowedOrigin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer, err := authn.NewBearer(authn.BearerOptions{Token: token, User: "ann", TokenPath: "/data/token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.browsers, err = authn.NewBrowsers(authn.BrowserOptions{Dir: filepath.Join(dir, "access")}); err != nil {
+		t.Fatal(err)
+	}
+	if r.tokens, err = authn.NewTokens(authn.TokenOptions{Dir: filepath.Join(dir, "tokens")}); err != nil {
+		t.Fatal(err)
+	}
+	opts := httpapi.Options{
+		MCP:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
+		Guard: guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
+		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store,
+		CurrentProject: func(context.Context) run.Project { return run.Project{ID: projectA, Path: "/src/a", Branch: "main"} },
+	}
+	for _, c := range change {
+		c(&opts)
+	}
+	handler, err := httpapi.NewHandler(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.running = start(t, handler)
+	r.contract = newContract(t, handler)
+	r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return r
+}
+
+const allowedOrigin = "http://localhost:6274"
+
+// credential puts into a request what proves who sends it.
+type credential func(*http.Request)
+
+func anybody(*http.Request) {}
+
+func bearer(token string) credential {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+}
+
+// asAgent is the token of /mcp.
+func asAgent(r *http.Request) { bearer(token)(r) }
+
+// login logs a browser in, and gives it as it reads and as it commands.
+func (s *rig) login(t *testing.T, user string) (reads, commands credential) {
+	t.Helper()
+	code, _, err := s.browsers.NewLink(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/login/"+code, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ownPage(r)
+	l, err := s.browsers.Redeem(r, code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads = func(r *http.Request) {
+		s.ownPage(r)
+		r.AddCookie(l.Cookie)
+	}
+	commands = func(r *http.Request) {
+		reads(r)
+		r.Header.Set(authn.KeyHeader, l.Key)
+	}
+	return reads, commands
+}
+
+// ownPage adds what a browser says of a request of a page of ours.
+func (s *rig) ownPage(r *http.Request) {
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	if r.Method != http.MethodGet {
+		r.Header.Set("Origin", s.url)
+	}
+}
+
+// reply is an answer with its body read.
+type reply struct {
+	*http.Response
+	body []byte
+}
+
+// to reads the body into a value.
+func (r reply) to(t *testing.T, into any) {
+	t.Helper()
+	if err := json.Unmarshal(r.body, into); err != nil {
+		t.Fatalf("the body %s: %v", r.body, err)
+	}
+}
+
+// send sends a request with a JSON body, if it is not empty, and holds what is
+// answered against the contract.
+func (s *rig) send(t *testing.T, who credential, method, path, body string, header ...string) reply {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	who(r)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.contract.check(t, r, body, resp, got)
+	return reply{resp, got}
+}
+
+// want sends a request and checks the status of the answer.
+func (s *rig) want(t *testing.T, status int, who credential, method, path, body string, header ...string) reply {
+	t.Helper()
+	r := s.send(t, who, method, path, body, header...)
+	if r.StatusCode != status {
+		t.Fatalf("%s %s: %d %s, want %d", method, path, r.StatusCode, r.body, status)
+	}
+	return r
+}
+
+// wantCode sends a request and checks that it is refused by a problem.
+func (s *rig) wantCode(t *testing.T, status int, code guideway.Code, who credential, method, path, body string, header ...string) httpapi.Problem {
+	t.Helper()
+	var p httpapi.Problem
+	s.want(t, status, who, method, path, body, header...).to(t, &p)
+	if p.Success || p.Code != code || p.Error == "" {
+		t.Errorf("%s %s: %+v, want %s", method, path, p, code)
+	}
+	return p
+}
+
+func ann() run.Caller {
+	return run.Caller{Principal: guideway.Principal{User: "ann", Client: "test"}, Via: run.ViaAgent}
+}
+
+// atGate starts a run of a workflow and brings it to its first gate.
+func (s *rig) atGate(t *testing.T, who run.Caller, workflow, goal string) *run.Answer {
+	t.Helper()
+	got, err := s.runs.Start(t.Context(), who, run.StartRequest{WorkflowID: workflow, Goal: goal, Project: run.Project{ID: projectA, Path: "/src/a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err = s.runs.Continue(t.Context(), who, run.ContinueRequest{Handle: got.Handle, Output: "the PLAN"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Position.Kind != guide.PositionGate {
+		t.Fatalf("the run is at %+v, want a gate", got.Position)
+	}
+	return got
+}
+
+// document creates a session document.
+func (s *rig) document(t *testing.T, user, project, workflow, id string) {
+	t.Helper()
+	_, err := s.sessions.Create(t.Context(), guideway.Principal{User: user}, session.CreateRequest{
+		Project: project, ProjectPath: "/src/" + project[:1], Workflow: workflow, ID: id,
+		Data: map[string]any{"dashboard": map[string]any{"title": "T " + id, "status": "in_progress", "progress": 10}, "n": json.Number("12345678901234567890")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *rig) update(t *testing.T, user, project, workflow, id string, updates map[string]any) {
+	t.Helper()
+	_, err := s.sessions.Update(t.Context(), guideway.Principal{User: user}, session.Name{Project: project, Workflow: workflow, ID: id}, updates)
+	if err != nil {
+		t.Fatal(err)
+	}
+}

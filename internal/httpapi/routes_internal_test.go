@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// everything is an API with all its parts; none of them is called.
+func everything() *api {
+	return &api{Options: Options{
+		Browsers: &authn.Browsers{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
+		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{},
+		CurrentProject: func(context.Context) run.Project { return run.Project{} },
+	}}
+}
+
+// The table of routes and the document name the same routes, with the same
+// parameters in their paths, and the document says which ones want a page's key.
+func TestRoutesAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	text, err := openAPIJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]struct {
+			OperationID string
+			Security    []map[string]any
+		}
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	described, commands, ids := map[string]bool{}, map[string]bool{}, map[string]string{}
+	for path, operations := range document.Paths {
+		for method, o := range operations {
+			name := strings.ToUpper(method) + " " + path
+			described[name] = true
+			if ids[o.OperationID] != "" || o.OperationID == "" {
+				t.Errorf("%s and %s have the operationId %q", name, ids[o.OperationID], o.OperationID)
+			}
+			ids[o.OperationID] = name
+			for _, s := range o.Security {
+				if s["key"] != nil {
+					commands[name] = true
+				}
+			}
+		}
+	}
+	served, wantsKey := map[string]bool{}, map[string]bool{}
+	for _, r := range everything().routes() {
+		served[r.method+" "+r.path] = true
+		if r.right == authn.RightWork || r.right == authn.RightAnswer || r.path == "/api/logout" {
+			wantsKey[r.method+" "+r.path] = true
+		}
+	}
+	if diff := cmp.Diff(described, served); diff != "" {
+		t.Errorf("routes of the document (-) and of the table (+):\n%s", diff)
+	}
+	if diff := cmp.Diff(commands, wantsKey); diff != "" {
+		t.Errorf("routes that want a key, of the document (-) and of the table (+):\n%s", diff)
+	}
+	if len(served) < 25 {
+		t.Errorf("only %d routes", len(served))
+	}
+}
+
+// No route but the health check is open, and nothing that changes is a GET.
+func TestRoutesAreGuarded(t *testing.T) {
+	t.Parallel()
+	for _, r := range everything().routes() {
+		if (r.right == open) != (r.path == "/api/health") {
+			t.Errorf("%s %s has the right %q", r.method, r.path, r.right)
+		}
+		if r.method == "GET" && r.right != authn.RightRead && r.right != open {
+			t.Errorf("GET %s wants the right %q", r.path, r.right)
+		}
+		if r.method != "GET" && r.right == authn.RightRead && r.path != "/api/logout" {
+			t.Errorf("%s %s wants the right to read alone", r.method, r.path)
+		}
+	}
+}

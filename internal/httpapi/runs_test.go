@@ -1,0 +1,294 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// runPage is what tests read of a list of runs.
+type runPage struct {
+	Count int
+	Runs  []struct{ RunID, WorkflowID, Status string }
+	Next  string
+}
+
+// details is what tests read of a run.
+type details struct {
+	Run       struct{ RunID, Status string }
+	Handle    string
+	Position  guide.Position
+	Variables map[string]any
+	Events    []struct {
+		Seq  int64
+		Kind string
+		By   run.By
+	}
+	NextAfter int64
+}
+
+func TestStartAndLook(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, browser := s.login(t, "ann")
+	made := s.want(t, 201, browser, "POST", "/api/runs",
+		`{"workflowId":"plain","goal":"Move the login","context":{"size":12345678901234567890},"project":{"id":"`+projectA+`","path":"/src/a"}}`,
+		"Idempotency-Key", "k1")
+	var a run.Answer
+	made.to(t, &a)
+	if got := made.Header.Get("Location"); got != "/api/runs/"+a.RunID {
+		t.Errorf("Location %q", got)
+	}
+	again := s.want(t, 200, browser, "POST", "/api/runs", `{"workflowId":"plain","goal":"Move the login","context":{"size":12345678901234567890},"project":{"id":"`+projectA+`","path":"/src/a"}}`, "Idempotency-Key", "k1")
+	var b run.Answer
+	again.to(t, &b)
+	if b.RunID != a.RunID || !b.Replayed {
+		t.Errorf("the same key made %+v, then %+v", a, b)
+	}
+	got := s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "")
+	if !strings.Contains(string(got.body), "12345678901234567890") {
+		t.Errorf("a number was rounded: %s", got.body)
+	}
+	var d details
+	got.to(t, &d)
+	if d.Run.RunID != a.RunID || d.Handle != a.Handle || d.Position.ID != "plan" || len(d.Events) == 0 || d.Events[0].Kind != run.KindCreated || d.Events[0].By.Via != run.ViaBrowser {
+		t.Errorf("the run is %+v", d)
+	}
+	definition := s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"/definition", "")
+	if !strings.Contains(string(definition.body), `"id":"plain"`) {
+		t.Errorf("the definition is %s", definition.body)
+	}
+	bundle := s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"/export", "")
+	if got := bundle.Header.Get("Content-Disposition"); !strings.HasPrefix(got, "attachment") || !json.Valid(bundle.body) {
+		t.Errorf("the bundle: %q %s", got, bundle.body)
+	}
+	imported, err := s.runs.Import(t.Context(), run.Caller{Principal: guideway.Principal{User: "bob"}}, bundle.body)
+	if err != nil || imported.Position.ID != "plan" {
+		t.Errorf("the bundle gives %+v, %v", imported, err)
+	}
+}
+
+func TestEventsOfARunInPages(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	a := s.atGate(t, ann(), "plain", "")
+	var all details
+	s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "").to(t, &all)
+	var seqs []int64
+	after := int64(0)
+	for {
+		var page details
+		s.want(t, 200, asAgent, "GET", fmt.Sprintf("/api/runs/%s?limit=2&after=%d", a.RunID, after), "").to(t, &page)
+		for _, e := range page.Events {
+			seqs = append(seqs, e.Seq)
+		}
+		if after = page.NextAfter; after == 0 {
+			break
+		}
+	}
+	if len(seqs) != len(all.Events) || len(seqs) < 3 || seqs[len(seqs)-1] != int64(len(seqs)) {
+		t.Errorf("pages have the events %v of %d", seqs, len(all.Events))
+	}
+	var none details
+	s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"?limit=0", "").to(t, &none)
+	if len(none.Events) != 0 {
+		t.Errorf("limit=0 gives %v", none.Events)
+	}
+}
+
+func TestListOfRuns(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	ids := map[string]bool{}
+	for i := range 5 {
+		ids[s.atGate(t, ann(), []string{"plain", "person"}[i%2], fmt.Sprintf("goal %d", i)).RunID] = true
+	}
+	s.atGate(t, run.Caller{Principal: guideway.Principal{User: "bob"}}, "person", "not yours")
+	seen := map[string]bool{}
+	path := "/api/runs?limit=2"
+	for pages := 0; path != ""; pages++ {
+		var page runPage
+		s.want(t, 200, asAgent, "GET", path, "").to(t, &page)
+		for _, r := range page.Runs {
+			if seen[r.RunID] || !ids[r.RunID] {
+				t.Errorf("page %d has the run %s again, or it is another's", pages, r.RunID)
+			}
+			seen[r.RunID] = true
+		}
+		if path = ""; page.Next != "" {
+			path = "/api/runs?limit=2&cursor=" + page.Next
+		}
+		if pages > 5 {
+			t.Fatal("the pages do not end")
+		}
+	}
+	if len(seen) != len(ids) {
+		t.Errorf("the pages have %d of %d runs", len(seen), len(ids))
+	}
+	for query, count := range map[string]int{
+		"person=true": 2, "workflow=plain": 3, "workflow=none": 0, "status=waiting": 5, "status=running,completed": 0,
+		"status=waiting&status=running": 5, "project=" + projectA: 5, "project=" + projectB: 0,
+		"since=2020-01-01T00:00:00Z": 5, "until=2020-01-01T00:00:00Z": 0,
+	} {
+		var page runPage
+		s.want(t, 200, asAgent, "GET", "/api/runs?"+query, "").to(t, &page)
+		if page.Count != count || len(page.Runs) != count {
+			t.Errorf("%s: %d runs, want %d", query, page.Count, count)
+		}
+	}
+	for _, query := range []string{"limit=0", "limit=x", "limit=501", "status=odd", "since=yesterday", "person=maybe", "cursor=!", "cursor=eHg", "workflow=%00"} {
+		p := s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "GET", "/api/runs?"+query, "")
+		if p.Fix == "" {
+			t.Errorf("%s: no fix", query)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	a := s.atGate(t, ann(), "plain", "refactor the authentication")
+	s.atGate(t, ann(), "plain", "write a poem")
+	var found struct {
+		Runs []struct{ RunID, Handle, Why string }
+	}
+	s.want(t, 200, asAgent, "GET", "/api/runs/search?q="+url.QueryEscape("the auth refactoring"), "").to(t, &found)
+	if len(found.Runs) == 0 || found.Runs[0].RunID != a.RunID || found.Runs[0].Handle != a.Handle {
+		t.Errorf("found %+v, want %s", found.Runs, a.RunID)
+	}
+	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "GET", "/api/runs/search", "")
+	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "GET", "/api/runs/search?q=+", "")
+}
+
+func TestAnswerAGate(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, browser := s.login(t, "ann")
+	a := s.atGate(t, ann(), "plain", "")
+	path := "/api/runs/" + a.RunID + "/answer"
+	for body, code := range map[string]guideway.Code{
+		`{}`: guideway.CodeInvalid, `{"optionId":"confirm","decline":true}`: guideway.CodeInvalid, `{"optionId":7}`: guideway.CodeInvalid,
+		`{"optionId":"confirm","via":"browser"}`: guideway.CodeInvalid, `[]`: guideway.CodeInvalid, `{"optionId":"confirm"}{}`: guideway.CodeInvalid,
+		`{"optionId":"confirm","note":"` + strings.Repeat("x", 1<<20) + `"}`: guideway.CodeTooLarge,
+	} {
+		status := map[guideway.Code]int{guideway.CodeInvalid: 400, guideway.CodeTooLarge: 413}[code]
+		s.wantCode(t, status, code, browser, "POST", path, body)
+	}
+	p := s.wantCode(t, 409, guideway.CodeRefused, browser, "POST", path, `{"optionId":"maybe"}`)
+	if p.Rule != guide.RuleUnknownOption || p.Allowed == nil || p.Next == nil {
+		t.Errorf("an unknown option: %+v", p)
+	}
+	p = s.wantCode(t, 400, guideway.CodeInvalid, browser, "POST", path, `{"optionId":"confirm"}`, "Content-Type", "text/plain")
+	if !strings.Contains(p.Fix, "application/json") {
+		t.Errorf("a form's type: %+v", p)
+	}
+	var got run.Answer
+	s.want(t, 200, browser, "POST", path, `{"optionId":"revise","note":"shorter","stepId":"plan","handle":"`+a.Handle+`"}`).to(t, &got)
+	if got.Position.ID != "plan" || !strings.Contains(got.Position.Message, "shorter") {
+		t.Errorf("sent back, the run is at %+v", got.Position)
+	}
+	// The form that was shown is of a position that is over.
+	p = s.wantCode(t, 409, guideway.CodeRefused, browser, "POST", path, `{"optionId":"confirm","handle":"`+a.Handle+`"}`)
+	if p.Rule != run.RuleStaleHandle {
+		t.Errorf("an old handle: %+v", p)
+	}
+	s.wantCode(t, 404, guideway.CodeNotFound, browser, "POST", "/api/runs/r_none/answer", `{"optionId":"confirm"}`)
+	other := s.atGate(t, ann(), "plain", "")
+	s.wantCode(t, 400, guideway.CodeInvalid, browser, "POST", "/api/runs/"+other.RunID+"/answer", `{"optionId":"confirm","handle":"`+got.Handle+`"}`)
+}
+
+func TestAbortAndFork(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	a := s.atGate(t, ann(), "plain", "")
+	var forked, again run.Answer
+	s.want(t, 201, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", "f").to(t, &forked)
+	if forked.RunID == a.RunID || forked.Position.Kind != guide.PositionGate {
+		t.Errorf("forked: %+v", forked)
+	}
+	s.want(t, 200, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", "f").to(t, &again)
+	if again.RunID != forked.RunID {
+		t.Errorf("the same key forked %s and %s", forked.RunID, again.RunID)
+	}
+	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", `{"seq":-1}`)
+	if p := s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", `{"seq":999}`); p.Rule != run.RuleUnknownSeq {
+		t.Errorf("an event that is not there: %+v", p)
+	}
+	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", strings.Repeat("k", 129))
+	var ended run.Answer
+	s.want(t, 200, asAgent, "POST", "/api/runs/"+a.RunID+"/abort", `{"reason":"enough"}`).to(t, &ended)
+	if ended.Status != guide.StatusAborted {
+		t.Errorf("aborted: %+v", ended)
+	}
+	p := s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
+	if p.Rule != guide.RuleEnded {
+		t.Errorf("after the end: %+v", p)
+	}
+}
+
+// Another user's runs are not there, whatever is asked.
+func TestRunsAreTheUsersOwn(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	bob := run.Caller{Principal: guideway.Principal{User: "bob"}}
+	a := s.atGate(t, bob, "plain", "secret goal")
+	for _, path := range []string{"", "/definition", "/export"} {
+		s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/runs/"+a.RunID+path, "")
+	}
+	for path, body := range map[string]string{"/answer": `{"optionId":"confirm"}`, "/abort": `{}`, "/fork": `{}`} {
+		s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "POST", "/api/runs/"+a.RunID+path, body)
+	}
+	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm","handle":"`+a.Handle+`"}`)
+	for _, path := range []string{"/api/runs", "/api/runs/search?q=secret"} {
+		if got := s.want(t, 200, asAgent, "GET", path, ""); strings.Contains(string(got.body), "secret") {
+			t.Errorf("%s shows bob's run: %s", path, got.body)
+		}
+	}
+	for _, id := range []string{"%00", "%2e%2e%2fetc", "x%2fy", strings.Repeat("a", 5000)} {
+		if got := s.send(t, asAgent, "GET", "/api/runs/"+id, ""); got.StatusCode >= 500 || got.StatusCode < 300 {
+			t.Errorf("the id %.20q: %d %s", id, got.StatusCode, got.body)
+		}
+	}
+}
+
+func TestWorkflows(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	var list struct{ Workflows []struct{ ID, Source string } }
+	s.want(t, 200, asAgent, "GET", "/api/workflows", "").to(t, &list)
+	if len(list.Workflows) != 2 || list.Workflows[0].Source != "test" {
+		t.Errorf("workflows: %+v", list)
+	}
+	got := s.want(t, 200, asAgent, "GET", "/api/workflows/plain", "")
+	if !strings.Contains(string(got.body), "Be brief.") {
+		t.Errorf("the definition is not there: %s", got.body)
+	}
+	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/workflows/none", "")
+	s.wantCode(t, 422, guideway.CodeInvalidDefinition, asAgent, "GET", "/api/workflows/broken", "")
+	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "POST", "/api/runs", `{"workflowId":"none"}`)
+	s.wantCode(t, 422, guideway.CodeInvalidDefinition, asAgent, "POST", "/api/runs", `{"workflowId":"broken"}`)
+	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/runs", ``)
+}
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	p := s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/none", "")
+	if p.Error != "Not found" || p.Path != "/api/none" {
+		t.Errorf("an unknown path: %+v", p)
+	}
+	s.wantCode(t, 405, guideway.CodeInvalid, asAgent, "PUT", "/api/runs", "")
+	if got := s.want(t, 405, asAgent, "DELETE", "/api/runs", "").Header.Get("Allow"); got != "GET, HEAD, POST" {
+		t.Errorf("Allow %q", got)
+	}
+	s.want(t, 200, asAgent, "HEAD", "/api/runs", "")
+	s.want(t, 200, asAgent, "HEAD", "/api/events", "")
+	s.want(t, 200, anybody, "GET", "/api/health", "")
+	s.want(t, 200, asAgent, "GET", "/api/openapi.json", "")
+}

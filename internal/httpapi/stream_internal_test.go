@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// quiet is a feed without a change for this user, whose positions go on.
+type quiet struct {
+	mu     sync.Mutex
+	latest int64
+}
+
+func (q *quiet) Changes(_ context.Context, after int64, _ int) ([]run.Change, bool, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if after < q.latest {
+		return []run.Change{{Pos: q.latest, User: "another"}}, false, nil
+	}
+	return nil, false, nil
+}
+
+func (q *quiet) Latest(context.Context) (int64, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.latest, nil
+}
+
+func (q *quiet) Watch(ctx context.Context) <-chan struct{} {
+	c := make(chan struct{})
+	context.AfterFunc(ctx, func() { close(c) })
+	return c
+}
+
+// written is an answer that is looked at while it is written.
+type written struct {
+	*httptest.ResponseRecorder
+	mu sync.Mutex
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ResponseRecorder.Write(p)
+}
+
+func (w *written) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Body.String()
+}
+
+// A stream without news says every 30 seconds that it is alive, moves its reader
+// on past what is not the reader's, and ends when the login does.
+func TestKeepalive(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		browsers, err := authn.NewBrowsers(authn.BrowserOptions{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, _, err := browsers.NewLink("ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/", nil)
+		form.Header.Set("Origin", "http://localhost")
+		login, err := browsers.Redeem(form, code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		feed := &quiet{latest: 3}
+		bearer, err := authn.NewBearer(authn.BearerOptions{Token: strings.Repeat("t", 40), User: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard, err := authn.NewGuard(authn.GuardOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler, err := NewHandler(Options{Guard: guard, Bearer: bearer, Browsers: browsers, Feed: feed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/events", nil)
+		r.AddCookie(login.Cookie)
+		w := &written{ResponseRecorder: httptest.NewRecorder()}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			handler.ServeHTTP(w, r)
+		}()
+		synctest.Wait()
+		if got := w.text(); !strings.Contains(got, `id: 3`) || strings.Contains(got, "keepalive") {
+			t.Fatalf("at first: %q", got)
+		}
+		feed.mu.Lock()
+		feed.latest = 8
+		feed.mu.Unlock()
+		time.Sleep(keepalive) //nolint:forbidigo // the bubble's clock: it takes no time
+		synctest.Wait()
+		time.Sleep(keepalive) //nolint:forbidigo // the same
+		synctest.Wait()
+		if got := w.text(); strings.Count(got, ":keepalive\n") != 2 || !strings.HasSuffix(got, ":keepalive\nid: 8\n\n") || strings.Contains(got, "another") {
+			t.Errorf("after a minute: %q", got)
+		}
+		if _, err := browsers.Logout(r); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(keepalive) //nolint:forbidigo // the same
+		<-ended
+	})
+}
