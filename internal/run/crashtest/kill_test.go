@@ -1,0 +1,281 @@
+package crashtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// TestKilled kills workers at random moments, while they open the journal and
+// while they work, and has others go on. Two of them work on one directory at a
+// time, and one goes on while the other one dies.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	for _, seed := range seeds(t) {
+		const each = 50
+		for i := range max(amount(t, "GUIDEWAY_CRASH_KILLS", 40)/each, 1) {
+			t.Run(fmt.Sprintf("seed %d/%d", seed, i), func(t *testing.T) {
+				t.Parallel()
+				j := newJourney(t, place{Dir: t.TempDir()}, seed, uint64(i))
+				j.travel(min(amount(t, "GUIDEWAY_CRASH_KILLS", 40), each))
+				j.arrive()
+			})
+		}
+	}
+}
+
+// seeds are a fixed seed and a random one, or the one that repeats a run.
+func seeds(t *testing.T) []uint64 {
+	t.Helper()
+	if text := os.Getenv("GUIDEWAY_CRASH_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("GUIDEWAY_CRASH_SEED: %v", err)
+		}
+		return []uint64{seed}
+	}
+	random := rand.Uint64N(1e9)
+	t.Logf("GUIDEWAY_CRASH_SEED=%d repeats this run", random)
+	return []uint64{1, random}
+}
+
+// amount is how much of something a test does.
+func amount(t *testing.T, name string, least int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return least
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q, not a number from 1 on", name, text)
+	}
+	return n
+}
+
+// journey is the life of one journal under several workers.
+type journey struct {
+	t     *testing.T
+	place place
+	seats []*seat
+}
+
+// seat is where one worker after the other sits, with the clients that it
+// serves. Clients outlive workers.
+type seat struct {
+	j      *journey
+	random *rand.Rand
+	lanes  []*lane
+	// opened counts the workers that were killed after they had opened.
+	opened int
+}
+
+func newJourney(t *testing.T, p place, seed, number uint64) *journey {
+	t.Helper()
+	shelf, err := newShelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &journey{t: t, place: p}
+	for s := range 2 {
+		seat := &seat{j: j, random: rand.New(rand.NewPCG(seed, number<<8|uint64(s)))}
+		for l := range 2 {
+			name := fmt.Sprintf("client %d of seat %d", l, s)
+			random := rand.New(rand.NewPCG(seat.random.Uint64(), 0))
+			seat.lanes = append(seat.lanes, newLane(name, random, shelf.program()))
+		}
+		j.seats = append(j.seats, seat)
+	}
+	return j
+}
+
+// travel kills so many workers.
+func (j *journey) travel(kills int) {
+	j.t.Helper()
+	var seats sync.WaitGroup
+	for _, s := range j.seats {
+		seats.Go(func() {
+			for range kills / len(j.seats) {
+				if err := s.life(); err != nil {
+					j.t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	seats.Wait()
+	if j.t.Failed() {
+		j.t.FailNow()
+	}
+}
+
+// life is one worker from its start to its end.
+func (s *seat) life() error {
+	w := hire(s.j.t, s.j.place)
+	defer w.kill()
+	if s.random.IntN(8) == 0 {
+		s.after(w, 40*time.Millisecond)
+		return nil
+	}
+	if r, err := w.opened(); err != nil || !r.ok() {
+		return fmt.Errorf("a worker does not open its journal: %w %+v", err, r)
+	}
+	s.opened++
+	if err := s.check(w); err != nil {
+		return err
+	}
+	errs := make([]error, len(s.lanes))
+	var clients sync.WaitGroup
+	for i, l := range s.lanes {
+		clients.Go(func() { errs[i] = l.drive(w, 1e6) })
+	}
+	s.after(w, 25*time.Millisecond)
+	clients.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// after kills a worker after a random time.
+func (s *seat) after(w *worker, most time.Duration) {
+	<-time.After(time.Duration(s.random.Int64N(int64(most))))
+	w.kill()
+}
+
+// check compares the runs that the seat's clients work on with what they know.
+// Now and then it checks the whole journal.
+func (s *seat) check(w *worker) error {
+	for _, l := range s.lanes {
+		led := l.current()
+		if led.id == "" {
+			continue
+		}
+		if err := led.check(w); err != nil {
+			return err
+		}
+		if err := verified(w, led.id); err != nil {
+			return err
+		}
+	}
+	if s.random.IntN(10) == 0 {
+		return verified(w, "")
+	}
+	return nil
+}
+
+// check compares a run in a journal with its ledger.
+func (led *ledger) check(w *worker) error {
+	r, err := w.do(order{Do: opEvents, Run: led.id})
+	if err != nil || !r.ok() {
+		return fmt.Errorf("read run %s: %w %+v", led.id, err, r)
+	}
+	happened, err := led.compare(r.Events)
+	if err != nil {
+		return err
+	}
+	if !happened && r.Handle != led.handle {
+		return fmt.Errorf("run %s has another handle without a command", led.id)
+	}
+	return nil
+}
+
+// verified has a worker check the chains.
+func verified(w *worker, id string) error {
+	r, err := w.do(order{Do: opVerify, Run: id})
+	if err != nil || !r.ok() {
+		return fmt.Errorf("verify: %w %+v", err, r)
+	}
+	if len(r.Report.Faults) > 0 {
+		return fmt.Errorf("verify finds faults where there are none: %+v", r.Report.Faults)
+	}
+	return nil
+}
+
+// arrive has every pending command acknowledged and compares all runs that there
+// ever were.
+func (j *journey) arrive() {
+	j.t.Helper()
+	w := hire(j.t, j.place).mustOpen()
+	runs, events, opened, commands := 0, 0, 0, 0
+	for _, s := range j.seats {
+		opened += s.opened
+		for _, l := range s.lanes {
+			if err := l.drive(w, 1); err != nil {
+				j.t.Fatal(err)
+			}
+			commands += l.sent
+			for _, led := range l.runs {
+				if err := led.check(w); err != nil {
+					j.t.Fatal(err)
+				}
+				if led.pending != nil {
+					j.t.Fatalf("the command %+v is still pending", led.pending.order)
+				}
+				runs++
+				events += len(led.facts)
+			}
+		}
+	}
+	r := w.mustDo(order{Do: opVerify})
+	if r.Report.Runs != runs || len(r.Report.Faults) > 0 {
+		j.t.Errorf("there are %d runs, of %d that were begun; faults: %+v", r.Report.Runs, runs, r.Report.Faults)
+	}
+	w.dismiss()
+	if opened == 0 || commands < 4 {
+		j.t.Errorf("%d workers opened the journal and %d commands were sent: nothing was tested", opened, commands)
+	}
+	j.t.Logf("%d workers were killed at work; %d commands, %d runs, %d events", opened, commands, runs, events)
+}
+
+// TestComparisonFindsLossAndDoubling holds the comparison itself to its task.
+func TestComparisonFindsLossAndDoubling(t *testing.T) {
+	t.Parallel()
+	shelf, err := newShelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.program())
+	led, _ := l.next()
+	led.id = "r_1"
+	l.happened(led)
+	for range 3 {
+		l.compose(led)
+	}
+	led.pending = &pending{facts: []guide.Event{{Kind: "a"}, {Kind: "b"}}}
+	facts := led.facts
+	for _, test := range []struct {
+		name     string
+		facts    []guide.Event
+		happened bool
+		fails    bool
+	}{
+		{"all that was acknowledged", facts, false, false},
+		{"the pending command too", append(facts[:len(facts):len(facts)], led.pending.facts...), true, false},
+		{"half of the pending command", append(facts[:len(facts):len(facts)], led.pending.facts[0]), false, true},
+		{"one is lost", facts[:len(facts)-1], false, true},
+		{"one is doubled", append(facts[:len(facts):len(facts)], facts[len(facts)-1]), false, true},
+	} {
+		happened, err := led.compare(eventsOf(test.facts))
+		if (err != nil) != test.fails || (happened != test.happened && !test.fails) {
+			t.Errorf("%s: happened %v, %v", test.name, happened, err)
+		}
+	}
+}
+
+func eventsOf(facts []guide.Event) []run.Event {
+	events := []run.Event{{Seq: 1, Kind: run.KindCreated}}
+	for _, fact := range facts {
+		events = append(events, run.Event{Seq: int64(len(events) + 1), Kind: string(fact.Kind), Data: encode(fact)})
+	}
+	return events
+}

@@ -1,0 +1,42 @@
+package crashtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// emptyPostgres gives the URL of a schema that nobody uses, or skips the test.
+func emptyPostgres(t *testing.T) string {
+	t.Helper()
+	text := os.Getenv("GUIDEWAY_TEST_POSTGRES")
+	if text == "" {
+		t.Skip("GUIDEWAY_TEST_POSTGRES names no server")
+	}
+	at, err := url.Parse(text)
+	if err != nil {
+		t.Fatalf("GUIDEWAY_TEST_POSTGRES: %v", err)
+	}
+	schema := fmt.Sprintf("crashtest_%016x", rand.Uint64())
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		conn, err := pgx.Connect(ctx, text)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close(ctx)
+		if _, err := conn.Exec(ctx, "drop schema if exists "+schema+" cascade"); err != nil {
+			t.Error(err)
+		}
+	})
+	q := at.Query()
+	q.Set("search_path", schema)
+	at.RawQuery = q.Encode()
+	return at.String()
+}

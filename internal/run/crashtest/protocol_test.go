@@ -1,0 +1,112 @@
+package crashtest
+
+import (
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// place is where a worker finds its journal, as one value of its environment.
+type place struct {
+	// Dir holds the database, the key and the heads.
+	Dir string `json:"dir"`
+	// Postgres, if set, is the URL of the server that takes the database's part.
+	Postgres string `json:"postgres,omitempty"`
+	// Room, if not 0, bounds the directory to so many bytes: the worker mounts a
+	// file system of its own there, which is gone when it ends.
+	Room int64 `json:"room,omitempty"`
+	// Sealed has the worker see the directory read-only.
+	Sealed bool `json:"sealed,omitempty"`
+}
+
+// order is a line on a worker's standard input.
+type order struct {
+	ID int `json:"id"`
+	Do op  `json:"do"`
+
+	Handle  string         `json:"handle,omitempty"`
+	Run     string         `json:"run,omitempty"`
+	Request string         `json:"request,omitempty"`
+	Goal    string         `json:"goal,omitempty"`
+	Output  string         `json:"output,omitempty"`
+	Notes   string         `json:"notes,omitempty"`
+	Context map[string]any `json:"context,omitempty"`
+	Option  string         `json:"option,omitempty"`
+	Room    int64          `json:"room,omitempty"`
+	Crowd   *crowdOrder    `json:"crowd,omitempty"`
+}
+
+// op is what a worker does.
+type op string
+
+const (
+	opStart    op = "start"
+	opContinue op = "continue"
+	opAbort    op = "abort"
+	opStatus   op = "status"
+	opEvents   op = "events"
+	opVerify   op = "verify"
+	opRestore  op = "accept-restore"
+	opCrowd    op = "crowd"
+	// opFill takes the room of a bounded directory but for Room bytes, opDrain
+	// gives it back. opReopen closes the journal and opens it again.
+	opFill   op = "fill"
+	opDrain  op = "drain"
+	opReopen op = "reopen"
+)
+
+// ready is the id of the line that a worker writes when it has opened its
+// journal, or has failed to.
+const ready = 0
+
+// reply is a line on a worker's standard output: the acknowledgement of what is
+// in it.
+type reply struct {
+	ID int `json:"id"`
+	// Code, Rule, Message and Fix are of an error.
+	Code    guideway.Code `json:"code,omitempty"`
+	Rule    string        `json:"rule,omitempty"`
+	Message string        `json:"message,omitempty"`
+	Fix     string        `json:"fix,omitempty"`
+
+	Run      string       `json:"run,omitempty"`
+	Handle   string       `json:"handle,omitempty"`
+	Status   guide.Status `json:"status,omitempty"`
+	Step     string       `json:"step,omitempty"`
+	Replayed bool         `json:"replayed,omitempty"`
+
+	Events []run.Event `json:"events,omitempty"`
+	Report *run.Report `json:"report,omitempty"`
+	Crowd  *crowdReply `json:"crowd,omitempty"`
+}
+
+// ok says that the order was carried out.
+func (r reply) ok() bool { return r.Code == "" }
+
+// crowdOrder has a worker play many clients at once.
+type crowdOrder struct {
+	// Clients is how many, Steps how many commands each gets through.
+	Clients int `json:"clients"`
+	Steps   int `json:"steps"`
+	// Name is that of the worker, for the texts that it hands in.
+	Name string `json:"name"`
+	// Shared are runs that the clients of all workers race for.
+	Shared []string `json:"shared"`
+}
+
+// crowdReply is what the clients saw.
+type crowdReply struct {
+	// Runs are the runs that each client had for itself, with the outputs that
+	// were acknowledged, in order.
+	Runs map[string][]string `json:"runs"`
+	// Won are the acknowledged outputs of the shared runs.
+	Won map[string][]string `json:"won"`
+	// Lost counts refusals in the races, by rule.
+	Lost map[string]int `json:"lost"`
+	// Took is the time of each acknowledged command.
+	Took []time.Duration `json:"took"`
+	// Errors are answers that are no refusal.
+	Errors []string `json:"errors"`
+}

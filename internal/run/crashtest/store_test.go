@@ -1,0 +1,24 @@
+package crashtest
+
+import "testing"
+
+// store is a kind of journal.
+type store struct {
+	name string
+	// place makes an empty one.
+	place func(t *testing.T) place
+}
+
+// stores are the kinds of journals.
+func stores() []store {
+	return []store{
+		{"sqlite", func(t *testing.T) place {
+			t.Helper()
+			return place{Dir: t.TempDir()}
+		}},
+		{"postgres", func(t *testing.T) place {
+			t.Helper()
+			return place{Dir: t.TempDir(), Postgres: emptyPostgres(t)}
+		}},
+	}
+}

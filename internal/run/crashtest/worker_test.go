@@ -1,0 +1,212 @@
+package crashtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/journal/headfile"
+	"github.com/guideway-dev/guideway/internal/journal/keyfile"
+	"github.com/guideway-dev/guideway/internal/journal/postgres"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// placeVariable makes this program a worker.
+const placeVariable = "GUIDEWAY_CRASHTEST_PLACE"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(placeVariable); text != "" {
+		if err := work(context.Background(), text, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// The files of a place.
+const (
+	databaseName = "guideway.db"
+	dataName     = "data"
+	stateName    = "state"
+)
+
+func (p place) database() string { return filepath.Join(p.Dir, dataName, databaseName) }
+func (p place) key() string      { return filepath.Join(p.Dir, dataName, "journal.key") }
+func (p place) heads() string    { return filepath.Join(p.Dir, stateName, "heads") }
+
+// desk is what a worker works at.
+type desk struct {
+	place   place
+	service *run.Service
+	journal run.Journal
+}
+
+// open opens a place the way that the program does: key, journal, heads.
+func (p place) open(ctx context.Context) (*desk, error) {
+	shelf, err := newShelf()
+	if err != nil {
+		return nil, err
+	}
+	key, _, err := keyfile.LoadOrCreate(p.key())
+	if err != nil {
+		return nil, err
+	}
+	var journal run.Journal
+	if p.Postgres != "" {
+		journal, err = postgres.Open(ctx, postgres.Options{URL: p.Postgres})
+	} else {
+		journal, err = sqlite.Open(ctx, sqlite.Options{Path: p.database()})
+	}
+	if err != nil {
+		return nil, err
+	}
+	heads, err := headfile.Open(p.heads(), key)
+	if err != nil {
+		return nil, errors.Join(err, journal.Close())
+	}
+	service, err := run.New(run.Options{Journal: journal, Definitions: shelf, Key: key, Heads: heads})
+	if err != nil {
+		return nil, errors.Join(err, journal.Close())
+	}
+	return &desk{place: p, service: service, journal: journal}, nil
+}
+
+// reopen stands for another process on the same file system. Nothing else may be
+// under way.
+func (d *desk) reopen(ctx context.Context) error {
+	if d.journal != nil {
+		if err := d.journal.Close(); err != nil {
+			return err
+		}
+		d.journal, d.service = nil, nil
+	}
+	next, err := d.place.open(ctx)
+	if err != nil {
+		return err
+	}
+	*d = *next
+	return nil
+}
+
+// work carries out orders until there are no more. Each reply is one write.
+func work(ctx context.Context, text string, in io.Reader, out io.Writer) error {
+	var p place
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return fmt.Errorf("read the place: %w", err)
+	}
+	if err := p.bound(); err != nil {
+		return err
+	}
+	var writing sync.Mutex
+	say := func(r reply) error {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("write a reply: %w", err)
+		}
+		writing.Lock()
+		defer writing.Unlock()
+		_, err = out.Write(append(line, '\n'))
+		return err
+	}
+	d, err := p.open(ctx)
+	if err != nil {
+		return say(failed(order{ID: ready}, err))
+	}
+	if err := say(reply{ID: ready}); err != nil {
+		return err
+	}
+	var orders sync.WaitGroup
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var o order
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			return fmt.Errorf("read an order: %w", err)
+		}
+		orders.Go(func() { _ = say(d.carryOut(ctx, o)) }) // nobody reads it: the next order tells
+	}
+	orders.Wait()
+	return d.journal.Close()
+}
+
+// caller is whose runs they all are.
+func caller() run.Caller {
+	return run.Caller{Principal: guideway.Principal{User: "ada", Client: "crashtest"}, Via: run.ViaAgent}
+}
+
+func (d *desk) carryOut(ctx context.Context, o order) reply {
+	r, err := d.do(ctx, o)
+	if err != nil {
+		return failed(o, err)
+	}
+	r.ID = o.ID
+	return r
+}
+
+func (d *desk) do(ctx context.Context, o order) (reply, error) {
+	switch o.Do {
+	case opStart:
+		return answered(d.service.Start(ctx, caller(), run.StartRequest{WorkflowID: workflowID, Goal: o.Goal, RequestID: o.Request}))
+	case opContinue:
+		c := run.ContinueRequest{Handle: o.Handle, Output: o.Output, Notes: o.Notes, Context: o.Context}
+		if o.Option != "" {
+			c.Answer = &guide.Answer{OptionID: o.Option, Note: o.Notes}
+			c.Notes = ""
+		}
+		return answered(d.service.Continue(ctx, caller(), c))
+	case opAbort:
+		return answered(d.service.Abort(ctx, caller(), run.AbortRequest{Ref: run.Ref{RunID: o.Run}, Reason: o.Notes}))
+	case opStatus:
+		return answered(d.service.Status(ctx, caller(), run.Ref{RunID: o.Run}))
+	case opEvents:
+		details, err := d.service.Get(ctx, caller(), run.Ref{RunID: o.Run})
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{Run: details.ID, Handle: details.Handle, Status: details.Status, Step: details.Step, Events: details.Events}, nil
+	case opVerify:
+		report, err := d.service.Verify(ctx, o.Run)
+		return reply{Report: report}, err
+	case opRestore:
+		return reply{}, d.service.AcceptRestore(ctx)
+	case opCrowd:
+		return d.crowd(ctx, *o.Crowd)
+	case opFill:
+		return reply{}, d.place.fill(o.Room)
+	case opDrain:
+		return reply{}, d.place.drain()
+	case opReopen:
+		return reply{}, d.reopen(ctx)
+	default:
+		return reply{}, fmt.Errorf("nobody knows how to %s", o.Do)
+	}
+}
+
+func answered(a *run.Answer, err error) (reply, error) {
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{Run: a.RunID, Handle: a.Handle, Status: a.Status, Step: a.Position.ID, Replayed: a.Replayed}, nil
+}
+
+func failed(o order, err error) reply {
+	r := reply{ID: o.ID, Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
+	if refusal, ok := run.IsRefusal(err); ok {
+		r.Rule, r.Fix = refusal.Rule, refusal.Fix
+	}
+	return r
+}
