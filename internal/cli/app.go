@@ -2,12 +2,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition"
@@ -118,5 +118,6 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usageError{fmt.Errorf("%s takes no arguments (got %q)", cmd.CommandPath(), args[0])}
+	return usageError{guideway.Errorf(guideway.CodeInvalid, "%s takes no arguments (got %q)", cmd.CommandPath(), args[0]).
+		WithFix("%s --help", cmd.CommandPath())}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"golang.org/x/term"
@@ -38,6 +39,11 @@ type Host struct {
 	// InTerminal, OutTerminal and ErrTerminal say whether a person types and
 	// reads.
 	InTerminal, OutTerminal, ErrTerminal bool
+	// ReadSecret reads a line from the terminal without showing it. It is nil
+	// where there is no terminal: then no secret is asked for.
+	ReadSecret func(ctx context.Context) (string, error)
+	// Now tells the time; nil is time.Now.
+	Now func() time.Time
 }
 
 // System is the real process.
@@ -46,7 +52,7 @@ func System() Host {
 	if err != nil {
 		dir = "."
 	}
-	return Host{
+	host := Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv:      os.Getenv,
 		Environ:     os.Environ(),
@@ -54,6 +60,36 @@ func System() Host {
 		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	if host.InTerminal {
+		host.ReadSecret = func(ctx context.Context) (string, error) { return readSecret(ctx, int(os.Stdin.Fd())) }
+	}
+	return host
+}
+
+// readSecret reads a line of a terminal without echo. Where the context ends
+// first, the echo is put back on.
+func readSecret(ctx context.Context, fd int) (string, error) {
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", guideway.Errorf(guideway.CodeUnavailable, "ask at the terminal: %w", err)
+	}
+	type answer struct {
+		text []byte
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		text, err := term.ReadPassword(fd)
+		read <- answer{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		// The read ends with the process: a terminal cannot be interrupted.
+		_ = term.Restore(fd, before)
+		return "", interrupted(ctx.Err())
+	case a := <-read:
+		return string(a.text), a.err
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
 	"github.com/spf13/cobra"
 )
@@ -28,24 +27,17 @@ func (a *app) runMCP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cat, err := a.openCatalog(ctx, cfg, true)
+	s, err := a.openSurface(ctx, cfg, a.host.projectOf)
 	if err != nil {
 		return err
 	}
-	defer cat.Close()
-	server, err := mcpserver.New(mcpserver.Options{
-		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
-	})
-	if err != nil {
-		return err
-	}
-	defer server.Close()
+	defer s.Close()
 	user, err := authn.SystemUser()
 	if err != nil {
 		return err
 	}
 	ctx = authn.WithPrincipal(ctx, guideway.Principal{User: user})
-	return transport.Stdio(ctx, server.MCP(), io.NopCloser(a.host.In), nopCloser{a.host.Out})
+	return transport.Stdio(ctx, s.server.MCP(), io.NopCloser(a.host.In), nopCloser{a.host.Out})
 }
 
 // nopCloser leaves the process's output open.

@@ -11,6 +11,7 @@ import (
 // The groups of commands in the help.
 const (
 	groupDefinitions = "definitions"
+	groupRuns        = "runs"
 	groupServe       = "serve"
 	groupSetup       = "setup"
 )
@@ -28,7 +29,8 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
   guideway run coding-task           walk through it in the agent's place
   guideway init                      begin a workflow of your own
   guideway validate .guideway        check it
-  guideway install                   give them to an MCP client`,
+  guideway install                   give them to an MCP client
+  guideway runs resume auth          go on with a run that an agent has started`,
 		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -48,13 +50,15 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 	a.flags = addSettingFlags(root.PersistentFlags())
 	root.AddGroup(
 		&cobra.Group{ID: groupDefinitions, Title: "Workflows:"},
+		&cobra.Group{ID: groupRuns, Title: "Runs:"},
 		&cobra.Group{ID: groupServe, Title: "Agents:"},
 		&cobra.Group{ID: groupSetup, Title: "This installation:"},
 	)
 	addCommands(root, groupDefinitions,
 		newListCmd(a, runList), newShowCmd(a, runShow), newRunCmd(a, runRun),
 		newValidateCmd(a, runValidate), newSchemaCmd(a, runSchema), newInitCmd(a, runInit))
-	addCommands(root, groupServe, newInstallCmd(host), newMCPCmd(a), newServeCmd(a))
+	addCommands(root, groupRuns, newRunsCmd(a), newSessionsCmd(a))
+	addCommands(root, groupServe, newInstallCmd(host), newMCPCmd(a), newServeCmd(a), newOpenCmd(a, runOpen), newTokensCmd(a))
 	addCommands(root, groupSetup, newSourcesCmd(a, runSources), newDoctorCmd(a, runDoctor), newVersionCmd(a, runVersion))
 	addHelp(root)
 	addCompletion(root)

@@ -20,6 +20,11 @@ type terminal struct {
 	in *bufio.Reader
 	// pending are variables that go in with the next output.
 	pending map[string]any
+	host    *Host
+	// kept says that the run goes on later where it is left.
+	kept bool
+	// asksNothing leaves out how to answer.
+	asksNothing bool
 }
 
 var (
@@ -32,6 +37,7 @@ func newTerminal(host *Host) *terminal {
 		textView: textView{out: host.Out, styles: host.outStyles(), width: proseWidth(host)},
 		in:       bufio.NewReader(host.In),
 		pending:  map[string]any{},
+		host:     host,
 	}
 }
 
@@ -81,6 +87,9 @@ func (t *terminal) step(pos guide.Position) {
 		t.prose("  ", f.Definition)
 	}
 	t.bullets("The output must meet", pos.Criteria)
+	if t.asksNothing {
+		return
+	}
 	fmt.Fprintf(t.out, "\n%s\n", t.styles.faint("Your output, then a line with a single . (or Ctrl-D); :help for more"))
 }
 
@@ -258,7 +267,7 @@ const terminalHelp = `  .                  ends the output, on a line of its own
   :set name=value    sets a variable, as JSON or plain text
   :vars              shows the variables
   :status            shows the position again, and what is done
-  :quit              stops here; nothing is kept
+  :quit              stops here; %s
   :help              shows this (:: begins a text with one :)
 `
 
@@ -282,7 +291,11 @@ func (t *terminal) command(w *walk, pos guide.Position, line string) error {
 	case "quit", "q":
 		return errStopped
 	case "help", "h", "?":
-		fmt.Fprint(t.out, terminalHelp)
+		kept := "nothing is kept"
+		if t.kept {
+			kept = "the run is kept"
+		}
+		fmt.Fprintf(t.out, terminalHelp, kept)
 	default:
 		fmt.Fprintf(t.out, "There is no command :%s; :help shows those that there are, and :: begins a text with one colon.\n", oneLine(name))
 	}

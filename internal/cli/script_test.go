@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"path/filepath"
@@ -25,6 +26,12 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"damage": damage,
+			"mcp": func(ts *testscript.TestScript, neg bool, args []string) {
+				ts.Value(clientsKey{}).(*clients).command(ts, neg, args)
+			},
+		},
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
@@ -32,10 +39,32 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
 			env.Setenv("XDG_DATA_HOME", filepath.Join(home, "data"))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(home, "cache"))
+			env.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
 			env.Setenv("APPDATA", filepath.Join(home, "config"))
 			env.Setenv("LOCALAPPDATA", filepath.Join(home, "data"))
 			env.Setenv("GUIDEWAY_LISTEN", "127.0.0.1:1") // where nothing listens
+			env.Values[clientsKey{}] = &clients{open: map[string]*client{}}
 			return os.MkdirAll(home, 0o755)
 		},
 	})
+}
+
+// damage overwrites the pages of a store that have a text, as a disk that fails
+// does: damage FILE TEXT.
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	const page = 4096
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	damaged := 0
+	for at := 0; at+page <= len(data); at += page {
+		if bytes.Contains(data[at:at+page], []byte(args[1])) {
+			copy(data[at:at+page], bytes.Repeat([]byte("damaged!"), page/8))
+			damaged++
+		}
+	}
+	if damaged == 0 {
+		ts.Fatalf("%s does not have %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(path, data, 0o600))
 }

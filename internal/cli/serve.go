@@ -13,7 +13,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/httpapi"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
 	"github.com/spf13/cobra"
 )
@@ -21,10 +20,10 @@ import (
 func newServeCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Serve MCP over HTTP",
-		Long: `Serve MCP over streamable HTTP at /mcp, for clients of every protocol version, and
-a health check at /api/health. A bearer token guards /mcp; it is made at the first
-start and kept in a file of yours.`,
+		Short: "Serve MCP, the API and the dashboard over HTTP",
+		Long: `Serve MCP over streamable HTTP at /mcp, for clients of every protocol version, the
+API at /api and the dashboard at /. A bearer token guards /mcp and /api; it is made at
+the first start and kept in a file of yours. "guideway open" logs a browser in.`,
 		Example: `  guideway serve
   guideway serve --listen 127.0.0.1:4000`,
 		Args: noArgs,
@@ -37,30 +36,14 @@ func (a *app) runServe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bearer, err := newBearer(cfg)
+	s, err := a.openSurface(ctx, cfg, nil)
 	if err != nil {
 		return err
 	}
-	guard, err := authn.NewGuard(authn.GuardOptions{AllowedHosts: cfg.AllowedHosts, AllowOrigins: cfg.AllowOrigins})
-	if err != nil {
-		return err
-	}
-	cat, err := a.openCatalog(ctx, cfg, true)
-	if err != nil {
-		return err
-	}
-	defer cat.Close()
-	server, err := mcpserver.New(mcpserver.Options{
-		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
-	})
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-
-	mcp := transport.HTTP(server.MCP(), transport.HTTPOptions{Logger: a.logger(cfg), HostsChecked: true})
+	defer s.Close()
+	mcp := transport.HTTP(s.server.MCP(), transport.HTTPOptions{Logger: a.logger(cfg), HostsChecked: true})
 	defer closeSessions(mcp)
-	handler, err := httpapi.NewHandler(httpapi.Options{MCP: mcp, Guard: guard, Bearer: bearer})
+	handler, err := s.handler(mcp)
 	if err != nil {
 		return err
 	}
@@ -68,7 +51,14 @@ func (a *app) runServe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.sayHowToConnect(cfg, listener.Addr(), cat)
+	withdraw, err := announce(cfg, listener.Addr())
+	if err != nil {
+		// It serves all the same; others only do not find it by themselves.
+		a.logger(cfg).Warn("other programs will not find this server", "error", err)
+		withdraw = func() {}
+	}
+	defer withdraw()
+	a.sayHowToConnect(cfg, listener.Addr(), s.catalog)
 	return httpapi.Serve(ctx, listener, handler)
 }
 
@@ -113,9 +103,11 @@ func (a *app) sayHowToConnect(cfg *config.Config, addr net.Addr, cat *catalog.Ca
 	snap := cat.Snapshot()
 	out := a.host.Err
 	fmt.Fprintf(out, "guideway %s is serving %d workflows\n\n", version(), len(snap.List(catalog.Filter{})))
-	fmt.Fprintf(out, "  MCP     http://%s/mcp\n", addr)
-	fmt.Fprintf(out, "  health  http://%s/api/health\n", addr)
-	fmt.Fprintf(out, "  token   %s\n\n", cfg.TokenFile)
+	fmt.Fprintf(out, "  MCP        http://%s/mcp\n", addr)
+	fmt.Fprintf(out, "  dashboard  http://%s/\n", addr)
+	fmt.Fprintf(out, "  API        http://%s/api/openapi.json\n", addr)
+	fmt.Fprintf(out, "  token      %s\n\n", cfg.TokenFile)
+	fmt.Fprintf(out, "Log your browser in to the dashboard, from another terminal: guideway open\n\n")
 	fmt.Fprintf(out, "Connect Claude Code over HTTP:\n\n")
 	fmt.Fprintf(out, "  claude mcp add --transport http guideway http://%s/mcp --header \"Authorization: Bearer $(cat '%s')\"\n\n", addr, cfg.TokenFile)
 	fmt.Fprintf(out, "Or let your client start Guideway by itself: guideway install\n")

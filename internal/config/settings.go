@@ -86,7 +86,7 @@ func faultf(fix, format string, args ...any) *fault {
 const EnvConfig = "GUIDEWAY_CONFIG"
 
 // Toolsets are the toolsets that exist, all of them on by default.
-func Toolsets() []string { return []string{"steps"} }
+func Toolsets() []string { return []string{"steps", "runs", "sessions"} }
 
 // Settings describes every setting in a fixed order.
 func Settings() []Setting {

@@ -37,9 +37,14 @@ func (s *Service) Export(ctx context.Context, c Caller, ref Ref) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
+	return Bundle(d.Record, Definition{Hash: d.Hash, Text: d.Definition}, d.Events, s.clock())
+}
+
+// Bundle writes a run in the form that Export gives, for one that no service can
+// load any more: it was read out of a damaged journal.
+func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error) {
 	out, err := json.MarshalIndent(bundle{
-		Format: bundleFormat, Version: bundleVersion, ExportedAt: s.clock(),
-		Run: d.Record, Definition: Definition{Hash: d.Hash, Text: d.Definition}, Events: d.Events,
+		Format: bundleFormat, Version: bundleVersion, ExportedAt: at, Run: r, Definition: d, Events: events,
 	}, "", "  ")
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the bundle: %w", err)

@@ -104,6 +104,13 @@ func (f File) IsSet() (bool, error) {
 	return err == nil, err
 }
 
+// Ready is nil where there is a passphrase to check, and else the error that
+// Check would give: CodeForbidden with ErrNotSet as its cause where none is set.
+func (f File) Ready() error {
+	_, err := f.load()
+	return err
+}
+
 // Check compares a passphrase. A wrong one takes as long as the right one, is
 // counted, and is CodeForbidden; after several the next one is refused without
 // a look until some time has passed, which grows with each. That none is set is

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/live"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+)
+
+// dashboard knows where a person can look on. That is at any server that is
+// alive on the data directory; where there is none, this process becomes one,
+// for as long as it lives.
+type dashboard struct {
+	surface *surface
+
+	mu sync.Mutex
+	// end ends the server that this process has become; nil while it is none.
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+func newDashboard(s *surface) *dashboard { return &dashboard{surface: s} }
+
+// url gives the address of a session document's page, or of the first page.
+func (d *dashboard) url(ctx context.Context, sessionID string) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	address, ok := liveServer(ctx, d.surface.cfg)
+	if !ok {
+		var err error
+		if address, err = d.listen(ctx); err != nil {
+			return "", err
+		}
+	}
+	return pageOf(address, sessionID), nil
+}
+
+// live is url where a server is alive already, and else "".
+func (d *dashboard) live(ctx context.Context, sessionID string) string {
+	address, ok := liveServer(ctx, d.surface.cfg)
+	if !ok {
+		return ""
+	}
+	return pageOf(address, sessionID)
+}
+
+func pageOf(address, sessionID string) string {
+	page := url.URL{Scheme: "http", Host: address, Path: "/"}
+	if sessionID != "" {
+		page.Path = "/dashboard/" + sessionID
+	}
+	return page.String()
+}
+
+// liveServer gives the address of a server that is alive on the data directory.
+func liveServer(ctx context.Context, cfg *config.Config) (string, bool) {
+	s, ok := live.Find(ctx, serversDir(cfg), func(ctx context.Context, address string) bool {
+		ctx, cancel := context.WithTimeout(ctx, serverTime)
+		defer cancel()
+		ours, _ := asksHealth(ctx, "http://"+address+"/api/health")
+		return ours
+	})
+	return s.Address, ok
+}
+
+// listen makes this process a server.
+func (d *dashboard) listen(ctx context.Context) (string, error) {
+	d.stop() // a server of ours that no longer answers
+	handler, err := d.surface.handler(nil)
+	if err != nil {
+		return "", err
+	}
+	listener, err := listenNear(ctx, d.surface.cfg.Listen)
+	if err != nil {
+		return "", err
+	}
+	log := d.surface.app.logger(d.surface.cfg)
+	withdraw, err := announce(d.surface.cfg, listener.Addr())
+	if err != nil {
+		_ = listener.Close()
+		return "", err
+	}
+	// It lives on after the call that it was begun for.
+	lifetime, end := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	d.end, d.ended = end, ended
+	go func() {
+		defer close(ended)
+		defer withdraw()
+		if err := httpapi.Serve(lifetime, listener, handler); err != nil {
+			log.Error("the dashboard ended", "error", err)
+		}
+	}()
+	return reachable(listener.Addr()), nil
+}
+
+// stop ends the server that this process has become.
+func (d *dashboard) stop() {
+	if d.end == nil {
+		return
+	}
+	d.end()
+	<-d.ended
+	d.end = nil
+}
+
+func (d *dashboard) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stop()
+}
+
+// announce tells other processes that this one listens.
+func announce(cfg *config.Config, addr net.Addr) (withdraw func(), err error) {
+	return live.Announce(serversDir(cfg), live.Server{PID: os.Getpid(), Address: reachable(addr), Since: time.Now().UTC()})
+}
+
+// reachable is an address under which this machine reaches a listener.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return addr.String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+}
+
+// listenNear listens on an address, or on the next port that is free.
+func listenNear(ctx context.Context, address string) (net.Listener, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "listen on %s: %w", address, err)
+	}
+	first, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "listen on %s: %w", address, err)
+	}
+	const tries = 20
+	var config net.ListenConfig
+	for port := first; port < first+tries && port <= 65535; port++ {
+		if l, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
+			return l, nil
+		}
+	}
+	l, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "listen for the dashboard: %w", err).
+			WithFix("guideway serve --listen 127.0.0.1:3000")
+	}
+	return l, nil
+}

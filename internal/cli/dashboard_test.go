@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// running is a command that goes on until its input or context ends.
+type running struct {
+	*wire
+	end  func()
+	err  *lockedBuffer
+	done chan int
+}
+
+// lockedBuffer is an error output that a test reads while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	news chan struct{}
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer func() {
+		select {
+		case b.news <- struct{}{}:
+		default:
+		}
+	}()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// waitFor waits until the output has a text.
+func (b *lockedBuffer) waitFor(t *testing.T, text string) {
+	t.Helper()
+	for !strings.Contains(b.String(), text) {
+		select {
+		case <-b.news:
+		case <-t.Context().Done():
+			t.Fatalf("%q never came: %s", text, b.String())
+		}
+	}
+}
+
+// begin starts a command in a home of a test, with nothing to listen on but
+// free ports.
+func begin(t *testing.T, home string, args ...string) *running {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	r := &running{err: &lockedBuffer{news: make(chan struct{}, 1)}, done: make(chan int, 1)}
+	host := Host{In: inR, Out: outW, Err: r.err, Dir: home, Getenv: homeOf(home)}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.wire = &wire{t: t, in: inW, out: bufio.NewReaderSize(outR, 1<<20)}
+	r.end = sync.OnceFunc(func() {
+		_ = inW.Close()
+		if args[0] != "mcp" {
+			cancel()
+		}
+		if code := <-r.done; code != exitOK {
+			t.Errorf("%v: exit code %d: %s", args, code, r.err)
+		}
+		cancel()
+	})
+	go func() { r.done <- Run(ctx, args, host) }()
+	t.Cleanup(r.end)
+	return r
+}
+
+func homeOf(home string) func(string) string {
+	return func(name string) string {
+		return map[string]string{"HOME": home, "GUIDEWAY_LISTEN": "127.0.0.1:0", "NO_COLOR": "1"}[name]
+	}
+}
+
+func (r *running) shakeHands() {
+	r.send("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "test", "version": "1"},
+	})
+	r.write(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// Where no server is alive, the client's own process becomes one, for as long as
+// it lives; another process sends its person to the one that there is.
+func TestADashboardIsWhereAServerIs(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	one := begin(t, home, "mcp")
+	one.shakeHands()
+	first, _ := one.tool("workrail_open_dashboard", map[string]any{})["url"].(string)
+	two := begin(t, home, "mcp")
+	two.shakeHands()
+	page, _ := two.tool("workrail_open_dashboard", map[string]any{"sessionId": "DASH-1"})["url"].(string)
+	if !strings.HasPrefix(first, "http://127.0.0.1:") || page != first+"dashboard/DASH-1" {
+		t.Fatalf("the dashboards are %q and %q", first, page)
+	}
+	if status, body := get(t, first+"api/health"); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+	// An address that an agent is given lets nobody in.
+	for _, path := range []string{"", "api/runs", "dashboard/DASH-1"} {
+		if status, body := get(t, first+path); status != http.StatusUnauthorized {
+			t.Errorf("/%s answers %d without a login: %s", path, status, body)
+		}
+	}
+	// No way to /mcp is opened by it.
+	if status, _ := get(t, first+"mcp"); status != http.StatusNotFound {
+		t.Errorf("/mcp answers %d", status)
+	}
+	one.end()
+	if status, body := get(t, first+"api/health"); status != 0 {
+		t.Errorf("the server outlives its client: %d %s", status, body)
+	}
+	again, _ := two.tool("workrail_open_dashboard", map[string]any{})["url"].(string)
+	if status, body := get(t, again+"api/health"); status != http.StatusOK {
+		t.Errorf("%s: %d %s", again, status, body)
+	}
+	two.end()
+	left, err := os.ReadDir(filepath.Join(home, ".local", "share", "guideway", "servers"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// A person gets a link that logs a browser in, for the passphrase where there is
+// one.
+func TestOpenMakesALoginLink(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	open := func(typed ...string) (int, string) {
+		host, out := desk(t, nil)
+		host.Getenv, host.Dir = homeOf(home), home
+		in := &typist{lines: typed, echo: out}
+		host.In = in
+		secretly(&host, in)
+		code := Run(t.Context(), typedCommand(&in.lines), host)
+		return code, out.String()
+	}
+	if code, out := open("open"); code != exitFailed || !strings.Contains(out, "try: guideway serve") {
+		t.Errorf("without a server: %d %s", code, out)
+	}
+	server := begin(t, home, "serve")
+	server.err.waitFor(t, "Stop with Ctrl-C")
+	code, out := open("open")
+	link := regexp.MustCompile(`http://\S+/login/\S+`).FindString(out)
+	if code != exitOK || link == "" {
+		t.Fatalf("%d %s", code, out)
+	}
+	if status, body := get(t, link); status != http.StatusOK {
+		t.Errorf("the link answers %d %s", status, body)
+	}
+	if strings.Contains(server.err.String(), "/login/") {
+		t.Errorf("a link stands in the output of the server, for whoever started it:\n%s", server.err)
+	}
+	if code, out := open("runs approve --set-passphrase", "four words in a row", "four words in a row"); code != exitOK {
+		t.Fatalf("%d %s", code, out)
+	}
+	if code, out := open("open", "wrong"); code != exitFailed || strings.Contains(out, "/login/") {
+		t.Errorf("a wrong passphrase: %d %s", code, out)
+	}
+	if code, out := open("open", "four words in a row"); code != exitOK || !strings.Contains(out, "/login/") {
+		t.Errorf("the right passphrase: %d %s", code, out)
+	}
+	if code, out := open("tokens create phone --scope approve", "wrong"); code != exitFailed || strings.Contains(out, "gdn_") {
+		t.Errorf("a token for a wrong passphrase: %d %s", code, out)
+	}
+}
+
+// typedCommand takes the command off what is typed.
+func typedCommand(lines *[]string) []string {
+	command := strings.Fields((*lines)[0])
+	*lines = (*lines)[1:]
+	return command
+}

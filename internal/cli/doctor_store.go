@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/journal/keyfile"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// checkRuns tells of what runs are kept in: the store, the key and the heads of
+// its chains, and the passphrase that opens gates. It makes nothing.
+func (o *doctorOptions) checkRuns(ctx context.Context, cfg *config.Config) []check {
+	if cfg.DataDir == "" {
+		return nil // the check of the data directory has said so
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	store, journal := checkStore(ctx, cfg, o.app)
+	key, chainKey := checkKey(ctx, cfg, journal)
+	checks := []check{store, key, checkHeads(ctx, cfg, journal, chainKey), checkPassphrase(cfg)}
+	if journal != nil {
+		_ = journal.Close()
+	}
+	return checks
+}
+
+// checkStore opens the store if there is one, and gives it where that works.
+func checkStore(ctx context.Context, cfg *config.Config, a *app) (check, keeper) {
+	c := check{Name: "store", Status: checkOK, Message: cfg.RedactedStore()}
+	if cfg.Store == config.StoreSQLite {
+		c.Message = storePath(cfg)
+		if _, err := os.Lstat(storePath(cfg)); errors.Is(err, fs.ErrNotExist) {
+			c.Message += " (not there yet: the first run makes it)"
+			return c, nil
+		}
+	}
+	journal, err := openJournal(ctx, cfg, a.logger(cfg))
+	if err != nil {
+		c = failed(c, notOpened(err))
+		if isDamaged(err) {
+			c.Fix = fmt.Sprintf(fixDamaged, storePath(cfg))
+		}
+		return c, nil
+	}
+	found, err := inspect(ctx, journal)
+	if err != nil {
+		_ = journal.Close()
+		return failed(c, notOpened(err)), nil
+	}
+	c.Message += ", " + found
+	return c, journal
+}
+
+// failed is a check that has failed, with the way out that the error knows.
+func failed(c check, err error) check {
+	c.Status, c.Message, c.Fix = checkFail, err.Error(), guideway.ErrorFix(err)
+	return c
+}
+
+// checkKey tells of the key, and gives it where it can be read.
+func checkKey(ctx context.Context, cfg *config.Config, journal keeper) (check, run.Key) {
+	c := check{Name: "journal key", Status: checkOK, Message: cfg.Journal.KeyFile}
+	if _, err := os.Lstat(cfg.Journal.KeyFile); errors.Is(err, fs.ErrNotExist) {
+		c.Message += " (not there yet: the first run makes it)"
+		if journal == nil {
+			return c, nil
+		}
+		if runs, err := journal.Runs(ctx, run.Filter{Limit: 1}); err != nil || len(runs) > 0 {
+			return failed(c, errors.Join(noKey(cfg.Journal.KeyFile), err)), nil
+		}
+		return c, nil
+	}
+	key, _, err := keyfile.LoadOrCreate(cfg.Journal.KeyFile)
+	if err != nil {
+		return failed(c, err), nil
+	}
+	return c, key
+}
+
+// checkHeads tells of the file that remembers how far the runs have come.
+func checkHeads(ctx context.Context, cfg *config.Config, journal keeper, key run.Key) check {
+	path := headsPath(cfg)
+	c := check{Name: "heads", Status: checkOK, Message: path}
+	if key == nil {
+		c.Message += " (not looked at without the key)"
+		return c
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		c.Message += " (not there yet: the first run makes it)"
+		if journal == nil {
+			return c
+		}
+		if runs, err := journal.Runs(ctx, run.Filter{Limit: 1}); err == nil && len(runs) > 0 {
+			c.Status, c.Message = checkWarn, path+" is not there, and there are runs: an old copy of the store would not show"
+			c.Fix = "guideway runs verify, then guideway runs verify --accept-restore if all is as it should be"
+		}
+		return c
+	}
+	heads, err := openHeads(cfg, key)
+	if err != nil {
+		return failed(c, err)
+	}
+	known, err := heads.Heads()
+	if err != nil {
+		return failed(c, err)
+	}
+	c.Message += ", " + plural(len(known), "run", "runs") + "; guideway runs verify compares them"
+	return c
+}
+
+// checkPassphrase tells whether gates open at a terminal.
+func checkPassphrase(cfg *config.Config) check {
+	file := passphraseFile(cfg)
+	c := check{Name: "passphrase", Status: checkOK, Message: file.Path}
+	switch isSet, err := file.IsSet(); {
+	case err != nil:
+		return failed(c, err)
+	case !isSet:
+		c.Message = "none is set; guideway runs approve is off until one is: guideway runs approve --set-passphrase"
+	}
+	return c
+}
+
+// sizeWords says a size for a person.
+func sizeWords(bytes int64) string {
+	switch {
+	case bytes < 1<<20:
+		return fmt.Sprintf("%d KiB", (bytes+1023)>>10)
+	default:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	}
+}
+
+// storeTime bounds what doctor waits for a store that is away or locked.
+const storeTime = 20 * time.Second
+
+// inspect looks through an open store and says what it found.
+func inspect(ctx context.Context, journal keeper) (string, error) {
+	if file, ok := journal.(*sqlite.Store); ok {
+		h, err := file.Check(ctx)
+		if err != nil {
+			return "", err
+		}
+		if len(h.Problems) > 0 {
+			return "", guideway.Errorf(guideway.CodeUnavailable, "the store %s is damaged: %s", h.Path, strings.Join(h.Problems, "; ")).
+				WithFix(fixDamaged, h.Path)
+		}
+		return fmt.Sprintf("%s, %s, sound (SQLite %s, schema %d)", plural(int(h.Runs), "run", "runs"), sizeWords(h.Bytes), h.SQLite, h.Schema), nil
+	}
+	_, err := journal.Runs(ctx, run.Filter{Limit: 1})
+	return "it answers", err
+}
+
+// fixDamaged is the way out of a damaged file.
+const fixDamaged = "guideway runs export --salvage DIR writes what can still be read; then put %s back from a backup, or move it away to begin anew"

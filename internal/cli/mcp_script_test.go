@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// client is a `guideway mcp` of its own process, as a client starts one, for the
+// scripts:
+//
+//	mcp NAME start [ARGS...]       start it and shake hands
+//	mcp NAME call TOOL JSON        call a tool; what it answers is the output
+//	[!] mcp ...                    "!" wants the tool to refuse
+//	mcp NAME keep VARIABLE PATH    keep a field of the last answer in a variable
+//	mcp NAME kill                  kill it, as kill -9 does
+//	mcp NAME close                 end its input, and wait for it to end
+type client struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	id     int
+	answer map[string]any
+}
+
+// clients are those of one script, by name.
+type clients struct {
+	mu   sync.Mutex
+	open map[string]*client
+}
+
+type clientsKey struct{}
+
+func (cs *clients) command(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: mcp NAME start|call|keep|kill|close ...")
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	name, what, args := args[0], args[1], args[2:]
+	if what == "start" {
+		c := startClient(ts, args)
+		cs.open[name] = c
+		ts.Defer(func() { c.kill() })
+		return
+	}
+	c := cs.open[name]
+	if c == nil {
+		ts.Fatalf("there is no client %s", name)
+	}
+	switch {
+	case what == "call" && len(args) == 2:
+		refused := c.call(ts, args[0], args[1])
+		if refused != neg {
+			ts.Fatalf("%s: refused is %v: %v", args[0], refused, c.answer)
+		}
+	case what == "keep" && len(args) == 2:
+		ts.Setenv(args[0], c.field(ts, args[1]))
+	case what == "kill":
+		c.kill()
+	case what == "close":
+		_ = c.in.Close()
+		ts.Check(c.cmd.Wait())
+	default:
+		ts.Fatalf("mcp %s: what is %q?", name, what)
+	}
+}
+
+func startClient(ts *testscript.TestScript, args []string) *client {
+	program := ""
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		for _, name := range []string{"guideway", "guideway.exe"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil && program == "" {
+				program = filepath.Join(dir, name)
+			}
+		}
+	}
+	c := &client{cmd: exec.Command(program, append([]string{"mcp"}, args...)...)} //nolint:noctx // the script ends it
+	c.cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{
+		"PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME",
+		"APPDATA", "LOCALAPPDATA", "SystemRoot", "GUIDEWAY_LISTEN", "GUIDEWAY_GATES_APPROVAL", "GUIDEWAY_DATA_DIR",
+	} {
+		c.cmd.Env = append(c.cmd.Env, name+"="+ts.Getenv(name))
+	}
+	c.cmd.Stderr = os.Stderr // for everybody to see
+	in, err := c.cmd.StdinPipe()
+	ts.Check(err)
+	out, err := c.cmd.StdoutPipe()
+	ts.Check(err)
+	c.in, c.out = in, bufio.NewReaderSize(out, 1<<20)
+	ts.Check(c.cmd.Start())
+	c.request(ts, "initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "script", "version": "1"},
+	})
+	c.write(ts, map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	return c
+}
+
+// call calls a tool and prints the JSON of its answer.
+func (c *client) call(ts *testscript.TestScript, tool, arguments string) (refused bool) {
+	var args map[string]any
+	if err := json.Unmarshal([]byte(arguments), &args); err != nil {
+		ts.Fatalf("the arguments of %s are no JSON: %v: %s", tool, err, arguments)
+	}
+	result := c.request(ts, "tools/call", map[string]any{"name": tool, "arguments": args})
+	c.answer, _ = result["structuredContent"].(map[string]any)
+	enc := json.NewEncoder(ts.Stdout())
+	enc.SetEscapeHTML(false)
+	ts.Check(enc.Encode(c.answer))
+	return result["isError"] == true
+}
+
+func (c *client) request(ts *testscript.TestScript, method string, params map[string]any) map[string]any {
+	c.id++
+	c.write(ts, map[string]any{"jsonrpc": "2.0", "id": c.id, "method": method, "params": params})
+	line, err := c.out.ReadBytes('\n')
+	if err != nil {
+		ts.Fatalf("%s: no answer: %v", method, err)
+	}
+	var answer struct {
+		Result map[string]any `json:"result"`
+		Error  any            `json:"error"`
+	}
+	if err := json.Unmarshal(line, &answer); err != nil || answer.Error != nil {
+		ts.Fatalf("%s: %v %v", method, err, answer.Error)
+	}
+	return answer.Result
+}
+
+func (c *client) write(ts *testscript.TestScript, message map[string]any) {
+	line, err := json.Marshal(message)
+	ts.Check(err)
+	_, err = c.in.Write(append(line, '\n'))
+	ts.Check(err)
+}
+
+// field reads a field of the last answer, as in candidates.0.handle.
+func (c *client) field(ts *testscript.TestScript, path string) string {
+	var at any = c.answer
+	for part := range strings.SplitSeq(path, ".") {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[part]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(part, &i); err != nil || i >= len(v) {
+				ts.Fatalf("%s: there is no item %s in %v", path, part, v)
+			}
+			at = v[i]
+		default:
+			at = nil
+		}
+	}
+	if at == nil {
+		ts.Fatalf("the answer has no %s: %v", path, c.answer)
+	}
+	return fmt.Sprint(at)
+}
+
+func (c *client) kill() {
+	_ = c.cmd.Process.Kill() // SIGKILL, where there is such a thing
+	_ = c.cmd.Wait()
+}

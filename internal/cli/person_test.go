@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// secretly has a person at a desk type secrets, which do not show.
+func secretly(host *Host, in *typist) {
+	host.ReadSecret = func(context.Context) (string, error) {
+		if len(in.lines) == 0 {
+			return "", io.EOF
+		}
+		line := in.lines[0]
+		in.lines = in.lines[1:]
+		if line == "^D" {
+			return "", io.EOF
+		}
+		return line, nil
+	}
+}
+
+// agent drives a run at a desk as an agent does, with one call a line:
+// "start {...}" and "continue {...}", the arguments those of the requests.
+func agent(t *testing.T, host Host, calls string) (runID string) {
+	t.Helper()
+	user, err := authn.SystemUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := run.Caller{Principal: guideway.Principal{User: user, Client: "agent"}, Via: run.ViaAgent}
+	root := &app{host: &host, flags: &settingFlags{}}
+	cfg, err := root.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := root.openCatalog(t.Context(), cfg, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cat.Close()
+	s := root.newStore(cfg, startable{cat})
+	defer s.close()
+	runs := lazyRuns{s}
+	var answer *run.Answer
+	for line := range strings.Lines(calls) {
+		what, arguments, _ := strings.Cut(strings.TrimSpace(line), " ")
+		var start run.StartRequest
+		var next run.ContinueRequest
+		switch what {
+		case "start":
+			if err = json.Unmarshal([]byte(arguments), &start); err == nil {
+				answer, err = runs.Start(t.Context(), caller, start)
+			}
+		case "continue":
+			if err = json.Unmarshal([]byte(arguments), &next); err == nil {
+				next.Handle = answer.Handle
+				answer, err = runs.Continue(t.Context(), caller, next)
+			}
+		default:
+			t.Fatalf("an agent cannot %q", what)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+	return answer.RunID
+}
+
+// anyID and anyTime are what differs from one test to the next.
+var (
+	anyID   = regexp.MustCompile(`r_[0-9a-z]{23}`)
+	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d\d-\d\d \d\d:\d\d:\d\d`)
+)
+
+// Every transcript is what a person sees who goes on with a kept run or opens a
+// gate: the flow, what an agent did before, the commands with what is typed
+// after each, and all that stands on the terminal at the end. RUN is the run's
+// id; a line of "secret:" before what is typed stands for it being typed at a
+// passphrase, which does not show.
+func TestPersonTranscripts(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/person/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			part := func(name string) string {
+				i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
+				if i < 0 {
+					return ""
+				}
+				return string(archive.Files[i].Data)
+			}
+			host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+			host.Dir = filepath.Join(host.Dir, "work")
+			write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.yaml"), part("flow.yaml"))
+			id := agent(t, host, part("agent"))
+			for line := range strings.Lines(part("commands")) {
+				command, typed, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " <- ")
+				out.WriteString("$ guideway " + command + "\n")
+				in := &typist{echo: out}
+				if typed != "" {
+					in.lines = strings.Split(strings.ReplaceAll(typed, "RUN", id), " | ")
+				}
+				host.In = in
+				secretly(&host, in)
+				code := Run(t.Context(), strings.Fields(strings.ReplaceAll(command, "RUN", id)), host)
+				out.WriteString("[exit code " + string(rune('0'+code)) + "]\n")
+			}
+			compareTerminal(t, file, archive, scrub(out, host.Dir, id))
+		})
+	}
+}
+
+// scrub takes out what differs from one test to the next.
+func scrub(out *bytes.Buffer, dir, id string) string {
+	text := strings.ReplaceAll(out.String(), id, "RUN")
+	text = anyID.ReplaceAllString(text, "OTHER")
+	text = anyTime.ReplaceAllString(text, "WHEN")
+	return strings.ReplaceAll(text, dir, "DIR")
+}
+
+func compareTerminal(t *testing.T, file string, archive *txtar.Archive, got string) {
+	t.Helper()
+	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "terminal" })
+	if *update {
+		if i < 0 {
+			i = len(archive.Files)
+			archive.Files = append(archive.Files, txtar.File{Name: "terminal"})
+		}
+		archive.Files[i].Data = []byte(got)
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if i < 0 {
+		t.Fatalf("%s has no terminal; run with -update to record it", file)
+	}
+	if diff := cmp.Diff(string(archive.Files[i].Data), got); diff != "" {
+		t.Errorf("(-want +got; run with -update to accept):\n%s", diff)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// To name another place for what is kept is no way around the passphrase: with
+// another key no run is reached.
+func TestThePassphraseCannotBeSidestepped(t *testing.T) {
+	t.Parallel()
+	host, out := desk(t, nil)
+	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",
+		"steps": [{"id": "one", "title": "One", "prompt": "Do it.", "requireConfirmation": true, "approval": "human"}]}`
+	write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), flow)
+	id := agent(t, host, `start {"WorkflowID":"flow"}
+		continue {"Output":"done"}`)
+	home := host.Getenv("HOME")
+	env := map[string]string{}
+	host.Getenv = func(name string) string {
+		if name == "HOME" {
+			return home
+		}
+		return env[name]
+	}
+	typing := func(command string, typed ...string) int {
+		in := &typist{lines: typed, echo: out}
+		host.In = in
+		secretly(&host, in)
+		return Run(t.Context(), strings.Fields(command), host)
+	}
+	if code := typing("runs approve --set-passphrase", "four words in a row", "four words in a row"); code != exitOK {
+		t.Fatal(out)
+	}
+	elsewhere := t.TempDir()
+	for _, name := range []string{"XDG_CONFIG_HOME", "GUIDEWAY_JOURNAL_KEY_FILE", "XDG_DATA_HOME", "GUIDEWAY_DATA_DIR"} {
+		clear(env)
+		env[name] = filepath.Join(elsewhere, name)
+		typing("runs approve --set-passphrase", "my own words", "my own words")
+		if code := typing("runs approve "+id, "my own words", "1", ""); code == exitOK {
+			t.Errorf("%s opens the gate:\n%s", name, out)
+		}
+	}
+	clear(env)
+	if code := typing("runs approve "+id, "four words in a row", "1", ""); code != exitOK {
+		t.Errorf("the person is kept out:\n%s", out)
+	}
+}
+
+func TestAgo(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
+	host := &Host{Now: func() time.Time { return now }}
+	for d, want := range map[time.Duration]string{
+		-time.Hour: "just now", 59 * time.Second: "just now", time.Minute: "1 min ago", 61 * time.Minute: "1 h ago",
+		23 * time.Hour: "23 h ago", 24 * time.Hour: "1 day ago", 72 * time.Hour: "3 days ago", 40 * 24 * time.Hour: "2026-10-11",
+	} {
+		if got := host.ago(now.Add(-d)); got != want {
+			t.Errorf("%s: %q, want %q", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/passphrase"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// runsApproveOptions is the command line of guideway runs approve.
+type runsApproveOptions struct {
+	app *app
+	// Run is empty where a passphrase is set.
+	Run           string
+	SetPassphrase bool
+}
+
+func newRunsApproveCmd(a *app, do func(context.Context, *runsApproveOptions) error) *cobra.Command {
+	o := &runsApproveOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "approve {RUN|--set-passphrase}",
+		Short: "Answer the gate of a run, as a person",
+		Long: `Answer the gate that a run waits at. It shows what is to be confirmed, asks for your
+passphrase, and then for the answer and a note. Some gates only a person opens: no
+answer of an agent counts there.
+
+It is off until you have set a passphrase, with --set-passphrase; to set another one
+takes the old one. It is asked for at a terminal and nowhere else: not by a flag, not
+by a variable, not from a file. Wrong ones make the next one wait.`,
+		Example: `  guideway runs approve --set-passphrase
+  guideway runs list --person
+  guideway runs approve r_06bmyb2ad4ft47c6abwmtxs`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.SetPassphrase {
+				return noArgs(cmd, args)
+			}
+			return oneRun("approve")(cmd, args)
+		},
+		ValidArgsFunction: a.completeRuns(func(r run.Record) bool { return r.Kind == guide.PositionGate }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.Run = args[0]
+			}
+			if err := a.host.asksPeople(); err != nil {
+				return usageError{err}
+			}
+			return do(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.SetPassphrase, "set-passphrase", false, "set the passphrase that is asked for")
+	return cmd
+}
+
+// asksPeople refuses to work where no person sits: a pipe cannot approve.
+func (h *Host) asksPeople() error {
+	if h.InTerminal && h.OutTerminal && h.ReadSecret != nil {
+		return nil
+	}
+	return guideway.Errorf(guideway.CodeForbidden, "only a person at a terminal approves: the input or the output is a file or a pipe").
+		WithFix("run it yourself in a terminal")
+}
+
+// passphraseFile is where the person's passphrase is: beside the key of the
+// journal. Whoever names another place by a variable or a flag, to set a
+// passphrase of his own there, names another key with it, and reaches no run.
+func passphraseFile(cfg *config.Config) passphrase.File {
+	return passphrase.File{Path: filepath.Join(filepath.Dir(cfg.Journal.KeyFile), "approval-passphrase")}
+}
+
+func runRunsApprove(ctx context.Context, o *runsApproveOptions) error {
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: passphraseFile(cfg)}
+	if o.SetPassphrase {
+		return person.setPassphrase(ctx)
+	}
+	// Without a passphrase nothing is asked for: no gate opens here.
+	if err := person.secret.Ready(); err != nil {
+		return err
+	}
+	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
+		answer, err := o.approve(ctx, d, person)
+		if err != nil {
+			return forPerson(err)
+		}
+		return o.app.writeAnswer(answer, "Answered", false)
+	})
+}
+
+func (o *runsApproveOptions) approve(ctx context.Context, d *runDesk, person *atTerminal) (*run.Answer, error) {
+	details, err := d.runs.Get(ctx, d.caller, refOf(o.Run))
+	if err != nil {
+		return nil, err
+	}
+	pos := details.Position
+	if pos.Kind != guide.PositionGate {
+		return nil, guideway.Errorf(guideway.CodeConflict, "run %s waits for no answer: it is %s", details.ID, details.Status).
+			WithFix("guideway runs list --person")
+	}
+	k, err := newKeptWalk(details)
+	if err != nil {
+		return nil, err
+	}
+	person.show(k)
+	if err := person.prove(ctx); err != nil {
+		return nil, err
+	}
+	given, err := person.answer(ctx, pos)
+	if err != nil {
+		return nil, err
+	}
+	return d.answerFor(ctx, details.ID, pos, *given)
+}
+
+// answerFor answers a gate for the person who has typed the passphrase.
+func (d *runDesk) answerFor(ctx context.Context, id string, pos guide.Position, given guide.Answer) (*run.Answer, error) {
+	caller := d.caller
+	caller.Via = run.ViaTerminal
+	return d.runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{RunID: id}, Step: pos.ID, Answer: given})
+}
+
+// atTerminal is a person who is asked for more than an agent is.
+type atTerminal struct {
+	*terminal
+	host   *Host
+	secret passphrase.File
+}
+
+// show tells what is to be confirmed.
+func (p *atTerminal) show(k *keptWalk) {
+	r := k.details.Record
+	fmt.Fprintf(p.out, "%s %s\n", p.styles.bold(oneLine(r.Name)), p.styles.faint(r.ID))
+	if r.Goal != "" {
+		p.prose("", r.Goal)
+	}
+	p.showHandedIn(k)
+	p.position(&k.walk, k.details.Position)
+	fmt.Fprintln(p.out)
+}
+
+// showHandedIn tells what the answer to the gate is about.
+func (p *atTerminal) showHandedIn(k *keptWalk) {
+	output, notes := k.handedIn()
+	if output == "" && notes == "" {
+		return
+	}
+	fmt.Fprintf(p.out, "\n%s\n", p.styles.bold("The output of "+oneLine(k.details.Position.ID)))
+	p.prose("  ", output)
+	if notes != "" {
+		p.prose("  ", "Notes: "+notes)
+	}
+}
+
+// handedIn gives what was handed in for the step that the run waits at.
+func (k *keptWalk) handedIn() (output, notes string) {
+	for i := len(k.details.Events) - 1; i >= 0; i-- {
+		fact, ok, err := factOf(k.details.Events[i])
+		if err == nil && ok && fact.Kind == guide.EventStepCompleted {
+			if fact.Step != k.details.Position.ID {
+				return "", "" // a loop that has not begun
+			}
+			return fact.Output, fact.Notes
+		}
+	}
+	return "", ""
+}
+
+// prove asks for the passphrase.
+func (p *atTerminal) prove(ctx context.Context) error {
+	typed, err := p.ask(ctx, "Passphrase: ")
+	if err != nil {
+		return err
+	}
+	return p.secret.Check(ctx, typed)
+}
+
+// proveIfSet asks for the passphrase where there is one: what opens the same
+// gates must not be easier to come by.
+func (p *atTerminal) proveIfSet(ctx context.Context) error {
+	isSet, err := p.secret.IsSet()
+	if err != nil || !isSet {
+		return err
+	}
+	return p.prove(ctx)
+}
+
+// ask asks for a secret.
+func (p *atTerminal) ask(ctx context.Context, what string) (string, error) {
+	fmt.Fprint(p.out, what)
+	typed, err := p.host.ReadSecret(ctx)
+	fmt.Fprintln(p.out)
+	if errors.Is(err, io.EOF) {
+		return "", stopped()
+	}
+	return typed, err
+}
+
+// stopped is the end that a person wanted.
+func stopped() error { return silentError{exitFailed} }
+
+// answer asks for an option and a note.
+func (p *atTerminal) answer(ctx context.Context, pos guide.Position) (*guide.Answer, error) {
+	for {
+		line, err := p.line(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
+		if errors.Is(err, io.EOF) {
+			return nil, stopped()
+		}
+		if err != nil {
+			return nil, err
+		}
+		word := strings.TrimSpace(line)
+		option, ok := choose(pos.Options, word)
+		if !ok {
+			if word != "" {
+				fmt.Fprintf(p.out, "There is no option %q.\n", oneLine(word))
+			}
+			continue
+		}
+		note, err := p.line(ctx, "A note, or nothing: ")
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		return &guide.Answer{OptionID: option, Note: strings.TrimSpace(note)}, nil
+	}
+}
+
+// setPassphrase has the person set the passphrase, or another one.
+func (p *atTerminal) setPassphrase(ctx context.Context) error {
+	isSet, err := p.secret.IsSet()
+	if err != nil {
+		return err
+	}
+	old := ""
+	if isSet {
+		if old, err = p.ask(ctx, "The old passphrase: "); err != nil {
+			return err
+		}
+		// Looked at first: who does not know it is not asked for another one.
+		if err := p.secret.Check(ctx, old); err != nil {
+			return err
+		}
+	}
+	first, err := p.ask(ctx, fmt.Sprintf("A new passphrase, of at least %d characters: ", passphrase.MinLength))
+	if err != nil {
+		return err
+	}
+	again, err := p.ask(ctx, "The same again: ")
+	if err != nil {
+		return err
+	}
+	if first != again {
+		return guideway.Errorf(guideway.CodeInvalid, "the two are not the same; nothing was changed").
+			WithFix("guideway runs approve --set-passphrase")
+	}
+	if err := p.secret.Set(ctx, old, first); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "The passphrase is set. Keep it from agents: what one can read, it can type.\n")
+	return nil
+}

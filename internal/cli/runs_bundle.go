@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/spf13/cobra"
+)
+
+// maxBundle bounds what is read as a bundle.
+const maxBundle = 256 << 20
+
+// runsExportOptions is the command line of guideway runs export.
+type runsExportOptions struct {
+	app *app
+	Run string
+	// Output is a file; "" is the standard output.
+	Output string
+	Force  bool
+	// Salvage is the directory for what can be read of a damaged store.
+	Salvage string
+}
+
+func newRunsExportCmd(a *app, run func(context.Context, *runsExportOptions) error) *cobra.Command {
+	o := &runsExportOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "export {RUN|--salvage DIR}",
+		Short: "Write a run as a bundle that can be imported elsewhere",
+		Long: `Write a run as one JSON document with all its events and its definition.
+"guideway runs import" takes it in on this or another machine.
+
+With --salvage whatever can be read of a damaged store is written into a directory:
+a bundle for each run, up to the first event that is lost or not as it was written,
+and the session documents. The store is not changed.`,
+		Example: `  guideway runs export r_06bmyb2ad4ft47c6abwmtxs --output run.json
+  guideway runs export r_06bmyb2ad4ft47c6abwmtxs | ssh other guideway runs import -
+  guideway runs export --salvage rescued`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.Salvage != "" {
+				return noArgs(cmd, args)
+			}
+			return oneRun("export")(cmd, args)
+		},
+		ValidArgsFunction: a.completeRuns(anyRun),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.Run = args[0]
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVarP(&o.Output, "output", "o", "", "write to this `file` instead of the standard output")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file if it is there")
+	cmd.Flags().StringVar(&o.Salvage, "salvage", "", "write what can be read of a damaged store into this `directory`")
+	return cmd
+}
+
+func runRunsExport(ctx context.Context, o *runsExportOptions) error {
+	if o.Salvage != "" {
+		return o.salvage(ctx)
+	}
+	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
+		bundle, err := d.runs.Export(ctx, d.caller, refOf(o.Run))
+		if err != nil {
+			return forPerson(err)
+		}
+		return o.app.host.writeBundle(o.Output, bundle, o.Force)
+	})
+}
+
+// writeBundle writes a bundle to a file, or to the output. It may hold whatever
+// the agent was told, so the file is the user's alone.
+func (h *Host) writeBundle(name string, bundle []byte, force bool) error {
+	if name == "" || name == "-" {
+		if _, err := h.Out.Write(bundle); err != nil {
+			return guideway.Errorf(guideway.CodeUnavailable, "write the bundle: %w", err)
+		}
+		return nil
+	}
+	if err := writePrivate(h.abs(name), bundle, force); err != nil {
+		return err
+	}
+	fmt.Fprintf(h.Out, "Written: %s\nTake it in elsewhere: guideway runs import %s\n", name, name)
+	return nil
+}
+
+// writePrivate writes a file for its owner alone.
+func writePrivate(path string, data []byte, force bool) error {
+	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if force {
+		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, how, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return guideway.Errorf(guideway.CodeConflict, "%s is there already", path).WithFix("take another name, or --force to replace it")
+	}
+	if err == nil {
+		_, err = file.Write(data)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "write %s: %w", path, err)
+	}
+	return nil
+}
+
+// runsImportOptions is the command line of guideway runs import.
+type runsImportOptions struct {
+	app  *app
+	File string
+	JSON bool
+}
+
+func newRunsImportCmd(a *app, run func(context.Context, *runsImportOptions) error) *cobra.Command {
+	o := &runsImportOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Take in a run that was exported",
+		Long: `Take in a run that "guideway runs export" has written. It becomes a run of yours
+with an id of its own; its events are checked as if they happened now. FILE is the
+bundle, or - for the standard input.`,
+		Example: "  guideway runs import run.json",
+		Args:    exactly(1, "one bundle", "guideway runs import run.json"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.File = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+func runRunsImport(ctx context.Context, o *runsImportOptions) error {
+	bundle, err := o.app.host.readBundle(o.File)
+	if err != nil {
+		return err
+	}
+	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
+		answer, err := d.runs.Import(ctx, d.caller, bundle)
+		if err != nil {
+			return forPerson(err)
+		}
+		return o.app.writeAnswer(answer, "Imported", o.JSON)
+	})
+}
+
+func (h *Host) readBundle(name string) ([]byte, error) {
+	in := h.In
+	if name != "-" {
+		file, err := os.Open(h.abs(name))
+		if err != nil {
+			return nil, unreadable(name, err)
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	bundle, err := io.ReadAll(io.LimitReader(in, maxBundle+1))
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if len(bundle) > maxBundle {
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %d MiB", name, maxBundle>>20)
+	}
+	return bundle, nil
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// runsVerifyOptions is the command line of guideway runs verify.
+type runsVerifyOptions struct {
+	app           *app
+	Run           string
+	AcceptRestore bool
+	JSON          bool
+}
+
+func newRunsVerifyCmd(a *app, run func(context.Context, *runsVerifyOptions) error) *cobra.Command {
+	o := &runsVerifyOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "verify [RUN]",
+		Short: "Check that nobody has altered what happened",
+		Long: `Check the chain of every run, or of one: each event is authenticated together with
+the one before it, by a key that is not in the database, and the last events are
+remembered apart from it. An event that was edited, taken out or added, a tail that was
+removed and a database that was put back from an old copy are found, and the first
+broken link of each run is named. The exit code is 1 if there is one.
+
+After a deliberate restore from a backup, --accept-restore takes what is there now for
+what has happened. What is broken in itself stays broken.`,
+		Example: `  guideway runs verify
+  guideway runs verify r_06bmyb2ad4ft47c6abwmtxs --json
+  guideway runs verify --accept-restore`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return oneRun("verify")(cmd, args)
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeRuns(anyRun),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.Run = args[0]
+			}
+			if o.AcceptRestore && o.Run != "" {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "a restore concerns all runs, not one").
+					WithFix("guideway runs verify --accept-restore")}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.AcceptRestore, "accept-restore", false, "after a deliberate restore: what is there now is what has happened")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+func runRunsVerify(ctx context.Context, o *runsVerifyOptions) error {
+	host := o.app.host
+	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
+		if o.AcceptRestore {
+			if err := d.runs.AcceptRestore(ctx); err != nil {
+				return err
+			}
+		}
+		report, err := d.runs.Verify(ctx, o.Run)
+		if err != nil {
+			return forPerson(err)
+		}
+		report.Faults = orEmpty(report.Faults)
+		if o.JSON {
+			if err := writeJSON(host.Out, report); err != nil {
+				return err
+			}
+		} else {
+			writeReport(host, report)
+		}
+		if len(report.Faults) > 0 {
+			return silentError{exitFailed}
+		}
+		return nil
+	})
+}
+
+func writeReport(host *Host, report *run.Report) {
+	s := host.outStyles()
+	checked := fmt.Sprintf("%s, %s", plural(report.Runs, "run", "runs"), plural(int(report.Events), "event", "events"))
+	if len(report.Faults) == 0 {
+		fmt.Fprintf(host.Out, "%s: %s; every link holds\n", s.green("ok"), checked)
+		return
+	}
+	restored := false
+	for _, f := range report.Faults {
+		fmt.Fprintf(host.Out, "%s  event %d: %s %s\n", f.Run, f.Seq, s.red(oneLine(f.Message)), s.faint("["+string(f.Kind)+"]"))
+		switch f.Kind {
+		case run.FaultTruncated, run.FaultMissing, run.FaultReplaced:
+			restored = true
+		}
+	}
+	fmt.Fprintf(host.Out, "\n%s: %s in %s\n", s.red("broken"), plural(len(report.Faults), "broken link", "broken links"), checked)
+	if restored {
+		fmt.Fprintln(host.Out, "If you have put the data back from a backup yourself: guideway runs verify --accept-restore")
+	}
+}

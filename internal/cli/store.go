@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/project"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// keeper is what both stores are.
+type keeper interface {
+	run.Journal
+	session.Store
+}
+
+// store opens the journal when the first call needs it: a client that only reads
+// workflows pays nothing for it. That it cannot be opened is the answer to the
+// call that needed it; the next call tries again.
+type store struct {
+	cfg         *config.Config
+	definitions run.Definitions
+	log         *slog.Logger
+
+	mu     sync.Mutex
+	opened *opened
+	closed bool
+}
+
+// opened is a journal with the service on it.
+type opened struct {
+	keeper
+	runs *run.Service
+}
+
+// newStore makes a store that is opened later. The definitions are those that
+// runs may be started of; nil where none are started.
+func (a *app) newStore(cfg *config.Config, definitions run.Definitions) *store {
+	return &store{cfg: cfg, definitions: definitions, log: a.logger(cfg)}
+}
+
+// open gives the journal, and opens it where that has not happened yet. Calls
+// that come meanwhile wait for it.
+func (s *store) open(ctx context.Context) (*opened, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened != nil {
+		return s.opened, nil
+	}
+	if s.closed {
+		return nil, context.Canceled
+	}
+	journal, err := openJournal(ctx, s.cfg, s.log)
+	if err != nil {
+		return nil, notOpened(err)
+	}
+	runs, err := s.serviceOn(ctx, journal)
+	if err != nil {
+		_ = journal.Close()
+		return nil, notOpened(err)
+	}
+	s.opened = &opened{keeper: journal, runs: runs}
+	return s.opened, nil
+}
+
+// serviceOn makes the run service on a journal.
+func (s *store) serviceOn(ctx context.Context, journal run.Journal) (*run.Service, error) {
+	key, err := openKey(ctx, s.cfg, journal)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := openHeads(s.cfg, key)
+	if err != nil {
+		return nil, err
+	}
+	return run.New(run.Options{
+		Journal: journal, Definitions: s.definitions, Key: key, Heads: heads,
+		PersonGates: s.cfg.Gates.Approval == config.ApprovalHuman, Logger: s.log,
+	})
+}
+
+// notOpened tells the caller, and not the log alone, why the store did not open:
+// it is this machine's state, and may be another one at the next call.
+func notOpened(err error) error {
+	if guideway.ErrorCode(err) != guideway.CodeInternal {
+		return err
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "open the store: %w", err).WithFix("guideway doctor")
+}
+
+// close closes what was opened. Calls that are under way end first.
+func (s *store) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.opened == nil {
+		return
+	}
+	if err := s.opened.Close(); err != nil {
+		s.log.Warn("the journal did not close", "error", err)
+	}
+	s.opened = nil
+}
+
+// startable gives the definitions that a run may be started of.
+type startable struct{ catalog *catalog.Catalog }
+
+var _ run.Definitions = startable{}
+
+// Startable implements run.Definitions.
+func (s startable) Startable(_ context.Context, id string) (*definition.Definition, error) {
+	entry, err := s.catalog.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	if found := errorsOf(entry.Lint()); len(found) > 0 {
+		return nil, cannotRun(id, found[0])
+	}
+	return entry.Definition, nil
+}
+
+// cannotRun says that a definition loads and still would stop an agent.
+func cannotRun(id string, d guideway.Diagnostic) error {
+	err := guideway.Errorf(guideway.CodeInvalidDefinition, "workflow %q cannot be run: %s: %s", id, place(d), d.Message)
+	err.Fix = d.Fix
+	return err
+}
+
+// runDesk is what a command on runs works with.
+type runDesk struct {
+	runs *run.Service
+	// caller is the person at the command line: the system's user, as on stdio.
+	caller run.Caller
+	// here is the project of the working directory.
+	here run.Project
+}
+
+// clientName is what the command line calls itself in events.
+const clientName = "guideway"
+
+// withRuns opens the store for one command.
+func (a *app) withRuns(ctx context.Context, do func(context.Context, *runDesk) error) error {
+	return a.withStore(ctx, func(ctx context.Context, o *opened, user string) error {
+		return do(ctx, &runDesk{
+			runs:   o.runs,
+			caller: run.Caller{Principal: guideway.Principal{User: user, Client: clientName}, Via: run.ViaAgent},
+			here:   a.host.project(),
+		})
+	})
+}
+
+func (a *app) withStore(ctx context.Context, do func(ctx context.Context, o *opened, user string) error) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	user, err := authn.SystemUser()
+	if err != nil {
+		return err
+	}
+	s := a.newStore(cfg, nil)
+	defer s.close()
+	o, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	return do(ctx, o, user)
+}
+
+// projectOf is project for the surfaces, which ask it at every call: a branch may
+// have been changed since the last one.
+func (h *Host) projectOf(context.Context) run.Project { return h.project() }
+
+// project is the project of the working directory; none where there is no such
+// directory.
+func (h *Host) project() run.Project {
+	p, err := project.Detect(h.Dir)
+	if err != nil {
+		return run.Project{}
+	}
+	return run.Project{ID: p.ID, Path: p.Path, Branch: p.Branch, Commit: p.Commit}
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// surface is what agents and browsers reach: the catalog, the store that opens
+// when it is needed, and the MCP server on both.
+type surface struct {
+	app       *app
+	cfg       *config.Config
+	catalog   *catalog.Catalog
+	store     *store
+	server    *mcpserver.Server
+	dashboard *dashboard
+}
+
+// openSurface loads the catalog and wires the rest. project says where a client
+// works; nil where only the client knows. Close releases it.
+func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(context.Context) run.Project) (*surface, error) {
+	cat, err := a.openCatalog(ctx, cfg, true)
+	if err != nil {
+		return nil, err
+	}
+	s := &surface{app: a, cfg: cfg, catalog: cat, store: a.newStore(cfg, startable{cat})}
+	s.dashboard = newDashboard(s)
+	s.server, err = mcpserver.New(mcpserver.Options{
+		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
+		Runs: lazyRuns{s.store}, Project: project,
+		Sessions: session.New(session.Options{Store: lazyStore{s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
+	})
+	if err != nil {
+		cat.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends what the surface has opened, the store last.
+func (s *surface) Close() {
+	s.dashboard.close()
+	s.server.Close()
+	s.store.close()
+	s.catalog.Close()
+}
+
+// handler is the HTTP side of the surface; mcp is nil where agents do not come
+// in by HTTP.
+func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
+	bearer, err := newBearer(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	guard, err := authn.NewGuard(authn.GuardOptions{AllowedHosts: s.cfg.AllowedHosts, AllowOrigins: s.cfg.AllowOrigins})
+	if err != nil {
+		return nil, err
+	}
+	browsers, err := newBrowsers(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := newTokens(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	documents := lazyStore{s.store}
+	return httpapi.NewHandler(httpapi.Options{
+		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
+		Catalog: s.catalog, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents,
+		CurrentProject: s.app.host.projectOf, Logger: s.app.logger(s.cfg),
+	})
+}
+
+// newBrowsers is the check of a person's browser. Every process on the data
+// directory shares it, so that "guideway open" makes links that any of them
+// takes.
+func newBrowsers(cfg *config.Config) (*authn.Browsers, error) {
+	return authn.NewBrowsers(authn.BrowserOptions{Dir: filepath.Join(cfg.DataDir, "access")})
+}
+
+// serversDir is where servers say that they are alive.
+func serversDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "servers") }
