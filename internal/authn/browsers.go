@@ -235,7 +235,7 @@ func (b *Browsers) Logout(r *http.Request) (*http.Cookie, error) {
 
 // fromOwnPage refuses a request that a browser sends for a page of another
 // origin: an allowed one and one on another port of the same host too. proven
-// wants the browser's word for it, which it gives for all but plain GETs.
+// wants the browser's word that it is a page of ours, by either header.
 func fromOwnPage(r *http.Request, proven bool) error {
 	foreign := func(why string) error {
 		return guideway.Errorf(guideway.CodeForbidden, "%s", why).
@@ -251,7 +251,7 @@ func fromOwnPage(r *http.Request, proven bool) error {
 			return foreign("a login is good for this server's own pages alone")
 		}
 	}
-	if proven && (len(origins) != 1 || site == "none") {
+	if proven && site != "same-origin" && (len(origins) != 1 || site == "none") {
 		return foreign("the browser does not say that this comes from a page of this server")
 	}
 	return nil

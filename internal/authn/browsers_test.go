@@ -256,7 +256,13 @@ func TestBrowserRights(t *testing.T) {
 		{name: "posts with the key", method: "POST", change: key(l.Key), rights: "read work answer"},
 		{name: "posts with another's key", method: "POST", change: key(other.Key), rights: "read"},
 		{name: "posts with the cookie as key", method: "POST", change: key(l.Cookie.Value), rights: "read"},
-		{name: "posts with the key and no origin", method: "POST", change: func(r *http.Request) { key(l.Key)(r); r.Header.Del("Origin") }, rights: "read"},
+		{name: "looks with the key", method: "GET", change: key(l.Key), rights: "read work answer"},
+		{name: "posts with the key, and the browser says nothing", method: "POST", change: func(r *http.Request) {
+			key(l.Key)(r)
+			r.Header.Del("Origin")
+			r.Header.Del("Sec-Fetch-Site")
+		}, rights: "read"},
+		{name: "posts with the key, typed in", method: "GET", change: func(r *http.Request) { key(l.Key)(r); r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read"},
 		{name: "from another port", method: "POST", change: func(r *http.Request) {
 			key(l.Key)(r)
 			r.Header.Set("Sec-Fetch-Site", "same-site")

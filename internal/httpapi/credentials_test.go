@@ -136,7 +136,7 @@ func TestMe(t *testing.T) {
 		who    credential
 		proof  string
 		person bool
-	}{{asAgent, "bearer", false}, {reads, "browser", false}, {func(r *http.Request) { commands(r); r.Header.Set("Origin", s.url) }, "browser", true}} {
+	}{{asAgent, "bearer", false}, {reads, "browser", false}, {commands, "browser", true}} {
 		var me struct {
 			User, Proof string
 			Person      bool
