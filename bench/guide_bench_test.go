@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/definition"
@@ -149,10 +148,5 @@ func eventsUntil(b *testing.B, p *guide.Program, steps int) []guide.Event {
 
 // output meets the criteria of every generated step.
 func output() guide.Command {
-	var b strings.Builder
-	for _, heading := range headings() {
-		fmt.Fprintf(&b, "- %s: internal/run/store.go:42, the retry that had no bound\n", heading)
-	}
-	b.WriteString("- Checked: go test ./internal/run, exit 0, 31 tests passed\n")
-	return guide.Command{Continue: &guide.Continue{Output: b.String()}}
+	return guide.Command{Continue: &guide.Continue{Output: goodOutput()}}
 }

@@ -21,7 +21,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -58,7 +58,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 // longest bounds a whole run, so that a server that never answers ends it.
 const longest = 10 * time.Minute
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	opts, err := parseOptions(args, stderr)
 	if err != nil {
 		return err

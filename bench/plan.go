@@ -46,6 +46,9 @@ func (p plan) measure(ctx context.Context, w *workplace, ours, reference *target
 		func() error { return p.next(ctx, ours, modern, rowNextModern, r.ours) },
 		func() error { return p.late(ctx, ours, r.ours) },
 		func() error { return p.http(ctx, w, ours, r.ours) },
+		func() error { return p.runs(ctx, w, ours, r.ours) },
+		func() error { return p.appends(ctx, w, r.ours) },
+		func() error { return p.crowd(ctx, w, ours, r.ours) },
 	} {
 		if err := m(); err != nil {
 			return err

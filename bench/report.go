@@ -25,6 +25,12 @@ const (
 	rowNextModern
 	rowHTTPModern
 	rowHTTPLegacy
+	rowContinue
+	rowContinueLate
+	rowAppend
+	rowCrowd
+	rowContinued
+	rowStartRun
 	rowBinary
 )
 
@@ -36,6 +42,8 @@ type figure struct {
 	N   int      `json:"n,omitempty"`
 	P99 *float64 `json:"p99,omitempty"`
 	Max *float64 `json:"max,omitempty"`
+	// P50 is the median where Value is not.
+	P50 *float64 `json:"p50,omitempty"`
 	// CPU is the server's time for each call, in milliseconds.
 	CPU *float64 `json:"cpu,omitempty"`
 	// Peak and Own are VmHWM and RssAnon of a process.
@@ -89,18 +97,24 @@ type report struct {
 
 func newReport(m machine, referenceRan bool) *report {
 	return &report{Machine: m, ReferenceRan: referenceRan, Lines: []*line{
-		rowStart:       {What: "start to first answer, 50 workflows in JSON", Unit: "ms", Budget: 40, Earlier: &span{370, 1300}},
-		rowStartYAML:   {What: "  the same in YAML", Unit: "ms", Budget: 40},
-		rowStartModern: {What: "  in JSON, modern era", Unit: "ms", Budget: 40},
-		rowIdle:        {What: "memory, idle", Unit: "MB", Budget: 30, Earlier: &span{77, 83}},
-		rowWorked:      {What: "memory, after 1,000 calls", Unit: "MB", Budget: 40, Earlier: &span{102, 199}},
-		rowTools:       {What: "tools/list, default toolsets", Unit: "kB", Budget: 20},
-		rowNext:        {What: "workflow_next over stdio", Unit: "ms", Budget: 0.3, Earlier: &span{1.6, 6.4}},
-		rowNextLate:    {What: "  step 302 of a walk, round 100 of a loop", Unit: "ms", Budget: 0.3},
-		rowNextModern:  {What: "  modern era", Unit: "ms", Budget: 0.3},
-		rowHTTPModern:  {What: "workflow_next over HTTP with token, modern era", Unit: "ms"},
-		rowHTTPLegacy:  {What: "  legacy era", Unit: "ms"},
-		rowBinary:      {What: "size of the program", Unit: "MB"},
+		rowStart:        {What: "start to first answer, 50 workflows in JSON", Unit: "ms", Budget: 40, Earlier: &span{370, 1300}},
+		rowStartYAML:    {What: "  the same in YAML", Unit: "ms", Budget: 40},
+		rowStartModern:  {What: "  in JSON, modern era", Unit: "ms", Budget: 40},
+		rowIdle:         {What: "memory, idle", Unit: "MB", Budget: 30, Earlier: &span{77, 83}},
+		rowWorked:       {What: "memory, after 1,000 calls", Unit: "MB", Budget: 40, Earlier: &span{102, 199}},
+		rowTools:        {What: "tools/list, default toolsets", Unit: "kB", Budget: 20},
+		rowNext:         {What: "workflow_next over stdio", Unit: "ms", Budget: 0.3, Earlier: &span{1.6, 6.4}},
+		rowNextLate:     {What: "  step 302 of a walk, round 100 of a loop", Unit: "ms", Budget: 0.3},
+		rowNextModern:   {What: "  modern era", Unit: "ms", Budget: 0.3},
+		rowHTTPModern:   {What: "workflow_next over HTTP with token, modern era", Unit: "ms"},
+		rowHTTPLegacy:   {What: "  legacy era", Unit: "ms"},
+		rowContinue:     {What: "workflow_continue over stdio, durable, at step 10", Unit: "ms", Budget: 5, Earlier: &span{55, 465}},
+		rowContinueLate: {What: "  at step 5,000 of one run", Unit: "ms", Budget: 5},
+		rowAppend:       {What: "  its part in the journal, in process", Unit: "ms"},
+		rowCrowd:        {What: "  4 processes x 8 clients on one journal, p99", Unit: "ms", Budget: 50},
+		rowContinued:    {What: "  memory, after 6,000 durable steps", Unit: "MB", Budget: 40},
+		rowStartRun:     {What: "start to first answer about that run", Unit: "ms"},
+		rowBinary:       {What: "size of the program", Unit: "MB"},
 	}}
 }
 
@@ -169,6 +183,8 @@ func (l *line) spread() string {
 	switch {
 	case l.Ours == nil:
 		return "-"
+	case l.Ours.P50 != nil:
+		return "p50 " + l.amount(*l.Ours.P50)
 	case l.Ours.P99 != nil:
 		return "p99 " + l.amount(*l.Ours.P99)
 	case l.Ours.Max != nil:

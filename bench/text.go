@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // sentences are what prompts are made of.
 func sentences() []string {
@@ -61,3 +64,13 @@ func headings() []string {
 }
 
 func (g *generator) heading() string { return headings()[g.random.IntN(len(headings()))] }
+
+// goodOutput meets the criteria of every generated step.
+func goodOutput() string {
+	var b strings.Builder
+	for _, heading := range headings() {
+		fmt.Fprintf(&b, "- %s: internal/run/store.go:42, the retry that had no bound\n", heading)
+	}
+	b.WriteString("- Checked: go test ./internal/run, exit 0, 31 tests passed\n")
+	return b.String()
+}

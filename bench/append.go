@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// snapshotSize is that of a run with a usual context.
+const snapshotSize = 4 << 10
+
+// appends measures what a command costs in the journal alone: one transaction of
+// one event, a handle, words and a snapshot, made durable.
+func (p plan) appends(ctx context.Context, w *workplace, rec record) (err error) {
+	journal, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(w.dir, "append", "journal.db")})
+	if err != nil {
+		return fmt.Errorf("open a journal: %w", err)
+	}
+	defer func() { err = errors.Join(err, journal.Close()) }()
+	definition := run.Definition{Hash: "sha256:0", Text: "{}"}
+	if err := journal.Create(ctx, definition, commitOf(1)); err != nil {
+		return fmt.Errorf("create a run: %w", err)
+	}
+	var times []time.Duration
+	for seq := int64(2); len(times) < p.calls; seq++ {
+		c := commitOf(seq)
+		began := time.Now()
+		if err := journal.Append(ctx, c); err != nil {
+			return fmt.Errorf("append event %d: %w", seq, err)
+		}
+		times = append(times, time.Since(began))
+	}
+	rec(rowAppend, latency(times))
+	return nil
+}
+
+// commitOf is the commit of an event of a run that has one event each.
+func commitOf(seq int64) run.Commit {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	mac := make([]byte, run.KeySize)
+	handle := fmt.Sprintf("h_%021d", seq)
+	return run.Commit{
+		Record: run.Record{
+			ID: "r_bench", User: "bench", Workflow: durableID, Name: durableID, Version: "1.0.0", Hash: "sha256:0",
+			Status: guide.StatusRunning, Kind: guide.PositionStep, Step: "round-1",
+			Created: now, Updated: now, Seq: seq, Head: mac, Handle: handle,
+		},
+		Expected: seq - 1,
+		Events: []run.Event{{
+			Seq: seq, At: now, Kind: string(guide.EventStepCompleted), By: run.By{User: "bench", Via: run.ViaAgent},
+			Data: []byte(`{"kind":"step_completed","step":"round-1","output":"` + durableID + `"}`), MAC: mac,
+		}},
+		Handle: handle, Key: fmt.Sprintf("key %d", seq), Words: "the retry that had no bound",
+		Snapshot: &run.Snapshot{Seq: seq, Head: mac, State: make([]byte, snapshotSize), MAC: mac},
+	}
+}

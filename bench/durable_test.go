@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+func durableProgram(tb testing.TB) (*definition.Definition, *guide.Program) {
+	tb.Helper()
+	text, err := json.Marshal(durableDocument())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	def, found := definition.Check(durableID+".json", text)
+	if def == nil {
+		tb.Fatalf("%+v", found)
+	}
+	for _, d := range found {
+		if d.Severity == guideway.SeverityError {
+			tb.Errorf("%+v", d)
+		}
+	}
+	return def, guide.Compile(def.Steps)
+}
+
+// The long run has a step 5,000, and what the client hands in meets every
+// criterion on the way.
+func TestDurableWorkflow(t *testing.T) {
+	t.Parallel()
+	_, p := durableProgram(t)
+	var s guide.State
+	c := guide.Command{Start: &guide.Start{}}
+	for step := range lateStep + 1000 {
+		events, refusal := p.Decide(s, c)
+		if refusal != nil {
+			t.Fatalf("step %d: %+v", step, refusal)
+		}
+		for _, e := range events {
+			s = guide.Apply(s, e)
+		}
+		c = output()
+	}
+	if pos := p.PositionOf(s); pos.Kind != guide.PositionStep {
+		t.Errorf("behind the measurements the run is at %+v", pos)
+	}
+}

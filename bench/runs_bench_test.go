@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/journal/headfile"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// oneDefinition is a catalog of one workflow.
+type oneDefinition struct{ definition *definition.Definition }
+
+// Startable implements run.Definitions.
+func (o oneDefinition) Startable(context.Context, string) (*definition.Definition, error) {
+	return o.definition, nil
+}
+
+// BenchmarkContinue is workflow_continue at the service: the engine, the chain,
+// the journal with its syncs, and the heads; at step 10 of one run after the
+// other, and behind step 5,000 of one.
+func BenchmarkContinue(b *testing.B) {
+	def, _ := durableProgram(b)
+	dir := b.TempDir()
+	journal, err := sqlite.Open(b.Context(), sqlite.Options{Path: filepath.Join(dir, "journal.db")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer journal.Close()
+	key := make(run.Key, run.KeySize)
+	heads, err := headfile.Open(filepath.Join(dir, "heads"), key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	service, err := run.New(run.Options{Journal: journal, Definitions: oneDefinition{def}, Key: key, Heads: heads})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, step := range []int{earlyStep, lateStep} {
+		b.Run(fmt.Sprintf("Step%d", step), func(b *testing.B) {
+			b.ReportAllocs()
+			var a *run.Answer
+			for i := 0; b.Loop(); i++ {
+				if a == nil || (step == earlyStep && i%together == 0) {
+					b.StopTimer()
+					a = startAt(b, service, step-together/2)
+					b.StartTimer()
+				}
+				a = goOnFrom(b, service, a)
+			}
+		})
+	}
+}
+
+func benchCaller() run.Caller {
+	return run.Caller{Principal: guideway.Principal{User: "bench"}, Via: run.ViaAgent}
+}
+
+// startAt gives a new run at a step.
+func startAt(b *testing.B, s *run.Service, step int) *run.Answer {
+	b.Helper()
+	a, err := s.Start(b.Context(), benchCaller(), run.StartRequest{WorkflowID: durableID})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range step {
+		a = goOnFrom(b, s, a)
+	}
+	return a
+}
+
+func goOnFrom(b *testing.B, s *run.Service, a *run.Answer) *run.Answer {
+	b.Helper()
+	next, err := s.Continue(b.Context(), benchCaller(), run.ContinueRequest{Handle: a.Handle, Output: goodOutput()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return next
+}
