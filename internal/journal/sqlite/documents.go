@@ -40,7 +40,7 @@ func scanDocument(row scanner, user string, before ...any) (session.Document, er
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err := decoder.Decode(&d.Data); err != nil {
-		return d, fmt.Errorf("the document %s is stored as what is no JSON: %w", d.ID, err)
+		return d, fmt.Errorf("the document %s is no JSON: %w", d.ID, errors.Join(errGarbled, err))
 	}
 	return d, nil
 }

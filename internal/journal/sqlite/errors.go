@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	driver "modernc.org/sqlite"
@@ -14,8 +15,18 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// errNone is what queries say when nothing is there.
-var errNone = sql.ErrNoRows
+// errNone is what queries say when nothing is there, errGarbled marks a value
+// that this package cannot have written.
+var (
+	errNone    = sql.ErrNoRows
+	errGarbled = errors.New("a value is garbled")
+)
+
+// isGarbled says whether a row has a value that cannot be there. database/sql
+// has no type for it.
+func isGarbled(err error) bool {
+	return errors.Is(err, errGarbled) || (err != nil && strings.Contains(err.Error(), "sql: Scan error"))
+}
 
 // fault turns an error into one that says what was being done, with a code and
 // the way out. Errors that have a code are left as they are.
@@ -35,8 +46,10 @@ func fault(path, doing string, err error) error {
 		return ofCode(path, doing, theirs)
 	case isFull(err):
 		return full(path, doing, err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		return notWritable(path, doing, err)
+	case isGarbled(err):
+		return damaged(path, doing, err)
 	}
 	return fmt.Errorf("%s in the store %s: %w", doing, path, err)
 }
@@ -94,7 +107,7 @@ func damaged(path, doing string, err error) error {
 func IsDamaged(err error) bool {
 	var theirs *driver.Error
 	if !errors.As(err, &theirs) {
-		return false
+		return isGarbled(err)
 	}
 	switch theirs.Code() & 0xFF {
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_FORMAT:

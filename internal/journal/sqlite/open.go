@@ -37,6 +37,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := createPrivate(s.o.Path); err != nil {
 		return s.fault(doing, err)
 	}
+	if err := wantHeader(s.o.Path); err != nil {
+		return s.fault(doing, err)
+	}
 	if s.writer, err = s.connect("_txlock=immediate", "synchronous(FULL)", "journal_size_limit(67108864)"); err != nil {
 		return s.fault(doing, err)
 	}
@@ -66,12 +69,20 @@ func createPrivate(path string) error {
 	return file.Close()
 }
 
+// wantHeader refuses a file that was cut off within its header. SQLite would
+// take it for an empty one and write over it.
+func wantHeader(path string) error {
+	const header = 512
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > 0 && info.Size() < header {
+		return fmt.Errorf("it has only %d bytes: %w", info.Size(), errGarbled)
+	}
+	return err
+}
+
 // connect gives a handle to the file; it opens when it is first used.
 func (s *Store) connect(extra string, pragmas ...string) (*statements, error) {
 	pragmas = append(pragmas, fmt.Sprintf("busy_timeout(%d)", s.o.BusyTimeout.Milliseconds()))
-	if s.o.maxPages > 0 {
-		pragmas = append(pragmas, fmt.Sprintf("max_page_count(%d)", s.o.maxPages))
-	}
 	db, err := sql.Open("sqlite", dataSource(s.o.Path, extra, pragmas...))
 	if err != nil {
 		return nil, err
@@ -99,9 +110,11 @@ func (s *Store) bringUpToDate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	steps, err := migrations()
-	if err != nil {
-		return err
+	steps := s.o.steps
+	if steps == nil {
+		if steps, err = migrations(); err != nil {
+			return err
+		}
 	}
 	switch {
 	case id != applicationID && (id != 0 || version != 0):

@@ -43,8 +43,8 @@ type Options struct {
 	// pollEvery is how often a watch looks for changes of other processes; 0
 	// is 100 milliseconds.
 	pollEvery time.Duration
-	// maxPages bounds the file, for tests of a full disk; 0 does not.
-	maxPages int
+	// steps are the migrations; nil is those of this version.
+	steps []migration
 }
 
 // withDefaults fills in what is zero.

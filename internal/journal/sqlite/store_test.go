@@ -4,14 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/guideway-dev/guideway/internal/journal/journaltest"
 )
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
 
 // TestContract holds the store to what every journal promises.
 func TestContract(t *testing.T) {

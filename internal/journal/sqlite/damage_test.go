@@ -1,0 +1,292 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// The store that the tests damage.
+const (
+	soundRuns   = 20
+	soundEvents = 30
+)
+
+// soundFile gives the bytes of a closed store with runs, events and documents.
+func soundFile(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), testFile)
+	s, err := Open(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := range int64(soundEvents) {
+		for i := range soundRuns {
+			if err := put(t.Context(), s, aCommit(fmt.Sprintf("r_%02d", i), seq+1, strings.Repeat("words ", 40))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range soundRuns {
+		d := session.Document{Ref: session.Ref{User: "ada", Project: "p", Workflow: "w", ID: fmt.Sprint("d_", i)}, Data: map[string]any{"text": strings.Repeat("x", 1000)}}
+		if err := s.CreateDocument(t.Context(), d, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-wal"); err == nil {
+		t.Fatal("a closed store has a log beside it")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// use calls all that reads, and a little that writes, and gives the errors.
+func use(ctx context.Context, s *Store) (errs []error) {
+	note := func(err error) { errs = append(errs, err) }
+	_, err := s.Runs(ctx, run.Filter{User: "ada"})
+	note(err)
+	_, err = s.Search(ctx, run.Search{Words: []string{"gate", "words", "note"}})
+	note(err)
+	_, _, err = s.Changes(ctx, 0, 10_000)
+	note(err)
+	for i := range soundRuns {
+		id := fmt.Sprintf("r_%02d", i)
+		r, err := s.Run(ctx, id)
+		note(err)
+		_, err = s.Events(ctx, id, 0, 1000)
+		note(err)
+		_, err = s.Snapshot(ctx, id)
+		note(err)
+		_, err = s.Outcome(ctx, id, "", fmt.Sprintf("key %s 2", id))
+		note(err)
+		if err == nil && i%5 == 0 {
+			note(put(ctx, s, aCommit(id, r.Seq+1, "after the damage")))
+		}
+	}
+	_, err = s.Documents(ctx, session.Filter{Ref: session.Ref{User: "ada"}})
+	note(err)
+	_, err = s.Projects(ctx, "ada")
+	note(err)
+	_, err = s.Check(ctx)
+	note(err)
+	return errs
+}
+
+// wantClear ends the test where an error is none that a damaged file may give.
+func wantClear(t *testing.T, err error) {
+	t.Helper()
+	switch guideway.ErrorCode(err) {
+	case "", guideway.CodeNotFound, guideway.CodeConflict:
+	case guideway.CodeUnavailable:
+		if guideway.ErrorFix(err) == "" {
+			t.Errorf("no way out: %v", err)
+		}
+	default:
+		t.Errorf("not a clear error: %v (%s)", err, guideway.ErrorCode(err))
+	}
+}
+
+// tryDamaged uses a damaged file and salvages it; both may fail, clearly.
+func tryDamaged(t *testing.T, path string) (opened bool, salvaged *Salvaged) {
+	t.Helper()
+	salvaged, err := Salvage(t.Context(), path)
+	wantClear(t, err)
+	s, err := Open(t.Context(), Options{Path: path})
+	wantClear(t, err)
+	if err != nil {
+		return false, salvaged
+	}
+	for _, err := range use(t.Context(), s) {
+		wantClear(t, err)
+	}
+	wantClear(t, s.Close())
+	return true, salvaged
+}
+
+func TestTruncated(t *testing.T) {
+	t.Parallel()
+	data := soundFile(t)
+	random := rand.New(rand.NewPCG(3, 3))
+	offsets := []int{1, 15, 16, 99, 100, 101, 512, 4095, 4096, 4097, 8192, len(data) - 4096, len(data) - 1}
+	for range 25 {
+		offsets = append(offsets, random.IntN(len(data)))
+	}
+	for _, offset := range offsets {
+		t.Run(fmt.Sprint("at ", offset), func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), testFile)
+			if err := os.WriteFile(path, data[:offset], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			opened, salvaged := tryDamaged(t, path)
+			if offset < 4096 && opened {
+				t.Error("a file without its first page was opened")
+			}
+			if offset >= len(data)-4096 && (salvaged == nil || len(salvaged.Runs)+len(salvaged.Events) < soundRuns) {
+				t.Errorf("of a file that lacks its end too little was salvaged: %+v", salvaged)
+			}
+		})
+	}
+}
+
+// TestCorrupted writes nonsense over pages: no call panics, errors are clear,
+// and what is salvaged of the events is as it was written or visibly not.
+func TestCorrupted(t *testing.T) {
+	t.Parallel()
+	data := soundFile(t)
+	const page = 4096
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 7))
+			broken := bytes.Clone(data)
+			pages := 1 + random.IntN(4)
+			for range pages {
+				start := page * (1 + random.IntN(len(data)/page-1))
+				switch random.IntN(3) {
+				case 0: // the whole page
+					for i := range page {
+						broken[start+i] = byte(random.Uint32())
+					}
+				case 1: // zeros, as a lost write leaves them
+					clear(broken[start : start+page])
+				default: // a few bytes
+					for range 20 {
+						broken[start+random.IntN(page)] = byte(random.Uint32())
+					}
+				}
+			}
+			path := filepath.Join(t.TempDir(), testFile)
+			if err := os.WriteFile(path, broken, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, salvaged := tryDamaged(t, path)
+			if salvaged == nil {
+				return
+			}
+			events := 0
+			for _, list := range salvaged.Events {
+				events += len(list)
+			}
+			// A page holds a few dozen rows; the rest must be there.
+			if lost := soundRuns*soundEvents - events; lost > 100*pages && len(salvaged.Problems) == 0 {
+				t.Errorf("%d events are lost, and nothing is said of it", lost)
+			}
+		})
+	}
+}
+
+// TestSalvage takes pages out of the middle of a store, and gets all else.
+func TestSalvage(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), testFile)
+	data := soundFile(t)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := Salvage(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(whole.Runs) != soundRuns || len(whole.Documents) != soundRuns || len(whole.Definitions) != 1 || len(whole.Problems) != 0 {
+		t.Fatalf("of a sound store: %d runs, %d documents, %d definitions, %v",
+			len(whole.Runs), len(whole.Documents), len(whole.Definitions), whole.Problems)
+	}
+	// The page that holds one event of the middle is wiped.
+	marker := []byte(`"run":"r_07","seq":15,`)
+	damagedOnce := false
+	for i := 0; ; {
+		found := bytes.Index(data[i:], marker)
+		if found < 0 {
+			break
+		}
+		i += found
+		clear(data[i/4096*4096 : i/4096*4096+4096])
+		damagedOnce = true
+	}
+	if !damagedOnce {
+		t.Fatal("the event is not in the file")
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	some, err := Salvage(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(some.Problems) == 0 {
+		t.Error("nothing is said of the lost page")
+	}
+	lost := 0
+	for id, list := range whole.Events {
+		if !slices.IsSortedFunc(some.Events[id], func(a, b run.Event) int { return int(a.Seq - b.Seq) }) {
+			t.Errorf("the events of %s are not in order", id)
+		}
+		for _, e := range list {
+			i := slices.IndexFunc(some.Events[id], func(o run.Event) bool { return o.Seq == e.Seq })
+			if i < 0 {
+				lost++
+			} else if !bytes.Equal(some.Events[id][i].Data, e.Data) {
+				t.Errorf("event %d of %s is not as it was", e.Seq, id)
+			}
+		}
+	}
+	if lost == 0 || lost > 30 {
+		t.Errorf("%d events are lost with one page", lost)
+	}
+	if len(some.Documents) != soundRuns {
+		t.Errorf("%d documents are left of %d; none was on that page", len(some.Documents), soundRuns)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(got, data) {
+		t.Errorf("salvaging has changed the file (%v)", err)
+	}
+	if _, err := Salvage(t.Context(), filepath.Join(t.TempDir(), "none")); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("of no file: %v", err)
+	}
+}
+
+// TestCheckFindsDamage: doctor asks for it.
+func TestCheckFindsDamage(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), testFile)
+	data := soundFile(t)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, Options{Path: path})
+	health, err := s.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if health.Runs != soundRuns || health.Bytes < int64(len(data)) || health.Schema != 1 || health.SQLite == "" || len(health.Problems) != 0 {
+		t.Errorf("of a sound store: %+v", health)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clear(data[len(data)/2/4096*4096:][:4096])
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = openAt(t, Options{Path: path})
+	if health, err = s.Check(t.Context()); err != nil || len(health.Problems) == 0 {
+		t.Errorf("of a damaged store: %+v, %v", health, err)
+	}
+}

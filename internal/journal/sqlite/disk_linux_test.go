@@ -1,0 +1,144 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// fillDisk bounds the size of files of this process, appends until that is
+// reached, and goes on when it no longer is.
+func fillDisk(ctx context.Context, out io.Writer) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	s, err := Open(ctx, Options{Path: testFile})
+	if err != nil {
+		return err
+	}
+	bound := func(size uint64) error {
+		var limit syscall.Rlimit
+		if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+			return err
+		}
+		limit.Cur = min(size, limit.Max)
+		return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
+	}
+	seq := int64(0)
+	for round := range uint64(3) {
+		if err := bound(300_000 * (round + 1)); err != nil {
+			return err
+		}
+		for {
+			err = put(ctx, s, aCommit("r_a", seq+1, strings.Repeat("much ", 2000)))
+			if err != nil {
+				break
+			}
+			seq++
+			if seq > 2000 {
+				return errors.New("the disk is never full")
+			}
+		}
+		if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "isk") {
+			return fmt.Errorf("round %d: no clear error: %w, %s", round, err, guideway.ErrorFix(err))
+		}
+		if r, err := s.Run(ctx, "r_a"); err != nil || r.Seq != seq {
+			return fmt.Errorf("round %d: the run is at %d, %d were acknowledged: %w", round, r.Seq, seq, err)
+		}
+	}
+	if err := bound(1 << 40); err != nil {
+		return err
+	}
+	if err := put(ctx, s, aCommit("r_a", seq+1, "there is room again")); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, seq+1)
+	return s.Close()
+}
+
+// TestFullDisk: a full disk is a clear error, loses nothing, and what comes
+// behind it works.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out, err := child(t, "fill the disk", dir).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seq int64
+	if _, err := fmt.Sscan(string(out), &seq); err != nil || seq < 5 {
+		t.Fatalf("the child says %q", out)
+	}
+	wantConsistent(t, dir, map[string]int64{"r_a": seq})
+}
+
+// TestReadOnlyDirectory opens a store in a directory that may not be written,
+// once with a store in it and once without. Root may write everywhere, so that
+// the test goes down to another user.
+func TestReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
+	for _, there := range []bool{false, true} {
+		t.Run(fmt.Sprint("a store is there: ", there), func(t *testing.T) {
+			t.Parallel()
+			dir, err := os.MkdirTemp("", "guideway-read-only-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Chmod(dir, 0o700); _ = os.RemoveAll(dir) })
+			c := child(t, "open", dir)
+			if there {
+				if out, err := c.Output(); err != nil || string(out) != "opened\n" {
+					t.Fatalf("%q, %v", out, err)
+				}
+				c = child(t, "open", dir)
+			}
+			if os.Getuid() == 0 {
+				becomeNobody(t, dir, c.Path)
+				c.Path = filepath.Join(dir, "child")
+				c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			}
+			if err := os.Chmod(dir, 0o555); err != nil {
+				t.Fatal(err)
+			}
+			out, err := c.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(string(out), string(guideway.CodeUnavailable)+" | ") || !strings.Contains(string(out), "writable for this user") {
+				t.Errorf("no clear error: %s", out)
+			}
+		})
+	}
+}
+
+// becomeNobody gives all in a directory to another user, who can run the test
+// from there.
+func becomeNobody(t *testing.T, dir, self string) {
+	t.Helper()
+	binary, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "child"), binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if err := os.Chown(filepath.Join(dir, entry.Name()), 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+}

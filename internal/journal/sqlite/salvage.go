@@ -1,0 +1,159 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// Salvaged is what could be read of a damaged file. Nothing of it was checked:
+// the chains tell what is as it was written.
+type Salvaged struct {
+	Runs        []run.Record
+	Definitions []run.Definition
+	Documents   []session.Document
+	// Events are those of each run, in order but perhaps with gaps; also of
+	// runs whose record is gone.
+	Events map[string][]run.Event
+	// Problems say which rows could not be read.
+	Problems []string
+}
+
+// Salvage reads what can be read of a file, however damaged, without changing
+// it. It passes over rows on pages that are gone. Where the file's first page
+// is gone too there is nothing to read, and an error.
+func Salvage(ctx context.Context, path string) (*Salvaged, error) {
+	db, err := sql.Open("sqlite", dataSource(path, "mode=ro", salvagePragmas()...))
+	if err != nil {
+		return nil, fault(path, "salvage", err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	switch err := wantHeader(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no store %s to salvage", path)
+	case err != nil:
+		return nil, fault(path, "salvage", err)
+	}
+	var tables int
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
+		return nil, fault(path, "salvage", err)
+	}
+	out := &Salvaged{Events: map[string][]run.Event{}}
+	for _, table := range []salvager{
+		{"runs", runColumns, func(row scanner, num *int64) error {
+			r, err := scanRunAnd(row, num)
+			return keep(&out.Runs, r, err)
+		}},
+		{"definitions", "hash, text", func(row scanner, num *int64) error {
+			var d run.Definition
+			err := row.Scan(num, &d.Hash, &d.Text)
+			return keep(&out.Definitions, d, err)
+		}},
+		{"documents", "user, " + documentColumns, func(row scanner, num *int64) error {
+			var user string
+			d, err := scanDocument(row, "", num, &user)
+			d.User = user
+			return keep(&out.Documents, d, err)
+		}},
+		{"events", "run, " + eventColumns, func(row scanner, num *int64) error {
+			var id string
+			e, err := scanEventAnd(row, num, &id)
+			if err == nil {
+				out.Events[id] = append(out.Events[id], e)
+			}
+			return err
+		}},
+	} {
+		problem, err := table.read(ctx, db)
+		if err != nil {
+			return nil, fault(path, "salvage", err)
+		}
+		if problem != "" {
+			out.Problems = append(out.Problems, problem)
+		}
+	}
+	for _, events := range out.Events {
+		slices.SortFunc(events, func(a, b run.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
+	return out, nil
+}
+
+// salvagePragmas have SQLite look closely at what it reads, and look at all into
+// a file that was cut off, which takes writable_schema; nothing is written.
+func salvagePragmas() []string {
+	return []string{"query_only(1)", "busy_timeout(5000)", "cell_size_check(1)", "writable_schema(1)"}
+}
+
+// keep adds to a list what was scanned well.
+func keep[T any](list *[]T, item T, err error) error {
+	if err == nil {
+		*list = append(*list, item)
+	}
+	return err
+}
+
+// salvager reads one table.
+type salvager struct {
+	table, columns string
+	// scan scans a row: its number, then the columns.
+	scan func(row scanner, num *int64) error
+}
+
+// query reads some rows of the table.
+func (t salvager) query(which string) string {
+	return "SELECT rowid, " + t.columns + " FROM " + t.table + " WHERE rowid " + which
+}
+
+// read reads the table from both ends until it comes to damage, and then tries
+// the rows in between, until very many in a row are not there. It gives an error
+// only where the context has ended.
+func (t salvager) read(ctx context.Context, db *sql.DB) (problem string, err error) {
+	const patience = 5000
+	below, above := int64(0), int64(math.MaxInt64)
+	damage := t.scanAll(ctx, db, &below, t.query("> ? ORDER BY rowid"), math.MinInt64)
+	switch {
+	case damage == nil:
+		return "", nil
+	case !IsDamaged(damage): // the table itself is gone, or nothing can be read
+		return t.table + ": " + damage.Error(), ctx.Err()
+	}
+	_ = t.scanAll(ctx, db, &above, t.query("< ? AND rowid > ? ORDER BY rowid DESC"), math.MaxInt64, below)
+	one, err := db.PrepareContext(ctx, t.query("= ?"))
+	if err != nil {
+		return t.table + ": " + err.Error(), ctx.Err()
+	}
+	defer one.Close()
+	missing := 0
+	for num := below + 1; num < above && missing < patience && ctx.Err() == nil; num++ {
+		var at int64
+		if missing++; t.scan(one.QueryRowContext(ctx, num), &at) == nil {
+			missing = 0
+		}
+	}
+	return fmt.Sprintf("%s: some rows behind the row %d could not be read: %v", t.table, below, damage), ctx.Err()
+}
+
+// scanAll scans the rows of a query until one cannot be read; last is then the
+// number of the last one that could.
+func (t salvager) scanAll(ctx context.Context, db *sql.DB, last *int64, text string, args ...any) error {
+	rows, err := db.QueryContext(ctx, text, args...)
+	_, err = collect(rows, err, func(row scanner) (struct{}, error) {
+		var num int64
+		err := t.scan(row, &num)
+		if err == nil {
+			*last = num
+		}
+		return struct{}{}, err
+	})
+	return err
+}
