@@ -26,21 +26,7 @@ func (o oneDefinition) Startable(context.Context, string) (*definition.Definitio
 // other, and behind step 5,000 of one.
 func BenchmarkContinue(b *testing.B) {
 	def, _ := durableProgram(b)
-	dir := b.TempDir()
-	journal, err := sqlite.Open(b.Context(), sqlite.Options{Path: filepath.Join(dir, "journal.db")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer journal.Close()
-	key := make(run.Key, run.KeySize)
-	heads, err := headfile.Open(filepath.Join(dir, "heads"), key)
-	if err != nil {
-		b.Fatal(err)
-	}
-	service, err := run.New(run.Options{Journal: journal, Definitions: oneDefinition{def}, Key: key, Heads: heads})
-	if err != nil {
-		b.Fatal(err)
-	}
+	service := newRuns(b, def)
 	for _, step := range []int{earlyStep, lateStep} {
 		b.Run(fmt.Sprintf("Step%d", step), func(b *testing.B) {
 			b.ReportAllocs()
@@ -55,6 +41,28 @@ func BenchmarkContinue(b *testing.B) {
 			}
 		})
 	}
+}
+
+// newRuns gives a service of one workflow on an empty journal, wired as the
+// program's is.
+func newRuns(b *testing.B, def *definition.Definition) *run.Service {
+	b.Helper()
+	dir := b.TempDir()
+	journal, err := sqlite.Open(b.Context(), sqlite.Options{Path: filepath.Join(dir, "journal.db")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = journal.Close() })
+	key := make(run.Key, run.KeySize)
+	heads, err := headfile.Open(filepath.Join(dir, "heads"), key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	service, err := run.New(run.Options{Journal: journal, Definitions: oneDefinition{def}, Key: key, Heads: heads})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return service
 }
 
 func benchCaller() run.Caller {

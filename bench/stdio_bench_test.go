@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
@@ -34,16 +35,8 @@ func BenchmarkStdio(b *testing.B) {
 	defer server.Close()
 	for _, e := range []era{legacy, modern} {
 		b.Run(string(e), func(b *testing.B) {
-			inRead, inWrite := io.Pipe()
-			outRead, outWrite := io.Pipe()
-			ended := make(chan error, 1)
-			go func() { ended <- transport.Stdio(context.WithoutCancel(b.Context()), server.MCP(), inRead, outWrite) }()
-			c := &pipeCaller{in: inWrite, out: bufio.NewReaderSize(outRead, 1<<20), era: e}
-			if e == legacy {
-				if _, _, err := c.call(b.Context(), "initialize", initializeParams()); err != nil {
-					b.Fatal(err)
-				}
-			}
+			c, end := callerOf(b, server, e)
+			defer end()
 			walk := loopWalk(true)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -51,11 +44,57 @@ func BenchmarkStdio(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			_ = inWrite.Close()
-			if err := <-ended; err != nil {
-				b.Fatal(err)
-			}
 		})
+	}
+}
+
+// BenchmarkStdioContinue is workflow_continue in the same way:
+//
+//	go test ./bench -run '^$' -bench StdioContinue -cpuprofile cpu.prof
+func BenchmarkStdioContinue(b *testing.B) {
+	def, _ := durableProgram(b)
+	cat := catalog.New(nil, catalog.Options{})
+	if err := cat.Load(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	server, err := mcpserver.New(mcpserver.Options{Catalog: cat, Runs: newRuns(b, def)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer server.Close()
+	c, end := callerOf(b, server, legacy)
+	defer end()
+	walk := &durableWalk{}
+	if err := walk.begin(b.Context(), c); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := walk.goOn(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// callerOf gives a client that has said its greeting, and its end.
+func callerOf(b *testing.B, server *mcpserver.Server, e era) (c *pipeCaller, end func()) {
+	b.Helper()
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	ended := make(chan error, 1)
+	ctx := authn.WithPrincipal(context.WithoutCancel(b.Context()), benchCaller().Principal)
+	go func() { ended <- transport.Stdio(ctx, server.MCP(), inRead, outWrite) }()
+	c = &pipeCaller{in: inWrite, out: bufio.NewReaderSize(outRead, 1<<20), era: e}
+	if e == legacy {
+		if _, _, err := c.call(b.Context(), "initialize", initializeParams()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return c, func() {
+		_ = inWrite.Close()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
 	}
 }
 
