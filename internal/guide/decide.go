@@ -273,6 +273,11 @@ func (p *Program) checkContext(s State, context map[string]any) *Refusal {
 			Message: "only the server sets " + strings.Join(owned, ", "),
 		}
 	}
+	return boundedContext(s, context)
+}
+
+// boundedContext refuses a context that is too deep or too large.
+func boundedContext(s State, context map[string]any) *Refusal {
 	if tooDeep(context, maxContextDepth) {
 		return &Refusal{Rule: RuleContextTooDeep, Allowed: maxContextDepth, Message: "the context is nested too deep"}
 	}

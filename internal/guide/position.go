@@ -45,8 +45,19 @@ type Position struct {
 	Options []Option `json:"options,omitempty"`
 	// Person says that only a person can answer the gate.
 	Person bool `json:"person,omitempty"`
+	// Phase says which phase the position belongs to, in a phase workflow.
+	Phase *PhasePosition `json:"phase,omitempty"`
 	// Needs are the variables that a waiting run needs.
 	Needs []Need `json:"needs,omitempty"`
+}
+
+// PhasePosition is a phase of a workflow.
+type PhasePosition struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	// Number is 1-based, in the order of the document; Of is how many there are.
+	Number int `json:"number"`
+	Of     int `json:"of"`
 }
 
 // LoopPosition is a place in a loop.
@@ -56,6 +67,9 @@ type LoopPosition struct {
 	// Round is 1-based; Rounds is 0 where nobody knows how many there will be.
 	Round  int `json:"round"`
 	Rounds int `json:"rounds,omitempty"`
+	// Item is what the round is about, in a loop over a list of a phase
+	// workflow; a step workflow writes it into the prompt.
+	Item any `json:"item,omitempty"`
 }
 
 // Option is a possible answer to a gate.
@@ -204,12 +218,6 @@ func (p *Program) waits(s State, step *steps.Step, needs []condition.Need) Posit
 		Kind: PositionContext, ID: step.ID, Title: title,
 		Message: fmt.Sprintf("Whether '%s' applies depends on variables that are not set.", title),
 	}
-	for _, n := range needs {
-		need := Need{Variable: n.Variable, Allowed: n.Allowed}
-		if len(n.Allowed) == 0 {
-			need.Tests = n.Tests
-		}
-		pos.Needs = append(pos.Needs, need)
-	}
+	pos.Needs = needsOf(needs)
 	return pos
 }

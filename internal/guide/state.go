@@ -47,6 +47,9 @@ type State struct {
 	Again bool
 	// Revise is what the person said who sent it back.
 	Revise string
+	// Phases is where a run of a phase workflow stands; nil in a step workflow,
+	// which Cursor, Frame, Confirmed, Again and Revise are for.
+	Phases *PhaseState `json:",omitempty"`
 	// Steps counts the completed steps, Seq the events.
 	Steps, Seq int
 }
@@ -94,6 +97,38 @@ const (
 	EventRunAborted    EventKind = "run_aborted"
 )
 
+// The kinds of events that runs of phase workflows have besides those of the
+// run, the context and the completed step. Most are the history events of the
+// state schema (seed 002).
+const (
+	EventPhaseEntered      EventKind = "phase_entered"
+	EventPhaseExited       EventKind = "phase_exited"
+	EventPhaseSkipped      EventKind = "phase_skipped"
+	EventStepStarted       EventKind = "step_started"
+	EventCheckpointReached EventKind = "checkpoint_reached"
+	EventCheckpointAnswer  EventKind = "checkpoint_response"
+	EventDecisionReached   EventKind = "decision_reached"
+	EventDecisionOffered   EventKind = "decision_offered"
+	EventDecisionPassed    EventKind = "decision_passed"
+	EventBranchTaken       EventKind = "decision_branch_taken"
+	EventTransitionTaken   EventKind = "transition_taken"
+	EventLoopStarted       EventKind = "loop_started"
+	EventLoopIteration     EventKind = "loop_iteration"
+	EventLoopCompleted     EventKind = "loop_completed"
+	EventLoopBroken        EventKind = "loop_break"
+	EventVariableSet       EventKind = "variable_set"
+	// EventLogged and EventEmitted are log and emit actions, EventChecked a
+	// validate action on a variable, EventAsserted what the caller says of
+	// validate actions that the engine cannot judge.
+	EventLogged   EventKind = "action_logged"
+	EventEmitted  EventKind = "action_emitted"
+	EventChecked  EventKind = "action_checked"
+	EventAsserted EventKind = "action_asserted"
+	// EventStateImported begins a run in the middle, where a state document
+	// says.
+	EventStateImported EventKind = "state_imported"
+)
+
 // Event is an immutable fact of a run.
 type Event struct {
 	Kind EventKind `json:"kind"`
@@ -123,6 +158,25 @@ type Event struct {
 	Option string `json:"option,omitempty"`
 	// Reason says why something was skipped, ended or aborted.
 	Reason string `json:"reason,omitempty"`
+	// Phase is the number of a phase, To that of the phase that a way leads to
+	// and Skips those of phases to be passed through, all 1-based. Item is the
+	// 1-based number of the step, checkpoint, decision or loop in its phase or
+	// loop; 0 in a To is the end of the run.
+	Phase int   `json:"phase,omitempty"`
+	Item  int   `json:"item,omitempty"`
+	To    int   `json:"to,omitempty"`
+	Skips []int `json:"skips,omitempty"`
+	// Part says which actions an action is of. Count is how many actions an
+	// assertion covers.
+	Part  Part `json:"part,omitempty"`
+	Count int  `json:"count,omitempty"`
+	// Message, Target and Value are an action's, Value also the item of a
+	// round and an imported state.
+	Message string `json:"message,omitempty"`
+	Target  string `json:"target,omitempty"`
+	Value   any    `json:"value,omitempty"`
+	// State is where an imported run begins.
+	State *PhaseState `json:"state,omitempty"`
 }
 
 // The options of a confirmation.
@@ -140,6 +194,9 @@ const (
 // through Fold, which checks that they fit.
 func Apply(s State, e Event) State {
 	s.Seq++
+	if s.Phases != nil || e.Kind == EventPhaseEntered || e.Kind == EventStateImported {
+		return applyPhases(s, e)
+	}
 	switch e.Kind {
 	case EventRunStarted:
 		s.Started, s.Person = true, e.Person

@@ -1,0 +1,222 @@
+package guide
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+)
+
+// Import gives the event that begins a run where a state document says: one that
+// is valid against the state schema. What it says was done is believed; where
+// it does not fit the workflow, or has ended, it is an error with
+// guideway.CodeInvalid.
+func (p *PhaseProgram) Import(document []byte) (Event, error) {
+	var d StateDocument
+	dec := json.NewDecoder(bytes.NewReader(document))
+	dec.UseNumber()
+	if err := dec.Decode(&d); err != nil {
+		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state does not read: %w", err)
+	}
+	if err := p.checkDocument(&d); err != nil {
+		return Event{}, err
+	}
+	var value any
+	dec = json.NewDecoder(bytes.NewReader(document))
+	dec.UseNumber()
+	if err := dec.Decode(&value); err != nil {
+		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state does not read: %w", err)
+	}
+	vars := map[string]any{}
+	for _, v := range p.Workflow.Variables {
+		if v.HasDefault {
+			vars[v.Name] = v.DefaultValue
+		}
+	}
+	for name, v := range d.Variables {
+		vars[name] = v
+	}
+	count := 0
+	for _, list := range d.CompletedSteps {
+		count += len(list)
+	}
+	return Event{Kind: EventStateImported, Vars: vars, Value: value, Count: count, State: p.place(&d, vars)}, nil
+}
+
+// checkDocument says what of a document does not fit the workflow.
+func (p *PhaseProgram) checkDocument(d *StateDocument) error {
+	bad := func(format string, args ...any) error {
+		return guideway.Errorf(guideway.CodeInvalid, "the state does not fit the workflow: "+format, args...)
+	}
+	n := len(p.Workflow.Phases)
+	switch {
+	case d.WorkflowID != p.Workflow.ID:
+		return bad("it is of %q, not of %q", d.WorkflowID, p.Workflow.ID)
+	case d.CurrentPhase < 1 || d.CurrentPhase > n:
+		return bad("it is in phase %d, and there are %d", d.CurrentPhase, n)
+	case d.Status == "completed" || d.Status == "aborted":
+		return bad("it is %s: there is nothing to go on with", d.Status)
+	}
+	for _, number := range slices.Concat(d.CompletedPhases, d.SkippedPhases) {
+		if number < 1 || number > n {
+			return bad("it names phase %d, and there are %d", number, n)
+		}
+	}
+	phase := &p.Workflow.Phases[d.CurrentPhase-1]
+	if d.CurrentStep > len(phase.Steps)+1 {
+		return bad("it is at step %d of phase %d, which has %d", d.CurrentStep, d.CurrentPhase, len(phase.Steps))
+	}
+	for _, loop := range d.ActiveLoops {
+		if loop.PhaseIndex == d.CurrentPhase && (loop.LoopIndex < 1 || loop.LoopIndex > len(phase.Loops)) {
+			return bad("it is in loop %d of phase %d, which has %d", loop.LoopIndex, d.CurrentPhase, len(phase.Loops))
+		}
+	}
+	for name, value := range d.Variables {
+		if v := p.Workflow.Variable(name); v != nil && value != nil && !fitsType(v.Type, value) {
+			return bad("the variable '%s' is a %s there, not a %s", name, typeName(value), v.Type)
+		}
+	}
+	return nil
+}
+
+// place is where a document says that the run stands: the step that it names, or
+// the loop that is under way, or behind what is done.
+func (p *PhaseProgram) place(d *StateDocument, vars map[string]any) *PhaseState {
+	phase := &p.Workflow.Phases[d.CurrentPhase-1]
+	ph := &PhaseState{Phase: d.CurrentPhase, Part: PartSteps, Skips: slices.Compact(slices.Sorted(slices.Values(d.SkippedPhases)))}
+	done := d.CompletedSteps[strconv.Itoa(d.CurrentPhase)]
+	ph.Index = max(d.CurrentStep-1, 0)
+	for d.CurrentStep == 0 && slices.Contains(done, ph.Index+1) {
+		ph.Index++
+	}
+	for _, l := range d.ActiveLoops {
+		if l.PhaseIndex != d.CurrentPhase {
+			continue
+		}
+		loop := &phase.Loops[l.LoopIndex-1]
+		ph.Part, ph.Index = PartLoops, l.LoopIndex-1
+		ph.Loop = &PhaseLoop{Round: l.CurrentIteration}
+		if loop.Type == phases.LoopForEach {
+			ph.Loop.Items = listAt(vars, loop.Over)
+			ph.Loop.Round = min(ph.Loop.Round, len(ph.Loop.Items))
+		}
+		if ph.Loop.Round == 0 {
+			ph.Loop.Step = endOfRound
+		}
+		return ph
+	}
+	if ph.Index < len(phase.Steps) {
+		return ph
+	}
+	p.placeBehindSteps(d, phase, ph)
+	return ph
+}
+
+// placeBehindSteps finds the first loop, checkpoint or decision of the current
+// phase that the document does not say to be over.
+func (p *PhaseProgram) placeBehindSteps(d *StateDocument, phase *phases.Phase, ph *PhaseState) {
+	for i := range phase.Decisions {
+		if o, ok := d.DecisionOutcomes[key(d.CurrentPhase, i+1)]; ok && o.TransitionedTo > 0 && o.TransitionedTo <= len(p.Workflow.Phases) {
+			ph.leave(o.TransitionedTo)
+			return
+		}
+	}
+	answered := 0
+	for answered < len(phase.Checkpoints) {
+		r, ok := d.CheckpointResponses[key(d.CurrentPhase, answered+1)]
+		if !ok {
+			break
+		}
+		if e := r.Effects; e != nil && e.TransitionedTo > 0 && e.TransitionedTo <= len(p.Workflow.Phases) {
+			ph.leave(e.TransitionedTo)
+			return
+		}
+		answered++
+	}
+	ph.Part, ph.Index = PartLoops, d.loopsDone()
+	if answered > 0 || ph.Index >= len(phase.Loops) {
+		ph.Part, ph.Index = PartCheckpoints, answered
+	}
+}
+
+// loopsDone is the number of the last loop that is over since the current phase
+// was entered.
+func (d *StateDocument) loopsDone() int {
+	done := 0
+	for _, h := range d.History {
+		if h.Phase != d.CurrentPhase {
+			continue
+		}
+		switch EventKind(h.Type) {
+		case EventPhaseEntered:
+			done = 0
+		case EventLoopCompleted, EventLoopBroken:
+			done = max(done, h.Loop)
+		}
+	}
+	return done
+}
+
+// listAt reads a list by its dotted path.
+func listAt(vars map[string]any, path string) []any {
+	var value any = vars
+	for name := range strings.SplitSeq(path, ".") {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = object[name]
+	}
+	list, _ := value.([]any)
+	return list
+}
+
+// imported begins a run where a state document says.
+func (s State) imported(e Event) State {
+	s.Started, s.Vars, s.Steps = true, merged(nil, e.Vars), e.Count
+	if e.State != nil {
+		ph := *e.State
+		s.Phases = &ph
+	}
+	return s
+}
+
+// imported is the document that a run began with, without what only is so now.
+func imported(d StateDocument, e Event) StateDocument {
+	text, err := json.Marshal(e.Value)
+	if err != nil {
+		return d
+	}
+	from := newStateDocument(d.WorkflowID, d.WorkflowVersion)
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if dec.Decode(&from) != nil {
+		return d
+	}
+	from.WorkflowVersion, from.UpdatedAt = d.WorkflowVersion, d.UpdatedAt
+	from.ActiveLoops, from.Variables = []ActiveLoop{}, map[string]any{}
+	return from
+}
+
+// fitsImport says whether an import is what its document gives.
+func (p *PhaseProgram) fitsImport(e Event) bool {
+	text, err := json.Marshal(e.Value)
+	if err != nil {
+		return false
+	}
+	want, err := p.Import(text)
+	return err == nil && sameJSON(want, e)
+}
+
+// fitsType says whether a value is of a declared type.
+func fitsType(t phases.VariableType, value any) bool {
+	if n, ok := value.(json.Number); ok {
+		f, err := n.Float64()
+		return err == nil && t.Fits(f)
+	}
+	return t.Fits(value)
+}

@@ -1,0 +1,263 @@
+package guide
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+)
+
+// PositionOf gives what the run asks for. It shows what the run has reached and
+// nothing behind it. The state may be any prefix of a run's events.
+func (p *PhaseProgram) PositionOf(s State) Position {
+	if s.Started {
+		for _, e := range p.settle(s) {
+			s = Apply(s, e)
+		}
+	}
+	if s.Ended != "" || !s.Started {
+		return Position{Kind: PositionEnd}
+	}
+	ph := p.at(s)
+	phase := p.phase(ph)
+	if phase == nil {
+		return p.waitsForRequired(s)
+	}
+	var pos Position
+	step := p.step(ph)
+	switch {
+	case s.Gate != nil:
+		pos = p.gatePosition(s, ph, phase)
+	case step != nil && ph.Started && !ph.Done:
+		pos = p.stepPosition(s, ph, phase, step)
+	case len(p.instructions(ph)) > 0:
+		pos = p.assertPosition(ph, phase)
+	default:
+		pos = p.waitPosition(s, ph, phase)
+	}
+	pos.Phase = &PhasePosition{ID: phase.ID, Title: phase.Name, Number: ph.Phase, Of: len(p.Workflow.Phases)}
+	return pos
+}
+
+func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase, step *phases.Step) Position {
+	var b strings.Builder
+	first := ph.Part == PartSteps && ph.Index == 0
+	if first && phase.Description != "" {
+		b.WriteString(phase.Description + "\n\n")
+	}
+	if first {
+		writeGuide(&b, phase.Guide)
+	}
+	text := step.Description
+	if text == "" {
+		text = step.Name
+	}
+	b.WriteString(text + "\n")
+	writeGuide(&b, step.Guide)
+	pos := Position{Kind: PositionStep, ID: step.ID, Title: step.Name}
+	if ph.Loop != nil {
+		loop := &phase.Loops[ph.Index]
+		pos.Loop = &LoopPosition{ID: loop.ID, Title: loop.Name, Round: ph.Loop.Round}
+		if loop.Type == phases.LoopForEach {
+			pos.Loop.Rounds = min(len(ph.Loop.Items), loop.MaxIterations)
+			pos.Loop.Item = roundValue(loop, ph.Loop)
+			if loop.Variable != "" {
+				if text, err := json.Marshal(pos.Loop.Item); err == nil {
+					fmt.Fprintf(&b, "\nThis round is about %s: %s\n", loop.Variable, text)
+				}
+			}
+		}
+	}
+	for i := range step.Actions {
+		if a := &step.Actions[i]; a.Action == phases.ActionValidate && !p.isVariable(a.Target) {
+			pos.Criteria = append(pos.Criteria, "Say in notes: "+instruction(a))
+		} else if a.Action == phases.ActionValidate {
+			pos.Criteria = append(pos.Criteria, "In context: "+instruction(a))
+		}
+	}
+	if !step.Required {
+		b.WriteString("\nThe step is optional: skip it with a reason, if it does not apply.\n")
+	} else if !phase.Required {
+		b.WriteString("\nThe phase is optional: skip what is left of it with a reason, if it does not apply.\n")
+	}
+	if s.Steps == 0 {
+		pos.MetaGuidance = p.Workflow.Rules
+	}
+	pos.Prompt = strings.TrimRight(b.String(), "\n")
+	return pos
+}
+
+// writeGuide points to a guide.
+func writeGuide(b *strings.Builder, g *phases.Guide) {
+	if g == nil {
+		return
+	}
+	fmt.Fprintf(b, "Guide: %s", g.Path)
+	if g.Section != "" {
+		fmt.Fprintf(b, ", section %q", g.Section)
+	}
+	if g.Title != "" {
+		fmt.Fprintf(b, " (%s)", g.Title)
+	}
+	b.WriteString("\n")
+}
+
+// assertPosition asks for a note on what only the caller can judge.
+func (p *PhaseProgram) assertPosition(ph PhaseState, phase *phases.Phase) Position {
+	verb := "Enter"
+	if ph.Part == PartExit {
+		verb = "Leave"
+	}
+	pos := Position{
+		Kind: PositionStep, ID: phase.ID, Title: verb + " " + phase.Name,
+		Prompt: "Check what follows, and say in notes what you found.",
+	}
+	for _, a := range p.instructions(ph) {
+		pos.Criteria = append(pos.Criteria, instruction(&a))
+	}
+	return pos
+}
+
+func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase) Position {
+	pos := Position{Kind: PositionGate, ID: s.Gate.Step, Options: p.options(ph), Person: s.Gate.Person}
+	if ph.Part == PartDecisions {
+		d := &phase.Decisions[ph.Index]
+		pos.Title, pos.Message = d.Name, d.Description
+		if pos.Message == "" {
+			pos.Message = "No condition decides this: which way is it?"
+		}
+		return pos
+	}
+	c := &phase.Checkpoints[ph.Index]
+	pos.Title, pos.Message = c.Name, c.Message
+	if c.Guide != nil {
+		var b strings.Builder
+		writeGuide(&b, c.Guide)
+		pos.Prompt = strings.TrimSpace(b.String())
+	}
+	return pos
+}
+
+// options are the answers that the open gate takes.
+func (p *PhaseProgram) options(ph PhaseState) []Option {
+	var options []Option
+	if ph.Part == PartDecisions {
+		for _, b := range p.offered(ph) {
+			options = append(options, Option{ID: b.ID, Label: b.Label})
+		}
+		return options
+	}
+	for _, o := range p.phase(ph).Checkpoints[ph.Index].Options {
+		options = append(options, Option{ID: o.ID, Label: o.Label, Description: o.Description})
+	}
+	return options
+}
+
+// waitsForRequired is a run that cannot begin without its required variables.
+func (p *PhaseProgram) waitsForRequired(s State) Position {
+	pos := Position{Kind: PositionContext, ID: p.Workflow.ID, Title: p.Workflow.Title, Message: "The workflow cannot begin without these variables."}
+	for _, name := range p.unset(s) {
+		v := p.Workflow.Variable(name)
+		need := Need{Variable: name, Tests: []string{"a " + string(v.Type)}}
+		if v.Description != "" {
+			need.Tests = append(need.Tests, v.Description)
+		}
+		pos.Needs = append(pos.Needs, need)
+	}
+	return pos
+}
+
+// waitPosition says which variables the run waits for, and why.
+func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase) Position {
+	pos := Position{Kind: PositionContext, ID: phase.ID, Title: phase.Name}
+	vars := p.vars(s)
+	switch {
+	case p.failing(s) != nil:
+		a := p.failing(s)
+		pos.Message = instruction(a)
+		need := Need{Variable: a.Target}
+		if a.HasValue {
+			need.Allowed = []any{a.Value}
+		}
+		if value, found, _ := vars.Path(a.Target); found {
+			need.Found = typeName(value)
+		}
+		pos.Needs = []Need{need}
+	case ph.Part == PartLoops:
+		loop := &phase.Loops[ph.Index]
+		pos.ID, pos.Title = loop.ID, loop.Name
+		if ph.Loop == nil {
+			_, pos.Message = p.items(s, loop)
+			pos.Needs = []Need{{Variable: loop.Over}}
+			break
+		}
+		pos.Message = fmt.Sprintf("Whether '%s' goes on depends on variables that are not set.", loop.Name)
+		pos.Needs = needsOf(loop.Condition.Needs(vars))
+	case ph.Part == PartDecisions:
+		d := &phase.Decisions[ph.Index]
+		pos.ID, pos.Title = d.ID, d.Name
+		pos.Message = fmt.Sprintf("'%s' is decided by variables that are not set.", d.Name)
+		for i := range d.Branches {
+			pos.addNeeds(d.Branches[i].Condition, vars)
+		}
+	case ph.Part == PartTransitions:
+		pos.Message = fmt.Sprintf("Where '%s' leads depends on variables that are not set.", phase.Name)
+		for i := range phase.Transitions {
+			pos.addNeeds(phase.Transitions[i].Condition, vars)
+		}
+		if len(pos.Needs) == 0 {
+			pos.Message = fmt.Sprintf("No transition of '%s' applies: change the variables that they read.", phase.Name)
+			for i := range phase.Transitions {
+				pos.addReads(phase.Transitions[i].Condition)
+			}
+		}
+	default:
+		pos.Message = "The phases to be skipped lead in a circle: the run cannot go on."
+	}
+	return pos
+}
+
+// addNeeds adds the variables that a condition waits for.
+func (pos *Position) addNeeds(c *condition.Expr, vars condition.Lookup) {
+	if c == nil || c.Decide(vars) != condition.Unknown {
+		return
+	}
+	for _, n := range needsOf(c.Needs(vars)) {
+		pos.addNeed(n)
+	}
+}
+
+// addReads adds the variables that a condition reads.
+func (pos *Position) addReads(c *condition.Expr) {
+	if c == nil {
+		return
+	}
+	for _, name := range c.Variables() {
+		pos.addNeed(Need{Variable: name, Tests: []string{c.String()}})
+	}
+}
+
+func (pos *Position) addNeed(n Need) {
+	for i := range pos.Needs {
+		if pos.Needs[i].Variable == n.Variable {
+			pos.Needs[i].Allowed = append(pos.Needs[i].Allowed, n.Allowed...)
+			pos.Needs[i].Tests = append(pos.Needs[i].Tests, n.Tests...)
+			return
+		}
+	}
+	pos.Needs = append(pos.Needs, n)
+}
+
+// needsOf tells a condition's needs as a position does.
+func needsOf(needs []condition.Need) []Need {
+	out := make([]Need, len(needs))
+	for i, n := range needs {
+		out[i] = Need{Variable: n.Variable, Allowed: n.Allowed}
+		if len(n.Allowed) == 0 {
+			out[i].Tests = n.Tests
+		}
+	}
+	return out
+}
