@@ -94,7 +94,7 @@ func (s *Store) migrate(ctx context.Context, steps []migration) error {
 // begin makes the schema and the table of its versions.
 func (s *Store) begin(ctx context.Context, tx pgx.Tx) error {
 	var there bool
-	if err := tx.QueryRow(ctx, `select to_regnamespace($1) is not null`, s.schema).Scan(&there); err != nil {
+	if err := tx.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, s.schema).Scan(&there); err != nil {
 		return err
 	}
 	if !there { // "if not exists" would want the right to create it where it is
@@ -120,13 +120,15 @@ type querier interface {
 // a newer version, or of another program, are refused.
 func (s *Store) version(ctx context.Context, q querier, newest int) (int, error) {
 	var known bool
-	table := pgx.Identifier{s.schema, "schema_migrations"}.Sanitize()
-	if err := q.QueryRow(ctx, `select to_regclass($1) is not null`, table).Scan(&known); err != nil || !known {
+	// to_regclass would answer from a cache that is older than the lock.
+	err := q.QueryRow(ctx, `select exists (select from pg_tables where schemaname = $1 and tablename = 'schema_migrations')`, s.schema).
+		Scan(&known)
+	if err != nil || !known {
 		return 0, err
 	}
 	var have int
 	var name *string
-	err := q.QueryRow(ctx, `
+	err = q.QueryRow(ctx, `
 		select coalesce(max(version), 0), (select name from schema_migrations where version = 1) from schema_migrations`).Scan(&have, &name)
 	if code, _ := sqlState(err); code == codeUndefinedColumn || (err == nil && have > 0 && (name == nil || *name != "journal")) {
 		return 0, guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s holds the tables of another program", s.schema, s.where).

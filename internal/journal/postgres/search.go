@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// commonRows is how many rows of words count for one word of a search. A
-	// word that more rows have tells little.
-	commonRows = 5000
+	// commonRows is how many rows of words count for one word of a search, the
+	// newest. A word that more rows have tells little, and would cost much.
+	commonRows = 2000
 	// maxWords is how many words of a search count.
 	maxWords = 32
 	// maxExcerpt is the size of an excerpt.
@@ -23,26 +23,37 @@ const (
 	opens, closes = "\x02", "\x03"
 )
 
-// searchRuns looks for rows of words for each word asked for. A run counts for a
-// word by how few others have it, and by where it has it: words of the record
-// weigh more than those of notes. $1 are the words, $2 is the lexeme of the user
-// or empty.
-const searchRuns = `
+// The statement of a search looks for rows of words for each word asked for. A
+// run counts for a word by how few others have it, and by where it has it: words
+// of the record weigh more than those of notes. $1 are the words, $2 is the
+// lexeme of the user or empty, $3 bounds the rows of a word. Between the two
+// parts stands what else a row has to fulfil.
+const (
+	searchBegins = `
 with asked as materialized (
 	select n, query, case when $2::text = '' then query else query && quote_literal($2::text)::tsquery end as own
 	from (select n, plainto_tsquery('guideway_words', word) as query from unnest($1::text[]) with ordinality u (word, n)) q
 	where numnode(query) > 0
 ), found as materialized (
-	select a.n, t.run, max(ts_rank(t.vector, a.query)) as fit, (array_agg(t.id order by ts_rank(t.vector, a.query) desc))[1] as best
-	from asked a cross join lateral (select id, run, vector from run_words where vector @@ a.own limit $3) t
+	select a.n, t.run, max(array[ts_rank(t.vector, a.query)::float8, t.id::float8]) as best
+	from asked a cross join lateral (
+		select id, run, vector from run_words where vector @@ a.own`
+
+	searchGoesOn = ` order by id desc limit $3
+	) t
 	group by a.n, t.run
 ), weighed as (
-	select n, ln(1 + 2.0 * $3 / count(*)) as weight from found group by n
+	select n, ln(1 + 2.0 * $3 / count(*))::float8 as weight from found group by n
 ), scored as (
-	select f.run, sum(w.weight * (1 + f.fit)) as score, (array_agg(f.best order by w.weight * (1 + f.fit) desc))[1] as best
+	select f.run, sum(w.weight * (1 + f.best[1])) as score, max(array[w.weight * (1 + f.best[1]), f.best[2]]) as best
 	from found f join weighed w using (n) group by f.run
+), ranked as (
+	select r.*, s.score, s.best[2]::bigint as words from scored s join runs r on r.id = s.run`
+	searchEnds = `
 )
-select ` + recordColumns + `, s.score::float8, b.text from scored s join runs r on r.id = s.run join run_words b on b.id = s.best`
+select ` + recordColumns + `, r.score, w.text from ranked r join run_words w on w.id = r.words
+order by r.score desc, r.updated desc, r.id desc`
+)
 
 // Search implements run.Index.
 func (s *Store) Search(ctx context.Context, q run.Search) ([]run.Hit, error) {
@@ -56,7 +67,13 @@ func (s *Store) Search(ctx context.Context, q run.Search) ([]run.Hit, error) {
 	}
 	w := where{args: []any{words, user, commonRows}}
 	w.runs(q.Filter)
-	sql := searchRuns + w.sql() + ` order by s.score desc, r.updated desc, r.id desc limit ` + w.arg(limitOr(q.Filter.Limit, defaultRuns))
+	inner := ""
+	if len(w.conditions) > 1 || (user == "" && len(w.conditions) > 0) {
+		// The newest rows may all be of runs that the filter does not choose.
+		inner = ` and exists (select from runs r` + w.sql() + ` and r.id = run_words.run)`
+	}
+	sql := searchBegins + inner + searchGoesOn + w.sql() + ` order by s.score desc, r.updated desc, r.id desc limit ` +
+		w.arg(limitOr(q.Filter.Limit, defaultRuns)) + searchEnds
 	var hits []run.Hit
 	err := s.read(ctx, "search runs", func(ctx context.Context) error {
 		var texts []string

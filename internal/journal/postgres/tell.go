@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,13 +17,16 @@ const (
 	settleEvery = 1000
 )
 
-// teller tells other processes that something was committed.
+// teller does after commits what they need not wait for: it tells other
+// processes of them and tidies the feed.
 type teller struct {
 	store *Store
-	ring  chan struct{}
-	end   chan struct{}
-	done  sync.WaitGroup
-	once  sync.Once
+	// commits counts those since the last telling.
+	commits atomic.Int64
+	ring    chan struct{}
+	end     chan struct{}
+	done    sync.WaitGroup
+	once    sync.Once
 }
 
 func newTeller(s *Store) *teller {
@@ -32,6 +36,7 @@ func newTeller(s *Store) *teller {
 // changed is called after every commit of this process.
 func (s *Store) changed() {
 	s.hub.wake()
+	s.tell.commits.Add(1)
 	s.tell.once.Do(func() { s.tell.done.Go(s.tell.run) })
 	select {
 	case s.tell.ring <- struct{}{}:
@@ -41,21 +46,24 @@ func (s *Store) changed() {
 
 // run tells until the teller is closed, and then once more if it has to.
 func (t *teller) run() {
-	ctx, count := context.Background(), 0
-	for {
+	ctx := context.Background()
+	var unsettled int64
+	for open := true; open; {
 		select {
 		case <-t.ring:
-			t.notify(ctx)
 		case <-t.end:
-			select {
-			case <-t.ring:
-				t.notify(ctx)
-			default:
-			}
+			open = false
+		}
+		n := t.commits.Swap(0)
+		if n == 0 {
+			continue
+		}
+		t.notify(ctx)
+		if !open {
 			return
 		}
-		if count++; count >= settleEvery {
-			count = 0
+		if unsettled += n; unsettled >= settleEvery {
+			unsettled = 0
 			t.settle(ctx)
 		}
 		select {

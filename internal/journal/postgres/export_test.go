@@ -1,0 +1,32 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+)
+
+// Setting gives a setting of a connection of the store.
+func Setting(tb testing.TB, s *Store, name string) string {
+	tb.Helper()
+	var value string
+	if err := s.pool.QueryRow(context.Background(), `select current_setting($1)`, name).Scan(&value); err != nil {
+		tb.Fatal(err)
+	}
+	return value
+}
+
+// Migrate brings the tables of a store to the embedded version and then carries
+// out more steps, as a later version would.
+func Migrate(ctx context.Context, s *Store, more ...string) error {
+	steps, err := migrations()
+	if err != nil {
+		return err
+	}
+	for _, sql := range more {
+		steps = append(steps, migration{version: len(steps) + 1, name: "later", sql: sql})
+	}
+	return s.try(ctx, "migrate", func(ctx context.Context, _ bool) error { return s.migrate(ctx, steps) })
+}
+
+// SettleEvery is how many commits may wait for positions.
+const SettleEvery = settleEvery
