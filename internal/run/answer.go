@@ -118,6 +118,9 @@ func (s *Service) byRef(ctx context.Context, c Caller, ref Ref) (Handle, Record,
 		return Handle{}, Record{}, err
 	}
 	h, err := s.journal.Handle(ctx, rec.Handle)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		err = guideway.Errorf(guideway.CodeUnavailable, "the handle of run %s is gone", rec.ID).WithFix("guideway runs verify %s", rec.ID)
+	}
 	return h, rec, err
 }
 

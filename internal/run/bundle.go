@@ -53,8 +53,10 @@ func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error
 }
 
 // Import stores an exported run as a new run of the caller's. Its events must
-// fit its definition; that they happened, and that a person answered its gates,
-// is what the bundle claims and nothing more: they count as ViaImport.
+// fit its definition; that they happened is what the bundle claims, and they
+// count as ViaImport. That a person has answered a person's gate is not taken
+// from a bundle: the imported run waits there again, unless c.Via proves a
+// person.
 func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, error) {
 	b, err := readBundle(data)
 	if err != nil {
@@ -86,11 +88,27 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	if _, err := p.FoldFrom(guide.State{}, facts); err != nil {
 		return nil, badBundle("%s", err.Error())
 	}
+	if !c.Via.Person() {
+		entries = beforePersons(entries)
+	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
 		Goal: cut(b.Run.Goal, maxGoal), Project: b.Run.Project, Imported: cut(b.Run.ID, maxKey),
 	}
 	return s.begin(ctx, c, p, created, entries, "")
+}
+
+// beforePersons keeps what comes before the first answer at a person's gate.
+func beforePersons(entries []entry) []entry {
+	var state guide.State
+	for i, e := range entries {
+		next := guide.Apply(state, e.fact)
+		if state.Gate != nil && state.Gate.Person && next.Gate == nil && e.fact.Kind != guide.EventRunAborted {
+			return entries[:i]
+		}
+		state = next
+	}
+	return entries
 }
 
 func readBundle(data []byte) (*bundle, error) {

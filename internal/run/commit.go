@@ -40,6 +40,10 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 		next.state = guide.Apply(next.state, fact)
 	}
 	events = append(events, ch.others...)
+	next.refused++
+	if ch.moves {
+		next.refused = 0
+	}
 	at := s.clock()
 	if at.Before(r.Updated) { // the clock was set back, or is another machine's
 		at = r.Updated

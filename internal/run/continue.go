@@ -90,10 +90,11 @@ func (s *Service) decide(ctx context.Context, c Caller, rec Record, key string, 
 // noteRefusal records a refused attempt. It is for people who look on: where it
 // cannot be stored, the refusal stands all the same.
 func (s *Service) noteRefusal(ctx context.Context, c Caller, rec Record, l *loaded, r *guide.Refusal) {
-	if isEnded(rec.Status) {
+	// An agent that goes on trying must not fill the journal.
+	const mostOfAPosition, most = 100, 20
+	if isEnded(rec.Status) || l.refused >= mostOfAPosition {
 		return
 	}
-	const most = 20
 	e, err := newEvent(KindRefused, Refused{
 		Rule: r.Rule, Message: r.Message, Step: rec.Step, Issues: r.Issues[:min(len(r.Issues), most)],
 	})

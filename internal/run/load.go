@@ -21,6 +21,8 @@ type loaded struct {
 	head    []byte
 	program *program
 	state   guide.State
+	// refused counts the refused attempts that were recorded since the run moved.
+	refused int
 	// snapshot is the last event that a snapshot was stored of, size how large
 	// that was.
 	snapshot int64
@@ -238,6 +240,9 @@ func (s *Service) compiled(ctx context.Context, hash string) (*program, error) {
 // pinned reads a definition from the journal and checks that it is the one.
 func (s *Service) pinned(ctx context.Context, hash string) (*definition.Definition, error) {
 	stored, err := s.journal.Definition(ctx, hash)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned definition %s is gone", hash).WithFix("guideway runs verify")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -572,6 +572,44 @@ func TestABundleGoesOnElsewhere(t *testing.T) {
 	}
 }
 
+// What a bundle says of a person's gate opens none.
+func TestAPersonsAnswerIsNotImported(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "person", nil)
+	a = legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "the plan"})
+	a, err := b.Answer(t.Context(), person(run.ViaTerminal), run.AnswerRequest{Ref: run.Ref{Handle: a.Handle}, Answer: *confirm()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := b.Export(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := b.Import(t.Context(), agent(), bundle)
+	if err != nil || again.Position.Kind != guide.PositionGate || !again.Position.Person {
+		t.Errorf("imported by an agent: %+v, %v", again, err)
+	}
+	again, err = b.Import(t.Context(), person(run.ViaTerminal), bundle)
+	if err != nil || again.Position.ID != "build" {
+		t.Errorf("imported by a person: %+v, %v", again, err)
+	}
+}
+
+// An agent that goes on trying does not fill the journal.
+func TestRefusalsAreRecordedUpToABound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "guarded", nil)
+	for range 300 {
+		_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "no"})
+		wantRule(t, err, guide.RuleCriteria)
+	}
+	if n := len(b.journal.events[a.RunID]); n > 120 {
+		t.Errorf("the journal has %d events", n)
+	}
+}
+
 // Whatever is changed in the journal by somebody without the key is found, with
 // the first event that is not as it was.
 func TestVerifyFindsTampering(t *testing.T) {
