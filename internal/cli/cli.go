@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/passphrase"
 	"golang.org/x/term"
 )
 
@@ -44,6 +45,9 @@ type Host struct {
 	ReadSecret func(ctx context.Context) (string, error)
 	// Now tells the time; nil is time.Now.
 	Now func() time.Time
+	// PassphraseCost is the work of checking a passphrase that is set from now
+	// on; zero is as much as it should be.
+	PassphraseCost passphrase.Cost
 }
 
 // System is the real process.

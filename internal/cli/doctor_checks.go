@@ -153,10 +153,14 @@ func checkToken(cfg *config.Config) check {
 // serverTime is how long a server may take to say that it is there.
 const serverTime = 500 * time.Millisecond
 
-// checkServer looks whether a Guideway answers on the listen address. That none
-// does is no fault: clients start their own.
+// checkServer looks whether a Guideway is alive on the data directory, or answers
+// on the listen address. That none does is no fault: clients start their own.
 func checkServer(ctx context.Context, cfg *config.Config) check {
 	c := check{Name: "server", Status: checkOK}
+	if address, ok := liveServer(ctx, cfg); ok {
+		c.Message = "Guideway answers at http://" + address + ", on this data directory"
+		return c
+	}
 	host, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil || port == "0" {
 		c.Message = "not looked for: " + cfg.Listen + " is no fixed address"

@@ -26,7 +26,7 @@ func (o *doctorOptions) checkRuns(ctx context.Context, cfg *config.Config) []che
 	defer cancel()
 	store, journal := checkStore(ctx, cfg, o.app)
 	key, chainKey := checkKey(ctx, cfg, journal)
-	checks := []check{store, key, checkHeads(ctx, cfg, journal, chainKey), checkPassphrase(cfg)}
+	checks := []check{store, key, checkHeads(ctx, cfg, journal, chainKey), o.app.host.checkPassphrase(cfg)}
 	if journal != nil {
 		_ = journal.Close()
 	}
@@ -118,8 +118,8 @@ func checkHeads(ctx context.Context, cfg *config.Config, journal keeper, key run
 }
 
 // checkPassphrase tells whether gates open at a terminal.
-func checkPassphrase(cfg *config.Config) check {
-	file := passphraseFile(cfg)
+func (h *Host) checkPassphrase(cfg *config.Config) check {
+	file := h.passphraseFile(cfg)
 	c := check{Name: "passphrase", Status: checkOK, Message: file.Path}
 	switch isSet, err := file.IsSet(); {
 	case err != nil:

@@ -53,7 +53,7 @@ func runOpen(ctx context.Context, o *openOptions) error {
 	if !ok {
 		return guideway.Errorf(guideway.CodeUnavailable, "no server is alive on %s", cfg.DataDir).WithFix("guideway serve")
 	}
-	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: passphraseFile(cfg)}
+	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: o.app.host.passphraseFile(cfg)}
 	if err := person.proveIfSet(ctx); err != nil {
 		return err
 	}

@@ -72,8 +72,11 @@ func (h *Host) asksPeople() error {
 // passphraseFile is where the person's passphrase is: beside the key of the
 // journal. Whoever names another place by a variable or a flag, to set a
 // passphrase of his own there, names another key with it, and reaches no run.
-func passphraseFile(cfg *config.Config) passphrase.File {
-	return passphrase.File{Path: filepath.Join(filepath.Dir(cfg.Journal.KeyFile), "approval-passphrase")}
+func (h *Host) passphraseFile(cfg *config.Config) passphrase.File {
+	return passphrase.File{
+		Path: filepath.Join(filepath.Dir(cfg.Journal.KeyFile), "approval-passphrase"),
+		Cost: h.PassphraseCost, Now: h.now,
+	}
 }
 
 func runRunsApprove(ctx context.Context, o *runsApproveOptions) error {
@@ -81,7 +84,7 @@ func runRunsApprove(ctx context.Context, o *runsApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: passphraseFile(cfg)}
+	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: o.app.host.passphraseFile(cfg)}
 	if o.SetPassphrase {
 		return person.setPassphrase(ctx)
 	}

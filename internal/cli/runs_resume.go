@@ -82,7 +82,7 @@ func runRunsResume(ctx context.Context, o *runsResumeOptions) error {
 		if err != nil {
 			return forPerson(err)
 		}
-		person := &atTerminal{terminal: t, host: o.app.host, secret: passphraseFile(cfg)}
+		person := &atTerminal{terminal: t, host: o.app.host, secret: o.app.host.passphraseFile(cfg)}
 		err = (&resumed{runDesk: d, person: person}).lead(ctx, details)
 		if errors.Is(err, errStopped) {
 			fmt.Fprintf(t.out, "\nThe run is kept. Go on with it: guideway runs resume %s\n", id)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/cli/passphrase"
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
@@ -52,6 +53,7 @@ func desk(t *testing.T, env map[string]string, typed ...string) (Host, *bytes.Bu
 			return env[name]
 		},
 		InTerminal: true, OutTerminal: true, ErrTerminal: true,
+		PassphraseCost: passphrase.Cost{Passes: 1, KiB: 8, Threads: 1},
 	}, out
 }
 

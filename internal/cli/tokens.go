@@ -96,7 +96,7 @@ func runTokensCreate(ctx context.Context, o *tokensCreateOptions) error {
 		return err
 	}
 	if o.Scope == string(authn.ScopeApprove) {
-		person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: passphraseFile(cfg)}
+		person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: o.app.host.passphraseFile(cfg)}
 		if err := person.proveIfSet(ctx); err != nil {
 			return err
 		}
