@@ -18,16 +18,23 @@ import (
 // time, and one goes on while the other one dies.
 func TestKilled(t *testing.T) {
 	t.Parallel()
+	const each = 50
+	kills := amount(t, "GUIDEWAY_CRASH_KILLS", 40)
 	for _, seed := range seeds(t) {
-		const each = 50
-		for i := range max(amount(t, "GUIDEWAY_CRASH_KILLS", 40)/each, 1) {
+		for i := range max(kills/each, 1) {
 			t.Run(fmt.Sprintf("seed %d/%d", seed, i), func(t *testing.T) {
 				t.Parallel()
 				j := newJourney(t, place{Dir: t.TempDir()}, seed, uint64(i))
-				j.travel(min(amount(t, "GUIDEWAY_CRASH_KILLS", 40), each))
+				j.travel(min(kills, each))
 				j.arrive()
 			})
 		}
+		t.Run(fmt.Sprintf("seed %d/postgres", seed), func(t *testing.T) {
+			t.Parallel()
+			j := newJourney(t, place{Dir: t.TempDir(), Postgres: emptyPostgres(t)}, seed, uint64(kills))
+			j.travel(min(kills, each))
+			j.arrive()
+		})
 	}
 }
 
@@ -134,9 +141,14 @@ func (s *seat) life() error {
 	errs := make([]error, len(s.lanes))
 	var clients sync.WaitGroup
 	for i, l := range s.lanes {
-		clients.Go(func() { errs[i] = l.drive(w, 1e6) })
+		clients.Go(func() {
+			if errs[i] = l.drive(w, 1e6); errs[i] != nil {
+				w.kill() // there is nothing left to wait for
+			}
+		})
 	}
-	s.after(w, 25*time.Millisecond)
+	w.acknowledges(s.random.IntN(16))
+	s.after(w, 4*time.Millisecond)
 	clients.Wait()
 	for _, err := range errs {
 		if err != nil {

@@ -36,6 +36,9 @@ type worker struct {
 	mu      sync.Mutex
 	lastID  int
 	waiting map[int]chan reply
+	// replies counts them; more is closed with the next one.
+	replies int
+	more    chan struct{}
 }
 
 // hire starts a worker, by another program in front of it if that is given, and
@@ -51,7 +54,7 @@ func hire(t testing.TB, p place, front ...string) *worker {
 		t.Fatal(err)
 	}
 	line := slices.Concat(front, []string{self})
-	w := &worker{t: t, first: make(chan reply, 1), ended: make(chan struct{})}
+	w := &worker{t: t, first: make(chan reply, 1), ended: make(chan struct{}), more: make(chan struct{})}
 	w.waiting = map[int]chan reply{ready: w.first}
 	w.cmd = exec.CommandContext(t.Context(), line[0], line[1:]...)
 	w.cmd.Env = append(os.Environ(), placeVariable+"="+string(text))
@@ -89,6 +92,9 @@ func (w *worker) listen(out io.Reader) {
 		w.mu.Lock()
 		answer := w.waiting[r.ID]
 		delete(w.waiting, r.ID)
+		w.replies++
+		close(w.more)
+		w.more = make(chan struct{})
 		w.mu.Unlock()
 		if answer != nil {
 			answer <- r
@@ -156,6 +162,26 @@ func (w *worker) mustDo(o order) reply {
 		w.t.Fatalf("%s: %v %+v\n%s", o.Do, err, r, w.said())
 	}
 	return r
+}
+
+// acknowledges waits until the worker has said so much more, or has ended.
+func (w *worker) acknowledges(replies int) {
+	w.mu.Lock()
+	until := w.replies + replies
+	w.mu.Unlock()
+	for {
+		w.mu.Lock()
+		enough, more := w.replies >= until, w.more
+		w.mu.Unlock()
+		if enough {
+			return
+		}
+		select {
+		case <-more:
+		case <-w.ended:
+			return
+		}
+	}
 }
 
 // kill ends the process as nothing can catch.
