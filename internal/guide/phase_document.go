@@ -177,16 +177,9 @@ func (p *PhaseProgram) finish(d *StateDocument, s State, started map[int]time.Ti
 		}
 		d.ActiveLoops = []ActiveLoop{loop}
 	}
-	switch p.Status(s) {
-	case StatusWaiting:
-		d.Status = "paused"
-	case StatusCompleted:
-		d.Status = "completed"
+	d.Status = documentStatus(p.Status(s))
+	if s.Ended == StatusCompleted {
 		d.CompletedAt = &d.UpdatedAt
-	case StatusAborted:
-		d.Status = "aborted"
-	default:
-		d.Status = "running"
 	}
 }
 
@@ -237,9 +230,13 @@ func (d *StateDocument) note(e TimedEvent, ph PhaseState) {
 	if h.Type != "" {
 		d.History = append(d.History, h)
 	}
-	if e.Kind == EventStateImported {
-		return
+	if e.Kind != EventStateImported {
+		d.variables(e)
 	}
+}
+
+// variables notes the variables that an event sets.
+func (d *StateDocument) variables(e TimedEvent) {
 	for _, name := range slices.Sorted(maps.Keys(e.Vars)) {
 		d.History = append(d.History, HistoryEntry{
 			Timestamp: e.At, Type: "variable_set", Phase: e.Phase, Data: map[string]any{"name": name, "value": e.Vars[name]},

@@ -177,6 +177,7 @@ func listAt(vars map[string]any, path string) []any {
 
 // imported begins a run where a state document says.
 func (s State) imported(e Event) State {
+	s.Person = e.Person
 	s.Started, s.Vars, s.Steps = true, merged(nil, e.Vars), e.Count
 	if e.State != nil {
 		ph := *e.State
@@ -209,6 +210,7 @@ func (p *PhaseProgram) fitsImport(e Event) bool {
 		return false
 	}
 	want, err := p.Import(text)
+	want.Person = e.Person
 	return err == nil && sameJSON(want, e)
 }
 

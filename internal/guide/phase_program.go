@@ -33,6 +33,13 @@ func CompilePhases(w *phases.Workflow) *PhaseProgram {
 	return p
 }
 
+// AsksPersons says whether the workflow has a gate that only a person opens.
+func (p *PhaseProgram) AsksPersons() bool {
+	return slices.ContainsFunc(p.Workflow.Phases, func(phase phases.Phase) bool {
+		return slices.ContainsFunc(phase.Checkpoints, func(c phases.Checkpoint) bool { return c.Person })
+	})
+}
+
 // phase is the current phase, or nil before the first one.
 func (p *PhaseProgram) phase(ph PhaseState) *phases.Phase {
 	if ph.Phase < 1 || ph.Phase > len(p.Workflow.Phases) {

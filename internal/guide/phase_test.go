@@ -395,3 +395,35 @@ func TestPhasesEveryWalkEnds(t *testing.T) {
 		}
 	}
 }
+
+// A run of a step workflow is told in the same form: one phase, its items by
+// number.
+func TestStepsDocument(t *testing.T) {
+	t.Parallel()
+	p := compile(t, guarded)
+	var s guide.State
+	var all []guide.TimedEvent
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, c := range []guide.Command{
+		start(map[string]any{"size": "small", "list": []any{"a", "b"}}), output("DONE", nil), output("plan", nil),
+		answer(guide.OptionConfirm), answer(guide.OptionConfirm), output("worked", nil),
+	} {
+		events, refusal := p.Decide(s, c)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		for _, e := range events {
+			s = guide.Apply(s, e)
+			all = append(all, guide.TimedEvent{At: at, Event: e})
+		}
+	}
+	d := p.Document(all)
+	if diff := cmp.Diff(map[string][]int{"1": {1, 2}}, d.CompletedSteps); diff != "" || d.Status != "running" || d.CurrentStep != 4 {
+		t.Errorf("status %s at step %d; completed (-want +got):\n%s", d.Status, d.CurrentStep, diff)
+	}
+	two := 2
+	want := []guide.ActiveLoop{{PhaseIndex: 1, LoopIndex: 4, CurrentIteration: 2, TotalItems: &two, CurrentItem: "b", StartedAt: at}}
+	if diff := cmp.Diff(want, d.ActiveLoops); diff != "" {
+		t.Errorf("loops (-want +got):\n%s", diff)
+	}
+}

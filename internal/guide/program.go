@@ -21,6 +21,7 @@ type Flow interface {
 	PositionOf(s State) Position
 	// Status gives where the run stands.
 	Status(s State) Status
+	Documented
 	// FoldFrom gives the state after events, and refuses those that do not fit.
 	FoldFrom(s State, events []Event) (State, error)
 }
