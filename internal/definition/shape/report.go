@@ -2,6 +2,7 @@ package shape
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
@@ -12,8 +13,8 @@ import (
 type Dialect struct {
 	// Name is the dialect's.
 	Name string
-	// Alias gives the dialect's name of what people call otherwise, or "".
-	Alias func(name string) string
+	// Aliases gives the dialect's names of what people call otherwise.
+	Aliases func(name string) []string
 	// Sample is what a required member may look like, or "".
 	Sample func(key string) string
 	// Empty and TooLong say how to mend a text of such a length, by the name
@@ -105,10 +106,9 @@ const MaxNames = 200
 
 // Closest gives the known word that the text most likely means, or "".
 func (r *Report) Closest(text string, known []string) string {
-	if r.Dialect.Alias != nil {
-		other := r.Dialect.Alias(text)
-		for _, word := range known {
-			if word == other && other != text {
+	if r.Dialect.Aliases != nil {
+		for _, other := range r.Dialect.Aliases(text) {
+			if other != text && slices.Contains(known, other) {
 				return other
 			}
 		}

@@ -18,7 +18,7 @@ type parser struct {
 // newParser reads a document of a file.
 func newParser(file string) parser {
 	return parser{Report: shape.Report{File: file, Dialect: shape.Dialect{
-		Name: "steps", Alias: otherName, Sample: sample, Empty: emptyFix, TooLong: tooLongFix,
+		Name: "steps", Aliases: otherNames, Sample: sample, Empty: emptyFix, TooLong: tooLongFix,
 	}}}
 }
 

@@ -86,7 +86,15 @@ func isVersionNumber(text string) bool {
 	return isDigits(text) && (text == "0" || text[0] != '0')
 }
 
-// otherName is our name of what people call otherwise.
+// otherNames are our names of what people call otherwise.
+func otherNames(name string) []string {
+	if other := otherName(name); other != "" {
+		return []string{other}
+	}
+	return nil
+}
+
+// otherName is our name of what people call otherwise, or "".
 func otherName(name string) string {
 	switch strings.ToLower(name) {
 	case "condition", "when", "if":

@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape/shapetest"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
@@ -54,7 +55,7 @@ func messages(found []guideway.Diagnostic) []string {
 
 func TestWorkflow(t *testing.T) {
 	t.Parallel()
-	root := load(t, "../testdata/full.json")
+	root := shapetest.Load(t, "../testdata/full.json")
 	w, found := steps.Parse("full.json", root)
 	if len(found) > 0 {
 		t.Fatal(found)
@@ -85,7 +86,7 @@ func TestWorkflow(t *testing.T) {
 
 func TestLoops(t *testing.T) {
 	t.Parallel()
-	root := load(t, "../testdata/full.json")
+	root := shapetest.Load(t, "../testdata/full.json")
 	w, found := steps.Parse("full.json", root)
 	if len(found) > 0 {
 		t.Fatal(found)

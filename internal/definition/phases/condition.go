@@ -1,0 +1,130 @@
+package phases
+
+import (
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
+)
+
+// ParseCondition checks a document that is a condition and reads it. All problems
+// are reported at once; the condition is nil if there is one.
+func ParseCondition(file string, root *doc.Node) (*condition.Expr, []guideway.Diagnostic) {
+	p, at := newParser(file), shape.Root(root, "")
+	if !p.Document(at, "A condition", "write one object with a type: simple, and, or, not") {
+		return nil, p.Found
+	}
+	p.conditionShape(at)
+	if len(p.Found) > 0 {
+		return nil, p.Findings(guideway.SeverityError)
+	}
+	return condition.ParseStrict(root.Any()), nil
+}
+
+// condition reads a condition; nil where there is none, and where it is broken.
+func (p *parser) condition(at shape.Place) *condition.Expr {
+	if at.Node == nil || !p.conditionShape(at) {
+		return nil
+	}
+	return condition.ParseStrict(at.Node.Any())
+}
+
+// conditionShape checks a condition at every depth. False means that there was
+// something wrong.
+func (p *parser) conditionShape(at shape.Place) bool {
+	before := len(p.Found)
+	if at.Node.Kind != doc.Object {
+		p.WrongType(at, `a condition such as {"type": "simple", "variable": "done", "operator": "==", "value": true}`)
+		return false
+	}
+	kind := at.Key("type")
+	inner := at
+	if at.Name != "" {
+		inner = at.In("in " + at.Name + " " + at.Where)
+	}
+	switch {
+	case kind.Node == nil:
+		p.Missing(inner, "type", typeless(at.Node))
+	case kind.Node.Kind != doc.String:
+		p.WrongType(kind.In(inner.Where), "a string")
+	case kind.Node.Text == "simple":
+		p.comparison(inner)
+	case kind.Node.Text == "and" || kind.Node.Text == "or":
+		p.operands(inner, at.Where)
+	case kind.Node.Text == "not":
+		p.Closed(inner, "", []string{"type", "condition"})
+		p.Require(inner, "condition")
+		if part := at.Key("condition"); part.Node != nil {
+			part.Name = joined(at.Name, "condition")
+			p.conditionShape(part)
+		}
+	default:
+		p.Choice(kind.In(inner.Where), CodeConditionType, "simple", "and", "or", "not")
+	}
+	return len(p.Found) == before
+}
+
+// joined is the name of a part; a whole document has no name.
+func joined(name, part string) string {
+	if name == "" {
+		return part
+	}
+	return name + "." + part
+}
+
+// typeless says how to mend a condition without a type.
+func typeless(n *doc.Node) string {
+	switch {
+	case n.Get("var") != nil:
+		return `this is how step workflows write conditions: write {"type": "simple", "variable": "...", "operator": "==", "value": ...}`
+	case n.Get("variable") != nil || n.Get("operator") != nil:
+		return `add "type": "simple"`
+	case n.Get("conditions") != nil:
+		return `add "type": "and", or "or"`
+	case n.Get("condition") != nil:
+		return `add "type": "not"`
+	default:
+		return `add "type": one of simple, and, or, not`
+	}
+}
+
+// comparison checks a simple condition.
+func (p *parser) comparison(at shape.Place) {
+	p.Closed(at, "", []string{"type", "variable", "operator", "value"})
+	p.Require(at, "variable", "operator")
+	p.id(at.Key("variable"))
+	operator, value := at.Key("operator"), at.Key("value")
+	op := p.Choice(operator, CodeEnum, "==", "!=", ">", "<", ">=", "<=", "exists", "notExists")
+	needs := false
+	switch op {
+	case "==", "!=", ">", "<", ">=", "<=":
+		needs = true
+	}
+	switch {
+	case value.Node == nil && needs:
+		p.Errorf(at, CodeConditionValue, `add "value": what to compare with; to ask whether there is a value at all, use the operator 'exists' or 'notExists'`,
+			"The operator '%s' needs a value to compare with (%s).", op, at.Where)
+	case value.Node == nil:
+	case value.Node.Kind == doc.Array || value.Node.Kind == doc.Object:
+		p.Errorf(value, CodeType, "compare with one value; join several comparisons by a condition of type 'or'",
+			"Field 'value' %s must be a string, a number, a boolean or null, but it is %s.", at.Where, shape.Describe(value.Node))
+	}
+}
+
+// operands checks and and or; outer is where the whole condition stands.
+func (p *parser) operands(at shape.Place, outer string) {
+	p.Closed(at, "", []string{"type", "conditions"})
+	p.Require(at, "conditions")
+	parts := at.Key("conditions")
+	if !p.Array(parts, "a list of conditions") {
+		return
+	}
+	if len(parts.Node.Items) < 2 {
+		p.Errorf(parts, CodeFewConditions, "add a condition, or write the one that there is without '"+at.Node.Get("type").Text+"' around it",
+			"Field 'conditions' %s has %d of the at least 2 conditions that '%s' needs.", at.Where, len(parts.Node.Items), at.Node.Get("type").Text)
+	}
+	parts.Name = joined(at.Name, "conditions")
+	for i := range parts.Node.Items {
+		p.conditionShape(parts.Index(i).In(outer))
+	}
+}

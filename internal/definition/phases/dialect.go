@@ -1,0 +1,292 @@
+package phases
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
+)
+
+// parser collects the findings of one document.
+type parser struct {
+	shape.Report
+}
+
+// newParser reads a document of a file.
+func newParser(file string) parser {
+	return parser{Report: shape.Report{File: file, Dialect: shape.Dialect{
+		Name: "phases", Aliases: otherNames, Sample: sample,
+	}}}
+}
+
+// otherNames are our names of what people call otherwise, and of what the steps
+// dialect does.
+func otherNames(name string) []string {
+	switch strings.ToLower(name) {
+	case "name":
+		return []string{"title"}
+	case "title":
+		return []string{"name", "label"}
+	case "prompt", "details", "text":
+		return []string{"description", "message"}
+	case "question":
+		return []string{"message"}
+	case "goto", "target", "next", "nextphase", "transition":
+		return []string{"transitionTo", "to"}
+	case "default":
+		return []string{"isDefault", "defaultValue"}
+	case "runcondition", "when", "if":
+		return []string{"condition"}
+	case "set", "setvariables", "variables":
+		return []string{"setVariable"}
+	case "skip", "skips", "skipphase":
+		return []string{"skipPhases"}
+	case "var":
+		return []string{"variable"}
+	case "op":
+		return []string{"operator"}
+	case "items", "list", "collection":
+		return []string{"over"}
+	case "itemvar", "item", "as":
+		return []string{"variable"}
+	case "breakif", "until", "break":
+		return []string{"breakCondition"}
+	case "max", "maxiteration", "limit":
+		return []string{"maxIterations"}
+	case "start", "first", "initial", "startphase":
+		return []string{"initialPhase"}
+	case "time", "duration", "estimate":
+		return []string{"estimatedTime"}
+	case "choices", "answers":
+		return []string{"options"}
+	case "approver", "approvedby":
+		return []string{"approval"}
+	case "=", "===", "eq", "equals", "is":
+		return []string{"=="}
+	case "<>", "!==", "ne", "neq", "not_equals", "notequals":
+		return []string{"!="}
+	case "gt":
+		return []string{">"}
+	case "lt":
+		return []string{"<"}
+	case "gte", "ge", "=>":
+		return []string{">="}
+	case "lte", "le", "=<":
+		return []string{"<="}
+	case "not_exists", "missing", "unset":
+		return []string{"notExists"}
+	case "for", "each", "foreach":
+		return []string{"forEach"}
+	default:
+		return nil
+	}
+}
+
+// sample is what a required member may look like.
+func sample(key string) string {
+	switch key {
+	case "id", "transitionTo", "to", "workflowId":
+		return `"an-id"`
+	case "version", "workflowVersion":
+		return `"1.0.0"`
+	case "phases", "options", "branches", "conditions", "recognition", "outcome", "flow":
+		return "[...]"
+	case "skills", "condition":
+		return "{...}"
+	case "currentPhase", "phaseIndex", "loopIndex":
+		return "1"
+	case "currentIteration":
+		return "0"
+	case "startedAt", "updatedAt", "respondedAt", "decidedAt", "timestamp":
+		return `"2026-01-22T10:00:00Z"`
+	default:
+		return ""
+	}
+}
+
+// list reads a list of objects; noun names one of them. What is no object is
+// reported and read as the zero value, so that positions stay.
+func list[T any](p *parser, at shape.Place, noun string, read func(shape.Place) T) []T {
+	if !p.Array(at, "a list of "+plural(noun)) {
+		return nil
+	}
+	out := make([]T, len(at.Node.Items))
+	for i := range at.Node.Items {
+		item := at.Index(i)
+		if item.Node.Kind != doc.Object {
+			p.WrongType(item, "an object")
+			continue
+		}
+		out[i] = read(item.In(entry(item, noun, i)))
+	}
+	return out
+}
+
+// entry says that something is in an entry of a list: "in checkpoint 1 ('ask') of
+// phase 2 ('plan')".
+func entry(item shape.Place, noun string, i int) string {
+	where := fmt.Sprintf("in %s %d", noun, i+1)
+	if id := idOf(item.Node); id != "" {
+		where += " (" + shape.Quote(id) + ")"
+	}
+	if outer, ok := strings.CutPrefix(item.Where, "in "); ok {
+		where += " of " + outer
+	}
+	return where
+}
+
+// nested checks a member that is an object of known members; what is wrong inside
+// it is said to be in it. False means that there is nothing to read.
+func (p *parser) nested(at shape.Place, known ...string) (shape.Place, bool) {
+	if !p.Open(at) {
+		return at, false
+	}
+	at = at.In(inside(at))
+	p.Closed(at, "", known)
+	return at, true
+}
+
+// inside says that something is in a member that is an object.
+func inside(at shape.Place) string {
+	if outer, ok := strings.CutPrefix(at.Where, "in "); ok {
+		return "in " + at.Name + " of " + outer
+	}
+	return "in " + at.Name
+}
+
+// plural is the plural of a noun.
+func plural(noun string) string {
+	if strings.HasSuffix(noun, "ch") {
+		return noun + "es"
+	}
+	if stem, ok := strings.CutSuffix(noun, "ry"); ok {
+		return stem + "ries"
+	}
+	return noun + "s"
+}
+
+// idOf gives the id of an object that may be anything, or the name of what has
+// no id.
+func idOf(n *doc.Node) string {
+	for _, key := range []string{"id", "name"} {
+		if id := n.Get(key); id != nil && id.Kind == doc.String {
+			return id.Text
+		}
+	}
+	return ""
+}
+
+// id reads a member that names something: a text that is not empty.
+func (p *parser) id(at shape.Place) string { return p.Text(at, 1, 0) }
+
+// text reads a member that is any text.
+func (p *parser) text(at shape.Place) string { return p.Text(at, 0, 0) }
+
+// flag reads a member that is true or false, and has a value where it is
+// missing.
+func (p *parser) flag(at shape.Place, missing bool) bool {
+	if at.Node == nil {
+		return missing
+	}
+	return p.Flag(at)
+}
+
+// integer reads a member that is a whole number of at least low.
+func (p *parser) integer(at shape.Place, low float64) int {
+	switch {
+	case at.Node == nil:
+	case at.Node.Kind != doc.Number:
+		p.WrongType(at, "a number")
+	case at.Node.Num < low || at.Node.Num != math.Trunc(at.Node.Num):
+		p.Errorf(at, CodeRange, fmt.Sprintf("write a whole number from %.0f", low),
+			"Field '%s' %s must be a whole number of at least %.0f, but it is %s.", at.Name, at.Where, low, at.Node.Text)
+	default:
+		return int(min(at.Node.Num, math.MaxInt32))
+	}
+	return 0
+}
+
+// integers reads a list of whole numbers from 1.
+func (p *parser) integers(at shape.Place) []int {
+	if !p.Array(at, "a list of numbers") {
+		return nil
+	}
+	out := make([]int, len(at.Node.Items))
+	for i := range at.Node.Items {
+		out[i] = p.integer(at.Index(i), 1)
+	}
+	return out
+}
+
+// time reads a member that is a moment (RFC 3339).
+func (p *parser) time(at shape.Place) string {
+	text := p.text(at)
+	if at.Node == nil || at.Node.Kind != doc.String || isTime(text) {
+		return text
+	}
+	fix := "write date, time and offset: 2026-01-22T10:00:00Z"
+	for _, better := range []string{text + "Z", text + "T00:00:00Z", strings.Replace(text, " ", "T", 1), strings.Replace(text, " ", "T", 1) + "Z"} {
+		if isTime(better) {
+			fix = "write '" + better + "'"
+			break
+		}
+	}
+	p.Errorf(at, CodeTime, fix, "Field '%s' %s has the value %s, which is no RFC 3339 time.", at.Name, at.Where, shape.Quote(text))
+	return text
+}
+
+// isTime says whether the text is an RFC 3339 time.
+func isTime(text string) bool {
+	// time.Parse is more generous: it takes a comma for the point, and hours of
+	// one digit.
+	if len(text) < len("2006-01-02T15:04:05Z") || strings.Contains(text, ",") || text[13] != ':' {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339Nano, text)
+	return err == nil
+}
+
+// filled checks that a list that is there has an entry.
+func (p *parser) filled(at shape.Place, fix string) {
+	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
+		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
+	}
+}
+
+// version reads a version of three numbers.
+func (p *parser) version(at shape.Place) string {
+	text := p.text(at)
+	if at.Node != nil && at.Node.Kind == doc.String && !isVersion(text) {
+		fix := "write three numbers: X.Y.Z, such as 1.0.0"
+		for _, better := range []string{strings.TrimLeft(text, "vV="), strings.TrimLeft(text, "vV=") + ".0", strings.TrimLeft(text, "vV=") + ".0.0"} {
+			if isVersion(better) {
+				fix = "write '" + better + "'"
+				break
+			}
+		}
+		if core, _, cut := strings.Cut(text, "-"); cut && isVersion(core) {
+			fix = "write '" + core + "': this dialect has no pre-releases"
+		}
+		p.Errorf(at, CodeVersion, fix, "Field '%s' %s has the value %s, which is not a version of the form X.Y.Z.", at.Name, at.Where, shape.Quote(text))
+	}
+	return text
+}
+
+// isVersion says whether the text is three numbers with dots between.
+func isVersion(text string) bool {
+	parts := strings.Split(text, ".")
+	for _, part := range parts {
+		if !isDigits(part) {
+			return false
+		}
+	}
+	return len(parts) == 3
+}
+
+// isDigits says whether the text is made of digits.
+func isDigits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}

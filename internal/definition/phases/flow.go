@@ -1,0 +1,149 @@
+package phases
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
+)
+
+// checkpoint reads a question.
+func (p *parser) checkpoint(at shape.Place) Checkpoint {
+	p.Object(at, "id", "name", "message", "guide", "options", "required", "blocking", "approval")
+	p.Require(at, "id", "name", "message", "options")
+	if blocking := at.Key("blocking"); !p.flag(blocking, true) && blocking.Node.Kind == doc.Bool {
+		p.Errorf(blocking, CodeNotBlocking, "remove it, and write \"required\": false if the question may be declined",
+			"Field 'blocking' %s must be true: a checkpoint always blocks.", at.Where)
+	}
+	options := at.Key("options")
+	p.filled(options, "add an option with id and label: without one the question cannot be answered")
+	return Checkpoint{
+		ID:       p.id(at.Key("id")),
+		Name:     p.text(at.Key("name")),
+		Message:  p.text(at.Key("message")),
+		Guide:    p.guide(at.Key("guide")),
+		Options:  list(p, options, "option", p.option),
+		Required: p.flag(at.Key("required"), true),
+		Blocking: true,
+		Person:   p.Choice(at.Key("approval"), CodeEnum, "agent", "human") == "human",
+		Source:   p.Source(at),
+	}
+}
+
+// option reads an answer.
+func (p *parser) option(at shape.Place) Option {
+	p.Object(at, "id", "label", "description", "effect")
+	p.Require(at, "id", "label")
+	return Option{
+		ID: p.id(at.Key("id")), Label: p.text(at.Key("label")), Description: p.text(at.Key("description")),
+		Effect: p.effect(at.Key("effect")),
+	}
+}
+
+// effect reads what an answer brings about.
+func (p *parser) effect(at shape.Place) Effect {
+	at, ok := p.nested(at, "setVariable", "transitionTo", "skipPhases")
+	if !ok {
+		return Effect{}
+	}
+	e := Effect{TransitionTo: p.id(at.Key("transitionTo")), SkipPhases: p.Texts(at.Key("skipPhases"), 1, 0)}
+	set := at.Key("setVariable")
+	if p.Open(set) {
+		for _, m := range set.Node.Members {
+			e.SetVariable = append(e.SetVariable, Assignment{Name: m.Key, Value: m.Value.Any()})
+		}
+		slices.SortFunc(e.SetVariable, func(a, b Assignment) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return e
+}
+
+// decision reads a branching.
+func (p *parser) decision(at shape.Place) Decision {
+	p.Object(at, "id", "name", "description", "guide", "branches")
+	p.Require(at, "id", "name", "branches")
+	branches := at.Key("branches")
+	d := Decision{
+		ID: p.id(at.Key("id")), Name: p.text(at.Key("name")), Description: p.text(at.Key("description")),
+		Guide:    p.guide(at.Key("guide")),
+		Branches: list(p, branches, "branch", p.branch),
+	}
+	if branches.Node != nil && branches.Node.Kind == doc.Array && len(branches.Node.Items) < 2 {
+		p.Errorf(branches, CodeFewBranches, "add a branch, or write a transition if there is only one way",
+			"Field 'branches' %s has %d of the at least 2 branches that a decision needs.", at.Where, len(branches.Node.Items))
+	}
+	return d
+}
+
+// branch reads one way out of a decision.
+func (p *parser) branch(at shape.Place) Branch {
+	p.Object(at, "id", "label", "condition", "transitionTo", "isDefault")
+	p.Require(at, "id", "label", "transitionTo")
+	return Branch{
+		ID: p.id(at.Key("id")), Label: p.text(at.Key("label")), Condition: p.condition(at.Key("condition")),
+		TransitionTo: p.id(at.Key("transitionTo")), IsDefault: p.Flag(at.Key("isDefault")),
+	}
+}
+
+// transition reads a way to another phase.
+func (p *parser) transition(at shape.Place) Transition {
+	p.Object(at, "to", "condition", "isDefault")
+	p.Require(at, "to")
+	return Transition{To: p.id(at.Key("to")), Condition: p.condition(at.Key("condition")), IsDefault: p.Flag(at.Key("isDefault"))}
+}
+
+// loop reads what repeats and until when.
+func (p *parser) loop(at shape.Place) Loop {
+	p.Object(at, "id", "name", "type", "variable", "over", "condition", "maxIterations", "breakCondition", "steps", "phases")
+	p.Require(at, "id", "name", "type")
+	l := Loop{
+		ID:             p.id(at.Key("id")),
+		Name:           p.text(at.Key("name")),
+		Type:           LoopType(p.Choice(at.Key("type"), CodeLoopType, string(LoopForEach), string(LoopWhile), string(LoopDoWhile))),
+		Variable:       p.id(at.Key("variable")),
+		Over:           p.id(at.Key("over")),
+		Condition:      p.condition(at.Key("condition")),
+		MaxIterations:  p.maxIterations(at.Key("maxIterations")),
+		BreakCondition: p.condition(at.Key("breakCondition")),
+		Steps:          list(p, at.Key("steps"), "step", p.step),
+		Phases:         p.Texts(at.Key("phases"), 0, 0),
+	}
+	switch l.Type {
+	case LoopForEach:
+		if at.Node.Get("over") == nil {
+			p.Errorf(at, CodeLoopOver, `add "over": the variable that holds the list, such as "tasks" or "plan.tasks"`,
+				"%s: a forEach loop needs 'over'.", titled(at.Where))
+		}
+	case LoopWhile, LoopDoWhile:
+		if at.Node.Get("condition") == nil {
+			p.Errorf(at, CodeLoopCondition, `add "condition": {"type": "simple", "variable": "...", "operator": "==", "value": ...}`,
+				"%s: a %s loop needs a condition.", titled(at.Where), l.Type)
+		}
+	}
+	return l
+}
+
+// titled makes the subject of a sentence of where something stands.
+func titled(where string) string {
+	if len(where) > 3 && where[:3] == "in " {
+		return shape.Capital(where[3:])
+	}
+	return where
+}
+
+// maxIterations reads the bound of a loop.
+func (p *parser) maxIterations(at shape.Place) int {
+	if at.Node == nil {
+		return DefaultMaxIterations
+	}
+	if at.Node.Kind != doc.Number {
+		p.WrongType(at, "a number")
+		return DefaultMaxIterations
+	}
+	if at.Node.Num < 1 || at.Node.Num != math.Trunc(at.Node.Num) {
+		p.Errorf(at, CodeLoopMax, "write a whole number from 1", "Field 'maxIterations' %s must be a whole number above 0, but it is %s.", at.Where, at.Node.Text)
+		return DefaultMaxIterations
+	}
+	return int(min(at.Node.Num, math.MaxInt32))
+}

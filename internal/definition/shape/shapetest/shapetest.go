@@ -1,0 +1,211 @@
+// Package shapetest holds a parser and its published schema together: for valid
+// documents and for thousands of damaged ones both must say the same.
+package shapetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+)
+
+// Agreement compares a parser with a schema.
+type Agreement struct {
+	// Schema is the schema.
+	Schema *jsonschema.Schema
+	// Parse gives what the parser finds.
+	Parse func(root *doc.Node) []guideway.Diagnostic
+	// Beyond says whether a code is of a rule that no schema can say.
+	Beyond func(code string) bool
+	// Values are what a value is replaced with, beside those of Values.
+	Values []*doc.Node
+	// Keys are what objects get in addition; Value is what stands under them.
+	Keys  []string
+	Value *doc.Node
+}
+
+// Check compares the verdicts on a document as it is, and on so many damaged ones
+// drawn by a fixed seed.
+func (a *Agreement) Check(t *testing.T, root *doc.Node, damages int) {
+	t.Helper()
+	a.agree(t, root, "as it is")
+	a.Each(root, damages, func(what string, mutate func() func()) {
+		undo := mutate()
+		a.agree(t, root, what)
+		undo()
+	})
+}
+
+// agree compares the two verdicts.
+func (a *Agreement) agree(t *testing.T, root *doc.Node, what string) {
+	t.Helper()
+	ours := slices.DeleteFunc(a.Parse(root), func(d guideway.Diagnostic) bool { return a.Beyond(d.Code) })
+	theirs := a.Schema.Validate(root.Any())
+	if (len(ours) > 0) != (theirs != nil) {
+		t.Errorf("%s: the schema says %v, the parser %v", what, theirs, ours)
+	}
+}
+
+// Each calls try with damages of every kind at every node, of all that there are
+// about so many, drawn by a fixed seed. A mutation gives what undoes it.
+func (a *Agreement) Each(root *doc.Node, damages int, try func(what string, mutate func() func())) {
+	total := 0
+	a.damage(root, func(string, func() func()) { total++ })
+	random := rand.New(rand.NewPCG(1, 2))
+	a.damage(root, func(what string, mutate func() func()) {
+		if random.IntN(total) < damages {
+			try(what, mutate)
+		}
+	})
+}
+
+// damage calls try with all damages.
+func (a *Agreement) damage(root *doc.Node, try func(what string, mutate func() func())) {
+	Walk(root, "", func(n *doc.Node, ptr doc.Pointer) {
+		for i, other := range append(Values(), a.Values...) {
+			try(fmt.Sprintf("%s = value %d, %s", ptr, i, other.Kind), func() func() {
+				before := *n
+				*n = *other
+				return func() { *n = before }
+			})
+		}
+		a.structural(n, ptr, try)
+	})
+}
+
+// structural damages an object or array.
+func (a *Agreement) structural(n *doc.Node, ptr doc.Pointer, try func(string, func() func())) {
+	change := func(what string, edit func(n *doc.Node)) {
+		try(fmt.Sprintf("%s: %s", ptr, what), func() func() {
+			before := *n
+			n.Members, n.Items = slices.Clone(n.Members), slices.Clone(n.Items)
+			edit(n)
+			return func() { *n = before }
+		})
+	}
+	for i := range n.Members {
+		change("without "+n.Members[i].Key, func(n *doc.Node) { n.Members = slices.Delete(n.Members, i, i+1) })
+		change("renamed "+n.Members[i].Key, func(n *doc.Node) { n.Members[i].Key += "x" })
+	}
+	if n.Kind == doc.Object {
+		for _, key := range a.Keys {
+			if n.Get(key) == nil {
+				change("with "+key, func(n *doc.Node) {
+					n.Members = append(n.Members, doc.Member{Key: key, Value: a.Value})
+				})
+			}
+		}
+	}
+	if len(n.Items) > 0 {
+		change("one twice", func(n *doc.Node) { n.Items = append(n.Items, n.Items[0]) })
+		change("one less", func(n *doc.Node) { n.Items = n.Items[1:] })
+	}
+}
+
+// Values are what every value is replaced with.
+func Values() []*doc.Node {
+	return append([]*doc.Node{
+		{Kind: doc.Null},
+		{Kind: doc.Bool, Flag: true},
+		{Kind: doc.Bool},
+		{Kind: doc.Array},
+		{Kind: doc.Object},
+		{Kind: doc.Array, Items: []*doc.Node{{Kind: doc.String, Text: "x"}}},
+		{Kind: doc.Array, Items: []*doc.Node{{Kind: doc.Object}}},
+	}, Numbers(-1, 0, 0.5, 1, 2.5)...)
+}
+
+// Texts are values that are texts.
+func Texts(texts ...string) []*doc.Node {
+	out := make([]*doc.Node, len(texts))
+	for i, text := range texts {
+		out[i] = &doc.Node{Kind: doc.String, Text: text}
+	}
+	return out
+}
+
+// Numbers are values that are numbers.
+func Numbers(numbers ...float64) []*doc.Node {
+	out := make([]*doc.Node, len(numbers))
+	for i, n := range numbers {
+		out[i] = &doc.Node{Kind: doc.Number, Num: n, Text: fmt.Sprint(n)}
+	}
+	return out
+}
+
+// Walk visits every node.
+func Walk(n *doc.Node, ptr doc.Pointer, visit func(*doc.Node, doc.Pointer)) {
+	visit(n, ptr)
+	for i, item := range n.Items {
+		Walk(item, ptr.Index(i), visit)
+	}
+	for _, m := range n.Members {
+		Walk(m.Value, ptr.Key(m.Key), visit)
+	}
+}
+
+// Load reads a document; nil if it is no JSON or YAML.
+func Load(t *testing.T, file string) *doc.Node {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, _ := doc.Parse(file, data, doc.Limits{})
+	return root
+}
+
+// Compile compiles a schema.
+func Compile(t *testing.T, text []byte) *jsonschema.Schema {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("tested.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("tested.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// Explained checks that every property of a schema is explained to whoever
+// writes a document in an editor.
+func Explained(t *testing.T, schema []byte) {
+	t.Helper()
+	var document map[string]any
+	if err := json.Unmarshal(schema, &document); err != nil {
+		t.Fatal(err)
+	}
+	definitions, _ := document["definitions"].(map[string]any)
+	visit := func(where string, v any) {
+		object, _ := v.(map[string]any)
+		properties, _ := object["properties"].(map[string]any)
+		for name, p := range properties {
+			property, _ := p.(map[string]any)
+			if ref, ok := property["$ref"].(string); ok {
+				property, _ = definitions[strings.TrimPrefix(ref, "#/definitions/")].(map[string]any)
+			}
+			if _, ok := property["const"]; !ok && property["description"] == nil {
+				t.Errorf("%s.%s has no description", where, name)
+			}
+		}
+	}
+	visit("root", document)
+	for name, d := range definitions {
+		visit(name, d)
+	}
+}
