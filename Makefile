@@ -5,10 +5,10 @@ LINT_VERSION := v2.15.0
 LINT := bin/golangci-lint-$(LINT_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-race lint conformance bench generate fresh ci clean
+.PHONY: help run build test test-race test-postgres lint conformance bench generate fresh ci clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build guideway and serve the bundled workflows at 127.0.0.1:3000
 	./bin/guideway serve
@@ -16,11 +16,14 @@ run: build ## build guideway and serve the bundled workflows at 127.0.0.1:3000
 build: ## build bin/guideway: one static binary
 	CGO_ENABLED=0 go build -trimpath -o bin/guideway ./cmd/guideway
 
-test: ## run all tests
+test: ## run all tests; those of PostgreSQL where GUIDEWAY_TEST_POSTGRES names a throw-away server
 	go test ./...
 
 test-race: ## run all tests with the race detector (needs gcc)
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
+
+test-postgres: ## run the tests of the PostgreSQL journal with a server of their own (needs PostgreSQL)
+	.ci/postgres go test -count=1 ./internal/journal/postgres
 
 lint: $(LINT) ## lint, check the format and the dependency rule (installs a pinned linter into bin/)
 	$(LINT) config verify
