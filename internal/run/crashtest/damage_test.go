@@ -1,0 +1,186 @@
+package crashtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// TestDamagedFiles cuts files off and writes noise into them. A worker answers
+// with an error that says what to do, or as if nothing were where the damage
+// touches nothing that it reads; it never dies, and never shows an event that
+// was not written.
+func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
+	shelf, err := newShelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := place{Dir: t.TempDir()}
+	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.program())
+	w := hire(t, whole).mustOpen()
+	if err := l.drive(w, 60); err != nil {
+		t.Fatal(err)
+	}
+	closed, logged := t.TempDir(), t.TempDir()
+	copyPlace(t, whole.Dir, logged) // with its write-ahead log
+	w.dismiss()
+	copyPlace(t, whole.Dir, closed)
+	for _, seed := range seeds(t) {
+		for i := range amount(t, "GUIDEWAY_CRASH_DAMAGES", 12) {
+			t.Run(fmt.Sprintf("seed %d/%d", seed, i), func(t *testing.T) {
+				t.Parallel()
+				random := rand.New(rand.NewPCG(seed, uint64(i)))
+				p := place{Dir: t.TempDir()}
+				from, name := closed, p.database()
+				if random.IntN(3) == 0 {
+					from = logged
+					if random.IntN(2) == 0 {
+						name += "-wal"
+					}
+				}
+				copyPlace(t, from, p.Dir)
+				t.Logf("%s: %s", filepath.Base(name), damage(t, name, random))
+				survive(t, p, l)
+			})
+		}
+	}
+}
+
+// copyPlace copies all files, for this user alone.
+func copyPlace(t *testing.T, from, to string) {
+	t.Helper()
+	err := os.CopyFS(to, os.DirFS(from))
+	if err == nil {
+		err = filepath.WalkDir(to, func(name string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			return os.Chmod(name, 0o600)
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// damage damages a file and says how.
+func damage(t *testing.T, name string, random *rand.Rand) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	at := random.IntN(len(text))
+	var how string
+	switch random.IntN(5) {
+	case 0:
+		text, how = text[:at], fmt.Sprintf("cut off at %d of %d", at, len(text))
+	case 1:
+		at = at / page * page
+		text, how = text[:at], fmt.Sprintf("cut off at page %d", at/page)
+	case 2:
+		at = at / page * page
+		noise := text[at:min(at+page, len(text))]
+		for i := range noise {
+			noise[i] = byte(random.Uint32())
+		}
+		how = fmt.Sprintf("page %d is noise", at/page)
+	case 3:
+		clear(text[at:min(at+page, len(text))])
+		how = fmt.Sprintf("zeros from %d on", at)
+	default:
+		for range 20 {
+			text[random.IntN(len(text))] ^= byte(1 << random.IntN(8))
+		}
+		how = "20 bits are not what they were"
+	}
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return how
+}
+
+// survive has a worker do all there is to do with a damaged journal.
+func survive(t *testing.T, p place, l *lane) {
+	t.Helper()
+	w := hire(t, p)
+	defer w.kill()
+	r, err := w.opened()
+	if err != nil {
+		t.Fatalf("the worker dies of it: %s", w.said())
+	}
+	if !r.ok() {
+		mustSayWhatToDo(t, "open", r)
+		return
+	}
+	for _, led := range l.runs {
+		if led.id == "" {
+			continue
+		}
+		report, shown := reply{}, reply{}
+		for _, o := range []order{
+			{Do: opStatus, Run: led.id},
+			{Do: opVerify},
+			{Do: opEvents, Run: led.id},
+			{Do: opContinue, Handle: led.handle, Output: "one more done"},
+			{Do: opStart, Goal: "begin anew"},
+			{Do: opStatus, Run: led.id},
+		} {
+			r, err := w.do(o)
+			switch {
+			case err != nil:
+				t.Fatalf("the worker dies of %s: %s", o.Do, w.said())
+			case !r.ok():
+				mustSayWhatToDo(t, o.Do, r)
+			case o.Do == opVerify:
+				report = r
+			case o.Do == opEvents:
+				shown = r
+			}
+		}
+		if shown.ID == 0 {
+			continue
+		}
+		whole, err := led.begins(shown.Events)
+		if err != nil {
+			t.Error(err)
+		}
+		if !whole && report.ID > 0 && len(report.Report.Faults) == 0 {
+			t.Errorf("run %s has %d events, of %d, and verify finds nothing", led.id, len(shown.Events), led.length())
+		}
+	}
+}
+
+// begins says whether events are a beginning of what a run has had, or all of it.
+func (led *ledger) begins(events []run.Event) (whole bool, err error) {
+	for n := range led.facts {
+		part := &ledger{id: led.id, facts: led.facts[:n], tried: led.tried}
+		if _, err := part.compare(events); err == nil {
+			return false, nil
+		}
+	}
+	_, err = (&ledger{id: led.id, facts: led.facts, refused: led.refused, tried: led.tried}).compare(events)
+	return err == nil, err
+}
+
+// length is the number of events that a run had, its creation and the refused
+// attempts included.
+func (led *ledger) length() int { return 1 + len(led.facts) + led.refused }
+
+// mustSayWhatToDo checks the answer to an order on a damaged journal.
+func mustSayWhatToDo(t *testing.T, what op, r reply) {
+	t.Helper()
+	switch {
+	case r.Rule != "": // what the damage has taken is not there
+	case r.Code == guideway.CodeUnavailable && r.Fix != "":
+	default:
+		t.Errorf("%s is answered with code %q: %s (fix: %q)", what, r.Code, r.Message, r.Fix)
+	}
+}

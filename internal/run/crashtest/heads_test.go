@@ -1,0 +1,106 @@
+package crashtest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// TestHeadsMayBeBehind takes heads away: that is no fault, and the journal goes
+// on. What the heads say may not be edited.
+func TestHeadsMayBeBehind(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		edit func(text []byte) []byte
+		// bad says that somebody has edited what was written.
+		bad bool
+	}{
+		{"no heads", func([]byte) []byte { return nil }, false},
+		{"a whole line less", func(b []byte) []byte { return b[:1+lastLine(b[:len(b)-1])] }, false},
+		{"half a line less", func(b []byte) []byte { return b[:len(b)-20] }, false},
+		{"a line whose end is missing", func(b []byte) []byte { return b[:len(b)-1] }, false},
+		{"an edited line", func(b []byte) []byte {
+			b = slices.Clone(b)
+			b[len(b)/2] ^= 1
+			return b
+		}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := scene(t)
+			for _, name := range headFiles(t, c.place) {
+				text, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if text = test.edit(text); text == nil {
+					err = os.Remove(name)
+				} else {
+					err = os.WriteFile(name, text, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.bad {
+				c.with(func(d *desk) {
+					report, err := d.service.Verify(t.Context(), "")
+					if err == nil && len(report.Faults) == 0 {
+						t.Error("verify finds nothing")
+					}
+					if err != nil && guideway.ErrorFix(err) == "" {
+						t.Errorf("verify does not say what to do: %v", err)
+					}
+				})
+				return
+			}
+			c.expect()
+			c.with(func(d *desk) { c.advance(d, c.first, 3) })
+			c.expect()
+		})
+	}
+}
+
+func lastLine(text []byte) int { return strings.LastIndexByte(string(text), '\n') }
+
+// headFiles are the files that hold heads.
+func headFiles(t *testing.T, p place) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(filepath.Join(p.Dir, stateName), func(name string, e os.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			if info, err := e.Info(); err == nil && info.Size() > 0 {
+				names = append(names, name)
+			}
+		}
+		return err
+	})
+	if err != nil || len(names) == 0 {
+		t.Fatalf("there are no heads: %v", err)
+	}
+	return names
+}
+
+// TestAnotherKeyFitsNothing opens a journal with a key that is not its own.
+func TestAnotherKeyFitsNothing(t *testing.T) {
+	t.Parallel()
+	c, other := scene(t), scene(t)
+	key, err := os.ReadFile(other.place.key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.place.key(), key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(c.place.Dir, stateName)); err != nil {
+		t.Fatal(err)
+	}
+	c.with(func(d *desk) { c.stopped(d) })
+	c.expect(c.fault(1, run.FaultEdited), run.Fault{Run: c.second, Seq: 1, Kind: run.FaultEdited})
+}
