@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
 
@@ -132,7 +131,4 @@ func TestServerRestarts(t *testing.T) {
 		t.Errorf("%d commits are there, %d were made", there, clients*steps)
 	}
 	must(t, <-told)
-	if n, err := strconv.Atoi(postgres.Setting(t, both[0], "server_version_num")); err != nil || n == 0 {
-		t.Error("the pool has no connection that works")
-	}
 }
