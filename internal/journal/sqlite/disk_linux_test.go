@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -122,12 +123,10 @@ func TestReadOnlyDirectory(t *testing.T) {
 // from there.
 func becomeNobody(t *testing.T, dir, self string) {
 	t.Helper()
-	binary, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "child"), binary, 0o755); err != nil {
-		t.Fatal(err)
+	// Not written by this process: another test may be starting a child of its
+	// own, which would have the file open for writing.
+	if out, err := exec.CommandContext(t.Context(), "cp", self, filepath.Join(dir, "child")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {

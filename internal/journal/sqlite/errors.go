@@ -65,7 +65,8 @@ func ofCode(path, doing string, err *driver.Error) error {
 	switch err.Code() & 0xFF {
 	case lib.SQLITE_FULL:
 		return full(path, doing, err)
-	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_FORMAT:
+	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_FORMAT,
+		lib.SQLITE_ERROR, lib.SQLITE_SCHEMA: // all statements are constants: where one does not fit, it is the schema that is damaged
 		return damaged(path, doing, err)
 	case lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		return notWritable(path, doing, err)
@@ -110,7 +111,7 @@ func IsDamaged(err error) bool {
 		return isGarbled(err)
 	}
 	switch theirs.Code() & 0xFF {
-	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_FORMAT:
+	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_FORMAT, lib.SQLITE_ERROR, lib.SQLITE_SCHEMA:
 		return true
 	}
 	return theirs.Code() == lib.SQLITE_IOERR_CORRUPTFS

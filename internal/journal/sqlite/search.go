@@ -33,13 +33,16 @@ const (
 	// maxTerms and maxTermBytes bound what is searched for.
 	maxTerms     = 32
 	maxTermBytes = 256
-	// maxEffort bounds the reading for one word, in rows; a query costs as
-	// much as queryEffort rows.
+	// maxEffort bounds the reading for all words, in rows, of which each has
+	// its share, but leastEffort; a query costs as much as queryEffort rows.
 	maxEffort   = 1500
+	leastEffort = 500
 	queryEffort = 15
 	// completed is how many of the best candidates are looked at for the
 	// common words that they may have, too.
-	completed = 60
+	completed = 32
+	// excerpts is how many of the best hits have one.
+	excerpts = 16
 	// maxExcerpt bounds an excerpt, in bytes. None is taken from a text of more
 	// than maxExcerptFrom: finding the best piece of it would cost too much.
 	maxExcerpt     = 240
@@ -159,7 +162,7 @@ func (s *Store) lookUp(ctx context.Context, list []*term) (there []*term, total 
 		if err != nil {
 			return nil, 0, err
 		}
-		if err := s.runsOf(ctx, t); err != nil {
+		if err := s.runsOf(ctx, t, max(maxEffort/len(list), leastEffort)); err != nil {
 			return nil, 0, err
 		}
 		if len(t.runs) == 0 {
@@ -177,11 +180,11 @@ func (s *Store) lookUp(ctx context.Context, list []*term) (there []*term, total 
 
 // runsOf finds the runs that have a term, the newest first, until there are no
 // more or it has cost enough. It passes over the rows of runs that have many.
-func (s *Store) runsOf(ctx context.Context, t *term) error {
-	const least, most = 4, 512
+func (s *Store) runsOf(ctx context.Context, t *term, most int) error {
+	const fewest, largest = 4, 512 // rows that a query gives
 	t.runs = map[int64]bool{}
 	below, limit := int64(math.MaxInt64), 64
-	for effort := 0; effort < maxEffort; effort += limit + queryEffort {
+	for effort := 0; effort < most; {
 		rows, err := s.readers.rows(ctx,
 			`SELECT rowid FROM words WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?`, t.match, below, limit)
 		list, err := collect(rows, err, func(row scanner) (id int64, err error) {
@@ -191,6 +194,7 @@ func (s *Store) runsOf(ctx context.Context, t *term) error {
 		if err != nil {
 			return err
 		}
+		effort += len(list) + queryEffort
 		before := len(t.runs)
 		for _, row := range list {
 			t.runs[runOf(row)] = true
@@ -201,9 +205,9 @@ func (s *Store) runsOf(ctx context.Context, t *term) error {
 		}
 		below = runOf(list[len(list)-1]) << seqBits
 		if found := len(t.runs) - before; found < limit/4 {
-			limit = max(limit/4, least)
+			limit = max(limit/4, fewest)
 		} else {
-			limit = min(limit*4, most)
+			limit = min(limit*4, largest)
 		}
 	}
 	return nil
@@ -276,7 +280,7 @@ func (s *Store) has(ctx context.Context, t *term, num int64) (bool, error) {
 // hits reads the records of candidates until there are enough that a filter
 // chooses.
 func (s *Store) hits(ctx context.Context, list []*term, found []candidate, f run.Filter) ([]run.Hit, error) {
-	const chunk = 100
+	chunk := min(max(limitOf(f), 20), 100)
 	slices.SortStableFunc(list, func(a, b *term) int { return cmp.Compare(b.weight, a.weight) })
 	var hits []run.Hit
 	for batch := range slices.Chunk(found, chunk) {
@@ -289,11 +293,13 @@ func (s *Store) hits(ctx context.Context, list []*term, found []candidate, f run
 			if !chosen {
 				continue
 			}
-			excerpt, err := s.excerpt(ctx, list, c.num)
-			if err != nil {
-				return nil, err
+			hit := run.Hit{Record: r, Score: c.score}
+			if len(hits) < excerpts {
+				if hit.Excerpt, err = s.excerpt(ctx, list, c.num); err != nil {
+					return nil, err
+				}
 			}
-			hits = append(hits, run.Hit{Record: r, Score: c.score, Excerpt: excerpt})
+			hits = append(hits, hit)
 			if len(hits) == limitOf(f) {
 				return hits, nil
 			}
