@@ -118,7 +118,7 @@ func (t salvager) query(which string) string {
 // the rows in between, until very many in a row are not there. It gives an error
 // only where the context has ended.
 func (t salvager) read(ctx context.Context, db *sql.DB) (problem string, err error) {
-	const patience = 5000
+	const patience = 2000 // a page holds fewer rows
 	below, above := int64(0), int64(math.MaxInt64)
 	damage := t.scanAll(ctx, db, &below, t.query("> ? ORDER BY rowid"), math.MinInt64)
 	switch {

@@ -100,7 +100,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close implements run.Feed's end and closes the file. It may be called again.
+// Close implements run.Journal. It may be called again.
 func (s *Store) Close() error {
 	if s.watch != nil {
 		s.watch.close()
