@@ -84,6 +84,9 @@ func (s *Service) byHandle(ctx context.Context, c Caller, token string) (Handle,
 		return Handle{}, Record{}, err
 	}
 	rec, err := s.journal.Run(ctx, h.Run)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		err = guideway.Errorf(guideway.CodeUnavailable, "the record of run %s is gone", h.Run).WithFix("guideway runs verify %s", h.Run)
+	}
 	if err != nil {
 		return Handle{}, Record{}, err
 	}
