@@ -28,5 +28,15 @@ func Migrate(ctx context.Context, s *Store, more ...string) error {
 	return s.try(ctx, "migrate", func(ctx context.Context, _ bool) error { return s.migrate(ctx, steps) })
 }
 
-// SettleEvery is how many commits may wait for positions.
-const SettleEvery = settleEvery
+// The words of a text as they are indexed, and the rows of a commit's words.
+var (
+	PlainWords = plainWords
+	Notes      = notes
+)
+
+// CommonRows is how many rows count for one word of a search, MaxNote the size
+// of one.
+const (
+	CommonRows = commonRows
+	MaxNote    = maxNote
+)

@@ -110,3 +110,27 @@ func TestFeedNobodyReads(t *testing.T) {
 		t.Errorf("the last position is %d (%v)", latest, err)
 	}
 }
+
+// A process that ends between its commit and its word of it is heard all the
+// same.
+func TestWatchLooks(t *testing.T) {
+	t.Parallel()
+	u := inSchema(t)
+	s := open(t, postgres.Options{URL: u})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	woken := s.Watch(ctx)
+	var after int64
+	for range 3 { // the first may be there before the listener is
+		execute(t, u, `insert into outbox (at, subject, op, user_id, item, workflow, project, seq)
+			values (now(), 'run', 'created', 'ada', 'r_silent', '', '', 1)`)
+		for seen := after; after == seen; {
+			if _, open := <-woken; !open {
+				t.Fatal("nobody was told")
+			}
+			list, _, err := s.Changes(ctx, after, 10)
+			must(t, err)
+			after += int64(len(list))
+		}
+	}
+}
