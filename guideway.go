@@ -15,6 +15,9 @@ const (
 	// DialectSteps is the step workflow: a list of steps with conditions,
 	// loops and criteria (seed 000).
 	DialectSteps Dialect = "steps"
+	// DialectPhases is the phase workflow: phases with checkpoints, decisions,
+	// loops and guarded transitions (seed 002).
+	DialectPhases Dialect = "phases"
 )
 
 // Severity says whether a finding keeps a definition from loading.

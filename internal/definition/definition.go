@@ -5,66 +5,68 @@ package definition
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// Definition is a document that loads. It is immutable.
+// Definition is a workflow that loads. It is immutable.
 type Definition struct {
 	// Dialect is the language of the document.
 	Dialect guideway.Dialect
-	// ID, Name, Description and Version are the document's own.
+	// ID, Name, Description and Version are the document's own; Name is the
+	// title of a phase workflow.
 	ID, Name, Description, Version string
 	// Hash is "sha256:" and the hash of Canonical in hexadecimal. It pins what
 	// the document means: spaces, the order of keys and the format are not in it.
 	Hash string
-	// Steps is the workflow where the dialect is steps.
-	Steps *steps.Workflow
+	// Steps is the workflow where the dialect is steps, Phases where it is
+	// phases; the other is nil.
+	Steps  *steps.Workflow
+	Phases *phases.Workflow
 	// File is where the document came from.
 	File string
 	// Canonical is the document as RFC 8785 JSON.
 	Canonical string
 }
 
-// Parse reads a document. The diagnostics are what keeps it from loading, in the
+// Parse reads a workflow. The diagnostics are what keeps it from loading, in the
 // order of the document; the definition is nil if there is one. What does not
-// keep it from loading is left to Lint, errors in patterns and schemas too.
+// keep it from loading is left to Lint, errors in patterns and schemas too. A
+// document of another kind is an error here; ParseAs reads it.
 func Parse(file string, data []byte) (*Definition, []guideway.Diagnostic) {
-	d, _, found := parse(file, data)
+	d, _, found := parseWorkflow(file, data)
 	return d, found
 }
 
 // Check is Parse, and Lint if the document loads: all that there is to say of a
-// document. A definition is fit for use if no finding is an error.
+// workflow. A definition is fit for use if no finding is an error.
 func Check(file string, data []byte) (*Definition, []guideway.Diagnostic) {
-	d, root, found := parse(file, data)
+	d, root, found := parseWorkflow(file, data)
 	if d == nil {
 		return nil, found
 	}
-	return d, steps.Lint(d.Steps, root, file)
+	return d, lint(d, root, phases.Layout{})
 }
 
-// parse is Parse, which keeps the document with its positions out of what stays
-// in memory.
-func parse(file string, data []byte) (*Definition, *doc.Node, []guideway.Diagnostic) {
-	root, found := doc.Parse(file, data, doc.Limits{})
-	if root == nil {
+// parseWorkflow is Parse, which keeps the document with its positions out of what
+// stays in memory.
+func parseWorkflow(file string, data []byte) (*Definition, *doc.Node, []guideway.Diagnostic) {
+	document, root, found := parse(file, data, As{})
+	switch {
+	case document == nil:
 		return nil, nil, found
+	case document.Workflow == nil:
+		return nil, nil, []guideway.Diagnostic{{
+			Severity: guideway.SeverityError, Code: CodeNoWorkflow, File: file, Line: root.Line, Column: root.Column,
+			Message: fmt.Sprintf("This is %s, not a workflow.", withArticle(document.Kind)),
+			Fix:     "keep workflows apart from other documents: a workflow has 'steps', or 'phases' and 'initialPhase'",
+		}}
 	}
-	workflow, more := steps.Parse(file, root)
-	found = append(found, more...)
-	if len(found) > 0 {
-		doc.Sort(found)
-		return nil, nil, found
-	}
-	return &Definition{
-		Dialect: guideway.DialectSteps,
-		ID:      workflow.ID, Name: workflow.Name, Description: workflow.Description, Version: workflow.Version,
-		Hash:  hash(workflow.Canonical),
-		Steps: workflow, File: file, Canonical: workflow.Canonical,
-	}, root, nil
+	return document.Workflow, root, nil
 }
 
 // hash is Definition.Hash of a canonical text, which it does not copy whole.
@@ -82,15 +84,26 @@ func hash(canonical string) string {
 // the errors that do not keep it from loading, in the order of the document. The
 // data are those that the definition was parsed from; without them, or if they
 // mean something else by now, the findings have pointers and no lines.
-func Lint(d *Definition, data []byte) []guideway.Diagnostic {
+func Lint(d *Definition, data []byte) []guideway.Diagnostic { return LintIn(d, data, phases.Layout{}) }
+
+// LintIn is Lint where it is known what lies beside the definition.
+func LintIn(d *Definition, data []byte, layout phases.Layout) []guideway.Diagnostic {
 	root, _ := doc.Parse(d.File, data, doc.Limits{})
 	if root != nil && string(doc.Canonical(root)) == d.Canonical {
-		return steps.Lint(d.Steps, root, d.File)
+		return lint(d, root, layout)
 	}
 	root, _ = doc.Parse("canonical.json", []byte(d.Canonical), doc.Limits{MaxBytes: len(d.Canonical)})
-	found := steps.Lint(d.Steps, root, d.File)
+	found := lint(d, root, layout)
 	for i := range found {
 		found[i].Line, found[i].Column = 0, 0
 	}
 	return found
+}
+
+// lint asks the linter of the dialect.
+func lint(d *Definition, root *doc.Node, layout phases.Layout) []guideway.Diagnostic {
+	if d.Phases != nil {
+		return phases.Lint(d.Phases, root, d.File, layout)
+	}
+	return steps.Lint(d.Steps, root, d.File)
 }

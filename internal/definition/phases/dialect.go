@@ -3,6 +3,7 @@ package phases
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,63 +26,49 @@ func newParser(file string) parser {
 // otherNames are our names of what people call otherwise, and of what the steps
 // dialect does.
 func otherNames(name string) []string {
-	switch strings.ToLower(name) {
-	case "name":
-		return []string{"title"}
-	case "title":
-		return []string{"name", "label"}
-	case "prompt", "details", "text":
-		return []string{"description", "message"}
-	case "question":
-		return []string{"message"}
-	case "goto", "target", "next", "nextphase", "transition":
-		return []string{"transitionTo", "to"}
-	case "default":
-		return []string{"isDefault", "defaultValue"}
-	case "runcondition", "when", "if":
-		return []string{"condition"}
-	case "set", "setvariables", "variables":
-		return []string{"setVariable"}
-	case "skip", "skips", "skipphase":
-		return []string{"skipPhases"}
-	case "var":
-		return []string{"variable"}
-	case "op":
-		return []string{"operator"}
-	case "items", "list", "collection":
-		return []string{"over"}
-	case "itemvar", "item", "as":
-		return []string{"variable"}
-	case "breakif", "until", "break":
-		return []string{"breakCondition"}
-	case "max", "maxiteration", "limit":
-		return []string{"maxIterations"}
-	case "start", "first", "initial", "startphase":
-		return []string{"initialPhase"}
-	case "time", "duration", "estimate":
-		return []string{"estimatedTime"}
-	case "choices", "answers":
-		return []string{"options"}
-	case "approver", "approvedby":
-		return []string{"approval"}
-	case "=", "===", "eq", "equals", "is":
-		return []string{"=="}
-	case "<>", "!==", "ne", "neq", "not_equals", "notequals":
-		return []string{"!="}
-	case "gt":
-		return []string{">"}
-	case "lt":
-		return []string{"<"}
-	case "gte", "ge", "=>":
-		return []string{">="}
-	case "lte", "le", "=<":
-		return []string{"<="}
-	case "not_exists", "missing", "unset":
-		return []string{"notExists"}
-	case "for", "each", "foreach":
-		return []string{"forEach"}
-	default:
-		return nil
+	var names []string
+	for _, alias := range aliases() {
+		if slices.Contains(strings.Fields(alias.others), strings.ToLower(name)) {
+			names = append(names, alias.name)
+		}
+	}
+	return names
+}
+
+// alias is a name of ours and what others call it, in small letters.
+type alias struct{ name, others string }
+
+func aliases() []alias {
+	return []alias{
+		{"title", "name"},
+		{"name", "title"},
+		{"label", "title"},
+		{"description", "prompt details text"},
+		{"message", "prompt details text question"},
+		{"transitionTo", "goto target next nextphase transition"},
+		{"to", "goto target next nextphase transition"},
+		{"isDefault", "default fallback"},
+		{"defaultValue", "default"},
+		{"condition", "runcondition when if"},
+		{"setVariable", "set setvariables variables"},
+		{"skipPhases", "skip skips skipphase"},
+		{"variable", "var itemvar item as"},
+		{"operator", "op"},
+		{"over", "items list collection"},
+		{"breakCondition", "breakif until break"},
+		{"maxIterations", "max maxiteration limit"},
+		{"initialPhase", "start first initial startphase"},
+		{"estimatedTime", "time duration estimate"},
+		{"options", "choices answers"},
+		{"approval", "approver approvedby"},
+		{"==", "= === eq equals is"},
+		{"!=", "<> !== ne neq not_equals notequals"},
+		{">", "gt"},
+		{"<", "lt"},
+		{">=", "gte ge =>"},
+		{"<=", "lte le =<"},
+		{"notExists", "not_exists missing unset"},
+		{"forEach", "for each foreach"},
 	}
 }
 
@@ -194,8 +181,8 @@ func (p *parser) flag(at shape.Place, missing bool) bool {
 	return p.Flag(at)
 }
 
-// integer reads a member that is a whole number of at least low.
-func (p *parser) integer(at shape.Place, low float64) int {
+// integer checks a member that is a whole number of at least low.
+func (p *parser) integer(at shape.Place, low float64) {
 	switch {
 	case at.Node == nil:
 	case at.Node.Kind != doc.Number:
@@ -203,29 +190,24 @@ func (p *parser) integer(at shape.Place, low float64) int {
 	case at.Node.Num < low || at.Node.Num != math.Trunc(at.Node.Num):
 		p.Errorf(at, CodeRange, fmt.Sprintf("write a whole number from %.0f", low),
 			"Field '%s' %s must be a whole number of at least %.0f, but it is %s.", at.Name, at.Where, low, at.Node.Text)
-	default:
-		return int(min(at.Node.Num, math.MaxInt32))
 	}
-	return 0
 }
 
-// integers reads a list of whole numbers from 1.
-func (p *parser) integers(at shape.Place) []int {
+// integers checks a list of whole numbers from 1.
+func (p *parser) integers(at shape.Place) {
 	if !p.Array(at, "a list of numbers") {
-		return nil
+		return
 	}
-	out := make([]int, len(at.Node.Items))
 	for i := range at.Node.Items {
-		out[i] = p.integer(at.Index(i), 1)
+		p.integer(at.Index(i), 1)
 	}
-	return out
 }
 
-// time reads a member that is a moment (RFC 3339).
-func (p *parser) time(at shape.Place) string {
+// time checks a member that is a moment (RFC 3339).
+func (p *parser) time(at shape.Place) {
 	text := p.text(at)
 	if at.Node == nil || at.Node.Kind != doc.String || isTime(text) {
-		return text
+		return
 	}
 	fix := "write date, time and offset: 2026-01-22T10:00:00Z"
 	for _, better := range []string{text + "Z", text + "T00:00:00Z", strings.Replace(text, " ", "T", 1), strings.Replace(text, " ", "T", 1) + "Z"} {
@@ -235,7 +217,6 @@ func (p *parser) time(at shape.Place) string {
 		}
 	}
 	p.Errorf(at, CodeTime, fix, "Field '%s' %s has the value %s, which is no RFC 3339 time.", at.Name, at.Where, shape.Quote(text))
-	return text
 }
 
 // isTime says whether the text is an RFC 3339 time.

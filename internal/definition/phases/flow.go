@@ -11,7 +11,7 @@ import (
 
 // checkpoint reads a question.
 func (p *parser) checkpoint(at shape.Place) Checkpoint {
-	p.Object(at, "id", "name", "message", "guide", "options", "required", "blocking", "approval")
+	p.Object(at, "id", "name", "message", "prerequisite", "guide", "options", "required", "blocking", "approval")
 	p.Require(at, "id", "name", "message", "options")
 	if blocking := at.Key("blocking"); !p.flag(blocking, true) && blocking.Node.Kind == doc.Bool {
 		p.Errorf(blocking, CodeNotBlocking, "remove it, and write \"required\": false if the question may be declined",
@@ -20,15 +20,16 @@ func (p *parser) checkpoint(at shape.Place) Checkpoint {
 	options := at.Key("options")
 	p.filled(options, "add an option with id and label: without one the question cannot be answered")
 	return Checkpoint{
-		ID:       p.id(at.Key("id")),
-		Name:     p.text(at.Key("name")),
-		Message:  p.text(at.Key("message")),
-		Guide:    p.guide(at.Key("guide")),
-		Options:  list(p, options, "option", p.option),
-		Required: p.flag(at.Key("required"), true),
-		Blocking: true,
-		Person:   p.Choice(at.Key("approval"), CodeEnum, "agent", "human") == "human",
-		Source:   p.Source(at),
+		ID:           p.id(at.Key("id")),
+		Name:         p.text(at.Key("name")),
+		Message:      p.text(at.Key("message")),
+		Prerequisite: p.text(at.Key("prerequisite")),
+		Guide:        p.guide(at.Key("guide")),
+		Options:      list(p, options, "option", p.option),
+		Required:     p.flag(at.Key("required"), true),
+		Blocking:     true,
+		Person:       p.Choice(at.Key("approval"), CodeEnum, "agent", "human") == "human",
+		Source:       p.Source(at),
 	}
 }
 

@@ -12,7 +12,7 @@ func (p *parser) structure(at shape.Place, w *Workflow) {
 	phases := at.Key("phases")
 	numbers := p.unique(phases, len(w.Phases), "phase", func(i int) string { return w.Phases[i].ID })
 	declared := p.declarations(at.Key("variables"), w)
-	c := checker{parser: p, w: w, numbers: numbers, declared: declared}
+	c := checker{parser: p, w: w, numbers: numbers, declared: declared, graph: newGraph(w, numbers)}
 	c.reference(at.Key("initialPhase"), w.InitialPhase)
 	for i := range w.Phases {
 		phase := phases.Index(i)
@@ -28,6 +28,7 @@ type checker struct {
 	numbers map[string]int
 	// declared are the variables by name.
 	declared map[string]*Variable
+	graph    *graph
 }
 
 // unique reports the ids of a list that occur twice, and gives the position of
@@ -194,5 +195,9 @@ func (c *checker) effect(at shape.Place, phase *Phase, e *Effect) {
 			c.Errorf(skips.Index(i), CodeSkipsItself, "remove it; to leave the phase at once, write \"transitionTo\"",
 				"Phase '%s' cannot be skipped by an answer in it (%s).", id, at.Where)
 		}
+	}
+	if circle := c.graph.skipCycle(c.graph.positions(e.SkipPhases)); circle != nil {
+		c.Errorf(skips, CodeSkipCycle, "let one of them lead on to a phase that is not skipped, by its default way",
+			"The skipped phases %s lead to each other in a circle, so a run that comes to them never gets out (%s).", shape.Quoted(c.graph.names(circle)), at.Where)
 	}
 }

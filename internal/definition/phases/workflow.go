@@ -127,8 +127,11 @@ type Checkpoint struct {
 	ID, Name string
 	// Message is the question.
 	Message string
-	Guide   *Guide
-	Options []Option
+	// Prerequisite is what must have been done before the question is put, or
+	// "". The seed does not have it; real workflows do.
+	Prerequisite string
+	Guide        *Guide
+	Options      []Option
 	// Required is true unless the document says otherwise; one that is not
 	// required can be declined.
 	Required bool

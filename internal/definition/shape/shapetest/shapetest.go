@@ -60,7 +60,7 @@ func (a *Agreement) agree(t *testing.T, root *doc.Node, what string) {
 func (a *Agreement) Each(root *doc.Node, damages int, try func(what string, mutate func() func())) {
 	total := 0
 	a.damage(root, func(string, func() func()) { total++ })
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the draw must repeat
 	a.damage(root, func(what string, mutate func() func()) {
 		if random.IntN(total) < damages {
 			try(what, mutate)

@@ -1,0 +1,215 @@
+package definition
+
+import (
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
+	"github.com/guideway-dev/guideway/internal/definition/steps"
+)
+
+// CodeNoWorkflow is of a document of another kind where a workflow is wanted.
+const CodeNoWorkflow = "document-kind"
+
+// Document is a document of any kind that loads. It is immutable. Only workflows
+// are definitions that can be served and run.
+type Document struct {
+	Dialect guideway.Dialect
+	Kind    phases.Kind
+	// ID and Version are the document's own, "" where its kind has none; the
+	// ID of a state is that of its workflow.
+	ID, Version string
+	// Hash and Canonical are as in Definition.
+	Hash, Canonical string
+	// One of these is set, by the kind.
+	Workflow  *Definition
+	Condition *condition.Expr
+	State     *phases.State
+	Skill     *phases.Skill
+	Activity  *phases.Activity
+}
+
+// As says what a document is to be read as. What is empty is guessed from the
+// document's members; a document without any that tells is a step workflow.
+type As struct {
+	Dialect guideway.Dialect
+	Kind    phases.Kind
+}
+
+// Dialects are the dialects that documents can have.
+func Dialects() []guideway.Dialect {
+	return []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases}
+}
+
+// Kinds are the kinds that documents of a dialect can be of; all that there are
+// for no dialect.
+func Kinds(dialect guideway.Dialect) []phases.Kind {
+	if dialect == guideway.DialectSteps {
+		return []phases.Kind{phases.KindWorkflow}
+	}
+	return phases.Kinds()
+}
+
+// Schema is the published JSON Schema of a dialect's kind; nil where there is
+// none. No kind means a workflow.
+func Schema(as As) []byte {
+	if as.Kind == "" {
+		as.Kind = phases.KindWorkflow
+	}
+	switch {
+	case as.Dialect == guideway.DialectPhases:
+		return phases.Schema(as.Kind)
+	case as.Dialect == guideway.DialectSteps && as.Kind == phases.KindWorkflow:
+		return steps.Schema()
+	default:
+		return nil
+	}
+}
+
+// ParseAs reads a document of any kind. The diagnostics are what keeps it from
+// loading, in the order of the document; the document is nil if there is one.
+func ParseAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic) {
+	document, _, found := parse(file, data, as)
+	return document, found
+}
+
+// CheckAs is ParseAs, and what a linter says if the document loads.
+func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic) {
+	document, root, found := parse(file, data, as)
+	switch {
+	case document == nil:
+		return nil, found
+	case document.Workflow != nil:
+		return document, lint(document.Workflow, root, phases.Layout{})
+	case document.Condition != nil:
+		return document, phases.LintCondition(document.Condition, root, file)
+	case document.Skill != nil:
+		return document, phases.LintSkill(root, file)
+	case document.Activity != nil:
+		return document, phases.LintActivity(document.Activity, root, file)
+	default:
+		return document, nil
+	}
+}
+
+// guess fills in what is not said.
+func (as As) guess(root *doc.Node) As {
+	kind := phases.Guess(root)
+	if as.Dialect == "" {
+		as.Dialect = guideway.DialectSteps
+		if kind == phases.KindWorkflow || kind != "" && root.Get("steps") == nil || as.Kind != "" && as.Kind != phases.KindWorkflow {
+			as.Dialect = guideway.DialectPhases
+		}
+	}
+	switch {
+	case as.Kind != "":
+	case as.Dialect == guideway.DialectSteps || kind == "":
+		as.Kind = phases.KindWorkflow
+	default:
+		as.Kind = kind
+	}
+	return as
+}
+
+// parse reads a document, and gives it with its positions.
+func parse(file string, data []byte, as As) (*Document, *doc.Node, []guideway.Diagnostic) {
+	root, found := doc.Parse(file, data, doc.Limits{})
+	if root == nil {
+		return nil, nil, found
+	}
+	as = as.guess(root)
+	document := &Document{Dialect: as.Dialect, Kind: as.Kind}
+	found = append(found, document.read(file, root)...)
+	if len(found) > 0 {
+		doc.Sort(found)
+		return nil, nil, found
+	}
+	document.Hash = hash(document.Canonical)
+	if document.Workflow != nil {
+		document.Workflow.Hash = document.Hash
+	}
+	return document, root, nil
+}
+
+// read has the document read by the parser of its kind, and gives what is wrong.
+func (d *Document) read(file string, root *doc.Node) (found []guideway.Diagnostic) {
+	if d.Dialect == guideway.DialectSteps {
+		return d.readSteps(file, root)
+	}
+	switch d.Kind {
+	case phases.KindWorkflow:
+		return d.readPhases(file, root)
+	case phases.KindCondition:
+		if d.Condition, found = phases.ParseCondition(file, root); d.Condition != nil {
+			d.Canonical = string(doc.Canonical(root))
+		}
+	case phases.KindState:
+		if d.State, found = phases.ParseState(file, root); d.State != nil {
+			d.ID, d.Version, d.Canonical = d.State.WorkflowID, d.State.WorkflowVersion, d.State.Canonical
+		}
+	case phases.KindSkill:
+		if d.Skill, found = phases.ParseSkill(file, root); d.Skill != nil {
+			d.ID, d.Version, d.Canonical = d.Skill.ID, d.Skill.Version, d.Skill.Canonical
+		}
+	case phases.KindActivity:
+		if d.Activity, found = phases.ParseActivity(file, root); d.Activity != nil {
+			d.ID, d.Version, d.Canonical = d.Activity.ID, d.Activity.Version, d.Activity.Canonical
+		}
+	default:
+		return []guideway.Diagnostic{d.unknown(file, root)}
+	}
+	return found
+}
+
+// readSteps reads a step workflow.
+func (d *Document) readSteps(file string, root *doc.Node) []guideway.Diagnostic {
+	if d.Kind != phases.KindWorkflow {
+		return []guideway.Diagnostic{d.unknown(file, root)}
+	}
+	w, found := steps.Parse(file, root)
+	if len(found) > 0 {
+		return found
+	}
+	d.Workflow = &Definition{
+		Dialect: d.Dialect, ID: w.ID, Name: w.Name, Description: w.Description, Version: w.Version,
+		Steps: w, File: file, Canonical: w.Canonical,
+	}
+	d.ID, d.Version, d.Canonical = w.ID, w.Version, w.Canonical
+	return nil
+}
+
+// readPhases reads a phase workflow.
+func (d *Document) readPhases(file string, root *doc.Node) []guideway.Diagnostic {
+	w, found := phases.Parse(file, root)
+	if len(found) > 0 {
+		return found
+	}
+	d.Workflow = &Definition{
+		Dialect: d.Dialect, ID: w.ID, Name: w.Title, Description: w.Description, Version: w.Version,
+		Phases: w, File: file, Canonical: w.Canonical,
+	}
+	d.ID, d.Version, d.Canonical = w.ID, w.Version, w.Canonical
+	return nil
+}
+
+// unknown is what to say of a kind that the dialect does not have.
+func (d *Document) unknown(file string, root *doc.Node) guideway.Diagnostic {
+	var names []string
+	for _, kind := range Kinds(d.Dialect) {
+		names = append(names, string(kind))
+	}
+	return guideway.Diagnostic{
+		Severity: guideway.SeverityError, Code: CodeNoWorkflow, File: file, Line: root.Line, Column: root.Column,
+		Message: "The " + string(d.Dialect) + " dialect has no documents of the kind '" + string(d.Kind) + "'.",
+		Fix:     "ask for one of: " + shape.List(names),
+	}
+}
+
+// withArticle puts an article before a kind.
+func withArticle(kind phases.Kind) string {
+	if kind == phases.KindActivity {
+		return "an " + string(kind)
+	}
+	return "a " + string(kind)
+}

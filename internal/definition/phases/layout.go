@@ -1,0 +1,142 @@
+package phases
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// EntryKind is what a file of the layout is.
+type EntryKind string
+
+// The kinds of files.
+const (
+	EntryWorkflow EntryKind = "workflow"
+	EntryRules    EntryKind = "rules"
+	EntryActivity EntryKind = "activity"
+	EntrySkill    EntryKind = "skill"
+	EntryGuide    EntryKind = "guide"
+	EntryTemplate EntryKind = "template"
+)
+
+// Meta is the directory of what belongs to no single workflow: activities,
+// universal skills and rules. It is a workflow, too.
+const Meta = "meta"
+
+// Entry is a file of the layout:
+//
+//	{id}.json                          a workflow
+//	{id}/{id}.json                     a workflow
+//	{id}/skills/01-{name}.json         a skill; of all workflows in meta
+//	{id}/guides/01-{name}.md           a guide
+//	{id}/templates/01-{name}.md        a template
+//	meta/activities/01-{name}.json     an activity
+//	meta/rules.json                    the rules
+//
+// Definitions may be YAML as well.
+type Entry struct {
+	Kind EntryKind
+	// Workflow is the id of the workflow by the file's place.
+	Workflow string
+	// Index is the number before the name; -1 where there is none.
+	Index int
+	// Name is the name of the file without number and extension.
+	Name string
+}
+
+// Locate says what a file is by its path, with slashes, below the layout's root;
+// ok is false for what is none of it.
+func Locate(file string) (entry Entry, ok bool) {
+	parts := strings.Split(file, "/")
+	base := parts[len(parts)-1]
+	ext := strings.ToLower(path.Ext(base))
+	name := base[:len(base)-len(ext)]
+	data := slices.Contains([]string{".json", ".yaml", ".yml"}, ext)
+	if name == "" || slices.ContainsFunc(parts, func(part string) bool { return part == "" || part[0] == '.' }) {
+		return Entry{}, false
+	}
+	switch {
+	case len(parts) == 1:
+		return Entry{EntryWorkflow, name, -1, name}, data
+	case len(parts) == 2 && parts[0] == Meta && name == "rules":
+		return Entry{EntryRules, Meta, -1, name}, data
+	case len(parts) == 2:
+		return Entry{EntryWorkflow, name, -1, name}, data && parts[0] == name
+	case len(parts) != 3:
+		return Entry{}, false
+	}
+	entry = Entry{Workflow: parts[0]}
+	if entry.Index, entry.Name, ok = cutIndex(name); !ok {
+		return Entry{}, false
+	}
+	switch parts[1] {
+	case "activities":
+		entry.Kind, ok = EntryActivity, data && parts[0] == Meta
+	case "skills":
+		entry.Kind, ok = EntrySkill, data
+	case "guides":
+		entry.Kind, ok = EntryGuide, data || ext == ".md"
+	case "templates":
+		entry.Kind, ok = EntryTemplate, ext == ".md"
+	default:
+		ok = false
+	}
+	return entry, ok
+}
+
+// cutIndex takes the number off a name such as 01-start-here.
+func cutIndex(name string) (index int, rest string, ok bool) {
+	digits, rest, ok := strings.Cut(name, "-")
+	index, numbered := Index(digits)
+	return index, rest, ok && numbered && rest != ""
+}
+
+// Index reads the number of a guide or template as people write it: 1, 01 and
+// 001 are the same.
+func Index(text string) (int, bool) {
+	const most = 6
+	if !isDigits(text) || len(text) > most {
+		return 0, false
+	}
+	index, err := strconv.Atoi(text)
+	return index, err == nil
+}
+
+// Title makes a title of a name: start-here becomes Start Here.
+func (e Entry) Title() string {
+	words := strings.FieldsFunc(e.Name, func(r rune) bool { return r == '-' || r == '_' })
+	for i, word := range words {
+		words[i] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, " ")
+}
+
+// Layout is what is known of the files beside a workflow.
+type Layout struct {
+	// Guides are the names of the files of its guides, such as 01-review.md;
+	// nil means that they are not known.
+	Guides []string
+}
+
+// Guide finds the file of a guide by what a document says of it: its name with or
+// without the directory, the number and the extension, or the number alone.
+func (l Layout) Guide(reference string) (file string, ok bool) {
+	reference = strings.TrimPrefix(strings.TrimPrefix(reference, "./"), "guides/")
+	wanted, numbered := Index(reference)
+	for _, file := range l.Guides {
+		name := strings.TrimSuffix(file, path.Ext(file))
+		index, rest, indexed := cutIndex(name)
+		if reference == file || reference == name || indexed &&
+			(numbered && index == wanted || reference == rest || reference == rest+path.Ext(file)) {
+			return file, true
+		}
+	}
+	return "", false
+}
+
+// isElsewhere says whether a guide is a URL, or a file that is none of the
+// layout's guides.
+func isElsewhere(reference string) bool {
+	return strings.Contains(reference, "://") || strings.Contains(strings.TrimPrefix(strings.TrimPrefix(reference, "./"), "guides/"), "/")
+}

@@ -1,0 +1,169 @@
+package phases
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
+)
+
+// variables is what is known of the variables of a workflow.
+type variables struct {
+	declared map[string]*Variable
+	// written are the different values that effects and set actions give, by
+	// name; of lists and objects one is enough.
+	written map[string][]any
+	// writers are the positions of the phases that write a variable, by name.
+	writers map[string][]int
+	// loops are the variables of loops.
+	loops map[string]bool
+}
+
+// newVariables collects what is known.
+func newVariables(w *Workflow) *variables {
+	v := &variables{declared: map[string]*Variable{}, written: map[string][]any{}, writers: map[string][]int{}, loops: map[string]bool{}}
+	for i := range w.Variables {
+		v.declared[w.Variables[i].Name] = &w.Variables[i]
+	}
+	for i := range w.Phases {
+		p := &w.Phases[i]
+		v.actions(i, p.EntryActions)
+		v.actions(i, p.ExitActions)
+		v.steps(i, p.Steps)
+		for j := range p.Loops {
+			if name := p.Loops[j].Variable; name != "" {
+				v.loops[name] = true
+			}
+			v.steps(i, p.Loops[j].Steps)
+		}
+		for j := range p.Checkpoints {
+			for _, option := range p.Checkpoints[j].Options {
+				for _, set := range option.Effect.SetVariable {
+					v.write(i, set.Name, set.Value)
+				}
+			}
+		}
+	}
+	return v
+}
+
+func (v *variables) steps(phase int, steps []Step) {
+	for i := range steps {
+		v.actions(phase, steps[i].Actions)
+	}
+}
+
+func (v *variables) actions(phase int, actions []Action) {
+	for i := range actions {
+		if a := &actions[i]; a.Action == ActionSet && a.Target != "" {
+			v.write(phase, a.Target, a.Value)
+		}
+	}
+}
+
+// manyValues is the number of values from which on a variable may have any.
+const manyValues = 64
+
+// write notes a value that the engine gives a variable.
+func (v *variables) write(phase int, name string, value any) {
+	if values := v.written[name]; len(values) <= manyValues && !slices.ContainsFunc(values, func(other any) bool { return alike(value, other) }) {
+		v.written[name] = append(values, value)
+	}
+	if n := len(v.writers[name]); n == 0 || v.writers[name][n-1] != phase {
+		v.writers[name] = append(v.writers[name], phase)
+	}
+}
+
+// alike says whether no comparison tells two values apart.
+func alike(a, b any) bool {
+	switch a.(type) {
+	case []any:
+		_, ok := b.([]any)
+		return ok
+	case map[string]any:
+		_, ok := b.(map[string]any)
+		return ok
+	}
+	switch b.(type) {
+	case []any, map[string]any:
+		return false
+	}
+	return a == b
+}
+
+// domain is what is known of the value at a path. A variable that the engine
+// writes has the values that it writes and no others, and is null before; see
+// Workflow.Owned.
+func (v *variables) domain(path string) condition.Domain {
+	root := condition.Root(path)
+	declared := v.declared[root]
+	if v.loops[root] {
+		return condition.Domain{}
+	}
+	if root != path {
+		return v.part(declared, path)
+	}
+	if written, ok := v.written[path]; ok {
+		if len(written) > manyValues {
+			return condition.Domain{Set: true}
+		}
+		values := slices.Clone(written)
+		if declared != nil && declared.HasDefault {
+			return condition.Domain{Values: append(values, declared.DefaultValue), Set: true}
+		}
+		return condition.Domain{Values: append(values, nil), Set: true}
+	}
+	if declared == nil {
+		return condition.Domain{}
+	}
+	// A default of null is no value.
+	if declared.HasDefault && declared.DefaultValue == nil {
+		return condition.Domain{Set: true}
+	}
+	return condition.Domain{Type: string(declared.Type), Set: declared.HasDefault || declared.Required}
+}
+
+// part is the domain of a path into a variable: one that is no list and no object
+// has no parts, and a list has positions and a length.
+func (v *variables) part(declared *Variable, path string) condition.Domain {
+	if declared == nil {
+		return condition.Domain{}
+	}
+	first, _, deeper := strings.Cut(strings.TrimPrefix(path, declared.Name+"."), ".")
+	switch {
+	case declared.Type == TypeObject, declared.Type == TypeArray && isDigits(first):
+		return condition.Domain{}
+	case declared.Type == TypeArray && first == "length" && !deeper:
+		return condition.Domain{Type: string(TypeNumber), Set: declared.HasDefault || declared.Required}
+	default:
+		return condition.Domain{Values: []any{}}
+	}
+}
+
+// reason says why a comparison is constant, "" where the comparison says it.
+func (v *variables) reason(leaf *condition.Expr) string {
+	root := condition.Root(leaf.Var)
+	declared := v.declared[root]
+	_, number := leaf.Value.(float64)
+	orders := slices.Contains([]condition.Op{condition.Gt, condition.Gte, condition.Lt, condition.Lte}, leaf.Op)
+	switch written := v.written[leaf.Var]; {
+	case orders && !number:
+		return "only numbers have an order"
+	case v.loops[root] || declared == nil && written == nil:
+		return ""
+	case root != leaf.Var && declared != nil:
+		return fmt.Sprintf("'%s' is %s", root, shape.WithArticle(string(declared.Type)))
+	case declared != nil && leaf.Value != nil && !declared.Type.Fits(leaf.Value):
+		return fmt.Sprintf("'%s' is %s", root, shape.WithArticle(string(declared.Type)))
+	case written != nil:
+		return "no answer and no action gives it another value, and nobody else can"
+	case declared.HasDefault:
+		return "it has a default"
+	case declared.Required:
+		return "it is required"
+	default:
+		return ""
+	}
+}
