@@ -107,13 +107,14 @@ func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *
 	}
 	after := s
 	after.Vars = merged(s.Vars, c.Context)
-	vars := p.vars(after)
 	if ph.Loop != nil {
 		e.Round = ph.Loop.Round
 	}
 	for i := range step.Actions {
 		a := &step.Actions[i]
 		switch {
+		case a.Action == phases.ActionSet: // what follows sees it
+			after.Vars = merged(after.Vars, assign(after.Vars, a.Target, a.Value))
 		case a.Action != phases.ActionValidate:
 		case !p.isVariable(a.Target):
 			if blank(c.Notes) {
@@ -122,8 +123,8 @@ func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *
 					Message: "the step is to be checked, and notes must say what was found",
 				}
 			}
-		case !holds(a, vars):
-			return nil, p.invalid(a, vars)
+		case !holds(a, p.vars(after)):
+			return nil, p.invalid(a, p.vars(after))
 		}
 	}
 	return p.settle(s, e), nil
@@ -167,9 +168,11 @@ func (p *PhaseProgram) decideSkip(s State, ph PhaseState, step *phases.Step, c *
 		}
 		return p.settle(s, e), nil
 	case !phase.Required:
-		return p.settle(s, Event{
-			Kind: EventPhaseSkipped, Phase: ph.Phase, Step: phase.ID, To: p.wayOn(s, phase), Reason: c.Skip.Reason,
-		}), nil
+		to, ok := p.wayOn(s, phase)
+		if !ok {
+			return nil, &Refusal{Rule: RuleContextNeeded, Message: "where the phase leads is not decided yet, so that it cannot be skipped", Allowed: p.ways(s, phase)}
+		}
+		return p.settle(s, Event{Kind: EventPhaseSkipped, Phase: ph.Phase, Step: phase.ID, To: to, Reason: c.Skip.Reason}), nil
 	default:
 		return nil, &Refusal{Rule: RuleStepRequired, Message: "the step is required and cannot be skipped"}
 	}
@@ -257,7 +260,7 @@ func (p *PhaseProgram) decideGate(s State, c *Continue) ([]Event, *Refusal) {
 		if c.Answer.Decline {
 			option = ""
 		}
-		e, _ = p.checkpointAnswer(ph, option)
+		e, _ = p.checkpointAnswer(s, ph, option)
 	} else {
 		i := slices.IndexFunc(p.offered(ph), func(b phases.Branch) bool { return b.ID == c.Answer.OptionID })
 		branch := p.offered(ph)[i]
@@ -269,7 +272,7 @@ func (p *PhaseProgram) decideGate(s State, c *Continue) ([]Event, *Refusal) {
 
 // checkpointAnswer is the event of an answer at the checkpoint that is at work,
 // with its effects; an empty option declines.
-func (p *PhaseProgram) checkpointAnswer(ph PhaseState, option string) (Event, bool) {
+func (p *PhaseProgram) checkpointAnswer(s State, ph PhaseState, option string) (Event, bool) {
 	c := &p.phase(ph).Checkpoints[ph.Index]
 	e := Event{Kind: EventCheckpointAnswer, Phase: ph.Phase, Item: ph.Index + 1, Step: c.ID, Option: option}
 	if option == "" {
@@ -282,17 +285,30 @@ func (p *PhaseProgram) checkpointAnswer(ph PhaseState, option string) (Event, bo
 	}
 	effect := c.Options[i].Effect
 	for _, set := range effect.SetVariable {
-		if e.Vars == nil {
-			e.Vars = map[string]any{}
-		}
-		e.Vars[set.Name] = set.Value
+		e.Vars = merged(e.Vars, assign(merged(s.Vars, e.Vars), set.Name, set.Value))
 	}
 	e.To = p.numbers[effect.TransitionTo]
+	if e.To > 0 {
+		e.Undone = p.undone(ph)
+	}
 	for _, id := range effect.SkipPhases {
 		e.Skips = append(e.Skips, p.numbers[id])
 	}
 	slices.Sort(e.Skips)
 	return e, true
+}
+
+// undone names what is left out where an answer leaves the phase at once.
+func (p *PhaseProgram) undone(ph PhaseState) []string {
+	var ids []string
+	phase := p.phase(ph)
+	for _, c := range phase.Checkpoints[ph.Index+1:] {
+		ids = append(ids, c.ID)
+	}
+	for _, d := range phase.Decisions {
+		ids = append(ids, d.ID)
+	}
+	return ids
 }
 
 // checkContext refuses variables that are the engine's, or of another type than

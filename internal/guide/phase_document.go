@@ -217,6 +217,9 @@ func (d *StateDocument) note(e TimedEvent, ph PhaseState) {
 	case EventCheckpointAnswer:
 		h.Checkpoint = e.Item
 		h.Data = map[string]any{"optionId": d.answered(e)}
+		if len(e.Undone) > 0 {
+			h.Data["undone"] = e.Undone
+		}
 	case EventDecisionReached:
 		h.Decision = e.Item
 	case EventBranchTaken:

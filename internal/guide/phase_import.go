@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
 
@@ -75,6 +75,9 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 			return bad("it is in loop %d of phase %d, which has %d", loop.LoopIndex, d.CurrentPhase, len(phase.Loops))
 		}
 	}
+	if r := boundedContext(State{}, d.Variables); r != nil {
+		return bad("%s", r.Message)
+	}
 	for name, value := range d.Variables {
 		if v := p.Workflow.Variable(name); v != nil && value != nil && !fitsType(v.Type, value) {
 			return bad("the variable '%s' is a %s there, not a %s", name, typeName(value), v.Type)
@@ -83,37 +86,91 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	return nil
 }
 
-// place is where a document says that the run stands: the step that it names, or
-// the loop that is under way, or behind what is done.
+// place is where a document says that the run stands: before the first phase, at
+// the entry of one, at the step that it names, in the loop that is under way, or
+// behind what is done.
 func (p *PhaseProgram) place(d *StateDocument, vars map[string]any) *PhaseState {
+	visit, entered := d.visit()
+	if len(d.History) > 0 && !entered && len(d.CompletedPhases) == 0 && d.CurrentStep <= 1 && len(d.CompletedSteps) == 0 {
+		return &PhaseState{}
+	}
 	phase := &p.Workflow.Phases[d.CurrentPhase-1]
-	ph := &PhaseState{Phase: d.CurrentPhase, Part: PartSteps, Skips: slices.Compact(slices.Sorted(slices.Values(d.SkippedPhases)))}
+	ph := &PhaseState{Phase: d.CurrentPhase, Part: PartSteps, Skips: d.toSkip()}
 	done := d.CompletedSteps[strconv.Itoa(d.CurrentPhase)]
+	if len(visit) == 0 && len(done) == 0 && d.CurrentStep <= 1 && len(d.ActiveLoops) == 0 {
+		ph.Part = PartEntry
+		return ph
+	}
 	ph.Index = max(d.CurrentStep-1, 0)
 	for d.CurrentStep == 0 && slices.Contains(done, ph.Index+1) {
 		ph.Index++
 	}
 	for _, l := range d.ActiveLoops {
-		if l.PhaseIndex != d.CurrentPhase {
-			continue
+		if l.PhaseIndex == d.CurrentPhase {
+			placeInLoop(ph, &phase.Loops[l.LoopIndex-1], l, visit, vars)
+			return ph
 		}
-		loop := &phase.Loops[l.LoopIndex-1]
-		ph.Part, ph.Index = PartLoops, l.LoopIndex-1
-		ph.Loop = &PhaseLoop{Round: l.CurrentIteration}
-		if loop.Type == phases.LoopForEach {
-			ph.Loop.Items = listAt(vars, loop.Over)
-			ph.Loop.Round = min(ph.Loop.Round, len(ph.Loop.Items))
-		}
-		if ph.Loop.Round == 0 {
-			ph.Loop.Step = endOfRound
-		}
-		return ph
 	}
-	if ph.Index < len(phase.Steps) {
-		return ph
+	if ph.Index >= len(phase.Steps) {
+		p.placeBehindSteps(d, phase, ph)
 	}
-	p.placeBehindSteps(d, phase, ph)
 	return ph
+}
+
+// visit is the history since the current phase was last entered, without the
+// variables that were set, and whether any phase was entered at all.
+func (d *StateDocument) visit() (list []HistoryEntry, entered bool) {
+	for _, h := range d.History {
+		switch {
+		case EventKind(h.Type) == EventPhaseEntered:
+			entered = true
+			if h.Phase == d.CurrentPhase {
+				list = nil
+			}
+		case h.Phase == d.CurrentPhase && EventKind(h.Type) != EventVariableSet && EventKind(h.Type) != EventError:
+			list = append(list, h)
+		}
+	}
+	return list, entered
+}
+
+// toSkip are the phases that answers have had skipped. Where a document says no
+// more than which were, it is those.
+func (d *StateDocument) toSkip() []int {
+	list := []int{}
+	for _, r := range d.CheckpointResponses {
+		if r.Effects != nil {
+			list = append(list, r.Effects.PhasesSkipped...)
+		}
+	}
+	if len(d.History) == 0 {
+		list = append(list, d.SkippedPhases...)
+	}
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
+
+// placeInLoop finds the step of the round that is under way.
+func placeInLoop(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []HistoryEntry, vars map[string]any) {
+	ph.Part, ph.Index = PartLoops, l.LoopIndex-1
+	ph.Loop = &PhaseLoop{Round: max(l.CurrentIteration, 0)}
+	if loop.Type == phases.LoopForEach {
+		value, _, _ := condition.Map(vars).Path(loop.Over)
+		ph.Loop.Items, _ = value.([]any)
+		ph.Loop.Round = min(ph.Loop.Round, len(ph.Loop.Items))
+	}
+	if ph.Loop.Round == 0 {
+		ph.Loop.Step = endOfRound
+		return
+	}
+	for _, h := range visit {
+		switch {
+		case h.Loop != l.LoopIndex:
+		case EventKind(h.Type) == EventLoopIteration:
+			ph.Loop.Step = 0
+		case EventKind(h.Type) == EventStepCompleted:
+			ph.Loop.Step = h.Step
+		}
+	}
 }
 
 // placeBehindSteps finds the first loop, checkpoint or decision of the current
@@ -159,20 +216,6 @@ func (d *StateDocument) loopsDone() int {
 		}
 	}
 	return done
-}
-
-// listAt reads a list by its dotted path.
-func listAt(vars map[string]any, path string) []any {
-	var value any = vars
-	for name := range strings.SplitSeq(path, ".") {
-		object, ok := value.(map[string]any)
-		if !ok {
-			return nil
-		}
-		value = object[name]
-	}
-	list, _ := value.([]any)
-	return list
 }
 
 // imported begins a run where a state document says.

@@ -67,7 +67,7 @@ func (p *PhaseProgram) move(s State) (Event, bool) {
 func (p *PhaseProgram) unset(s State) []string {
 	var names []string
 	for _, v := range p.Workflow.Variables {
-		if _, set := s.Vars[v.Name]; v.Required && !set && !slices.Contains(p.owned, v.Name) {
+		if v.Required && s.Vars[v.Name] == nil && !slices.Contains(p.owned, v.Name) {
 			names = append(names, v.Name)
 		}
 	}
@@ -91,16 +91,31 @@ func (p *PhaseProgram) act(s State, ph PhaseState, actions []phases.Action) (Eve
 	case phases.ActionEmit:
 		e.Kind, e.Value = EventEmitted, a.Value
 	case phases.ActionSet:
-		e.Kind, e.Vars = EventVariableSet, map[string]any{a.Target: a.Value}
+		e.Kind, e.Vars = EventVariableSet, assign(s.Vars, a.Target, a.Value)
 	default:
-		// A step's validate actions were judged with its output.
+		// A step's validate actions were judged with its output, and those that
+		// only the caller can judge with its notes.
 		inStep := ph.Part == PartSteps || ph.Part == PartLoops
 		if !inStep && (!p.isVariable(a.Target) || !holds(a, p.vars(s))) {
 			return Event{}, false
 		}
 		e.Kind = EventChecked
+		if !p.isVariable(a.Target) {
+			e.Kind, e.Count = EventAsserted, 1
+		}
 	}
 	return e, true
+}
+
+// assign gives the variable that changes where a value is set, by a name or a
+// dotted path into an object.
+func assign(vars map[string]any, path string, value any) map[string]any {
+	name, rest, dotted := strings.Cut(path, ".")
+	if dotted {
+		object, _ := vars[name].(map[string]any)
+		value = merged(object, assign(object, rest, value))
+	}
+	return map[string]any{name: value}
 }
 
 // isVariable says whether a validate action is about a variable, which the
@@ -210,7 +225,7 @@ func (p *PhaseProgram) moveRound(s State, ph PhaseState, loop *phases.Loop, end 
 	case l.Round >= loop.MaxIterations:
 		return end(EventLoopCompleted, "the maximum of iterations is reached")
 	case loop.Type == phases.LoopWhile, loop.Type == phases.LoopDoWhile && l.Round > 0:
-		switch loop.Condition.Decide(p.vars(s)) {
+		switch loop.Condition.Decide(p.roundVars(s, ph, loop)) {
 		case condition.Unknown:
 			return Event{}, false
 		case condition.No:
@@ -224,6 +239,21 @@ func (p *PhaseProgram) moveRound(s State, ph PhaseState, loop *phases.Loop, end 
 	return e, true
 }
 
+// roundVars are the variables that a loop's condition sees: those of the round
+// that it lets begin, or behind a doWhile of the one that is over.
+func (p *PhaseProgram) roundVars(s State, ph PhaseState, loop *phases.Loop) condition.Lookup {
+	vars := p.vars(s)
+	if loop.Type != phases.LoopWhile || loop.Variable == "" {
+		return vars
+	}
+	return func(name string) (any, bool) {
+		if name == loop.Variable {
+			return float64(ph.Loop.Round + 1), true
+		}
+		return vars(name)
+	}
+}
+
 // items gives the list that a forEach loop goes through.
 func (p *PhaseProgram) items(s State, loop *phases.Loop) (list []any, problem string) {
 	if loop.Type != phases.LoopForEach {
@@ -231,7 +261,10 @@ func (p *PhaseProgram) items(s State, loop *phases.Loop) (list []any, problem st
 	}
 	value, found, _ := p.vars(s).Path(loop.Over)
 	list, ok := value.([]any)
+	name, _, _ := strings.Cut(loop.Over, ".")
 	switch {
+	case value == nil && slices.Contains(p.owned, name):
+		return nil, "" // nobody but the workflow could set it, and it has not
 	case !found:
 		return nil, "'" + loop.Over + "' is not set, and the loop goes through it"
 	case !ok:
@@ -257,6 +290,8 @@ func (p *PhaseProgram) moveDecision(s State, ph PhaseState, d *phases.Decision) 
 		e.Kind, e.Option, e.To = EventBranchTaken, taken.ID, p.numbers[taken.TransitionTo]
 	case len(p.offered(ph)) > 0:
 		e.Kind, e.Person = EventDecisionOffered, s.Person
+	case ph.Index == len(p.phase(ph).Decisions)-1 && len(p.phase(ph).Transitions) == 0:
+		return Event{}, false // nothing else leads on
 	default:
 		e.Kind = EventDecisionPassed
 	}
@@ -342,34 +377,45 @@ func (p *PhaseProgram) moveOn(s State, ph PhaseState) (Event, bool) {
 	switch {
 	case ph.To == 0:
 		return Event{Kind: EventRunCompleted}, true
+	case ph.Passed > 2*len(p.Workflow.Phases):
+		return Event{}, false
 	case !slices.Contains(ph.Skips, ph.To):
 		return Event{Kind: EventPhaseEntered, Phase: ph.To, Step: p.Workflow.Phases[ph.To-1].ID}, true
-	case ph.Passed > len(p.Workflow.Phases):
-		return Event{}, false
 	}
 	phase := &p.Workflow.Phases[ph.To-1]
-	return Event{
-		Kind: EventPhaseSkipped, Phase: ph.To, Step: phase.ID, To: p.wayOn(s, phase), Reason: "an answer has it skipped",
-	}, true
+	to, ok := p.wayOn(s, phase)
+	if !ok {
+		return Event{}, false
+	}
+	return Event{Kind: EventPhaseSkipped, Phase: ph.To, Step: phase.ID, To: to, Reason: "an answer has it skipped"}, true
 }
 
-// wayOn is where a phase that is skipped leads to: what its decisions and
-// transitions give by the variables that are set, and the end where they give
-// nothing.
-func (p *PhaseProgram) wayOn(s State, phase *phases.Phase) int {
-	vars := p.vars(s)
+// wayOn is where a phase that is skipped leads to: its default way on (DESIGN 4),
+// else the way whose condition holds; a terminal phase leads to the end. Where
+// none of that is so there is no way on yet.
+func (p *PhaseProgram) wayOn(s State, phase *phases.Phase) (to int, ok bool) {
+	for i := range phase.Decisions {
+		for _, b := range phase.Decisions[i].Branches {
+			if b.IsDefault {
+				return p.numbers[b.TransitionTo], true
+			}
+		}
+	}
+	for _, t := range phase.Transitions {
+		if t.IsDefault || t.Condition == nil {
+			return p.numbers[t.To], true
+		}
+	}
+	vars := p.own(condition.Map(s.Vars))
 	for i := range phase.Decisions {
 		for _, b := range phase.Decisions[i].Branches {
 			if b.Condition != nil && b.Condition.Decide(vars) == condition.Yes {
-				return p.numbers[b.TransitionTo]
-			}
-		}
-		for _, b := range phase.Decisions[i].Branches {
-			if b.IsDefault {
-				return p.numbers[b.TransitionTo]
+				return p.numbers[b.TransitionTo], true
 			}
 		}
 	}
-	to, _ := p.transition(vars, phase, false)
-	return to
+	if to, ok := p.transition(vars, phase, false); ok {
+		return to, true
+	}
+	return 0, phase.Terminal()
 }

@@ -3,6 +3,7 @@ package guide
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/condition"
@@ -194,13 +195,17 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			break
 		}
 		pos.Message = fmt.Sprintf("Whether '%s' goes on depends on variables that are not set.", loop.Name)
-		pos.Needs = needsOf(loop.Condition.Needs(vars))
+		pos.Needs = needsOf(loop.Condition.Needs(p.roundVars(s, ph, loop)))
 	case ph.Part == PartDecisions:
 		d := &phase.Decisions[ph.Index]
 		pos.ID, pos.Title = d.ID, d.Name
 		pos.Message = fmt.Sprintf("'%s' is decided by variables that are not set.", d.Name)
 		for i := range d.Branches {
 			pos.addNeeds(d.Branches[i].Condition, vars)
+		}
+		if len(pos.Needs) == 0 {
+			pos.Message = fmt.Sprintf("No way out of '%s' applies: change the variables that its decisions read.", phase.Name)
+			pos.Needs = p.ways(s, phase)
 		}
 	case ph.Part == PartTransitions:
 		pos.Message = fmt.Sprintf("Where '%s' leads depends on variables that are not set.", phase.Name)
@@ -213,10 +218,52 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 				pos.addReads(phase.Transitions[i].Condition)
 			}
 		}
+	case ph.Part == PartLeft && ph.Passed <= 2*len(p.Workflow.Phases):
+		skipped := &p.Workflow.Phases[ph.To-1]
+		pos.Message = fmt.Sprintf("'%s' is to be skipped, and where it leads is not decided yet.", skipped.Name)
+		pos.Needs = p.ways(s, skipped)
 	default:
-		pos.Message = "The phases to be skipped lead in a circle: the run cannot go on."
+		pos.Message = "The phases lead in a circle with nothing to do: change the variables that decide their ways, or abort the run."
+		pos.Needs = p.reads()
+	}
+	if len(pos.Needs) > 0 && !slices.ContainsFunc(pos.Needs, func(n Need) bool { return !p.owns(n.Variable) }) {
+		pos.Message += " Only the workflow sets what it waits for: fork the run at an earlier event, or abort it."
 	}
 	return pos
+}
+
+// owns says whether the variable that a path begins with is the engine's.
+func (p *PhaseProgram) owns(path string) bool {
+	name, _, _ := strings.Cut(path, ".")
+	return slices.Contains(p.owned, name)
+}
+
+// ways are the variables that decide where a phase leads.
+func (p *PhaseProgram) ways(s State, phase *phases.Phase) []Need {
+	var pos Position
+	vars := p.own(condition.Map(s.Vars))
+	for i := range phase.Decisions {
+		for _, b := range phase.Decisions[i].Branches {
+			pos.addNeeds(b.Condition, vars)
+			pos.addReads(b.Condition)
+		}
+	}
+	for _, t := range phase.Transitions {
+		pos.addNeeds(t.Condition, vars)
+		pos.addReads(t.Condition)
+	}
+	return pos.Needs
+}
+
+// reads are the variables that decide any way of the workflow.
+func (p *PhaseProgram) reads() []Need {
+	var pos Position
+	for i := range p.Workflow.Phases {
+		for _, n := range p.ways(State{}, &p.Workflow.Phases[i]) {
+			pos.addNeed(n)
+		}
+	}
+	return pos.Needs
 }
 
 // addNeeds adds the variables that a condition waits for.
@@ -241,9 +288,17 @@ func (pos *Position) addReads(c *condition.Expr) {
 
 func (pos *Position) addNeed(n Need) {
 	for i := range pos.Needs {
-		if pos.Needs[i].Variable == n.Variable {
-			pos.Needs[i].Allowed = append(pos.Needs[i].Allowed, n.Allowed...)
-			pos.Needs[i].Tests = append(pos.Needs[i].Tests, n.Tests...)
+		if old := &pos.Needs[i]; old.Variable == n.Variable {
+			for _, v := range n.Allowed {
+				if !slices.ContainsFunc(old.Allowed, func(have any) bool { return sameJSON(have, v) }) {
+					old.Allowed = append(old.Allowed, v)
+				}
+			}
+			for _, text := range n.Tests {
+				if !slices.Contains(old.Tests, text) && len(old.Allowed) == 0 {
+					old.Tests = append(old.Tests, text)
+				}
+			}
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package guide
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/condition"
@@ -26,7 +27,13 @@ var _ Flow = (*PhaseProgram)(nil)
 // CompilePhases prepares a parsed workflow. The workflow must not change
 // afterwards.
 func CompilePhases(w *phases.Workflow) *PhaseProgram {
-	p := &PhaseProgram{Workflow: w, numbers: make(map[string]int, len(w.Phases)), owned: w.Owned()}
+	p := &PhaseProgram{Workflow: w, numbers: make(map[string]int, len(w.Phases))}
+	for _, name := range w.Owned() {
+		root, _, _ := strings.Cut(name, ".") // a path into an object owns all of it
+		if !slices.Contains(p.owned, root) {
+			p.owned = append(p.owned, root)
+		}
+	}
 	for i := range w.Phases {
 		p.numbers[w.Phases[i].ID] = i + 1
 	}
@@ -192,6 +199,9 @@ func (p *PhaseProgram) fits(s State, e Event) bool {
 	if e.Kind == EventRunAborted {
 		return true
 	}
+	if e.To < 0 || e.To > len(p.Workflow.Phases) {
+		return false
+	}
 	if next, ok := p.move(s); ok {
 		return sameMove(next, e)
 	}
@@ -240,6 +250,6 @@ func (p *PhaseProgram) fitsGate(s State, e Event) bool {
 	if ph.Part != PartCheckpoints || e.Kind != EventCheckpointAnswer {
 		return false
 	}
-	want, ok := p.checkpointAnswer(ph, e.Option)
+	want, ok := p.checkpointAnswer(s, ph, e.Option)
 	return ok && want.To == e.To && slices.Equal(want.Skips, e.Skips)
 }

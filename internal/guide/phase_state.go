@@ -21,7 +21,8 @@ type PhaseState struct {
 	To int
 	// Skips are the phases to be passed through, sorted.
 	Skips []int
-	// Passed counts the skipped phases since the last one that was entered.
+	// Passed counts the phases that were entered and skipped since somebody last
+	// did something: phases with nothing to do may lead in a circle.
 	Passed int
 }
 
@@ -61,13 +62,20 @@ func applyPhases(s State, e Event) State {
 	if len(e.Vars) > 0 && e.Kind != EventStateImported {
 		s.Vars = merged(s.Vars, e.Vars)
 	}
+	if s.isDeed(e) {
+		ph.Passed = 0
+	}
 	switch e.Kind {
 	case EventPhaseEntered:
-		ph = PhaseState{Phase: e.Phase, Part: PartEntry, Skips: ph.Skips}
+		ph = PhaseState{Phase: e.Phase, Part: PartEntry, Skips: ph.Skips, Passed: ph.Passed + 1}
 	case EventPhaseExited:
 		ph.Part, ph.To = PartLeft, e.To
 	case EventPhaseSkipped:
 		ph = ph.skipped(e)
+	case EventContextSet:
+		if ph.Part == PartDecisions { // what was passed may lead on now
+			ph.Index, ph.Started = 0, false
+		}
 	case EventStepCompleted:
 		ph.Done, ph.Act = true, 0
 		s.Steps++
@@ -95,6 +103,18 @@ func applyPhases(s State, e Event) State {
 	}
 	s.Phases = &ph
 	return s
+}
+
+// isDeed says whether an event is what somebody did, and not what followed.
+func (s State) isDeed(e Event) bool {
+	switch e.Kind {
+	case EventContextSet, EventStepCompleted, EventStepSkipped, EventCheckpointAnswer, EventAsserted:
+		return true
+	case EventBranchTaken:
+		return s.Gate != nil
+	default:
+		return false
+	}
 }
 
 // moved applies the events of the items and actions of a phase.

@@ -427,3 +427,93 @@ func TestStepsDocument(t *testing.T) {
 		t.Errorf("loops (-want +got):\n%s", diff)
 	}
 }
+
+// Events that nobody has authenticated are decided again: one that was edited is
+// found, whatever was edited in it.
+func TestRecheckBelievesNothing(t *testing.T) {
+	t.Parallel()
+	walks := map[string]struct {
+		flow     guide.Flow
+		commands []guide.Command
+	}{
+		"phases": {guide.CompilePhases(review()), []guide.Command{
+			start(map[string]any{"size": "large", "plan": map[string]any{"tasks": []any{"a", "b"}}}),
+			output("o", nil), skip(), output("a", nil), output("b", nil), notes("clean"),
+			output("o", map[string]any{"tested": true}), person("quick"), answer("none"), output("there", nil),
+		}},
+		"steps": {compile(t, guarded), []guide.Command{
+			start(map[string]any{"size": "small", "list": []any{"a", "b"}}), output("DONE", nil), output("plan", nil), answer(guide.OptionRevise),
+			output("plan", nil), answer(guide.OptionConfirm), answer(guide.OptionConfirm), output("w", nil), output("w", nil), output("last", nil),
+		}},
+	}
+	for name, walk := range walks {
+		var s guide.State
+		var events []guide.Event
+		for _, c := range walk.commands {
+			more, refusal := walk.flow.Decide(s, c)
+			if refusal != nil {
+				t.Fatalf("%s: %+v", name, refusal)
+			}
+			for _, e := range more {
+				s = guide.Apply(s, e)
+			}
+			events = append(events, more...)
+		}
+		for n := range len(events) + 1 {
+			if _, err := guide.Recheck(walk.flow, events[:n]); err != nil {
+				t.Fatalf("%s: the first %d events: %v", name, n, err)
+			}
+		}
+		for i := range events {
+			for what, edit := range map[string]func(e *guide.Event){
+				"kind":   func(e *guide.Event) { e.Kind = guide.EventStepCompleted; e.Step = "report" },
+				"step":   func(e *guide.Event) { e.Step = "other" },
+				"to":     func(e *guide.Event) { e.To = 99 },
+				"end":    func(e *guide.Event) { e.To++ },
+				"item":   func(e *guide.Event) { e.Item += 7 },
+				"gate":   func(e *guide.Event) { e.Gate = !e.Gate },
+				"person": func(e *guide.Event) { e.Person = !e.Person },
+				"vars":   func(e *guide.Event) { e.Vars = map[string]any{"approved": true, "thing": 1.0} },
+				"list":   func(e *guide.Event) { e.List = []any{"x"} },
+				"part":   func(e *guide.Event) { e.Part = guide.PartExit + "x" },
+			} {
+				forged := slices.Clone(events)
+				edit(&forged[i])
+				if what == "person" && i == 0 {
+					continue // a run may be stricter from its beginning
+				}
+				if asJSON(t, forged[i]) == asJSON(t, events[i]) {
+					continue
+				}
+				if _, err := guide.Recheck(walk.flow, forged); err == nil {
+					t.Errorf("%s: event %d (%s) with another %s is taken", name, i+1, events[i].Kind, what)
+				}
+			}
+			if i > 0 {
+				if _, err := guide.Recheck(walk.flow, slices.Delete(slices.Clone(events), i-1, i)); err == nil {
+					t.Errorf("%s: without event %d (%s) it is taken", name, i, events[i-1].Kind)
+				}
+			}
+		}
+	}
+}
+
+// Phases that lead in a circle with nothing to do stop the run instead of the
+// server.
+func TestPhasesInACircle(t *testing.T) {
+	t.Parallel()
+	p := guide.CompilePhases(&phases.Workflow{ID: "w", Title: "W", InitialPhase: "a", Phases: []phases.Phase{
+		{ID: "a", Name: "A", Required: true, Transitions: []phases.Transition{{To: "c", Condition: equals("out", true)}, {To: "b", IsDefault: true}}},
+		{ID: "b", Name: "B", Required: true, Transitions: []phases.Transition{{To: "a"}}},
+		{ID: "c", Name: "C", Required: true, Steps: []phases.Step{{ID: "end", Name: "End", Required: true}}},
+	}})
+	s := flowDrive(t, p, guide.State{}, start(map[string]any{"out": false}))
+	pos := p.PositionOf(s)
+	if pos.Kind != guide.PositionContext || len(pos.Needs) != 1 || pos.Needs[0].Variable != "out" {
+		t.Fatalf("the run is at %+v", pos)
+	}
+	s = flowDrive(t, p, s, output("", map[string]any{"out": true}))
+	if pos := p.PositionOf(s); pos.ID != "end" {
+		t.Errorf("led out of the circle, the run is at %+v", pos)
+	}
+}

@@ -175,6 +175,8 @@ type Event struct {
 	Message string `json:"message,omitempty"`
 	Target  string `json:"target,omitempty"`
 	Value   any    `json:"value,omitempty"`
+	// Undone are the ids of what an answer that leaves the phase has left out.
+	Undone []string `json:"undone,omitempty"`
 	// State is where an imported run begins.
 	State *PhaseState `json:"state,omitempty"`
 }

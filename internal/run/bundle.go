@@ -85,7 +85,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	if len(facts) == 0 {
 		return nil, badBundle("it has no events")
 	}
-	if _, err := p.FoldFrom(guide.State{}, facts); err != nil {
+	if _, err := guide.Recheck(p.Flow, facts); err != nil {
 		return nil, badBundle("%s", err.Error())
 	}
 	if !c.Via.Person() {
