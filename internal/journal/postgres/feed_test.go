@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -132,5 +134,48 @@ func TestWatchLooks(t *testing.T) {
 			must(t, err)
 			after += int64(len(list))
 		}
+	}
+}
+
+// Many who read at once give each change one position, without a gap.
+func TestFeedIsReadTogether(t *testing.T) {
+	t.Parallel()
+	u := inSchema(t)
+	stores := []*postgres.Store{open(t, postgres.Options{URL: u}), open(t, postgres.Options{URL: u})}
+	const writers, readers, each = 4, 6, 60
+	ctx, done := context.WithCancel(t.Context())
+	var reading, writing sync.WaitGroup
+	for i := range readers {
+		reading.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := stores[i%2].Latest(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range writers {
+		writing.Go(func() {
+			for n := range each {
+				d, c := begin(fmt.Sprintf("r_%d_%d", i, n), "ada", "an aim")
+				if err := stores[i%2].Create(t.Context(), d, c); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writing.Wait()
+	done()
+	reading.Wait()
+	list, _, err := stores[0].Changes(t.Context(), 0, 1000)
+	must(t, err)
+	for i, c := range list {
+		if c.Pos != int64(i)+1 {
+			t.Fatalf("position %d at place %d", c.Pos, i+1)
+		}
+	}
+	if len(list) != writers*each {
+		t.Errorf("%d changes, want %d", len(list), writers*each)
 	}
 }
