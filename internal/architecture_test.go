@@ -41,7 +41,7 @@ func layers() []layer {
 			"internal/window", "workflows",
 		}},
 		// Engines decide over definitions, without a clock or I/O.
-		{"engines", []string{"internal/graph", "internal/guide", "internal/hookgraph", "internal/machine", "validate"}},
+		{"engines", []string{"internal/graph", "internal/guide", "internal/hookgraph", "internal/library", "internal/machine", "validate"}},
 		// Services hold state: definitions, runs, other servers.
 		{"services", []string{
 			"internal/catalog", "internal/gateway", "internal/journal", "internal/llm", "internal/run", "internal/session",
@@ -97,7 +97,7 @@ func restricted() map[string][]string {
 func pure() (parts, imports []string) {
 	return []string{
 		"internal/condition", "internal/criterion", "internal/graph", "internal/guide", "internal/hookgraph",
-		"internal/machine", "internal/window", ".",
+		"internal/library", "internal/machine", "internal/window", ".",
 	}, []string{
 		"os", "os/exec", "net", "net/http", "io/ioutil", "log", "log/slog", "database/sql", "math/rand", "math/rand/v2",
 	}

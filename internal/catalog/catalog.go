@@ -34,7 +34,7 @@ type Options struct {
 	// nil if the document does not load.
 	Parse func(file string, data []byte) (*definition.Definition, []guideway.Diagnostic)
 	// Lint judges a definition that loads, with the document if it can still be
-	// read; nil means definition.Lint.
+	// read; nil means definition.LintIn with what lies beside it.
 	Lint func(*definition.Definition, []byte) []guideway.Diagnostic
 	// TTL is how long a source is trusted without a look, even if it reports
 	// its changes: 5 minutes.
@@ -61,9 +61,6 @@ type Limits struct {
 func (o Options) withDefaults() Options {
 	if o.Parse == nil {
 		o.Parse = definition.Parse
-	}
-	if o.Lint == nil {
-		o.Lint = definition.Lint
 	}
 	if o.TTL <= 0 {
 		o.TTL = 5 * time.Minute
@@ -200,6 +197,9 @@ type Change struct {
 	// Added, Removed and Changed are ids of definitions. One is changed if its
 	// content is, or if another source serves it.
 	Added, Removed, Changed []string
+	// Library says that other activities, skills, guides, templates or rules are
+	// served than before.
+	Library bool
 	// Diagnostics says that other things do not load than before.
 	Diagnostics bool
 	// Snapshot is the new state.

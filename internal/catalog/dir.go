@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/library"
 )
 
 // The bounds of a walk through a directory.
@@ -44,7 +45,8 @@ type DirOptions struct {
 }
 
 // Dir is a source of the documents in a directory: *.json, *.yaml and *.yml, to
-// a depth of three subdirectories. Hidden files and directories, testdata and
+// a depth of three subdirectories, and the texts of the library (see
+// library.Place). Hidden files and directories, testdata and
 // node_modules are passed over. Nothing outside of the directory is read, by a
 // link neither; links to directories are not followed at all, and only regular
 // files are opened.
@@ -273,7 +275,7 @@ func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth 
 	if isSkipped(base) || w.full && entry.IsDir() {
 		return nil
 	}
-	wanted := isDefinitionFile(base)
+	wanted := isDocument(name)
 	if !utf8.ValidString(base) {
 		if wanted {
 			w.report(strings.ToValidUTF8(name, "\uFFFD"), "file-name", fmt.Sprintf("the file name %q is not UTF-8", base), "rename the file")
@@ -286,6 +288,9 @@ func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth 
 	case mode&fs.ModeSymlink != 0:
 		w.link(name, wanted)
 	case !wanted:
+		if mode.IsRegular() {
+			w.diagnostics = append(w.diagnostics, unread(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
+		}
 	case !mode.IsRegular():
 		w.report(name, "file-special", "this is no regular file and is not opened: "+special(mode), "replace it by a regular file, or move it away")
 	default:
@@ -358,13 +363,30 @@ func isSkipped(base string) bool {
 	return strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules"
 }
 
-// isDefinitionFile says whether a name is that of a document.
-func isDefinitionFile(base string) bool {
-	switch strings.ToLower(path.Ext(base)) {
+// isDocument says whether a source reads what has this name in it.
+func isDocument(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
 	case ".json", ".yaml", ".yml":
 		return true
 	default:
-		return false
+		return library.PlaceOf(name).Kind != ""
+	}
+}
+
+// unread says what keeps a file from being read that somebody may take for a
+// document.
+func unread(file, name string) []guideway.Diagnostic {
+	switch {
+	case library.IsToon(name):
+		stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
+		return []guideway.Diagnostic{problem("format-toon", file, "the file is in the notation TOON, which is not read",
+			fmt.Sprintf("convert it, by 'npx @toon-format/cli %s.toon --decode -o %s.json' for example, compare the two, and delete this one: "+
+				"block texts (|) and lines that are indented too far get lost in TOON", stem, stem))}
+	case library.Misnamed(name):
+		return []guideway.Diagnostic{notice("file-index", file, "the name of a guide or template begins with its index; this file is not served",
+			"name it 01-"+path.Base(name)+" or so")}
+	default:
+		return nil
 	}
 }
 

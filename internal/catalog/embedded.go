@@ -43,7 +43,7 @@ func (e *Embedded) Documents(ctx context.Context) ([]Document, []guideway.Diagno
 				return fs.SkipDir
 			}
 			return nil
-		case isSkipped(entry.Name()) || !isDefinitionFile(entry.Name()):
+		case isSkipped(entry.Name()) || !isDocument(name):
 			return nil
 		}
 		info, err := entry.Info()

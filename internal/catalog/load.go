@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/library"
 )
 
 // state is what is known of one source. It is replaced, never changed.
@@ -38,11 +41,15 @@ func (s *state) size() (total int64) {
 // record is what is known of one document. It is replaced, never changed.
 type record struct {
 	name, path string
-	size       int64
-	stamp      string
-	sum        [sha256.Size]byte
+	// place is where it lies in the layout of a library; a workflow has none.
+	place library.Place
+	size  int64
+	stamp string
+	sum   [sha256.Size]byte
 	// good is the last version that loaded; nil if none did.
 	good *loaded
+	// item is the same of a document of the library.
+	item *library.Item
 	// broken says that the present version does not load, and found why.
 	broken bool
 	found  []guideway.Diagnostic
@@ -53,7 +60,27 @@ type record struct {
 // loaded is a version of a document that loads.
 type loaded struct {
 	definition *definition.Definition
-	lint       func() []guideway.Diagnostic
+	// content gives the text, which was not kept, or nothing if it is gone.
+	content func() []byte
+	judge   func(*definition.Definition, []byte, phases.Layout) []guideway.Diagnostic
+
+	mu sync.Mutex // guards the findings, and what they were made for
+	// linted says that there are findings, layout what lay beside then.
+	linted bool
+	layout phases.Layout
+	found  []guideway.Diagnostic
+}
+
+// lint gives the linter's findings where this lies beside the definition. They
+// are kept until something else lies there.
+func (l *loaded) lint(layout phases.Layout) []guideway.Diagnostic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.linted || !slices.Equal(l.layout.Guides, layout.Guides) || (l.layout.Guides == nil) != (layout.Guides == nil) {
+		l.linted, l.layout = true, layout
+		l.found = l.judge(l.definition, l.content(), layout)
+	}
+	return l.found
 }
 
 // all stands for the number of every source.
@@ -167,7 +194,9 @@ func (c *Catalog) records(ctx context.Context, s *state, documents []Document, p
 			s.records = append(s.records, known)
 			continue
 		}
-		fresh := &record{name: document.Name, path: document.Path, size: size, stamp: document.Stamp}
+		fresh := &record{
+			name: document.Name, path: document.Path, place: library.PlaceOf(document.Name), size: size, stamp: document.Stamp,
+		}
 		s.records = append(s.records, fresh)
 		jobs = append(jobs, func() { c.read(ctx, fresh, document, known) })
 	}
@@ -201,13 +230,10 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, known 
 	if finding == nil {
 		r.sum = sha256.Sum256(data)
 		if known != nil && known.sum == r.sum {
-			r.good, r.broken, r.found, r.claims = known.good, known.broken, known.found, known.claims
+			r.good, r.item, r.broken, r.found, r.claims = known.good, known.item, known.broken, known.found, known.claims
 			return
 		}
-		parsed, found := c.parse(document.Path, data)
-		r.found = found
-		if parsed != nil {
-			r.good = c.loaded(parsed, document)
+		if c.parse(r, document, data) {
 			return
 		}
 	} else {
@@ -215,15 +241,39 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, known 
 		r.found, r.stamp = []guideway.Diagnostic{*finding}, ""
 	}
 	r.broken = true
-	r.claims = claimedID(data, document.Name)
+	r.claims = r.claimed(data)
 	if known != nil {
-		r.good = known.good
+		r.good, r.item = known.good, known.item
 	}
-	if r.good != nil {
+	if id := r.id(); id != "" {
 		r.found = append(slices.Clip(r.found), notice("file-stale", r.path,
-			fmt.Sprintf("the last version of %q that loaded goes on serving until this program ends", r.good.definition.ID),
+			fmt.Sprintf("the last version of %q that loaded goes on serving until this program ends", id),
 			"mend the file, or delete it to end the serving"))
 	}
+}
+
+// id is the id of what the record serves, or "".
+func (r *record) id() string {
+	switch {
+	case r.good != nil:
+		return r.good.definition.ID
+	case r.item != nil:
+		return r.item.ID
+	default:
+		return ""
+	}
+}
+
+// claimed is the id that a version that does not load probably has.
+func (r *record) claimed(data []byte) string {
+	if r.place.IsText() {
+		return r.place.ID()
+	}
+	id := claimedID(data, r.name)
+	if base := path.Base(r.name); r.place.Kind != "" && id == strings.TrimSuffix(base, path.Ext(base)) {
+		return r.place.Name // the file's name, without the index
+	}
+	return id
 }
 
 // content reads a document within its bound.
@@ -278,41 +328,50 @@ func appendAll(data []byte, r io.Reader) ([]byte, error) {
 	}
 }
 
-// parse keeps a defect of the parser that one document meets from taking the
-// others along.
-func (c *Catalog) parse(file string, data []byte) (parsed *definition.Definition, found []guideway.Diagnostic) {
+// parse reads a document into its record and says whether it loads. It keeps a
+// defect of the parser that one document meets from taking the others along.
+func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) {
 	defer func() {
-		if r := recover(); r != nil {
-			parsed = nil
-			found = []guideway.Diagnostic{problem("parser-failed", file,
-				fmt.Sprintf("the parser failed on this document, which is a defect of the program: %v", r), "report it, with the document")}
+		if failure := recover(); failure != nil {
+			r.good, r.item, loads = nil, nil, false
+			r.found = []guideway.Diagnostic{problem("parser-failed", r.path,
+				fmt.Sprintf("the parser failed on this document, which is a defect of the program: %v", failure), "report it, with the document")}
 		}
 	}()
-	parsed, found = c.opts.Parse(file, data)
-	if parsed == nil && len(found) == 0 {
-		found = []guideway.Diagnostic{problem("not-a-definition", file, "the document is no definition", "")}
+	if r.place.Kind != "" {
+		r.item, r.found = library.Parse(r.place, r.path, data)
+	} else if parsed, found := c.opts.Parse(r.path, data); parsed != nil {
+		r.good, r.found = c.loaded(parsed, document), found
+	} else {
+		r.found = found
 	}
-	return parsed, found
+	loads = r.good != nil || r.item != nil
+	if !loads && len(r.found) == 0 {
+		r.found = []guideway.Diagnostic{problem("not-a-definition", r.path, "the document is no definition", "")}
+	}
+	return loads
 }
 
 func (c *Catalog) loaded(parsed *definition.Definition, document Document) *loaded {
 	return &loaded{
-		definition: parsed,
-		lint: sync.OnceValue(func() []guideway.Diagnostic {
-			// The text was not kept. The linter does without one that is gone.
-			data, _ := c.content(context.Background(), document)
-			return c.lint(parsed, data)
-		}),
+		definition: parsed, judge: c.lint,
+		content: func() []byte {
+			data, _ := c.content(context.Background(), document) // the linter does without one that is gone
+			return data
+		},
 	}
 }
 
 // lint keeps a defect of the linter to the one definition, as parse does.
-func (c *Catalog) lint(parsed *definition.Definition, data []byte) (found []guideway.Diagnostic) {
+func (c *Catalog) lint(parsed *definition.Definition, data []byte, layout phases.Layout) (found []guideway.Diagnostic) {
 	defer func() {
 		if r := recover(); r != nil {
 			found = []guideway.Diagnostic{notice("linter-failed", parsed.File,
 				fmt.Sprintf("the linter failed on this definition, which is a defect of the program: %v", r), "report it, with the document")}
 		}
 	}()
-	return c.opts.Lint(parsed, data)
+	if c.opts.Lint != nil {
+		return c.opts.Lint(parsed, data)
+	}
+	return definition.LintIn(parsed, data, layout)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/library"
 )
 
 // Snapshot is the catalog of one moment. It never changes; what its methods
@@ -19,6 +21,7 @@ type Snapshot struct {
 	entries     []*Entry // in order of ids
 	byID        map[string]*Entry
 	broken      map[string]*record // by the id that is claimed and not served
+	library     *library.Library
 	diagnostics []guideway.Diagnostic
 	sources     []SourceStatus
 }
@@ -37,6 +40,7 @@ type Entry struct {
 	Overrides []Overridden
 
 	loaded *loaded
+	layout phases.Layout
 }
 
 // Overridden is a definition that is not served, because a source of a higher
@@ -51,7 +55,7 @@ type Overridden struct {
 // Lint gives the findings about a definition that loads: most are of style, but
 // one may be an error. They are made at the first call, which reads the document
 // again; if that changed since, they have no lines.
-func (e *Entry) Lint() []guideway.Diagnostic { return e.loaded.lint() }
+func (e *Entry) Lint() []guideway.Diagnostic { return e.loaded.lint(e.layout) }
 
 // Filter chooses entries. An empty field does not choose.
 type Filter struct {
@@ -151,6 +155,9 @@ func (s *Snapshot) List(filter Filter) []*Entry {
 	return chosen
 }
 
+// Library gives the activities, skills, guides, templates and rules.
+func (s *Snapshot) Library() *library.Library { return s.library }
+
 // Diagnostics says what did not load and why, in order of files.
 func (s *Snapshot) Diagnostics() []guideway.Diagnostic { return s.diagnostics }
 
@@ -179,6 +186,7 @@ func merge(states []state) *Snapshot {
 	for i := range states {
 		s.explain(&states[i])
 	}
+	s.shelve(states)
 	s.entries = slices.SortedFunc(maps.Values(s.byID), func(a, b *Entry) int {
 		return strings.Compare(a.Definition.ID, b.Definition.ID)
 	})
@@ -241,7 +249,7 @@ func (s *Snapshot) add(source *state) {
 // explain says of documents that never loaded what is served in their place.
 func (s *Snapshot) explain(source *state) {
 	for _, r := range source.records {
-		if r.good != nil {
+		if r.good != nil || r.place.Kind != "" {
 			continue
 		}
 		serving := s.byID[r.claims]
@@ -258,7 +266,10 @@ func (s *Snapshot) explain(source *state) {
 
 // compare says what changed between two snapshots; nil if nothing did.
 func compare(before, after *Snapshot) *Change {
-	change := &Change{Snapshot: after, Diagnostics: !slices.Equal(before.diagnostics, after.diagnostics)}
+	change := &Change{
+		Snapshot: after, Diagnostics: !slices.Equal(before.diagnostics, after.diagnostics),
+		Library: !before.library.Equal(after.library),
+	}
 	for _, entry := range after.entries {
 		id := entry.Definition.ID
 		old := before.byID[id]
@@ -274,7 +285,7 @@ func compare(before, after *Snapshot) *Change {
 			change.Removed = append(change.Removed, id)
 		}
 	}
-	if len(change.Added)+len(change.Removed)+len(change.Changed) == 0 && !change.Diagnostics {
+	if len(change.Added)+len(change.Removed)+len(change.Changed) == 0 && !change.Diagnostics && !change.Library {
 		return nil
 	}
 	return change

@@ -83,7 +83,7 @@ func (w *dirWatch) run(ctx context.Context) {
 			if !open {
 				events = nil
 			}
-			touched = touched || isDefinitionFile(filepath.Base(event.Name))
+			touched = touched || w.isDocument(event.Name)
 			since = w.postpone(quiet, since)
 		case _, open := <-failures:
 			// An overflow means that events were lost.
@@ -101,6 +101,12 @@ func (w *dirWatch) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// isDocument says whether a path that the system reports is that of a document.
+func (w *dirWatch) isDocument(file string) bool {
+	name, err := filepath.Rel(w.dir.info.Location, file)
+	return err == nil && isDocument(filepath.ToSlash(name))
 }
 
 // postpone restarts the quiet time, within its limit.

@@ -1,0 +1,109 @@
+package library
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Headings are the headings of a Markdown text in order, without their marks.
+func Headings(text string) []string {
+	var list []string
+	for _, h := range headings(text) {
+		list = append(list, h.title)
+	}
+	return list
+}
+
+// Section cuts a section out of a Markdown text: its heading and all up to the
+// next one of its level or above. The heading is found whatever its case and its
+// punctuation; if none is the same, the only one that has the words in it.
+func Section(text, name string) (string, bool) {
+	wanted := plainWords(name)
+	if wanted == "" {
+		return "", false
+	}
+	all := headings(text)
+	found, partial := -1, []int{}
+	for i, h := range all {
+		have := plainWords(h.title)
+		if have == wanted {
+			found = i
+			break
+		}
+		if strings.Contains(" "+have+" ", " "+wanted+" ") {
+			partial = append(partial, i)
+		}
+	}
+	if found < 0 && len(partial) == 1 {
+		found = partial[0]
+	}
+	if found < 0 {
+		return "", false
+	}
+	end := len(text)
+	for _, h := range all[found+1:] {
+		if h.level <= all[found].level {
+			end = h.at
+			break
+		}
+	}
+	return strings.TrimRight(text[all[found].at:end], "\n") + "\n", true
+}
+
+// heading is a line such as "## Plan".
+type heading struct {
+	at, level int
+	title     string
+}
+
+// headings finds the lines that begin with number signs, but for those in code.
+func headings(text string) []heading {
+	var list []heading
+	fence := ""
+	at := 0
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSpace(line)
+		mark := fenceOf(bare)
+		switch {
+		case fence != "":
+			if strings.HasPrefix(mark, fence) && strings.Trim(bare, fence[:1]) == "" {
+				fence = ""
+			}
+		case mark != "":
+			fence = mark
+		case strings.HasPrefix(line, "#"):
+			title := strings.TrimLeft(bare, "#")
+			level := len(bare) - len(title)
+			const deepest = 6
+			if level <= deepest && (title == "" || title[0] == ' ' || title[0] == '\t') {
+				list = append(list, heading{at, level, strings.TrimSpace(strings.TrimRight(title, "# "))})
+			}
+		}
+		at += len(line)
+	}
+	return list
+}
+
+// fenceOf gives the mark with which a block of code begins or ends, or "".
+func fenceOf(line string) string {
+	for _, mark := range []string{"`", "~"} {
+		rest := strings.TrimLeft(line, mark)
+		const shortest = 3
+		if n := len(line) - len(rest); n >= shortest && !strings.Contains(rest, mark) {
+			return line[:n]
+		}
+	}
+	return ""
+}
+
+// plainWords is a text in lower case with one space between its words.
+func plainWords(text string) string { return strings.Join(words(text), " ") }
+
+// words splits a text into words of letters and digits in lower case. An
+// apostrophe is part of its word and left out.
+func words(text string) []string {
+	text = strings.NewReplacer("'", "", "\u2019", "").Replace(strings.ToLower(text))
+	return strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
+	})
+}
