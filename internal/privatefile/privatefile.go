@@ -134,7 +134,7 @@ func Replace(path, text string) error {
 // where there is none.
 func writeTemp(path, text string) (name string, err error) {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := MakeDir(dir); err != nil {
 		return "", err
 	}
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // 0600
@@ -158,6 +158,27 @@ func createInPlace(path, text string) error {
 	}
 	_, err = file.WriteString(text)
 	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// MakeDir makes a directory, and those above it, for this user alone. A power
+// loss does not take it away again, with all that is durable in it.
+func MakeDir(dir string) error {
+	parents := []string{filepath.Dir(dir)} // another process may just have made it
+	for at := filepath.Dir(dir); at != filepath.Dir(at); at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		parents = append(parents, filepath.Dir(at))
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, parent := range parents {
+		if err := syncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return nil
 }
 
 // syncDir makes a new name durable. Not every system can sync a directory; then

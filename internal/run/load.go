@@ -42,7 +42,13 @@ type program struct {
 }
 
 func compile(d *definition.Definition) *program {
-	return &program{Flow: guide.Compile(d.Steps), text: d.Canonical}
+	p := &program{text: d.Canonical}
+	if d.Phases != nil {
+		p.Flow = guide.CompilePhases(d.Phases)
+	} else {
+		p.Flow = guide.Compile(d.Steps)
+	}
+	return p
 }
 
 // cache holds the runs that were last used, by id, and compiled definitions, by

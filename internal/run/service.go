@@ -34,6 +34,10 @@ type Heads interface {
 type Head struct {
 	Seq int64
 	MAC []byte
+	// Witnesses are earlier heads that were followed by a lower number: two
+	// commands that were noted in the other order, or a journal that was rolled
+	// back and went on. They tell which, when the run has long outgrown them.
+	Witnesses []Head
 }
 
 // Options say what a Service works with. Journal, Definitions and Key are

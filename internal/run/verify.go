@@ -181,6 +181,11 @@ func (w *walk) event(e Event) *Fault {
 	if e.Seq == w.head.Seq {
 		w.atHead = e.MAC
 	}
+	for _, h := range w.head.Witnesses {
+		if h.Seq == e.Seq && !sameMAC(h.MAC, e.MAC) {
+			return w.fault(e.Seq, FaultReplaced, "event %d is not the one that was written: the run went on from an older copy", e.Seq)
+		}
+	}
 	return nil
 }
 

@@ -22,6 +22,8 @@ const tagBytes = 16
 // content is what stands in a file.
 type content struct {
 	heads map[string]run.Head
+	// last are the heads that came last, in the order of the file.
+	last map[string]run.Head
 	// notes are the lines that say when the file was restored.
 	notes []string
 	// damaged are the numbers of the lines that are not as they were written.
@@ -38,10 +40,20 @@ func (f *File) tag(text string) string {
 // signed is a line with its tag.
 func (f *File) signed(text string) string { return text + " " + f.tag(text) + "\n" }
 
+// witness ends the line of a head that only is kept as a witness.
+const witness = "witness"
+
+// mostWitnesses bounds those of one run.
+const mostWitnesses = 32
+
 // headLine is the line of a head. Ids have letters, digits and _; whatever else
 // is in one does not break the line.
 func (f *File) headLine(id string, h run.Head) string {
-	return f.signed(fmt.Sprintf("%s %d %s", url.QueryEscape(id), h.Seq, hex.EncodeToString(h.MAC)))
+	return f.signed(plainLine(id, h))
+}
+
+func plainLine(id string, h run.Head) string {
+	return fmt.Sprintf("%s %d %s", url.QueryEscape(id), h.Seq, hex.EncodeToString(h.MAC))
 }
 
 // noteLine is a line that says what was done with the file, when, and a number.
@@ -50,13 +62,18 @@ func (f *File) noteLine(what string, n int) string {
 }
 
 // parse reads a file. A last line without an end was not written whole, and is
-// left out; so are lines that say the same again.
+// left out; so are lines that say the same again, and lines with a NUL in them:
+// as lines are not synced, a power loss may leave zeros in their place, and who
+// writes zeros gains no more than who cuts the file.
 func (f *File) parse(text string) *content {
-	c := &content{heads: map[string]run.Head{}}
+	c := &content{heads: map[string]run.Head{}, last: map[string]run.Head{}}
 	text = text[:strings.LastIndexByte(text, '\n')+1]
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
+		if strings.ContainsRune(line, 0) {
+			continue
+		}
 		if !f.take(c, strings.TrimSuffix(line, "\n")) {
 			c.damaged = append(c.damaged, number)
 		}
@@ -85,16 +102,39 @@ func (f *File) take(c *content, line string) bool {
 	if !ok {
 		return false
 	}
+	if len(fields) == 4 {
+		c.witness(id, h)
+		return true
+	}
+	if last, there := c.last[id]; there && h.Seq <= last.Seq && !bytes.Equal(h.MAC, last.MAC) {
+		c.witness(id, last)
+	}
+	c.last[id] = h
 	// Of two with one number the first stays: a journal that was rolled back
 	// and went on differently does not fit it.
 	if known, there := c.heads[id]; !there || h.Seq > known.Seq {
+		h.Witnesses = known.Witnesses
 		c.heads[id] = h
 	}
 	return true
 }
 
+// witness keeps a head that was followed by a lower number.
+func (c *content) witness(id string, h run.Head) {
+	known := c.heads[id]
+	h.Witnesses = nil
+	for _, w := range known.Witnesses {
+		if w.Seq == h.Seq && bytes.Equal(w.MAC, h.MAC) {
+			return
+		}
+	}
+	known.Witnesses = append(slices.Clone(known.Witnesses), h)
+	known.Witnesses = known.Witnesses[max(0, len(known.Witnesses)-mostWitnesses):]
+	c.heads[id] = known
+}
+
 func parseHead(fields []string) (id string, h run.Head, ok bool) {
-	if len(fields) != 3 {
+	if len(fields) != 3 && (len(fields) != 4 || fields[3] != witness) {
 		return "", h, false
 	}
 	id, err := url.QueryUnescape(fields[0])
@@ -115,6 +155,9 @@ func (c *content) lines(f *File) string {
 		text.WriteString(note)
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.heads)) {
+		for _, w := range c.heads[id].Witnesses {
+			text.WriteString(f.signed(plainLine(id, w) + " " + witness))
+		}
 		text.WriteString(f.headLine(id, c.heads[id]))
 	}
 	return text.String()

@@ -15,6 +15,7 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/privatefile"
 )
 
 // applicationID stands in the file's header and says whose it is: "gdwy".
@@ -23,7 +24,7 @@ const applicationID = 0x67647779
 // prepare makes the file fit to work with, while no other process does.
 func (s *Store) prepare(ctx context.Context) error {
 	const doing = "open the store"
-	if err := os.MkdirAll(filepath.Dir(s.o.Path), 0o700); err != nil {
+	if err := privatefile.MakeDir(filepath.Dir(s.o.Path)); err != nil {
 		return s.fault(doing, err)
 	}
 	// SQLite's locks then last even if somebody in this process opens and
