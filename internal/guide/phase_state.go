@@ -63,7 +63,7 @@ func applyPhases(s State, e Event) State {
 		s.Vars = merged(s.Vars, e.Vars)
 	}
 	if s.isDeed(e) {
-		ph.Passed = 0
+		ph.Passed = 0 // skipped adds itself
 	}
 	switch e.Kind {
 	case EventPhaseEntered:
@@ -112,6 +112,8 @@ func (s State) isDeed(e Event) bool {
 		return true
 	case EventBranchTaken:
 		return s.Gate != nil
+	case EventPhaseSkipped: // of the current phase: others are passed through
+		return s.Phases != nil && s.Phases.Part != PartLeft
 	default:
 		return false
 	}

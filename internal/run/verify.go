@@ -23,7 +23,7 @@ func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 	}
 	report := &Report{Faults: []Fault{}}
 	seen := map[string]bool{}
-	err := s.eachRun(ctx, runID, func(rec Record) error {
+	visit := func(rec Record) error {
 		seen[rec.ID] = true
 		report.Runs++
 		head, known := heads[rec.ID]
@@ -33,12 +33,20 @@ func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 			report.Faults = append(report.Faults, *fault)
 		}
 		return err
-	})
-	if err != nil {
+	}
+	if err := s.eachRun(ctx, runID, visit); err != nil {
 		return nil, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(heads)) {
-		if !seen[id] && (runID == "" || runID == id) {
+		if seen[id] || runID != "" && runID != id {
+			continue
+		}
+		// A run that is at work moves in the list, and may have been missed.
+		err := s.eachRun(ctx, id, visit)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[id] {
 			report.Faults = append(report.Faults, Fault{
 				Run: id, Seq: 1, Kind: FaultMissing,
 				Message: fmt.Sprintf("the run is gone; it had %d events", heads[id].Seq),
