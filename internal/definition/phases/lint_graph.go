@@ -65,7 +65,7 @@ func (l *linter) skipFindings(at shape.Place) {
 	}
 	if circle := l.graph.skipCycle(skipped); circle != nil && !alone {
 		l.Warnf(at.Index(circle[0]), CodeSkipCycle, "let one of them lead on to a phase that is not skipped, by its default way",
-			"If all of %s are skipped, by several answers, they lead to each other in a circle and a run never gets out.", shape.Quoted(l.graph.names(circle)))
+			"If all of %s are skipped, by several answers, they lead to each other in a circle and a run never gets out.", shape.QuotedAll(l.graph.names(circle)))
 	}
 }
 

@@ -80,7 +80,7 @@ func (l *linter) ending(at shape.Place, p *Phase, loop *Loop, what string) {
 	case !constant && loop.BreakCondition == nil && !l.changes(loop):
 		l.Warnf(at, CodeLoopEndless, "set a variable of the condition by an action of a step in the loop, or let the agent assert one",
 			"%s ends only after %d rounds, by maxIterations, once it has begun: only the engine sets %s, and no step of the loop does.",
-			shape.Capital(what), loop.MaxIterations, shape.Quoted(loop.Condition.Variables()))
+			shape.Capital(what), loop.MaxIterations, shape.QuotedAll(loop.Condition.Variables()))
 	}
 }
 

@@ -100,14 +100,16 @@ func (c *checker) reference(at shape.Place, id string) {
 		return
 	}
 	ids := func() []string {
-		names := make([]string, len(c.w.Phases))
+		names := make([]string, 0, len(c.w.Phases))
 		for i := range c.w.Phases {
-			names[i] = c.w.Phases[i].ID
+			if id := c.w.Phases[i].ID; c.numbers[id] == i {
+				names = append(names, id)
+			}
 		}
 		return names
 	}
 	fix := "write the id of a phase of this workflow"
-	if !c.Full() && len(c.w.Phases) > 0 && len(c.w.Phases) <= manyPhases {
+	if len(c.w.Phases) > 0 && len(c.w.Phases) <= manyPhases {
 		fix += ": " + shape.List(ids())
 	}
 	c.Errorf(at, CodePhaseUnknown, c.Guess(id, ids, fix), "Field '%s' %s refers to the phase '%s', which is not there.", at.Name, at.Where, id)
@@ -198,6 +200,6 @@ func (c *checker) effect(at shape.Place, phase *Phase, e *Effect) {
 	}
 	if circle := c.graph.skipCycle(c.graph.positions(e.SkipPhases)); circle != nil {
 		c.Errorf(skips, CodeSkipCycle, "let one of them lead on to a phase that is not skipped, by its default way",
-			"The skipped phases %s lead to each other in a circle, so a run that comes to them never gets out (%s).", shape.Quoted(c.graph.names(circle)), at.Where)
+			"The skipped phases %s lead to each other in a circle, so a run that comes to them never gets out (%s).", shape.QuotedAll(c.graph.names(circle)), at.Where)
 	}
 }

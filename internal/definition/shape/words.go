@@ -49,24 +49,31 @@ func Quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "\n", `\n`) + "'"
 }
 
-// Quoted writes names for a sentence, each in quotes.
-func Quoted(names []string) string {
+// Quoted writes names for a sentence, each in quotes: 'a', 'b' or 'c'.
+func Quoted(names []string) string { return List(inQuotes(names)) }
+
+// QuotedAll is Quoted with an and.
+func QuotedAll(names []string) string { return joined(inQuotes(names), " and ") }
+
+func inQuotes(names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
 		out[i] = "'" + name + "'"
 	}
-	return List(out)
+	return out
 }
 
 // List joins names for a sentence: a, b or c.
-func List(names []string) string {
+func List(names []string) string { return joined(names, " or ") }
+
+func joined(names []string, last string) string {
 	switch len(names) {
 	case 0:
 		return "none"
 	case 1:
 		return names[0]
 	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
 }
 
 // WithArticle puts an article before a type.

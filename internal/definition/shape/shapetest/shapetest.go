@@ -100,7 +100,8 @@ func (a *Agreement) structural(n *doc.Node, ptr doc.Pointer, try func(string, fu
 		for _, key := range a.Keys {
 			if n.Get(key) == nil {
 				change("with "+key, func(n *doc.Node) {
-					n.Members = append(n.Members, doc.Member{Key: key, Value: a.Value})
+					value := *a.Value
+					n.Members = append(n.Members, doc.Member{Key: key, Value: &value})
 				})
 			}
 		}
