@@ -24,6 +24,19 @@ func TestHostileFilesAreCheap(t *testing.T) {
 		"bodies that are not there": hostile(5_000, `{"id":"s%[1]d-s","type":"loop","title":"t","loop":{"type":"for","count":1,"maxIterations":1},"body":"x%[1]d-x"}`),
 		"functions":                 hostile(7_000, `{"id":"s%[1]d-s","title":"t","prompt":"p","functionDefinitions":[{"name":"f%[1]d","definition":"d"}]}`),
 		"conditions":                hostile(1, `{"id":"s%d-s","title":"t","prompt":"p","runCondition":{"and":[{"var":"a"}`+strings.Repeat(`,{"var":"b","contains":"x"}`, 20_000)+`]}}`),
+		"phases":                    phased(8_000, `{"id":"p%[1]d","name":"n","transitions":[{"to":"p%[1]d"},{"to":"nowhere%[1]d"}]}`),
+		"ways of a phase":           phased(1, `{"id":"p%d","name":"n","transitions":[`+many(20_000, `{"to":"p0","isDefault":true}`)+`]}`),
+		"ways with conditions":      phased(6_000, `{"id":"p%[1]d","name":"n","transitions":[{"to":"p0","condition":{"type":"simple","variable":"v%[1]d","operator":"==","value":1}}]}`),
+		"ways in a long row": phased(1, `{"id":"p%d","name":"n","transitions":[`+
+			many(9_000, `{"to":"p0","condition":{"type":"simple","variable":"v%d","operator":"==","value":1}}`)+`]}`),
+		"operands": phased(1, `{"id":"p%d","name":"n","transitions":[{"to":"p0","condition":{"type":"and","conditions":[`+
+			many(10_000, `{"type":"simple","variable":"v%d","operator":"==","value":1}`)+`]}}]}`),
+		"values": phased(1, `{"id":"p%d","name":"n","entryActions":[`+many(10_000, `{"action":"set","target":"v","value":%d}`)+`],
+			"transitions":[`+many(4_000, `{"to":"p0","condition":{"type":"simple","variable":"v","operator":"==","value":%d}}`)+`]}`),
+		"skips": phased(900, `{"id":"p%[1]d","name":"n","transitions":[{"to":"p0","isDefault":true}],"checkpoints":[{"id":"c","name":"n","message":"m","options":[
+			{"id":"o","label":"l","effect":{"skipPhases":[`+many(90, `"p%d"`)+`]}}]}]}`),
+		"written and read": phased(2_500, `{"id":"p%[1]d","name":"n","entryActions":[{"action":"set","target":"v%[1]d","value":1}],
+			"transitions":[{"to":"p%[1]d","condition":{"type":"simple","variable":"v1%[1]d","operator":"==","value":1}}]}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,4 +66,9 @@ func many(n int, format string) string {
 // hostile is a workflow of many steps.
 func hostile(n int, format string) string {
 	return `{"id":"a-flow","name":"n","description":"d","version":"1.0.0","steps":[` + many(n, format) + `]}`
+}
+
+// phased is a workflow of many phases.
+func phased(n int, format string) string {
+	return `{"id":"a-flow","version":"1.0.0","title":"t","initialPhase":"p0","phases":[` + many(n, format) + `]}`
 }

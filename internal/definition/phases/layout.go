@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // EntryKind is what a file of the layout is.
@@ -107,7 +109,8 @@ func Index(text string) (int, bool) {
 func (e Entry) Title() string {
 	words := strings.FieldsFunc(e.Name, func(r rune) bool { return r == '-' || r == '_' })
 	for i, word := range words {
-		words[i] = strings.ToUpper(word[:1]) + word[1:]
+		first, size := utf8.DecodeRuneInString(word)
+		words[i] = string(unicode.ToUpper(first)) + word[size:]
 	}
 	return strings.Join(words, " ")
 }

@@ -115,7 +115,8 @@ func (l *linter) shadowed(e *condition.Expr, before []*condition.Expr) bool {
 }
 
 // covers says whether one of the conditions always holds once their variables are
-// set.
+// set. That what the engine writes is written by then is taken for granted: late
+// looks for where it cannot be.
 func (l *linter) covers(conditions []*condition.Expr) bool {
 	if len(conditions) > maxBefore || l.compared >= maxCompared {
 		// What is not looked at is not complained of.
@@ -133,7 +134,10 @@ func (l *linter) covers(conditions []*condition.Expr) bool {
 	}
 	value, ok := e.ConstantIn(func(name string) condition.Domain {
 		d := l.vars.domain(name)
-		d.Set = d.Set || !slices.Contains(asked, name)
+		if !slices.Contains(asked, name) {
+			d.Set = true
+			d.Values = slices.DeleteFunc(d.Values, func(v any) bool { return v == nil })
+		}
 		return d
 	})
 	return ok && value

@@ -1,0 +1,170 @@
+package definition_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+)
+
+// TestGuess tells kinds apart by their members, and has them read as what is
+// asked for.
+func TestGuess(t *testing.T) {
+	t.Parallel()
+	const (
+		flow      = `{"id":"w","version":"1.0.0","title":"T","initialPhase":"p","phases":[{"id":"p","name":"P"}]}`
+		condition = `{"type":"simple","variable":"x","operator":"exists"}`
+		state     = `{"workflowId":"w","workflowVersion":"1","startedAt":"2026-01-22T10:00:00Z","updatedAt":"2026-01-22T10:00:00Z","currentPhase":1}`
+		skill     = `{"id":"s","version":"1.0.0","capability":"c"}`
+		activity  = `{"id":"a","version":"1.0.0","problem":"p","recognition":["r"],"skills":{"primary":"s"},"outcome":["o"],"flow":["f"]}`
+	)
+	for _, c := range []struct {
+		name, text string
+		as         definition.As
+		dialect    guideway.Dialect
+		kind       phases.Kind
+		id         string
+		loads      bool
+	}{
+		{"steps", minimal, definition.As{}, guideway.DialectSteps, phases.KindWorkflow, "a-flow", true},
+		{"phases", flow, definition.As{}, guideway.DialectPhases, phases.KindWorkflow, "w", true},
+		{"condition", condition, definition.As{}, guideway.DialectPhases, phases.KindCondition, "", true},
+		{"state", state, definition.As{}, guideway.DialectPhases, phases.KindState, "w", true},
+		{"skill", skill, definition.As{}, guideway.DialectPhases, phases.KindSkill, "s", true},
+		{"activity", activity, definition.As{}, guideway.DialectPhases, phases.KindActivity, "a", true},
+		{"kind alone", skill, definition.As{Kind: phases.KindSkill}, guideway.DialectPhases, phases.KindSkill, "s", true},
+		{"dialect alone", activity, definition.As{Dialect: guideway.DialectPhases}, guideway.DialectPhases, phases.KindActivity, "a", true},
+		{"steps as phases", minimal, definition.As{Dialect: guideway.DialectPhases}, "", "", "", false},
+		{"phases as steps", flow, definition.As{Dialect: guideway.DialectSteps}, "", "", "", false},
+		{"skill as activity", skill, definition.As{Kind: phases.KindActivity}, "", "", "", false},
+		{"a kind that steps do not have", minimal, definition.As{Dialect: guideway.DialectSteps, Kind: phases.KindSkill}, "", "", "", false},
+		{"a kind that nothing has", flow, definition.As{Kind: "tea"}, "", "", "", false},
+		{"nothing that tells", `{"id":"x"}`, definition.As{}, "", "", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d, found := definition.ParseAs("x.json", []byte(c.text), c.as)
+			if (d != nil) != c.loads || (len(found) == 0) != c.loads {
+				t.Fatalf("got %v, %v", d, found)
+			}
+			if d == nil {
+				return
+			}
+			if d.Dialect != c.dialect || d.Kind != c.kind || d.ID != c.id || d.Canonical == "" || d.Hash == "" {
+				t.Errorf("got %+v", d)
+			}
+			if set := count(d.Workflow != nil, d.Condition != nil, d.State != nil, d.Skill != nil, d.Activity != nil); set != 1 {
+				t.Errorf("%d of the kinds are set", set)
+			}
+			// What is no workflow is never taken for one.
+			w, found := definition.Parse("x.json", []byte(c.text))
+			if (w != nil) != (c.kind == phases.KindWorkflow) {
+				t.Errorf("as a workflow it is %v, %v", w, found)
+			}
+			if w == nil && (len(found) != 1 || found[0].Code != definition.CodeNoWorkflow || found[0].Fix == "") {
+				t.Errorf("it is refused with %v", found)
+			}
+			if w != nil && (w.Dialect != c.dialect || (w.Steps == nil) == (w.Phases == nil) || w.Hash != d.Hash) {
+				t.Errorf("as a workflow it is %+v", w)
+			}
+		})
+	}
+}
+
+// count counts what is so.
+func count(facts ...bool) (n int) {
+	for _, fact := range facts {
+		if fact {
+			n++
+		}
+	}
+	return n
+}
+
+func TestPhasesDefinition(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/phases-full.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, found := definition.Check("phases-full.json", data)
+	if d == nil || len(found) > 0 {
+		t.Fatal(found)
+	}
+	if d.Name != "Everything" || d.Version != "1.2.3" || d.Description == "" || d.File != "phases-full.json" || d.Canonical != d.Phases.Canonical {
+		t.Errorf("got %+v", d)
+	}
+	again, found := definition.Parse("", []byte(d.Canonical))
+	if again == nil || again.Hash != d.Hash {
+		t.Errorf("the canonical form does not load the same: %v", found)
+	}
+	for _, guides := range [][]string{{"01-start.md"}, {"02-other.md"}} {
+		found := definition.LintIn(d, data, phases.Layout{Guides: guides})
+		if known := guides[0] == "01-start.md"; known != (len(found) == 0) {
+			t.Errorf("with the guides %v: %v", guides, found)
+		}
+	}
+}
+
+// TestSchemaOfEachKind checks that every dialect's kinds have a schema, and
+// nothing else does.
+func TestSchemaOfEachKind(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range definition.Dialects() {
+		for _, kind := range definition.Kinds(dialect) {
+			if definition.Schema(definition.As{Dialect: dialect, Kind: kind}) == nil {
+				t.Errorf("%s has no schema of %s", dialect, kind)
+			}
+		}
+		if definition.Schema(definition.As{Dialect: dialect}) == nil {
+			t.Errorf("%s has no schema of workflows", dialect)
+		}
+	}
+	for _, as := range []definition.As{{}, {Dialect: guideway.DialectSteps, Kind: phases.KindSkill}, {Dialect: guideway.DialectPhases, Kind: "tea"}} {
+		if definition.Schema(as) != nil {
+			t.Errorf("%v has a schema", as)
+		}
+	}
+}
+
+// TestPhasesCorpus reads real documents of all kinds, where they are at hand:
+// each loads, and the two workflows have nothing but warnings.
+func TestPhasesCorpus(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..", "shared", "corpus", "phases")
+	if _, err := os.Stat(root); err != nil {
+		t.Skip("no corpus beside this checkout")
+	}
+	want := map[phases.Kind]int{phases.KindWorkflow: 2, phases.KindActivity: 3, phases.KindSkill: 3}
+	for _, pattern := range []string{"*/meta.json", "*/work-package.json", "meta/*/*.json"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, found := definition.CheckAs(filepath.Base(file), data, definition.As{})
+			if d == nil {
+				t.Errorf("%s does not load: %v", file, found)
+				continue
+			}
+			want[d.Kind]--
+			for _, f := range found {
+				if f.Severity != guideway.SeverityWarning || f.Line == 0 || f.Fix == "" {
+					t.Errorf("%s", f)
+				}
+			}
+		}
+	}
+	for kind, missing := range want {
+		if missing != 0 {
+			t.Errorf("of the kind %s %d are missing", kind, missing)
+		}
+	}
+}
