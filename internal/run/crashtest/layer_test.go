@@ -55,9 +55,11 @@ type layer struct {
 type node struct {
 	dir bool
 	// names are a directory's, as the running system sees them; naming is how
-	// they came to be since the directory was synced.
+	// they came to be since the directory was synced, named counts what came
+	// before.
 	names, durable map[string]*node
 	naming         []naming
+	named          int
 	// base is a file's content that is durable, changes came after it. size is
 	// the file's as the running system sees it.
 	base    []byte
@@ -302,12 +304,12 @@ func (n *node) change(ch change) func() {
 // complete now.
 func (n *node) sync() func() {
 	if n.dir {
-		names := len(n.naming)
+		until := n.named + len(n.naming)
 		return func() {
-			for _, c := range n.naming[:names] {
-				c.apply(n.durable)
+			for ; n.named < until; n.named++ { // another sync may have been faster
+				n.naming[0].apply(n.durable)
+				n.naming = n.naming[1:]
 			}
-			n.naming = n.naming[names:]
 		}
 	}
 	var complete []*change
