@@ -8,7 +8,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition/steps"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/spf13/cobra"
 )
 
@@ -16,19 +17,22 @@ import (
 type schemaOptions struct {
 	app  *app
 	Name string
+	Kind string
 }
 
 // schemas lists what has a JSON Schema.
-func schemas() []string { return []string{string(guideway.DialectSteps), "config"} }
+func schemas() []string { return append(dialects(), "config") }
 
 func newSchemaCmd(a *app, run func(context.Context, *schemaOptions) error) *cobra.Command {
 	o := &schemaOptions{app: a}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "schema {" + strings.Join(schemas(), "|") + "}",
 		Short: "Print the JSON Schema of a dialect or of guideway.json",
 		Long: `Print a JSON Schema (draft-07), for editors and other tools: of a dialect's
-definitions, or of guideway.json.`,
+definitions, or of guideway.json. The phases dialect has a schema for each kind of
+its documents.`,
 		Example: `  guideway schema steps > steps.schema.json
+  guideway schema phases --kind activity > activity.schema.json
   guideway schema config > guideway.schema.json`,
 		ValidArgs: schemas(),
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -45,15 +49,26 @@ definitions, or of guideway.json.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
+			if o.Name == "config" && o.Kind != "" {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "guideway.json has no kinds").WithFix("guideway schema config")}
+			}
+			if o.Name != "config" {
+				if err := checkKind(o.Name, o.Kind); err != nil {
+					return err
+				}
+			}
 			return run(cmd.Context(), o)
 		},
 	}
+	cmd.Flags().StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (workflow if absent)")
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds(""), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
 }
 
 func runSchema(_ context.Context, o *schemaOptions) error {
-	text := steps.Schema()
-	if o.Name == "config" {
-		text = config.Schema()
+	text := config.Schema()
+	if o.Name != "config" {
+		text = definition.Schema(definition.As{Dialect: guideway.Dialect(o.Name), Kind: phases.Kind(o.Kind)})
 	}
 	fmt.Fprintf(o.app.host.Out, "%s\n", bytes.TrimSpace(text))
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/spf13/cobra"
 )
 
@@ -18,12 +19,25 @@ type validateOptions struct {
 	app     *app
 	Files   []string
 	Dialect string
+	Kind    string
 	Strict  bool
 	JSON    bool
 }
 
 // dialects lists the dialects that definitions can have.
-func dialects() []string { return []string{string(guideway.DialectSteps)} }
+func dialects() []string { return words(definition.Dialects()) }
+
+// kinds lists what documents of a dialect can be, and of any for "".
+func kinds(dialect string) []string { return words(definition.Kinds(guideway.Dialect(dialect))) }
+
+// words gives names as strings.
+func words[T ~string](names []T) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = string(name)
+	}
+	return out
+}
 
 func newValidateCmd(a *app, run func(context.Context, *validateOptions) error) *cobra.Command {
 	o := &validateOptions{app: a}
@@ -32,14 +46,16 @@ func newValidateCmd(a *app, run func(context.Context, *validateOptions) error) *
 		Short: "Check definitions and say how to mend them",
 		Long: `Check definitions: every error and every warning, each with its place and its fix.
 FILE is a definition in YAML or JSON, a directory (its .yaml, .yml and .json files at
-any depth), or - for the standard input.
+any depth), or - for the standard input. The conditions, states, skills and activities
+of the phases dialect are checked, too.
 
 The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
 with warnings alone; --strict makes warnings count as errors.`,
 		Example: `  guideway validate my-workflow.yaml
   guideway validate .guideway/workflows --strict
   guideway validate - < my-workflow.yaml
-  guideway validate --json workflows`,
+  guideway validate --json workflows
+  guideway validate --dialect phases --kind skill my-skill.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return guideway.Errorf(guideway.CodeInvalid, "name a file, a directory, or - for the standard input").
@@ -52,19 +68,37 @@ with warnings alone; --strict makes warnings count as errors.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Files = args
-			if o.Dialect != "" && !slices.Contains(dialects(), o.Dialect) {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; there is %s", o.Dialect, strings.Join(dialects(), ", ")).
-					WithFix("--dialect %s", dialects()[0])}
+			if err := checkKind(o.Dialect, o.Kind); err != nil {
+				return err
 			}
 			return run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Dialect, "dialect", "", "`dialect` of the definitions: "+strings.Join(dialects(), ", ")+" (guessed if absent)")
+	f.StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (guessed if absent)")
 	f.BoolVar(&o.Strict, "strict", false, "fail on warnings too")
 	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
 	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialects(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds(""), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// checkKind checks that there is such a dialect, and that it has such documents;
+// what is empty is guessed later.
+func checkKind(dialect, kind string) error {
+	if dialect != "" && !slices.Contains(dialects(), dialect) {
+		return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; there are %s", dialect, strings.Join(dialects(), ", ")).
+			WithFix("--dialect %s", dialects()[0])}
+	}
+	if known := kinds(dialect); kind != "" && !slices.Contains(known, kind) {
+		what, fix := "there is no kind "+fmt.Sprintf("%q", kind), "--kind "+known[0]
+		if slices.Contains(kinds(""), kind) {
+			what, fix = fmt.Sprintf("the %s dialect has no documents of the kind %q", dialect, kind), "--dialect phases --kind "+kind
+		}
+		return usageError{guideway.Errorf(guideway.CodeInvalid, "%s; there are %s", what, strings.Join(known, ", ")).WithFix("%s", fix)}
+	}
+	return nil
 }
 
 // validateAnswer is the answer of guideway validate --json.
@@ -85,9 +119,11 @@ type validateAnswer struct {
 type validateFile struct {
 	File string `json:"file"`
 	// Valid says that the definition has no error.
-	Valid       bool                  `json:"valid"`
-	ID          string                `json:"id,omitempty"`
-	Dialect     guideway.Dialect      `json:"dialect,omitempty"`
+	Valid   bool             `json:"valid"`
+	ID      string           `json:"id,omitempty"`
+	Dialect guideway.Dialect `json:"dialect,omitempty"`
+	// Kind says what the document is, where the dialect has more than workflows.
+	Kind        phases.Kind           `json:"kind,omitempty"`
 	Hash        string                `json:"hash,omitempty"`
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 	// Error says why the file could not be read.
@@ -108,7 +144,7 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 				return interrupted(err)
 			}
 			if !slices.ContainsFunc(answer.Files, func(f validateFile) bool { return f.File == file }) {
-				answer.add(host.validate(file))
+				answer.add(host.validate(file, definition.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
 			}
 		}
 	}
@@ -132,7 +168,7 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 }
 
 // validate checks one file.
-func (h *Host) validate(name string) validateFile {
+func (h *Host) validate(name string, as definition.As) validateFile {
 	file := validateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
 	data, err := h.readDefinition(name)
 	if err != nil {
@@ -143,10 +179,13 @@ func (h *Host) validate(name string) validateFile {
 	if name == "-" {
 		shown = stdinName
 	}
-	def, found := definition.Check(shown, data)
+	def, found := definition.CheckAs(shown, data, as)
 	file.Diagnostics = orEmpty(found)
 	if def != nil {
 		file.Valid, file.ID, file.Dialect, file.Hash = severest(found) != checkFail, def.ID, def.Dialect, def.Hash
+		if def.Dialect != guideway.DialectSteps {
+			file.Kind = def.Kind
+		}
 	}
 	return file
 }
@@ -223,7 +262,7 @@ func (h *Host) definitionFiles(name string) ([]string, error) {
 			return fs.SkipDir
 		case passedOver(base) || entry.IsDir() && err == nil:
 			return nil
-		case err != nil || isDefinitionName(base):
+		case err != nil || isDefinitionName(base) && !isBesides(path):
 			rel, relErr := filepath.Rel(root, path)
 			if relErr != nil {
 				return relErr
@@ -248,6 +287,19 @@ func passedOver(base string) bool {
 
 func isDefinitionName(base string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(base)))
+}
+
+// isBesides says whether a file lies where phase workflows have their rules and
+// guides, which are no definitions.
+func isBesides(file string) bool {
+	parts := strings.Split(filepath.ToSlash(file), "/")
+	for _, depth := range []int{2, 3} {
+		entry, ok := phases.Locate(strings.Join(parts[max(0, len(parts)-depth):], "/"))
+		if ok && (entry.Kind == phases.EntryRules || entry.Kind == phases.EntryGuide) {
+			return true
+		}
+	}
+	return false
 }
 
 // interrupted is the error of a command that was ended from outside.
