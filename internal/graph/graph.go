@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
@@ -27,7 +28,8 @@ const (
 	KindStep  Kind = "step"
 	// KindGate waits for a person's answer.
 	KindGate Kind = "gate"
-	// KindChoice is where a condition is decided; its edges say which.
+	// KindChoice is where a condition is decided; its edges say which. That of
+	// a decision has a label.
 	KindChoice Kind = "choice"
 )
 
@@ -37,7 +39,7 @@ type Node struct {
 	// the document.
 	ID   string
 	Kind Kind
-	// Label is what a person reads; a choice has none.
+	// Label is what a person reads; most choices have none.
 	Label string
 	// Ref is the id of the step that the node stands for.
 	Ref string
@@ -45,12 +47,15 @@ type Node struct {
 	Frame string
 }
 
-// Frame is a loop around its body.
+// Frame is a loop around its body, or a phase around what it holds.
 type Frame struct {
 	ID string
-	// Label is the title of the loop, and Extent how far it goes.
+	// Label is the title, and Extent how far a loop goes or what else there is
+	// to say of a phase; it may be empty.
 	Label, Extent string
 	Ref           string
+	// Frame is the id of the frame around this one, or "".
+	Frame string
 }
 
 // Edge leads from one node or frame to another.
@@ -74,6 +79,14 @@ const (
 	labelBegin   = "begin"
 	labelPass    = "pass over"
 )
+
+// Of draws a definition of either dialect.
+func Of(d *definition.Definition) *Graph {
+	if d.Phases != nil {
+		return Phases(d.Phases)
+	}
+	return Steps(d.Steps)
+}
 
 // Steps draws a step workflow.
 func Steps(w *steps.Workflow) *Graph {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 	"github.com/guideway-dev/guideway/internal/graph"
 	"github.com/guideway-dev/guideway/workflows"
@@ -18,13 +19,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func parse(t testing.TB, file string, data []byte) *steps.Workflow {
+func parse(t testing.TB, file string, data []byte) *graph.Graph {
 	t.Helper()
 	def, found := definition.Parse(file, data)
 	if def == nil {
 		t.Fatalf("%s does not load: %+v", file, found)
 	}
-	return def.Steps
+	return graph.Of(def)
 }
 
 // Every definition in testdata is drawn as the file beside it has it.
@@ -41,7 +42,7 @@ func TestMermaidGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := graph.Steps(parse(t, file, data)).Mermaid()
+			got := parse(t, file, data).Mermaid()
 			golden := strings.TrimSuffix(file, ".yaml") + ".mmd"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -60,7 +61,8 @@ func TestMermaidGolden(t *testing.T) {
 }
 
 // In a drawing every way leads on: each node but the start is reached, each but
-// the end is left, and edges name what exists.
+// the end is left, and edges name what exists. A phase is reached and left by
+// what is in it.
 func checkWhole(t testing.TB, g *graph.Graph) {
 	t.Helper()
 	known, reached, left := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -72,6 +74,7 @@ func checkWhole(t testing.TB, g *graph.Graph) {
 	}
 	for _, f := range g.Frames {
 		known[f.ID] = true
+		reached[f.ID], left[f.ID] = f.ID[0] == 'p', f.ID[0] == 'p'
 	}
 	for _, e := range g.Edges {
 		if !known[e.From] || !known[e.To] {
@@ -100,7 +103,7 @@ func TestBundledAreDrawnWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkWhole(t, graph.Steps(parse(t, file, data)))
+		checkWhole(t, parse(t, file, data))
 	}
 	entries, err := os.ReadDir("../../workflows")
 	if err != nil {
@@ -116,12 +119,12 @@ func TestBundledAreDrawnWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkWhole(t, graph.Steps(parse(t, e.Name(), data)))
+		checkWhole(t, parse(t, e.Name(), data))
 	}
 }
 
 // line is all that a line of a drawing may be, with the labels taken out.
-var line = regexp.MustCompile(`^ *(flowchart TB|direction TB|end|subgraph l\d+\[""\]|` +
+var line = regexp.MustCompile(`^ *(flowchart TB|direction TB|end|subgraph [lp]\d+\[""\]|` +
 	`(start|done)\(\[""\]\)|s\d+\[""\]|g\d+\{\{""\}\}|c\d+\{""\}|` +
 	`[a-z]+\d* (-->|-\.->)( \|""\|)? [a-z]+\d*)$`)
 
@@ -146,7 +149,23 @@ func TestNoTextLeavesItsLabel(t *testing.T) {
 				Body: []steps.Step{{ID: "b", Title: hostile.Draw(t, "body")}},
 			}},
 		}}
-		for text := range strings.SplitSeq(strings.TrimSuffix(graph.Steps(w).Mermaid(), "\n"), "\n") {
+		p := &phases.Workflow{InitialPhase: "a", Phases: []phases.Phase{{
+			ID: "a", Name: hostile.Draw(t, "phase"), EstimatedTime: hostile.Draw(t, "time"),
+			Steps: []phases.Step{{ID: "s", Name: hostile.Draw(t, "step")}},
+			Loops: []phases.Loop{{
+				ID: "l", Name: hostile.Draw(t, "loop"), Type: phases.LoopForEach, Over: hostile.Draw(t, "over"),
+				Steps: []phases.Step{{ID: "b", Name: "b"}},
+			}},
+			Checkpoints: []phases.Checkpoint{{ID: "c", Name: hostile.Draw(t, "checkpoint"), Options: []phases.Option{{
+				ID: "o", Label: hostile.Draw(t, "option"),
+				Effect: phases.Effect{SetVariable: []phases.Assignment{{Name: hostile.Draw(t, "name"), Value: hostile.Draw(t, "value")}}},
+			}}}},
+			Decisions: []phases.Decision{{ID: "d", Name: hostile.Draw(t, "decision"), Branches: []phases.Branch{
+				{ID: "b", Label: hostile.Draw(t, "branch"), TransitionTo: "a"},
+			}}},
+		}}}
+		drawn := graph.Steps(w).Mermaid() + graph.Phases(p).Mermaid()
+		for text := range strings.SplitSeq(strings.TrimSuffix(drawn, "\n"), "\n") {
 			bare := label.ReplaceAllString(text, `""`)
 			if !line.MatchString(bare) {
 				t.Fatalf("not a line of a drawing: %q", text)

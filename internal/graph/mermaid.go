@@ -17,26 +17,31 @@ func (g *Graph) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TB\n")
 	g.write(&b, "", "  ")
-	for _, f := range g.Frames {
-		b.WriteString("  subgraph " + f.ID + "[\"" + escape(f.Label) + "<br/>" + escape(f.Extent) + "\"]\n")
-		b.WriteString("    direction TB\n")
-		g.write(&b, f.ID, "    ")
-		b.WriteString("  end\n")
-	}
-	g.writeEdges(&b, "", "  ")
 	return b.String()
 }
 
-// write writes the nodes of a frame and, inside one, its edges.
+// write writes what is in a frame: its nodes, the frames inside of it, and its
+// edges, which Mermaid wants behind the places that they name.
 func (g *Graph) write(b *strings.Builder, frame, indent string) {
 	for _, n := range g.Nodes {
 		if n.Frame == frame {
 			b.WriteString(indent + n.ID + n.shape() + "\n")
 		}
 	}
-	if frame != "" {
-		g.writeEdges(b, frame, indent)
+	for _, f := range g.Frames {
+		if f.Frame != frame {
+			continue
+		}
+		label := escape(f.Label)
+		if f.Extent != "" {
+			label += "<br/>" + escape(f.Extent)
+		}
+		b.WriteString(indent + "subgraph " + f.ID + "[\"" + label + "\"]\n")
+		b.WriteString(indent + "  direction TB\n")
+		g.write(b, f.ID, indent+"  ")
+		b.WriteString(indent + "end\n")
 	}
+	g.writeEdges(b, frame, indent)
 }
 
 func (g *Graph) writeEdges(b *strings.Builder, frame, indent string) {
@@ -65,7 +70,7 @@ func (n Node) shape() string {
 	case KindGate:
 		return "{{" + label + "}}"
 	case KindChoice:
-		return "{\" \"}"
+		return "{" + label + "}"
 	default:
 		return "[" + label + "]"
 	}
