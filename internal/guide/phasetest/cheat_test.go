@@ -1,0 +1,84 @@
+package phasetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// slow divides the number of cases: with the race detector each takes so much
+// longer.
+const slow = 1 + 3*race
+
+// fixedSeed makes a failure in one place the same in another.
+const fixedSeed = 20_261_121
+
+// seeds are the fixed one and one that is new each time, or the one that
+// GUIDEWAY_CHEAT_SEED names to see a failure again.
+func seeds(t *testing.T) map[string]uint64 {
+	t.Helper()
+	if text := os.Getenv("GUIDEWAY_CHEAT_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("GUIDEWAY_CHEAT_SEED: %v", err)
+		}
+		return map[string]uint64{"named": seed}
+	}
+	return map[string]uint64{"fixed": fixedSeed, "random": uint64(time.Now().UnixNano())}
+}
+
+// told says with a failure how to see it again.
+type told struct {
+	failer
+	how string
+}
+
+func (t told) Fatalf(format string, args ...any) {
+	t.Helper()
+	t.failer.Fatalf("%s", t.how+fmt.Sprintf(format, args...))
+}
+
+// Every illegal command is refused by a rule that it breaks, leaves the run as
+// it was and learns nothing; no legal one is refused.
+func TestAPhaseWorkflowCannotBeCheated(t *testing.T) {
+	t.Parallel()
+	for name, seed := range seeds(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newTally()
+			for i := range uint64(200 / slow) {
+				d := seeded{rand.New(rand.NewPCG(seed, i))}
+				attack(told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, workflow %d: ", seed, i)}, d, n)
+			}
+			var b strings.Builder
+			n.print(&b)
+			t.Logf("seed %d: %s", seed, b.String())
+		})
+	}
+}
+
+// The same with cases that rapid draws, because it shrinks what fails.
+func TestAPhaseWorkflowCannotBeCheatedAtItsSimplest(t *testing.T) {
+	t.Parallel()
+	n := newTally()
+	rapid.Check(t, func(t *rapid.T) { attack(t, drawn{t}, n) })
+}
+
+func attack(t failer, d dice, n *tally) {
+	t.Helper()
+	def := drawDefinition(d)
+	program := compile(t, def.document())
+	if program == nil {
+		n.refused++
+		return
+	}
+	n.definitions++
+	w := &walk{failer: t, dice: d, def: def, engine: &engine{program: program}, tally: n}
+	w.run()
+}
