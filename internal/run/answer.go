@@ -15,6 +15,7 @@ import (
 const (
 	maxGoal   = 4 << 10
 	maxKey    = 128
+	maxBranch = 512
 	maxNotes  = 64 << 10
 	maxOutput = 1 << 20
 )
@@ -25,6 +26,16 @@ type limit struct {
 	most       int
 }
 
+// fix says how to shorten the text.
+func (l limit) fix() string {
+	switch l.name {
+	case "output", "notes":
+		return "keep large results in files and hand in their paths with a summary"
+	default:
+		return "write it shorter"
+	}
+}
+
 // withinLimits refuses a text that is too long.
 func withinLimits(limits ...limit) error {
 	for _, l := range limits {
@@ -32,7 +43,7 @@ func withinLimits(limits ...limit) error {
 			return &Refusal{
 				Code: guideway.CodeTooLarge, Rule: RuleTooLarge, Given: len(l.text), Allowed: l.most,
 				Message: l.name + " is too long (bytes)",
-				Fix:     "keep large results in files and hand in their paths with a summary",
+				Fix:     l.fix(),
 			}
 		}
 	}

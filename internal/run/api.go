@@ -218,6 +218,9 @@ const (
 	FaultReplaced FaultKind = "replaced"
 	// FaultDefinition is a pinned definition that is gone or was changed.
 	FaultDefinition FaultKind = "definition"
+	// FaultHeads is damage of the heads themselves; the chains are checked
+	// against those that are left.
+	FaultHeads FaultKind = "heads"
 	// FaultRecord is a record that does not follow from the events.
 	FaultRecord FaultKind = "record"
 )

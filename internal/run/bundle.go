@@ -69,6 +69,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	p := compile(d)
 	var entries []entry
 	var facts []guide.Event
+	now := s.clock()
 	for _, e := range b.Events {
 		fact, ok, err := factOf(e)
 		if err != nil {
@@ -77,8 +78,10 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		if !ok {
 			continue
 		}
-		e.By.Via = ViaImport
-		e.At = e.At.UTC().Truncate(time.Microsecond)
+		e.By = By{User: cut(e.By.User, maxKey), Client: cut(e.By.Client, maxKey), Via: ViaImport}
+		if e.At = e.At.UTC().Truncate(time.Microsecond); e.At.IsZero() || e.At.After(now) {
+			e.At = now
+		}
 		entries = append(entries, entry{fact: fact, event: e})
 		facts = append(facts, fact)
 	}
@@ -93,7 +96,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
-		Goal: cut(b.Run.Goal, maxGoal), Project: b.Run.Project, Imported: cut(b.Run.ID, maxKey),
+		Goal: cut(b.Run.Goal, maxGoal), Project: b.Run.Project.bounded(), Imported: cut(b.Run.ID, maxKey),
 	}
 	return s.begin(ctx, c, p, created, entries, "")
 }

@@ -53,8 +53,8 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 }
 
 // Fork makes a new run that has had the same events up to one, and goes its own
-// way from there. The old run stays as it is. An aborted run is forked at the
-// event before its end.
+// way from there. The old run stays as it is. Where no event is named, a run that
+// has ended is forked at the last one behind which there was something to do.
 func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, error) {
 	if err := withinLimits(limit{"requestId", r.RequestID, maxKey}); err != nil {
 		return nil, err
@@ -76,13 +76,7 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	if r.Seq != 0 {
 		seq = r.Seq
 	}
-	if seq < 1 || seq > rec.Seq {
-		return nil, &Refusal{
-			Code: guideway.CodeRefused, Rule: RuleUnknownSeq, Given: seq, Allowed: []int64{1, rec.Seq}, RunID: rec.ID,
-			Message: "the run has no event of that number", Next: forkCall(rec.ID, rec.Seq),
-		}
-	}
-	entries, err := s.entries(ctx, rec, seq)
+	entries, err := s.entries(ctx, rec, min(max(seq, 0), rec.Seq))
 	if err != nil {
 		return nil, err
 	}
@@ -90,34 +84,58 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	if err != nil {
 		return nil, err
 	}
-	return s.forkOf(ctx, c, program, rec, seq, entries, r.RequestID)
-}
-
-// forkOf stores the fork of a run.
-func (s *Service) forkOf(ctx context.Context, c Caller, p *program, rec Record, seq int64, entries []entry, request string) (*Answer, error) {
+	// That it was aborted is not taken over.
 	for n := len(entries); n > 0 && entries[n-1].fact.Kind == guide.EventRunAborted; n = len(entries) {
 		entries = entries[:n-1]
 	}
-	var state guide.State
-	for _, e := range entries {
-		state = guide.Apply(state, e.fact)
+	last := program.lastOpen(entries)
+	if r.Seq == 0 && last > 0 {
+		entries = entries[:last]
+		seq = min(seq, entries[last-1].event.Seq)
 	}
-	if len(entries) == 0 || isEnded(p.Status(state)) || p.PositionOf(state).Kind == guide.PositionEnd {
-		return nil, &Refusal{
-			Code: guideway.CodeRefused, Rule: RuleUnknownSeq, Given: seq, RunID: rec.ID,
-			Message: "there is nothing to do behind that event", Fix: "fork at an earlier event: guideway runs show " + rec.ID + " lists them",
-			Next: forkCall(rec.ID, 2),
-		}
+	if seq < 1 || seq > rec.Seq || last == 0 || last < len(entries) {
+		return nil, s.notAFork(ctx, rec, program, seq)
 	}
 	created := Created{
 		Workflow: rec.Workflow, Name: rec.Name, Version: rec.Version, Hash: rec.Hash, Goal: rec.Goal, Project: rec.Project,
 		Parent: rec.ID, ParentSeq: seq,
 	}
-	return s.begin(ctx, c, p, created, entries, request)
+	return s.begin(ctx, c, program, created, entries, r.RequestID)
 }
 
-func forkCall(run string, seq int64) *Call {
-	return &Call{Tool: "workflow_fork", Arguments: map[string]any{"runId": run, "seq": seq}}
+// lastOpen is how many of the entries lead to a position where there is
+// something to do, at most; 0 if there are none such.
+func (p *program) lastOpen(entries []entry) int {
+	states := make([]guide.State, len(entries)+1)
+	for i, e := range entries {
+		states[i+1] = guide.Apply(states[i], e.fact)
+	}
+	for n := len(entries); n > 0; n-- {
+		if !isEnded(states[n].Ended) && p.PositionOf(states[n]).Kind != guide.PositionEnd {
+			return n
+		}
+	}
+	return 0
+}
+
+// notAFork refuses a place that cannot be forked, and names the last one that can.
+func (s *Service) notAFork(ctx context.Context, rec Record, p *program, seq int64) error {
+	r := &Refusal{
+		Code: guideway.CodeRefused, Rule: RuleUnknownSeq, Given: seq, RunID: rec.ID,
+		Message: "the run cannot be forked at that event: it has none of that number, or nothing to do behind it",
+		Fix:     "guideway runs show " + rec.ID + " --events lists them",
+		Next:    statusCall(rec.ID, ""),
+	}
+	entries, err := s.entries(ctx, rec, rec.Seq)
+	if err != nil {
+		return err
+	}
+	if last := p.lastOpen(entries); last > 0 {
+		highest := entries[last-1].event.Seq
+		r.Allowed = []int64{entries[0].event.Seq, highest}
+		r.Next = &Call{Tool: "workflow_fork", Arguments: map[string]any{"runId": rec.ID, "seq": highest}}
+	}
+	return r
 }
 
 // entries gives the engine's events of a run up to one, each checked.

@@ -10,6 +10,38 @@ func (s *Service) List(ctx context.Context, c Caller, f Filter) ([]Record, error
 	return s.journal.Runs(ctx, f)
 }
 
+// Events gives up to limit events of a run of the caller's after one, each checked
+// against the one before it.
+func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, limit int) ([]Event, error) {
+	_, rec, err := s.byRef(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	after = min(max(after, 0), rec.Seq)
+	head := s.key.Root(rec.ID)
+	if after > 0 {
+		before, err := s.journal.Events(ctx, rec.ID, after-1, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(before) == 0 || before[0].Seq != after {
+			return nil, broken(rec.ID, after, "it is missing")
+		}
+		head = before[0].MAC
+	}
+	events, err := s.journal.Events(ctx, rec.ID, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range events {
+		if e.Seq != after+int64(i)+1 || !sameMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
+			return nil, broken(rec.ID, after+int64(i)+1, "it is not what was written")
+		}
+		head = e.MAC
+	}
+	return events, nil
+}
+
 // Get tells all of a run of the caller's.
 func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) {
 	_, rec, err := s.byRef(ctx, c, ref)

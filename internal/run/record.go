@@ -59,6 +59,11 @@ type Project struct {
 	Commit string `json:"commit,omitempty"`
 }
 
+// bounded is the project with names of a length that lists can carry.
+func (p Project) bounded() Project {
+	return Project{ID: cut(p.ID, maxKey), Path: cut(p.Path, maxGoal), Branch: cut(p.Branch, maxBranch), Commit: cut(p.Commit, maxKey)}
+}
+
 // By says whose doing an event is.
 type By struct {
 	// User is who is answerable, Client what the client calls itself.

@@ -96,7 +96,7 @@ func by(c Caller) By {
 	if via == "" {
 		via = ViaAgent
 	}
-	return By{User: c.User, Client: c.Client, Via: via}
+	return By{User: c.User, Client: cut(c.Client, maxKey), Via: via}
 }
 
 // attempts is how often a command is decided anew after another one was faster.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/guide"
@@ -387,7 +388,20 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	}
 	for _, seq := range []int64{-1, 1, 1000} {
 		_, err = b.Fork(t.Context(), agent(), run.ForkRequest{Ref: run.Ref{RunID: answers[0].RunID}, Seq: seq})
-		wantRule(t, err, run.RuleUnknownSeq)
+		r := refusalBy(t, err, run.RuleUnknownSeq)
+		if _, err := b.Fork(t.Context(), agent(), run.ForkRequest{
+			Ref: run.Ref{RunID: r.Next.Arguments["runId"].(string)}, Seq: r.Next.Arguments["seq"].(int64),
+		}); err != nil {
+			t.Errorf("the fork that the refusal of %d proposes: %v", seq, err)
+		}
+	}
+	done := walk(t, b.Service)
+	end := legal(t, b.Service, run.ContinueRequest{Handle: done[len(done)-1].Handle, Output: "report"})
+	for _, ref := range []run.Ref{{RunID: end.RunID}, {Handle: end.Handle}} {
+		again, err := b.Fork(t.Context(), agent(), run.ForkRequest{Ref: ref})
+		if err != nil || again.Position.ID != "report" {
+			t.Errorf("a fork of a completed run: %+v, %v", again, err)
+		}
 	}
 	aborted, err := b.Abort(t.Context(), agent(), run.AbortRequest{Ref: run.Ref{RunID: answers[0].RunID}, Reason: "enough"})
 	if err != nil || aborted.Status != guide.StatusAborted {
@@ -717,6 +731,56 @@ func TestARollbackIsFound(t *testing.T) {
 	report, err = fresh.Verify(t.Context(), "")
 	if err != nil || len(report.Faults) != 0 {
 		t.Errorf("after it was accepted: %+v, %v", report, err)
+	}
+}
+
+// Damage of the heads is told, and hides nothing else; a run that is not there is
+// no run whose links hold.
+func TestVerifyGoesOnWithDamagedHeads(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(o *run.Options) { o.Heads = damaged{newHeads()} })
+	a := start(t, b.Service, "guarded", nil)
+	b.journal.events[a.RunID][1].Data = []byte(`{}`)
+	report, err := b.Verify(t.Context(), "")
+	if err != nil || len(report.Faults) != 2 || report.Faults[0].Kind != run.FaultHeads || report.Faults[1].Kind != run.FaultEdited {
+		t.Errorf("verify: %+v, %v", report, err)
+	}
+	fine := newBench(t)
+	if _, err := fine.Verify(t.Context(), "r_nosuchrun"); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("a run that is not there: %v", err)
+	}
+}
+
+// damaged are heads with a line that does not read.
+type damaged struct{ *heads }
+
+func (d damaged) Heads() (map[string]run.Head, error) {
+	known, _ := d.heads.Heads()
+	return known, guideway.Errorf(guideway.CodeInvalid, "1 line of the heads is damaged")
+}
+
+// A page of events is checked by itself.
+func TestEventsByThePage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	id := walk(t, b.Service)[0].RunID
+	d, err := b.Get(t.Context(), agent(), run.Ref{RunID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for after := range d.Seq + 2 {
+		page, err := b.Events(t.Context(), agent(), run.Ref{RunID: id}, after, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := min(after, d.Seq)
+		if diff := cmp.Diff(d.Events[from:min(from+3, d.Seq)], page, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("after %d (-whole +page):\n%s", after, diff)
+		}
+	}
+	b.journal.events[id][4].Data = []byte(`{}`)
+	if _, err := b.Events(t.Context(), agent(), run.Ref{RunID: id}, 3, 3); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Errorf("an edited event is told: %v", err)
 	}
 }
 

@@ -11,7 +11,10 @@ import (
 // Start begins a run of the definition that is served for an id now. The
 // definition is pinned: later edits do not change the run.
 func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
-	if err := withinLimits(limit{"goal", r.Goal, maxGoal}, limit{"requestId", r.RequestID, maxKey}); err != nil {
+	err := withinLimits(limit{"goal", r.Goal, maxGoal}, limit{"requestId", r.RequestID, maxKey},
+		limit{"project.id", r.Project.ID, maxKey}, limit{"project.path", r.Project.Path, maxGoal},
+		limit{"project.branch", r.Project.Branch, maxBranch}, limit{"project.commit", r.Project.Commit, maxKey})
+	if err != nil {
 		return nil, err
 	}
 	if r.RequestID != "" {

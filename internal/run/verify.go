@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
@@ -15,13 +16,18 @@ import (
 // the pinned definitions and the records. A fault is no error.
 func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 	heads := map[string]Head{}
+	report := &Report{Faults: []Fault{}}
+	begun := s.clock()
 	if s.heads != nil {
-		var err error
-		if heads, err = s.heads.Heads(); err != nil {
+		known, err := s.heads.Heads()
+		if err != nil && guideway.ErrorCode(err) != guideway.CodeInvalid {
 			return nil, err
 		}
+		if err != nil {
+			report.Faults = append(report.Faults, Fault{Kind: FaultHeads, Message: err.Error()})
+		}
+		heads = known
 	}
-	report := &Report{Faults: []Fault{}}
 	seen := map[string]bool{}
 	visit := func(rec Record) error {
 		seen[rec.ID] = true
@@ -37,11 +43,16 @@ func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 	if err := s.eachRun(ctx, runID, visit); err != nil {
 		return nil, err
 	}
+	// A run that is at work moves in the list, and may have been missed.
+	if runID == "" {
+		if err := s.eachSince(ctx, begun, seen, visit); err != nil {
+			return nil, err
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(heads)) {
 		if seen[id] || runID != "" && runID != id {
 			continue
 		}
-		// A run that is at work moves in the list, and may have been missed.
 		err := s.eachRun(ctx, id, visit)
 		if err != nil {
 			return nil, err
@@ -53,7 +64,34 @@ func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 			})
 		}
 	}
+	if runID != "" && report.Runs == 0 && len(report.Faults) == 0 {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %s", cut(runID, maxHandle)).WithFix("guideway runs list")
+	}
 	return report, nil
+}
+
+// eachSince visits the runs that have changed since a time and were not seen.
+func (s *Service) eachSince(ctx context.Context, since time.Time, seen map[string]bool, visit func(Record) error) error {
+	const skew = 10 * time.Minute // of the clocks of several machines
+	f := Filter{Since: since.Add(-skew), Limit: page}
+	for {
+		runs, err := s.journal.Runs(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, rec := range runs {
+			if seen[rec.ID] {
+				continue
+			}
+			if err := visit(rec); err != nil {
+				return err
+			}
+		}
+		if len(runs) < f.Limit {
+			return nil
+		}
+		f.Before = &runs[len(runs)-1]
+	}
 }
 
 // AcceptRestore has the heads follow the journal as it is now. It is for after
@@ -62,12 +100,17 @@ func (s *Service) AcceptRestore(ctx context.Context) error {
 	if s.heads == nil {
 		return guideway.Errorf(guideway.CodeInvalid, "no heads are kept for this journal")
 	}
+	begun, seen := s.clock(), map[string]bool{}
 	heads := map[string]Head{}
-	err := s.eachRun(ctx, "", func(rec Record) error {
+	visit := func(rec Record) error {
+		seen[rec.ID] = true
 		heads[rec.ID] = Head{Seq: rec.Seq, MAC: rec.Head}
 		return nil
-	})
-	if err != nil {
+	}
+	if err := s.eachRun(ctx, "", visit); err != nil {
+		return err
+	}
+	if err := s.eachSince(ctx, begun, seen, visit); err != nil {
 		return err
 	}
 	return s.heads.Replace(heads)
