@@ -62,6 +62,7 @@ func TestLint(t *testing.T) {
 		{"and a default before", two(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
 		{"a condition that is the default too", two(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,{"to":"a","isDefault":true,"condition":{"type":"simple","variable":"x","operator":"==","value":false}}]`), nil},
 		{"what the agent asserts", two(flag, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), []string{"/phases/0/transitions/0/condition/variable variable-unset"}},
+		{"what a validate action asks the agent for", two(flag, `,"exitActions":[{"action":"validate","target":"x"}],"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
 		{"what is required is asked for at once", two(`{"name":"x","type":"boolean","required":true}`, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
 		{"an answer that leads away", two("", askB), nil},
 		{"no way to the second", two("", ""), []string{"/phases/1 phase-unreachable"}},

@@ -38,9 +38,9 @@ func (l *linter) read(at shape.Place, path, what, loop string) {
 			l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.names, fmt.Sprintf("declare '%s' in \"variables\", and say in a step what decides it", name)),
 				"%s reads '%s', which is not declared and which no effect or action sets: a run waits there until the agent asserts it.", shape.Capital(what), name)
 		}
-	case !declared.HasDefault && !declared.Required:
+	case !declared.HasDefault && !declared.Required && !l.vars.asked[name]:
 		if l.Once(CodeVariableUnset + name) {
-			l.Warnf(at, CodeVariableUnset, "give it a default, let an answer or a 'set' action set it, or say in a step what decides it",
+			l.Warnf(at, CodeVariableUnset, "give it a default, let an answer or a 'set' action set it, or have a step ask for it by a 'validate' action",
 				"%s reads '%s', which has no default and which no effect or action sets: a run waits there until the agent asserts it.", shape.Capital(what), name)
 		}
 	}

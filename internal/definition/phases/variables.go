@@ -19,11 +19,16 @@ type variables struct {
 	writers map[string][]int
 	// loops are the variables of loops.
 	loops map[string]bool
+	// asked are the variables that a validate action wants: the run asks for
+	// them where the author meant it to.
+	asked map[string]bool
 }
 
 // newVariables collects what is known.
 func newVariables(w *Workflow) *variables {
-	v := &variables{declared: map[string]*Variable{}, written: map[string][]any{}, writers: map[string][]int{}, loops: map[string]bool{}}
+	v := &variables{
+		declared: map[string]*Variable{}, written: map[string][]any{}, writers: map[string][]int{}, loops: map[string]bool{}, asked: map[string]bool{},
+	}
 	for i := range w.Variables {
 		v.declared[w.Variables[i].Name] = &w.Variables[i]
 	}
@@ -57,8 +62,11 @@ func (v *variables) steps(phase int, steps []Step) {
 
 func (v *variables) actions(phase int, actions []Action) {
 	for i := range actions {
-		if a := &actions[i]; a.Action == ActionSet && a.Target != "" {
+		switch a := &actions[i]; {
+		case a.Action == ActionSet && a.Target != "":
 			v.write(phase, a.Target, a.Value)
+		case a.Action == ActionValidate:
+			v.asked[condition.Root(a.Target)] = true
 		}
 	}
 }
