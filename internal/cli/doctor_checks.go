@@ -189,9 +189,22 @@ func checkServer(ctx context.Context, cfg *config.Config) check {
 
 // asksHealth says whether a Guideway is at an address.
 func asksHealth(ctx context.Context, url string) (bool, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	status, text, err := visit(ctx, url)
 	if err != nil {
 		return false, err
+	}
+	var body struct {
+		Status string `json:"status"`
+	}
+	return status == http.StatusOK && json.Unmarshal(text, &body) == nil && body.Status == "ok", nil
+}
+
+// visit asks a server on this machine, itself and nothing in between, for a small
+// page.
+func visit(ctx context.Context, url string) (status int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, nil, err
 	}
 	client := http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true}, // and no proxy
@@ -201,14 +214,11 @@ func asksHealth(ctx context.Context, url string) (bool, error) {
 	}
 	answer, err := client.Do(req)
 	if err != nil {
-		return false, errors.Unwrap(err)
+		return 0, nil, errors.Unwrap(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	var body struct {
-		Status string `json:"status"`
-	}
-	err = json.NewDecoder(io.LimitReader(answer.Body, 1<<10)).Decode(&body)
-	return answer.StatusCode == http.StatusOK && err == nil && body.Status == "ok", nil
+	body, err = io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	return answer.StatusCode, body, err
 }
 
 // refusedConnection says that nothing listens.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"runtime"
 
@@ -61,6 +62,10 @@ func runOpen(ctx context.Context, o *openOptions) error {
 	if err != nil {
 		return err
 	}
+	if !isTaken(ctx, link) {
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s takes no login of %s: it was started with another key file", address, personDir(cfg)).
+			WithFix("name the server's key file, with --journal-key-file or as journal.keyFile in guideway.json, which holds for both")
+	}
 	fmt.Fprintf(o.app.host.Out, "%s\n", link)
 	fmt.Fprintln(o.app.host.Err, "It is good once, for five minutes.")
 	if o.Browser {
@@ -84,6 +89,14 @@ func newLoginLink(cfg *config.Config, address string) (string, error) {
 		return "", err
 	}
 	return "http://" + address + "/login/" + code, nil
+}
+
+// isTaken asks the server whether a link is good. It does not use it up.
+func isTaken(ctx context.Context, link string) bool {
+	ctx, cancel := context.WithTimeout(ctx, serverTime)
+	defer cancel()
+	status, _, err := visit(ctx, link)
+	return err == nil && status == http.StatusOK
 }
 
 // startBrowser has the system open a link.

@@ -173,48 +173,6 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// To name another place for what is kept is no way around the passphrase: with
-// another key no run is reached.
-func TestThePassphraseCannotBeSidestepped(t *testing.T) {
-	t.Parallel()
-	host, out := desk(t, nil)
-	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",
-		"steps": [{"id": "one", "title": "One", "prompt": "Do it.", "requireConfirmation": true, "approval": "human"}]}`
-	write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), flow)
-	id := agent(t, host, `start {"WorkflowID":"flow"}
-		continue {"Output":"done"}`)
-	home := host.Getenv("HOME")
-	env := map[string]string{}
-	host.Getenv = func(name string) string {
-		if name == "HOME" {
-			return home
-		}
-		return env[name]
-	}
-	typing := func(command string, typed ...string) int {
-		in := &typist{lines: typed, echo: out}
-		host.In = in
-		secretly(&host, in)
-		return Run(t.Context(), strings.Fields(command), host)
-	}
-	if code := typing("runs approve --set-passphrase", "four words in a row", "four words in a row"); code != exitOK {
-		t.Fatal(out)
-	}
-	elsewhere := t.TempDir()
-	for _, name := range []string{"XDG_CONFIG_HOME", "GUIDEWAY_JOURNAL_KEY_FILE", "XDG_DATA_HOME", "GUIDEWAY_DATA_DIR"} {
-		clear(env)
-		env[name] = filepath.Join(elsewhere, name)
-		typing("runs approve --set-passphrase", "my own words", "my own words")
-		if code := typing("runs approve "+id, "my own words", "1", ""); code == exitOK {
-			t.Errorf("%s opens the gate:\n%s", name, out)
-		}
-	}
-	clear(env)
-	if code := typing("runs approve "+id, "four words in a row", "1", ""); code != exitOK {
-		t.Errorf("the person is kept out:\n%s", out)
-	}
-}
-
 func TestAgo(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)

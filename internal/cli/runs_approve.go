@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/passphrase"
-	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
@@ -67,16 +65,6 @@ func (h *Host) asksPeople() error {
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "only a person at a terminal approves: the input or the output is a file or a pipe").
 		WithFix("run it yourself in a terminal")
-}
-
-// passphraseFile is where the person's passphrase is: beside the key of the
-// journal. Whoever names another place by a variable or a flag, to set a
-// passphrase of his own there, names another key with it, and reaches no run.
-func (h *Host) passphraseFile(cfg *config.Config) passphrase.File {
-	return passphrase.File{
-		Path: filepath.Join(filepath.Dir(cfg.Journal.KeyFile), "approval-passphrase"),
-		Cost: h.PassphraseCost, Now: h.now,
-	}
 }
 
 func runRunsApprove(ctx context.Context, o *runsApproveOptions) error {

@@ -81,12 +81,5 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	})
 }
 
-// newBrowsers is the check of a person's browser. Every process on the data
-// directory shares it, so that "guideway open" makes links that any of them
-// takes.
-func newBrowsers(cfg *config.Config) (*authn.Browsers, error) {
-	return authn.NewBrowsers(authn.BrowserOptions{Dir: filepath.Join(cfg.DataDir, "access")})
-}
-
 // serversDir is where servers say that they are alive.
 func serversDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "servers") }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -31,11 +30,6 @@ that an agent can use.`,
 		newTokensCreateCmd(a, runTokensCreate), newTokensListCmd(a, runTokensList), newTokensRevokeCmd(a, runTokensRevoke),
 	)
 	return cmd
-}
-
-// newTokens are the named tokens of the data directory.
-func newTokens(cfg *config.Config) (*authn.Tokens, error) {
-	return authn.NewTokens(authn.TokenOptions{Dir: filepath.Join(cfg.DataDir, "tokens")})
 }
 
 func (a *app) openTokens() (*authn.Tokens, *config.Config, error) {

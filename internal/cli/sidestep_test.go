@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+const (
+	personsWords = "four words in a row"
+	agentsWords  = "my own words"
+)
+
+// besieged is an installation with a passphrase, a server that is alive, and a
+// run at a gate of the person's.
+type besieged struct {
+	t    *testing.T
+	home string
+	data string
+	// key is the file of the journal's key.
+	key    string
+	run    string
+	server *running
+	// tries numbers the attempts; each comes an hour after the one before, so
+	// that wrong passphrases make none wait.
+	tries int
+}
+
+// besiege sets it up. settings are those of guideway.json in the home directory.
+func besiege(t *testing.T, settings string) *besieged {
+	t.Helper()
+	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",
+		"steps": [{"id": "one", "title": "One", "prompt": "Do it.", "requireConfirmation": true, "approval": "human"}]}`
+	home := t.TempDir()
+	b := &besieged{t: t, home: home, data: filepath.Join(home, ".local", "share", "guideway")}
+	b.key = filepath.Join(b.data, "journal.key")
+	if settings != "" {
+		b.key = filepath.Join(home, "keys", "journal.key")
+		write(t, filepath.Join(home, ".config", "guideway", "guideway.json"), settings)
+	}
+	write(t, filepath.Join(home, ".guideway", "workflows", "flow.json"), flow)
+	host, _ := desk(t, nil)
+	host.Dir, host.Getenv = home, homeOf(home)
+	b.run = agent(t, host, `start {"WorkflowID":"flow"}
+		continue {"Output":"done"}`)
+	b.server = begin(t, home, "serve")
+	b.server.err.waitFor(t, "Stop with Ctrl-C")
+	if code, out := b.types(way{}, "runs approve --set-passphrase", personsWords, personsWords); code != exitOK {
+		t.Fatal(out)
+	}
+	return b
+}
+
+// way is how an attempt names other places than the person's.
+type way struct {
+	args []string
+	env  map[string]string
+}
+
+func (w way) String() string { return fmt.Sprint(w.args, w.env) }
+
+// types has somebody at a terminal give a command, and type what it asks for.
+func (b *besieged) types(w way, command string, typed ...string) (int, string) {
+	b.tries++
+	host, out := desk(b.t, nil)
+	in := &typist{lines: typed, echo: out}
+	host.In, host.Dir = in, b.home
+	host.Now = func() time.Time { return time.Now().Add(time.Duration(b.tries) * time.Hour) }
+	env := map[string]string{"HOME": b.home, "NO_COLOR": "1"}
+	maps.Copy(env, w.env)
+	host.Getenv = func(name string) string { return env[name] }
+	secretly(&host, in)
+	code := Run(b.t.Context(), append(strings.Fields(command), w.args...), host)
+	return code, out.String()
+}
+
+// letsIn says whether the server takes what a command has printed, a link or a
+// token, for a person's.
+func (b *besieged) letsIn(printed string) bool {
+	b.t.Helper()
+	address := regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/mcp`).FindStringSubmatch(b.server.err.String())[1]
+	var req *http.Request
+	var err error
+	if code := regexp.MustCompile(`/login/(\S+)`).FindStringSubmatch(printed); code != nil {
+		req, err = http.NewRequestWithContext(b.t.Context(), http.MethodPost, "http://"+address+"/login/"+code[1], nil)
+	} else if token := regexp.MustCompile(`gdn_\S+`).FindString(printed); token != "" {
+		if req, err = http.NewRequestWithContext(b.t.Context(), http.MethodGet, "http://"+address+"/api/runs", nil); err == nil {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if req == nil {
+		return false
+	}
+	req.Header.Set("Origin", "http://"+address)
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// waits says whether the gate is still closed.
+func (b *besieged) waits() bool {
+	b.t.Helper()
+	code, out := b.types(way{}, "runs show --json "+b.run)
+	if code != exitOK {
+		b.t.Fatal(out)
+	}
+	return strings.Contains(out, `"status": "`+string(guide.StatusWaiting)+`"`)
+}
+
+// ways are those that an agent has which can give commands at a terminal, and
+// write files of its own: every place that is kept can be named by a variable,
+// by a flag or in a file of settings.
+func (b *besieged) ways() []way {
+	b.t.Helper()
+	elsewhere := b.t.TempDir()
+	at := func(name string) string { return filepath.Join(elsewhere, name) }
+	var list []way
+	for _, name := range []string{
+		"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "GUIDEWAY_DATA_DIR", "WORKRAIL_DATA_DIR", "WORKRAIL_STORAGE_PATH",
+		"GUIDEWAY_JOURNAL_KEY_FILE", "GUIDEWAY_JOURNAL_HEADS_DIR", "GUIDEWAY_TOKEN_FILE",
+	} {
+		list = append(list, way{env: map[string]string{name: at(name)}})
+	}
+	settings := at("guideway.json")
+	write(b.t, settings, fmt.Sprintf(`{"dataDir": %q, "journal": {"keyFile": %q}}`, b.data, at("settings/k")))
+	list = append(list, way{args: []string{"--config", settings}}, way{env: map[string]string{"GUIDEWAY_CONFIG": settings}})
+	link := at("links/journal.key")
+	write(b.t, at("links/README"), "what is linked to from here")
+	if err := os.Symlink(b.key, link); err != nil {
+		b.t.Fatal(err)
+	}
+	for i, key := range []string{
+		"", b.key, at("flags/k"), link, filepath.Join(b.data, "journal.key"), filepath.Join(b.data, "mine"),
+		filepath.Join(b.data, "access", "k"), filepath.Join(b.data, "servers", "..", "tokens", "k"), "k",
+	} {
+		for _, data := range []string{"", b.data, at(fmt.Sprint("data-", i))} {
+			for _, home := range []string{"", at(fmt.Sprint("home-", i))} {
+				w := way{}
+				if key != "" {
+					w.args = append(w.args, "--journal-key-file", key)
+				}
+				if data != "" {
+					w.args = append(w.args, "--data-dir", data)
+				}
+				if home != "" {
+					w.env = map[string]string{"HOME": home}
+				}
+				if len(w.args) > 0 {
+					list = append(list, w)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// Whatever place an agent names, none of the commands that a person has opens a
+// gate without the passphrase: not by itself, and not by a link or a token that
+// the server which is alive then takes. The person is let in by all of them.
+func TestThePassphraseCannotBeSidestepped(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]string{
+		"everything in its place":       "",
+		"the key in a place of its own": `{"journal": {"keyFile": "../../keys/journal.key"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := besiege(t, settings)
+			for i, w := range b.ways() {
+				b.types(w, "runs approve --set-passphrase", agentsWords, agentsWords)
+				if code, out := b.types(w, "runs approve "+b.run, agentsWords, "1", ""); code == exitOK {
+					t.Fatalf("%s opens the gate:\n%s", w, out)
+				}
+				if code, out := b.types(w, "runs resume "+b.run, agentsWords, "1", ""); code == exitOK || !b.waits() {
+					t.Fatalf("%s opens the gate of a run that is resumed:\n%s", w, out)
+				}
+				if code, out := b.types(w, "open", agentsWords); b.letsIn(out) {
+					t.Errorf("%s logs a browser in:\n%s", w, out)
+				} else if code == exitOK {
+					t.Errorf("%s gives a link that leads nowhere:\n%s", w, out)
+				}
+				if _, out := b.types(w, fmt.Sprintf("tokens create t%d --scope approve", i), agentsWords); b.letsIn(out) {
+					t.Errorf("%s makes a token that is good:\n%s", w, out)
+				}
+			}
+			if code, out := b.types(way{}, "open", personsWords); code != exitOK || !b.letsIn(out) {
+				t.Errorf("the person's browser is kept out:\n%s", out)
+			}
+			if code, out := b.types(way{}, "tokens create phone --scope approve", personsWords); code != exitOK || !b.letsIn(out) {
+				t.Errorf("the person's token is not taken:\n%s", out)
+			}
+			if code, out := b.types(way{}, "runs approve "+b.run, personsWords, "1", ""); code != exitOK || b.waits() {
+				t.Errorf("the person is kept out:\n%s", out)
+			}
+		})
+	}
+}
