@@ -38,25 +38,45 @@ func (p *PhaseProgram) PositionOf(s State) Position {
 	default:
 		pos = p.waitPosition(s, ph, phase)
 	}
-	pos.Phase = &PhasePosition{ID: phase.ID, Title: phase.Name, Number: ph.Phase, Of: len(p.Workflow.Phases)}
+	pos.Phase = &PhasePosition{ID: phase.ID, Number: ph.Phase, Of: len(p.Workflow.Phases)}
+	if p.begins(ph, phase) {
+		pos.Phase.Title = phase.Name
+	}
 	return pos
+}
+
+// begins says whether nothing of the phase was asked for before: what holds for
+// all of it is told once.
+func (p *PhaseProgram) begins(ph PhaseState, phase *phases.Phase) bool {
+	switch ph.Part {
+	case PartEntry:
+		return true
+	case PartSteps:
+		return ph.Index == 0
+	case PartLoops:
+		return len(phase.Steps) == 0 && ph.Index == 0 && (ph.Loop == nil || ph.Loop.Round <= 1 && ph.Loop.Step == 0)
+	case PartCheckpoints:
+		return len(phase.Steps) == 0 && len(phase.Loops) == 0 && ph.Index == 0
+	default:
+		return false
+	}
 }
 
 func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase, step *phases.Step) Position {
 	var b strings.Builder
-	first := ph.Part == PartSteps && ph.Index == 0
+	first := p.begins(ph, phase)
 	if first && phase.Description != "" {
 		b.WriteString(phase.Description + "\n\n")
 	}
 	if first {
-		writeGuide(&b, phase.Guide)
+		writeGuide(&b, phase.Guide, nil)
 	}
 	text := step.Description
 	if text == "" {
 		text = step.Name
 	}
 	b.WriteString(text + "\n")
-	writeGuide(&b, step.Guide)
+	writeGuide(&b, step.Guide, phase.Guide)
 	pos := Position{Kind: PositionStep, ID: step.ID, Title: step.Name}
 	if ph.Loop != nil {
 		loop := &phase.Loops[ph.Index]
@@ -80,7 +100,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	}
 	if !step.Required {
 		b.WriteString("\nThe step is optional: skip it with a reason, if it does not apply.\n")
-	} else if !phase.Required {
+	} else if !phase.Required && first {
 		b.WriteString("\nThe phase is optional: skip what is left of it with a reason, if it does not apply.\n")
 	}
 	if s.Steps == 0 {
@@ -90,14 +110,17 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	return pos
 }
 
-// writeGuide points to a guide.
-func writeGuide(b *strings.Builder, g *phases.Guide) {
-	if g == nil {
+// writeGuide points to a guide; of one that the phase has named, to its section.
+func writeGuide(b *strings.Builder, g, known *phases.Guide) {
+	switch {
+	case g == nil, known != nil && *g == *known:
 		return
-	}
-	fmt.Fprintf(b, "Guide: %s", g.Path)
-	if g.Section != "" {
-		fmt.Fprintf(b, ", section %q", g.Section)
+	case known != nil && g.Path == known.Path && g.Section != "":
+		fmt.Fprintf(b, "Guide: section %q", g.Section)
+	case g.Section != "":
+		fmt.Fprintf(b, "Guide: %s, section %q", g.Path, g.Section)
+	default:
+		fmt.Fprintf(b, "Guide: %s", g.Path)
 	}
 	if g.Title != "" {
 		fmt.Fprintf(b, " (%s)", g.Title)
@@ -135,7 +158,7 @@ func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase)
 	pos.Title, pos.Message = c.Name, c.Message
 	if c.Guide != nil {
 		var b strings.Builder
-		writeGuide(&b, c.Guide)
+		writeGuide(&b, c.Guide, phase.Guide)
 		pos.Prompt = strings.TrimSpace(b.String())
 	}
 	return pos

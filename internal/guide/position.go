@@ -53,8 +53,9 @@ type Position struct {
 
 // PhasePosition is a phase of a workflow.
 type PhasePosition struct {
-	ID    string `json:"id"`
-	Title string `json:"title"`
+	ID string `json:"id"`
+	// Title is told where the phase begins.
+	Title string `json:"title,omitempty"`
 	// Number is 1-based, in the order of the document; Of is how many there are.
 	Number int `json:"number"`
 	Of     int `json:"of"`

@@ -152,7 +152,7 @@ func nextCall(handle string, pos guide.Position) *Call {
 	args := map[string]any{"handle": handle}
 	switch pos.Kind {
 	case guide.PositionStep:
-		args["output"] = "the output of the step"
+		args["output"] = "..."
 	case guide.PositionGate:
 		if pos.Person {
 			return statusCall("", handle)
@@ -161,7 +161,7 @@ func nextCall(handle string, pos guide.Position) *Call {
 	case guide.PositionContext:
 		set := map[string]any{}
 		for _, need := range pos.Needs {
-			set[need.Variable] = "its value"
+			set[need.Variable] = "..."
 			if len(need.Allowed) > 0 {
 				set[need.Variable] = need.Allowed[0]
 			}

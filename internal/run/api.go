@@ -19,7 +19,8 @@ type Caller struct {
 type Answer struct {
 	RunID      string         `json:"runId"`
 	Handle     string         `json:"handle"`
-	WorkflowID string         `json:"workflowId"`
+	// WorkflowID is left out where the caller goes on with a run.
+	WorkflowID string         `json:"workflowId,omitempty"`
 	Status     guide.Status   `json:"status"`
 	Position   guide.Position `json:"position"`
 	// Next is a legal call, ready to copy; nil at the end.

@@ -32,7 +32,7 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 		return nil, err
 	}
 	r.Output, r.Notes = wellFormed(r.Output), wellFormed(r.Notes)
-	return again(ctx, func() (*Answer, error) {
+	a, err := again(ctx, func() (*Answer, error) {
 		h, rec, err := s.byHandle(ctx, c, r.Handle)
 		if err != nil {
 			return nil, err
@@ -45,6 +45,10 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 			Person: c.Via.Person(),
 		})
 	})
+	if a != nil {
+		a.WorkflowID = "" // who goes on with a run knows it
+	}
+	return a, err
 }
 
 // Answer answers the gate that a run waits at. Where the gate wants a person,
