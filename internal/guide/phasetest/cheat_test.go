@@ -44,17 +44,18 @@ func (t told) Fatalf(format string, args ...any) {
 	t.failer.Fatalf("%s", t.how+fmt.Sprintf(format, args...))
 }
 
-// Every illegal command is refused by a rule that it breaks, leaves the run as
-// it was and learns nothing; no legal one is refused.
-func TestAPhaseWorkflowCannotBeCheated(t *testing.T) {
-	t.Parallel()
+// each tries workflows of each seed.
+func each(t *testing.T, workflows int, try func(w *walk)) {
+	t.Helper()
 	for name, seed := range seeds(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newTally()
-			for i := range uint64(200 / slow) {
-				d := seeded{rand.New(rand.NewPCG(seed, i))}
-				attack(told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, workflow %d: ", seed, i)}, d, n)
+			for i := range uint64(workflows / slow) {
+				by := told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, workflow %d: ", seed, i)}
+				if w := begin(by, seeded{rand.New(rand.NewPCG(seed, i))}, n); w != nil {
+					try(w)
+				}
 			}
 			var b strings.Builder
 			n.print(&b)
@@ -63,22 +64,45 @@ func TestAPhaseWorkflowCannotBeCheated(t *testing.T) {
 	}
 }
 
-// The same with cases that rapid draws, because it shrinks what fails.
-func TestAPhaseWorkflowCannotBeCheatedAtItsSimplest(t *testing.T) {
-	t.Parallel()
-	n := newTally()
-	rapid.Check(t, func(t *rapid.T) { attack(t, drawn{t}, n) })
-}
-
-func attack(t failer, d dice, n *tally) {
+// begin makes a workflow to walk; nil where it does not load.
+func begin(t failer, d dice, n *tally) *walk {
 	t.Helper()
 	def := drawDefinition(d)
 	program := compile(t, def.document())
 	if program == nil {
 		n.refused++
-		return
+		return nil
 	}
 	n.definitions++
-	w := &walk{failer: t, dice: d, def: def, engine: &engine{program: program}, tally: n}
-	w.run()
+	return &walk{failer: t, dice: d, def: def, engine: &engine{program: program}, tally: n}
+}
+
+// Every illegal command is refused by a rule that it breaks, leaves the run as
+// it was and learns nothing; no legal one is refused.
+func TestAPhaseWorkflowCannotBeCheated(t *testing.T) {
+	t.Parallel()
+	each(t, 200, (*walk).run)
+}
+
+// The same with cases that rapid draws, because it shrinks what fails.
+func TestAPhaseWorkflowCannotBeCheatedAtItsSimplest(t *testing.T) {
+	t.Parallel()
+	n := newTally()
+	rapid.Check(t, func(t *rapid.T) {
+		if w := begin(t, drawn{t}, n); w != nil {
+			w.run()
+		}
+	})
+}
+
+// A run that was cut off anywhere settles where it would have stood, and events
+// that legal commands cannot have brought about are found.
+func TestEventsCannotBeForged(t *testing.T) {
+	t.Parallel()
+	each(t, 80, func(w *walk) {
+		r := &records{w}
+		w.gentle, w.after = true, r.prefixes
+		w.run()
+		r.forge(20)
+	})
 }

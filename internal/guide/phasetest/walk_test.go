@@ -26,6 +26,8 @@ type tally struct {
 	// events: forged lists were refused, harmless ones are what commands could
 	// have brought about.
 	prefixes, forged, harmless, documents int
+	// followed counts the steps of imported runs beside their originals.
+	followed int
 	// elsewhere counts documents that lead to another place, by why.
 	elsewhere map[string]int
 }
@@ -46,13 +48,15 @@ func (n *tally) total() int {
 func (n *tally) print(w io.Writer) {
 	fmt.Fprintf(w, "%d workflows (%d more have circles of skipped phases and do not load), %d runs (%d completed, %d stuck by their workflow, the rest aborted), %d legal commands, none refused; %d illegal commands, all refused\n",
 		n.definitions, n.refused, n.runs, n.completed, n.stuck, n.legal, n.total())
-	fmt.Fprintf(w, "%d prefixes settled alike; %d forged lists of events refused, %d were harmless; %d state documents imported\n",
-		n.prefixes, n.forged, n.harmless, n.documents)
+	fmt.Fprintf(w, "%d prefixes settled alike; %d forged lists of events refused, %d were harmless; %d state documents imported, %d commands followed by imported runs\n",
+		n.prefixes, n.forged, n.harmless, n.documents, n.followed)
 	for _, title := range []struct {
 		name   string
 		counts map[string]int
 	}{{"by cheat", n.illegal}, {"by rule", n.rules}, {"places", n.places}, {"documents that lead elsewhere", n.elsewhere}} {
-		fmt.Fprintln(w, title.name)
+		if len(title.counts) > 0 {
+			fmt.Fprintln(w, title.name)
+		}
 		for _, k := range slices.Sorted(maps.Keys(title.counts)) {
 			fmt.Fprintf(w, "  %7d  %s\n", title.counts[k], k)
 		}
@@ -69,6 +73,10 @@ type walk struct {
 	accepted []command
 	// hook, if set, is called at every place, before the attempts.
 	hook func(p place)
+	// after, if set, is called with each command that was accepted.
+	after func(c command)
+	// gentle leaves the attempts out.
+	gentle bool
 }
 
 // longest bounds a walk: phases may lead in circles.
@@ -85,8 +93,10 @@ func (w *walk) run() {
 		if w.hook != nil {
 			w.hook(p)
 		}
-		for _, a := range attempts(w.dice, w.def, p) {
-			w.refuse(p, a)
+		if !w.gentle {
+			for _, a := range attempts(w.dice, w.def, p) {
+				w.refuse(p, a)
+			}
 		}
 		if p.kind == "end" {
 			if p.status == "completed" {
@@ -150,6 +160,9 @@ func (w *walk) accept(p place, c command) {
 	w.tally.legal++
 	w.accepted = append(w.accepted, c)
 	w.check(whereIs(w.def, w.accepted), s)
+	if w.after != nil {
+		w.after(c)
+	}
 }
 
 // refuse hands in an attempt. What the model finds legal is not handed in.
