@@ -17,8 +17,8 @@ type Caller struct {
 
 // Answer is where a run stands, for its owner.
 type Answer struct {
-	RunID      string         `json:"runId"`
-	Handle     string         `json:"handle"`
+	RunID  string `json:"runId"`
+	Handle string `json:"handle"`
 	// WorkflowID is left out where the caller goes on with a run.
 	WorkflowID string         `json:"workflowId,omitempty"`
 	Status     guide.Status   `json:"status"`
