@@ -6,8 +6,10 @@ import (
 	"io/fs"
 )
 
-//go:embed *.yaml
+//go:embed *.yaml incident-response meta ticket-to-merge
 var files embed.FS
 
-// FS is the folder of the bundled definitions, one file each.
+// FS is the folder of the bundled definitions: step workflows in files of their
+// own, phase workflows with their guides and templates in directories, and in meta
+// the activities, skills and rules for all of them.
 func FS() fs.FS { return files }

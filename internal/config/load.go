@@ -123,7 +123,7 @@ func newLoader(opts Options) *loader {
 func (l *loader) defaults() {
 	c := l.config
 	c.Listen = "127.0.0.1:3000"
-	c.Toolsets = Toolsets()
+	c.Toolsets = DefaultToolsets()
 	c.Workflows = Workflows{
 		Bundled: true, User: true, Project: true,
 		UserDir:  below(l.goos, c.Dirs.Config, "workflows"),

@@ -85,8 +85,11 @@ func faultf(fix, format string, args ...any) *fault {
 // EnvConfig is the variable that names the configuration file.
 const EnvConfig = "GUIDEWAY_CONFIG"
 
-// Toolsets are the toolsets that exist, all of them on by default.
-func Toolsets() []string { return []string{"steps", "runs", "sessions"} }
+// Toolsets are the toolsets that exist, those of DefaultToolsets first.
+func Toolsets() []string { return append(DefaultToolsets(), "phases") }
+
+// DefaultToolsets are the toolsets that are on where nobody chooses.
+func DefaultToolsets() []string { return []string{"steps", "runs", "sessions"} }
 
 // Settings describes every setting in a fixed order.
 func Settings() []Setting {

@@ -34,8 +34,8 @@ type Match struct {
 const (
 	// enough is the score of a match.
 	enough = 0.35
-	// apart is by how much the first match must beat the second.
-	apart = 0.08
+	// Apart is by how much the first match must beat the second.
+	Apart = 0.08
 	// mostMatches bounds the answer.
 	mostMatches = 5
 	// maxGoal bounds the words of a goal that are looked at.
@@ -69,7 +69,7 @@ func (l *Library) Match(goal string) (MatchStatus, []Match) {
 	switch {
 	case len(matches) == 0 || matches[0].Score < enough:
 		return MatchNone, matches
-	case len(matches) > 1 && matches[0].Score-matches[1].Score < apart:
+	case len(matches) > 1 && matches[0].Score-matches[1].Score < Apart:
 		return MatchAmbiguous, matches
 	default:
 		return MatchFound, matches

@@ -31,8 +31,12 @@ func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.G
 		fmt.Fprintf(&b, "My goal: %s\n\n", goal)
 	}
 	fmt.Fprintf(&b, "Follow the workflow %q (%s): %s\n\n", d.ID, d.Name, d.Description)
-	writeList(&b, "Make sure of this first:", d.Steps.Preconditions)
-	writeList(&b, "Ask me what you cannot answer yourself:", d.Steps.ClarificationPrompts)
+	if d.Phases != nil {
+		writeList(&b, "Keep to these rules:", d.Phases.Rules)
+	} else {
+		writeList(&b, "Make sure of this first:", d.Steps.Preconditions)
+		writeList(&b, "Ask me what you cannot answer yourself:", d.Steps.ClarificationPrompts)
+	}
 	b.WriteString(s.howToFollow(d, goal))
 	return &mcp.GetPromptResult{
 		Description: d.Description,
@@ -42,6 +46,10 @@ func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.G
 
 // howToFollow names the calls that lead through a workflow.
 func (s *Server) howToFollow(d *definition.Definition, goal string) string {
+	if s.runs == nil && d.Phases != nil {
+		return fmt.Sprintf("Read it with get_workflow {\"workflow_id\": %q}. Do each step of a phase fully, ask me at each of its checkpoints, "+
+			"and go on to the phase that its decisions and transitions lead to. Do not skip, merge or reorder phases.", d.ID)
+	}
 	if s.runs == nil {
 		return fmt.Sprintf("Begin with workflow_next {\"workflowId\": %q, \"completedSteps\": [], \"context\": {}}. "+
 			"Do each step fully, check its output with workflow_validate where it has validationCriteria, "+

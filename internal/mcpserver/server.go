@@ -30,10 +30,15 @@ const (
 	ToolsetSteps    = "steps"
 	ToolsetRuns     = "runs"
 	ToolsetSessions = "sessions"
+	ToolsetPhases   = "phases"
 )
 
 // Toolsets lists the names of the toolsets, the default ones first.
-func Toolsets() []string { return []string{ToolsetSteps, ToolsetRuns, ToolsetSessions} }
+func Toolsets() []string { return append(DefaultToolsets(), ToolsetPhases) }
+
+// DefaultToolsets lists the names of the toolsets that are offered where nobody
+// chooses.
+func DefaultToolsets() []string { return []string{ToolsetSteps, ToolsetRuns, ToolsetSessions} }
 
 // Options say what a server offers.
 type Options struct {
@@ -104,7 +109,7 @@ func New(opts Options) (*Server, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.Toolsets == nil {
-		opts.Toolsets = Toolsets()
+		opts.Toolsets = DefaultToolsets()
 	}
 	for _, name := range opts.Toolsets {
 		if !slices.Contains(Toolsets(), name) {
@@ -163,6 +168,9 @@ func (s *Server) tools(opts Options) []*tool {
 		list = append(list, (&sessionTools{
 			sessions: s.sessions, places: places{opts.Project}, open: opts.Dashboard, live: opts.LiveDashboard,
 		}).tools()...)
+	}
+	if slices.Contains(opts.Toolsets, ToolsetPhases) {
+		list = append(list, newPhaseTools(s, opts).tools()...)
 	}
 	return list
 }

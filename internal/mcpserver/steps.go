@@ -123,6 +123,7 @@ type details struct {
 	ClarificationPrompts []string         `json:"clarificationPrompts,omitempty"`
 	MetaGuidance         []string         `json:"metaGuidance,omitempty"`
 	TotalSteps           int              `json:"totalSteps"`
+	TotalPhases          int              `json:"totalPhases,omitempty"`
 	Dialect              guideway.Dialect `json:"dialect"`
 	Source               string           `json:"source"`
 	Hash                 string           `json:"hash"`
@@ -144,14 +145,18 @@ func (s *stepTools) get() *tool {
 			"id": typed("string"), "name": typed("string"), "description": typed("string"),
 			"version": typed("string"), "preconditions": listOf(typed("string")),
 			"clarificationPrompts": listOf(typed("string")), "metaGuidance": listOf(typed("string")),
-			"totalSteps": typed("integer"), "dialect": typed("string"), "source": typed("string"),
+			"totalSteps": typed("integer"), "totalPhases": typed("integer"), "dialect": typed("string"), "source": typed("string"),
 			"hash": typed("string"), "firstStep": orNull(typed("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			p, e, err := s.program("id", in.text("id"))
+			e, err := s.entry("id", in.text("id"))
 			if err != nil {
 				return nil, err
 			}
+			if e.Definition.Phases != nil {
+				return phaseDetails(e), nil
+			}
+			p := guide.Compile(e.Definition.Steps)
 			w := p.Workflow
 			out := details{
 				ID: w.ID, Name: w.Name, Description: w.Description, Version: w.Version,
@@ -383,13 +388,48 @@ func notNil(list []string) []string {
 	return list
 }
 
+// phaseDetails are what there is to say of a phase workflow, whose first step is
+// for the one who starts it.
+func phaseDetails(e *catalog.Entry) details {
+	w := e.Definition.Phases
+	out := details{
+		ID: w.ID, Name: w.Title, Description: w.Description, Version: w.Version, MetaGuidance: w.Rules, TotalPhases: len(w.Phases),
+		Dialect: e.Definition.Dialect, Source: e.Source.Name, Hash: e.Definition.Hash,
+	}
+	for i := range w.Phases {
+		out.TotalSteps += len(w.Phases[i].Steps)
+	}
+	return out
+}
+
 // program finds a step workflow and compiles it. field is the parameter that
 // named it.
 func (s *stepTools) program(field, id string) (*guide.Program, *catalog.Entry, error) {
+	e, err := s.entry(field, id)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case e.Definition.Steps != nil:
+		return guide.Compile(e.Definition.Steps), e, nil
+	}
+	bad := &callError{
+		Code: guideway.CodeInvalid, Field: field, Given: id,
+		Message: fmt.Sprintf("'%s' is a phase workflow: the server keeps its state, and no stateless call leads through it", id),
+		Fix:     "start a run with workflow_start, of the toolset runs",
+	}
+	if s.runs {
+		bad.Fix = "start a run"
+		bad.Next = &nextCall{Tool: "workflow_start", Arguments: map[string]any{"workflowId": id}}
+	}
+	return nil, nil, bad
+}
+
+// entry finds a workflow. field is the parameter that named it.
+func (s *stepTools) entry(field, id string) (*catalog.Entry, error) {
 	snap := s.catalog.Snapshot()
 	e, err := snap.Get(id)
 	if err == nil {
-		return guide.Compile(e.Definition.Steps), e, nil
+		return e, nil
 	}
 	bad := &callError{
 		Code: guideway.ErrorCode(err), Field: field, Given: shorten(id),
@@ -404,5 +444,5 @@ func (s *stepTools) program(field, id string) (*guide.Program, *catalog.Entry, e
 		}
 		bad.Allowed = ids
 	}
-	return nil, nil, bad
+	return nil, bad
 }

@@ -109,6 +109,9 @@ func (t *tool) server(logger *slog.Logger) mcp.ToolHandler {
 }
 
 func success(out any) (*mcp.CallToolResult, error) {
+	if w, ok := out.(worded); ok {
+		return w.result()
+	}
 	text, err := compact(out)
 	if err != nil {
 		return nil, fmt.Errorf("write the answer: %w", err)

@@ -1,0 +1,340 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/library"
+)
+
+// nextAction is a call that an answer hands over, in the form of the original.
+type nextAction struct {
+	Tool       string         `json:"tool"`
+	Parameters map[string]any `json:"parameters"`
+}
+
+func skillAction(id string) nextAction {
+	return nextAction{"get_skill", map[string]any{"skill_id": id}}
+}
+
+func (p *phaseTools) library() *library.Library { return p.catalog.Snapshot().Library() }
+
+// activityLine is an activity in the answer of get_activities.
+type activityLine struct {
+	ID             string          `json:"id"`
+	Problem        string          `json:"problem"`
+	PrimarySkill   string          `json:"primary_skill"`
+	NextAction     nextAction      `json:"next_action"`
+	MandatoryGuide *mandatoryGuide `json:"mandatory_guide,omitempty"`
+}
+
+// mandatoryGuide is the guide to read before an activity, with its text.
+type mandatoryGuide struct {
+	WorkflowID string `json:"workflow_id"`
+	Index      string `json:"index"`
+	Content    string `json:"content,omitempty"`
+	Format     string `json:"format,omitempty"`
+}
+
+func (p *phaseTools) getActivities() *tool {
+	return &tool{
+		name: "get_activities", title: "Get the activities",
+		description: "Get all activities with the phrases that lead to them. To find the one for a goal, match_activity is shorter.",
+		output: object(map[string]any{
+			"description": typed("string"), "usage": typed("string"), "next_action": typed("object"),
+			"activities": listOf(typed("object")), "quick_match": typed("object"),
+		}),
+		handle: func(context.Context, arguments) (any, error) {
+			out := struct {
+				Description string            `json:"description"`
+				Usage       string            `json:"usage"`
+				NextAction  nextAction        `json:"next_action"`
+				Activities  []activityLine    `json:"activities"`
+				QuickMatch  map[string]string `json:"quick_match"`
+			}{
+				Description: "What users want, and the skill that each begins with.",
+				Usage:       "Match the goal with match_activity, or by quick_match, then by the problems; ask the user where several fit. Then do as next_action says.",
+				NextAction:  nextAction{"get_rules", map[string]any{}},
+				Activities:  []activityLine{}, QuickMatch: map[string]string{},
+			}
+			lib := p.library()
+			for _, e := range lib.Activities() {
+				out.Activities = append(out.Activities, activityLine{
+					e.ID, e.Activity.Problem, e.Activity.Skills.Primary, skillAction(e.Activity.Skills.Primary), guideOf(lib, e.Activity.Guide),
+				})
+				for _, phrase := range e.Activity.Recognition {
+					if phrase = strings.ToLower(phrase); out.QuickMatch[phrase] == "" {
+						out.QuickMatch[phrase] = e.ID
+					}
+				}
+			}
+			return worded{structure: out}, nil
+		},
+	}
+}
+
+// guideOf fetches the guide that an activity names.
+func guideOf(lib *library.Library, ref *phases.MandatoryGuide) *mandatoryGuide {
+	if ref == nil {
+		return nil
+	}
+	out := &mandatoryGuide{WorkflowID: ref.WorkflowID, Index: ref.Index}
+	if e := lib.Text(library.KindGuide, ref.WorkflowID, ref.Index); e != nil {
+		out.Content, out.Format = e.Text, e.Format
+	}
+	return out
+}
+
+func (p *phaseTools) getActivity() *tool {
+	return &tool{
+		name: "get_activity", title: "Get an activity",
+		description: "Get an activity: the problem, the flow to follow, the outcome and the skills.",
+		params: []param{{
+			name: "activity_id", kind: kindString, required: true, maxLength: maxID, example: "start-workflow",
+			description: "Activity id from match_activity",
+		}},
+		output: object(map[string]any{
+			"id": typed("string"), "version": typed("string"), "problem": typed("string"), "recognition": listOf(typed("string")),
+			"skills": typed("object"), "outcome": listOf(typed("string")), "flow": listOf(typed("string")), "next_action": typed("object"),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			lib, id := p.library(), in.text("activity_id")
+			e := lib.Activity(id)
+			if e == nil {
+				return nil, p.lost(lib, library.KindActivity, "get_activity", "activity_id", "", id, ids(lib.Activities()), in)
+			}
+			return wholeDocument(e.Canonical, map[string]any{"next_action": skillAction(e.Activity.Skills.Primary)})
+		},
+	}
+}
+
+func ids(entries []*library.Entry) []string {
+	list := []string{}
+	for _, e := range entries {
+		list = append(list, e.ID)
+	}
+	return list
+}
+
+// lost is the error about a document that is not served, with the reason if it did
+// not load.
+func (p *phaseTools) lost(lib *library.Library, kind phases.EntryKind, toolName, field, workflow, id string, allowed []string, in arguments) *callError {
+	name := string(kind)
+	bad := notFound(strings.ToUpper(name[:1])+name[1:], field, id, allowed)
+	if why := lib.Why(kind, workflow, id); why != nil {
+		bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
+		bad.Message = fmt.Sprintf("%s: the file did not load: %s", bad.Message, why.Message)
+	}
+	bad.retry(toolName, in)
+	return bad
+}
+
+// matched is an activity in the answer of match_activity.
+type matched struct {
+	ID           string   `json:"id"`
+	Problem      string   `json:"problem"`
+	PrimarySkill string   `json:"primary_skill"`
+	Score        float64  `json:"score"`
+	Why          []string `json:"why"`
+}
+
+func (p *phaseTools) matchActivity() *tool {
+	return &tool{
+		name: "match_activity", title: "Find the activity for a goal",
+		description: "Find the activity for what the user wants, in the user's own words, and the call to go on with. Begin here.",
+		params: []param{{
+			name: "goal", kind: kindString, required: true, maxLength: 4096, example: "Start a workflow",
+			description: "The user's words",
+		}},
+		output: object(map[string]any{
+			"status": map[string]any{"type": "string", "enum": []string{"matched", "ambiguous", "none"}}, "matches": listOf(typed("object")),
+			"question": typed("string"), "next_action": typed("object"),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			status, found := p.library().Match(in.text("goal"))
+			out := struct {
+				Status     library.MatchStatus `json:"status"`
+				Matches    []matched           `json:"matches"`
+				Question   string              `json:"question,omitempty"`
+				NextAction nextAction          `json:"next_action"`
+			}{Status: status, Matches: []matched{}, NextAction: nextAction{"get_activities", map[string]any{}}}
+			for _, m := range found {
+				a := m.Activity.Activity
+				out.Matches = append(out.Matches, matched{a.ID, a.Problem, a.Skills.Primary, m.Score, m.Why})
+			}
+			switch status {
+			case library.MatchFound:
+				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": found[0].Activity.ID}}
+			case library.MatchAmbiguous:
+				out.Question = whichOne(found)
+				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": "the one that the user means"}}
+			case library.MatchNone:
+				out.Question = "No activity fits these words. Ask the user what they want to achieve, or look at all activities."
+			}
+			return worded{structure: out}, nil
+		},
+	}
+}
+
+// whichOne asks the user to choose between activities that fit alike.
+func whichOne(found []library.Match) string {
+	best := found[0].Score
+	var lines []string
+	for _, m := range found {
+		if best-m.Score < library.Apart {
+			lines = append(lines, fmt.Sprintf("%s (%s)", m.Activity.ID, strings.TrimSuffix(m.Activity.Activity.Problem, ".")))
+		}
+	}
+	return "Ask the user which is meant: " + strings.Join(lines, "; ") + "?"
+}
+
+func (p *phaseTools) getRules() *tool {
+	return &tool{
+		name: "get_rules", title: "Get the rules for all workflows",
+		description: "Get the rules that hold in every workflow; a workflow's own rules go before them.",
+		output:      object(map[string]any{"id": typed("string"), "title": typed("string"), "sections": listOf(typed("object"))}),
+		handle: func(context.Context, arguments) (any, error) {
+			lib := p.library()
+			e := lib.Rules()
+			if e != nil {
+				return wholeDocument(e.Canonical, nil)
+			}
+			bad := &callError{
+				Code: guideway.CodeNotFound, Message: "Global rules not found",
+				Fix: "write meta/rules.yaml in a directory of workflows", Next: &nextCall{Tool: "list_resources", Arguments: map[string]any{}},
+			}
+			if why := lib.Why(library.KindRules, "", ""); why != nil {
+				bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
+			}
+			return nil, bad
+		},
+	}
+}
+
+// skillLine is a skill in the answer of get_skills.
+type skillLine struct {
+	ID         string     `json:"id"`
+	Capability string     `json:"capability"`
+	NextAction nextAction `json:"next_action"`
+}
+
+func (p *phaseTools) getSkills() *tool {
+	return &tool{
+		name: "get_skills", title: "Get the skills",
+		description: "Get all skills with what each enables: those for all workflows, and those of single ones.",
+		output: object(map[string]any{
+			"description": typed("string"), "usage": typed("string"), "universal": listOf(typed("object")), "workflow_specific": typed("object"),
+		}),
+		handle: func(context.Context, arguments) (any, error) {
+			lib := p.library()
+			lines := func(workflow string) []skillLine {
+				list := []skillLine{}
+				for _, e := range lib.Skills(workflow) {
+					action := skillAction(e.ID)
+					if workflow != "" {
+						action.Parameters["workflow_id"] = workflow
+					}
+					list = append(list, skillLine{e.ID, e.Skill.Capability, action})
+				}
+				return list
+			}
+			specific := map[string][]skillLine{}
+			for _, owner := range lib.Owners() {
+				if len(lib.Skills(owner)) > 0 {
+					specific[owner] = lines(owner)
+				}
+			}
+			return worded{structure: struct {
+				Description string                 `json:"description"`
+				Usage       string                 `json:"usage"`
+				Universal   []skillLine            `json:"universal"`
+				Specific    map[string][]skillLine `json:"workflow_specific"`
+			}{"How to use the tools for something.", "Get the skill that an activity names. A workflow's own skill goes before one for all.", lines(""), specific}}, nil
+		},
+	}
+}
+
+// skillFile is a skill in the answer of list_skills.
+type skillFile struct {
+	Index      string `json:"index"`
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Path       string `json:"path"`
+	WorkflowID string `json:"workflowId,omitempty"`
+}
+
+func skillFiles(entries []*library.Entry) []skillFile {
+	list := []skillFile{}
+	for _, e := range entries {
+		list = append(list, skillFile{e.Digits, e.ID, e.Title, e.Path, e.Workflow})
+	}
+	return list
+}
+
+func optionalWorkflow(description string) param {
+	w := workflowIDParam()
+	w.required, w.example, w.description = false, nil, description
+	return w
+}
+
+func (p *phaseTools) listSkills() *tool {
+	return &tool{
+		name: "list_skills", title: "List skills",
+		description: "List the skills with their files: all, or those for all workflows and those of one.",
+		params:      []param{optionalWorkflow("Only what this workflow uses")},
+		output: object(map[string]any{
+			"items": listOf(typed("object")), "universal": listOf(typed("object")), "workflow": listOf(typed("object")),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			lib, id := p.library(), in.text("workflow_id")
+			if id != "" {
+				if err := p.owner("list_skills", in); err != nil {
+					return nil, err
+				}
+				return worded{structure: struct {
+					Universal []skillFile `json:"universal"`
+					Workflow  []skillFile `json:"workflow"`
+				}{skillFiles(lib.Skills("")), skillFiles(lib.Skills(id))}}, nil
+			}
+			all := skillFiles(lib.Skills(""))
+			for _, owner := range lib.Owners() {
+				all = append(all, skillFiles(lib.Skills(owner))...)
+			}
+			return itemList(all, "")
+		},
+	}
+}
+
+func (p *phaseTools) getSkill() *tool {
+	return &tool{
+		name: "get_skill", title: "Get a skill",
+		description: "Get a skill: how to use the tools for it, and what to do about errors.",
+		params: []param{
+			{name: "skill_id", kind: kindString, required: true, maxLength: maxID, example: "workflow-execution", description: "Skill id"},
+			optionalWorkflow("Take the workflow's own skill, where it has one"),
+		},
+		output: object(map[string]any{"id": typed("string"), "version": typed("string"), "capability": typed("string")}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			lib, id, workflow := p.library(), in.text("skill_id"), in.text("workflow_id")
+			if workflow != "" {
+				if err := p.owner("get_skill", in); err != nil {
+					return nil, err
+				}
+			}
+			if e := lib.Skill(workflow, id); e != nil {
+				return wholeDocument(e.Canonical, nil)
+			}
+			bad := p.lost(lib, library.KindSkill, "get_skill", "skill_id", workflow, id, append(ids(lib.Skills(workflow)), ids(lib.Skills(""))...), in)
+			for _, owner := range lib.Owners() {
+				if lib.Skill(owner, id) != nil {
+					bad.Fix = fmt.Sprintf("it is a skill of the workflow %q alone", owner)
+					bad.Next = &nextCall{Tool: "get_skill", Arguments: map[string]any{"skill_id": id, "workflow_id": owner}}
+				}
+			}
+			return nil, bad
+		},
+	}
+}

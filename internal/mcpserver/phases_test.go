@@ -1,0 +1,513 @@
+package mcpserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// manyWays is the workflow of the cases on validate_transition in facts/phases.md 6.
+const manyWays = `{"id":"ways","version":"1.0.0","title":"Ways","description":"All ways out of a phase","initialPhase":"a",
+	"variables":[{"name":"x","type":"boolean"}],
+	"phases":[
+	{"id":"a","name":"A","steps":[{"id":"s1","name":"S"}],
+	 "transitions":[{"to":"b","condition":{"type":"simple","variable":"x","operator":"==","value":true}}],
+	 "decisions":[{"id":"d1","name":"D","branches":[
+		{"id":"one","label":"One","transitionTo":"c","condition":{"type":"simple","variable":"y","operator":">","value":1}},
+		{"id":"two","label":"Two","transitionTo":"f","condition":{"type":"simple","variable":"y","operator":"<","value":0}}]}],
+	 "checkpoints":[{"id":"c1","name":"C","message":"Go?","options":[{"id":"go","label":"Go","effect":{"transitionTo":"d"}},
+		{"id":"skip","label":"Skip","effect":{"skipPhases":["e"]}}]}]},
+	{"id":"b","name":"B"},{"id":"c","name":"C"},{"id":"d","name":"D","transitions":[{"to":"e"}]},{"id":"e","name":"E"},{"id":"f","name":"F"}]}`
+
+// phaseServer serves a directory of the original's layout by the toolset phases.
+func phaseServer(t *testing.T, files map[string]string) *mcp.ClientSession {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, name, text)
+	}
+	return serveDir(t, dir)
+}
+
+func serveDir(t *testing.T, dir string) *mcp.ClientSession {
+	t.Helper()
+	cat := catalog.New(catalog.Standard(catalog.Layout{Custom: []string{dir}}), catalog.Options{})
+	if err := cat.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cat.Close)
+	server, err := mcpserver.New(mcpserver.Options{Catalog: cat, Version: "1.2.3", Toolsets: []string{mcpserver.ToolsetPhases}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return dial(t, server, "memory", "ann", "2025-11-25", nil)
+}
+
+// shelf is a small directory of the original's layout.
+func shelf() map[string]string {
+	return map[string]string{
+		"ways/ways.json": manyWays, "guarded.json": guarded,
+		"ways/guides/00-start-here.md":    "# Start\n\n## One\nfirst\n\n## Two\nsecond\n",
+		"ways/guides/01-plan.yaml":        "plan: yes\n",
+		"ways/templates/03-report.md":     "# Report {x}\n",
+		"ways/skills/01-review.json":      `{"id":"review","version":"1.0.0","capability":"Review"}`,
+		"meta/rules.json":                 `{"sections":[],"id":"r","title":"Rules"}`,
+		"meta/skills/00-state.json":       `{"capability":"Keep state","id":"state","version":"1.0.0"}`,
+		"meta/activities/01-begin.json":   activity("begin", `"Start a workflow","Begin <now> & here"`, `,"mandatory_guide":{"workflow_id":"ways","index":"0"}`),
+		"meta/activities/02-go-on.json":   activity("go-on", `"Resume workflow","Where were we?"`, ""),
+		"meta/activities/03-restart.json": activity("restart", `"Again from the start","where were we?"`, ""),
+	}
+}
+
+func activity(id, phrases, more string) string {
+	return fmt.Sprintf(`{"id":%q,"version":"1.0.0","problem":"The user wants %s.","recognition":[%s],"skills":{"primary":"state"},"outcome":["o"],"flow":["1. Look"]%s}`,
+		id, id, phrases, more)
+}
+
+// answer is what a tool gave, in both forms.
+type answer struct {
+	texts     []string
+	structure map[string]any
+	isError   bool
+}
+
+func ask(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any) answer {
+	t.Helper()
+	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	structure, ok := res.StructuredContent.(map[string]any)
+	if !ok {
+		t.Fatalf("%s: the structured content is no object: %v", tool, res.StructuredContent)
+	}
+	out := answer{structure: structure, isError: res.IsError}
+	for _, c := range res.Content {
+		out.texts = append(out.texts, c.(*mcp.TextContent).Text)
+	}
+	return out
+}
+
+// The text of each tool is what the server of the original writes, byte for byte:
+// indented JSON, or a file as it is.
+func TestPhaseToolsAnswerAsTheOriginal(t *testing.T) {
+	t.Parallel()
+	cs := phaseServer(t, shelf())
+	ways := map[string]any{"workflow_id": "ways"}
+	tests := []struct {
+		tool string
+		args map[string]any
+		want string
+	}{
+		{"list_workflows", nil, "[\n  {\n    \"id\": \"ways\",\n    \"title\": \"Ways\",\n    \"version\": \"1.0.0\",\n    \"description\": \"All ways out of a phase\"\n  }\n]"},
+		{"get_phase", with(ways, "phase_id", "b"), "{\n  \"id\": \"b\",\n  \"name\": \"B\",\n  \"required\": true\n}"},
+		{"get_phase", with(ways, "phase_id", "2"), "{\n  \"id\": \"b\",\n  \"name\": \"B\",\n  \"required\": true\n}"},
+		{"list_guides", ways, "[\n  {\n    \"index\": \"00\",\n    \"name\": \"start-here\",\n    \"title\": \"Start Here\",\n    \"format\": \"markdown\"\n  }," +
+			"\n  {\n    \"index\": \"01\",\n    \"name\": \"plan\",\n    \"title\": \"Plan\",\n    \"format\": \"yaml\"\n  }\n]"},
+		{"get_guide", with(ways, "index", "1"), "plan: yes\n"},
+		{"get_guide", with(ways, "index", "001"), "plan: yes\n"},
+		{"get_guide", with(with(ways, "index", "00"), "section", "one"), "## One\nfirst\n"},
+		{"list_templates", ways, "[\n  {\n    \"index\": \"03\",\n    \"name\": \"report\",\n    \"title\": \"Report\"\n  }\n]"},
+		{"get_template", with(ways, "index", "3"), "# Report {x}\n"},
+		{"list_templates", map[string]any{"workflow_id": "meta"}, "[]"},
+		{"get_skill", map[string]any{"skill_id": "state"}, "{\n  \"id\": \"state\",\n  \"version\": \"1.0.0\",\n  \"capability\": \"Keep state\"\n}"},
+		{"get_skill", with(ways, "skill_id", "review"), "{\n  \"id\": \"review\",\n  \"version\": \"1.0.0\",\n  \"capability\": \"Review\"\n}"},
+		{"get_rules", nil, "{\n  \"id\": \"r\",\n  \"title\": \"Rules\",\n  \"sections\": []\n}"},
+		{"list_skills", nil, "[\n  {\n    \"index\": \"00\",\n    \"id\": \"state\",\n    \"name\": \"State\",\n    \"path\": \"meta/skills/00-state.json\"\n  }," +
+			"\n  {\n    \"index\": \"01\",\n    \"id\": \"review\",\n    \"name\": \"Review\",\n    \"path\": \"ways/skills/01-review.json\",\n    \"workflowId\": \"ways\"\n  }\n]"},
+		{"validate_transition", with(with(ways, "from_phase", "b"), "to_phase", "c"), "{\n  \"valid\": false,\n  \"reason\": \"No valid transition. Valid: none\"\n}"},
+	}
+	for _, tt := range tests {
+		got := ask(t, cs, tt.tool, tt.args)
+		if diff := cmp.Diff([]string{tt.want}, got.texts); diff != "" || got.isError {
+			t.Errorf("%s %v:\n%s", tt.tool, tt.args, diff)
+		}
+	}
+}
+
+func with(base map[string]any, name string, value any) map[string]any {
+	out := map[string]any{name: value}
+	for k, v := range base {
+		out[k] = v
+	}
+	return out
+}
+
+// A workflow comes whole, in the order in which people read, with what it leaves
+// out filled in.
+func TestGetWorkflow(t *testing.T) {
+	t.Parallel()
+	cs := phaseServer(t, shelf())
+	got := ask(t, cs, "get_workflow", map[string]any{"workflow_id": "ways"})
+	var fromText, original map[string]any
+	if err := json.Unmarshal([]byte(got.texts[0]), &fromText); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fromText, got.structure); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.HasPrefix(got.texts[0], "{\n  \"id\": \"ways\",\n  \"version\"") || strings.Index(got.texts[0], `"variables"`) > strings.Index(got.texts[0], `"phases"`) {
+		t.Errorf("the order of members: %.200s", got.texts[0])
+	}
+	if err := json.Unmarshal([]byte(manyWays), &original); err != nil {
+		t.Fatal(err)
+	}
+	var lost func(path string, want, have any)
+	lost = func(path string, want, have any) {
+		switch want := want.(type) {
+		case map[string]any:
+			members, _ := have.(map[string]any)
+			for name, v := range want {
+				lost(path+"/"+name, v, members[name])
+			}
+		case []any:
+			items, _ := have.([]any)
+			if len(items) != len(want) {
+				t.Errorf("%s: %v", path, have)
+				return
+			}
+			for i, v := range want {
+				lost(fmt.Sprintf("%s/%d", path, i), v, items[i])
+			}
+		default:
+			if want != have {
+				t.Errorf("%s: %v, want %v", path, have, want)
+			}
+		}
+	}
+	lost("", original, fromText)
+	for path, want := range map[string]any{
+		"variables/0/required": false, "phases/0/required": true, "phases/0/steps/0/required": true, "phases/0/transitions/0/isDefault": false,
+		"phases/0/decisions/0/branches/0/isDefault": false, "phases/0/checkpoints/0/required": true, "phases/0/checkpoints/0/blocking": true,
+	} {
+		if got := dig(fromText, path); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+	checkpoint := ask(t, cs, "get_checkpoint", map[string]any{"workflow_id": "ways", "phase_id": "1", "checkpoint_id": "1"})
+	if diff := cmp.Diff(dig(fromText, "phases/0/checkpoints/0"), any(checkpoint.structure)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// dig goes into decoded JSON by a path.
+func dig(v any, path string) any {
+	for _, part := range strings.Split(path, "/") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[part]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(part, &i); err != nil || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func TestGetActivities(t *testing.T) {
+	t.Parallel()
+	cs := phaseServer(t, shelf())
+	got := ask(t, cs, "get_activities", nil)
+	for path, want := range map[string]any{
+		"next_action/tool": "get_rules", "activities/0/id": "begin", "activities/0/primary_skill": "state", "activities/0/problem": "The user wants begin.",
+		"activities/0/next_action/tool": "get_skill", "activities/0/next_action/parameters/skill_id": "state",
+		"activities/0/mandatory_guide/index": "0", "activities/0/mandatory_guide/format": "markdown", "activities/1/mandatory_guide": nil,
+		"quick_match/begin <now> & here": "begin", "quick_match/where were we?": "go-on", // the first one has it
+		"quick_match/again from the start": "restart",
+	} {
+		if have := dig(got.structure, path); have != want {
+			t.Errorf("%s: %v, want %v", path, have, want)
+		}
+	}
+	if content, _ := dig(got.structure, "activities/0/mandatory_guide/content").(string); !strings.HasPrefix(content, "# Start") {
+		t.Errorf("%q", content)
+	}
+	if !strings.Contains(got.texts[0], `"begin <now> & here"`) {
+		t.Error("the text has HTML escapes")
+	}
+	one := ask(t, cs, "get_activity", map[string]any{"activity_id": "begin"})
+	if one.isError || dig(one.structure, "flow/0") != "1. Look" || dig(one.structure, "next_action/parameters/skill_id") != "state" {
+		t.Errorf("%v", one.structure)
+	}
+	skills := ask(t, cs, "get_skills", nil)
+	if dig(skills.structure, "universal/0/id") != "state" || dig(skills.structure, "workflow_specific/ways/0/next_action/parameters/workflow_id") != "ways" {
+		t.Errorf("%v", skills.structure)
+	}
+	listed := ask(t, cs, "list_skills", map[string]any{"workflow_id": "ways"})
+	if dig(listed.structure, "universal/0/id") != "state" || dig(listed.structure, "workflow/0/id") != "review" {
+		t.Errorf("%v", listed.structure)
+	}
+	all := ask(t, cs, "list_resources", nil)
+	if dig(all.structure, "ways/guides/count") != 2.0 || dig(all.structure, "ways/templates/tool") != "list_templates" ||
+		dig(all.structure, "workflows/0/id") != "ways" || dig(all.structure, "universal_skills/items/0") != "state" {
+		t.Errorf("%v", all.structure)
+	}
+}
+
+func TestMatchActivity(t *testing.T) {
+	t.Parallel()
+	cs := phaseServer(t, shelf())
+	tests := []struct{ goal, status, best, tool string }{
+		{"resume workflow", "matched", "go-on", "get_activity"},
+		{"please start a workflow for this ticket", "matched", "begin", "get_activity"},
+		{"Where were we?", "ambiguous", "go-on", "get_activity"},
+		{"bake a cake", "none", "", "get_activities"},
+	}
+	for _, tt := range tests {
+		got := ask(t, cs, "match_activity", map[string]any{"goal": tt.goal})
+		best, _ := dig(got.structure, "matches/0/id").(string)
+		if got.structure["status"] != tt.status || best != tt.best || dig(got.structure, "next_action/tool") != tt.tool {
+			t.Errorf("%q: %v", tt.goal, got.structure)
+		}
+		if question, _ := got.structure["question"].(string); (question == "") != (tt.status == "matched") {
+			t.Errorf("%q: question %q", tt.goal, question)
+		}
+		if again := ask(t, cs, "match_activity", map[string]any{"goal": tt.goal}); !cmp.Equal(got.texts, again.texts) {
+			t.Errorf("%q: another answer the second time", tt.goal)
+		}
+	}
+	ambiguous := ask(t, cs, "match_activity", map[string]any{"goal": "Where were we?"})
+	if question, _ := ambiguous.structure["question"].(string); !strings.Contains(question, "go-on") || !strings.Contains(question, "restart") {
+		t.Errorf("%q does not name both", question)
+	}
+	found := ask(t, cs, "match_activity", map[string]any{"goal": "resume workflow"})
+	tool, args := dig(found.structure, "next_action/tool").(string), dig(found.structure, "next_action/parameters").(map[string]any)
+	if next := ask(t, cs, tool, args); next.isError || next.structure["id"] != "go-on" {
+		t.Errorf("the next call does not work: %v", next.structure)
+	}
+}
+
+// Every bad call has the words of the original, what is allowed, and a call that
+// works; and nothing leads out of the directory.
+func TestBadCallsOfPhaseTools(t *testing.T) {
+	t.Parallel()
+	cs := phaseServer(t, shelf())
+	ways := map[string]any{"workflow_id": "ways"}
+	tests := []struct {
+		tool    string
+		args    map[string]any
+		message string
+	}{
+		{"get_workflow", map[string]any{"workflow_id": "nope"}, "Workflow not found: nope"},
+		{"get_workflow", map[string]any{"workflow_id": "../../etc/passwd"}, "Workflow not found: ../../etc/passwd"},
+		{"get_workflow", map[string]any{"workflow_id": "guarded"}, "'guarded' is a step workflow: it has no phases"},
+		{"get_phase", with(ways, "phase_id", "nope"), "Phase not found: nope"},
+		{"get_phase", with(ways, "phase_id", "0"), "Phase not found: 0"},
+		{"get_phase", with(ways, "phase_id", "7"), "Phase not found: 7"},
+		{"get_phase", with(map[string]any{"workflow_id": "../ways"}, "phase_id", "a"), "Workflow not found: ../ways"},
+		{"get_checkpoint", with(with(ways, "phase_id", "a"), "checkpoint_id", "nope"), "Checkpoint not found: nope"},
+		{"get_checkpoint", with(with(ways, "phase_id", "b"), "checkpoint_id", "1"), "Checkpoint not found: 1"},
+		{"validate_transition", map[string]any{"workflow_id": "nope", "from_phase": "a", "to_phase": "b"}, "Workflow not found: nope"},
+		{"list_guides", map[string]any{"workflow_id": "nope"}, "Workflow not found: nope"},
+		{"list_templates", map[string]any{"workflow_id": "../ways"}, "Workflow not found: ../ways"},
+		{"get_guide", with(ways, "index", "99"), "Guide not found: 99 in workflow ways"},
+		{"get_guide", with(ways, "index", "../../secret"), "Guide not found: ../../secret in workflow ways"},
+		{"get_guide", with(map[string]any{"workflow_id": "../ways"}, "index", "00"), "Workflow not found: ../ways"},
+		{"get_guide", with(with(ways, "index", "0"), "section", "Three"), "Section not found: Three"},
+		{"get_template", with(ways, "index", "99"), "Template not found: index 99 in workflow ways"},
+		{"get_skill", map[string]any{"skill_id": "nope"}, "Skill not found: nope"},
+		{"get_skill", map[string]any{"skill_id": "review"}, "Skill not found: review"},
+		{"get_skill", with(map[string]any{"skill_id": "state"}, "workflow_id", "nope"), "Workflow not found: nope"},
+		{"get_activity", map[string]any{"activity_id": "nope"}, "Activity not found: nope"},
+		{"list_skills", map[string]any{"workflow_id": "nope"}, "Workflow not found: nope"},
+		{"get_guide", ways, "index parameter is required"},
+		{"get_phase", with(ways, "phase_id", 1), "phase_id must be a string, not a number"},
+		{"match_activity", nil, "goal parameter is required"},
+	}
+	for _, tt := range tests {
+		got := ask(t, cs, tt.tool, tt.args)
+		if !got.isError || got.structure["error"] != tt.message {
+			t.Errorf("%s %v: %v", tt.tool, tt.args, got.structure)
+			continue
+		}
+		tool, _ := dig(got.structure, "next/tool").(string)
+		args, ok := dig(got.structure, "next/arguments").(map[string]any)
+		if !ok {
+			t.Errorf("%s %v: no next call in %v", tt.tool, tt.args, got.structure)
+			continue
+		}
+		if strings.Contains(tt.message, "not found") {
+			if next := ask(t, cs, tool, args); next.isError && next.structure["error"] == got.structure["error"] {
+				t.Errorf("%s %v: the next call fails alike: %v", tt.tool, tt.args, next.structure)
+			}
+		}
+	}
+	near := ask(t, cs, "get_phase", map[string]any{"workflow_id": "wasy", "phase_id": "a"})
+	if near.structure["fix"] != `did you mean "ways"?` || dig(near.structure, "next/arguments/workflow_id") != "ways" {
+		t.Errorf("%v", near.structure)
+	}
+	if diff := cmp.Diff([]any{"ways"}, near.structure["allowed"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What does not load is told by every way to it, and takes nothing else down
+// (facts/phases.md 1.6).
+func TestBrokenFilesShow(t *testing.T) {
+	t.Parallel()
+	files := shelf()
+	files["broken/broken.json"] = `{"id":"broken","version":"1.0.0","title":"T","initialPhase":"nope","phases":[{"id":"p1","name":"P"}]}`
+	files["meta/skills/01-cut.json"] = `{"id":"cut",`
+	files["meta/activities/04-cut-off.json"] = `{"id":"cut-off"`
+	files["ways/guides/05-binary.md"] = "\xff\xfe"
+	cs := phaseServer(t, files)
+	list := ask(t, cs, "list_workflows", nil)
+	if len(list.texts) != 2 || !strings.Contains(list.texts[1], "broken.json") || len(dig(list.structure, "items").([]any)) != 1 {
+		t.Errorf("%q", list.texts)
+	}
+	for tool, args := range map[string]map[string]any{
+		"get_workflow": {"workflow_id": "broken"}, "get_skill": {"skill_id": "cut"}, "get_activity": {"activity_id": "cut-off"},
+		"get_guide": {"workflow_id": "ways", "index": "5"},
+	} {
+		got := ask(t, cs, tool, args)
+		message, _ := got.structure["error"].(string)
+		if !got.isError || got.structure["code"] != "invalid_definition" || !strings.Contains(message, "load") {
+			t.Errorf("%s: %v", tool, got.structure)
+		}
+	}
+	if got := ask(t, cs, "get_workflow", map[string]any{"workflow_id": "broken"}); !strings.HasPrefix(got.structure["error"].(string), "Workflow validation failed for broken: ") {
+		t.Errorf("%v", got.structure)
+	}
+	h := ask(t, cs, "health_check", nil)
+	if h.structure["status"] != "degraded" || h.structure["workflows_available"] != 1.0 || h.structure["problems"].(float64) < 4 || h.structure["version"] != "1.2.3" {
+		t.Errorf("%v", h.structure)
+	}
+	well := ask(t, phaseServer(t, shelf()), "health_check", nil)
+	if well.structure["status"] != "healthy" || well.structure["server"] != "guideway" || len(well.texts) != 1 {
+		t.Errorf("%v", well.structure)
+	}
+	bare := phaseServer(t, map[string]string{"ways.json": manyWays})
+	if got := ask(t, bare, "get_rules", nil); !got.isError || got.structure["error"] != "Global rules not found" {
+		t.Errorf("%v", got.structure)
+	}
+}
+
+// Every answer has the shape that its tool promises.
+func TestPhaseAnswersFitTheirSchemas(t *testing.T) {
+	t.Parallel()
+	cs := phaseServer(t, shelf())
+	w := map[string]any{"workflow_id": "ways"}
+	calls := map[string]map[string]any{
+		"list_workflows": nil, "get_workflow": w, "get_phase": with(w, "phase_id", "a"),
+		"get_checkpoint":      with(with(w, "phase_id", "a"), "checkpoint_id", "c1"),
+		"validate_transition": with(with(w, "from_phase", "a"), "to_phase", "b"),
+		"get_activities":      nil, "get_activity": {"activity_id": "begin"}, "match_activity": {"goal": "resume workflow"}, "get_rules": nil,
+		"get_skills": nil, "list_skills": nil, "get_skill": {"skill_id": "state"}, "list_guides": w, "get_guide": with(w, "index", "0"),
+		"list_templates": w, "get_template": with(w, "index", "3"), "list_resources": nil, "health_check": nil,
+	}
+	list := tools(t, cs)
+	if len(list) != len(calls) {
+		t.Errorf("%d tools, of which %d are called", len(list), len(calls))
+	}
+	for _, tool := range list {
+		if !tool.Annotations.ReadOnlyHint {
+			t.Errorf("%s only reads", tool.Name)
+		}
+		got := ask(t, cs, tool.Name, calls[tool.Name])
+		if err := compileSchema(t, tool).Validate(any(got.structure)); err != nil || got.isError {
+			t.Errorf("%s: %v %v", tool.Name, err, got.structure)
+		}
+		properties, _ := tool.OutputSchema.(map[string]any)["properties"].(map[string]any)
+		if !slices.ContainsFunc(keys(got.structure), func(name string) bool { return properties[name] != nil }) {
+			t.Errorf("%s: the schema names nothing of %v", tool.Name, got.structure)
+		}
+	}
+	if size := len(asJSON(t, list)); size > 14_000 {
+		t.Errorf("tools/list has %d bytes", size)
+	}
+}
+
+// A stateless call does not lead through a phase workflow; a run does.
+func TestStepToolsKnowPhaseWorkflows(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *mcpserver.Options) {
+		o.Toolsets = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetPhases)
+	})
+	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	const id = "incident-response"
+	list := ask(t, cs, "workflow_list", nil)
+	dialects := map[any]any{}
+	for _, w := range list.structure["workflows"].([]any) {
+		dialects[dig(w, "id")] = dig(w, "dialect")
+	}
+	if dialects[id] != "phases" || dialects["coding-task"] != "steps" {
+		t.Errorf("%v", dialects)
+	}
+	refused := ask(t, cs, "workflow_next", map[string]any{"workflowId": id})
+	if !refused.isError || dig(refused.structure, "next/tool") != "workflow_start" {
+		t.Fatalf("%v", refused.structure)
+	}
+	run := good(t, cs, "workflow_start", dig(refused.structure, "next/arguments").(map[string]any))
+	got := ask(t, cs, "workflow_get", map[string]any{"id": id})
+	if got.isError || got.structure["dialect"] != "phases" || got.structure["totalPhases"].(float64) < 4 {
+		t.Errorf("%v", got.structure)
+	}
+	prompt, err := cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: id})
+	if err != nil || !strings.Contains(prompt.Messages[0].Content.(*mcp.TextContent).Text, "workflow_start") {
+		t.Errorf("%v %v", prompt, err)
+	}
+
+	// A run is judged by where it stands and by its own variables.
+	first := ask(t, cs, "validate_transition", map[string]any{"workflow_id": id, "from_phase": "2", "to_phase": "1", "handle": run["handle"]})
+	if reason, _ := first.structure["reason"].(string); first.structure["valid"] != false || !strings.HasPrefix(reason, "The current phase is ") {
+		t.Errorf("%v", first.structure)
+	}
+	unknown := ask(t, cs, "validate_transition", map[string]any{"workflow_id": id, "from_phase": "1", "to_phase": "2", "handle": "h_0000000000000000000000"})
+	if !unknown.isError {
+		t.Errorf("%v", unknown.structure)
+	}
+}
+
+// The directory of the original is served whole by its own tools.
+func TestCorpusByPhaseTools(t *testing.T) {
+	t.Parallel()
+	const corpus = "../../../shared/corpus/phases"
+	if _, err := os.Stat(corpus); err != nil {
+		t.Skip("the corpus is not beside the repository")
+	}
+	cs := serveDir(t, corpus)
+	for _, tt := range []struct {
+		from, to, reason string
+	}{
+		{"phase-1-issue-verification", "phase-2-requirements-elicitation", ""},
+		{"1", "3", ""},
+		{"7", "5", ""},
+		{"7", "6", ""},
+		{"7", "8", ""},
+		{"1", "11", "No valid transition"},
+		{"11", "1", "No valid transition. Valid: none"},
+	} {
+		got := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "work-package", "from_phase": tt.from, "to_phase": tt.to})
+		reason, _ := got.structure["reason"].(string)
+		if got.structure["valid"] != (tt.reason == "") || !strings.HasPrefix(reason, tt.reason) {
+			t.Errorf("%s to %s: %v", tt.from, tt.to, got.structure)
+		}
+	}
+	guides := ask(t, cs, "list_guides", map[string]any{"workflow_id": "work-package"})
+	if n := len(dig(guides.structure, "items").([]any)); n != 20 {
+		t.Errorf("%d guides", n)
+	}
+	for _, goal := range []string{"Let's start the work-package workflow", "Where were we?", "We're done with the workflow"} {
+		if got := ask(t, cs, "match_activity", map[string]any{"goal": goal}); got.structure["status"] != "matched" {
+			t.Errorf("%q: %v", goal, got.structure)
+		}
+	}
+}

@@ -1,0 +1,352 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// way is one way out of a phase.
+type way struct {
+	// By is transition, branch or option.
+	By string `json:"by"`
+	// ID names the branch or the option and what it belongs to: "decision/branch".
+	ID string `json:"id,omitempty"`
+	To string `json:"to"`
+	// Condition is what the way depends on, in words.
+	Condition string `json:"condition,omitempty"`
+	Default   bool   `json:"isDefault,omitempty"`
+	// Holds is the verdict on the condition; absent where nobody asked.
+	Holds string `json:"holds,omitempty"`
+
+	expr *condition.Expr
+}
+
+// waysOut are all ways out of a phase, in the order in which the original looks at
+// them: transitions, branches, options.
+func waysOut(phase *phases.Phase) []way {
+	var ways []way
+	add := func(w way, e *condition.Expr) {
+		if w.expr = e; e != nil {
+			w.Condition = e.String()
+		}
+		ways = append(ways, w)
+	}
+	for _, t := range phase.Transitions {
+		add(way{By: "transition", To: t.To, Default: t.IsDefault}, t.Condition)
+	}
+	for _, d := range phase.Decisions {
+		for _, b := range d.Branches {
+			add(way{By: "branch", ID: d.ID + "/" + b.ID, To: b.TransitionTo, Default: b.IsDefault}, b.Condition)
+		}
+	}
+	for _, c := range phase.Checkpoints {
+		for _, o := range c.Options {
+			if to := o.Effect.TransitionTo; to != "" {
+				add(way{By: "option", ID: c.ID + "/" + o.ID, To: to}, nil)
+			}
+		}
+	}
+	return ways
+}
+
+// transition is the answer of validate_transition.
+type transition struct {
+	Valid  bool   `json:"valid"`
+	Reason string `json:"reason,omitempty"`
+	// Ways are those that lead to the phase asked for; with variables all that
+	// were looked at.
+	Ways []way `json:"ways,omitempty"`
+	// LeadsTo is where the phase leads with these variables.
+	LeadsTo string `json:"leads_to,omitempty"`
+	// Waits are the variables without which the way cannot be decided.
+	Waits []string `json:"waits_for,omitempty"`
+	// First is what the run asks for before it leaves the phase.
+	First string `json:"first,omitempty"`
+}
+
+func (p *phaseTools) validateTransition() *tool {
+	t := &tool{
+		name: "validate_transition", title: "Check a move between phases",
+		description: "Check whether a workflow can go from one phase to another. Without variables: whether there is such a way at all, and its conditions. " +
+			"With variables, a state document or a run's handle: whether that way is the one taken.",
+		params: []param{
+			workflowIDParam(), phaseParam("from_phase", "Phase id or 1-based number"), phaseParam("to_phase", "Phase id or 1-based number"),
+			{name: "variables", kind: kindObject, description: "Values that the conditions read"},
+			{name: "state", kind: kindObject, description: "State document, instead of variables"},
+		},
+		output: object(map[string]any{
+			"valid": typed("boolean"), "reason": typed("string"), "ways": listOf(typed("object")),
+			"leads_to": typed("string"), "waits_for": listOf(typed("string")), "first": typed("string"),
+		}),
+	}
+	if p.runs != nil {
+		handle := handleParam(false)
+		handle.description = "Handle of a run, instead of variables"
+		t.params = append(t.params, handle)
+	}
+	t.handle = func(ctx context.Context, in arguments) (any, error) {
+		w, err := p.workflow(t.name, in)
+		if err != nil {
+			return nil, err
+		}
+		from, to, missing := p.ends(in, w)
+		if missing != "" {
+			return worded{structure: transition{Reason: missing}}, nil
+		}
+		judge, position, err := p.judge(ctx, t, in, w)
+		if err != nil {
+			return nil, err
+		}
+		if n := position.number(); n > 0 && &w.Phases[n-1] != from {
+			return worded{structure: transition{Reason: fmt.Sprintf("The current phase is %s, not %s", w.Phases[n-1].ID, from.ID)}}, nil
+		}
+		out := static(from, to)
+		if judge != nil && out.Valid {
+			out = dynamic(from, to, judge)
+		}
+		out.First = position.first()
+		return worded{structure: out}, nil
+	}
+	return t
+}
+
+// ends finds both phases, or says which one is missing, in the words of the
+// original.
+func (p *phaseTools) ends(in arguments, w *phases.Workflow) (from, to *phases.Phase, missing string) {
+	from, err := p.phase("", in, w, "from_phase")
+	if err != nil {
+		return nil, nil, fmt.Sprintf("Source phase not found: %v", shorten(in.text("from_phase")))
+	}
+	to, err = p.phase("", in, w, "to_phase")
+	if err != nil {
+		return nil, nil, fmt.Sprintf("Target phase not found: %v", shorten(in.text("to_phase")))
+	}
+	return from, to, ""
+}
+
+// static is the answer of the original: whether there is a way at all.
+func static(from, to *phases.Phase) transition {
+	var out transition
+	var targets []string
+	for _, w := range waysOut(from) {
+		if !slices.Contains(targets, w.To) {
+			targets = append(targets, w.To)
+		}
+		if w.To == to.ID {
+			out.Ways = append(out.Ways, w)
+		}
+	}
+	if out.Valid = len(out.Ways) > 0; !out.Valid {
+		valid := "none"
+		if len(targets) > 0 {
+			valid = strings.Join(targets, ", ")
+		}
+		out.Reason = "No valid transition. Valid: " + valid
+	}
+	return out
+}
+
+// judge decides a condition, and names the variables that it waits for.
+type judge func(*condition.Expr) (condition.Verdict, []string)
+
+// dynamic is the answer where the variables are known: decisions in order, then
+// transitions, as DESIGN 4 has it; and the options of checkpoints, which a person
+// may choose whatever the variables are.
+func dynamic(from, to *phases.Phase, decide judge) transition {
+	out := transition{}
+	all := waysOut(from)
+	for i := range all {
+		w := &all[i]
+		if w.By == "option" {
+			if w.To == to.ID {
+				out.Valid, out.Reason = true, "by the answer "+w.ID
+			}
+			continue
+		}
+		if w.expr == nil {
+			continue
+		}
+		verdict, waits := decide(w.expr)
+		if w.Holds = verdict.String(); verdict == condition.Unknown {
+			out.Waits = append(out.Waits, waits...)
+		}
+	}
+	slices.Sort(out.Waits)
+	out.Waits, out.Ways = slices.Compact(out.Waits), all
+	taken, offered := takenWay(from, all)
+	if taken != nil {
+		out.LeadsTo = taken.To
+	}
+	switch {
+	case out.Valid:
+	case taken != nil && taken.To == to.ID:
+		out.Valid = true
+		out.Reason = "by the " + taken.By + taken.because()
+	case slices.Contains(offered, to.ID):
+		out.Valid, out.Reason = true, "if a person chooses the branch: nothing else applies"
+	case taken != nil:
+		out.Reason = fmt.Sprintf("The variables lead to %s, by the %s%s", taken.To, taken.By, taken.because())
+	case len(out.Waits) > 0:
+		out.Reason = "No way can be taken yet: set " + strings.Join(out.Waits, ", ")
+	default:
+		out.Reason = "No condition holds, and there is no default"
+	}
+	return out
+}
+
+// because says what a way is taken for.
+func (w *way) because() string {
+	switch {
+	case w.Holds == condition.Yes.String():
+		return ", because " + w.Condition
+	case w.Default:
+		return " that is the default"
+	default:
+		return " without a condition"
+	}
+}
+
+// takenWay is the way that is taken, and the phases of branches that a decision
+// offers instead. The conditions of the ways are judged. Nothing is taken behind
+// one that cannot be decided.
+func takenWay(from *phases.Phase, all []way) (taken *way, offered []string) {
+	pick := func(ways []*way, unconditional bool) (*way, bool) {
+		var fallback *way
+		for _, w := range ways {
+			switch {
+			case w.Holds == condition.Yes.String(), w.Holds == "" && !w.Default && unconditional:
+				return w, false
+			case w.Holds == condition.Unknown.String():
+				return nil, true
+			}
+			if w.Default && fallback == nil {
+				fallback = w
+			}
+		}
+		return fallback, false
+	}
+	for _, d := range from.Decisions {
+		branches := choose(all, func(w *way) bool { return w.By == "branch" && strings.HasPrefix(w.ID, d.ID+"/") })
+		branch, undecided := pick(branches, false)
+		if branch != nil || undecided {
+			return branch, nil
+		}
+		for _, b := range branches {
+			if b.expr == nil {
+				offered = append(offered, b.To)
+			}
+		}
+		if len(offered) > 0 {
+			return nil, offered
+		}
+	}
+	taken, _ = pick(choose(all, func(w *way) bool { return w.By == "transition" }), true)
+	return taken, nil
+}
+
+func choose(all []way, wanted func(*way) bool) []*way {
+	var some []*way
+	for i := range all {
+		if wanted(&all[i]) {
+			some = append(some, &all[i])
+		}
+	}
+	return some
+}
+
+// standing is where a run or a state stands.
+type standing struct {
+	phase int
+	guide.Position
+}
+
+func (s standing) number() int { return s.phase }
+
+// first says what the run asks for.
+func (s standing) first() string {
+	if s.Kind == "" || s.Kind == guide.PositionEnd {
+		return ""
+	}
+	return strings.TrimSpace(string(s.Kind) + " " + s.ID)
+}
+
+// judge makes a judge of the variables that a call gives, nil where it gives none,
+// and says where what it gives stands. Of variables that are given, one that is
+// missing is missing (facts/phases.md 6); a run waits for those that were never
+// set.
+func (p *phaseTools) judge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (judge, standing, error) {
+	byTable := func(vars map[string]any) judge {
+		lookup := condition.Map(vars)
+		return func(e *condition.Expr) (condition.Verdict, []string) {
+			if e.Holds(lookup) {
+				return condition.Yes, nil
+			}
+			return condition.No, nil
+		}
+	}
+	switch {
+	case in.text("handle") != "":
+		return p.judgeRun(ctx, t, in, w)
+	case in.object("state") != nil:
+		state := in.object("state")
+		n, err := phaseNumber(state["currentPhase"], len(w.Phases))
+		if err != "" {
+			return nil, standing{}, t.badCall(in, "state", err)
+		}
+		vars, _ := state["variables"].(map[string]any)
+		return byTable(vars), standing{phase: n}, nil
+	case in.object("variables") != nil:
+		return byTable(in.object("variables")), standing{}, nil
+	default:
+		return nil, standing{}, nil
+	}
+}
+
+// judgeRun judges by the variables of a run of the workflow.
+func (p *phaseTools) judgeRun(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (judge, standing, error) {
+	caller, err := callerFrom(ctx)
+	if err != nil {
+		return nil, standing{}, err
+	}
+	details, err := p.runs.Get(ctx, caller, run.Ref{Handle: in.text("handle")})
+	if err != nil {
+		return nil, standing{}, err
+	}
+	if details.Workflow != w.ID || details.Position.Phase == nil {
+		return nil, standing{}, t.badCall(in, "handle", fmt.Sprintf("the run is of the workflow %s and not in a phase of %s", details.Workflow, w.ID))
+	}
+	n := details.Position.Phase.Number
+	if n > len(w.Phases) {
+		return nil, standing{}, t.badCall(in, "handle", "the run is of another version of the workflow")
+	}
+	vars, owned := details.Variables, w.Owned()
+	lookup := func(name string) (any, bool) {
+		value, ok := vars[name]
+		return value, ok || slices.Contains(owned, name)
+	}
+	return func(e *condition.Expr) (condition.Verdict, []string) {
+		var waits []string
+		for _, need := range e.Needs(lookup) {
+			waits = append(waits, need.Variable)
+		}
+		return e.Decide(lookup), waits
+	}, standing{phase: n, Position: details.Position}, nil
+}
+
+// phaseNumber reads the current phase of a state document.
+func phaseNumber(v any, phaseCount int) (n int, problem string) {
+	number, ok := v.(json.Number)
+	i, err := number.Int64()
+	if !ok || err != nil || i < 1 || i > int64(phaseCount) {
+		return 0, fmt.Sprintf("state.currentPhase must be a whole number from 1 to %d", phaseCount)
+	}
+	return int(i), ""
+}

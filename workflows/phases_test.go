@@ -1,0 +1,367 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/guideway-dev/guideway/workflows"
+)
+
+// bundled loads all that ships with the program.
+func bundled(t *testing.T) *catalog.Snapshot {
+	t.Helper()
+	c := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS()}), catalog.Options{})
+	if err := c.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c.Snapshot()
+}
+
+// All files are read, and neither the parsers nor the linter find a thing.
+func TestBundledIsClean(t *testing.T) {
+	t.Parallel()
+	snap := bundled(t)
+	found, err := snap.Lint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range append(found, snap.Diagnostics()...) {
+		t.Error(d)
+	}
+	files := 0
+	err = fs.WalkDir(workflows.FS(), ".", func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files++
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib := snap.Library()
+	served := len(snap.List(catalog.Filter{})) + len(lib.Activities()) + len(lib.Skills("")) + 1 // the rules
+	for _, owner := range lib.Owners() {
+		served += len(lib.Skills(owner)) + len(lib.Texts(library.KindGuide, owner)) + len(lib.Texts(library.KindTemplate, owner))
+	}
+	if lib.Rules() == nil || served != files {
+		t.Errorf("%d of %d files are served", served, files)
+	}
+}
+
+// node is a place in a run that others may lead to as well.
+type node struct {
+	key   string
+	state guide.State
+	to    []string
+	done  bool
+}
+
+// explore goes through all that can happen in a run, with these values for what an
+// agent asserts.
+func explore(t *testing.T, p *guide.PhaseProgram, context map[string]any) map[string]*node {
+	t.Helper()
+	nodes := map[string]*node{}
+	var queue []*node
+	visit := func(from *node, s guide.State, c guide.Command) {
+		events, refusal := p.Decide(s, c)
+		if refusal != nil {
+			t.Fatalf("at %s: %s: %s (%v)", from.key, refusal.Rule, refusal.Message, refusal.Allowed)
+		}
+		next, err := p.FoldFrom(s, events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &node{key: keyOf(t, p, next), state: next, done: p.Status(next) == guide.StatusCompleted}
+		from.to = append(from.to, n.key)
+		if nodes[n.key] == nil {
+			nodes[n.key] = n
+			queue = append(queue, n)
+		}
+		const most = 5_000
+		if len(nodes) > most {
+			t.Fatalf("more than %d places", most)
+		}
+	}
+	visit(&node{key: "start"}, guide.State{}, guide.Command{Start: &guide.Start{Context: context}})
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for _, c := range moves(t, p, n.state) {
+			visit(n, n.state, guide.Command{Continue: &c})
+		}
+	}
+	return nodes
+}
+
+// keyOf names a place by all that decides what comes next.
+func keyOf(t *testing.T, p *guide.PhaseProgram, s guide.State) string {
+	t.Helper()
+	pos := p.PositionOf(s)
+	vars, err := json.Marshal(s.Vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := fmt.Sprintf("%s %s %s", pos.Kind, pos.ID, vars)
+	if pos.Phase != nil {
+		key = pos.Phase.ID + " " + key
+	}
+	if pos.Loop != nil {
+		key += fmt.Sprintf(" round %d", pos.Loop.Round)
+	}
+	if s.Phases != nil {
+		key += fmt.Sprint(" skips ", s.Phases.Skips)
+	}
+	return key
+}
+
+// moves are all answers at a gate, and at a step all values of what it asks for.
+func moves(t *testing.T, p *guide.PhaseProgram, s guide.State) []guide.Continue {
+	t.Helper()
+	pos := p.PositionOf(s)
+	var list []guide.Continue
+	switch pos.Kind {
+	case guide.PositionEnd:
+	case guide.PositionGate:
+		for _, o := range pos.Options {
+			list = append(list, guide.Continue{Answer: &guide.Answer{OptionID: o.ID}})
+		}
+	case guide.PositionContext:
+		for _, n := range pos.Needs {
+			if len(n.Allowed) == 0 {
+				t.Fatalf("nothing says what to set: %+v", pos)
+			}
+			list = append(list, guide.Continue{Context: map[string]any{n.Variable: n.Allowed[0]}})
+		}
+	default:
+		for _, vars := range assertions(p.Workflow, pos.ID) {
+			list = append(list, guide.Continue{Output: "done", Notes: "checked", Context: vars})
+		}
+		if step := findStep(p.Workflow, pos.ID); step != nil && !step.Required {
+			list = append(list, guide.Continue{Skip: &guide.Skip{Reason: "no need"}})
+		}
+	}
+	return list
+}
+
+// assertions are the values that a step may set: what its text names, of each kind.
+func assertions(w *phases.Workflow, stepID string) []map[string]any {
+	sets := []map[string]any{{}}
+	step := findStep(w, stepID)
+	if step == nil {
+		return sets
+	}
+	owned := w.Owned()
+	said := strings.FieldsFunc(step.Description, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
+	for _, v := range w.Variables {
+		if slices.Contains(owned, v.Name) || v.Type == phases.TypeString || !slices.Contains(said, v.Name) {
+			continue
+		}
+		values := []any{[]any{map[string]any{"what": "one"}, map[string]any{"what": "two"}}}
+		if v.Type == phases.TypeBoolean {
+			values = []any{true, false}
+		}
+		for _, a := range step.Actions {
+			if a.Target == v.Name && a.HasValue {
+				values = []any{a.Value}
+			}
+		}
+		var more []map[string]any
+		for _, set := range sets {
+			for _, value := range values {
+				larger := map[string]any{v.Name: value}
+				for name, other := range set {
+					larger[name] = other
+				}
+				more = append(more, larger)
+			}
+		}
+		sets = more
+	}
+	return sets
+}
+
+func findStep(w *phases.Workflow, id string) *phases.Step {
+	for i := range w.Phases {
+		for j := range w.Phases[i].Steps {
+			if w.Phases[i].Steps[j].ID == id {
+				return &w.Phases[i].Steps[j]
+			}
+		}
+		for _, loop := range w.Phases[i].Loops {
+			for j := range loop.Steps {
+				if loop.Steps[j].ID == id {
+					return &loop.Steps[j]
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// eachPhased runs f for every bundled phase workflow with all that can happen in
+// it.
+func eachPhased(t *testing.T, f func(t *testing.T, p *guide.PhaseProgram, nodes map[string]*node)) {
+	t.Helper()
+	entries := bundled(t).List(catalog.Filter{Dialect: guideway.DialectPhases})
+	if len(entries) < 2 {
+		t.Fatalf("%d phase workflows", len(entries))
+	}
+	for _, e := range entries {
+		t.Run(e.Definition.ID, func(t *testing.T) {
+			t.Parallel()
+			p := guide.CompilePhases(e.Definition.Phases)
+			context := map[string]any{}
+			for _, v := range p.Workflow.Variables {
+				if v.Required {
+					context[v.Name] = "TICKET-1"
+				}
+			}
+			f(t, p, explore(t, p, context))
+		})
+	}
+}
+
+// Whatever is answered and asserted, an end can be reached; and some run comes to
+// every phase, step and checkpoint.
+func TestPhaseWorkflowsLeadToAnEnd(t *testing.T) {
+	t.Parallel()
+	eachPhased(t, func(t *testing.T, p *guide.PhaseProgram, nodes map[string]*node) {
+		ends := map[string]bool{}
+		for changed := true; changed; {
+			changed = false
+			for key, n := range nodes {
+				if !ends[key] && (n.done || slices.ContainsFunc(n.to, func(next string) bool { return ends[next] })) {
+					ends[key], changed = true, true
+				}
+			}
+		}
+		seen := map[string]bool{}
+		for key, n := range nodes {
+			if !ends[key] {
+				t.Errorf("no end can be reached from %s", key)
+			}
+			pos := p.PositionOf(n.state)
+			if pos.Phase != nil {
+				seen[pos.Phase.ID], seen[pos.Phase.ID+" "+pos.ID] = true, true
+			}
+		}
+		for i := range p.Workflow.Phases {
+			phase := &p.Workflow.Phases[i]
+			ids := []string{phase.ID}
+			for _, step := range phase.Steps {
+				ids = append(ids, phase.ID+" "+step.ID)
+			}
+			for _, loop := range phase.Loops {
+				for _, step := range loop.Steps {
+					ids = append(ids, phase.ID+" "+step.ID)
+				}
+			}
+			for _, checkpoint := range phase.Checkpoints {
+				ids = append(ids, phase.ID+" "+checkpoint.ID)
+			}
+			for _, id := range ids {
+				if !seen[id] {
+					t.Errorf("no run comes to %s", id)
+				}
+			}
+		}
+	})
+}
+
+// What a run asks for is short, and never a variable without a word on it.
+func TestPhasePromptsAreShort(t *testing.T) {
+	t.Parallel()
+	eachPhased(t, func(t *testing.T, p *guide.PhaseProgram, nodes map[string]*node) {
+		for _, n := range nodes {
+			pos := p.PositionOf(n.state)
+			if len(pos.Prompt) > 1200 {
+				t.Errorf("the prompt of %s has %d characters", pos.ID, len(pos.Prompt))
+			}
+			if pos.Kind == guide.PositionStep && len(pos.Prompt)+len(strings.Join(pos.Criteria, "")) < 80 || pos.Kind == guide.PositionGate && pos.Message == "" {
+				t.Errorf("%s says too little: %q", pos.ID, pos.Prompt)
+			}
+		}
+	})
+}
+
+// Guides and templates that texts name are there, and none is there that no text
+// names.
+func TestTextsAreNamed(t *testing.T) {
+	t.Parallel()
+	snap := bundled(t)
+	for _, owner := range snap.Library().Owners() {
+		entry, err := snap.Get(owner)
+		if err != nil {
+			t.Errorf("%s: %v", owner, err)
+			continue
+		}
+		for _, kind := range []phases.EntryKind{library.KindGuide, library.KindTemplate} {
+			for _, e := range snap.Library().Texts(kind, owner) {
+				if !strings.Contains(entry.Definition.Canonical, e.ID) {
+					t.Errorf("%s: nothing names the %s %s", owner, kind, e.ID)
+				}
+			}
+		}
+		for _, phase := range entry.Definition.Phases.Phases {
+			refs := []*phases.Guide{phase.Guide}
+			for _, step := range phase.Steps {
+				refs = append(refs, step.Guide)
+			}
+			for _, loop := range phase.Loops {
+				for _, step := range loop.Steps {
+					refs = append(refs, step.Guide)
+				}
+			}
+			for _, ref := range refs {
+				if ref == nil || ref.Section == "" {
+					continue
+				}
+				e := snap.Library().Text(library.KindGuide, owner, strings.TrimSuffix(ref.Path, ".md"))
+				if e == nil {
+					t.Errorf("%s: no guide %s", owner, ref.Path)
+				} else if _, ok := library.Section(e.Text, ref.Section); !ok {
+					t.Errorf("%s: %s has no section %q", owner, ref.Path, ref.Section)
+				}
+			}
+		}
+	}
+}
+
+// Goals lead to the activities that are meant.
+func TestGoalsFindTheirActivity(t *testing.T) {
+	t.Parallel()
+	lib := bundled(t).Library()
+	for goal, want := range map[string]string{
+		"start a workflow": "start-workflow",
+		"Where were we?":   "resume-workflow",
+		"let's continue where we left off on Friday": "resume-workflow",
+		"we're done with the workflow":               "end-workflow",
+		"please abort the workflow":                  "end-workflow",
+		"how far are we?":                            "show-progress",
+		"production is down!":                        "handle-incident",
+		"users report errors since the deployment":   "handle-incident",
+		"implement this ticket: ABC-12":              "deliver-ticket",
+		"resume the workflow":                        "resume-workflow",
+	} {
+		status, matches := lib.Match(goal)
+		if status != library.MatchFound || matches[0].Activity.ID != want {
+			t.Errorf("%q: %s", goal, status)
+			for _, m := range matches {
+				t.Logf("  %s %v %q", m.Activity.ID, m.Score, m.Why)
+			}
+		}
+	}
+	if status, _ := lib.Match("what is the weather like in Paris"); status != library.MatchNone {
+		t.Errorf("the weather is %s", status)
+	}
+}
