@@ -117,6 +117,11 @@ func (l lazyStore) Documents(ctx context.Context, f session.Filter) ([]session.D
 	return with(ctx, l.store, func(o *opened) ([]session.Document, error) { return o.Documents(ctx, f) })
 }
 
+// Summaries lists summaries of documents.
+func (l lazyStore) Summaries(ctx context.Context, f session.Filter) ([]session.Summary, error) {
+	return with(ctx, l.store, func(o *opened) ([]session.Summary, error) { return o.Summaries(ctx, f) })
+}
+
 // Projects lists projects.
 func (l lazyStore) Projects(ctx context.Context, user string) ([]session.ProjectSummary, error) {
 	return with(ctx, l.store, func(o *opened) ([]session.ProjectSummary, error) { return o.Projects(ctx, user) })

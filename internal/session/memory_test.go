@@ -130,6 +130,17 @@ func (m *memory) Documents(_ context.Context, f Filter) ([]Document, error) {
 	return list[:min(len(list), cmp.Or(f.Limit, 1000))], nil
 }
 
+func (m *memory) Summaries(ctx context.Context, f Filter) ([]Summary, error) {
+	list, err := m.Documents(ctx, f)
+	summaries := make([]Summary, len(list))
+	for i, d := range list {
+		if summaries[i], err = d.Summary(); err != nil {
+			return nil, err
+		}
+	}
+	return summaries, err
+}
+
 func (m *memory) Projects(ctx context.Context, user string) ([]ProjectSummary, error) {
 	list, err := m.Documents(ctx, Filter{Ref: Ref{User: user}})
 	if err != nil {

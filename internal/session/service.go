@@ -66,7 +66,7 @@ func (s *Service) Create(ctx context.Context, p guideway.Principal, r CreateRequ
 	err = s.store.CreateDocument(ctx, d, entries(findings, now, d.Revision))
 	switch {
 	case guideway.ErrorCode(err) == guideway.CodeConflict:
-		return nil, guideway.Errorf(guideway.CodeConflict, "session already exists: %s/%s: %w", ref.Workflow, ref.ID, err).
+		return nil, guideway.Errorf(guideway.CodeConflict, "session already exists: %s/%s", ref.Workflow, ref.ID).
 			WithFix("change it with workrail_update_session, read it with workrail_read_session, or take another sessionId")
 	case err != nil:
 		return nil, refuse("create", ref, err)
@@ -189,11 +189,24 @@ func (s *Service) List(ctx context.Context, p guideway.Principal, o ListOptions)
 	if err := checkUser(p.User); err != nil {
 		return nil, err
 	}
-	list, err := s.store.Documents(ctx, Filter{
+	list, err := s.store.Documents(ctx, o.filter(p))
+	return list, wrap(err, "list session documents")
+}
+
+// Summaries gives the summaries of the user's documents, the last changed first.
+func (s *Service) Summaries(ctx context.Context, p guideway.Principal, o ListOptions) ([]Summary, error) {
+	if err := checkUser(p.User); err != nil {
+		return nil, err
+	}
+	list, err := s.store.Summaries(ctx, o.filter(p))
+	return list, wrap(err, "list session documents")
+}
+
+func (o ListOptions) filter(p guideway.Principal) Filter {
+	return Filter{
 		Ref:   Ref{User: p.User, Project: o.Project, Workflow: o.Workflow, ID: o.ID},
 		Limit: o.Limit,
-	})
-	return list, wrap(err, "list session documents")
+	}
 }
 
 // Projects gives the projects in which the user has documents or runs.

@@ -121,6 +121,9 @@ func TestCreateNeverOverwrites(t *testing.T) {
 	b.create(projectA, "w", "s", `{"keep":1}`)
 	_, err := b.Create(t.Context(), ann, CreateRequest{Project: projectA, Workflow: "w", ID: "s"})
 	wantError(t, err, guideway.CodeConflict, "session already exists: w/s", "workrail_update_session")
+	if strings.Contains(err.Error(), "it is there") {
+		t.Errorf("the error repeats what the store says, which may be SQL: %v", err)
+	}
 	if got, _ := b.Get(t.Context(), ann, Name{ID: "s"}); encode(t, got.Data) != `{"keep":1}` {
 		t.Errorf("it is %v now", got.Data)
 	}

@@ -67,6 +67,9 @@ type Finder interface {
 	// Documents lists documents, the last changed first. An empty field of the
 	// Ref in the filter does not choose, but for the user's.
 	Documents(ctx context.Context, f Filter) ([]Document, error)
+	// Summaries lists what Documents does, without a look at the data: its cost
+	// does not grow with the size of the documents.
+	Summaries(ctx context.Context, f Filter) ([]Summary, error)
 	// Projects lists the projects that have documents or runs of the user.
 	Projects(ctx context.Context, user string) ([]ProjectSummary, error)
 	// ValidationLog gives the newest entries of a document's log, newest first.

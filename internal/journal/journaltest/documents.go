@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/guideway-dev/guideway"
@@ -22,6 +23,7 @@ func documentTests() []subtest {
 		{"updates at once do not lose each other's", documentContention},
 		{"delete hides, restore brings back", documentDelete},
 		{"a filter chooses by every part of the key", documentFilter},
+		{"a summary has the dashboard alone", documentSummaries},
 		{"the log is kept, newest first", documentLog},
 		{"projects count documents and runs", projects},
 	}
@@ -231,6 +233,68 @@ func documentFilter(t *testing.T, f *fixture) {
 	want(t, "by limit", list(session.Filter{Ref: session.Ref{User: "ada"}, Limit: 2}), all[:2])
 	want(t, "of bob", list(session.Filter{Ref: session.Ref{User: "bob"}}), []string{"p1 w1 a"})
 	want(t, "of nobody", list(session.Filter{}), []string(nil)) // no user is not every user
+}
+
+// documentSummaries: the list of summaries is that of the documents, whatever
+// became of them, with dashboards that are bounded.
+func documentSummaries(t *testing.T, f *fixture) {
+	s, ctx := f.open(t), t.Context()
+	check := func(what string) {
+		t.Helper()
+		for _, filter := range []session.Filter{
+			{},
+			{Ref: session.Ref{User: "ada"}},
+			{Ref: session.Ref{User: "ada"}, Limit: 2},
+			{Ref: session.Ref{User: "ada", Project: "p1", Workflow: "w", ID: "3"}},
+			{Ref: session.Ref{User: "bob", Workflow: "w"}},
+		} {
+			documents, err := s.Documents(ctx, filter)
+			must(t, err)
+			var expected []session.Summary
+			for _, d := range documents {
+				summary, err := d.Summary()
+				must(t, err)
+				expected = append(expected, summary)
+			}
+			got, err := f.open(t).Summaries(ctx, filter)
+			must(t, err)
+			want(t, fmt.Sprintf("%s: summaries of %+v", what, filter), got, expected)
+		}
+	}
+	dashboards := []any{
+		nil, "all is well",
+		map[string]any{},
+		[]any{json.Number("1")},
+		map[string]any{"title": "é <&> 🚀", "progress": json.Number("1.10"), "a.b": nil, "odd": "\x00"},
+		map[string]any{"title": "large", "log": strings.Repeat("x", 2*session.MaxDashboard)},
+		strings.Repeat("y", 2*session.MaxDashboard),
+	}
+	for i, dashboard := range dashboards {
+		d := newDocument("ada", "p1", "w", fmt.Sprint(i))
+		d.Updated = at(i)
+		d.Data = map[string]any{"dashboard": dashboard, "notes": strings.Repeat("z", 10_000)}
+		must(t, s.CreateDocument(ctx, d, nil))
+	}
+	must(t, s.CreateDocument(ctx, newDocument("bob", "p1", "w", "3"), nil))
+	check("new")
+	large, err := s.Summaries(ctx, session.Filter{Ref: session.Ref{User: "ada", ID: "5"}})
+	must(t, err)
+	want(t, "a large dashboard", string(large[0].Dashboard), `{"title":"large"}`)
+	ref := session.Ref{User: "ada", Project: "p1", Workflow: "w", ID: "3"}
+	for _, dashboard := range []any{map[string]any{"title": "another"}, nil} {
+		_, err := s.UpdateDocument(ctx, ref, put("dashboard", dashboard))
+		must(t, err)
+		check("updated")
+	}
+	must(t, s.DeleteDocument(ctx, ref, at(20)))
+	check("deleted")
+	must(t, s.RestoreDocument(ctx, ref, at(21)))
+	check("restored")
+	must(t, s.DeleteDocument(ctx, ref, at(22)))
+	d := newDocument("ada", "p1", "w", "3")
+	d.Data = map[string]any{"dashboard": "fresh"}
+	must(t, s.CreateDocument(ctx, d, nil))
+	check("replaced")
 }
 
 func documentLog(t *testing.T, f *fixture) {

@@ -39,11 +39,11 @@ select exists (select from written)`
 
 const createDocument = `
 with written as (
-	insert into documents (user_id, project, workflow, id, write, data, project_path, created, updated, revision)
-	values ($1, $2, $3, $4, $5, $6, $13, $14, $15, $16)
+	insert into documents (user_id, project, workflow, id, write, data, project_path, created, updated, revision, dashboard, summarised)
+	values ($1, $2, $3, $4, $5, $6, $13, $14, $15, $16, $17, $16)
 	on conflict (user_id, project, workflow, id) do update set write = excluded.write, data = excluded.data,
 		project_path = excluded.project_path, created = excluded.created, updated = excluded.updated, revision = excluded.revision,
-		deleted = null
+		dashboard = excluded.dashboard, summarised = excluded.summarised, deleted = null
 	where documents.deleted is not null
 	returning n, user_id, project, workflow, id, revision
 ), forgotten as (
@@ -52,7 +52,8 @@ with written as (
 
 const updateDocument = `
 with written as (
-	update documents set write = $5, data = $6, project_path = $13, updated = $14, revision = revision + 1
+	update documents set write = $5, data = $6, project_path = $13, updated = $14, revision = revision + 1,
+		dashboard = $17, summarised = revision + 1
 	where user_id = $1 and project = $2 and workflow = $3 and id = $4 and deleted is null and revision = $15 and write = $16
 	returning n, user_id, project, workflow, id, revision
 )` + documentLog
@@ -78,10 +79,14 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 	if err != nil {
 		return err
 	}
+	summary, err := d.Summary()
+	if err != nil {
+		return err
+	}
 	write := newWriteID()
 	args := append(refValues(d.Ref), write, data)
 	args = append(args, logValues(log, d.Updated, run.OpCreated)...)
-	args = append(args, octets(d.ProjectPath), d.Created, d.Updated, d.Revision)
+	args = append(args, octets(d.ProjectPath), d.Created, d.Updated, d.Revision, []byte(summary.Dashboard))
 	err = s.try(ctx, "create a document", func(ctx context.Context, doubt bool) error {
 		var done bool
 		if err := s.pool.QueryRow(ctx, createDocument, args...).Scan(&done); err != nil || done {
@@ -184,10 +189,14 @@ func (u *update) send(ctx context.Context, next session.Document, log []session.
 	if err != nil {
 		return false, err
 	}
+	summary, err := next.Summary()
+	if err != nil {
+		return false, err
+	}
 	write := newWriteID()
 	args := append(refValues(u.ref), write, data)
 	args = append(args, logValues(log, next.Updated, run.OpChanged)...)
-	args = append(args, octets(next.ProjectPath), next.Updated, next.Revision-1, u.before)
+	args = append(args, octets(next.ProjectPath), next.Updated, next.Revision-1, u.before, []byte(summary.Dashboard))
 	err = u.store.pool.QueryRow(ctx, updateDocument, args...).Scan(&done)
 	if err != nil && fateOf(err) == unknown {
 		if u.lost == nil {
@@ -280,10 +289,15 @@ func scanDocument(row pgx.Row, besides ...any) (session.Document, error) {
 		return d, err
 	}
 	d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
+	return d, decode(data, &d)
+}
+
+// decode reads the JSON of a document's data.
+func decode(data []byte, d *session.Document) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	if err := dec.Decode(&d.Data); err != nil {
-		return d, guideway.Errorf(guideway.CodeInternal, "the document %s/%s does not read: %w", d.Workflow, d.ID, err)
+		return guideway.Errorf(guideway.CodeInternal, "the document %s/%s does not read: %w", d.Workflow, d.ID, err)
 	}
-	return d, nil
+	return nil
 }

@@ -14,20 +14,59 @@ const defaultDocuments = 1000
 
 // Documents implements session.Finder.
 func (s *Store) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
+	return listDocuments(ctx, s, documentColumns, f, func(row pgx.CollectableRow) (session.Document, error) { return scanDocument(row) })
+}
+
+// Summaries implements session.Finder.
+func (s *Store) Summaries(ctx context.Context, f session.Filter) ([]session.Summary, error) {
+	return listDocuments(ctx, s, summaryColumns, f, scanSummary)
+}
+
+// summaryColumns gives the data only where there is no summary of the revision:
+// it was written by a version of this program that made none.
+const summaryColumns = `user_id, project, workflow, id, project_path, created, updated, revision, dashboard,
+	case when summarised is distinct from revision then data end`
+
+// scanSummary scans summaryColumns.
+func scanSummary(row pgx.CollectableRow) (session.Summary, error) {
+	var d session.Document
+	var dashboard, data []byte
+	err := row.Scan(
+		(*octets)(&d.User), (*octets)(&d.Project), (*octets)(&d.Workflow), (*octets)(&d.ID), (*octets)(&d.ProjectPath),
+		&d.Created, &d.Updated, &d.Revision, &dashboard, &data,
+	)
+	if err != nil {
+		return session.Summary{}, err
+	}
+	d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
+	if data != nil {
+		if err := decode(data, &d); err != nil {
+			return session.Summary{}, err
+		}
+	}
+	summary, err := d.Summary()
+	if data == nil && len(dashboard) > 0 {
+		summary.Dashboard = dashboard
+	}
+	return summary, err
+}
+
+// listDocuments lists documents, the last changed first.
+func listDocuments[T any](ctx context.Context, s *Store, columns string, f session.Filter, scan pgx.RowToFunc[T]) ([]T, error) {
 	var w where
 	w.and("user_id = %s", octets(f.Ref.User)) // no user is not every user
 	w.and("deleted is null")
 	w.text("project = %s", f.Ref.Project)
 	w.text("workflow = %s", f.Ref.Workflow)
 	w.text("id = %s", f.Ref.ID)
-	sql := `select ` + documentColumns + ` from documents` + w.sql() + ` order by updated desc, n desc limit ` + w.arg(limitOr(f.Limit, defaultDocuments))
-	var list []session.Document
+	sql := `select ` + columns + ` from documents` + w.sql() + ` order by updated desc, n desc limit ` + w.arg(limitOr(f.Limit, defaultDocuments))
+	var list []T
 	err := s.read(ctx, "list documents", func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, sql, w.args...)
 		if err != nil {
 			return err
 		}
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.Document, error) { return scanDocument(row) })
+		list, err = pgx.CollectRows(rows, scan)
 		return err
 	})
 	return list, err

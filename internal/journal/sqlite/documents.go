@@ -23,6 +23,8 @@ const (
 	sqlDocument       = `SELECT num, ` + documentColumns + ` FROM documents WHERE ` + documentKey + ` AND deleted IS NULL`
 	sqlInsertDocument = `INSERT INTO documents (user, project, workflow, id, project_path, created, updated, revision, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	sqlUpdateDocument = `UPDATE documents SET project_path = ?, updated = ?, revision = ?, data = ? WHERE num = ?`
+	sqlSummarise      = `INSERT INTO document_summaries (document, revision, dashboard) VALUES (?, ?, ?)
+		ON CONFLICT DO UPDATE SET revision = excluded.revision, dashboard = excluded.dashboard`
 )
 
 func keyOf(r session.Ref) []any { return []any{r.User, r.Project, r.Workflow, r.ID} }
@@ -37,12 +39,17 @@ func scanDocument(row scanner, user string, before ...any) (session.Document, er
 		return d, err
 	}
 	d.Created, d.Updated = toTime(created), toTime(updated)
+	return d, decode(data, &d)
+}
+
+// decode reads the JSON of a document.
+func decode(data []byte, d *session.Document) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err := decoder.Decode(&d.Data); err != nil {
-		return d, fmt.Errorf("the document %s is no JSON: %w", d.ID, errors.Join(errGarbled, err))
+		return fmt.Errorf("the document %s is no JSON: %w", d.ID, errors.Join(errGarbled, err))
 	}
-	return d, nil
+	return nil
 }
 
 // encode gives the JSON of a document.
@@ -70,14 +77,16 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 		if err != nil {
 			return err
 		}
-		// A deleted one makes room, with its log.
+		// A deleted one makes room, with its log and its summary.
 		const deleted = documentKey + ` AND deleted IS NOT NULL`
-		_, err = t.exec(ctx, `DELETE FROM document_log WHERE document IN (SELECT num FROM documents WHERE `+deleted+`)`, keyOf(d.Ref)...)
-		if err != nil {
-			return err
-		}
-		if _, err = t.exec(ctx, `DELETE FROM documents WHERE `+deleted, keyOf(d.Ref)...); err != nil {
-			return err
+		for _, text := range []string{
+			`DELETE FROM document_log WHERE document IN (SELECT num FROM documents WHERE ` + deleted + `)`,
+			`DELETE FROM document_summaries WHERE document IN (SELECT num FROM documents WHERE ` + deleted + `)`,
+			`DELETE FROM documents WHERE ` + deleted,
+		} {
+			if _, err = t.exec(ctx, text, keyOf(d.Ref)...); err != nil {
+				return err
+			}
 		}
 		d.Revision = 1
 		result, err := t.exec(ctx, sqlInsertDocument,
@@ -87,6 +96,9 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 		}
 		num, err := result.LastInsertId()
 		if err != nil {
+			return err
+		}
+		if err := t.summarise(ctx, num, d); err != nil {
 			return err
 		}
 		if err := t.log(ctx, num, log); err != nil {
@@ -123,6 +135,9 @@ func (s *Store) UpdateDocument(
 			return err
 		}
 		if _, err = t.exec(ctx, sqlUpdateDocument, next.ProjectPath, fromTime(next.Updated), next.Revision, data, num); err != nil {
+			return err
+		}
+		if err := t.summarise(ctx, num, next); err != nil {
 			return err
 		}
 		if err := t.log(ctx, num, log); err != nil {
@@ -164,6 +179,16 @@ func (s *Store) hide(ctx context.Context, doing string, ref session.Ref, at time
 		}
 		return t.tellDocument(ctx, s, op, ref, revision, at)
 	})
+}
+
+// summarise keeps what lists show of a document.
+func (t *txn) summarise(ctx context.Context, document int64, d session.Document) error {
+	summary, err := d.Summary()
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, sqlSummarise, document, d.Revision, []byte(summary.Dashboard))
+	return err
 }
 
 // log adds to a document's log and drops what is too old.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"slices"
 	"time"
 
@@ -15,22 +16,65 @@ const defaultDocuments = 1000
 // Documents implements session.Finder.
 func (s *Store) Documents(ctx context.Context, f session.Filter) (list []session.Document, err error) {
 	err = s.read(ctx, "list documents", func() error {
-		c := &conditions{}
-		c.add("user = ?", f.Ref.User) // an empty one is nobody
-		c.add("deleted IS NULL")
-		c.equal("project", f.Ref.Project)
-		c.equal("workflow", f.Ref.Workflow)
-		c.equal("id", f.Ref.ID)
-		limit := f.Limit
-		if limit <= 0 {
-			limit = defaultDocuments
-		}
-		text := c.query(`SELECT `+documentColumns+` FROM documents`, ` ORDER BY updated DESC, num DESC LIMIT ?`)
-		rows, err := s.readers.db.QueryContext(ctx, text, append(c.args, limit)...)
+		rows, err := s.documents(ctx, `SELECT `+documentColumns+` FROM documents`, f)
 		list, err = collect(rows, err, func(row scanner) (session.Document, error) { return scanDocument(row, f.Ref.User) })
 		return err
 	})
 	return list, err
+}
+
+// Summaries implements session.Finder.
+func (s *Store) Summaries(ctx context.Context, f session.Filter) (list []session.Summary, err error) {
+	err = s.read(ctx, "list summaries of documents", func() error {
+		rows, err := s.documents(ctx, sqlSummaries, f)
+		list, err = collect(rows, err, func(row scanner) (session.Summary, error) { return scanSummary(row, f.Ref.User) })
+		return err
+	})
+	return list, err
+}
+
+// sqlSummaries gives the data only where there is no summary of the revision: it
+// was written by a version of this program that made none.
+const sqlSummaries = `
+	SELECT d.project, d.workflow, d.id, d.project_path, d.created, d.updated, d.revision, s.dashboard,
+		CASE WHEN s.document IS NULL THEN d.data END
+	FROM documents d LEFT JOIN document_summaries s ON s.document = d.num AND s.revision = d.revision`
+
+// scanSummary scans the columns of sqlSummaries.
+func scanSummary(row scanner, user string) (session.Summary, error) {
+	d := session.Document{Ref: session.Ref{User: user}}
+	var created, updated int64
+	var dashboard, data []byte
+	err := row.Scan(&d.Project, &d.Workflow, &d.ID, &d.ProjectPath, &created, &updated, &d.Revision, &dashboard, &data)
+	if err != nil {
+		return session.Summary{}, err
+	}
+	d.Created, d.Updated = toTime(created), toTime(updated)
+	if data != nil {
+		if err := decode(data, &d); err != nil {
+			return session.Summary{}, err
+		}
+	}
+	summary, err := d.Summary()
+	if data == nil && len(dashboard) > 0 {
+		summary.Dashboard = dashboard
+	}
+	return summary, err
+}
+
+// documents asks for documents, the last changed first.
+func (s *Store) documents(ctx context.Context, what string, f session.Filter) (*sql.Rows, error) {
+	c := &conditions{}
+	c.add("user = ?", f.Ref.User) // an empty one is nobody
+	c.add("deleted IS NULL")
+	c.equal("project", f.Ref.Project)
+	c.equal("workflow", f.Ref.Workflow)
+	c.equal("id", f.Ref.ID)
+	limit := f.Limit
+	if limit <= 0 {
+		limit = defaultDocuments
+	}
+	return s.readers.db.QueryContext(ctx, c.query(what, ` ORDER BY updated DESC, num DESC LIMIT ?`), append(c.args, limit)...)
 }
 
 // ValidationLog implements session.Finder.

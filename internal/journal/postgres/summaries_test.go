@@ -1,0 +1,44 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway/internal/journal/postgres"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// A list of summaries does not touch the data, however much of it there is; of
+// documents that an earlier version has written or changed, it does.
+func TestSummariesReadNoData(t *testing.T) {
+	t.Parallel()
+	u := inSchema(t)
+	s := open(t, postgres.Options{URL: u})
+	for _, id := range []string{"old", "new"} {
+		must(t, s.CreateDocument(t.Context(), session.Document{
+			Ref: session.Ref{User: "ann", Project: "p", Workflow: "w", ID: id}, Revision: 1,
+			Data: map[string]any{"dashboard": map[string]any{"title": id}},
+		}, nil))
+	}
+	titles := func() map[string]string {
+		list, err := s.Summaries(t.Context(), session.Filter{Ref: session.Ref{User: "ann"}})
+		must(t, err)
+		found := map[string]string{}
+		for _, summary := range list {
+			found[summary.ID] = string(summary.Dashboard)
+		}
+		return found
+	}
+	want := map[string]string{"old": `{"title":"old"}`, "new": `{"title":"new"}`}
+	execute(t, u, `update documents set dashboard = null, summarised = null where id = 'old'`) // as the migration leaves it
+	execute(t, u, `update documents set data = 'no JSON' where id = 'new'`)
+	if diff := cmp.Diff(want, titles()); diff != "" {
+		t.Errorf("the data were read (-want +got):\n%s", diff)
+	}
+	execute(t, u, `update documents set data = '{"dashboard":1}', revision = 2 where id = 'new'`)
+	want["new"] = "1"
+	if diff := cmp.Diff(want, titles()); diff != "" {
+		t.Errorf("changed by an earlier version (-want +got):\n%s", diff)
+	}
+}

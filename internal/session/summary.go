@@ -1,0 +1,90 @@
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// MaxDashboard bounds the dashboard in a Summary, in bytes of JSON.
+const MaxDashboard = 4 << 10
+
+// Summary is a document in a list: all but its data, and of these what people
+// look for in a list.
+type Summary struct {
+	Ref
+	ProjectPath string    `json:"projectPath,omitempty"`
+	Created     time.Time `json:"createdAt"`
+	Updated     time.Time `json:"updatedAt"`
+	Revision    int64     `json:"revision"`
+	// Dashboard is the JSON of the data's member "dashboard"; nil where there
+	// is none. Of one that has more than MaxDashboard bytes the longest members
+	// are left out.
+	Dashboard json.RawMessage `json:"dashboard,omitempty"`
+}
+
+// Summary gives the summary of a document.
+func (d Document) Summary() (Summary, error) {
+	dashboard, err := summaryDashboard(d.Data["dashboard"])
+	if err != nil {
+		return Summary{}, guideway.Errorf(guideway.CodeInvalid, "summarise the session document %s/%s: %w", d.Workflow, d.ID, err)
+	}
+	return Summary{
+		Ref: d.Ref, ProjectPath: d.ProjectPath, Created: d.Created, Updated: d.Updated, Revision: d.Revision, Dashboard: dashboard,
+	}, nil
+}
+
+func summaryDashboard(value any) (json.RawMessage, error) {
+	if value == nil {
+		return nil, nil
+	}
+	text, err := plainJSON(value)
+	if err != nil || len(text) <= MaxDashboard {
+		return text, err
+	}
+	members, _ := value.(map[string]any)
+	return shortest(members)
+}
+
+// shortest gives an object of the shortest members, as many as a summary has room
+// for. Title, status and progress are short.
+func shortest(members map[string]any) (json.RawMessage, error) {
+	sizes := make(map[string]int, len(members))
+	for name, value := range members {
+		text, err := plainJSON(map[string]any{name: value}) // the braces stand for the comma
+		if err != nil {
+			return nil, err
+		}
+		sizes[name] = len(text)
+	}
+	names := slices.SortedFunc(maps.Keys(members), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sizes[a], sizes[b]), cmp.Compare(a, b))
+	})
+	kept, size := map[string]any{}, 0
+	for _, name := range names {
+		if size += sizes[name]; size > MaxDashboard {
+			break
+		}
+		kept[name] = members[name]
+	}
+	if len(kept) == 0 {
+		return nil, nil
+	}
+	return plainJSON(kept)
+}
+
+// plainJSON writes JSON without HTML escapes.
+func plainJSON(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
