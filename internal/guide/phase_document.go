@@ -294,7 +294,14 @@ func (d *StateDocument) step(e TimedEvent, ph PhaseState) (loop int) {
 
 // loopData is what an entry says of a loop.
 func loopData(e Event) map[string]any {
-	if e.Kind != EventLoopIteration {
+	switch e.Kind {
+	case EventLoopIteration:
+	case EventLoopStarted:
+		if e.List == nil {
+			return nil
+		}
+		return map[string]any{"items": e.List}
+	default:
 		return data("reason", e.Reason)
 	}
 	out := map[string]any{"iteration": e.Round}

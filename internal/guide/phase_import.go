@@ -95,7 +95,7 @@ func (p *PhaseProgram) place(d *StateDocument, vars map[string]any) *PhaseState 
 		return &PhaseState{}
 	}
 	phase := &p.Workflow.Phases[d.CurrentPhase-1]
-	ph := &PhaseState{Phase: d.CurrentPhase, Part: PartSteps, Skips: d.toSkip()}
+	ph := &PhaseState{Phase: d.CurrentPhase, Part: PartSteps, Skips: p.toSkip(d)}
 	done := d.CompletedSteps[strconv.Itoa(d.CurrentPhase)]
 	if len(visit) == 0 && len(done) == 0 && d.CurrentStep <= 1 && len(d.ActiveLoops) == 0 {
 		ph.Part = PartEntry
@@ -134,13 +134,30 @@ func (d *StateDocument) visit() (list []HistoryEntry, entered bool) {
 	return list, entered
 }
 
-// toSkip are the phases that answers have had skipped. Where a document says no
-// more than which were, it is those.
-func (d *StateDocument) toSkip() []int {
+// toSkip are the phases that answers have had skipped, those of earlier visits
+// included. Where a document says no more than which were, it is those.
+func (p *PhaseProgram) toSkip(d *StateDocument) []int {
 	list := []int{}
 	for _, r := range d.CheckpointResponses {
 		if r.Effects != nil {
 			list = append(list, r.Effects.PhasesSkipped...)
+		}
+	}
+	for _, h := range d.History {
+		option, _ := h.Data["optionId"].(string)
+		if EventKind(h.Type) != EventCheckpointAnswer || h.Phase < 1 || h.Phase > len(p.Workflow.Phases) {
+			continue
+		}
+		checkpoints := p.Workflow.Phases[h.Phase-1].Checkpoints
+		if h.Checkpoint < 1 || h.Checkpoint > len(checkpoints) {
+			continue
+		}
+		for _, o := range checkpoints[h.Checkpoint-1].Options {
+			for _, id := range o.Effect.SkipPhases {
+				if o.ID == option {
+					list = append(list, p.numbers[id])
+				}
+			}
 		}
 	}
 	if len(d.History) == 0 {
@@ -149,13 +166,27 @@ func (d *StateDocument) toSkip() []int {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
+// pinned is the list that a loop began with, as the history has it, or nil.
+func pinned(loop int, visit []HistoryEntry) []any {
+	var items []any
+	for _, h := range visit {
+		if h.Loop == loop && EventKind(h.Type) == EventLoopStarted {
+			items, _ = h.Data["items"].([]any)
+		}
+	}
+	return items
+}
+
 // placeInLoop finds the step of the round that is under way.
 func placeInLoop(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []HistoryEntry, vars map[string]any) {
 	ph.Part, ph.Index = PartLoops, l.LoopIndex-1
 	ph.Loop = &PhaseLoop{Round: max(l.CurrentIteration, 0)}
 	if loop.Type == phases.LoopForEach {
-		value, _, _ := condition.Map(vars).Path(loop.Over)
-		ph.Loop.Items, _ = value.([]any)
+		ph.Loop.Items = pinned(l.LoopIndex, visit)
+		if ph.Loop.Items == nil {
+			value, _, _ := condition.Map(vars).Path(loop.Over)
+			ph.Loop.Items, _ = value.([]any)
+		}
 		ph.Loop.Round = min(ph.Loop.Round, len(ph.Loop.Items))
 	}
 	if ph.Loop.Round == 0 {
@@ -167,6 +198,8 @@ func placeInLoop(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []Histor
 		case h.Loop != l.LoopIndex:
 		case EventKind(h.Type) == EventLoopIteration:
 			ph.Loop.Step = 0
+		case EventKind(h.Type) == EventStepStarted: // those before it may have been skipped
+			ph.Loop.Step = h.Step - 1
 		case EventKind(h.Type) == EventStepCompleted:
 			ph.Loop.Step = h.Step
 		}

@@ -223,12 +223,15 @@ func sameMove(a, b Event) bool {
 
 // fitsCommand says whether an event can be what somebody has done there.
 func (p *PhaseProgram) fitsCommand(ph PhaseState, e Event) bool {
+	step := p.step(ph)
+	atStep := ph.Started && !ph.Done && step != nil
 	switch e.Kind {
-	case EventStepCompleted, EventStepSkipped:
-		step := p.step(ph)
-		return ph.Started && !ph.Done && step != nil && step.ID == e.Step
+	case EventStepCompleted:
+		return atStep && step.ID == e.Step && e.Item == p.stepNumber(ph) && (ph.Loop == nil || ph.Loop.Round == e.Round)
+	case EventStepSkipped:
+		return atStep && step.ID == e.Step && !step.Required
 	case EventPhaseSkipped:
-		return !p.phase(ph).Required
+		return atStep && !p.phase(ph).Required && p.phase(ph).ID == e.Step
 	case EventAsserted:
 		return e.Count == len(p.instructions(ph)) && e.Count > 0
 	default:
@@ -251,5 +254,5 @@ func (p *PhaseProgram) fitsGate(s State, e Event) bool {
 		return false
 	}
 	want, ok := p.checkpointAnswer(s, ph, e.Option)
-	return ok && want.To == e.To && slices.Equal(want.Skips, e.Skips)
+	return ok && want.Item == e.Item && want.To == e.To && slices.Equal(want.Skips, e.Skips)
 }
