@@ -1,0 +1,397 @@
+package window
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Options say how far a context is to shrink.
+type Options struct {
+	// Budget is the most tokens that the context may have. Where it is zero,
+	// the context is reduced by Ratio.
+	Budget int
+	// Ratio is how many times smaller the context is to be; below 1 means 2.
+	Ratio float64
+	// Question is what the current step wants to know: its prompt. What bears
+	// on it is kept first.
+	Question string
+	// Counter counts tokens; nil is Estimator.
+	Counter Counter
+	// Shares are the parts of the budget that the layers may count on; nil is
+	// DefaultShares.
+	Shares Shares
+	// MaskAge and MaskTokens say what is an old, bulky value: a useful item
+	// that has not changed for so many steps and costs so much. It gives way
+	// first. Zero is 4 steps and 400 tokens.
+	MaskAge, MaskTokens int
+	// NoBlobs says that nothing left out could be stored. Then nothing is left
+	// out.
+	NoBlobs bool
+}
+
+func (o Options) withDefaults(before int) Options {
+	if o.Counter == nil {
+		o.Counter = Estimator{}
+	}
+	if o.Shares == nil {
+		o.Shares = DefaultShares()
+	}
+	if o.Budget <= 0 {
+		if o.Ratio < 1 {
+			o.Ratio = 2
+		}
+		o.Budget = int(float64(before) / o.Ratio)
+	}
+	if o.MaskAge <= 0 {
+		o.MaskAge = 4
+	}
+	if o.MaskTokens <= 0 {
+		o.MaskTokens = 400
+	}
+	return o
+}
+
+// Omission tells what was left out of a context and how to get it back.
+type Omission struct {
+	Key string `json:"key"`
+	// Reason says what was left out and why, in words.
+	Reason string `json:"reason"`
+	// Ref reads the whole value back, byte for byte.
+	Ref string `json:"ref"`
+	// Tokens is how many fewer there are.
+	Tokens int `json:"tokens"`
+}
+
+// Blob is a value that was given in part or not at all. The caller keeps it
+// under its reference before it hands the reduced context on.
+type Blob struct {
+	Ref   string
+	Key   string
+	Bytes []byte
+}
+
+// RefOf gives the reference of a value: a hash, so that equal values are kept
+// once and a wrong one is noticed.
+func RefOf(value []byte) string {
+	sum := sha256.Sum256(value)
+	return "ref_" + base64.RawURLEncoding.EncodeToString(sum[:15])
+}
+
+// Result is a context that was made smaller.
+type Result struct {
+	Context                   Context
+	TokensBefore, TokensAfter int
+	// Budget is the one that was wanted.
+	Budget int
+	// CriticalTokens is what the critical items cost, which are never reduced.
+	CriticalTokens int
+	// Over is why the budget was not kept; empty if it was.
+	Over string
+	// Omitted are the items that are not whole, in the order of their keys.
+	Omitted []Omission
+	// Blobs are the values of these items.
+	Blobs []Blob
+}
+
+// Compress makes the context of the items as small as the options say. Critical
+// items come out as they went in. Of the others the ephemeral ones go first;
+// then parts are left out: the parts that are kept are those that bear on the
+// question, tell of errors, decisions, demands and changes, or name something
+// that nothing else names; newer and more important items before others. Each
+// item that is not whole says so where it stands, and its bytes are among the
+// blobs. The same call gives the same result.
+func Compress(items []Item, options Options) Result {
+	before := totalTokens(items)
+	o := options.withDefaults(before)
+	c := &compression{options: o, items: items}
+	result := Result{Context: make(Context, len(items)), TokensBefore: before, Budget: o.Budget}
+	for _, item := range items {
+		if item.Layer == Critical {
+			result.CriticalTokens += item.Tokens
+		}
+	}
+	switch {
+	case before <= o.Budget:
+		c.wholeAll(nil)
+	case o.NoBlobs:
+		c.wholeAll(nil)
+		result.Over = "nothing is left out, as nothing could be stored here"
+	default:
+		c.reduce(result.CriticalTokens)
+	}
+	c.fill(&result)
+	if result.TokensAfter > o.Budget && result.Over == "" {
+		result.Over = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
+			result.CriticalTokens, result.CriticalTokens-o.Budget)
+	}
+	return result
+}
+
+// compression is one call of Compress.
+type compression struct {
+	options Options
+	items   []Item
+	// values are what comes out, by item; nil is left out altogether.
+	values [][]byte
+	tokens []int
+	reason []string
+}
+
+// wholeAll keeps every item but those of the given layers.
+func (c *compression) wholeAll(without []Layer) {
+	c.values = make([][]byte, len(c.items))
+	c.tokens = make([]int, len(c.items))
+	c.reason = make([]string, len(c.items))
+	for i, item := range c.items {
+		if slices.Contains(without, item.Layer) {
+			c.reason[i] = "dropped: " + item.Why
+			continue
+		}
+		c.values[i], c.tokens[i] = item.Value, item.Tokens
+	}
+}
+
+func (c *compression) total() int {
+	n := 0
+	for _, tokens := range c.tokens {
+		n += tokens
+	}
+	return n
+}
+
+// reduce leaves out what the budget has no room for.
+func (c *compression) reduce(critical int) {
+	c.wholeAll([]Layer{Ephemeral})
+	if c.total() <= c.options.Budget {
+		return
+	}
+	room := c.options.Budget - critical
+	if room <= 0 {
+		c.wholeAll([]Layer{Important, Useful, Ephemeral})
+		for i := range c.reason {
+			if c.reason[i] != "" {
+				c.reason[i] = "dropped: the critical items leave no room"
+			}
+		}
+		return
+	}
+	s := newSelection(c)
+	for _, limit := range [...]float64{1, 0} {
+		if limit == 0 {
+			limit = s.corrected(float64(room), float64(c.total()-critical))
+		}
+		if limit <= 0 {
+			break
+		}
+		s.choose(float64(room) * limit)
+		c.apply(s)
+	}
+	c.trim(s, room, critical)
+}
+
+// minimalSlack is the part of the budget that may stay unused before the choice
+// is made again with a better estimate.
+const minimalSlack = 0.04
+
+// corrected gives the factor that a second choice takes: the first one shows
+// how far the estimates are off. It is 0 where a second one is not worth it.
+func (s *selection) corrected(room, used float64) float64 {
+	off := used / room
+	if off >= 1-minimalSlack && off <= 1 || used <= 0 {
+		return 0
+	}
+	return min(max(1/off, 0.5), 2) * 0.995
+}
+
+// trim takes back the last choices until the budget holds.
+func (c *compression) trim(s *selection, room, critical int) {
+	for over := c.total() - critical - room; over > 0 && len(s.chooser.order) > 0; over = c.total() - critical - room {
+		freed := 0.0
+		for freed < float64(over)*1.1+1 && len(s.chooser.order) > 0 {
+			last := s.chooser.order[len(s.chooser.order)-1]
+			s.chooser.order = s.chooser.order[:len(s.chooser.order)-1]
+			s.chooser.keep[last] = false
+			freed += s.chooser.cost[last]
+		}
+		c.apply(s)
+	}
+	// What is left are notes of masked items, the largest number last.
+	for i := len(c.items) - 1; i >= 0 && c.total()-critical > room; i-- {
+		if c.items[i].Layer != Critical && c.reason[i] != "" {
+			c.values[i], c.tokens[i] = nil, 0
+			c.reason[i] = "dropped: no room even for a note"
+		}
+	}
+}
+
+// selection holds the pieces of the items that may be reduced.
+type selection struct {
+	trees   []*node // by item; nil if it is not reduced
+	builder builder
+	chooser *chooser
+	byLayer map[Layer][]int
+	shares  Shares
+}
+
+// noteTokens is about what a note costs.
+const noteTokens = 34
+
+// noteWorth is from how many tokens on an item of which nothing is kept leaves
+// a note behind; a smaller one is dropped.
+const noteWorth = 3 * noteTokens
+
+func newSelection(c *compression) *selection {
+	s := &selection{trees: make([]*node, len(c.items)), byLayer: make(map[Layer][]int), shares: c.options.Shares}
+	// The oldest first, so that "later" is newer among the pieces.
+	order := make([]int, 0, len(c.items))
+	for i, item := range c.items {
+		if item.Layer == Important || item.Layer == Useful {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return c.items[b].Age - c.items[a].Age })
+	for _, i := range order {
+		s.trees[i] = s.builder.build(i, c.items[i].Value)
+	}
+	pieces := s.builder.pieces
+	scorer := newScorer(pieces, c.options.Question)
+	estimated := make([]float64, len(c.items))
+	for i := range pieces {
+		estimated[pieces[i].item] += pieces[i].tokens
+	}
+	ch := &chooser{
+		scorer: scorer, factor: make([]float64, len(pieces)), cost: make([]float64, len(pieces)),
+		covered: make([]bool, scorer.lexicon.size()), keep: make([]bool, len(pieces)), opened: make([]bool, len(c.items)), note: noteTokens,
+	}
+	for i := range pieces {
+		item := c.items[pieces[i].item]
+		ch.cost[i] = max(pieces[i].tokens*float64(item.Tokens)/max(estimated[pieces[i].item], 1), 1)
+		ch.factor[i] = c.factor(item)
+		s.byLayer[item.Layer] = append(s.byLayer[item.Layer], i)
+	}
+	s.chooser = ch
+	return s
+}
+
+// factor is what the pieces of an item are worth for its layer and its age.
+func (c *compression) factor(item Item) float64 {
+	f := 1 / (1 + agePerStep*float64(min(item.Age, 50)))
+	if item.Layer == Useful {
+		f *= usefulFactor * math.Sqrt(f)
+		if item.Age >= c.options.MaskAge && item.Tokens >= c.options.MaskTokens {
+			f *= maskedFactor
+		}
+	}
+	return f
+}
+
+// choose begins anew and keeps the best pieces for the tokens in room: each
+// layer up to its share first, then what is left for all.
+func (s *selection) choose(room float64) {
+	ch := s.chooser
+	clear(ch.keep)
+	clear(ch.covered)
+	clear(ch.opened)
+	ch.order, ch.spent = ch.order[:0], 0
+	important, useful := s.shares[Important], s.shares[Useful]
+	both := max(important+useful, 1e-9)
+	ch.take(s.byLayer[Important], room*important/both)
+	ch.take(s.byLayer[Useful], ch.spent+room*useful/both)
+	ch.take(slices.Concat(s.byLayer[Important], s.byLayer[Useful]), room)
+}
+
+// apply writes what is kept.
+func (c *compression) apply(s *selection) {
+	r := &renderer{pieces: s.builder.pieces, keep: s.chooser.keep}
+	for i, item := range c.items {
+		n := s.trees[i]
+		if n == nil {
+			continue
+		}
+		kept, all := r.kept(n), n.pieceCount()
+		if kept == all {
+			c.values[i], c.tokens[i], c.reason[i] = item.Value, item.Tokens, ""
+			continue
+		}
+		if kept == 0 {
+			c.mask(i, n)
+			continue
+		}
+		left := all - kept
+		note := fmt.Sprintf("[%s %d of %d %s left out; %s]", gap, left, all, n.noun(), RefOf(item.Value))
+		value := r.value(n, note)
+		tokens := itemTokens(c.options.Counter, item.Key, value)
+		if tokens >= item.Tokens {
+			c.values[i], c.tokens[i], c.reason[i] = item.Value, item.Tokens, ""
+			continue
+		}
+		c.values[i], c.tokens[i] = value, tokens
+		c.reason[i] = fmt.Sprintf("reduced: %d of %d %s left out", left, all, n.noun())
+	}
+}
+
+// mask leaves a note in place of a value, or nothing in place of a small one.
+func (c *compression) mask(i int, n *node) {
+	item := c.items[i]
+	c.values[i], c.tokens[i] = nil, 0
+	c.reason[i] = fmt.Sprintf("dropped: %s, and no room", item.Layer)
+	if item.Tokens < noteWorth {
+		return
+	}
+	what := fmt.Sprintf("%d %s", n.pieceCount(), n.noun())
+	if item.Age > 0 {
+		what += fmt.Sprintf(", unchanged for %d steps", item.Age)
+	}
+	note := quote(fmt.Sprintf("[%s masked: %s; %s]", gap, what, RefOf(item.Value)))
+	c.values[i], c.tokens[i] = note, itemTokens(c.options.Counter, item.Key, note)
+	c.reason[i] = "masked: " + what
+}
+
+// fill writes the result.
+func (c *compression) fill(result *Result) {
+	for i, item := range c.items {
+		if c.values[i] != nil {
+			result.Context[item.Key] = c.values[i]
+			result.TokensAfter += c.tokens[i]
+		}
+		if c.reason[i] == "" {
+			continue
+		}
+		ref := RefOf(item.Value)
+		result.Omitted = append(result.Omitted, Omission{
+			Key: item.Key, Reason: c.reason[i], Ref: ref, Tokens: item.Tokens - c.tokens[i],
+		})
+		result.Blobs = append(result.Blobs, Blob{Ref: ref, Key: item.Key, Bytes: bytes.Clone(item.Value)})
+	}
+}
+
+// Restore gives back the context that was compressed: whatever was omitted is
+// read by its reference. A value whose bytes are not those of the reference is
+// an error, so that no wrong context is ever returned.
+func Restore(reduced Context, omitted []Omission, read func(ref string) ([]byte, error)) (Context, error) {
+	out := make(Context, len(reduced)+len(omitted))
+	for key, value := range reduced {
+		out[key] = value
+	}
+	for _, o := range omitted {
+		value, err := read(o.Ref)
+		if err != nil {
+			return nil, fmt.Errorf("read back %q from %s: %w", o.Key, o.Ref, err)
+		}
+		if RefOf(value) != o.Ref {
+			return nil, invalid("what is stored under %s is not the value of %q", o.Ref, o.Key)
+		}
+		out[o.Key] = value
+	}
+	return out, nil
+}
+
+// IsRef tells whether a text has the form of a reference.
+func IsRef(text string) bool {
+	return strings.HasPrefix(text, "ref_") && len(text) == len("ref_")+20
+}

@@ -1,0 +1,145 @@
+package window
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Passage is a text with a heading: what one step of a phase gave, or the
+// summary of a phase.
+type Passage struct {
+	Heading string
+	Text    string
+}
+
+// Folded is a summary for people and agents to read. It holds sentences of the
+// passages as they stood, never new ones.
+type Folded struct {
+	Text                      string
+	TokensBefore, TokensAfter int
+	// Kept and Of count the sentences.
+	Kept, Of int
+	// Ref reads the passages back, as Blob has them.
+	Ref  string
+	Blob Blob
+}
+
+// leastFold is the smallest budget of a summary: headings and a few sentences.
+const leastFold = 60
+
+// Fold makes one readable text of the passages, in their order and within the
+// options' budget or ratio. The first sentence of each passage is its topic and
+// comes before others; for the rest the same is worth keeping as in Compress.
+// A summary of a run is a Fold of the summaries of its phases.
+func Fold(heading string, passages []Passage, options Options) Folded {
+	if options.Counter == nil {
+		options.Counter = Estimator{}
+	}
+	whole := joinPassages(passages)
+	f := Folded{TokensBefore: options.Counter.Count(whole), Ref: RefOf([]byte(whole))}
+	f.Blob = Blob{Ref: f.Ref, Key: heading, Bytes: []byte(whole)}
+	o := options.withDefaults(f.TokensBefore)
+	o.Budget = max(o.Budget, leastFold)
+	d := newDigest(passages, o)
+	f.Of = len(d.pieces)
+	room := float64(o.Budget)
+	for range 6 {
+		d.choose(room)
+		f.Text, f.Kept = d.write(heading, f.Ref)
+		f.TokensAfter = o.Counter.Count(f.Text)
+		if f.TokensAfter <= o.Budget || f.Kept == 0 {
+			break
+		}
+		room -= float64(f.TokensAfter-o.Budget) + 4
+	}
+	return f
+}
+
+// joinPassages is what the blob of a summary holds.
+func joinPassages(passages []Passage) string {
+	var b strings.Builder
+	for _, p := range passages {
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n", p.Heading, p.Text)
+	}
+	return b.String()
+}
+
+// digest chooses the sentences of a summary.
+type digest struct {
+	passages []Passage
+	pieces   []piece
+	topics   []int // the first piece of each passage
+	chooser  *chooser
+	all      []int
+	counter  Counter
+}
+
+func newDigest(passages []Passage, o Options) *digest {
+	d := &digest{passages: passages, counter: o.Counter}
+	for i, p := range passages {
+		d.topics = append(d.topics, len(d.pieces))
+		for _, s := range cut(p.Text, kindOfText(p.Text)) {
+			text := strings.Join(strings.Fields(p.Text[s.from:s.to]), " ")
+			if text == "" {
+				continue
+			}
+			at := len(d.pieces)
+			d.pieces = append(d.pieces, piece{item: i, text: text, tokens: float64(Estimate(text)) + 1, leader: at})
+			d.all = append(d.all, at)
+		}
+	}
+	s := newScorer(d.pieces, o.Question)
+	d.chooser = &chooser{
+		scorer: s, factor: make([]float64, len(d.pieces)), cost: make([]float64, len(d.pieces)),
+		covered: make([]bool, s.lexicon.size()), keep: make([]bool, len(d.pieces)), opened: make([]bool, len(passages)), note: headingTokens,
+	}
+	for i := range d.pieces {
+		d.chooser.cost[i] = d.pieces[i].tokens
+		d.chooser.factor[i] = 1
+		if slices.Contains(d.topics, i) {
+			d.chooser.factor[i] = topicFactor
+		}
+	}
+	return d
+}
+
+const (
+	headingTokens = 12
+	topicFactor   = 2
+	noteOfFold    = 30
+)
+
+func (d *digest) choose(room float64) {
+	clear(d.chooser.keep)
+	clear(d.chooser.covered)
+	clear(d.chooser.opened)
+	d.chooser.order, d.chooser.spent = nil, noteOfFold
+	d.chooser.take(d.all, room)
+}
+
+// write puts the kept sentences below the headings of their passages.
+func (d *digest) write(heading, ref string) (text string, kept int) {
+	var b strings.Builder
+	if heading != "" {
+		fmt.Fprintf(&b, "# %s\n", heading)
+	}
+	for i, p := range d.passages {
+		open := false
+		for at, piece := range d.pieces {
+			if piece.item != i || !d.chooser.keep[at] {
+				continue
+			}
+			if !open && p.Heading != "" {
+				fmt.Fprintf(&b, "## %s\n", p.Heading)
+			}
+			open = true
+			kept++
+			fmt.Fprintf(&b, "- %s\n", strings.TrimPrefix(piece.text, "- "))
+		}
+	}
+	if left := len(d.pieces) - kept; left > 0 {
+		fmt.Fprintf(&b, "[%s %d of %d sentences left out; %s]\n", gap, left, len(d.pieces), ref)
+	}
+	return b.String(), kept
+}

@@ -1,0 +1,85 @@
+package window
+
+import "strings"
+
+// logLine is one line of a log, taken apart as far as it could be.
+type logLine struct {
+	// level is error, warn, info, debug or "".
+	level string
+	// shape is the line without its time, its numbers and its ids: two lines
+	// of one shape are the same message.
+	shape string
+}
+
+// readLogLine takes a line apart and tells whether it looks like a log's: it
+// begins with a time or names a level near its beginning.
+func readLogLine(line string) (logLine, bool) {
+	head := line
+	if len(head) > 80 {
+		head = head[:80]
+	}
+	level := levelIn(head)
+	timed := beginsWithTime(head)
+	if level == "" && !timed {
+		return logLine{}, false
+	}
+	return logLine{level: level, shape: shapeOf(line)}, true
+}
+
+// levelIn finds the name of a level as a whole word.
+func levelIn(head string) string {
+	for field := range strings.FieldsFuncSeq(head, func(r rune) bool { return !('a' <= r|0x20 && r|0x20 <= 'z') }) {
+		switch field {
+		case "ERROR", "error", "FATAL", "fatal", "CRITICAL", "PANIC", "panic", "SEVERE", "ERR":
+			return "error"
+		case "WARN", "warn", "WARNING", "warning":
+			return "warn"
+		case "INFO", "info", "NOTICE", "notice":
+			return "info"
+		case "DEBUG", "debug", "TRACE", "VERBOSE":
+			return "debug"
+		}
+	}
+	return ""
+}
+
+// beginsWithTime tells whether a line begins with a date or a time of day,
+// perhaps in brackets.
+func beginsWithTime(head string) bool {
+	head = strings.TrimLeft(head, "[( \t")
+	digits, marks := 0, 0
+	for i := range min(len(head), 12) {
+		switch c := head[i]; {
+		case isDigit(c):
+			digits++
+		case c == ':' || c == '-' || c == '/' || c == 'T':
+			marks++
+		default:
+			return digits >= 4 && marks >= 2
+		}
+	}
+	return digits >= 4 && marks >= 2
+}
+
+// shapeOf replaces what differs between two lines of one message: every word
+// with a digit in it becomes #.
+func shapeOf(line string) string {
+	var b strings.Builder
+	b.Grow(len(line))
+	for field := range strings.FieldsSeq(line) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		if i := strings.IndexByte(field, '='); i > 0 && strings.ContainsAny(field[i:], "0123456789") {
+			b.WriteString(field[:i+1])
+			b.WriteByte('#')
+			continue
+		}
+		if strings.ContainsAny(field, "0123456789") {
+			b.WriteByte('#')
+			continue
+		}
+		b.WriteString(field)
+	}
+	return b.String()
+}

@@ -1,0 +1,146 @@
+package window
+
+import (
+	"container/heap"
+	"math"
+)
+
+// Weights of what makes a piece worth its tokens. docs/context.md says what they
+// were tuned on. What a cue or a name tells is measured in bits (scorer.telling).
+const (
+	askedWeight    = 20.0 // the words of the current step's question
+	failureWeight  = 1.3
+	decisionWeight = 2.2
+	demandWeight   = 0.7
+	changeWeight   = 0.8
+	nameWeight     = 1.7  // a name, path or number that nothing kept says yet
+	wordWeight     = 2.3  // a word that nothing kept says yet
+	maxNames       = 3.0  // bits; a list of numbers is not worth a decision
+	repeatFactor   = 0.1  // a log's line whose message stands there already
+	debugFactor    = 0.3  // a log's line of level debug
+	usefulFactor   = 0.8  // the layer
+	maskedFactor   = 0.8  // old and bulky
+	agePerStep     = 0.03 // how much faster a thing is given up with each step
+	costExponent   = 1.25 // above 1 favours short sentences
+)
+
+// chooser keeps the best pieces within a budget. It is maximal marginal
+// relevance in the form of coverage: what the pieces kept say already adds
+// nothing, and two sentences of one pattern with different names in them do not
+// count as the same.
+type chooser struct {
+	scorer  *scorer
+	factor  []float64 // by piece: layer, age
+	cost    []float64 // by piece, in tokens
+	covered []bool    // by term
+	keep    []bool
+	// order is the pieces in the order in which they were chosen.
+	order []int
+	spent float64
+	// opened tells which items have a piece: the first one pays the note.
+	opened []bool
+	note   float64
+}
+
+// gain is what piece i adds to what is kept.
+func (c *chooser) gain(i int) float64 {
+	s := c.scorer
+	if s.stale[i] {
+		return 0
+	}
+	worth := askedWeight * s.relevance[i]
+	worth += s.cueWorth[i]
+	names, words := 0.0, 0.0
+	for _, t := range s.pieces[i].terms {
+		if c.covered[t.id] {
+			continue
+		}
+		if t.kind == wordTerm {
+			words += s.rarity(t.id)
+		} else {
+			names += s.rarity(t.id) * s.kindWorth[t.kind]
+		}
+	}
+	worth += nameWeight*min(names, maxNames) + wordWeight*words
+	if s.pieces[i].leader != i && s.pieces[i].level != "error" {
+		worth *= repeatFactor
+	}
+	if s.pieces[i].level == "debug" {
+		worth *= debugFactor
+	}
+	return worth * c.factor[i] / math.Pow(c.cost[i], costExponent)
+}
+
+// take keeps pieces of the given ones until the limit of all that is spent.
+func (c *chooser) take(candidates []int, limit float64) {
+	queue := make(gains, 0, len(candidates))
+	for _, i := range candidates {
+		if !c.keep[i] && !c.scorer.stale[i] {
+			queue = append(queue, gained{c.gain(i), i})
+		}
+	}
+	heap.Init(&queue)
+	for len(queue) > 0 {
+		best := queue[0]
+		// What is kept since can only have made it worth less.
+		if now := c.gain(best.piece); now < best.gain-1e-12 {
+			queue[0].gain = now
+			heap.Fix(&queue, 0)
+			continue
+		}
+		heap.Pop(&queue)
+		item := c.scorer.pieces[best.piece].item
+		cost := c.cost[best.piece]
+		if !c.opened[item] {
+			cost += c.note
+		}
+		if c.spent+cost > limit {
+			continue
+		}
+		c.keepPiece(best.piece, item, cost)
+	}
+}
+
+func (c *chooser) keepPiece(i, item int, cost float64) {
+	c.keep[i] = true
+	c.opened[item] = true
+	c.spent += cost
+	c.order = append(c.order, i)
+	for _, t := range c.scorer.pieces[i].terms {
+		c.covered[t.id] = true
+	}
+}
+
+// gained is a piece and what it added when it was last asked.
+type gained struct {
+	gain  float64
+	piece int
+}
+
+// gains is a heap, the greatest first; equals in the order of the pieces.
+type gains []gained
+
+func (g gains) Len() int { return len(g) }
+
+func (g gains) Less(i, j int) bool {
+	if g[i].gain != g[j].gain {
+		return g[i].gain > g[j].gain
+	}
+	return g[i].piece < g[j].piece
+}
+
+func (g gains) Swap(i, j int) { g[i], g[j] = g[j], g[i] }
+
+// Push implements heap.Interface; nothing is pushed here.
+func (g *gains) Push(x any) {
+	if entry, ok := x.(gained); ok {
+		*g = append(*g, entry)
+	}
+}
+
+// Pop implements heap.Interface.
+func (g *gains) Pop() any {
+	last := (*g)[len(*g)-1]
+	*g = (*g)[:len(*g)-1]
+	return last
+}

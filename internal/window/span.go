@@ -1,0 +1,198 @@
+package window
+
+import "strings"
+
+// textKind is how a text is cut into parts.
+type textKind int
+
+const (
+	proseText textKind = iota
+	logText
+	codeText
+)
+
+// span is a part of a text. The spans of a text follow each other without a
+// gap: put together they are the text.
+type span struct{ from, to int }
+
+// kindOfText looks at a text's beginning and end.
+func kindOfText(text string) textKind {
+	look := text
+	if len(look) > maxRead {
+		look = look[:maxRead/2] + look[len(look)-maxRead/2:]
+	}
+	switch {
+	case logLines(look) > 0.5:
+		return logText
+	case looksCode(look):
+		return codeText
+	default:
+		return proseText
+	}
+}
+
+// cut divides a text into its parts: sentences of prose, lines of a log with a
+// stack trace as one, blocks of code.
+func cut(text string, kind textKind) []span {
+	switch kind {
+	case logText:
+		return cutLog(text)
+	case codeText:
+		return cutCode(text)
+	default:
+		return cutProse(text)
+	}
+}
+
+// lines gives the spans of the lines, each with its line end.
+func lines(text string) []span {
+	var out []span
+	for from := 0; from < len(text); {
+		to := len(text)
+		if i := strings.IndexByte(text[from:], '\n'); i >= 0 {
+			to = from + i + 1
+		}
+		out = append(out, span{from, to})
+		from = to
+	}
+	return out
+}
+
+// maxTrace bounds a stack trace that is kept as one part.
+const maxTrace = 60
+
+// cutLog makes a part of each line; what is indented below an error, or goes on
+// with a trace, belongs to it.
+func cutLog(text string) []span {
+	var out []span
+	inTrace, length := false, 0
+	for _, line := range lines(text) {
+		s := text[line.from:line.to]
+		_, isLog := readLogLine(s)
+		goesOn := !isLog && len(out) > 0 && length < maxTrace && (inTrace || isTraceLine(s))
+		if goesOn {
+			out[len(out)-1].to = line.to
+			inTrace = true
+			length++
+			continue
+		}
+		inTrace, length = false, 0
+		out = append(out, line)
+	}
+	return out
+}
+
+// isTraceLine tells whether a line looks like one of a stack trace.
+func isTraceLine(line string) bool {
+	trimmed := strings.TrimSpace(line)
+	switch {
+	case trimmed == "":
+		return false
+	case strings.HasPrefix(trimmed, "at "), strings.HasPrefix(trimmed, "File \""), strings.HasPrefix(trimmed, "goroutine "),
+		strings.HasPrefix(trimmed, "Caused by:"), strings.HasPrefix(trimmed, "Traceback "), strings.HasPrefix(trimmed, "panic: "):
+		return true
+	}
+	return line[0] == '\t' || strings.HasPrefix(line, "    ")
+}
+
+// maxBlock bounds a part of code, in lines.
+const maxBlock = 8
+
+// cutCode makes a part of each block between empty lines.
+func cutCode(text string) []span {
+	var out []span
+	open, length := false, 0
+	for _, line := range lines(text) {
+		blank := strings.TrimSpace(text[line.from:line.to]) == ""
+		if len(out) > 0 && (blank || (open && length < maxBlock)) {
+			out[len(out)-1].to = line.to
+			open = !blank
+			length++
+			continue
+		}
+		open, length = !blank, 1
+		out = append(out, line)
+	}
+	return out
+}
+
+// longSentence is cut at the next line end or space.
+const longSentence = 600
+
+// cutProse makes a part of each sentence and of each entry of a list.
+func cutProse(text string) []span {
+	var out []span
+	from := 0
+	end := func(to int) {
+		if strings.TrimSpace(text[from:to]) == "" && len(out) > 0 {
+			out[len(out)-1].to = to
+		} else if to > from {
+			out = append(out, span{from, to})
+		}
+		from = to
+	}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n':
+			if i+1 >= len(text) || text[i+1] == '\n' || startsEntry(text[i+1:]) || isTraceLine(text[from:i+1]) {
+				end(i + 1)
+			}
+		case c == '.' || c == '!' || c == '?':
+			if to := sentenceEnd(text, i); to > 0 {
+				end(to)
+				i = to - 1
+			}
+		case c == ' ' && i-from > longSentence:
+			end(i + 1)
+		}
+	}
+	end(len(text))
+	return out
+}
+
+// startsEntry tells whether a line begins an entry of a list, a heading or a
+// row of its own.
+func startsEntry(line string) bool {
+	trimmed := strings.TrimLeft(line, " \t")
+	if trimmed == "" {
+		return true
+	}
+	switch c := trimmed[0]; {
+	case c == '-' || c == '*' || c == '+' || c == '#' || c == '|' || c == '>' || c == '[':
+		return true
+	case isDigit(c):
+		rest := strings.TrimLeft(trimmed, "0123456789")
+		return rest != "" && (rest[0] == '.' || rest[0] == ')' || rest[0] == '-' || rest[0] == ':')
+	case c == '\n':
+		return true
+	}
+	// "Name: value" begins something new.
+	word, _, ok := strings.Cut(trimmed, ": ")
+	return ok && len(word) < 30 && !strings.ContainsAny(word, " \n")
+}
+
+// sentenceEnd gives where the next sentence begins if a mark at i ends one,
+// and 0 otherwise.
+func sentenceEnd(text string, i int) int {
+	to := i + 1
+	for to < len(text) && strings.IndexByte(`"')]`+"`", text[to]) >= 0 {
+		to++
+	}
+	if to >= len(text) {
+		return to
+	}
+	if text[to] != ' ' && text[to] != '\n' && text[to] != '\t' {
+		return 0
+	}
+	for to < len(text) && (text[to] == ' ' || text[to] == '\n' || text[to] == '\t') {
+		to++
+	}
+	if to < len(text) && isLower(text[to]) {
+		return 0 // "e.g. this"
+	}
+	// A single letter before the mark is an initial.
+	if text[i] == '.' && i >= 2 && isUpper(text[i-1]) && (text[i-2] == ' ' || text[i-2] == '.') {
+		return 0
+	}
+	return to
+}

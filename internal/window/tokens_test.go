@@ -1,0 +1,282 @@
+package window
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestTokenizerCounts: the counts are those that the vocabularies' makers
+// publish for these texts.
+func TestTokenizerCounts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		encoding Encoding
+		text     string
+		tokens   int
+	}{
+		{O200k, "", 0},
+		{O200k, "hello world", 2},
+		{O200k, "tiktoken is great!", 6},
+		{Cl100k, "tiktoken is great!", 6},
+		{Cl100k, "antidisestablishmentarianism", 6},
+		{Cl100k, "お誕生日おめでとう", 9},
+		{O200k, "お誕生日おめでとう", 8},
+	} {
+		tokenizer, err := NewTokenizer(tt.encoding)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tokenizer.Count(tt.text); got != tt.tokens {
+			t.Errorf("%s: %q has %d tokens, want %d", tt.encoding, tt.text, got, tt.tokens)
+		}
+	}
+	if _, err := NewTokenizer("p50k"); err == nil {
+		t.Error("an unknown encoding was taken")
+	}
+}
+
+// calls counts how often it is asked.
+type calls struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (c *calls) Count(text string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	return len(text)
+}
+
+// TestCache: a text is counted once as long as it is among the last used, the
+// bound holds, and many may ask at once.
+func TestCache(t *testing.T) {
+	t.Parallel()
+	under := &calls{}
+	c := NewCache(under, 10)
+	text := func(i int) string { return fmt.Sprintf("a text that is long enough %d", i) }
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 10 {
+				if got := c.Count(text((i + j) % 10)); got != len(text(0)) {
+					t.Errorf("counted %d", got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	before := under.n
+	for i := range 10 {
+		c.Count(text(i))
+	}
+	if under.n != before {
+		t.Errorf("counted %d texts again", under.n-before)
+	}
+	for i := range 10 {
+		c.Count(text(0)) // the first stays in use
+		c.Count(text(100 + i%9))
+	}
+	before = under.n
+	c.Count(text(0))
+	if under.n != before || c.Len() > 10 {
+		t.Errorf("the last used was dropped, or %d are held", c.Len())
+	}
+	c.Count(text(5))
+	if under.n != before+1 {
+		t.Error("one that was not used for long is still held")
+	}
+}
+
+// TestEstimate: over source, prose, logs and JSON the guess is near the count
+// of o200k. It is meant for choices; the bounds are those that docs/context.md
+// tells.
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	exact, err := NewTokenizer(O200k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, name := range []string{"@code", "@diff", "@grep", "@buildlog", "@prose", "@log", "@trace", "@rows"} {
+		texts[name] = longValueOf(t, name)
+	}
+	root := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // the toolchain's own sources are the text
+	for _, name := range []string{"net/http/server.go", "go/token/token.go", "cmd/README.vendor", "crypto/tls/common.go"} {
+		if text, err := os.ReadFile(filepath.Join(root, name)); err == nil {
+			texts[name] = string(text)
+		}
+	}
+	total, guessed := 0, 0
+	for name, text := range texts {
+		want, got := exact.Count(text), Estimate(text)
+		total += want
+		guessed += got
+		off := float64(got)/float64(want) - 1
+		t.Logf("%-22s %7d tokens, %+.0f percent", name, want, 100*off)
+		if math.Abs(off) > 0.35 {
+			t.Errorf("%s: %d guessed, %d counted", name, got, want)
+		}
+	}
+	if off := float64(guessed)/float64(total) - 1; math.Abs(off) > 0.10 {
+		t.Errorf("all together %+.0f percent off", 100*off)
+	}
+}
+
+// TestKeyWords: whole words, whatever the spelling.
+func TestKeyWords(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"userGoal": "user goal", "DEBUG_LOG": "debug log", "prURL": "pr url", "APIDesign": "api design", "catalog": "catalog",
+		"user-goal.v2": "user goal v", "temp1": "temp", "": "", "_x": "x", "ünïcode": "ünïcode", "loginFlow": "login flow",
+	} {
+		if got := strings.Join(keyWords(key), " "); got != want {
+			t.Errorf("%q: %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestParseRules: what is right holds, what is wrong is told with its place.
+func TestParseRules(t *testing.T) {
+	t.Parallel()
+	rules, problems := ParseRules([]byte(`[
+		{"keys": ["build*"], "layer": "useful", "why": "made anew"},
+		{"keys": ["x"], "layer": "vital"},
+		{"keys": [], "layer": "useful"},
+		{"keys": [""], "layer": "useful"},
+		{"keys": ["y"], "layer": "useful", "colour": 1},
+		7]`))
+	if len(rules) != 1 || rules[0].Why != "made anew" {
+		t.Errorf("rules %+v", rules)
+	}
+	var at []string
+	for _, p := range problems {
+		at = append(at, p.Pointer)
+		if p.Message == "" || p.Fix == "" {
+			t.Errorf("a problem that says too little: %+v", p)
+		}
+	}
+	if got, want := strings.Join(at, " "), "/1/layer /2/keys /3/keys/0 /4 /5"; got != want {
+		t.Errorf("problems at %q, want %q", got, want)
+	}
+	for _, none := range []string{"", " null ", "[]"} {
+		if rules, problems := ParseRules([]byte(none)); len(rules)+len(problems) > 0 {
+			t.Errorf("%q: %v %v", none, rules, problems)
+		}
+	}
+	if !json.Valid([]byte(RulesSchema)) {
+		t.Error("the schema is no JSON")
+	}
+}
+
+func TestMatches(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		pattern, key string
+		want         bool
+	}{
+		{"a", "a", true},
+		{"a", "ab", false},
+		{"a*", "ab", true},
+		{"*", "", true},
+		{"*b", "ab", true},
+		{"a*a", "a", false},
+		{"a*b*c", "a--b--c", true},
+		{"a*b*c", "a--c--b", false},
+		{"**", "x", true},
+		{"log*", "catalog", false},
+		{"*log", "catalog", true},
+	} {
+		if got := matches(tt.pattern, tt.key); got != tt.want {
+			t.Errorf("%q on %q: %v", tt.pattern, tt.key, got)
+		}
+	}
+}
+
+// FuzzParseRules: a definition is untrusted. Whatever comes, every rule that
+// holds is one of a known layer with keys.
+func FuzzParseRules(f *testing.F) {
+	f.Add([]byte(`[{"keys": ["a*"], "layer": "useful"}]`), "ab")
+	f.Add([]byte(`{"keys": 1}`), "")
+	f.Add([]byte(`[null, [], {"layer": "critical", "keys": ["*a*b*"]}]`), "xaab")
+	f.Fuzz(func(t *testing.T, text []byte, key string) {
+		rules, problems := ParseRules(text)
+		for _, r := range rules {
+			if r.Layer.rank() > 3 || len(r.Keys) == 0 {
+				t.Fatalf("a rule that says nothing: %+v", r)
+			}
+		}
+		if v := NewClassifier(Hints{Rules: rules}).Classify(key, []byte("1")); v.Layer.rank() > 3 || v.Why == "" {
+			t.Fatalf("no verdict for %q: %+v", key, v)
+		}
+		_ = problems
+	})
+}
+
+// FuzzCut: whatever a log or a text holds, its parts are the whole of it, and a
+// reduced value is JSON that reads back.
+func FuzzCut(f *testing.F) {
+	f.Add("2026-03-01T10:00:00Z INFO a=1\n2026-03-01T10:00:01Z ERROR b\n\tat c\n", 10)
+	f.Add("A sentence. Another one, e.g. this.\n\n- an entry\n", 3)
+	f.Add("\xff\xfe.. \x00\n\n\n", 1)
+	f.Fuzz(func(t *testing.T, text string, budget int) {
+		for _, kind := range []textKind{proseText, logText, codeText} {
+			at := 0
+			for _, s := range cut(text, kind) {
+				if s.from != at || s.to <= s.from {
+					t.Fatalf("a part from %d to %d after %d", s.from, s.to, at)
+				}
+				at = s.to
+			}
+			if at != len(text) {
+				t.Fatalf("the parts end at %d of %d", at, len(text))
+			}
+		}
+		value := quote(text)
+		item := Item{Key: "notes", Value: value, Verdict: Verdict{Layer: Useful, Why: "x"}}
+		item.Tokens = itemTokens(Estimator{}, item.Key, value)
+		r := Compress([]Item{item}, Options{Budget: budget%4096 + 1})
+		if out, ok := r.Context["notes"]; ok && !json.Valid(out) {
+			t.Fatalf("no JSON: %q", out)
+		}
+		if back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs)); err != nil || string(back["notes"]) != string(value) {
+			t.Fatalf("read back %q, %v", back["notes"], err)
+		}
+	})
+}
+
+// TestReadLogLine: what is a log's line, and of which level.
+func TestReadLogLine(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"2026-03-01T10:00:00Z INFO a": "info", "ERROR: b": "error", "[12:00:01] started": "", "level=warn msg=x": "warn",
+		"10:00:01.123 DEBUG x": "debug",
+	} {
+		got, ok := readLogLine(line)
+		if !ok || got.level != want {
+			t.Errorf("%q: %q, %v", line, got.level, ok)
+		}
+	}
+	for _, line := range []string{"The importer reads.", "", "12 monkeys", "a-b-c"} {
+		if _, ok := readLogLine(line); ok {
+			t.Errorf("%q counts as a log's line", line)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		line := rapid.String().Draw(t, "line")
+		a, okA := readLogLine(line)
+		b, okB := readLogLine(line)
+		if a != b || okA != okB {
+			t.Fatal("not the same twice")
+		}
+	})
+}

@@ -1,0 +1,440 @@
+package window
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// errGone is what a reader of blobs answers for an unknown reference.
+var errGone = errors.New("no such blob")
+
+func readFrom(blobs []Blob) func(string) ([]byte, error) {
+	return func(ref string) ([]byte, error) {
+		for _, b := range blobs {
+			if b.Ref == ref {
+				return b.Bytes, nil
+			}
+		}
+		return nil, errGone
+	}
+}
+
+// drawContext draws a context of JSON values of all shapes, among them texts
+// with errors, logs, code, tables, and bytes that JSON must escape.
+func drawContext(t *rapid.T) Context {
+	keys := rapid.SliceOfNDistinct(rapid.OneOf(
+		rapid.SampledFrom([]string{
+			"userGoal", "decisions", "plan", "findings", "notes", "buildOutput", "debugLog", "timestamp", "_currentLoop", "rows", "source", "tempFile",
+		}), rapid.StringMatching(`[a-z]{1,8}[A-Z]?[a-z…]{0,5}`)), 1, 12, rapid.ID).Draw(t, "keys")
+	c := Context{}
+	for _, key := range keys {
+		value, err := json.Marshal(drawValue(t, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rapid.IntRange(0, 9).Draw(t, "spaced") == 0 {
+			value = append([]byte(" "), append(value, '\n')...)
+		}
+		c[key] = value
+	}
+	return c
+}
+
+func drawValue(t *rapid.T, depth int) any {
+	kinds := 8
+	if depth > 2 {
+		kinds = 5
+	}
+	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
+	case 0:
+		return rapid.Int().Draw(t, "int")
+	case 1:
+		return rapid.Bool().Draw(t, "bool")
+	case 2:
+		return rapid.String().Draw(t, "string")
+	case 3:
+		return strings.Repeat(rapid.SampledFrom([]string{
+			"The importer reads rows. ", "2026-03-01T10:00:00Z INFO served id=4\n", "ERROR disk full\n\tat store.go:12\n",
+			"func a() {\n\treturn 1\n}\n\n", "We decided to use zstd. It is 1 > 0 & fast.\n- one\n- two\n", "\u2026 ", "\x00\n",
+		}).Draw(t, "unit"), rapid.IntRange(1, 40).Draw(t, "times"))
+	case 4:
+		return nil
+	case 5:
+		n := rapid.IntRange(0, 12).Draw(t, "rows")
+		rows := make([]any, n)
+		for i := range rows {
+			rows[i] = map[string]any{"id": i, "name": rapid.StringN(0, 12, -1).Draw(t, "name"), "kind": "x"}
+		}
+		return rows
+	case 6:
+		list := make([]any, rapid.IntRange(0, 6).Draw(t, "n"))
+		for i := range list {
+			list[i] = drawValue(t, depth+1)
+		}
+		return list
+	default:
+		object := map[string]any{}
+		for range rapid.IntRange(0, 5).Draw(t, "fields") {
+			object[rapid.StringN(0, 6, -1).Draw(t, "field")] = drawValue(t, depth+1)
+		}
+		return object
+	}
+}
+
+func drawItems(t *rapid.T) (Context, []Item) {
+	c := drawContext(t)
+	items := Items(c, NewClassifier(Hints{}), Estimator{}, History{})
+	for i := range items {
+		items[i].Age = rapid.IntRange(0, 12).Draw(t, "age")
+	}
+	return c, items
+}
+
+func drawOptions(t *rapid.T) Options {
+	return Options{
+		Budget:   rapid.IntRange(0, 3000).Draw(t, "budget"),
+		Ratio:    rapid.Float64Range(0, 20).Draw(t, "ratio"),
+		Question: rapid.SampledFrom([]string{"", "why is the disk full?", "what did the importer read"}).Draw(t, "question"),
+		NoBlobs:  rapid.IntRange(0, 9).Draw(t, "noBlobs") == 0,
+	}
+}
+
+// TestCompressKeepsItsPromises: what is critical comes out as it went in, the
+// budget holds or the result says why not, whatever is not whole is told and
+// reads back byte for byte, the rest is untouched, every value is JSON, and the
+// same call gives the same result.
+func TestCompressKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c, items := drawItems(t)
+		options := drawOptions(t)
+		given := maps.Clone(c)
+		r := Compress(items, options)
+
+		if again := Compress(items, options); !cmp.Equal(again, r) {
+			t.Fatalf("not the same twice: %s", cmp.Diff(r, again))
+		}
+		if r.TokensAfter > r.Budget != (r.Over != "") {
+			t.Fatalf("%d tokens of %d, and says %q", r.TokensAfter, r.Budget, r.Over)
+		}
+		if r.Over != "" && !options.NoBlobs && r.TokensAfter != r.CriticalTokens {
+			t.Fatalf("over the budget with %d tokens, of which %d are critical", r.TokensAfter, r.CriticalTokens)
+		}
+		told := map[string]bool{}
+		for _, o := range r.Omitted {
+			told[o.Key] = true
+			if o.Reason == "" || o.Tokens < 0 || !IsRef(o.Ref) {
+				t.Fatalf("an omission that says too little: %+v", o)
+			}
+		}
+		spent := 0
+		for _, item := range items {
+			out, in := r.Context[item.Key]
+			if item.Layer == Critical && !bytes.Equal(out, item.Value) {
+				t.Fatalf("critical %s was changed", item.Key)
+			}
+			if !told[item.Key] && !bytes.Equal(out, item.Value) {
+				t.Fatalf("%s was changed and nobody told", item.Key)
+			}
+			if in && !json.Valid(out) {
+				t.Fatalf("%s is no JSON: %s", item.Key, out)
+			}
+			if in {
+				spent += itemTokens(Estimator{}, item.Key, out)
+			}
+			if in && told[item.Key] && !bytes.Contains(out, []byte(RefOf(item.Value))) {
+				t.Fatalf("%s is not whole and does not name its reference: %s", item.Key, out)
+			}
+		}
+		if spent != r.TokensAfter {
+			t.Fatalf("%d tokens, told %d", spent, r.TokensAfter)
+		}
+		back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !cmp.Equal(back, given) {
+			t.Fatalf("not restored: %s", cmp.Diff(given, back))
+		}
+		if !cmp.Equal(c, given) {
+			t.Fatal("the caller's context was changed")
+		}
+	})
+}
+
+// TestPiecesAreTheWhole: what is kept and what is left out of a value are
+// together all of it, in order and without a gap.
+func TestPiecesAreTheWhole(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string {
+			s, _ := drawValue(t, 9).(string)
+			return s
+		})).Draw(t, "text")
+		for _, kind := range []textKind{proseText, logText, codeText} {
+			at := 0
+			for _, s := range cut(text, kind) {
+				if s.from != at || s.to <= s.from {
+					t.Fatalf("a part from %d to %d after %d", s.from, s.to, at)
+				}
+				at = s.to
+			}
+			if at != len(text) {
+				t.Fatalf("the parts end at %d of %d", at, len(text))
+			}
+		}
+	})
+}
+
+// TestPrioritise: whole items only, nothing critical is missing, nothing
+// ephemeral is left, the budget holds or the result says why not.
+func TestPrioritiseKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c, items := drawItems(t)
+		options := drawOptions(t)
+		p := Prioritise(items, options)
+		if again := Prioritise(items, options); !cmp.Equal(again, p) {
+			t.Fatal("not the same twice")
+		}
+		if len(p.Items) != len(items) {
+			t.Fatalf("%d items of %d", len(p.Items), len(items))
+		}
+		if p.TokensAfter > p.Budget != (p.Over != "") {
+			t.Fatalf("%d tokens of %d, and says %q", p.TokensAfter, p.Budget, p.Over)
+		}
+		back := maps.Clone(p.Context)
+		for _, b := range p.Blobs {
+			if RefOf(b.Bytes) != b.Ref {
+				t.Fatalf("the reference of %s is not that of its bytes", b.Key)
+			}
+			back[b.Key] = b.Bytes
+		}
+		if !cmp.Equal(back, c) {
+			t.Fatal("what is kept and what is left out are not the whole")
+		}
+		for _, placed := range p.Items {
+			if placed.Layer == Critical && !placed.Kept || placed.Layer == Ephemeral && placed.Kept && !options.NoBlobs {
+				t.Fatalf("%s, %s: kept %v", placed.Key, placed.Layer, placed.Kept)
+			}
+		}
+	})
+}
+
+// TestLoopContextComesBack: a context in the middle of a loop goes through
+// preparation and restoring and is the same, byte for byte, at every budget.
+func TestLoopContextComesBack(t *testing.T) {
+	t.Parallel()
+	c := Context{
+		"_currentLoop":   json.RawMessage(`{"loopId":"modules","iteration":2,"shadowed":{"module":"old"}}`),
+		"_loopState":     json.RawMessage(`{"modules":{"iteration":2,"before":1}}`),
+		"_warnings":      json.RawMessage(`{"loops":{"modules":["close to its bound"]}}`),
+		"_contextSize":   json.RawMessage(`20480`),
+		"modules":        json.RawMessage(`["a", "b",  "c"]`),
+		"module":         json.RawMessage(`"b"`),
+		"iterationCount": json.RawMessage(`2`),
+		"buildOutput":    quote(strings.Repeat("compiling b. It took 3 s. ", 300)),
+		"debugOutput":    json.RawMessage(`{"x": 1.0e3}`),
+	}
+	classifier := NewClassifier(Hints{Variables: []string{"modules", "module", "iterationCount"}})
+	for _, budget := range []int{1, 80, 200, 1000, 10_000} {
+		items := Items(c, classifier, Estimator{}, History{})
+		r := Compress(items, Options{Budget: budget})
+		for _, key := range []string{"_currentLoop", "_loopState", "modules", "module", "iterationCount"} {
+			if !bytes.Equal(r.Context[key], c[key]) {
+				t.Errorf("budget %d: the loop's %s was changed", budget, key)
+			}
+		}
+		back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c, back); diff != "" {
+			t.Errorf("budget %d: %s", budget, diff)
+		}
+	}
+}
+
+// TestRestoreRefusesWrongBytes: never a wrong context.
+func TestRestoreRefusesWrongBytes(t *testing.T) {
+	t.Parallel()
+	o := []Omission{{Key: "a", Ref: RefOf([]byte("1"))}}
+	if _, err := Restore(Context{}, o, func(string) ([]byte, error) { return []byte("2"), nil }); err == nil {
+		t.Error("other bytes than those of the reference were taken")
+	}
+	if _, err := Restore(Context{}, o, func(string) ([]byte, error) { return nil, errGone }); !errors.Is(err, errGone) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+}
+
+// TestPrecedence: who decides over a key, the first of the list.
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	hints := Hints{
+		Marks:     []string{"debugOutput", "userGoal"},
+		Rules:     Rules{{Keys: []string{"build*", "debugOutput"}, Layer: Ephemeral, Why: "made anew"}, {Keys: []string{"buildPlan"}, Layer: Critical}},
+		Variables: []string{"buildMode", "tempLimit"},
+	}
+	c := NewClassifier(hints)
+	for _, tt := range []struct {
+		key, value string
+		layer      Layer
+		from       Source
+	}{
+		{"_loopState", `{}`, Critical, FromEngine},
+		{"debugOutput", `"x"`, Critical, FromMark},
+		{"buildPlan", `"x"`, Ephemeral, FromHint},
+		{"buildMode", `"x"`, Ephemeral, FromHint},
+		{"tempLimit", `3`, Critical, FromVariable},
+		{"tempFile", `"x"`, Ephemeral, FromKey},
+		{"tempFile", `"panic: no disk"`, Useful, FromContent},
+		{"remark2", `"panic: no disk"`, Important, FromContent},
+		{"template", `"x"`, Useful, FromKey},
+		{"catalog", `"x"`, Useful, FromDefault},
+	} {
+		got := c.Classify(tt.key, []byte(tt.value))
+		if got.Layer != tt.layer || got.Rule != tt.from {
+			t.Errorf("%s: %+v, want %s from %s", tt.key, got, tt.layer, tt.from)
+		}
+	}
+}
+
+// TestHistoryTellsAge: an item is as old as its value.
+func TestHistoryTellsAge(t *testing.T) {
+	t.Parallel()
+	one, two := Context{"a": json.RawMessage(`1`), "b": json.RawMessage(`1`)}, Context{"a": json.RawMessage(`1`), "b": json.RawMessage(`2`)}
+	h := History{}.Observe(one, "step-1").Observe(two, "step-2").Observe(two, "step-3")
+	var got []string
+	for _, item := range Items(two, NewClassifier(Hints{}), Estimator{}, h) {
+		got = append(got, fmt.Sprint(item.Key, item.Age, item.Origin))
+	}
+	if diff := cmp.Diff([]string{"a2step-1", "b1step-2"}, got); diff != "" {
+		t.Error(diff)
+	}
+	changed := Items(Context{"a": json.RawMessage(`9`)}, NewClassifier(Hints{}), Estimator{}, h)
+	if changed[0].Age != 0 {
+		t.Errorf("a new value is %d steps old", changed[0].Age)
+	}
+}
+
+// TestCompressLog: the first of each message stays and tells how many more
+// there were; an error stays with its trace.
+func TestCompressLog(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&log, "2026-03-01T10:00:%02dZ INFO served request %d\n", i%60, i)
+		if i == 120 {
+			log.WriteString("2026-03-01T10:02:00Z ERROR commit failed: disk full\n\tat store.go:41\n\tat main.go:12\n")
+		}
+	}
+	items := []Item{{Key: "serverOutput", Value: quote(log.String()), Verdict: Verdict{Layer: Useful}}}
+	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, items[0].Value)
+	r := Compress(items, Options{Budget: 140})
+	var got string
+	if err := json.Unmarshal(r.Context["serverOutput"], &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ERROR commit failed: disk full\n\tat store.go:41\n\tat main.go:12\n", "more like it)", "lines left out; ref_"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+}
+
+// TestCompressTable: like objects come out as rows under one head, and say how
+// many are missing.
+func TestCompressTable(t *testing.T) {
+	t.Parallel()
+	value := []byte(longValueOf(t, "@rows"))
+	items := []Item{{Key: "products", Value: value, Verdict: Verdict{Layer: Useful}}}
+	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, value)
+	r := Compress(items, Options{Budget: 300, Question: "what is row 41?"})
+	var got struct {
+		Columns []string       `json:"columns"`
+		Rows    [][]any        `json:"rows"`
+		Same    map[string]any `json:"same in all"`
+	}
+	if err := json.Unmarshal(r.Context["products"], &got); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(got.Columns, "id") || got.Same["kind"] != "sample" || len(got.Rows) < 5 || !strings.Contains(string(r.Context["products"]), "rows left out; ref_") {
+		t.Errorf("not a table: %s", r.Context["products"])
+	}
+	if !bytes.Contains(r.Context["products"], []byte(`"row 41"`)) {
+		t.Errorf("the row that was asked for is missing: %s", r.Context["products"])
+	}
+}
+
+// TestSupersededYieldsTheNewest: of two statements on one thing the newer stays.
+func TestSupersededYieldsTheNewest(t *testing.T) {
+	t.Parallel()
+	text := "The export queue listens on port 4711. The importer reads one file at a time. " +
+		strings.Repeat("Nothing much is to be said here about the weather today. ", 20) + "The export queue now listens on port 8122. "
+	items := []Item{{Key: "notes", Value: quote(text), Verdict: Verdict{Layer: Useful}}}
+	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, items[0].Value)
+	r := Compress(items, Options{Budget: 80, Question: "where does the export queue listen?"})
+	got := string(r.Context["notes"])
+	if !strings.Contains(got, "8122") || strings.Contains(got, "4711") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestFold: a summary is of sentences as they stood, in their order, names its
+// source, and keeps what was decided and what went wrong; summaries of phases
+// fold into one of the run.
+func TestFold(t *testing.T) {
+	t.Parallel()
+	filler := strings.Repeat("There was some talk about this and that. ", 12)
+	phase := Fold("Investigation", []Passage{
+		{"Look", "We looked at the importer. " + filler + "It failed with E4711 in internal/store/row.go."},
+		{"Choose", "Options were compared. " + filler + "We decided to use zstd instead of gzip."},
+	}, Options{Budget: 120})
+	if phase.TokensAfter > 120 {
+		t.Errorf("%d tokens:\n%s", phase.TokensAfter, phase.Text)
+	}
+	for _, want := range []string{"# Investigation", "## Look", "E4711", "## Choose", "decided to use zstd", phase.Ref} {
+		if !strings.Contains(phase.Text, want) {
+			t.Errorf("%q is not in:\n%s", want, phase.Text)
+		}
+	}
+	if RefOf(phase.Blob.Bytes) != phase.Ref || !bytes.Contains(phase.Blob.Bytes, []byte("There was some talk")) {
+		t.Error("the passages do not read back")
+	}
+	run := Fold("Run", []Passage{{"Investigation", phase.Text}}, Options{Budget: 90})
+	if !strings.Contains(run.Text, "zstd") || run.TokensAfter > 90 {
+		t.Errorf("%d tokens:\n%s", run.TokensAfter, run.Text)
+	}
+}
+
+// TestFoldIsExtractive: no sentence of a summary is new, and the budget holds.
+func TestFoldIsExtractive(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var passages []Passage
+		for i := range rapid.IntRange(0, 5).Draw(t, "n") {
+			text, _ := drawValue(t, 9).(string)
+			passages = append(passages, Passage{fmt.Sprint("Step ", i), text})
+		}
+		f := Fold("H", passages, Options{Budget: rapid.IntRange(0, 400).Draw(t, "budget")})
+		all := strings.Join(strings.Fields(joinPassages(passages)), " ")
+		for line := range strings.Lines(f.Text) {
+			sentence, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "- ")
+			if ok && !strings.Contains(all, sentence) {
+				t.Fatalf("%q stands nowhere in %q", sentence, all)
+			}
+		}
+		if f.Kept > f.Of {
+			t.Fatalf("%d of %d kept", f.Kept, f.Of)
+		}
+	})
+}
