@@ -14,7 +14,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
-	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/spf13/cobra"
 )
 
@@ -101,9 +100,6 @@ func (a *app) findID(ctx context.Context, id string) (found, error) {
 	}
 	return found{Definition: entry.Definition, Entry: entry}, nil
 }
-
-// program compiles the definition for the engine.
-func (f found) program() *guide.Program { return guide.Compile(f.Steps) }
 
 // abs gives the path of a file that the command line names.
 func (h *Host) abs(name string) string {

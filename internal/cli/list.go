@@ -8,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/graph"
 	"github.com/spf13/cobra"
 )
@@ -51,17 +52,19 @@ type listAnswer struct {
 
 // listRow is one definition.
 type listRow struct {
-	ID          string               `json:"id"`
-	Name        string               `json:"name"`
-	Description string               `json:"description"`
-	Version     string               `json:"version"`
-	Dialect     guideway.Dialect     `json:"dialect"`
-	Steps       int                  `json:"steps"`
-	Source      string               `json:"source"`
-	Path        string               `json:"path"`
-	Hash        string               `json:"hash"`
-	Stale       bool                 `json:"stale,omitempty"`
-	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
+	ID          string           `json:"id"`
+	Name        string           `json:"name"`
+	Description string           `json:"description"`
+	Version     string           `json:"version"`
+	Dialect     guideway.Dialect `json:"dialect"`
+	Steps       int              `json:"steps"`
+	// Phases counts the phases of a phase workflow.
+	Phases    int                  `json:"phases,omitempty"`
+	Source    string               `json:"source"`
+	Path      string               `json:"path"`
+	Hash      string               `json:"hash"`
+	Stale     bool                 `json:"stale,omitempty"`
+	Overrides []catalog.Overridden `json:"overrides,omitempty"`
 }
 
 func runList(ctx context.Context, o *listOptions) error {
@@ -100,9 +103,29 @@ func newListRow(e *catalog.Entry) listRow {
 	d := e.Definition
 	return listRow{
 		ID: d.ID, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: d.Dialect,
-		Steps: len(graph.Walked(d.Steps)), Source: e.Source.Name, Path: e.Path, Hash: d.Hash,
+		Steps: stepCount(d), Phases: phaseCount(d), Source: e.Source.Name, Path: e.Path, Hash: d.Hash,
 		Stale: e.Stale, Overrides: e.Overrides,
 	}
+}
+
+// stepCount counts the steps of a workflow, a loop as one.
+func stepCount(d *definition.Definition) int {
+	if d.Phases == nil {
+		return len(graph.Walked(d.Steps))
+	}
+	n := 0
+	for i := range d.Phases.Phases {
+		n += len(d.Phases.Phases[i].Steps) + len(d.Phases.Phases[i].Loops)
+	}
+	return n
+}
+
+// phaseCount counts the phases of a phase workflow.
+func phaseCount(d *definition.Definition) int {
+	if d.Phases == nil {
+		return 0
+	}
+	return len(d.Phases.Phases)
 }
 
 // matches says whether a definition has all words of the query.
@@ -123,10 +146,10 @@ func (o *listOptions) write(answer listAnswer) {
 	s := host.outStyles()
 	switch {
 	case len(answer.Definitions) > 0:
-		t := table{right: map[int]bool{1: true}, flexible: 3}
-		t.add("ID", "STEPS", "SOURCE", "NAME")
+		t := table{right: map[int]bool{2: true}, flexible: 4}
+		t.add("ID", "DIALECT", "STEPS", "SOURCE", "NAME")
 		for _, row := range answer.Definitions {
-			t.add(row.ID, fmt.Sprint(row.Steps), row.Source, oneLine(row.Name+": "+row.Description))
+			t.add(row.ID, string(row.Dialect), fmt.Sprint(row.Steps), row.Source, oneLine(row.Name+": "+row.Description))
 		}
 		t.write(host.Out, host.terminalWidth(), s)
 	case len(o.Query) > 0:

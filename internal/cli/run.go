@@ -39,13 +39,24 @@ With --answers the answers come from a file, in YAML or JSON, and nothing is ask
   outputs:                      # the output of each step
     plan: The plan is ...       #   the same text every time, or
     work: [first, second]       #   one for each time the step is asked for
+  notes:                        # notes on it, or on the answer to a gate
+    plan: Two ways were left out.
   sets:                         # variables that are set with the output
     plan: { approved: true }    #   or a list, as for outputs
   answers:                      # the option that is chosen at each gate: confirm,
     plan: [revise, confirm]     #   or revise for a step and skip for a loop
 
 An output that is an object becomes its JSON. The exit code is 1 if an answer is
-missing or refused, and 0 when the workflow has been completed.`,
+missing or refused, and 0 when the workflow has been completed.
+
+In a phase workflow the ids are those of steps, checkpoints and decisions; an id
+that more than one phase has is written PHASE/ID. Answers are options, or decline at
+a checkpoint that is not required. Besides:
+
+  skips:                        # why an optional step is left out, or what is
+    look-around: Known already. #   left of an optional phase
+  sets:                         # also where a phase, decision or loop waits
+    review: { passed: true }    #   for variables`,
 		Example: `  guideway run coding-task
   guideway run ./my-workflow.yaml --var size=small
   guideway run ./my-workflow.yaml --answers answers.yaml --json`,
@@ -96,7 +107,7 @@ func runRun(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &walk{def: def, program: def.program(), vars: map[string]any{}}
+	w := &walk{def: def, course: def.course(), vars: map[string]any{}}
 	var v view = &textView{out: host.Out, styles: host.outStyles(), width: proseWidth(host)}
 	if o.JSON {
 		v = &jsonView{enc: json.NewEncoder(host.Out)}
@@ -106,7 +117,7 @@ func runRun(ctx context.Context, o *runOptions) error {
 		t := newTerminal(host)
 		v, p = t, t
 	} else {
-		a, err := host.readAnswers(o.Answers, w.program)
+		a, err := host.readAnswers(o.Answers, w.course)
 		if err != nil {
 			return err
 		}
@@ -114,8 +125,8 @@ func runRun(ctx context.Context, o *runOptions) error {
 		p = &scripted{answers: a, times: map[string]int{}}
 	}
 	for _, pair := range o.Vars {
-		name, value, _ := parsePair(pair) // checked
-		w.vars[name] = value
+		name, text, _ := parsePair(pair) // checked
+		w.course.put(w.state, w.vars, name, w.course.value(name, text))
 	}
 	err = w.lead(ctx, p, v)
 	if errors.Is(err, errStopped) {
@@ -125,12 +136,12 @@ func runRun(ctx context.Context, o *runOptions) error {
 }
 
 // parsePair reads NAME=VALUE.
-func parsePair(pair string) (string, any, error) {
+func parsePair(pair string) (name, value string, err error) {
 	name, value, ok := strings.Cut(pair, "=")
 	if name = strings.TrimSpace(name); !ok || name == "" {
-		return "", nil, guideway.Errorf(guideway.CodeInvalid, "%q is not name=value", pair).WithFix("--var name=value")
+		return "", "", guideway.Errorf(guideway.CodeInvalid, "%q is not name=value", pair).WithFix("--var name=value")
 	}
-	return name, parseValue(value), nil
+	return name, value, nil
 }
 
 // parseValue reads JSON, and anything else as the text that it is.

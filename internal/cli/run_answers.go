@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
-	"github.com/guideway-dev/guideway/internal/guide"
 )
 
 // answers is the file of guideway run --answers.
@@ -17,9 +15,18 @@ type answers struct {
 	file    string
 	context map[string]any
 	outputs map[string]series[string]
+	notes   map[string]series[string]
 	sets    map[string]series[map[string]any]
 	gates   map[string]series[string]
+	skips   map[string]series[string]
 }
+
+// declineWord stands for an option where a gate is declined. declinePlain means
+// the same where no option has that id.
+const (
+	declineWord  = ":decline"
+	declinePlain = "decline"
+)
 
 // series is what is given the first time, the second time and so on; or the
 // same every time.
@@ -41,8 +48,8 @@ func (s series[T]) at(n int) (T, bool) {
 	}
 }
 
-// readAnswers reads and checks the answers to a program.
-func (h *Host) readAnswers(name string, program *guide.Program) (*answers, error) {
+// readAnswers reads and checks the answers to a course.
+func (h *Host) readAnswers(name string, c course) (*answers, error) {
 	data, err := h.readDefinition(name)
 	if err != nil {
 		return nil, err
@@ -52,8 +59,11 @@ func (h *Host) readAnswers(name string, program *guide.Program) (*answers, error
 		file = stdinName
 	}
 	root, problems := doc.Parse(file, data, doc.Limits{})
-	r := &answersReader{program: program, problems: problems}
-	r.answers = &answers{file: file, outputs: map[string]series[string]{}, sets: map[string]series[map[string]any]{}, gates: map[string]series[string]{}}
+	r := &answersReader{course: c, problems: problems}
+	r.answers = &answers{
+		file: file, outputs: map[string]series[string]{}, notes: map[string]series[string]{},
+		sets: map[string]series[map[string]any]{}, gates: map[string]series[string]{}, skips: map[string]series[string]{},
+	}
 	if root != nil {
 		r.root(root)
 	}
@@ -68,7 +78,7 @@ func (h *Host) readAnswers(name string, program *guide.Program) (*answers, error
 // answersReader collects what is wrong with a file of answers.
 type answersReader struct {
 	*answers
-	program  *guide.Program
+	course   course
 	problems []guideway.Diagnostic
 }
 
@@ -96,8 +106,12 @@ func (r *answersReader) root(root *doc.Node) {
 			r.each(m.Value, r.set)
 		case "answers":
 			r.each(m.Value, r.gate)
+		case "notes":
+			r.each(m.Value, r.note)
+		case "skips":
+			r.each(m.Value, r.skip)
 		default:
-			r.errorf(m.Value, "use context, outputs, sets and answers", "%q means nothing here", m.Key)
+			r.errorf(m.Value, "use context, outputs, notes, sets, answers and skips", "%q means nothing here", m.Key)
 		}
 	}
 }
@@ -113,8 +127,8 @@ func (r *answersReader) object(n *doc.Node, what string) bool {
 // each reads the members of an object whose keys are ids.
 func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one bool)) {
 	for _, m := range n.Members {
-		if _, ok := r.program.Step(m.Key); !ok {
-			r.errorf(m.Value, "the steps are "+strings.Join(r.program.StepIDs(), ", "), "the workflow has no step %q", m.Key)
+		if !r.course.asks(m.Key).known {
+			r.errorf(m.Value, "the steps are "+strings.Join(r.course.asksFor(), ", "), "the workflow has no step %q", m.Key)
 			continue
 		}
 		if m.Value.Kind != doc.Array {
@@ -131,6 +145,10 @@ func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one 
 }
 
 func (r *answersReader) output(id string, n *doc.Node, same bool) {
+	if !r.course.asks(id).output {
+		r.errorf(n, "answer a gate in \"answers\"", "%q is not asked for an output", id)
+		return
+	}
 	text := n.Text
 	switch n.Kind {
 	case doc.String, doc.Number:
@@ -155,147 +173,43 @@ func (r *answersReader) set(id string, n *doc.Node, same bool) {
 	}
 }
 
+func (r *answersReader) note(id string, n *doc.Node, same bool) {
+	if n.Kind != doc.String {
+		r.errorf(n, "write a text", "the notes of %q are a value of type %s", id, n.Kind)
+		return
+	}
+	r.notes[id] = series[string]{list: append(r.notes[id].list, n.Text), same: same}
+}
+
+// skip reads the reason for leaving out a step; an empty one does not.
+func (r *answersReader) skip(id string, n *doc.Node, same bool) {
+	switch {
+	case !r.course.asks(id).skippable:
+		r.errorf(n, "give its output in \"outputs\"", "%q cannot be skipped: it is required", id)
+	case n.Kind != doc.String:
+		r.errorf(n, "write the reason as a text", "the reason for skipping %q is a value of type %s", id, n.Kind)
+	default:
+		r.skips[id] = series[string]{list: append(r.skips[id].list, n.Text), same: same}
+	}
+}
+
 func (r *answersReader) gate(id string, n *doc.Node, same bool) {
-	step, _ := r.program.Step(id)
-	options := []string{guide.OptionConfirm, guide.OptionRevise}
-	if step.Loop != nil {
-		options[1] = guide.OptionSkip
+	gate := r.course.asks(id)
+	options, text := gate.options, n.Text
+	if gate.declinable {
+		if text == declinePlain && !slices.Contains(options, text) {
+			text = declineWord
+		}
+		options = append(slices.Clone(options), declineWord)
 	}
 	switch {
-	case n.Kind != doc.String || !slices.Contains(options, n.Text):
+	case len(options) == 0:
+		r.errorf(n, "give its output in \"outputs\"", "%q is no gate", id)
+	case n.Kind != doc.String || !slices.Contains(options, text):
 		r.errorf(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
-	case same && n.Text == guide.OptionRevise:
-		r.errorf(n, "write a list, such as [revise, confirm]", "to revise %q every time would never end", id)
+	case same && slices.Contains(gate.endless, n.Text):
+		r.errorf(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "to %s %q every time would never end", n.Text, id)
 	default:
-		r.gates[id] = series[string]{list: append(r.gates[id].list, n.Text), same: same}
-	}
-}
-
-// scripted answers from a file.
-type scripted struct {
-	answers *answers
-	// times counts how often each step was asked for, and each gate, whose key
-	// is "gate " and its step.
-	times map[string]int
-}
-
-var _ player = (*scripted)(nil)
-
-func (s *scripted) next(_ context.Context, _ *walk, pos guide.Position) (*guide.Continue, error) {
-	switch pos.Kind {
-	case guide.PositionGate:
-		n := s.count("gate " + pos.ID)
-		option, ok := s.answers.gates[pos.ID].at(n)
-		if !ok {
-			return nil, s.missing(pos, n, len(s.answers.gates[pos.ID].list), "answers", guide.OptionConfirm)
-		}
-		return &guide.Continue{Answer: &guide.Answer{OptionID: option}}, nil
-	case guide.PositionContext:
-		return nil, s.needed(pos)
-	default:
-		n := s.count(pos.ID)
-		output, ok := s.answers.outputs[pos.ID].at(n)
-		if !ok {
-			return nil, s.missing(pos, n, len(s.answers.outputs[pos.ID].list), "outputs", "...")
-		}
-		vars, _ := s.answers.sets[pos.ID].at(n)
-		return &guide.Continue{Output: output, Context: vars}, nil
-	}
-}
-
-// count gives how often something was asked for before.
-func (s *scripted) count(key string) int {
-	n := s.times[key]
-	s.times[key]++
-	return n
-}
-
-// missing says what the file lacks.
-func (s *scripted) missing(pos guide.Position, n, have int, key, example string) error {
-	what := map[string]string{"outputs": "an output", "answers": "an answer"}[key]
-	if have == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s lacks %s", whereIs(pos), s.answers.file, what).
-			WithFix("add to %q: %s: %s", key, pos.ID, example)
-	}
-	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it is asked for %s for the %s time, and %s has %d",
-		whereIs(pos), what, ordinal(n+1), s.answers.file, have).WithFix("add another to the list of %q in %q", pos.ID, key)
-}
-
-// needed says which variables a waiting run lacks.
-func (s *scripted) needed(pos guide.Position) error {
-	var names []string
-	why := ""
-	for _, need := range pos.Needs {
-		names = append(names, needWords(need))
-		if need.Found != "" {
-			why = " (" + pos.Message + ")"
-		}
-	}
-	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it waits for %s%s", whereIs(pos), strings.Join(names, ", "), why).
-		WithFix("set it in \"context\", or in \"sets\" of an earlier step")
-}
-
-func (s *scripted) refused(pos guide.Position, r *guide.Refusal) error {
-	text := r.Message
-	for _, issue := range r.Issues {
-		text += "\n  - " + oneLine(issue)
-	}
-	return guideway.Errorf(guideway.CodeRefused, "refused at %s: %s", whereIs(pos), text)
-}
-
-// whereIs names a position.
-func whereIs(pos guide.Position) string {
-	kinds := map[guide.PositionKind]string{
-		guide.PositionStep: "step", guide.PositionGate: "the gate of", guide.PositionContext: "step",
-	}
-	text := fmt.Sprintf("%s %q", kinds[pos.Kind], pos.ID)
-	if pos.Loop != nil {
-		text += fmt.Sprintf(", round %d of loop %q", pos.Loop.Round, pos.Loop.ID)
-	}
-	return text
-}
-
-// needWords names a variable with the values that would decide.
-func needWords(need guide.Need) string {
-	text := need.Variable
-	if len(need.Allowed) > 0 {
-		text += ", such as " + valueList(need.Allowed)
-	}
-	if len(need.Tests) > 0 {
-		text += " (" + strings.Join(need.Tests, ", ") + ")"
-	}
-	return text
-}
-
-// valueList writes values as JSON, joined for a sentence.
-func valueList(values []any) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = valueWords(v)
-	}
-	return strings.Join(words, " or ")
-}
-
-// valueWords writes a value as JSON on one line.
-func valueWords(v any) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Sprint(v)
-	}
-	return oneLine(b.String())
-}
-
-func ordinal(n int) string {
-	switch n {
-	case 1:
-		return "first"
-	case 2:
-		return "second"
-	case 3:
-		return "third"
-	default:
-		return fmt.Sprintf("%dth", n)
+		r.gates[id] = series[string]{list: append(r.gates[id].list, text), same: same}
 	}
 }

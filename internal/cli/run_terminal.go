@@ -20,7 +20,9 @@ type terminal struct {
 	in *bufio.Reader
 	// pending are variables that go in with the next output.
 	pending map[string]any
-	host    *Host
+	// notes go in with the next output.
+	notes string
+	host  *Host
 	// kept says that the run goes on later where it is left.
 	kept bool
 	// asksNothing leaves out how to answer.
@@ -44,20 +46,22 @@ func newTerminal(host *Host) *terminal {
 func (t *terminal) begin(w *walk) {
 	t.textView.begin(w)
 	t.prose("", w.def.Description)
-	flow := w.def.Steps
-	t.bullets("Before you begin", flow.Preconditions)
-	t.bullets("To be asked first", flow.ClarificationPrompts)
-	t.bullets("Holds throughout", flow.MetaGuidance)
+	for _, b := range w.course.intro() {
+		t.bullets(b.heading, b.texts)
+	}
 	fmt.Fprintln(t.out)
 }
 
 func (t *terminal) position(w *walk, pos guide.Position) {
-	head := fmt.Sprintf("[%d/%d]", w.number(pos.ID), w.program.TotalSteps())
+	head, about := w.course.head(w.state, pos)
 	title := oneLine(pos.Title)
 	if pos.Kind == guide.PositionGate {
 		title = "Gate: " + title
 	}
 	fmt.Fprintf(t.out, "\n%s %s %s\n", t.styles.cyan(head), t.styles.bold(title), t.styles.faint("("+pos.ID+")"))
+	if about != "" {
+		fmt.Fprintln(t.out, t.styles.faint(about))
+	}
 	if l := pos.Loop; l != nil {
 		round := fmt.Sprintf("round %d", l.Round)
 		if l.Rounds > 0 {
@@ -67,7 +71,7 @@ func (t *terminal) position(w *walk, pos guide.Position) {
 	}
 	switch pos.Kind {
 	case guide.PositionGate:
-		t.gate(pos)
+		t.gate(w, pos)
 	case guide.PositionContext:
 		t.waits(w, pos)
 	default:
@@ -93,9 +97,12 @@ func (t *terminal) step(pos guide.Position) {
 	fmt.Fprintf(t.out, "\n%s\n", t.styles.faint("Your output, then a line with a single . (or Ctrl-D); :help for more"))
 }
 
-func (t *terminal) gate(pos guide.Position) {
+func (t *terminal) gate(w *walk, pos guide.Position) {
 	fmt.Fprintln(t.out)
 	t.prose("  ", pos.Message)
+	if pos.Prompt != "" {
+		t.prose("  ", pos.Prompt)
+	}
 	for i, o := range pos.Options {
 		text := o.Label
 		if o.Description != "" {
@@ -103,21 +110,25 @@ func (t *terminal) gate(pos guide.Position) {
 		}
 		t.prose("  ", fmt.Sprintf("%d. %s", i+1, text))
 	}
+	if w.course.declinable(pos) {
+		t.prose("  ", ":decline leaves it unanswered.")
+	}
 }
 
 func (t *terminal) waits(w *walk, pos guide.Position) {
 	fmt.Fprintln(t.out)
 	t.prose("  ", pos.Message)
-	if c := w.undecided(pos.ID); c != "" {
+	if c := w.course.undecided(w.state, pos); c != "" {
 		t.prose("  ", "They decide: "+c)
 	}
 }
 
 func (t *terminal) event(w *walk, e guide.Event) {
 	switch e.Kind {
-	case guide.EventContextSet, guide.EventStepCompleted:
+	case guide.EventContextSet, guide.EventStepCompleted, guide.EventAsserted:
 		clear(t.pending) // they went in
-	case guide.EventRoundStarted:
+		t.notes = ""
+	case guide.EventRoundStarted, guide.EventLoopIteration, guide.EventPhaseEntered:
 		return // the position says it
 	}
 	t.textView.event(w, e)
@@ -132,7 +143,7 @@ func (t *terminal) refusal(_ *walk, r *guide.Refusal) {
 
 func (t *terminal) refused(pos guide.Position, r *guide.Refusal) error {
 	switch r.Rule {
-	case guide.RuleServerVariable, guide.RuleContextTooLarge:
+	case guide.RuleServerVariable, guide.RuleContextTooLarge, guide.RuleVariableType:
 		clear(t.pending) // they would be refused again
 	}
 	if pos.Kind == guide.PositionStep {
@@ -163,9 +174,12 @@ func (t *terminal) askOutput(ctx context.Context, w *walk, pos guide.Position) (
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err
 		case err != nil, line == ".":
-			return &guide.Continue{Output: strings.Join(lines, "\n"), Context: maps.Clone(t.pending)}, nil
+			return &guide.Continue{Output: strings.Join(lines, "\n"), Notes: t.notes, Context: maps.Clone(t.pending)}, nil
 		}
 		if strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "::") {
+			if reason, ok := commandOf(line, "skip"); ok && w.course.skippable(pos) {
+				return &guide.Continue{Skip: &guide.Skip{Reason: reason}}, nil
+			}
 			if err := t.command(w, pos, line); err != nil {
 				return nil, err
 			}
@@ -189,6 +203,9 @@ func (t *terminal) askGate(ctx context.Context, w *walk, pos guide.Position) (*g
 		line, err := t.line(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
 		if err != nil {
 			return nil, stopAtEnd(err)
+		}
+		if note, ok := commandOf(line, "decline"); ok && w.course.declinable(pos) {
+			return &guide.Continue{Answer: &guide.Answer{Decline: true, Note: note}}, nil
 		}
 		if strings.HasPrefix(line, ":") {
 			if err := t.command(w, pos, line); err != nil {
@@ -225,19 +242,11 @@ func (t *terminal) askContext(ctx context.Context, w *walk, pos guide.Position) 
 	vars := map[string]any{}
 	for i := 0; i < len(pos.Needs); {
 		need := pos.Needs[i]
-		if value, set := t.pending[need.Variable]; set {
-			vars[need.Variable] = value
+		if _, set := t.pending[need.Variable]; set {
 			i++
 			continue
 		}
-		ask := need.Variable
-		if need.Found != "" {
-			ask += " (now of type " + need.Found + ")"
-		}
-		if len(need.Allowed) > 0 {
-			ask += " (" + valueList(need.Allowed) + ", or something else)"
-		}
-		line, err := t.line(ctx, oneLine(ask)+" = ")
+		line, err := t.line(ctx, w.askFor(pos, need)+" = ")
 		if err != nil {
 			return nil, stopAtEnd(err)
 		}
@@ -248,12 +257,27 @@ func (t *terminal) askContext(ctx context.Context, w *walk, pos guide.Position) 
 			continue
 		}
 		if text := strings.TrimSpace(unescape(line)); text != "" {
-			vars[need.Variable] = parseValue(text)
+			w.course.put(w.state, vars, need.Variable, w.course.value(need.Variable, text))
 		}
 		i++
 	}
 	maps.Copy(vars, t.pending)
 	return &guide.Continue{Context: vars}, nil
+}
+
+// askFor is how a variable is asked for.
+func (w *walk) askFor(pos guide.Position, need guide.Need) string {
+	ask := need.Variable
+	switch {
+	case need.Found != "":
+		ask += " (now of type " + need.Found + ")"
+	case w.def.Phases != nil && pos.Phase == nil: // needed from the beginning, for what the definition says
+		ask += " (" + strings.Join(need.Tests, ": ") + ")"
+	}
+	if len(need.Allowed) > 0 {
+		ask += " (" + valueList(need.Allowed) + ", or something else)"
+	}
+	return oneLine(ask)
 }
 
 func stopAtEnd(err error) error {
@@ -263,7 +287,14 @@ func stopAtEnd(err error) error {
 	return err
 }
 
+// commandOf gives what follows the name of a command on its line.
+func commandOf(line, name string) (rest string, ok bool) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	return strings.TrimSpace(rest), word == ":"+name
+}
+
 const terminalHelp = `  .                  ends the output, on a line of its own (.. is a text of one .)
+  :note text         adds notes to the output
   :set name=value    sets a variable, as JSON or plain text
   :vars              shows the variables
   :status            shows the position again, and what is done
@@ -271,12 +302,24 @@ const terminalHelp = `  .                  ends the output, on a line of its own
   :help              shows this (:: begins a text with one :)
 `
 
+// The commands that are there in some places only.
+const (
+	skipHelp    = "  :skip reason       leaves it out: it is optional here\n"
+	declineHelp = "  :decline note      leaves it unanswered\n"
+)
+
 // command does what a line with a colon says.
 func (t *terminal) command(w *walk, pos guide.Position, line string) error {
 	name, rest, _ := strings.Cut(strings.TrimSpace(line[1:]), " ")
 	switch name {
 	case "set":
-		t.set(pos, rest)
+		t.set(w, pos, rest)
+	case "note":
+		t.note(pos, rest)
+	case "skip":
+		fmt.Fprintln(t.out, "There is nothing here that can be skipped.")
+	case "decline":
+		fmt.Fprintln(t.out, "There is nothing here that can be declined.")
 	case "vars":
 		t.textView.variables(w.state.Vars)
 		if len(w.state.Vars)+len(t.pending) == 0 {
@@ -287,7 +330,7 @@ func (t *terminal) command(w *walk, pos guide.Position, line string) error {
 		}
 	case "status":
 		t.position(w, pos)
-		fmt.Fprintf(t.out, "%s: %s\n", w.program.Status(w.state), w.past)
+		fmt.Fprintf(t.out, "%s: %s\n", w.course.Status(w.state), w.past)
 	case "quit", "q":
 		return errStopped
 	case "help", "h", "?":
@@ -296,23 +339,45 @@ func (t *terminal) command(w *walk, pos guide.Position, line string) error {
 			kept = "the run is kept"
 		}
 		fmt.Fprintf(t.out, terminalHelp, kept)
+		if w.course.skippable(pos) {
+			fmt.Fprint(t.out, skipHelp)
+		}
+		if pos.Kind == guide.PositionGate && w.course.declinable(pos) {
+			fmt.Fprint(t.out, declineHelp)
+		}
 	default:
 		fmt.Fprintf(t.out, "There is no command :%s; :help shows those that there are, and :: begins a text with one colon.\n", oneLine(name))
 	}
 	return nil
 }
 
-func (t *terminal) set(pos guide.Position, pair string) {
+// note adds to the notes that go in with the next output.
+func (t *terminal) note(pos guide.Position, text string) {
+	text = strings.TrimSpace(text)
+	switch {
+	case pos.Kind != guide.PositionStep:
+		fmt.Fprintln(t.out, "Notes go with the output of a step; a note on an answer follows its number.")
+		return
+	case text == "":
+		fmt.Fprintln(t.out, "Write :note text.")
+		return
+	}
+	t.notes = strings.TrimSpace(t.notes + "\n" + text)
+	fmt.Fprintln(t.out, "The note goes in with the next output.")
+}
+
+func (t *terminal) set(w *walk, pos guide.Position, pair string) {
 	if pos.Kind == guide.PositionGate {
 		fmt.Fprintln(t.out, "A gate takes nothing but an answer to it.")
 		return
 	}
-	name, value, err := parsePair(pair)
+	name, text, err := parsePair(pair)
 	if err != nil {
 		fmt.Fprintln(t.out, "Write :set name=value.")
 		return
 	}
-	t.pending[name] = value
+	value := w.course.value(name, text)
+	w.course.put(w.state, t.pending, name, value)
 	fmt.Fprintf(t.out, "%s = %s, with the next output\n", oneLine(name), valueWords(value))
 }
 

@@ -43,7 +43,7 @@ func (v *textView) event(w *walk, e guide.Event) {
 		return
 	}
 	indent := "  "
-	if e.Round > 0 && e.Kind != guide.EventRoundStarted && e.Kind != guide.EventLoopEnded {
+	if e.Round > 0 && !ofLoop(e.Kind) {
 		indent = "    "
 	}
 	fmt.Fprintf(v.out, "%s%s  %s\n", indent, v.mark(mark), text)
@@ -65,55 +65,6 @@ func (v *textView) mark(word string) string {
 }
 
 func (v *textView) refusal(*walk, *guide.Refusal) {}
-
-// The words that events begin with.
-const (
-	markDone    = "done"
-	markSkipped = "skipped"
-	markGate    = "gate"
-	markLoop    = "loop"
-	markRound   = "round"
-)
-
-// eventWords tells of an event; what speaks for itself has no text.
-func eventWords(w *walk, e guide.Event) (mark, text string) {
-	title := oneLine(w.title(e.Step))
-	switch e.Kind {
-	case guide.EventStepCompleted:
-		return markDone, e.Step + ": " + title
-	case guide.EventStepSkipped:
-		return markSkipped, e.Step + ": " + oneLine(e.Reason)
-	case guide.EventLoopEntered:
-		if e.Rounds >= 0 {
-			title += ", " + plural(e.Rounds, "round", "rounds")
-		}
-		return markLoop, e.Step + ": " + title
-	case guide.EventRoundStarted:
-		return markRound, fmt.Sprintf("%s: %d", e.Step, e.Round)
-	case guide.EventLoopEnded:
-		return markLoop, fmt.Sprintf("%s ends after %s: %s", e.Step, plural(e.Round, "round", "rounds"), oneLine(e.Reason))
-	case guide.EventGateAnswered:
-		text = e.Step + ": " + answerWords(w, e)
-		if e.Notes != "" {
-			text += " (" + oneLine(e.Notes) + ")"
-		}
-		return markGate, text
-	default:
-		return "", ""
-	}
-}
-
-// answerWords says an answer by the words of its gate.
-func answerWords(w *walk, e guide.Event) string {
-	switch {
-	case e.Option == guide.OptionSkip:
-		return "pass over"
-	case e.Option == guide.OptionConfirm && w.isLoop(e.Step):
-		return "begin"
-	default:
-		return e.Option
-	}
-}
 
 func (v *textView) end(w *walk) {
 	sum := w.summary()
@@ -174,12 +125,15 @@ type runLine struct {
 
 // runStart says what is walked.
 type runStart struct {
-	ID      string         `json:"id"`
-	Name    string         `json:"name"`
-	Version string         `json:"version"`
-	Hash    string         `json:"hash"`
-	Path    string         `json:"path"`
-	Steps   int            `json:"steps"`
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Hash    string `json:"hash"`
+	Path    string `json:"path"`
+	// Steps counts the steps of a step workflow, Phases the phases of a phase
+	// workflow.
+	Steps   int            `json:"steps,omitempty"`
+	Phases  int            `json:"phases,omitempty"`
 	Context map[string]any `json:"context"`
 }
 
@@ -190,14 +144,19 @@ func (v *jsonView) line(l runLine) {
 }
 
 func (v *jsonView) begin(w *walk) {
-	v.line(runLine{Type: "start", Start: &runStart{
-		ID: w.def.ID, Name: w.def.Name, Version: w.def.Version, Hash: w.def.Hash, Path: w.def.path(),
-		Steps: w.program.TotalSteps(), Context: w.vars,
-	}})
+	start := &runStart{
+		ID: w.def.ID, Name: w.def.Name, Version: w.def.Version, Hash: w.def.Hash, Path: w.def.path(), Context: w.vars,
+	}
+	if w.def.Phases != nil {
+		start.Phases = w.course.size()
+	} else {
+		start.Steps = w.course.size()
+	}
+	v.line(runLine{Type: "start", Start: start})
 }
 
 func (v *jsonView) position(w *walk, pos guide.Position) {
-	v.line(runLine{Type: "position", Status: w.program.Status(w.state), Position: &pos})
+	v.line(runLine{Type: "position", Status: w.course.Status(w.state), Position: &pos})
 }
 
 func (v *jsonView) event(_ *walk, e guide.Event) { v.line(runLine{Type: "event", Event: &e}) }

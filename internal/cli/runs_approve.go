@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -107,7 +108,7 @@ func (o *runsApproveOptions) approve(ctx context.Context, d *runDesk, person *at
 	if err := person.prove(ctx); err != nil {
 		return nil, err
 	}
-	given, err := person.answer(ctx, pos)
+	given, err := person.answer(ctx, &k.walk, pos)
 	if err != nil {
 		return nil, err
 	}
@@ -142,29 +143,36 @@ func (p *atTerminal) show(k *keptWalk) {
 
 // showHandedIn tells what the answer to the gate is about.
 func (p *atTerminal) showHandedIn(k *keptWalk) {
-	output, notes := k.handedIn()
+	step, output, notes := k.handedIn()
 	if output == "" && notes == "" {
 		return
 	}
-	fmt.Fprintf(p.out, "\n%s\n", p.styles.bold("The output of "+oneLine(k.details.Position.ID)))
+	fmt.Fprintf(p.out, "\n%s\n", p.styles.bold("The output of "+step))
 	p.prose("  ", output)
 	if notes != "" {
 		p.prose("  ", "Notes: "+notes)
 	}
 }
 
-// handedIn gives what was handed in for the step that the run waits at.
-func (k *keptWalk) handedIn() (output, notes string) {
-	for i := len(k.details.Events) - 1; i >= 0; i-- {
-		fact, ok, err := factOf(k.details.Events[i])
-		if err == nil && ok && fact.Kind == guide.EventStepCompleted {
-			if fact.Step != k.details.Position.ID {
-				return "", "" // a loop that has not begun
-			}
-			return fact.Output, fact.Notes
+// handedIn gives what was handed in for the step that the run waits at; at a
+// checkpoint, what was last handed in in its phase.
+func (k *keptWalk) handedIn() (step, output, notes string) {
+	pos := k.details.Position
+	for _, e := range slices.Backward(k.details.Events) {
+		fact, ok, err := factOf(e)
+		if err != nil || !ok {
+			continue
+		}
+		switch {
+		case fact.Kind == guide.EventPhaseEntered:
+			return "", "", ""
+		case fact.Kind == guide.EventStepCompleted && pos.Phase == nil && fact.Step != pos.ID:
+			return "", "", "" // a loop that has not begun
+		case fact.Kind == guide.EventStepCompleted:
+			return oneLine(fact.Step), fact.Output, fact.Notes
 		}
 	}
-	return "", ""
+	return "", "", ""
 }
 
 // prove asks for the passphrase.
@@ -201,7 +209,7 @@ func (p *atTerminal) ask(ctx context.Context, what string) (string, error) {
 func stopped() error { return silentError{exitFailed} }
 
 // answer asks for an option and a note.
-func (p *atTerminal) answer(ctx context.Context, pos guide.Position) (*guide.Answer, error) {
+func (p *atTerminal) answer(ctx context.Context, w *walk, pos guide.Position) (*guide.Answer, error) {
 	for {
 		line, err := p.line(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
 		if errors.Is(err, io.EOF) {
@@ -211,6 +219,9 @@ func (p *atTerminal) answer(ctx context.Context, pos guide.Position) (*guide.Ans
 			return nil, err
 		}
 		word := strings.TrimSpace(line)
+		if note, ok := commandOf(word, "decline"); ok && w.course.declinable(pos) {
+			return &guide.Answer{Decline: true, Note: note}, nil
+		}
 		option, ok := choose(pos.Options, word)
 		if !ok {
 			if word != "" {

@@ -120,12 +120,18 @@ func newRunsImportCmd(a *app, run func(context.Context, *runsImportOptions) erro
 	o := &runsImportOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Take in a run that was exported",
+		Short: "Take in a run that was exported, or go on where a state says",
 		Long: `Take in a run that "guideway runs export" has written. It becomes a run of yours
 with an id of its own; its events are checked as if they happened now. FILE is the
-bundle, or - for the standard input.`,
-		Example: "  guideway runs import run.json",
-		Args:    exactly(1, "one bundle", "guideway runs import run.json"),
+bundle, or - for the standard input.
+
+FILE may also be a state document of a phase workflow, in JSON or YAML, of this or
+another program: what "guideway schema state" describes. A run of the workflow that is
+served now begins where the document says; what it says was done is believed. Where
+the workflow has gates that only a person opens, it asks for your passphrase.`,
+		Example: `  guideway runs import run.json
+  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state | ssh other guideway runs import -`,
+		Args: exactly(1, "one bundle or state document", "guideway runs import run.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.File = args[0]
 			return run(cmd.Context(), o)
@@ -139,6 +145,13 @@ func runRunsImport(ctx context.Context, o *runsImportOptions) error {
 	bundle, err := o.app.host.readBundle(o.File)
 	if err != nil {
 		return err
+	}
+	state, err := o.app.host.readState(o.File, bundle)
+	if err != nil {
+		return err
+	}
+	if state != nil {
+		return o.importState(ctx, state)
 	}
 	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
 		answer, err := d.runs.Import(ctx, d.caller, bundle)

@@ -63,7 +63,8 @@ func TestCommandLinesOnRuns(t *testing.T) {
 		"runs list --status running,waiting --status aborted --here --person --limit 3 --workflow w --json": runsListOptions{
 			Statuses: []string{"running", "waiting", "aborted"}, Here: true, Person: true, Limit: 3, Workflow: "w", JSON: true,
 		},
-		"runs show r_1 --events --state":        runsShowOptions{Run: "r_1", Events: true, State: true},
+		"runs show r_1 --events --vars":         runsShowOptions{Run: "r_1", Events: true, Vars: true},
+		"runs show r_1 --state":                 runsShowOptions{Run: "r_1", State: true},
 		"runs resume":                           runsResumeOptions{Words: []string{}},
 		"runs resume auth refactoring --here":   runsResumeOptions{Words: []string{"auth", "refactoring"}, Here: true},
 		"runs fork r_1 --seq 3 --json":          runsForkOptions{Run: "r_1", Seq: 3, JSON: true},
@@ -104,7 +105,7 @@ func TestWrongCommandLinesOnRunsSayWhatToTry(t *testing.T) {
 	for _, line := range []string{
 		"runs show", "runs show a b", "runs list x", "runs list --status done", "runs list --limit 0", "runs fork", "runs fork r_1 --seq 0",
 		"runs fork r_1 --seq -1", "runs approve", "runs approve --set-passphrase r_1", "runs abort", "runs verify a b",
-		"runs verify r_1 --accept-restore", "runs export", "runs import", "runs frobnicate", "sessions show",
+		"runs verify r_1 --accept-restore", "runs show r_1 --state --events", "runs show r_1 --state --vars", "runs export", "runs import", "runs frobnicate", "sessions show",
 		"sessions show S-1 --log --path x", "sessions list --limit 0", "sessions delete", "sessions frobnicate",
 	} {
 		t.Run(line, func(t *testing.T) {

@@ -230,7 +230,7 @@ func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
 		if err := r.person.prove(ctx); err != nil {
 			return nil, err
 		}
-		given, err := r.person.answer(ctx, pos)
+		given, err := r.person.answer(ctx, &r.kept.walk, pos)
 		if err != nil {
 			return nil, err
 		}

@@ -20,8 +20,10 @@ type runsShowOptions struct {
 	app    *app
 	Run    string
 	Events bool
-	State  bool
-	JSON   bool
+	Vars   bool
+	// State prints the state document and nothing else.
+	State bool
+	JSON  bool
 }
 
 func newRunsShowCmd(a *app, run func(context.Context, *runsShowOptions) error) *cobra.Command {
@@ -29,24 +31,41 @@ func newRunsShowCmd(a *app, run func(context.Context, *runsShowOptions) error) *
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show what a run is about, where it stands and what has happened",
+		Long: `Show what a run is about, where it stands and what has happened.
+
+With --state it is told as a state document, in JSON: what "guideway schema state"
+describes. "guideway runs import" goes on where such a document says.`,
 		Example: `  guideway runs show r_06bmyb2ad4ft47c6abwmtxs
-  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --events --state`,
+  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --events --vars
+  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state > state.json`,
 		Args:              oneRun("show"),
 		ValidArgsFunction: a.completeRuns(anyRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
+			if o.State && (o.Events || o.Vars) {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "--state prints a state document and nothing else; the variables and the history are in it").
+					WithFix("guideway runs show %s --state", o.Run)}
+			}
 			return run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Events, "events", false, "show every event, with whose doing it was")
-	f.BoolVar(&o.State, "state", false, "show the variables")
+	f.BoolVar(&o.Vars, "vars", false, "show the variables")
+	f.BoolVar(&o.State, "state", false, "print the run as a state document, in JSON, and nothing else")
 	f.BoolVar(&o.JSON, "json", false, "answer in JSON, with all of it")
 	return cmd
 }
 
 func runRunsShow(ctx context.Context, o *runsShowOptions) error {
 	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
+		if o.State {
+			state, err := d.runs.State(ctx, d.caller, refOf(o.Run))
+			if err != nil {
+				return forPerson(err)
+			}
+			return writeJSON(o.app.host.Out, state)
+		}
 		details, err := d.runs.Get(ctx, d.caller, refOf(o.Run))
 		if err != nil {
 			return forPerson(err)
@@ -92,7 +111,7 @@ func (o *runsShowOptions) write(k *keptWalk) {
 			k.writeEvent(t, e)
 		}
 	}
-	if o.State {
+	if o.Vars {
 		t.variables(k.details.Variables)
 	}
 	if pos := k.details.Position; pos.Kind != guide.PositionEnd {
@@ -153,7 +172,7 @@ func newKeptWalk(details *run.Details) (*keptWalk, error) {
 	}
 	k := &keptWalk{details: details}
 	k.def = found{Definition: def}
-	k.program = k.def.program()
+	k.course = k.def.course()
 	_, err := k.follow(details.Events)
 	return k, err
 }
@@ -170,7 +189,7 @@ func (k *keptWalk) follow(events []run.Event) ([]guide.Event, error) {
 		if !ok {
 			continue
 		}
-		if k.state, err = k.program.FoldFrom(k.state, []guide.Event{fact}); err != nil {
+		if k.state, err = k.course.FoldFrom(k.state, []guide.Event{fact}); err != nil {
 			return nil, err
 		}
 		k.past.add(&k.walk, fact)
@@ -208,7 +227,18 @@ const (
 	markSet     = "set"
 	markRefused = "refused"
 	markEnd     = "end"
+	markBegun   = "begun"
 )
+
+// inBrackets says whether the notes of an event stand behind its words.
+func inBrackets(kind guide.EventKind) bool {
+	switch kind {
+	case guide.EventGateAnswered, guide.EventCheckpointAnswer, guide.EventBranchTaken, guide.EventAsserted:
+		return true
+	default:
+		return false
+	}
+}
 
 func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 	switch e.Kind {
@@ -231,15 +261,22 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 	if fact.Output != "" {
 		more = append(more, "output: "+oneLine(fact.Output))
 	}
-	if fact.Notes != "" && fact.Kind != guide.EventGateAnswered {
+	if fact.Notes != "" && !inBrackets(fact.Kind) {
 		more = append(more, "notes: "+oneLine(fact.Notes))
 	}
-	if len(fact.Vars) > 0 && fact.Kind == guide.EventStepCompleted {
+	if len(fact.Vars) > 0 && (fact.Kind == guide.EventStepCompleted || fact.Kind == guide.EventAsserted) {
 		more = append(more, "sets: "+valueWords(fact.Vars))
 	}
 	if mark, text = eventWords(&k.walk, fact); text != "" {
 		return mark, text, more
 	}
+	mark, text = plainWords(fact)
+	return mark, text, more
+}
+
+// plainWords tells of the events that a walk passes over, because the position
+// behind them says it.
+func plainWords(fact guide.Event) (mark, text string) {
 	switch fact.Kind {
 	case guide.EventRunStarted, guide.EventContextSet:
 		mark = markSet
@@ -247,8 +284,16 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 		if len(fact.Vars) == 0 {
 			text = "nothing"
 		}
-	case guide.EventGateOpened:
+	case guide.EventGateOpened, guide.EventCheckpointReached, guide.EventDecisionOffered:
 		mark, text = markGate, fact.Step+": opened"
+	case guide.EventStepStarted:
+		mark, text = markBegun, fact.Step
+	case guide.EventDecisionReached, guide.EventDecisionPassed:
+		mark, text = markWay, fact.Step+": "+strings.TrimPrefix(string(fact.Kind), "decision_")
+	case guide.EventPhaseExited:
+		mark, text = markPhase, fact.Step+": left"
+	case guide.EventChecked:
+		mark, text = markChecked, oneLine(strings.Trim(fact.Target+": "+fact.Message, ": "))
 	case guide.EventRunCompleted:
 		mark, text = markEnd, "completed"
 	case guide.EventRunAborted:
@@ -256,7 +301,7 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 	default:
 		mark, text = string(fact.Kind), fact.Step
 	}
-	return mark, text, more
+	return mark, text
 }
 
 // viaWords says whose doing an event was, and how that is known.

@@ -32,7 +32,8 @@ func newShowCmd(a *app, run func(context.Context, *showOptions) error) *cobra.Co
 		Use:   "show {ID|FILE}",
 		Short: "Show what a workflow does, step by step",
 		Long: `Show a workflow: what it is for, and its steps with their conditions, loops, gates
-and criteria. FILE is a path, such as ./my-workflow.yaml, or - for the standard
+and criteria; of a phase workflow its phases with their steps, loops, checkpoints,
+decisions and the ways between them. FILE is a path, such as ./my-workflow.yaml, or - for the standard
 input. With --graph mermaid it is drawn as a Mermaid flowchart.`,
 		Example: `  guideway show coding-task
   guideway show ./my-workflow.yaml --graph mermaid > my-workflow.mmd
@@ -62,7 +63,7 @@ func runShow(ctx context.Context, o *showOptions) error {
 	out := o.app.host.Out
 	var drawing string
 	if o.Graph != "" {
-		drawing = graph.Steps(def.Steps).Mermaid()
+		drawing = graph.Of(def.Definition).Mermaid()
 	}
 	switch {
 	case o.JSON:
@@ -96,7 +97,11 @@ type showAnswer struct {
 	ClarificationPrompts []string             `json:"clarificationPrompts,omitempty"`
 	MetaGuidance         []string             `json:"metaGuidance,omitempty"`
 	Functions            []steps.Function     `json:"functionDefinitions,omitempty"`
-	Steps                []showStep           `json:"steps"`
+	Steps                []showStep           `json:"steps,omitempty"`
+	Rules                []string             `json:"rules,omitempty"`
+	Variables            []showVariable       `json:"variables,omitempty"`
+	InitialPhase         string               `json:"initialPhase,omitempty"`
+	Phases               []showPhase          `json:"phases,omitempty"`
 	Graph                *showGraph           `json:"graph,omitempty"`
 }
 
@@ -128,16 +133,23 @@ type showLoop struct {
 }
 
 func newShowAnswer(f found) showAnswer {
-	w := f.Steps
 	a := showAnswer{
 		ID: f.ID, Name: f.Name, Description: f.Description, Version: f.Version, Dialect: f.Dialect, Hash: f.Hash,
 		Source: f.source(), Path: f.path(),
-		Preconditions: w.Preconditions, ClarificationPrompts: w.ClarificationPrompts, MetaGuidance: w.MetaGuidance,
-		Functions: w.Functions,
 	}
 	if f.Entry != nil {
 		a.Stale, a.Overrides = f.Entry.Stale, f.Entry.Overrides
 	}
+	if w := f.Phases; w != nil {
+		a.Rules, a.Variables, a.InitialPhase = w.Rules, showVariables(w), w.InitialPhase
+		for i := range w.Phases {
+			a.Phases = append(a.Phases, newShowPhase(w, i))
+		}
+		return a
+	}
+	w := f.Steps
+	a.Preconditions, a.ClarificationPrompts, a.MetaGuidance = w.Preconditions, w.ClarificationPrompts, w.MetaGuidance
+	a.Functions = w.Functions
 	for _, s := range graph.Walked(w) {
 		a.Steps = append(a.Steps, newShowStep(s))
 	}
@@ -188,6 +200,10 @@ func (v *showText) write(f found) {
 		for _, o := range f.Entry.Overrides {
 			fmt.Fprintf(v.out, "%s\n", s.faint(fmt.Sprintf("Overrides %s of %s (%s)", o.Version, o.Source.Name, oneLine(o.Path))))
 		}
+	}
+	if f.Phases != nil {
+		v.phases(f.Phases)
+		return
 	}
 	v.bullets("Preconditions", f.Steps.Preconditions)
 	v.bullets("To be asked first", f.Steps.ClarificationPrompts)
@@ -243,16 +259,20 @@ func (v *showText) fact(indent, word, text string) {
 
 // frame draws a loop around the steps of its body.
 func (v *showText) frame(indent, number string, l *showLoop) {
-	extent := wrap(oneLine(l.Extent), v.width-cells(indent)-3)
-	for i, line := range extent {
+	v.corner(indent, l.Extent)
+	for i, step := range l.Steps {
+		v.step(indent+"│ ", fmt.Sprintf("%s.%d", number, i+1), step)
+	}
+	fmt.Fprintf(v.out, "%s╰\n", indent)
+}
+
+// corner begins a frame with how far its loop goes.
+func (v *showText) corner(indent, extent string) {
+	for i, line := range wrap(oneLine(extent), v.width-cells(indent)-3) {
 		corner := "╭ "
 		if i > 0 {
 			corner = "│ "
 		}
 		fmt.Fprintf(v.out, "%s%s%s\n", indent, corner, v.styles.cyan(line))
 	}
-	for i, step := range l.Steps {
-		v.step(indent+"│ ", fmt.Sprintf("%s.%d", number, i+1), step)
-	}
-	fmt.Fprintf(v.out, "%s╰\n", indent)
 }

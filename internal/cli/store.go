@@ -147,7 +147,12 @@ const clientName = "guideway"
 
 // withRuns opens the store for one command.
 func (a *app) withRuns(ctx context.Context, do func(context.Context, *runDesk) error) error {
-	return a.withStore(ctx, func(ctx context.Context, o *opened, user string) error {
+	return a.withRunsOf(ctx, nil, do)
+}
+
+// withRunsOf is withRuns for a command that begins runs of definitions.
+func (a *app) withRunsOf(ctx context.Context, definitions run.Definitions, do func(context.Context, *runDesk) error) error {
+	return a.withStoreOf(ctx, definitions, func(ctx context.Context, o *opened, user string) error {
 		return do(ctx, &runDesk{
 			runs:   o.runs,
 			caller: run.Caller{Principal: guideway.Principal{User: user, Client: clientName}, Via: run.ViaAgent},
@@ -157,6 +162,10 @@ func (a *app) withRuns(ctx context.Context, do func(context.Context, *runDesk) e
 }
 
 func (a *app) withStore(ctx context.Context, do func(ctx context.Context, o *opened, user string) error) error {
+	return a.withStoreOf(ctx, nil, do)
+}
+
+func (a *app) withStoreOf(ctx context.Context, definitions run.Definitions, do func(ctx context.Context, o *opened, user string) error) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -165,7 +174,7 @@ func (a *app) withStore(ctx context.Context, do func(ctx context.Context, o *ope
 	if err != nil {
 		return err
 	}
-	s := a.newStore(cfg, nil)
+	s := a.newStore(cfg, definitions)
 	defer s.close()
 	o, err := s.open(ctx)
 	if err != nil {

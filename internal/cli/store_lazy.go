@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -76,6 +77,11 @@ func (l lazyRuns) List(ctx context.Context, c run.Caller, f run.Filter) ([]run.R
 // Get tells all of a run.
 func (l lazyRuns) Get(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error) {
 	return with(ctx, l.store, func(o *opened) (*run.Details, error) { return o.runs.Get(ctx, c, r) })
+}
+
+// State tells a run as a state document.
+func (l lazyRuns) State(ctx context.Context, c run.Caller, r run.Ref) (*guide.StateDocument, error) {
+	return with(ctx, l.store, func(o *opened) (*guide.StateDocument, error) { return o.runs.State(ctx, c, r) })
 }
 
 // Export gives a run as a bundle.

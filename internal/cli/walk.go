@@ -7,16 +7,14 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/steps"
-	"github.com/guideway-dev/guideway/internal/graph"
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
 // walk leads one run through a definition.
 type walk struct {
-	def     found
-	program *guide.Program
-	state   guide.State
+	def    found
+	course course
+	state  guide.State
 	// vars are the variables that the run begins with.
 	vars map[string]any
 	past past
@@ -48,7 +46,7 @@ const maxMoves = 100_000
 
 // lead goes from position to position until the run ends.
 func (w *walk) lead(ctx context.Context, p player, v view) error {
-	events, refusal := w.program.Decide(w.state, guide.Command{Start: &guide.Start{Context: w.vars}})
+	events, refusal := w.course.Decide(w.state, guide.Command{Start: &guide.Start{Context: w.vars}})
 	if refusal != nil {
 		return guideway.Errorf(guideway.CodeRefused, "the run cannot begin: %w", refusal)
 	}
@@ -58,7 +56,7 @@ func (w *walk) lead(ctx context.Context, p player, v view) error {
 		if err := ctx.Err(); err != nil {
 			return interrupted(err)
 		}
-		pos := w.program.PositionOf(w.state)
+		pos := w.course.PositionOf(w.state)
 		if pos.Kind == guide.PositionEnd {
 			v.end(w)
 			return nil
@@ -79,7 +77,7 @@ func (w *walk) move(ctx context.Context, pos guide.Position, p player, v view) e
 		if err != nil {
 			return err
 		}
-		events, refusal := w.program.Decide(w.state, guide.Command{Continue: given})
+		events, refusal := w.course.Decide(w.state, guide.Command{Continue: given})
 		if refusal == nil {
 			w.apply(events, v)
 			return nil
@@ -99,53 +97,30 @@ func (w *walk) apply(events []guide.Event, v view) {
 	}
 }
 
-// title gives the title of a step or loop.
-func (w *walk) title(id string) string {
-	if step, ok := w.program.Step(id); ok {
-		return step.Title
-	}
-	return id
-}
-
-func (w *walk) isLoop(id string) bool {
-	step, ok := w.program.Step(id)
-	return ok && step.Loop != nil
-}
-
-// number is the place of a step or loop among those that are walked, from 1 on;
-// a step in a loop is at the loop's.
-func (w *walk) number(id string) int {
-	walked := graph.Walked(w.def.Steps)
-	i := slices.IndexFunc(walked, func(s *steps.Step) bool { return s.ID == id })
-	if i < 0 {
-		return min(w.state.Cursor+1, len(walked))
-	}
-	return i + 1
-}
-
-// undecided says in words the condition that a step or loop waits for.
-func (w *walk) undecided(id string) string {
-	step, ok := w.program.Step(id)
-	switch {
-	case !ok:
-		return ""
-	case step.Loop != nil && w.state.Frame != nil:
-		return string(step.Loop.Type) + " " + step.Loop.Condition.String()
-	default:
-		return conditionWords(step.RunCondition)
-	}
-}
-
 // past is what happened so far, in the order in which it first did.
 type past struct {
-	steps []pastStep
-	loops []pastLoop
+	phases []pastPhase
+	steps  []pastStep
+	loops  []pastLoop
+}
+
+// pastPhase is what happened to one phase.
+type pastPhase struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	// Entered and Skipped count how often it was, and Reason says why it was
+	// skipped the last time.
+	Entered int    `json:"entered"`
+	Skipped int    `json:"skipped"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // pastStep is what happened to one step, or to a loop that was passed over.
 type pastStep struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
+	// Phase is the step's, in a phase workflow: ids are unique in it only.
+	Phase string `json:"phase,omitempty"`
 	Done  int    `json:"done"`
 	// Revised counts the outputs that were not confirmed.
 	Revised int `json:"revised,omitempty"`
@@ -159,6 +134,7 @@ type pastStep struct {
 type pastLoop struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
+	Phase  string `json:"phase,omitempty"`
 	Rounds int    `json:"rounds"`
 	// Ended says why the loop ended; empty while it goes on.
 	Ended string `json:"ended,omitempty"`
@@ -178,21 +154,44 @@ func (p past) String() string {
 	if len(p.loops) > 0 {
 		text += fmt.Sprintf(", %s in %s", plural(rounds, "round", "rounds"), plural(len(p.loops), "loop", "loops"))
 	}
+	if len(p.phases) > 0 {
+		entered, passed := 0, 0
+		for _, phase := range p.phases {
+			entered += phase.Entered
+			passed += phase.Skipped
+		}
+		text += ", " + plural(entered, "phase", "phases")
+		if passed > 0 {
+			text += fmt.Sprintf(" and %d skipped", passed)
+		}
+	}
 	return text
 }
 
 func (p *past) add(w *walk, e guide.Event) {
 	switch e.Kind {
+	case guide.EventPhaseEntered:
+		p.phase(w, e).Entered++
+	case guide.EventPhaseSkipped:
+		phase := p.phase(w, e)
+		phase.Skipped++
+		phase.Reason = e.Reason
 	case guide.EventStepCompleted:
-		p.step(w, e.Step).Done++
+		p.step(w, e).Done++
 	case guide.EventStepSkipped:
-		step := p.step(w, e.Step)
+		step := p.step(w, e)
 		step.Skipped++
 		step.Reason = e.Reason
 	case guide.EventLoopEntered, guide.EventRoundStarted:
-		p.loop(w, e.Step).Rounds = e.Round
+		p.loop(w, e).Rounds = e.Round
 	case guide.EventLoopEnded:
-		p.loop(w, e.Step).Ended = e.Reason
+		p.loop(w, e).Ended = e.Reason
+	case guide.EventLoopStarted:
+		p.loop(w, e).Ended = ""
+	case guide.EventLoopIteration: // a phase may be entered again, and its loops with it
+		p.loop(w, e).Rounds++
+	case guide.EventLoopCompleted, guide.EventLoopBroken:
+		p.loop(w, e).Ended = e.Reason
 	case guide.EventGateAnswered:
 		p.answered(w, e)
 	}
@@ -200,7 +199,7 @@ func (p *past) add(w *walk, e guide.Event) {
 
 // answered takes back what was done where a gate's answer is to revise it.
 func (p *past) answered(w *walk, e guide.Event) {
-	step := p.step(w, e.Step)
+	step := p.step(w, e)
 	switch e.Option {
 	case guide.OptionSkip:
 		step.Skipped++
@@ -211,20 +210,31 @@ func (p *past) answered(w *walk, e guide.Event) {
 	}
 }
 
-func (p *past) step(w *walk, id string) *pastStep {
-	i := slices.IndexFunc(p.steps, func(s pastStep) bool { return s.ID == id })
+func (p *past) phase(w *walk, e guide.Event) *pastPhase {
+	i := slices.IndexFunc(p.phases, func(f pastPhase) bool { return f.ID == e.Step })
+	if i < 0 {
+		i = len(p.phases)
+		p.phases = append(p.phases, pastPhase{ID: e.Step, Title: w.course.title(e)})
+	}
+	return &p.phases[i]
+}
+
+func (p *past) step(w *walk, e guide.Event) *pastStep {
+	phase := w.course.phaseOf(e)
+	i := slices.IndexFunc(p.steps, func(s pastStep) bool { return s.ID == e.Step && s.Phase == phase })
 	if i < 0 {
 		i = len(p.steps)
-		p.steps = append(p.steps, pastStep{ID: id, Title: w.title(id)})
+		p.steps = append(p.steps, pastStep{ID: e.Step, Title: w.course.title(e), Phase: phase})
 	}
 	return &p.steps[i]
 }
 
-func (p *past) loop(w *walk, id string) *pastLoop {
-	i := slices.IndexFunc(p.loops, func(l pastLoop) bool { return l.ID == id })
+func (p *past) loop(w *walk, e guide.Event) *pastLoop {
+	phase := w.course.phaseOf(e)
+	i := slices.IndexFunc(p.loops, func(l pastLoop) bool { return l.ID == e.Step && l.Phase == phase })
 	if i < 0 {
 		i = len(p.loops)
-		p.loops = append(p.loops, pastLoop{ID: id, Title: w.title(id)})
+		p.loops = append(p.loops, pastLoop{ID: e.Step, Title: w.course.title(e), Phase: phase})
 	}
 	return &p.loops[i]
 }
@@ -234,6 +244,7 @@ type summary struct {
 	Status guide.Status `json:"status"`
 	// Position is where a walk stopped that did not end.
 	Position  *guide.Position `json:"position,omitempty"`
+	Phases    []pastPhase     `json:"phases,omitempty"`
 	Steps     []pastStep      `json:"steps"`
 	Loops     []pastLoop      `json:"loops"`
 	Variables map[string]any  `json:"variables"`
@@ -241,10 +252,10 @@ type summary struct {
 
 func (w *walk) summary() summary {
 	s := summary{
-		Status: w.program.Status(w.state), Steps: orEmpty(w.past.steps), Loops: orEmpty(w.past.loops),
+		Status: w.course.Status(w.state), Phases: w.past.phases, Steps: orEmpty(w.past.steps), Loops: orEmpty(w.past.loops),
 		Variables: w.state.Vars,
 	}
-	if pos := w.program.PositionOf(w.state); pos.Kind != guide.PositionEnd {
+	if pos := w.course.PositionOf(w.state); pos.Kind != guide.PositionEnd {
 		s.Position = &pos
 	}
 	return s

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// The words that events begin with.
+const (
+	markDone    = "done"
+	markSkipped = "skipped"
+	markGate    = "gate"
+	markLoop    = "loop"
+	markRound   = "round"
+	markPhase   = "phase"
+	markWay     = "way"
+	markLog     = "log"
+	markEmit    = "emit"
+	markChecked = "checked"
+	markImport  = "import"
+)
+
+// ofLoop says whether an event is of a loop as a whole, and not of one round.
+func ofLoop(kind guide.EventKind) bool {
+	switch kind {
+	case guide.EventRoundStarted, guide.EventLoopEnded, guide.EventLoopIteration, guide.EventLoopCompleted, guide.EventLoopBroken:
+		return true
+	default:
+		return false
+	}
+}
+
+// eventWords tells of an event; what speaks for itself has no text.
+func eventWords(w *walk, e guide.Event) (mark, text string) {
+	title := oneLine(w.course.title(e))
+	switch e.Kind {
+	case guide.EventStepCompleted:
+		return markDone, e.Step + ": " + title
+	case guide.EventStepSkipped, guide.EventPhaseSkipped:
+		return markSkipped, e.Step + ": " + oneLine(e.Reason)
+	case guide.EventLoopEntered, guide.EventLoopStarted:
+		if e.Rounds >= 0 {
+			title += ", " + plural(e.Rounds, "round", "rounds")
+		}
+		return markLoop, e.Step + ": " + title
+	case guide.EventRoundStarted:
+		return markRound, fmt.Sprintf("%s: %d", e.Step, e.Round)
+	case guide.EventLoopIteration:
+		text = fmt.Sprintf("%s: %d", e.Step, e.Round)
+		if e.Value != nil {
+			text += ", " + valueWords(e.Value)
+		}
+		return markRound, text
+	case guide.EventLoopEnded, guide.EventLoopCompleted, guide.EventLoopBroken:
+		return markLoop, fmt.Sprintf("%s ends after %s: %s", e.Step, plural(e.Round, "round", "rounds"), oneLine(e.Reason))
+	case guide.EventGateAnswered, guide.EventCheckpointAnswer:
+		return markGate, e.Step + ": " + oneLine(w.course.answer(e)) + noteWords(e)
+	default:
+		return phaseWords(w, e, title)
+	}
+}
+
+// phaseWords tells of what happens in runs of phase workflows only.
+func phaseWords(w *walk, e guide.Event, title string) (mark, text string) {
+	switch e.Kind {
+	case guide.EventPhaseEntered:
+		return markPhase, e.Step + ": " + title
+	case guide.EventBranchTaken:
+		return markWay, fmt.Sprintf("%s: %s, to %s%s", e.Step, e.Option, wayWords(w, e), noteWords(e))
+	case guide.EventTransitionTaken:
+		return markWay, fmt.Sprintf("%s: to %s", e.Step, wayWords(w, e))
+	case guide.EventVariableSet:
+		return markSet, oneLine(assignments(e.Vars))
+	case guide.EventLogged:
+		return markLog, oneLine(strings.TrimSpace(e.Message))
+	case guide.EventEmitted:
+		text = strings.Trim(e.Target+": "+e.Message, ": ")
+		if e.Value != nil {
+			text = strings.TrimSpace(text + " " + valueWords(e.Value))
+		}
+		return markEmit, oneLine(text)
+	case guide.EventAsserted:
+		return markChecked, oneLine(e.Notes)
+	case guide.EventStateImported:
+		return markImport, "the state of a run that began elsewhere"
+	default:
+		return "", ""
+	}
+}
+
+// noteWords is the note of an answer, in brackets.
+func noteWords(e guide.Event) string {
+	if e.Notes == "" {
+		return ""
+	}
+	return " (" + oneLine(e.Notes) + ")"
+}
+
+// wayWords is the id of the phase that an event leads to.
+func wayWords(w *walk, e guide.Event) string {
+	if c, ok := w.course.(phaseCourse); ok {
+		return c.phaseID(e.To)
+	}
+	return ""
+}
+
+// assignments are variables with their values, in order of their names.
+func assignments(vars map[string]any) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		words = append(words, name+" = "+valueWords(vars[name]))
+	}
+	return strings.Join(words, ", ")
+}
+
+// whereIs names a position.
+func whereIs(pos guide.Position) string {
+	kinds := map[guide.PositionKind]string{
+		guide.PositionStep: "step", guide.PositionGate: "the gate of", guide.PositionContext: "step",
+	}
+	text := fmt.Sprintf("%s %q", kinds[pos.Kind], pos.ID)
+	switch phase := pos.Phase; {
+	case phase != nil && phase.ID == pos.ID:
+		text = fmt.Sprintf("phase %q", pos.ID)
+	case phase != nil:
+		if pos.Kind == guide.PositionGate {
+			text = fmt.Sprintf("gate %q", pos.ID)
+		}
+		text += fmt.Sprintf(" of phase %q", phase.ID)
+	}
+	if pos.Loop != nil {
+		text += fmt.Sprintf(", round %d of loop %q", pos.Loop.Round, pos.Loop.ID)
+	}
+	return text
+}
+
+// needWords names a variable with the values that would decide.
+func needWords(need guide.Need) string {
+	text := need.Variable
+	if len(need.Allowed) > 0 {
+		text += ", such as " + valueList(need.Allowed)
+	}
+	if len(need.Tests) > 0 {
+		text += " (" + strings.Join(need.Tests, ", ") + ")"
+	}
+	return text
+}
+
+// valueList writes values as JSON, joined for a sentence.
+func valueList(values []any) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = valueWords(v)
+	}
+	return strings.Join(words, " or ")
+}
+
+// valueWords writes a value as JSON on one line.
+func valueWords(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Sprint(v)
+	}
+	return oneLine(b.String())
+}
+
+func ordinal(n int) string {
+	switch n {
+	case 1:
+		return "first"
+	case 2:
+		return "second"
+	case 3:
+		return "third"
+	default:
+		return fmt.Sprintf("%dth", n)
+	}
+}

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// readState gives a state document as JSON; nil if the data are none, which their
+// members tell. What is wrong with one is shown on the error output.
+func (h *Host) readState(name string, data []byte) ([]byte, error) {
+	var bundle struct {
+		Format string `json:"format"`
+	}
+	if json.Unmarshal(data, &bundle) == nil && bundle.Format != "" {
+		return nil, nil
+	}
+	file := name
+	if name == "-" {
+		file = stdinName
+	}
+	root, found := doc.Parse(file, data, doc.Limits{MaxBytes: maxBundle})
+	if root == nil || root.Kind != doc.Object || phases.Guess(root) != phases.KindState {
+		return nil, nil // the reader of bundles says what is wrong with it
+	}
+	state, more := phases.ParseState(file, root)
+	if found = append(found, more...); len(found) > 0 {
+		writeDiagnostics(h.Err, found, h.errStyles())
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the state in %s is invalid (%s)", file, plural(len(found), "error", "errors")).
+			WithFix("guideway validate --dialect phases --kind state %s", name)
+	}
+	return []byte(state.Canonical), nil
+}
+
+// importState begins a run where a state document says.
+func (o *runsImportOptions) importState(ctx context.Context, state []byte) error {
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	cat, err := o.app.openCatalog(ctx, cfg, false)
+	if err != nil {
+		return err
+	}
+	defer cat.Close()
+	return o.app.withRunsOf(ctx, startable{cat}, func(ctx context.Context, d *runDesk) error {
+		answer, err := d.runs.ImportState(ctx, d.caller, state, d.here)
+		if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == guide.RulePerson {
+			answer, err = o.importAsPerson(ctx, d, state, err)
+		}
+		if err != nil {
+			return forPerson(err)
+		}
+		return o.app.writeAnswer(answer, "Imported", o.JSON)
+	})
+}
+
+// importAsPerson asks for the passphrase and imports again: the document may say
+// that a person has answered what nobody else may. Where there is no terminal,
+// or no passphrase, the refusal stays.
+func (o *runsImportOptions) importAsPerson(ctx context.Context, d *runDesk, state []byte, refused error) (*run.Answer, error) {
+	host := o.app.host
+	if host.asksPeople() != nil {
+		return nil, refused
+	}
+	cfg, err := o.app.load()
+	if err != nil {
+		return nil, err
+	}
+	person := &atTerminal{terminal: newTerminal(host), host: host, secret: host.passphraseFile(cfg)}
+	if err := person.secret.Ready(); err != nil {
+		return nil, err
+	}
+	if err := person.prove(ctx); err != nil {
+		return nil, err
+	}
+	caller := d.caller
+	caller.Via = run.ViaTerminal
+	return d.runs.ImportState(ctx, caller, state, d.here)
+}
