@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/library"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,6 +24,10 @@ func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.C
 		switch ref.URI {
 		case workflowTemplate:
 			values = s.workflowIDs(req.Params)
+		case guideTemplate:
+			values = s.textParts(req.Params, library.KindGuide)
+		case templateTemplate:
+			values = s.textParts(req.Params, library.KindTemplate)
 		case runTemplate:
 			values = s.runIDs(ctx, req.Params)
 		case sessionTemplate:

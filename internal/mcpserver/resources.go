@@ -39,6 +39,7 @@ func (s *Server) addFixedResources() {
 		URITemplate: workflowTemplate, Name: "workflow", Title: "A workflow",
 		Description: "The definition of a workflow by its id.", MIMEType: mimeJSON,
 	}, s.readWorkflow)
+	s.addLibraryResources()
 	if s.runs != nil {
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: runTemplate, Name: "run", Title: "A run",

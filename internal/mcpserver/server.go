@@ -99,6 +99,14 @@ func instructions(withRuns bool) string {
 		"Check a step's output with workflow_validate where it has validationCriteria."
 }
 
+// phaseInstructions say how the toolset "phases" is begun with.
+func phaseInstructions(toolsets []string) string {
+	if !slices.Contains(toolsets, ToolsetPhases) {
+		return ""
+	}
+	return " For what the user wants call match_activity with their words: it names the activity to follow. Guides and templates that a step names come by get_guide and get_template."
+}
+
 // New makes a server. Close releases it. An unknown toolset is an error with
 // guideway.CodeInvalid.
 func New(opts Options) (*Server, error) {
@@ -133,7 +141,7 @@ func New(opts Options) (*Server, error) {
 	s.mcp = mcp.NewServer(
 		&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version},
 		&mcp.ServerOptions{
-			Instructions:      instructions(s.runs != nil),
+			Instructions:      instructions(s.runs != nil) + phaseInstructions(opts.Toolsets),
 			Logger:            opts.Logger,
 			CompletionHandler: s.complete,
 			Capabilities: &mcp.ServerCapabilities{

@@ -1,0 +1,83 @@
+package mcpserver
+
+import (
+	"context"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	guidePrefix      = "guideway://guides/"
+	guideTemplate    = guidePrefix + "{workflow}/{index}"
+	templatePrefix   = "guideway://templates/"
+	templateTemplate = templatePrefix + "{workflow}/{index}"
+)
+
+// addLibraryResources adds the guides and templates, which steps of runs name and
+// which are wanted without the toolset "phases" too.
+func (s *Server) addLibraryResources() {
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: guideTemplate, Name: "guide", Title: "A guide",
+		Description: "A guide of a phase workflow by its index or name.",
+	}, s.readText(guidePrefix, library.KindGuide))
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: templateTemplate, Name: "template", Title: "A template",
+		Description: "A template of a phase workflow by its index or name.",
+	}, s.readText(templatePrefix, library.KindTemplate))
+}
+
+func (s *Server) readText(prefix string, kind phases.EntryKind) mcp.ResourceHandler {
+	return func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		uri := req.Params.URI
+		path, ok := strings.CutPrefix(uri, prefix)
+		workflow, index, more := strings.Cut(path, "/")
+		if !ok || !more {
+			return nil, mcp.ResourceNotFoundError(uri)
+		}
+		e := s.catalog.Snapshot().Library().Text(kind, workflow, index)
+		if e == nil {
+			return nil, mcp.ResourceNotFoundError(uri)
+		}
+		return contents(uri, mimeOf(e.Format), e.Text), nil
+	}
+}
+
+// mimeOf is the type of a text by its format.
+func mimeOf(format string) string {
+	switch format {
+	case "markdown":
+		return "text/markdown"
+	case "json":
+		return mimeJSON
+	case "yaml":
+		return "application/yaml"
+	default:
+		return "text/plain"
+	}
+}
+
+// textParts suggests parts of a guide's or template's address: ids of workflows
+// that have any, and the indices of one.
+func (s *Server) textParts(p *mcp.CompleteParams, kind phases.EntryKind) []string {
+	lib := s.catalog.Snapshot().Library()
+	var values []string
+	switch p.Argument.Name {
+	case "workflow":
+		for _, owner := range lib.Owners() {
+			if len(lib.Texts(kind, owner)) > 0 {
+				values = append(values, owner)
+			}
+		}
+	case "index":
+		if p.Context == nil {
+			return nil
+		}
+		for _, e := range lib.Texts(kind, p.Context.Arguments["workflow"]) {
+			values = append(values, e.Digits)
+		}
+	}
+	return values
+}
