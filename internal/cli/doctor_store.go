@@ -74,12 +74,15 @@ func checkKey(ctx context.Context, cfg *config.Config, journal keeper) (check, r
 		if journal == nil {
 			return c, nil
 		}
-		if runs, err := journal.Runs(ctx, run.Filter{Limit: 1}); err != nil || len(runs) > 0 {
-			return failed(c, errors.Join(noKey(cfg.Journal.KeyFile), err)), nil
+		if chained, err := isChained(ctx, journal); err != nil || chained {
+			return failed(c, errors.Join(err, noKey(cfg.Journal.KeyFile))), nil
 		}
 		return c, nil
 	}
 	key, _, err := keyfile.LoadOrCreate(cfg.Journal.KeyFile)
+	if err == nil && journal != nil {
+		err = wantKey(ctx, journal, key, cfg.Journal.KeyFile)
+	}
 	if err != nil {
 		return failed(c, err), nil
 	}

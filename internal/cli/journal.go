@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,27 +34,91 @@ func storePath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "g
 // isDamaged says whether a store did not open because its file is damaged.
 func isDamaged(err error) bool { return sqlite.IsDamaged(err) }
 
-// openKey reads the key of the journal's chains. It is made for a journal that
-// has no run: where there are some, another key would break them all.
-func openKey(ctx context.Context, cfg *config.Config, journal run.Journal) (run.Key, error) {
+// openKey reads the key of the journal's chains. It is made for a store that has
+// none yet: where there is one, another would break the chains. Of machines that
+// begin on one store at once one has made its key; the others are told.
+func openKey(ctx context.Context, cfg *config.Config, journal keeper) (run.Key, error) {
 	path := cfg.Journal.KeyFile
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		runs, err := journal.Runs(ctx, run.Filter{Limit: 1})
-		if err != nil {
-			return nil, err
-		}
-		if len(runs) > 0 {
-			return nil, noKey(path)
+		if chained, err := isChained(ctx, journal); err != nil || chained {
+			return nil, errors.Join(err, noKey(path))
 		}
 	}
 	key, _, err := keyfile.LoadOrCreate(path)
-	return key, err
+	if err != nil {
+		return nil, err
+	}
+	if err := wantKey(ctx, journal, key, path); err != nil {
+		return nil, err
+	}
+	kept, err := journal.PinKey(ctx, keyfile.Fingerprint(key))
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(kept, keyfile.Fingerprint(key)) {
+		return nil, otherKey(path)
+	}
+	return key, nil
+}
+
+// isChained says whether a store has a key already.
+func isChained(ctx context.Context, journal keeper) (bool, error) {
+	kept, err := journal.PinKey(ctx, nil)
+	if err != nil || kept != nil {
+		return kept != nil, err
+	}
+	runs, err := journal.Runs(ctx, run.Filter{Limit: 1})
+	return len(runs) > 0, err
+}
+
+// wantKey refuses a key that is not the one of the store. It changes nothing.
+func wantKey(ctx context.Context, journal keeper, key run.Key, path string) error {
+	kept, err := journal.PinKey(ctx, nil)
+	if err != nil {
+		return err
+	}
+	fits := bytes.Equal(kept, keyfile.Fingerprint(key))
+	if kept == nil { // a new store, or one of an earlier version, which kept none
+		if fits, err = chains(ctx, journal, key); err != nil {
+			return err
+		}
+	}
+	if !fits {
+		return otherKey(path)
+	}
+	return nil
+}
+
+// chains says whether runs that are there begin with an event of this key. A few
+// are looked at: one may have been edited.
+func chains(ctx context.Context, journal run.Journal, key run.Key) (bool, error) {
+	const few = 5
+	runs, err := journal.Runs(ctx, run.Filter{Limit: few})
+	if err != nil || len(runs) == 0 {
+		return err == nil, err
+	}
+	for _, r := range runs {
+		events, err := journal.Events(ctx, r.ID, 0, 1)
+		if err != nil {
+			return false, err
+		}
+		if len(events) > 0 && bytes.Equal(events[0].MAC, key.Chain(r.ID, key.Root(r.ID), events[0])) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // noKey says that the key is gone, or was never on this machine.
 func noKey(path string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "there are runs, and the key file %s that they are chained by is not there", path).
+	return guideway.Errorf(guideway.CodeUnavailable, "the store has runs, and the key file %s that they are chained by is not there", path).
 		WithFix("put it back from a backup, or copy it from the machine that began the store; a new key would make every run unverifiable")
+}
+
+// otherKey says that the key is not that of the store.
+func otherKey(path string) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained by another key than the one in %s", path).
+		WithFix("copy the key file of the machine that began the store to that place, with mode 0600, or name it with --journal-key-file; no other key goes on with these runs")
 }
 
 // openHeads opens the file that remembers how far the runs of this store have

@@ -19,6 +19,9 @@ import (
 type keeper interface {
 	run.Journal
 	session.Store
+	// PinKey keeps the fingerprint of the key that the runs are chained by: the
+	// first one that it is given. It answers the one that is kept, or nil.
+	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
 }
 
 // store opens the journal when the first call needs it: a client that only reads
@@ -71,7 +74,7 @@ func (s *store) open(ctx context.Context) (*opened, error) {
 }
 
 // serviceOn makes the run service on a journal.
-func (s *store) serviceOn(ctx context.Context, journal run.Journal) (*run.Service, error) {
+func (s *store) serviceOn(ctx context.Context, journal keeper) (*run.Service, error) {
 	key, err := openKey(ctx, s.cfg, journal)
 	if err != nil {
 		return nil, err

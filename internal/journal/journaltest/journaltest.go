@@ -24,6 +24,9 @@ import (
 type Store interface {
 	run.Journal
 	session.Store
+	// PinKey keeps the first fingerprint of a key that it is given, for good, and
+	// answers the one that is kept. Without one it only looks; nil is none.
+	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
 }
 
 // Opener opens a store. Each call opens the same data again, as another process
@@ -44,6 +47,7 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"search", searchTests()},
 		{"feed", feedTests()},
 		{"documents", documentTests()},
+		{"key", keyTests()},
 		{"hostile", hostileTests()},
 		{"model", modelTests()},
 	}

@@ -4,7 +4,9 @@
 package keyfile
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"strings"
 
@@ -42,6 +44,14 @@ func LoadOrCreate(path string) (key run.Key, created bool, err error) {
 			WithFix("restore it from a backup; without it no run that there is can be verified")
 	}
 	return key, created, nil
+}
+
+// Fingerprint tells one key from another, and nothing else about it. It is no MAC
+// of anything that a chain holds.
+func Fingerprint(key run.Key) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte("guideway key fingerprint 1"))
+	return h.Sum(nil)
 }
 
 // invent makes a key, as it stands in the file.

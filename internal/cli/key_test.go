@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// keyless hides from a store what it knows of its key, as one of an earlier
+// version knew nothing.
+type keyless struct {
+	keeper
+	kept []byte
+}
+
+// PinKey keeps what it is given from now on.
+func (k *keyless) PinKey(_ context.Context, fingerprint []byte) ([]byte, error) {
+	if k.kept == nil {
+		k.kept = fingerprint
+	}
+	return k.kept, nil
+}
+
+// machine opens the key of one of several machines on a store.
+func machine(t *testing.T, journal keeper, name string) (run.Key, error) {
+	t.Helper()
+	cfg := &config.Config{Store: config.StoreSQLite, DataDir: filepath.Dir(name)}
+	cfg.Journal.KeyFile = name
+	return openKey(t.Context(), cfg, journal)
+}
+
+func aStore(t *testing.T) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "guideway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// Of machines that begin on one store at once, each with no key or with one of
+// its own, one has made the store's; the others are told, and may not chain.
+func TestAStoreHasOneKey(t *testing.T) {
+	t.Parallel()
+	journal, dir := aStore(t), t.TempDir()
+	const machines = 6
+	keys, errs := make([]run.Key, machines), make([]error, machines)
+	path := func(i int) string { return filepath.Join(dir, string(rune('a'+i)), "journal.key") }
+	var group sync.WaitGroup
+	for i := range machines {
+		group.Go(func() { keys[i], errs[i] = machine(t, journal, path(i)) })
+	}
+	group.Wait()
+	first := -1
+	for i, err := range errs {
+		switch {
+		case err == nil && first < 0:
+			first = i
+		case err == nil:
+			t.Fatalf("the machines %d and %d have a key each", first, i)
+		case guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "the machine that began the store"):
+			t.Errorf("machine %d is told %v (%s), try %s", i, err, guideway.ErrorCode(err), guideway.ErrorFix(err))
+		}
+	}
+	if first < 0 {
+		t.Fatalf("no machine has begun: %v", errs)
+	}
+	for i := range machines {
+		key, err := machine(t, journal, path(i))
+		if (i == first) != (err == nil) || err == nil && string(key) != string(keys[first]) {
+			t.Errorf("machine %d, the first was %d: %v", i, first, err)
+		}
+	}
+}
+
+// A store of an earlier version has runs and kept no fingerprint: the key that
+// its runs are chained by is taken, and no other becomes it.
+func TestAnOlderStoreKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	host, _ := desk(t, nil)
+	write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"),
+		`{"id": "flow", "name": "Flow", "description": "A step.", "version": "1.0.0", "steps": [{"id": "one", "title": "One", "prompt": "Do it."}]}`)
+	agent(t, host, `start {"WorkflowID":"flow"}`)
+	data := filepath.Join(host.Dir, ".local", "share", "guideway")
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(data, "guideway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	older := &keyless{keeper: s}
+	other := filepath.Join(t.TempDir(), "journal.key")
+	if _, err := machine(t, older, other); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Fatalf("a machine without the key began another: %v", err)
+	}
+	if _, err := machine(t, aStore(t), other); err != nil { // now it has one, of its own store
+		t.Fatal(err)
+	}
+	if _, err := machine(t, older, other); err == nil || !strings.Contains(err.Error(), "another key") {
+		t.Fatalf("the key of another store was taken: %v", err)
+	}
+	if _, err := machine(t, older, filepath.Join(data, "journal.key")); err != nil {
+		t.Fatalf("the store's own key was refused: %v", err)
+	}
+	if older.kept == nil {
+		t.Error("no fingerprint was kept from then on")
+	}
+}
