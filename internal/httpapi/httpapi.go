@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -64,6 +65,7 @@ type Runs interface {
 	Resume(context.Context, run.Caller, run.ResumeRequest) ([]run.Candidate, error)
 	List(context.Context, run.Caller, run.Filter) ([]run.Record, error)
 	Get(context.Context, run.Caller, run.Ref) (*run.Details, error)
+	State(context.Context, run.Caller, run.Ref) (*guide.StateDocument, error)
 	Export(context.Context, run.Caller, run.Ref) ([]byte, error)
 }
 

@@ -42,6 +42,17 @@ func newShelf(t *testing.T) shelf {
 			 "functionCalls":[{"name":"f","args":{"p":"a"}}],"functionReferences":["f()"]},
 			{"id":"size","title":"Size","prompt":"Size it.","runCondition":{"var":"size","equals":"large"}},
 			{"id":"rounds","type":"loop","title":"Rounds","loop":{"type":"for","count":2,"maxIterations":5},"body":[{"id":"work","title":"Work","prompt":"Work."}]}]}`,
+		`{"id":"phased","title":"Phased","description":"d","version":"1.0.0","initialPhase":"plan","rules":["Be brief."],
+			"variables":[{"name":"good","type":"boolean"}],"phases":[
+			{"id":"plan","name":"Plan","entryActions":[{"action":"log","message":"It begins"}],"steps":[{"id":"draft","name":"Draft"}],
+			 "checkpoints":[{"id":"word","name":"Word","message":"Good?","approval":"human","options":[
+				{"id":"good","label":"Good","effect":{"setVariable":{"good":true},"skipPhases":["rest"]}},{"id":"stop","label":"Stop","effect":{"transitionTo":"end"}}]}],
+			 "decisions":[{"id":"way","name":"Way","branches":[
+				{"id":"on","label":"On","transitionTo":"work","condition":{"type":"simple","variable":"good","operator":"==","value":true}},
+				{"id":"off","label":"Off","transitionTo":"end","isDefault":true}]}]},
+			{"id":"rest","name":"Rest","transitions":[{"to":"work"}]},
+			{"id":"work","name":"Work","loops":[{"id":"parts","name":"Parts","type":"forEach","variable":"part","over":"list","steps":[{"id":"make","name":"Make"}]}],"transitions":[{"to":"end"}]},
+			{"id":"end","name":"End","steps":[{"id":"tell","name":"Tell"}]}]}`,
 	} {
 		d, found := definition.Check("", []byte(text))
 		if d == nil {

@@ -63,6 +63,7 @@ func (a *api) runRoutes() []route {
 		{"GET", "/api/runs/search", authn.RightRead, a.searchRuns},
 		{"GET", "/api/runs/{id}", authn.RightRead, a.getRun},
 		{"GET", "/api/runs/{id}/definition", authn.RightRead, a.runDefinition},
+		{"GET", "/api/runs/{id}/state", authn.RightRead, a.runState},
 		{"GET", "/api/runs/{id}/export", authn.RightRead, a.exportRun},
 		{"POST", "/api/runs/{id}/answer", authn.RightAnswer, a.answerGate},
 		{"POST", "/api/runs/{id}/abort", authn.RightWork, a.abortRun},

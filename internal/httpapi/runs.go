@@ -176,6 +176,16 @@ func (a *api) runDefinition(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// runState answers with the document alone, so that it is one as it stands.
+func (a *api) runState(w http.ResponseWriter, r *http.Request) error {
+	state, err := a.Runs.State(r.Context(), caller(r), runRef(r))
+	if err != nil {
+		return err
+	}
+	answer(w, http.StatusOK, state)
+	return nil
+}
+
 func (a *api) exportRun(w http.ResponseWriter, r *http.Request) error {
 	ref := runRef(r)
 	bundle, err := a.Runs.Export(r.Context(), caller(r), ref)

@@ -262,7 +262,7 @@ func TestWorkflows(t *testing.T) {
 	s := newRig(t)
 	var list struct{ Workflows []struct{ ID, Source string } }
 	s.want(t, 200, asAgent, "GET", "/api/workflows", "").to(t, &list)
-	if len(list.Workflows) != 2 || list.Workflows[0].Source != "test" {
+	if len(list.Workflows) != 3 || list.Workflows[0].Source != "test" {
 		t.Errorf("workflows: %+v", list)
 	}
 	got := s.want(t, 200, asAgent, "GET", "/api/workflows/plain", "")
