@@ -10,7 +10,6 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/workflows"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -93,7 +92,7 @@ func (a *app) openCatalog(ctx context.Context, cfg *config.Config, watch bool) (
 	if cfg.Workflows.Project {
 		layout.Project = a.host.Dir
 	}
-	cat := catalog.New(catalog.Standard(layout), catalog.Options{Lint: definition.Lint, TTL: cfg.Workflows.CacheTTL})
+	cat := catalog.New(catalog.Standard(layout), catalog.Options{TTL: cfg.Workflows.CacheTTL})
 	open := cat.Load
 	if watch {
 		open = cat.Open
