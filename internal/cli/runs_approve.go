@@ -112,14 +112,20 @@ func (o *runsApproveOptions) approve(ctx context.Context, d *runDesk, person *at
 	if err != nil {
 		return nil, err
 	}
-	return d.answerFor(ctx, details.ID, pos, *given)
+	answer, err := d.answerFor(ctx, details.Current, pos, *given)
+	if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == run.RuleStaleHandle {
+		return nil, guideway.Errorf(guideway.CodeConflict, "somebody else has gone on with this run; nothing of yours was taken").
+			WithFix("guideway runs approve %s, which shows it as it is now", details.ID)
+	}
+	return answer, err
 }
 
-// answerFor answers a gate for the person who has typed the passphrase.
-func (d *runDesk) answerFor(ctx context.Context, id string, pos guide.Position, given guide.Answer) (*run.Answer, error) {
+// answerFor answers a gate for the person who has typed the passphrase. The handle
+// is that of the position which was shown: no later one is answered unseen.
+func (d *runDesk) answerFor(ctx context.Context, handle string, pos guide.Position, given guide.Answer) (*run.Answer, error) {
 	caller := d.caller
 	caller.Via = run.ViaTerminal
-	return d.runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{RunID: id}, Step: pos.ID, Answer: given})
+	return d.runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{Handle: handle}, Step: pos.ID, Answer: given})
 }
 
 // atTerminal is a person who is asked for more than an agent is.

@@ -167,9 +167,7 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 	if details.Goal != "" {
 		t.prose("", "Goal: "+details.Goal)
 	}
-	if err := r.look(ctx); err != nil {
-		return err
-	}
+	r.at = standing(details)
 	if r.at.Position.Kind == guide.PositionGate {
 		r.person.showHandedIn(r.kept) // by somebody else, or another day
 	}
@@ -189,30 +187,30 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d moves", maxMoves)
 }
 
-// look asks where the run stands now.
-func (r *resumed) look(ctx context.Context) (err error) {
-	r.at, err = r.runs.Status(ctx, r.caller, run.Ref{RunID: r.kept.details.ID})
-	return forPerson(err)
+// standing is where the run stands by what was read of it: what is shown and the
+// handle that it is answered by are of one moment.
+func standing(d *run.Details) *run.Answer {
+	return &run.Answer{RunID: d.ID, Handle: d.Current, WorkflowID: d.Workflow, Status: d.Status, Position: d.Position}
 }
 
 // move hands in what the position asks for, as often as it is refused.
 func (r *resumed) move(ctx context.Context) error {
 	t := r.person.terminal
 	for {
-		next, err := r.handIn(ctx)
+		_, err := r.handIn(ctx)
 		refusal, refused := run.IsRefusal(err)
 		switch {
 		case err == nil:
-			r.at = next
 			return r.catchUp(ctx)
 		case !refused:
 			return err
 		case refusal.Rule == run.RuleStaleHandle:
 			fmt.Fprintf(t.out, "\n%s: somebody else has gone on with this run; nothing of yours was taken.\n", t.styles.yellow("Moved on"))
-			if err := r.look(ctx); err != nil {
-				return err
+			err := r.catchUp(ctx)
+			if r.at.Position.Kind == guide.PositionGate {
+				r.person.showHandedIn(r.kept)
 			}
-			return r.catchUp(ctx)
+			return err
 		}
 		said := &guide.Refusal{Rule: refusal.Rule, Message: refusal.Message, Issues: refusal.Issues}
 		t.refusal(&r.kept.walk, said)
@@ -234,7 +232,7 @@ func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.answerFor(ctx, r.at.RunID, pos, *given)
+		return r.answerFor(ctx, r.at.Handle, pos, *given)
 	}
 	given, err := r.person.next(ctx, &r.kept.walk, pos)
 	if err != nil {
@@ -246,14 +244,14 @@ func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
 	})
 }
 
-// catchUp shows what has happened since.
+// catchUp shows what has happened since, and goes on from where the run stands.
 func (r *resumed) catchUp(ctx context.Context) error {
 	details, err := r.runs.Get(ctx, r.caller, run.Ref{RunID: r.at.RunID})
 	if err != nil {
 		return forPerson(err)
 	}
 	seen := r.kept.details.Seq
-	r.kept.details = details
+	r.kept.details, r.at = details, standing(details)
 	news := slices.DeleteFunc(slices.Clone(details.Events), func(e run.Event) bool { return e.Seq <= seen })
 	facts, err := r.kept.follow(news)
 	for _, fact := range facts {

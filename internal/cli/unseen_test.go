@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// others are those who go on with a run while a person reads what stands on the
+// terminal: another person has the step done again, and the agent does it.
+func others(t *testing.T, host Host, id string) {
+	t.Helper()
+	root := &app{host: &host, flags: &settingFlags{}}
+	err := root.withRuns(t.Context(), func(ctx context.Context, d *runDesk) error {
+		user, err := authn.SystemUser()
+		if err != nil {
+			return err
+		}
+		person := run.Caller{Principal: guideway.Principal{User: user}, Via: run.ViaBrowser}
+		again, err := d.runs.Answer(ctx, person, run.AnswerRequest{Ref: run.Ref{RunID: id}, Answer: guide.Answer{OptionID: "revise"}})
+		if err != nil {
+			return err
+		}
+		_, err = d.runs.Continue(ctx, d.caller, run.ContinueRequest{Handle: again.Handle, Output: "the second round"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An answer at the terminal is one to what stood there: where the run has gone on
+// meanwhile, to the same gate with another output, it confirms nothing.
+func TestAnAnswerIsToWhatWasShown(t *testing.T) {
+	t.Parallel()
+	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",
+		"steps": [{"id": "one", "title": "One", "prompt": "Do it.", "requireConfirmation": true, "approval": "human"},
+		{"id": "two", "title": "Two", "prompt": "End it."}]}`
+	begun := func(t *testing.T) (Host, *bytes.Buffer, string) {
+		host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+		write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), flow)
+		id := agent(t, host, `start {"WorkflowID":"flow"}
+			continue {"Output":"the first round"}`)
+		in := &typist{lines: []string{personsWords, personsWords}, echo: out}
+		secretly(&host, in)
+		if code := Run(t.Context(), []string{"runs", "approve", "--set-passphrase"}, host); code != exitOK {
+			t.Fatal(out)
+		}
+		return host, out, id
+	}
+	type test struct {
+		command string
+		typed   []string
+		want    string
+	}
+	for _, tt := range []test{
+		{"approve", []string{"1", ""}, "error: somebody else has gone on with this run"},
+		{"resume", []string{"1", "", "^D"}, "Moved on: somebody else has gone on with this run; nothing of yours was taken."},
+	} {
+		t.Run(tt.command, func(t *testing.T) {
+			t.Parallel()
+			host, out, id := begun(t)
+			in := &typist{lines: tt.typed, echo: out}
+			host.In = in
+			asked := 0
+			host.ReadSecret = func(context.Context) (string, error) {
+				if asked++; asked == 1 {
+					others(t, host, id)
+				}
+				return personsWords, nil
+			}
+			code := Run(t.Context(), []string{"runs", tt.command, id}, host)
+			if tt.command == "approve" && code != exitFailed || !strings.Contains(out.String(), tt.want) {
+				t.Errorf("exit code %d, want %q in\n%s", code, tt.want, out)
+			}
+			shown, rest, _ := strings.Cut(out.String(), tt.want)
+			if !strings.Contains(shown, "the first round") || strings.Contains(shown, "the second round") {
+				t.Errorf("this stood there:\n%s", shown)
+			}
+			if tt.command == "resume" && !strings.Contains(rest, "the second round") {
+				t.Errorf("what the person is asked for anew is not shown:\n%s", rest)
+			}
+			out.Reset()
+			if Run(t.Context(), []string{"runs", "show", id, "--json"}, host); !strings.Contains(out.String(), `"status": "waiting"`) {
+				t.Errorf("the second round was confirmed unseen:\n%s", out)
+			}
+		})
+	}
+}
