@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -23,7 +24,7 @@ const (
 )
 
 // hash is a commit's name, by SHA-1 or SHA-256.
-var hash = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+var hash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`) })
 
 // headOf reads what is checked out in a repository's directory: the name of a
 // reference or a commit. ok says whether it looks like either.
@@ -47,7 +48,7 @@ func parseRef(text string) (content string, ok bool) {
 		target = strings.TrimLeft(target, " \t")
 		return target, validRef(target)
 	}
-	return text, hash.MatchString(text)
+	return text, hash().MatchString(text)
 }
 
 // validRef tells whether a text may name a reference: by Git's own rules as far
@@ -74,7 +75,7 @@ func (r repository) head() (branch, commit string) {
 	if !ok {
 		return "", ""
 	}
-	if hash.MatchString(content) {
+	if hash().MatchString(content) {
 		return "", content
 	}
 	// A repository with reftables has this name in its HEAD, for the sake of
@@ -93,7 +94,7 @@ func (r repository) commit(ref string) string {
 		if !ok {
 			return r.packed(ref)
 		}
-		if hash.MatchString(content) {
+		if hash().MatchString(content) {
 			return content
 		}
 		ref = content
@@ -129,7 +130,7 @@ func (r repository) packed(ref string) string {
 		line, err := lines.ReadSlice('\n')
 		// A line that does not fit comes in pieces; none of them matches.
 		if commit, name, ok := strings.Cut(strings.TrimRight(string(line), "\r\n"), " "); ok &&
-			name == ref && hash.MatchString(commit) {
+			name == ref && hash().MatchString(commit) {
 			return commit
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {

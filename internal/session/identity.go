@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 )
@@ -65,14 +66,14 @@ func (n Name) String() string {
 // identifier is what ids of documents and workflows look like: ticket numbers,
 // slugs, UUIDs, dates with a time. They become parts of addresses and of names
 // of exported files, so that a slash is none of theirs.
-var identifier = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:-]{0,127}$`)
+var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:-]{0,127}$`) })
 
 // projectID is what ids of projects look like.
-var projectID = regexp.MustCompile(`^[0-9a-f]{12}$`)
+var projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{12}$`) })
 
 // check refuses ids that cannot be one. What is left out passes, but the id.
 func (n Name) check() error {
-	if n.Project != "" && !projectID.MatchString(n.Project) {
+	if n.Project != "" && !projectID().MatchString(n.Project) {
 		return guideway.Errorf(guideway.CodeInvalid, "projectId %q is not the id of a project", clip(n.Project)).
 			WithFix("give 12 hexadecimal digits, as in lists of projects, or leave it out")
 	}
@@ -86,7 +87,7 @@ func (n Name) check() error {
 
 // checkID refuses an id that is none and proposes one that is close to it.
 func checkID(field, id string) error {
-	if identifier.MatchString(id) && !strings.Contains(id, "..") {
+	if identifier().MatchString(id) && !strings.Contains(id, "..") {
 		return nil
 	}
 	err := guideway.Errorf(guideway.CodeInvalid, "%s %q is not allowed", field, clip(id))
@@ -101,12 +102,12 @@ func checkID(field, id string) error {
 }
 
 // foreign are the runs of characters that ids do not have.
-var foreign = regexp.MustCompile(`[^A-Za-z0-9_:-]+`)
+var foreign = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_:-]+`) })
 
 // proposeID makes an allowed id of one that is not, or gives "".
 func proposeID(id string) string {
-	id = strings.Trim(foreign.ReplaceAllString(id[:min(len(id), 128)], "-"), "-:")
-	if !identifier.MatchString(id) {
+	id = strings.Trim(foreign().ReplaceAllString(id[:min(len(id), 128)], "-"), "-:")
+	if !identifier().MatchString(id) {
 		return ""
 	}
 	return id

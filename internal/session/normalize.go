@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // finding is something about a document that its validation log should have.
@@ -109,15 +110,15 @@ func normalizeDashboard(dashboard map[string]any) (map[string]any, []finding) {
 }
 
 // separators stand between the words of a status.
-var separators = regexp.MustCompile(`[\s_-]+`)
+var separators = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\s_-]+`) })
 
 // plainWord is a word without case and with one kind of separator.
 func plainWord(word string) string {
-	return separators.ReplaceAllString(strings.ToLower(strings.TrimSpace(word)), "_")
+	return separators().ReplaceAllString(strings.ToLower(strings.TrimSpace(word)), "_")
 }
 
 // quantity is a number as people write it: 85, 85%, ~85 percent, 7/10.
-var quantity = regexp.MustCompile(`^\s*~?\s*(-?\d+(?:\.\d+)?)\s*(?:%|percent|/\s*(\d+))?\s*$`)
+var quantity = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*~?\s*(-?\d+(?:\.\d+)?)\s*(?:%|percent|/\s*(\d+))?\s*$`) })
 
 // inRange gives a number between 0 and a most of a number or of a text that
 // stands for one. Anything else stays. message says what was changed in value.
@@ -129,7 +130,7 @@ func inRange(value any, most float64) (number any, message string) {
 		// Out of the range of floats it is an infinity, which will do.
 		given, _ = strconv.ParseFloat(string(value), 64)
 	case string:
-		parts := quantity.FindStringSubmatch(value)
+		parts := quantity().FindStringSubmatch(value)
 		if parts == nil || (parts[2] != "" && parts[2] != formatFloat(most)) {
 			return value, ""
 		}
