@@ -126,6 +126,9 @@ func TestParse(t *testing.T) {
 	if got := item(t, "meta/skills/01-s.yaml", "id: s\nversion: 1.0.0\ncapability: Do it\ndescription: |\n  one\n  two\n"); !strings.Contains(got.Canonical, `"one\ntwo\n"`) {
 		t.Errorf("the block text is not in %s", got.Canonical)
 	}
+	if got := item(t, "w/guides/01-übersicht-der-teile.md", ""); got.Title != "Übersicht Der Teile" {
+		t.Errorf("title %q", got.Title)
+	}
 	if got := item(t, "w/guides/01-a.md", "\ufeff# A\n"); got.Text != "# A\n" || got.Title != "A" || got.ID != "01-a" {
 		t.Errorf("%+v", got)
 	}
