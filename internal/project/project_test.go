@@ -354,7 +354,7 @@ func FuzzGitFiles(f *testing.F) {
 			if p.ID != ID(p.Root) || !filepath.IsAbs(p.Root) || !filepath.IsAbs(p.Path) {
 				t.Errorf("got %+v", p)
 			}
-			if p.Commit != "" && !hash.MatchString(p.Commit) {
+			if p.Commit != "" && !hash().MatchString(p.Commit) {
 				t.Errorf("the commit is %q", p.Commit)
 			}
 			if strings.ContainsAny(p.Branch, "\n\x1b\x00") {

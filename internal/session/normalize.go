@@ -118,7 +118,9 @@ func plainWord(word string) string {
 }
 
 // quantity is a number as people write it: 85, 85%, ~85 percent, 7/10.
-var quantity = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*~?\s*(-?\d+(?:\.\d+)?)\s*(?:%|percent|/\s*(\d+))?\s*$`) })
+var quantity = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*~?\s*(-?\d+(?:\.\d+)?)\s*(?:%|percent|/\s*(\d+))?\s*$`)
+})
 
 // inRange gives a number between 0 and a most of a number or of a text that
 // stands for one. Anything else stays. message says what was changed in value.
