@@ -79,7 +79,7 @@ type Blob struct {
 // once and a wrong one is noticed.
 func RefOf(value []byte) string {
 	sum := sha256.Sum256(value)
-	return "ref_" + base64.RawURLEncoding.EncodeToString(sum[:15])
+	return "ref_" + base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
 // Result is a context that was made smaller.
@@ -189,7 +189,7 @@ func (c *compression) reduce(critical int) {
 			break
 		}
 		s.choose(float64(room) * limit)
-		c.apply(s)
+		c.apply(s, room)
 	}
 	c.trim(s, room, critical)
 }
@@ -218,7 +218,7 @@ func (c *compression) trim(s *selection, room, critical int) {
 			s.chooser.keep[last] = false
 			freed += s.chooser.cost[last]
 		}
-		c.apply(s)
+		c.apply(s, room)
 	}
 	// What is left are notes of masked items, the largest number last.
 	for i := len(c.items) - 1; i >= 0 && c.total()-critical > room; i-- {
@@ -239,7 +239,7 @@ type selection struct {
 }
 
 // noteTokens is about what a note costs.
-const noteTokens = 34
+const noteTokens = 26
 
 // noteWorth is from how many tokens on an item of which nothing is kept leaves
 // a note behind; a smaller one is dropped.
@@ -264,10 +264,7 @@ func newSelection(c *compression) *selection {
 	for i := range pieces {
 		estimated[pieces[i].item] += pieces[i].tokens
 	}
-	ch := &chooser{
-		scorer: scorer, factor: make([]float64, len(pieces)), cost: make([]float64, len(pieces)),
-		covered: make([]bool, scorer.lexicon.size()), keep: make([]bool, len(pieces)), opened: make([]bool, len(c.items)), note: noteTokens,
-	}
+	ch := newChooser(scorer, len(c.items), noteTokens)
 	for i := range pieces {
 		item := c.items[pieces[i].item]
 		ch.cost[i] = max(pieces[i].tokens*float64(item.Tokens)/max(estimated[pieces[i].item], 1), 1)
@@ -294,10 +291,7 @@ func (c *compression) factor(item Item) float64 {
 // layer up to its share first, then what is left for all.
 func (s *selection) choose(room float64) {
 	ch := s.chooser
-	clear(ch.keep)
-	clear(ch.covered)
-	clear(ch.opened)
-	ch.order, ch.spent = ch.order[:0], 0
+	ch.restart(0)
 	important, useful := s.shares[Important], s.shares[Useful]
 	both := max(important+useful, 1e-9)
 	ch.take(s.byLayer[Important], room*important/both)
@@ -305,8 +299,13 @@ func (s *selection) choose(room float64) {
 	ch.take(slices.Concat(s.byLayer[Important], s.byLayer[Useful]), room)
 }
 
+// notesShare is the part of the room that notes of masked items may take. What
+// has no note is told among the omitted alone.
+const notesShare = 0.05
+
 // apply writes what is kept.
-func (c *compression) apply(s *selection) {
+func (c *compression) apply(s *selection, room int) {
+	notes := int(notesShare * float64(room))
 	r := &renderer{pieces: s.builder.pieces, keep: s.chooser.keep}
 	for i, item := range c.items {
 		n := s.trees[i]
@@ -319,7 +318,7 @@ func (c *compression) apply(s *selection) {
 			continue
 		}
 		if kept == 0 {
-			c.mask(i, n)
+			notes -= c.mask(i, n, notes)
 			continue
 		}
 		left := all - kept
@@ -335,21 +334,27 @@ func (c *compression) apply(s *selection) {
 	}
 }
 
-// mask leaves a note in place of a value, or nothing in place of a small one.
-func (c *compression) mask(i int, n *node) {
+// mask leaves a note in place of a value, or nothing in place of a small one or
+// where there is no room for notes. It gives what the note costs.
+func (c *compression) mask(i int, n *node, room int) int {
 	item := c.items[i]
 	c.values[i], c.tokens[i] = nil, 0
 	c.reason[i] = fmt.Sprintf("dropped: %s, and no room", item.Layer)
 	if item.Tokens < noteWorth {
-		return
+		return 0
 	}
 	what := fmt.Sprintf("%d %s", n.pieceCount(), n.noun())
 	if item.Age > 0 {
 		what += fmt.Sprintf(", unchanged for %d steps", item.Age)
 	}
-	note := quote(fmt.Sprintf("[%s masked: %s; %s]", gap, what, RefOf(item.Value)))
-	c.values[i], c.tokens[i] = note, itemTokens(c.options.Counter, item.Key, note)
 	c.reason[i] = "masked: " + what
+	note := quote(fmt.Sprintf("[%s masked: %s; %s]", gap, what, RefOf(item.Value)))
+	tokens := itemTokens(c.options.Counter, item.Key, note)
+	if tokens > room {
+		return 0
+	}
+	c.values[i], c.tokens[i] = note, tokens
+	return tokens
 }
 
 // fill writes the result.
@@ -393,5 +398,5 @@ func Restore(reduced Context, omitted []Omission, read func(ref string) ([]byte,
 
 // IsRef tells whether a text has the form of a reference.
 func IsRef(text string) bool {
-	return strings.HasPrefix(text, "ref_") && len(text) == len("ref_")+20
+	return strings.HasPrefix(text, "ref_") && len(text) == len("ref_")+16
 }

@@ -87,7 +87,7 @@ func (r *contentRules) lookShort(text string, isText bool) nature {
 // failed tells whether the text tells of an error. In a long text an error is a
 // matter of a line, unless it is a stack trace that begins it.
 func (r *contentRules) failed(text string) bool {
-	if !strings.ContainsAny(text, ":E") {
+	if !mayFail(text) {
 		return false
 	}
 	head := text
@@ -97,6 +97,17 @@ func (r *contentRules) failed(text string) bool {
 		}
 	}
 	return r.failure.MatchString(head)
+}
+
+// mayFail is a cheap test before the expression for failures: one of its words
+// is there.
+func mayFail(text string) bool {
+	for _, word := range [...]string{"rror", "ERROR", "xception", "panic", "atal", "FATAL", "Traceback", "FAIL", "ENO", "EAC", "EPERM", "ECONN", "EADDR", "EEXIST", "ETIMED"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *contentRules) isID(text string) bool {
@@ -153,7 +164,7 @@ func logLines(text string) float64 {
 			continue
 		}
 		lines++
-		if _, ok := readLogLine(line); ok {
+		if isLogLine(line) {
 			logs++
 		}
 	}

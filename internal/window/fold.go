@@ -2,7 +2,6 @@ package window
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -69,7 +68,6 @@ func joinPassages(passages []Passage) string {
 type digest struct {
 	passages []Passage
 	pieces   []piece
-	topics   []int // the first piece of each passage
 	chooser  *chooser
 	all      []int
 	counter  Counter
@@ -78,7 +76,6 @@ type digest struct {
 func newDigest(passages []Passage, o Options) *digest {
 	d := &digest{passages: passages, counter: o.Counter}
 	for i, p := range passages {
-		d.topics = append(d.topics, len(d.pieces))
 		for _, s := range cut(p.Text, kindOfText(p.Text)) {
 			text := strings.Join(strings.Fields(p.Text[s.from:s.to]), " ")
 			if text == "" {
@@ -90,15 +87,10 @@ func newDigest(passages []Passage, o Options) *digest {
 		}
 	}
 	s := newScorer(d.pieces, o.Question)
-	d.chooser = &chooser{
-		scorer: s, factor: make([]float64, len(d.pieces)), cost: make([]float64, len(d.pieces)),
-		covered: make([]bool, s.lexicon.size()), keep: make([]bool, len(d.pieces)), opened: make([]bool, len(passages)), note: headingTokens,
-	}
-	for i := range d.pieces {
-		d.chooser.cost[i] = d.pieces[i].tokens
-		d.chooser.factor[i] = 1
-		if slices.Contains(d.topics, i) {
-			d.chooser.factor[i] = topicFactor
+	d.chooser = newChooser(s, len(passages), headingTokens)
+	for _, own := range d.chooser.of {
+		if len(own) > 0 {
+			d.chooser.factor[own[0]] = topicFactor
 		}
 	}
 	return d
@@ -111,10 +103,7 @@ const (
 )
 
 func (d *digest) choose(room float64) {
-	clear(d.chooser.keep)
-	clear(d.chooser.covered)
-	clear(d.chooser.opened)
-	d.chooser.order, d.chooser.spent = nil, noteOfFold
+	d.chooser.restart(noteOfFold)
 	d.chooser.take(d.all, room)
 }
 

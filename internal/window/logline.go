@@ -11,19 +11,26 @@ type logLine struct {
 	shape string
 }
 
-// readLogLine takes a line apart and tells whether it looks like a log's: it
-// begins with a time or names a level near its beginning.
+// readLogLine takes a line apart and tells whether it looks like a log's.
 func readLogLine(line string) (logLine, bool) {
-	head := line
-	if len(head) > 80 {
-		head = head[:80]
-	}
-	level := levelIn(head)
-	timed := beginsWithTime(head)
-	if level == "" && !timed {
+	level, ok := logLevel(line)
+	if !ok {
 		return logLine{}, false
 	}
 	return logLine{level: level, shape: shapeOf(line)}, true
+}
+
+func isLogLine(line string) bool {
+	_, ok := logLevel(line)
+	return ok
+}
+
+// logLevel gives the level of a log's line. A line looks like a log's if it
+// begins with a time or names a level near its beginning.
+func logLevel(line string) (level string, ok bool) {
+	head := line[:min(len(line), 80)]
+	level = levelIn(head)
+	return level, level != "" || beginsWithTime(head)
 }
 
 // levelIn finds the name of a level as a whole word.

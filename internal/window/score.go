@@ -170,6 +170,13 @@ func (s *scorer) rarity(id int32) float64 {
 	return math.Log(1+n/float64(max(s.frequency[id], 1))) / math.Log(1+n)
 }
 
+// nameWorth is what a name that nothing says yet tells. One that came up again
+// is likely to come up once more.
+func (s *scorer) nameWorth(t term) float64 {
+	again := min(math.Log2(float64(max(s.frequency[t.id], 1))), 3)
+	return s.rarity(t.id) * s.kindWorth[t.kind] * (1 + recurFactor*again)
+}
+
 // The constants of BM25, as usual.
 const (
 	bm25K = 1.2

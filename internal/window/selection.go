@@ -20,7 +20,9 @@ const (
 	debugFactor    = 0.3  // a log's line of level debug
 	usefulFactor   = 0.8  // the layer
 	maskedFactor   = 0.8  // old and bulky
-	agePerStep     = 0.03 // how much faster a thing is given up with each step
+	agePerStep     = 0.05 // how much faster a thing is given up with each step
+	noteShare      = 0.15 // of an item's note that its first piece must be worth
+	recurFactor    = 0.2  // a name that stands in twice as many pieces
 	costExponent   = 1.25 // above 1 favours short sentences
 )
 
@@ -40,6 +42,8 @@ type chooser struct {
 	// opened tells which items have a piece: the first one pays the note.
 	opened []bool
 	note   float64
+	// of lists the pieces of each item.
+	of [][]int
 }
 
 // gain is what piece i adds to what is kept.
@@ -58,7 +62,7 @@ func (c *chooser) gain(i int) float64 {
 		if t.kind == wordTerm {
 			words += s.rarity(t.id)
 		} else {
-			names += s.rarity(t.id) * s.kindWorth[t.kind]
+			names += s.nameWorth(t)
 		}
 	}
 	worth += nameWeight*min(names, maxNames) + wordWeight*words
@@ -68,21 +72,54 @@ func (c *chooser) gain(i int) float64 {
 	if s.pieces[i].level == "debug" {
 		worth *= debugFactor
 	}
-	return worth * c.factor[i] / math.Pow(c.cost[i], costExponent)
+	cost := c.cost[i]
+	if !c.opened[s.pieces[i].item] {
+		cost += c.note * noteShare
+	}
+	return worth * c.factor[i] / math.Pow(cost, costExponent)
+}
+
+// newChooser makes a chooser over the pieces of some items, each of whose costs
+// is as estimated.
+func newChooser(s *scorer, items int, note float64) *chooser {
+	c := &chooser{
+		scorer: s, factor: make([]float64, len(s.pieces)), cost: make([]float64, len(s.pieces)),
+		covered: make([]bool, s.lexicon.size()), keep: make([]bool, len(s.pieces)), opened: make([]bool, items),
+		note: note, of: make([][]int, items),
+	}
+	for i, p := range s.pieces {
+		c.factor[i], c.cost[i] = 1, p.tokens
+		c.of[p.item] = append(c.of[p.item], i)
+	}
+	return c
+}
+
+// restart forgets what was kept. Some tokens are spent from the beginning.
+func (c *chooser) restart(spent float64) {
+	clear(c.keep)
+	clear(c.covered)
+	clear(c.opened)
+	c.order, c.spent = c.order[:0], spent
 }
 
 // take keeps pieces of the given ones until the limit of all that is spent.
 func (c *chooser) take(candidates []int, limit float64) {
+	asked := make([]bool, len(c.keep))
 	queue := make(gains, 0, len(candidates))
 	for _, i := range candidates {
 		if !c.keep[i] && !c.scorer.stale[i] {
 			queue = append(queue, gained{c.gain(i), i})
+			asked[i] = true
 		}
 	}
 	heap.Init(&queue)
 	for len(queue) > 0 {
 		best := queue[0]
-		// What is kept since can only have made it worth less.
+		if c.keep[best.piece] {
+			heap.Pop(&queue)
+			continue
+		}
+		// What is kept since has made it worth less, as a rule.
 		if now := c.gain(best.piece); now < best.gain-1e-12 {
 			queue[0].gain = now
 			heap.Fix(&queue, 0)
@@ -91,13 +128,23 @@ func (c *chooser) take(candidates []int, limit float64) {
 		heap.Pop(&queue)
 		item := c.scorer.pieces[best.piece].item
 		cost := c.cost[best.piece]
-		if !c.opened[item] {
+		first := !c.opened[item]
+		if first {
 			cost += c.note
 		}
 		if c.spent+cost > limit {
 			continue
 		}
 		c.keepPiece(best.piece, item, cost)
+		if !first {
+			continue
+		}
+		// The note is paid: the item's other pieces are cheaper now.
+		for _, i := range c.of[item] {
+			if asked[i] && !c.keep[i] {
+				heap.Push(&queue, gained{c.gain(i), i})
+			}
+		}
 	}
 }
 
@@ -131,7 +178,7 @@ func (g gains) Less(i, j int) bool {
 
 func (g gains) Swap(i, j int) { g[i], g[j] = g[j], g[i] }
 
-// Push implements heap.Interface; nothing is pushed here.
+// Push implements heap.Interface.
 func (g *gains) Push(x any) {
 	if entry, ok := x.(gained); ok {
 		*g = append(*g, entry)

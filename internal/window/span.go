@@ -68,8 +68,7 @@ func cutLog(text string) []span {
 	inTrace, length := false, 0
 	for _, line := range lines(text) {
 		s := text[line.from:line.to]
-		_, isLog := readLogLine(s)
-		goesOn := !isLog && len(out) > 0 && length < maxTrace && (inTrace || isTraceLine(s))
+		goesOn := !isLogLine(s) && len(out) > 0 && length < maxTrace && (inTrace || isTraceLine(s))
 		if goesOn {
 			out[len(out)-1].to = line.to
 			inTrace = true

@@ -1,0 +1,147 @@
+package window
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bigContext is about 100 KB: prose, code, a log, tables, and the small things
+// of a run. Two with another seed have no value in common that costs anything.
+func bigContext(b testing.TB, seed int) Context {
+	b.Helper()
+	c := Context{
+		"userGoal":      quote("Move the login to the new token service"),
+		"decisions":     quote("We decided to use zstd instead of gzip."),
+		"_currentLoop":  json.RawMessage(`{"loopId":"modules","iteration":2}`),
+		"timestamp":     quote("2026-03-01T10:00:00Z"),
+		"filesChanged":  json.RawMessage(`["a.go","b.go"]`),
+		"products":      json.RawMessage(longValueOf(b, "@rows")),
+		"debugOutput":   json.RawMessage(longValueOf(b, "@buildlog")),
+		"requestLogs":   json.RawMessage(longValueOf(b, "@log")),
+		"sourceOfStore": json.RawMessage(longValueOf(b, "@code")),
+	}
+	for i := 0; size(c) < 100_000; i++ {
+		var text strings.Builder
+		for j := range 30 {
+			fmt.Fprintf(&text, "In step %d of %d the importer read file-%d_%d.csv and set row %d aside, since its column was empty. ", j, seed, seed, i, i*31+j)
+		}
+		key := []string{"notes", "findings", "transcript", "analysis", "documentation", "stepOutput"}[i%6]
+		c[fmt.Sprintf("%s%d", key, i)] = quote(text.String())
+		if i%4 == 0 {
+			var log strings.Builder
+			for j := range 30 {
+				fmt.Fprintf(&log, "2026-03-01T10:%02d:%02dZ INFO run=%d served path=/a/%d in %d ms\n", i%60, j, seed, i*j, j)
+			}
+			c[fmt.Sprintf("serverOutput%d", i)] = quote(log.String())
+		}
+	}
+	return c
+}
+
+func size(c Context) int {
+	n := 0
+	for key, value := range c {
+		n += len(key) + len(value)
+	}
+	return n
+}
+
+// report adds the percentiles that the design's table of promises has.
+func report(b *testing.B, times []time.Duration) {
+	b.Helper()
+	slices.Sort(times)
+	at := func(q float64) float64 {
+		return float64(times[min(int(q*float64(len(times))), len(times)-1)].Microseconds()) / 1000
+	}
+	b.ReportMetric(at(0.50), "p50-ms")
+	b.ReportMetric(at(0.95), "p95-ms")
+	b.ReportMetric(at(0.99), "p99-ms")
+	b.ReportMetric(at(1), "max-ms")
+}
+
+// BenchmarkClassify is the layers of all items of 100 KB. The design promises
+// 1, 5, 10 and at most 50 ms.
+func BenchmarkClassify(b *testing.B) {
+	c := bigContext(b, 1)
+	classifier := NewClassifier(Hints{})
+	var times []time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		began := time.Now()
+		for key, value := range c {
+			classifier.Classify(key, value)
+		}
+		times = append(times, time.Since(began))
+	}
+	report(b, times)
+}
+
+// BenchmarkCompress is the whole way of 100 KB to a quarter: classify, count,
+// compress. The design promises 10, 20, 50 and at most 100 ms.
+func BenchmarkCompress(b *testing.B) {
+	exact, err := NewTokenizer(O200k)
+	if err != nil {
+		b.Fatal(err)
+	}
+	exact.Count("load the vocabulary")
+	classifier := NewClassifier(Hints{})
+	run := func(b *testing.B, context func(i int) Context, counter Counter) {
+		b.Helper()
+		var times []time.Duration
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			b.StopTimer()
+			c := context(i)
+			b.StartTimer()
+			began := time.Now()
+			items := Items(c, classifier, counter, History{})
+			r := Compress(items, Options{Ratio: 4, Counter: counter, Question: "what was set aside by the importer?"})
+			times = append(times, time.Since(began))
+			if r.Over != "" {
+				b.Fatal(r.Over)
+			}
+		}
+		report(b, times)
+	}
+	fresh := func(i int) Context { return bigContext(b, i) }
+	same := bigContext(b, 0)
+	b.Run("estimated", func(b *testing.B) { run(b, fresh, Estimator{}) })
+	b.Run("counted, nothing cached", func(b *testing.B) { run(b, fresh, exact) })
+	b.Run("counted, all cached", func(b *testing.B) {
+		run(b, func(int) Context { return same }, NewCache(exact, 0))
+	})
+	b.Run("counted, one item in ten new", func(b *testing.B) {
+		run(b, func(i int) Context {
+			c, other, n := Context{}, bigContext(b, i+1), 0
+			for _, item := range Items(same, classifier, Estimator{}, History{}) {
+				c[item.Key] = item.Value
+				if n++; n%10 == 0 && other[item.Key] != nil {
+					c[item.Key] = other[item.Key]
+				}
+			}
+			return c
+		}, NewCache(exact, 0))
+	})
+}
+
+// BenchmarkCount is what a megabyte costs.
+func BenchmarkCount(b *testing.B) {
+	text := strings.Repeat(string(bigContext(b, 1)["notes0"]), 10)
+	exact, err := NewTokenizer(O200k)
+	if err != nil {
+		b.Fatal(err)
+	}
+	exact.Count("load the vocabulary")
+	for name, counter := range map[string]Counter{"o200k": exact, "estimate": Estimator{}, "cache": NewCache(exact, 0)} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				counter.Count(text)
+			}
+		})
+	}
+}
