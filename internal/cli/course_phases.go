@@ -180,10 +180,13 @@ func (c phaseCourse) declinable(pos guide.Position) bool {
 
 func (c phaseCourse) skippable(pos guide.Position) bool {
 	phase := c.at(pos)
-	if phase == nil || pos.Kind != guide.PositionStep || pos.ID == phase.ID {
+	if phase == nil || pos.Kind != guide.PositionStep {
 		return false
 	}
-	return !phase.Required || slices.ContainsFunc(allSteps(phase), func(s phases.Step) bool { return s.ID == pos.ID && !s.Required })
+	// What is to be checked on entry and exit has the id of the phase, and no step.
+	return slices.ContainsFunc(allSteps(phase), func(s phases.Step) bool {
+		return s.ID == pos.ID && (!s.Required || !phase.Required)
+	})
 }
 
 // allSteps are the steps of a phase and of its loops.

@@ -134,10 +134,13 @@ func newShowPhase(w *phases.Workflow, i int) showPhase {
 		p.Decisions = append(p.Decisions, s)
 	}
 	for _, t := range phase.Transitions {
-		p.Ways = append(p.Ways, showWay{To: t.To, When: whenTaken(t.Condition, t.IsDefault, "always")})
+		p.Ways = append(p.Ways, showWay{To: t.To, When: whenTaken(t.Condition, t.IsDefault, always)})
 	}
 	return p
 }
+
+// always is when a way is taken that nothing guards.
+const always = "always"
 
 // whenTaken says when a way is taken; bare is for one with neither a condition
 // nor a default.
@@ -258,7 +261,7 @@ func (v *showText) phase(p showPhase) {
 		}
 	}
 	for _, w := range p.Ways {
-		v.fact(below, "way", fmt.Sprintf("to %s %s", w.To, w.When))
+		v.fact(below, "way", strings.TrimSuffix(fmt.Sprintf("to %s %s", w.To, w.When), " "+always))
 	}
 	v.actions(below, "leave", p.Exit)
 	if p.Ends {
