@@ -44,7 +44,7 @@ func layers() []layer {
 		{"engines", []string{"internal/graph", "internal/guide", "internal/hookgraph", "internal/library", "internal/machine", "validate"}},
 		// Services hold state: definitions, runs, other servers.
 		{"services", []string{
-			"internal/catalog", "internal/gateway", "internal/journal", "internal/llm", "internal/run", "internal/session",
+			"internal/catalog", "internal/checkpoint", "internal/gateway", "internal/journal", "internal/llm", "internal/run", "internal/session",
 			"internal/upstream",
 		}},
 		// Surfaces speak a protocol to the outside.
@@ -65,9 +65,9 @@ func exceptions() map[string][]string {
 		"internal/definition": {"internal/condition", "internal/criterion"},
 		// The gateway is many upstreams as one surface.
 		"internal/gateway": {"internal/upstream"},
-		// An implementation of a journal knows the interfaces that runs and
-		// session documents declare.
-		"internal/journal": {"internal/run", "internal/session"},
+		// An implementation of a journal knows the interfaces that runs, session
+		// documents and checkpoints declare.
+		"internal/journal": {"internal/checkpoint", "internal/run", "internal/session"},
 	}
 }
 
@@ -89,8 +89,9 @@ func restricted() map[string][]string {
 		"github.com/fsnotify":                   {"internal/catalog"},
 		"github.com/theory/jsonpath":            {"internal/session"},
 		"github.com/tiktoken-go":                {"internal/window"}, // 12 MB of vocabularies
-		"github.com/kljensen/snowball":          {"internal/window"},
-		"github.com/zalando":                    {"internal/config"},
+		"github.com/kljensen/snowball":          {"internal/window", "internal/checkpoint"},
+		"github.com/zalando":                    {"internal/blob/seal"},
+		"github.com/klauspost/compress":         {"internal/checkpoint"},
 		"github.com/santhosh-tekuri/jsonschema": {"internal/definition", "internal/criterion", "internal/config"},
 	}
 }

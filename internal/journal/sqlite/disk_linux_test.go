@@ -34,7 +34,7 @@ func fillDisk(ctx context.Context, out io.Writer) error {
 	}
 	seq := int64(0)
 	for round := range uint64(3) {
-		if err := bound(300_000 * (round + 1)); err != nil {
+		if err := bound(600_000 + 300_000*round); err != nil {
 			return err
 		}
 		for {

@@ -13,6 +13,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/blob"
 )
 
 // errNone is what queries say when nothing is there, errGarbled marks a value
@@ -89,7 +90,7 @@ func isFull(err error) bool {
 }
 
 func full(path, doing string, err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "%s: there is no room for the store %s: %w", doing, path, err).
+	return guideway.Errorf(guideway.CodeUnavailable, "%s: there is no room for the store %s: %w", doing, path, blob.Full(err)).
 		WithFix("free space on that disk and try again; nothing that was acknowledged is lost")
 }
 

@@ -1,0 +1,114 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+func (f *Files) slotPath(key string) string { return filepath.Join(f.o.Dir, slotsDir, key) }
+
+// Slot implements Slots.
+func (f *Files) Slot(_ context.Context, key string) ([]byte, error) {
+	if err := CheckSlot(key, nil); err != nil {
+		return nil, err
+	}
+	value, err := f.read(f.slotPath(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, NoSlot(key)
+	}
+	return value, f.failed("read the slot "+key, err)
+}
+
+// CreateSlot implements Slots.
+func (f *Files) CreateSlot(_ context.Context, key string, value []byte) error {
+	if err := CheckSlot(key, value); err != nil {
+		return err
+	}
+	path := f.slotPath(key)
+	err := f.write(path, value, func(from, to string) error {
+		// A link fails where the name is there; a rename would replace it.
+		err := os.Link(from, to)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return placeWithoutLinks(from, to)
+		}
+		if err == nil {
+			_ = os.Remove(from) // a sweep takes it otherwise
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return SlotTaken(key)
+	}
+	return f.failed("write the slot "+key, err)
+}
+
+// placeWithoutLinks is for file systems without hard links. Of two processes at
+// the same moment the later one wins; a slot is read again behind its creation.
+func placeWithoutLinks(from, to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(from, to)
+}
+
+// EraseSlot implements Slots.
+func (f *Files) EraseSlot(_ context.Context, key string) error {
+	if err := CheckSlot(key, nil); err != nil {
+		return err
+	}
+	path := f.slotPath(key)
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		// A file system that copies on write, or a solid-state disk, keeps the
+		// old blocks for a while all the same; nothing here can help that.
+		info, statErr := file.Stat()
+		err = statErr
+		if err == nil {
+			_, err = file.Write(make([]byte, info.Size()))
+		}
+		err = errors.Join(err, file.Sync(), file.Close())
+	}
+	if err == nil {
+		err = ignoreMissing(os.Remove(path))
+	}
+	if err == nil {
+		err = f.syncDir(filepath.Dir(path))
+	}
+	return f.failed("erase the slot "+key, err)
+}
+
+// Slots implements Slots.
+func (f *Files) Slots(_ context.Context, prefix string) ([]SlotInfo, error) {
+	entries, err := os.ReadDir(filepath.Join(f.o.Dir, slotsDir))
+	if err != nil {
+		return nil, f.failed("list the slots", err)
+	}
+	var list []SlotInfo
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && slotPattern.MatchString(entry.Name()) && strings.HasPrefix(entry.Name(), prefix) {
+			list = append(list, SlotInfo{Key: entry.Name(), Modified: info.ModTime()})
+		}
+	}
+	return list, nil
+}
+
+// NoSlot is the error for a slot that is not there. It is for implementations.
+func NoSlot(key string) error {
+	return guideway.Errorf(guideway.CodeNotFound, "there is no slot %s", key)
+}
+
+// SlotTaken is the error for a slot that is there already. It is for
+// implementations.
+func SlotTaken(key string) error {
+	return guideway.Errorf(guideway.CodeConflict, "there is a slot %s already", key)
+}

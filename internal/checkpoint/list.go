@@ -1,0 +1,145 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/guideway-dev/guideway"
+)
+
+const (
+	defaultPage = 20
+	maxPage     = 200
+	maxQuery    = 32
+)
+
+// List gives checkpoints of the caller's, the newest first. With a query it gives
+// those that have all its words; where none has, those that have some of them, the
+// best first.
+func (s *Service) List(ctx context.Context, who guideway.Principal, r ListRequest) (*Page, error) {
+	f, err := r.filter(who)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	limit := f.Limit
+	f.Limit++ // to know whether there are more
+	out := &Page{Checkpoints: []Record{}, Store: s.o.Store}
+	if r.Query != "" && len(f.Words) == 0 {
+		return out, nil // nothing that could be looked for
+	}
+	list, err := s.o.Index.Checkpoints(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 && len(f.Words) > 1 && f.Before == nil {
+		f.Any, out.Partial = true, true
+		if list, err = s.o.Index.Checkpoints(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	if len(list) > limit {
+		list = list[:limit]
+		if !out.Partial {
+			out.Next = list[limit-1].cursor()
+		}
+	}
+	out.Checkpoints = append(out.Checkpoints, list...)
+	for _, r := range list {
+		if !r.Followed {
+			out.Heads = append(out.Heads, r.ID)
+		}
+	}
+	return out, nil
+}
+
+// filter checks a request and makes the index's filter of it.
+func (r ListRequest) filter(who guideway.Principal) (Filter, error) {
+	f := Filter{
+		User: who.User, Workflow: r.Workflow, Project: r.Project, Since: r.Since, Until: r.Until,
+		Tags: tidyTags(r.Tags), Words: queryWords(r.Query), Limit: r.Limit,
+	}
+	if r.Session != "" {
+		f.Session = SessionID(r.Session)
+	}
+	if f.Limit <= 0 {
+		f.Limit = defaultPage
+	}
+	f.Limit = min(f.Limit, maxPage)
+	if r.Cursor != "" {
+		before, ok := parseCursor(r.Cursor)
+		if !ok {
+			return f, guideway.Errorf(guideway.CodeInvalid, "the cursor is not one of a list of checkpoints").
+				WithFix("give the nextCursor of the page before, or leave it out")
+		}
+		f.Before = &before
+	}
+	return f, nil
+}
+
+// queryWords splits a query: nothing in it is an operator.
+func queryWords(query string) []string {
+	var list []string
+	for word := range strings.FieldsFuncSeq(strings.ToLower(query), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
+	}) {
+		if len(list) < maxQuery && len(word) <= maxTag && !slices.Contains(list, word) {
+			list = append(list, word)
+		}
+	}
+	return list
+}
+
+func (r Record) cursor() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", r.Pos, r.ID))
+}
+
+func parseCursor(text string) (c Cursor, ok bool) {
+	plain, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return c, false
+	}
+	n, err := fmt.Sscanf(string(plain), "%d %s", &c.Pos, &c.ID)
+	return c, err == nil && n == 2
+}
+
+// Get gives what is known of a checkpoint of the caller's.
+func (s *Service) Get(ctx context.Context, who guideway.Principal, id string) (Record, error) {
+	if err := s.ready(ctx); err != nil {
+		return Record{}, err
+	}
+	return s.own(ctx, who, id)
+}
+
+// Audit gives the last entries of the audit log about the caller's sessions, the
+// newest first.
+func (s *Service) Audit(ctx context.Context, who guideway.Principal, limit int) ([]Entry, error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	return s.o.Index.Notes(ctx, who.User, limit)
+}
+
+// largest gives the lines that take most.
+func largest(lines []Line, most int) []Line {
+	list := slices.SortedFunc(slices.Values(lines), func(a, b Line) int {
+		return cmp.Or(cmp.Compare(b.Stored, a.Stored), cmp.Compare(a.Session, b.Session))
+	})
+	return append([]Line{}, list[:min(most, len(list))]...)
+}
+
+func sortedDays(byDate map[string]*Day) []Day {
+	list := []Day{}
+	for _, date := range slices.Sorted(maps.Keys(byDate)) {
+		list = append(list, *byDate[date])
+	}
+	return list
+}

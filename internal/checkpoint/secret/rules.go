@@ -1,0 +1,77 @@
+package secret
+
+import (
+	"regexp"
+	"strings"
+)
+
+// rule is a shape of a credential.
+type rule struct {
+	name string
+	// marks are texts of which one is in every credential of that shape: looking
+	// for them is cheap.
+	marks   []string
+	pattern *regexp.Regexp
+}
+
+// The edges of a credential: nothing that could be a part of a longer word.
+const (
+	before = `(?:^|[^A-Za-z0-9_-])`
+	after  = `(?:$|[^A-Za-z0-9_-])`
+)
+
+// rules are the shapes that say what they are.
+func rules() []rule {
+	type shape struct {
+		name    string
+		marks   []string
+		pattern string
+	}
+	var list []rule
+	for _, s := range []shape{
+		{"private-key", []string{"PRIVATE KEY"}, `-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----`},
+		{"aws-access-key", []string{"AKIA", "ASIA"}, before + `A[KS]IA[A-Z2-7]{16}` + after},
+		{"github-token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, before + `gh[pousr]_[A-Za-z0-9]{36,255}` + after},
+		{"github-token", []string{"github_pat_"}, before + `github_pat_[A-Za-z0-9_]{22,255}` + after},
+		{"gitlab-token", []string{"glpat-"}, before + `glpat-[A-Za-z0-9_-]{20,60}`},
+		{"slack-token", []string{"xox"}, before + `xox[abeoprs]-[A-Za-z0-9-]{10,250}`},
+		{"slack-webhook", []string{"hooks.slack.com"}, `hooks\.slack\.com/(?:services|workflows)/T[A-Za-z0-9/_-]{20,}`},
+		{"stripe-key", []string{"k_live_"}, before + `[rs]k_live_[A-Za-z0-9]{16,250}` + after},
+		{"google-api-key", []string{"AIza"}, before + `AIza[A-Za-z0-9_-]{35}` + after},
+		{"google-oauth", []string{"GOCSPX-", "ya29."}, before + `(?:GOCSPX-[A-Za-z0-9_-]{28}|ya29\.[A-Za-z0-9_-]{20,})`},
+		{"anthropic-key", []string{"sk-ant-"}, before + `sk-ant-[A-Za-z0-9_-]{24,}`},
+		{"openai-key", []string{"sk-"}, before + `sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}T3BlbkFJ[A-Za-z0-9_-]{20,}`},
+		{"huggingface-token", []string{"hf_"}, before + `hf_[A-Za-z]{30,40}` + after},
+		{"npm-token", []string{"npm_"}, before + `npm_[A-Za-z0-9]{36}` + after},
+		{"pypi-token", []string{"pypi-"}, before + `pypi-AgE[A-Za-z0-9_-]{40,}`},
+		{"sendgrid-key", []string{"SG."}, before + `SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}` + after},
+		{"digitalocean-token", []string{"dop_v1_", "doo_v1_", "dor_v1_"}, before + `do[opr]_v1_[a-f0-9]{64}` + after},
+		{"telegram-token", []string{":AA"}, before + `[0-9]{8,10}:AA[A-Za-z0-9_-]{33}` + after},
+		{"azure-key", []string{"AccountKey="}, `AccountKey=[A-Za-z0-9+/]{86}==`},
+		{"vault-token", []string{"hvs."}, before + `hvs\.[A-Za-z0-9_-]{24,}`},
+		{"age-key", []string{"AGE-SECRET-KEY-"}, before + `AGE-SECRET-KEY-1[A-Z0-9]{58}` + after},
+		{"json-web-token", []string{"eyJ"}, before + `eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`},
+		{"url-password", []string{"://"}, `[a-z][a-z0-9+.-]{1,20}://[^\s/:@"'<>{}$]{0,60}:[^\s/:@"'<>{}$*]{3,100}@[A-Za-z0-9\[]`},
+		{"authorization", []string{"earer ", "asic "}, `(?i)authorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+[A-Za-z0-9+/_.=-]{16,}`},
+		{"guideway-secret", []string{"gdw"}, before + `gdw[a-z]{2,10}[0-9]?_[A-Za-z0-9]{20,}`},
+		{"password", []string{"assw", "PASSW"}, `(?i)(?:^|[^a-z])passw(?:or)?d["']?\s*[:=]\s*["']?[^\s"'<>${}*\[(]{8,}`},
+	} {
+		list = append(list, rule{s.name, s.marks, regexp.MustCompile(s.pattern)})
+	}
+	return list
+}
+
+// keyPattern is what keys are called whose value is a credential.
+var keyPattern = regexp.MustCompile(`(?i)^(?:.*[_.-])?(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?token|auth[_-]?token|client[_-]?secret|private[_-]?key)$|^[a-z]*(?:Password|ApiKey|AccessToken|AuthToken|ClientSecret|PrivateKey)$`)
+
+// placeholder is what stands where a credential would.
+var placeholder = regexp.MustCompile(`(?i)^(?:\W*|<.*>|\$\{?.*|%.*%|\{\{.*\}\}|\[.*\]|x+|\*+|.*(?:example|placeholder|redacted|changeme|your[_-]|todo|none|null|env[:.]|see ).*)$`)
+
+// assigned says whether a key is called after a credential and its value is one:
+// a single word that is no placeholder.
+func assigned(key, value string) bool {
+	if len(value) < 8 || len(value) > 4096 || strings.ContainsAny(value, " \t\n") {
+		return false
+	}
+	return keyPattern.MatchString(key) && !placeholder.MatchString(value)
+}

@@ -1,0 +1,263 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/blob"
+	"github.com/guideway-dev/guideway/internal/blob/seal"
+	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
+)
+
+// Options say what a Service works with. Index and Blobs are needed.
+type Options struct {
+	Index Index
+	Blobs blob.Store
+	// Store says what the index is.
+	Store Store
+	// Keys encrypts what is saved; nil does not. What is encrypted already needs
+	// them.
+	Keys   *seal.Keys
+	Limits Limits
+	// ReadOnly refuses whatever would change something.
+	ReadOnly bool
+	// Active says whether a run is still under way: its last checkpoint is never
+	// cleaned away. nil knows of none.
+	Active func(ctx context.Context, run string) (bool, error)
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// Logger gets what goes wrong beside a call; nil is silence.
+	Logger *slog.Logger
+}
+
+// Limits bound what is kept. A field that is 0 has its default, a negative one
+// does not bound.
+type Limits struct {
+	// PerLine is how many checkpoints a session has; the oldest go first. The
+	// default is 100.
+	PerLine int
+	// LineBytes is how much a session's blobs take; 1 GiB.
+	LineBytes int64
+	// CheckpointBytes is how much one blob takes; 10 MiB.
+	CheckpointBytes int64
+	// RawBytes is how large a context may be before it is compressed; 64 MiB.
+	RawBytes int64
+	// TotalBytes is how much all blobs take; 10 GiB.
+	TotalBytes int64
+	// Warn and Clean are the parts of a limit from which on is warned, and of
+	// TotalBytes from which on the longest untouched sessions go; 0.8 and 0.9.
+	Warn, Clean float64
+	// Retention is how long a session stays without activity; 30 days.
+	Retention time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	l.PerLine = orDefault(l.PerLine, 100)
+	l.LineBytes = orDefault(l.LineBytes, 1<<30)
+	l.CheckpointBytes = orDefault(l.CheckpointBytes, 10<<20)
+	l.RawBytes = orDefault(l.RawBytes, 64<<20)
+	l.TotalBytes = orDefault(l.TotalBytes, 10<<30)
+	l.Warn = orDefault(l.Warn, 0.8)
+	l.Clean = orDefault(l.Clean, 0.9)
+	l.Retention = orDefault(l.Retention, 30*24*time.Hour)
+	return l
+}
+
+func orDefault[T int | int64 | float64 | time.Duration](value, otherwise T) T {
+	if value == 0 {
+		return otherwise
+	}
+	return value
+}
+
+// Service keeps checkpoints. It may be used by many goroutines, and by many
+// processes on one index and store of blobs.
+type Service struct {
+	o       Options
+	secrets *secret.Scanner
+	lines   lineLocks
+	recent  recent
+	ledger  *ledger
+	// recovered is closed once the index has been looked at.
+	recovering sync.Mutex
+	recovered  bool
+}
+
+// New makes a service. It must be closed.
+func New(o Options) (*Service, error) {
+	if o.Index == nil || o.Blobs == nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "checkpoints need an index and a store of blobs")
+	}
+	o.Limits = o.Limits.withDefaults()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Service{o: o, secrets: secret.NewScanner()}
+	s.ledger = newLedger(o.Index, o.Logger, o.ReadOnly)
+	return s, nil
+}
+
+// Close writes what is still to be noted. It closes neither the index nor the
+// blobs: who opened them does.
+func (s *Service) Close() error {
+	s.ledger.close()
+	return nil
+}
+
+// clock is the time as indices keep it.
+func (s *Service) clock() time.Time { return s.o.Now().UTC().Truncate(time.Microsecond) }
+
+// Store says where checkpoints are kept.
+func (s *Service) Store() Store { return s.o.Store }
+
+// memoryWarning says in every answer that nothing lasts.
+func (s *Service) memoryWarning() []Warning {
+	if s.o.Store.Mode != ModeMemory {
+		return nil
+	}
+	return []Warning{{Code: WarnMemory, Message: "checkpoints are kept in memory only and end with this process: " + s.o.Store.Note}}
+}
+
+// writable refuses in read-only mode.
+func (s *Service) writable(doing string) error {
+	if !s.o.ReadOnly {
+		return nil
+	}
+	return guideway.Errorf(guideway.CodeForbidden, "%s: checkpoints are read-only here", doing).
+		WithFix("take the read-only setting out of the configuration")
+}
+
+// ready makes the index anew where it is empty and the blobs are not, or where it
+// says itself that it has lost something: it was deleted, or a damaged one was
+// moved away. It is done once, by the first call.
+func (s *Service) ready(ctx context.Context) error {
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
+	if s.recovered {
+		return nil
+	}
+	totals, err := s.o.Index.Totals(ctx)
+	if err != nil {
+		return err
+	}
+	lossy, ok := s.o.Index.(interface{ Lost() bool })
+	if (totals.Lines == 0 || (ok && lossy.Lost())) && !s.o.ReadOnly {
+		if err := s.recover(ctx); err != nil {
+			return err
+		}
+	}
+	s.recovered = true
+	return nil
+}
+
+var errFound = errors.New("there is one")
+
+func (s *Service) recover(ctx context.Context) error {
+	err := s.o.Blobs.Each(ctx, func(blob.Info) error { return errFound })
+	if !errors.Is(err, errFound) {
+		return err
+	}
+	made, err := s.rebuild(ctx)
+	if err != nil {
+		return err
+	}
+	if made.Adopted > 0 {
+		s.o.Logger.WarnContext(ctx, "the index of checkpoints was lost and was made anew from the blobs", "checkpoints", made.Adopted)
+	}
+	return nil
+}
+
+// lineLocks let one writer of this process at a line at a time. Those of other
+// processes are found by the line's number.
+type lineLocks struct {
+	mu    sync.Mutex
+	locks map[LineKey]*lineLock
+}
+
+type lineLock struct {
+	mu    sync.Mutex
+	users int
+}
+
+// lock waits for the line and gives the way to leave it.
+func (l *lineLocks) lock(key LineKey) (unlock func()) {
+	l.mu.Lock()
+	if l.locks == nil {
+		l.locks = map[LineKey]*lineLock{}
+	}
+	one := l.locks[key]
+	if one == nil {
+		one = &lineLock{}
+		l.locks[key] = one
+	}
+	one.users++
+	l.mu.Unlock()
+	one.mu.Lock()
+	return func() {
+		one.mu.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(l.locks, key)
+		}
+	}
+}
+
+// recent remembers the contents of the last checkpoints that were saved: the next
+// save needs them. They never change, so that what is remembered is always right.
+type recent struct {
+	mu    sync.Mutex
+	order []string
+	raw   map[string][]byte
+	size  int
+}
+
+// maxRecent bounds what is remembered, in bytes.
+const maxRecent = 4 << 20
+
+func (r *recent) get(id string) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.raw[id]
+}
+
+// put remembers a content in the place of another one.
+func (r *recent) put(id string, raw []byte, instead string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop(instead)
+	if len(raw) > maxRecent/4 || r.raw[id] != nil {
+		return
+	}
+	if r.raw == nil {
+		r.raw = map[string][]byte{}
+	}
+	r.raw[id] = raw
+	r.order = append(r.order, id)
+	for r.size += len(raw); r.size > maxRecent; {
+		r.drop(r.order[0])
+	}
+}
+
+// drop forgets a content. The caller holds the lock.
+func (r *recent) drop(id string) {
+	raw, there := r.raw[id]
+	if !there {
+		return
+	}
+	delete(r.raw, id)
+	r.size -= len(raw)
+	for i, one := range r.order {
+		if one == id {
+			r.order = append(r.order[:i], r.order[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/blob"
+)
+
+const (
+	// grace is how old something must be that nobody may still be working on.
+	grace = 15 * time.Minute
+	// pageSize is how many records are read at once where all are.
+	pageSize = 1000
+)
+
+// survey compares the blobs with the index.
+type survey struct {
+	// records are those of the index, by their ids.
+	records map[string]Record
+	// there are the blobs that exist.
+	there map[blob.Name]blob.Info
+	// strangers are blobs that no record has, by the ids that they say they are.
+	strangers map[string][]Record
+	// garbled are blobs that do not say what they are.
+	garbled []blob.Info
+}
+
+// survey looks at all records and all blobs. Blobs younger than age are left out.
+func (s *Service) survey(ctx context.Context, age time.Duration) (*survey, error) {
+	v := &survey{records: map[string]Record{}, there: map[blob.Name]blob.Info{}, strangers: map[string][]Record{}}
+	// The blobs first: a checkpoint that is saved meanwhile is in the index then.
+	err := s.o.Blobs.Each(ctx, func(info blob.Info) error {
+		v.there[info.Name] = info
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	known := map[blob.Name]bool{}
+	err = s.eachRecord(ctx, func(r Record) {
+		v.records[r.ID] = r
+		known[r.Blob] = true
+	})
+	if err != nil {
+		return nil, err
+	}
+	now := s.clock()
+	for name, info := range v.there {
+		if known[name] || (age > 0 && now.Sub(info.Modified) < age) {
+			continue
+		}
+		data, err := s.o.Blobs.Get(ctx, name)
+		switch {
+		case guideway.ErrorCode(err) == guideway.CodeNotFound:
+			continue // it has just gone
+		case errors.Is(err, blob.ErrCorrupt):
+			v.garbled = append(v.garbled, info)
+			continue
+		case err != nil:
+			return nil, err
+		}
+		h, _, _, err := open(data)
+		if err != nil {
+			v.garbled = append(v.garbled, info)
+			continue
+		}
+		v.strangers[h.ID] = append(v.strangers[h.ID], h.record(name, int64(len(data))))
+	}
+	return v, nil
+}
+
+// eachRecord tells of all records of all users, pieces included.
+func (s *Service) eachRecord(ctx context.Context, visit func(Record)) error {
+	f := Filter{All: true, Limit: pageSize}
+	for {
+		list, err := s.o.Index.Checkpoints(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			visit(r)
+		}
+		if len(list) < pageSize {
+			return nil
+		}
+		last := list[len(list)-1]
+		f.Before = &Cursor{Pos: last.Pos, ID: last.ID}
+	}
+}
+
+// Rebuild takes up what the blobs have and the index has not: after a database was
+// lost or restored from an older backup, or the other kind of store was used for a
+// while. What was deleted stays deleted.
+func (s *Service) Rebuild(ctx context.Context) (Rebuilt, error) {
+	if err := s.writable("rebuild the index"); err != nil {
+		return Rebuilt{}, err
+	}
+	return s.rebuild(ctx)
+}
+
+func (s *Service) rebuild(ctx context.Context) (Rebuilt, error) {
+	v, err := s.survey(ctx, 0)
+	if err != nil {
+		return Rebuilt{}, err
+	}
+	return s.reconcile(ctx, v)
+}
+
+// reconcile makes the index fit a survey.
+func (s *Service) reconcile(ctx context.Context, v *survey) (Rebuilt, error) {
+	out := Rebuilt{Damaged: len(v.garbled)}
+	deleted, err := s.deletedOf(ctx, v)
+	if err != nil {
+		return out, err
+	}
+	lines := map[LineKey][]Record{}
+	for id, forms := range v.strangers {
+		if deleted[id] {
+			continue
+		}
+		best := slices.MinFunc(forms, func(a, b Record) int {
+			return cmp.Or(cmp.Compare(len(a.Base), len(b.Base)), cmp.Compare(a.Blob, b.Blob))
+		})
+		known, there := v.records[id]
+		if !there {
+			lines[best.LineKey] = append(lines[best.LineKey], best)
+			continue
+		}
+		if _, fine := v.there[known.Blob]; fine {
+			continue // a form that was given up
+		}
+		mended, err := s.mend(ctx, known, forms)
+		if err != nil {
+			return out, err
+		}
+		out.Mended += mended
+	}
+	for key, list := range lines {
+		n, err := s.adopt(ctx, key, list)
+		out.Adopted += n
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// deletedOf says which strangers were deleted.
+func (s *Service) deletedOf(ctx context.Context, v *survey) (map[string]bool, error) {
+	var ids []string
+	for id := range v.strangers {
+		if _, known := v.records[id]; !known {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return s.o.Index.Deleted(ctx, ids)
+}
+
+// mend has a record whose blob is gone take another form that there is, the first
+// that can be read.
+func (s *Service) mend(ctx context.Context, rec Record, forms []Record) (int, error) {
+	for _, form := range forms {
+		with := rec
+		with.Form = form.Form
+		if _, err := s.read(ctx, with); err != nil {
+			continue
+		}
+		err := s.o.Index.Apply(ctx, Change{
+			Line: rec.LineKey, Swaps: []Swap{{ID: rec.ID, Old: rec.Blob, New: form.Form}}, Marks: []Mark{{ID: rec.ID}},
+		})
+		if guideway.ErrorCode(err) == guideway.CodeConflict {
+			return 0, nil
+		}
+		return 1, err
+	}
+	return 0, nil
+}
+
+// adopt adds checkpoints of a line that the index does not know.
+func (s *Service) adopt(ctx context.Context, key LineKey, list []Record) (adopted int, err error) {
+	unlock := s.lines.lock(key)
+	defer unlock()
+	list = slices.SortedFunc(slices.Values(list), func(a, b Record) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	found := s.wordsOf(ctx, list)
+	for _, r := range list {
+		text, readable := found[r.ID]
+		change := Change{
+			Line: key, Add: &r, Adopt: true, Words: text, NoWords: r.Key != "", At: r.Created, Touch: true,
+			Audit: []Entry{{At: s.clock(), Action: ActionRebuild, LineKey: key, Checkpoint: r.ID, Client: "guideway"}},
+		}
+		if !readable {
+			r.Problem = "it could not be read when the index was made anew"
+		}
+		err := s.o.Index.Apply(ctx, change)
+		if guideway.ErrorCode(err) == guideway.CodeConflict && r.Kind != KindPiece {
+			// Its number is taken, or it has come in meanwhile.
+			if _, err := s.o.Index.Checkpoint(ctx, r.ID); err == nil {
+				continue
+			}
+			line, lineErr := s.o.Index.Line(ctx, key)
+			if lineErr != nil {
+				return adopted, lineErr
+			}
+			r.Number = line.Last + 1
+			err = s.o.Index.Apply(ctx, change)
+		}
+		switch {
+		case err == nil:
+			adopted++
+		case guideway.ErrorCode(err) != guideway.CodeConflict:
+			return adopted, err
+		}
+	}
+	return adopted, nil
+}
+
+// wordsOf gives the words of the checkpoints that can be read, by their ids.
+func (s *Service) wordsOf(ctx context.Context, list []Record) map[string]string {
+	found := map[string]string{}
+	known := map[string]Record{}
+	for _, r := range list {
+		known[r.ID] = r
+	}
+	s.eachContent(ctx, list, known, func(r Record, raw []byte, err error) {
+		if err != nil {
+			return
+		}
+		found[r.ID] = ""
+		if r.Key != "" || r.Kind == KindPiece {
+			return
+		}
+		if tree, err := decode(raw); err == nil {
+			found[r.ID] = words(tree, s.secrets.Scan(tree))
+		}
+	})
+	return found
+}
+
+// eachContent reads the checkpoints of a line, each once: the newest first, whose
+// content the older ones need. Bases that are not in the list are looked up in
+// known, and then in the index.
+func (s *Service) eachContent(ctx context.Context, list []Record, known map[string]Record, visit func(Record, []byte, error)) {
+	const kept = 8 // contents, in case there are branches
+	contents := map[string][]byte{}
+	var order []string
+	for _, r := range slices.Backward(sortedByNumber(list)) {
+		var base []byte
+		var err error
+		if r.Base != "" {
+			var there bool
+			if base, there = contents[r.Base]; !there {
+				if _, listed := known[r.Base]; listed {
+					err = damagedf("the checkpoint %s, which %s depends on, cannot be read", r.Base, r.ID)
+				} else if next, lookErr := s.o.Index.Checkpoint(ctx, r.Base); lookErr != nil {
+					err = damagedf("the checkpoint %s, which %s depends on, is gone", r.Base, r.ID)
+				} else {
+					base, err = s.read(ctx, next)
+				}
+			}
+		}
+		var raw []byte
+		if err == nil {
+			raw, err = s.readOne(ctx, r, base)
+		}
+		if err == nil {
+			contents[r.ID] = raw
+			if order = append(order, r.ID); len(order) > kept {
+				delete(contents, order[0])
+				order = order[1:]
+			}
+		}
+		visit(r, raw, err)
+	}
+}
