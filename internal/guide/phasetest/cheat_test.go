@@ -81,7 +81,7 @@ func begin(t failer, d dice, n *tally) *walk {
 // it was and learns nothing; no legal one is refused.
 func TestAPhaseWorkflowCannotBeCheated(t *testing.T) {
 	t.Parallel()
-	each(t, 200, (*walk).run)
+	each(t, 120, (*walk).run)
 }
 
 // The same with cases that rapid draws, because it shrinks what fails.
@@ -99,7 +99,7 @@ func TestAPhaseWorkflowCannotBeCheatedAtItsSimplest(t *testing.T) {
 // that legal commands cannot have brought about are found.
 func TestEventsCannotBeForged(t *testing.T) {
 	t.Parallel()
-	each(t, 80, func(w *walk) {
+	each(t, 40, func(w *walk) {
 		r := &records{w}
 		w.gentle, w.after = true, r.prefixes
 		w.run()

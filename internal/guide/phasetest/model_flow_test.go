@@ -23,22 +23,19 @@ func (w *walker) repeat(ph *phase, l *loop) bool {
 	defer func() { w.loop, w.round, w.item, w.list = nil, 0, nil, nil }()
 	for round := 1; round <= l.most && (l.kind != "forEach" || round <= len(list)); round++ {
 		w.list = list
-		if l.kind == "doWhile" && round > 1 && !w.goesOn(l) {
+		if !w.goesOn(l, round) {
 			return true
 		}
 		w.loop, w.round, w.item = l, round, float64(round)
 		if l.kind == "forEach" {
 			w.item = list[round-1]
 		}
-		if l.kind == "while" && !w.goesOn(l) {
-			return true
-		}
-		for _, s := range l.steps {
+		for i, s := range l.steps {
+			if i > 0 && w.breaks(l) {
+				return true
+			}
 			if !w.step(ph, s) {
 				return false
-			}
-			if l.stop != nil && l.stop.decide(w.lookup) == yes {
-				return true
 			}
 		}
 	}
@@ -48,16 +45,32 @@ func (w *walker) repeat(ph *phase, l *loop) bool {
 // rounds is the length of the list that a loop goes through.
 func (w *walker) rounds() int { return len(w.list) }
 
-// goesOn waits until a loop's condition is decided.
-func (w *walker) goesOn(l *loop) bool {
+// breaks says whether a loop's break condition holds; one that waits for a
+// variable does not.
+func (w *walker) breaks(l *loop) bool { return l.stop != nil && l.stop.decide(w.lookup) == yes }
+
+// goesOn waits until it is known whether there is another round. The break
+// condition and that of a doWhile see the round before it, that of a while the
+// round itself.
+func (w *walker) goesOn(l *loop, round int) bool {
 	for {
-		switch l.when.decide(w.lookup) {
+		if round > 1 && w.breaks(l) {
+			return false
+		}
+		if l.kind == "forEach" || l.kind == "doWhile" && round == 1 {
+			return true
+		}
+		scope := lookup(w.lookup)
+		if l.kind == "while" && l.variable != "" {
+			scope = over(map[string]any{l.variable: float64(round)}, scope)
+		}
+		switch l.when.decide(scope) {
 		case yes:
 			return true
 		case no:
 			return false
 		}
-		w.wait(place{id: l.id(), title: l.title(), needs: l.when.needs(w.lookup), seen: []named{l.named}, why: "loop"})
+		w.wait(place{id: l.id(), title: l.title(), needs: l.when.needs(scope), seen: []named{l.named}, why: "loop"})
 	}
 }
 
