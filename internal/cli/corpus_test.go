@@ -175,36 +175,3 @@ func TestCorpusDocumentsValidate(t *testing.T) {
 		t.Errorf("not %q:\n%s", want, out)
 	}
 }
-
-// The complete example of the document that the dialect comes from, both ways to
-// its end.
-func TestOriginalExampleBothWays(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("../../../shared/seeds/002_*")
-	if err != nil || len(files) != 1 {
-		t.Skip("the document is not here")
-	}
-	text, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "## Complete Example")
-	_, example, ok := strings.Cut(rest, "```json\n")
-	if !ok {
-		t.Fatal("it has no complete example")
-	}
-	example, _, _ = strings.Cut(example, "\n```")
-	for option, want := range map[string]string{
-		"approve": "way      phase-review: to phase-process", "reject": "way      phase-review: to phase-rejected",
-	} {
-		host, out := desk(t, map[string]string{"NO_COLOR": "1"})
-		write(t, filepath.Join(host.Dir, "flow.json"), example)
-		write(t, filepath.Join(host.Dir, "answers.yaml"), `
-outputs: { step-gather: gathered, step-process: processed, step-notify: notified }
-answers: { checkpoint-approve: `+option+` }`)
-		code := Run(t.Context(), []string{"run", "./flow.json", "--answers", "answers.yaml"}, host)
-		if code != exitOK || !strings.Contains(out.String(), want) || !strings.Contains(out.String(), "\nCompleted: 2 steps done") {
-			t.Errorf("%s: %d\n%s", option, code, out)
-		}
-	}
-}

@@ -74,14 +74,19 @@ func (l lazyRuns) List(ctx context.Context, c run.Caller, f run.Filter) ([]run.R
 	return with(ctx, l.store, func(o *opened) ([]run.Record, error) { return o.runs.List(ctx, c, f) })
 }
 
-// Get tells all of a run.
-func (l lazyRuns) Get(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error) {
-	return with(ctx, l.store, func(o *opened) (*run.Details, error) { return o.runs.Get(ctx, c, r) })
-}
-
 // State tells a run as a state document.
 func (l lazyRuns) State(ctx context.Context, c run.Caller, r run.Ref) (*guide.StateDocument, error) {
 	return with(ctx, l.store, func(o *opened) (*guide.StateDocument, error) { return o.runs.State(ctx, c, r) })
+}
+
+// Look tells all of a run but its events.
+func (l lazyRuns) Look(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error) {
+	return with(ctx, l.store, func(o *opened) (*run.Details, error) { return o.runs.Look(ctx, c, r) })
+}
+
+// Events gives some events of a run.
+func (l lazyRuns) Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error) {
+	return with(ctx, l.store, func(o *opened) ([]run.Event, error) { return o.runs.Events(ctx, c, r, after, limit) })
 }
 
 // Export gives a run as a bundle.

@@ -219,7 +219,7 @@ func (a *api) sessionStream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	doc, err := a.find(r)
+	doc, err := a.wholeSession(r)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (s *sessionTeller) tell(ctx context.Context, c run.Change) error {
 	if c.Op == run.OpDeleted {
 		return s.out.event("", c.Pos, gone)
 	}
-	doc, err := s.findNamed(ctx, s.ref)
+	doc, err := s.read(ctx, s.ref)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return s.out.event("", c.Pos, gone)
 	}

@@ -64,8 +64,9 @@ type Runs interface {
 	Abort(context.Context, run.Caller, run.AbortRequest) (*run.Answer, error)
 	Resume(context.Context, run.Caller, run.ResumeRequest) ([]run.Candidate, error)
 	List(context.Context, run.Caller, run.Filter) ([]run.Record, error)
-	Get(context.Context, run.Caller, run.Ref) (*run.Details, error)
 	State(context.Context, run.Caller, run.Ref) (*guide.StateDocument, error)
+	Look(context.Context, run.Caller, run.Ref) (*run.Details, error)
+	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
 	Export(context.Context, run.Caller, run.Ref) ([]byte, error)
 }
 
@@ -73,6 +74,7 @@ type Runs interface {
 // restores; to write one is an agent's, over MCP.
 type Sessions interface {
 	Documents(context.Context, session.Filter) ([]session.Document, error)
+	Summaries(context.Context, session.Filter) ([]session.Summary, error)
 	DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error
 	RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error
 	ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error)
@@ -134,7 +136,7 @@ func NewHandler(opts Options) (http.Handler, error) {
 	if opts.MCP != nil {
 		mux.Handle("/mcp", opts.Bearer.Handler(opts.MCP))
 	}
-	return secure(opts.Guard.Handler(bodyDeadline(mux, bodyTime))), nil
+	return secure(opts.Guard.Handler(bodyDeadline(a.plainPaths(mux), bodyTime))), nil
 }
 
 // secure sets the headers that keep a browser from making more of an answer

@@ -113,6 +113,11 @@ func TestHandler(t *testing.T) {
 		{name: "api without a token", method: "GET", path: "/api/runs", status: 401, code: guideway.CodeUnauthorized},
 		{name: "api unknown", method: "GET", path: "/api/none", header: withToken, status: 404, code: guideway.CodeNotFound},
 		{name: "api itself", method: "GET", path: "/api", header: withToken, status: 404, code: guideway.CodeNotFound},
+		{name: "a path with dots", method: "GET", path: "/api/../api/health", status: 404, code: guideway.CodeNotFound},
+		{name: "a path with a dot and a token", method: "GET", path: "/api/./runs", header: withToken, status: 404, code: guideway.CodeNotFound},
+		{name: "a path with two slashes", method: "POST", path: "//mcp", header: withToken, status: 404, code: guideway.CodeNotFound},
+		{name: "a path that ends in dots", method: "GET", path: "/api/runs/..", header: withToken, status: 404, code: guideway.CodeNotFound},
+		{name: "a slash at the end", method: "GET", path: "/api/none/", header: withToken, status: 404, code: guideway.CodeNotFound},
 		{name: "root", method: "GET", path: "/", status: 404, code: guideway.CodeNotFound},
 		{name: "root for an evil host", method: "GET", path: "/", host: "evil.example", status: 403, code: guideway.CodeForbidden},
 	}

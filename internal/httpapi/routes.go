@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
@@ -111,6 +112,19 @@ func (a *api) mount(mux *http.ServeMux) {
 		a.mountPages(mux)
 	}
 	mux.HandleFunc("/", a.notFound)
+}
+
+// plainPaths answers in JSON where http.ServeMux would redirect in HTML: paths
+// with dots or doubled slashes are none of ours.
+func (a *api) plainPaths(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.URL.EscapedPath()
+		if plain := path.Clean(given); given != plain && given != plain+"/" {
+			a.notFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // authenticate lets through who shows any credential of the API, and says in the

@@ -17,6 +17,10 @@ const (
 	// eventLimit bounds the events of a run likewise.
 	eventLimit    = 500
 	maxEventLimit = 5_000
+	// eventBatch is how many events are read at once. No more are read once
+	// they have maxEventBytes: an event may have a large output.
+	eventBatch    = 50
+	maxEventBytes = 4 << 20
 )
 
 // runList is a page of runs.
@@ -141,34 +145,54 @@ func (a *api) getRun(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	details, err := a.Runs.Get(r.Context(), caller(r), runRef(r))
+	details, err := a.Runs.Look(r.Context(), caller(r), runRef(r))
 	if err != nil {
 		return err
 	}
 	d := runDetails{
 		Success: true, Run: details.Record, Handle: details.Current,
-		Position: details.Position, Variables: details.Variables, Events: []run.Event{},
+		Position: details.Position, Variables: details.Variables,
 	}
 	if d.Variables == nil {
 		d.Variables = map[string]any{}
 	}
-	for i, e := range details.Events {
-		if e.Seq <= after {
-			continue
-		}
-		rest := details.Events[i:]
-		d.Events = rest[:min(limit, len(rest))]
-		if len(rest) > limit && limit > 0 {
-			d.NextAfter = d.Events[limit-1].Seq
-		}
-		break
+	// Events that came meanwhile do not go with the record.
+	last := after + min(int64(limit), max(details.Seq-after, 0))
+	if d.Events, err = a.runEvents(r, after, last); err != nil {
+		return err
+	}
+	if n := len(d.Events); n > 0 && d.Events[n-1].Seq < details.Seq {
+		d.NextAfter = d.Events[n-1].Seq
 	}
 	answer(w, http.StatusOK, d)
 	return nil
 }
 
+// runEvents reads the events after one up to another of the run of the path, or
+// as many of them as an answer has room for.
+func (a *api) runEvents(r *http.Request, after, last int64) ([]run.Event, error) {
+	events, bytes := []run.Event{}, 0
+	for after < last && bytes < maxEventBytes {
+		batch, err := a.Runs.Events(r.Context(), caller(r), runRef(r), after, int(min(last-after, eventBatch)))
+		if err != nil {
+			return nil, err
+		}
+		if len(batch) == 0 {
+			break
+		}
+		for _, e := range batch {
+			if bytes += len(e.Data); bytes > maxEventBytes && len(events) > 0 {
+				break
+			}
+			events = append(events, e)
+		}
+		after = batch[len(batch)-1].Seq
+	}
+	return events, nil
+}
+
 func (a *api) runDefinition(w http.ResponseWriter, r *http.Request) error {
-	details, err := a.Runs.Get(r.Context(), caller(r), runRef(r))
+	details, err := a.Runs.Look(r.Context(), caller(r), runRef(r))
 	if err != nil {
 		return err
 	}

@@ -102,6 +102,51 @@ func TestEventsOfARunInPages(t *testing.T) {
 	}
 }
 
+// A page of events is bounded in bytes too, and nothing is lost between pages.
+func TestLargeEventsInPages(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	got, err := s.runs.Start(t.Context(), ann(), run.StartRequest{WorkflowID: "plain", Context: map[string]any{"size": "small"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 7 { // each round of the gate has another large output
+		got, err = s.runs.Continue(t.Context(), ann(), run.ContinueRequest{Handle: got.Handle, Output: strings.Repeat("x", 900_000)})
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		got, err = s.runs.Continue(t.Context(), ann(), run.ContinueRequest{Handle: got.Handle, Answer: &guide.Answer{OptionID: guide.OptionRevise, Note: "again"}})
+		if err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	var seqs []int64
+	pages, after := 0, int64(0)
+	for {
+		r := s.want(t, 200, asAgent, "GET", fmt.Sprintf("/api/runs/%s?after=%d", got.RunID, after), "")
+		if len(r.body) > 5<<20 {
+			t.Errorf("a page has %d bytes", len(r.body))
+		}
+		var page details
+		r.to(t, &page)
+		for _, e := range page.Events {
+			seqs = append(seqs, e.Seq)
+		}
+		pages++
+		if after = page.NextAfter; after == 0 {
+			break
+		}
+	}
+	for i, seq := range seqs {
+		if seq != int64(i)+1 {
+			t.Fatalf("the events are %v", seqs)
+		}
+	}
+	if pages < 2 || len(seqs) < 15 {
+		t.Errorf("%d pages with %d events", pages, len(seqs))
+	}
+}
+
 func TestListOfRuns(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -39,15 +40,15 @@ type sessionSummary struct {
 }
 
 type sessionDashboard struct {
-	Dashboard any `json:"dashboard,omitempty"`
+	Dashboard json.RawMessage `json:"dashboard,omitempty"`
 }
 
-func summarise(d session.Document) sessionSummary {
+func summarise(d session.Summary) sessionSummary {
 	return sessionSummary{
 		ID: d.ID, WorkflowID: d.Workflow, ProjectID: d.Project, ProjectPath: d.ProjectPath,
 		Created: d.Created, Updated: d.Updated, Revision: d.Revision,
 		URL:  "/dashboard/" + url.PathEscape(d.ID) + "?" + url.Values{"workflow": {d.Workflow}, "project": {d.Project}}.Encode(),
-		Data: sessionDashboard{d.Data["dashboard"]},
+		Data: sessionDashboard{d.Dashboard},
 	}
 }
 
@@ -84,7 +85,7 @@ func (a *api) listSessions(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	docs, err := a.Sessions.Documents(r.Context(), filter)
+	docs, err := a.Sessions.Summaries(r.Context(), filter)
 	if err != nil {
 		return err
 	}
@@ -103,28 +104,29 @@ func (a *api) listSessions(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// find gives the one document that a request names by its id, by the workflow
-// where the path has it, and by the project where the parameter project has it.
-func (a *api) find(r *http.Request) (session.Document, error) {
+// find gives the name of the one document that a request names by its id, by the
+// workflow where the path has it, and by the project where the parameter project
+// has it.
+func (a *api) find(r *http.Request) (session.Ref, error) {
 	return a.findNamed(r.Context(), session.Ref{
 		User: user(r), Project: r.URL.Query().Get("project"), Workflow: r.PathValue("workflow"), ID: r.PathValue("id"),
 	})
 }
 
-func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Document, error) {
+func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Ref, error) {
 	const most = 20
-	var docs []session.Document
+	var docs []session.Summary
 	if named(ref) {
 		var err error
-		if docs, err = a.Sessions.Documents(ctx, session.Filter{Ref: ref, Limit: most}); err != nil {
-			return session.Document{}, err
+		if docs, err = a.Sessions.Summaries(ctx, session.Filter{Ref: ref, Limit: most}); err != nil {
+			return session.Ref{}, err
 		}
 	}
 	switch len(docs) {
 	case 0:
-		return session.Document{}, noSession(ref)
+		return session.Ref{}, noSession(ref)
 	case 1:
-		return docs[0], nil
+		return docs[0].Ref, nil
 	}
 	workflows := map[string]bool{}
 	for _, d := range docs {
@@ -140,7 +142,28 @@ func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Document,
 	}
 	several.err = guideway.Errorf(guideway.CodeConflict, "%d sessions have the id %q", len(docs), clip(ref.ID)).
 		WithFix("ask for /api/sessions/:workflow/:id, such as %s", several.candidates[0])
-	return session.Document{}, several
+	return session.Ref{}, several
+}
+
+// wholeSession reads the document that a request names.
+func (a *api) wholeSession(r *http.Request) (session.Document, error) {
+	ref, err := a.find(r)
+	if err != nil {
+		return session.Document{}, err
+	}
+	return a.read(r.Context(), ref)
+}
+
+// read reads the document of a whole name.
+func (a *api) read(ctx context.Context, ref session.Ref) (session.Document, error) {
+	docs, err := a.Sessions.Documents(ctx, session.Filter{Ref: ref, Limit: 1})
+	if err != nil {
+		return session.Document{}, err
+	}
+	if len(docs) == 0 {
+		return session.Document{}, noSession(ref)
+	}
+	return docs[0], nil
 }
 
 func noSession(ref session.Ref) error {
@@ -160,7 +183,7 @@ func sessionPath(ref session.Ref) string {
 }
 
 func (a *api) getSession(w http.ResponseWriter, r *http.Request) error {
-	doc, err := a.find(r)
+	doc, err := a.wholeSession(r)
 	if err != nil {
 		return err
 	}
@@ -181,14 +204,14 @@ type deletion struct {
 }
 
 func (a *api) deleteSession(w http.ResponseWriter, r *http.Request) error {
-	doc, err := a.find(r)
+	ref, err := a.find(r)
 	if err != nil {
 		return err
 	}
-	if err := a.Sessions.DeleteDocument(r.Context(), doc.Ref, a.clock()); err != nil {
+	if err := a.Sessions.DeleteDocument(r.Context(), ref, a.clock()); err != nil {
 		return err
 	}
-	answer(w, http.StatusOK, deletion{true, doc.Ref, restorePath(doc.Ref)})
+	answer(w, http.StatusOK, deletion{true, ref, restorePath(ref)})
 	return nil
 }
 
@@ -274,13 +297,13 @@ func (a *api) deleteNamed(r *http.Request, item bulkRef) (session.Ref, error) {
 	if item.WorkflowID == "" || item.SessionID == "" {
 		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "workflowId or sessionId is missing")
 	}
-	doc, err := a.findNamed(r.Context(), session.Ref{
+	ref, err := a.findNamed(r.Context(), session.Ref{
 		User: user(r), Project: item.ProjectID, Workflow: item.WorkflowID, ID: item.SessionID,
 	})
 	if err != nil {
 		return session.Ref{}, err
 	}
-	return doc.Ref, a.Sessions.DeleteDocument(r.Context(), doc.Ref, a.clock())
+	return ref, a.Sessions.DeleteDocument(r.Context(), ref, a.clock())
 }
 
 func (a *api) sessionValidation(w http.ResponseWriter, r *http.Request) error {
@@ -289,11 +312,11 @@ func (a *api) sessionValidation(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	doc, err := a.find(r)
+	ref, err := a.find(r)
 	if err != nil {
 		return err
 	}
-	entries, err := a.Sessions.ValidationLog(r.Context(), doc.Ref, limit)
+	entries, err := a.Sessions.ValidationLog(r.Context(), ref, limit)
 	if err != nil {
 		return err
 	}

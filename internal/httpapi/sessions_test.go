@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
 )
 
 // The forms that dashboards of the seed's system read.
@@ -51,6 +52,50 @@ func TestSessionsAsInTheSeed(t *testing.T) {
 		s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", path, "")
 	}
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "GET", "/api/sessions?limit=0", "")
+}
+
+// A list of large documents does not carry, and does not read, their data.
+func TestListOfLargeSessions(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, func(o *httpapi.Options) { o.Sessions = headsOnly{o.Sessions, t} })
+	const documents = 20
+	long := strings.Repeat("x", 300_000)
+	for i := range documents {
+		id := fmt.Sprintf("s%d", i)
+		s.document(t, "ann", projectA, "bug", id)
+		s.update(t, "ann", projectA, "bug", id, map[string]any{"log": long, "dashboard.log": long})
+	}
+	got := s.want(t, 200, asAgent, "GET", "/api/sessions?limit=1000", "")
+	if len(got.body) > documents*1000 {
+		t.Errorf("the list has %d bytes", len(got.body))
+	}
+	var list struct {
+		Sessions []struct {
+			Data struct{ Dashboard map[string]any }
+		}
+	}
+	got.to(t, &list)
+	if len(list.Sessions) != documents {
+		t.Fatalf("%d documents", len(list.Sessions))
+	}
+	for _, one := range list.Sessions {
+		if d := one.Data.Dashboard; d["progress"] != 10.0 || d["status"] != "in_progress" || d["title"] == nil || d["log"] != nil {
+			t.Errorf("the dashboard in the list is %.200v", d)
+		}
+	}
+	s.want(t, 200, asAgent, "DELETE", "/api/sessions/bug/s0", "")
+	s.want(t, 200, asAgent, "GET", "/api/sessions/bug/s1/validation", "")
+}
+
+// headsOnly fails the test where whole documents are read.
+type headsOnly struct {
+	httpapi.Sessions
+	t *testing.T
+}
+
+func (h headsOnly) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
+	h.t.Errorf("whole documents were read: %+v", f)
+	return h.Sessions.Documents(ctx, f)
 }
 
 func TestAmbiguousSession(t *testing.T) {

@@ -152,6 +152,7 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 			err.Allowed = paramNames(t.params)
 			if meant := spelling.Closest(name, paramNames(t.params)); meant != "" {
 				err.Fix = fmt.Sprintf("did you mean %q?", meant)
+				err.Next = t.nextCall(in, meant)
 			}
 			return nil, err
 		}
@@ -276,7 +277,7 @@ func (p param) checkObject(m map[string]any) string {
 
 // badCall is an error about one field of a call, with a call that would work.
 func (t *tool) badCall(in arguments, field, message string) *callError {
-	e := &callError{Code: guideway.CodeInvalid, Message: message, Field: field, Next: t.nextCall(in)}
+	e := &callError{Code: guideway.CodeInvalid, Message: message, Field: field, Next: t.nextCall(in, field)}
 	if given := in[field]; given != nil {
 		e.Given = shorten(given)
 		switch given.(type) {
@@ -288,18 +289,21 @@ func (t *tool) badCall(in arguments, field, message string) *callError {
 }
 
 // nextCall is the caller's call with an example in place of each argument that
-// is missing, wrong or too long to be repeated.
-func (t *tool) nextCall(in arguments) *nextCall {
+// is wrong or too long to be repeated, of the required ones that are missing, and
+// of the field that the call was refused for. What may be left out and was is
+// left out: it might not go with the rest.
+func (t *tool) nextCall(in arguments, field string) *nextCall {
 	const longest = 512
 	call := &nextCall{Tool: t.name, Arguments: map[string]any{}}
 	for _, p := range t.params {
-		if v := in[p.name]; v != nil && p.check(v) == "" {
+		v := in[p.name]
+		if v != nil && p.check(v) == "" {
 			if text, err := compact(v); err == nil && len(text) <= longest {
 				call.Arguments[p.name] = v
 				continue
 			}
 		}
-		if p.example != nil {
+		if p.example != nil && (p.required || v != nil || p.name == field) {
 			call.Arguments[p.name] = p.example
 		}
 	}

@@ -17,7 +17,10 @@ func (r *runTools) proceed() *tool {
 		params: []param{
 			handleParam(true),
 			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position, as a check"},
-			{name: "output", kind: kindString, maxLength: 1 << 20, description: "The step's output, whole"},
+			{
+				name: "output", kind: kindString, maxLength: 1 << 20, description: "The step's output, whole",
+				example: "the output of the step",
+			},
 			{name: "notes", kind: kindString, description: "What was done, decided, left open"},
 			{name: "context", kind: kindObject, description: "Variables to set"},
 			{

@@ -50,27 +50,14 @@ func askCall(handle string) *run.Call {
 	return &run.Call{Tool: "workflow_continue", Arguments: map[string]any{"handle": handle}}
 }
 
-func statusCall(handle string) *run.Call { return statusOf(run.Ref{Handle: handle}) }
-
-func statusOf(ref run.Ref) *run.Call {
-	args := map[string]any{"handle": ref.Handle}
-	if ref.Handle == "" {
-		args = map[string]any{"runId": ref.RunID}
-	}
-	return &run.Call{Tool: "workflow_status", Arguments: args}
-}
-
-// personWays says how a person opens a gate without a form in the client.
-func personWays(runID string) string {
-	return fmt.Sprintf("ask the person to open the gate: at a terminal with guideway runs approve %s, or in the dashboard; then call workflow_status", runID)
-}
+func statusCall(handle string) *run.Call { return run.StatusCall(run.Ref{Handle: handle}) }
 
 // needsPerson is the refusal of an agent's answer to a person's gate.
 func needsPerson(req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
 	r := &run.Refusal{
 		Code: guideway.CodeRefused, Rule: guide.RulePerson, RunID: runID,
 		Message: "only a person can open this gate, by a way that an agent does not have",
-		Fix:     personWays(runID), Next: statusCall(handle),
+		Fix:     run.PersonWays(runID), Next: statusCall(handle),
 	}
 	if canAsk(req) {
 		r.Fix, r.Next = "call workflow_continue with the handle alone: the client asks the person", askCall(handle)
@@ -117,7 +104,7 @@ func (r *runTools) ask(ctx context.Context, c run.Caller, a *run.Answer) *questi
 		state: r.forms.seal(formState{User: c.User, Run: a.RunID, Handle: a.Handle, Gate: a.Position.ID}),
 		failed: &run.Refusal{
 			Code: guideway.CodeUnavailable, Rule: ruleFormFailed, RunID: a.RunID,
-			Message: "the client could not ask the person", Fix: personWays(a.RunID), Next: statusCall(a.Handle),
+			Message: "the client could not ask the person", Fix: run.PersonWays(a.RunID), Next: statusCall(a.Handle),
 		},
 	}
 }
@@ -128,17 +115,23 @@ func (r *runTools) formText(ctx context.Context, c run.Caller, a *run.Answer) st
 	const (
 		longest     = 500
 		mostOfInput = 1500
+		lastEvents  = 150
 	)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nWorkflow %s, run %s.", plainLine(a.Position.Message, longest), a.WorkflowID, a.RunID)
-	d, err := r.runs.Get(ctx, c, run.Ref{RunID: a.RunID})
+	d, err := r.runs.Look(ctx, c, run.Ref{RunID: a.RunID})
 	if err != nil {
 		return b.String() // the gate can be answered without
 	}
 	if d.Goal != "" {
 		b.WriteString("\nGoal: " + plainLine(d.Goal, longest))
 	}
-	if text := handedIn(d.Events, a.Position.ID); text != "" {
+	// What was handed in stands right before the gate, but for refused attempts.
+	events, err := r.runs.Events(ctx, c, run.Ref{RunID: a.RunID}, d.Seq-lastEvents, lastEvents)
+	if err != nil {
+		return b.String()
+	}
+	if text := handedIn(events, a.Position.ID); text != "" {
 		b.WriteString("\n\nThe agent handed in:")
 		if runes := []rune(text); len(runes) > mostOfInput {
 			text = fmt.Sprintf("%s…\n(%d characters more: guideway runs show %s)", string(runes[:mostOfInput]), len(runes)-mostOfInput, a.RunID)

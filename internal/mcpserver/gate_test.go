@@ -207,6 +207,7 @@ func TestAPersonsGateWithoutForms(t *testing.T) {
 			if tool, _ := nextOf(t, gate); tool != "workflow_status" || !strings.Contains(text(gate, "hint"), "guideway runs approve") {
 				t.Errorf("%s: the gate's answer: %v", name, gate)
 			}
+			wantPersonsWays(t, text(gate, "hint"))
 			for _, with := range []map[string]any{
 				{},
 				{"answer": map[string]any{"optionId": "confirm", "note": "the user said yes"}},
@@ -220,12 +221,22 @@ func TestAPersonsGateWithoutForms(t *testing.T) {
 				if tool != "workflow_status" || !strings.Contains(text(res, "fix"), "guideway runs approve "+text(gate, "runId")) {
 					t.Errorf("%s: %v is answered by %v", name, with, res)
 				}
+				wantPersonsWays(t, text(res, "fix"))
 			}
 			if still := good(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]}); still["handle"] != gate["handle"] {
 				t.Errorf("%s: the run has moved: %v", name, still)
 			}
 		}
 	})
+}
+
+// wantPersonsWays: a person is sent where they can answer. The page has no
+// buttons, and a terminal asks for a passphrase that must have been set.
+func wantPersonsWays(t *testing.T, said string) {
+	t.Helper()
+	if strings.Contains(said, "dashboard") || !strings.Contains(said, "guideway runs approve --set-passphrase") {
+		t.Errorf("how a person opens the gate: %q", said)
+	}
 }
 
 // byHand is a client of the modern era that leaves forms to its user, so that a

@@ -27,7 +27,7 @@ const maxRunEvents = 100
 type runContents struct {
 	*run.Details
 	// Omitted counts the earlier events that are left out.
-	Omitted int `json:"eventsOmitted,omitempty"`
+	Omitted int64 `json:"eventsOmitted,omitempty"`
 }
 
 func (s *Server) readRun(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
@@ -36,15 +36,15 @@ func (s *Server) readRun(ctx context.Context, req *mcp.ReadResourceRequest) (*mc
 	if err != nil {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	d, err := s.runs.Get(ctx, caller, run.Ref{RunID: strings.TrimPrefix(uri, runPrefix)})
+	ref := run.Ref{RunID: strings.TrimPrefix(uri, runPrefix)}
+	d, err := s.runs.Look(ctx, caller, ref)
 	if err != nil {
 		return nil, s.unreadable(ctx, uri, err)
 	}
-	out := runContents{Details: d}
-	if n := len(d.Events) - maxRunEvents; n > 0 {
-		last := *d
-		last.Events = d.Events[n:]
-		out = runContents{Details: &last, Omitted: n}
+	out := runContents{Details: d, Omitted: max(d.Seq-maxRunEvents, 0)}
+	d.Events, err = s.runs.Events(ctx, caller, ref, out.Omitted, int(d.Seq-out.Omitted))
+	if err != nil {
+		return nil, s.unreadable(ctx, uri, err)
 	}
 	return s.jsonContents(ctx, uri, out)
 }

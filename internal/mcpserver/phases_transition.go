@@ -316,7 +316,7 @@ func (p *phaseTools) judgeRun(ctx context.Context, t *tool, in arguments, w *pha
 	if err != nil {
 		return nil, standing{}, err
 	}
-	details, err := p.runs.Get(ctx, caller, run.Ref{Handle: in.text("handle")})
+	details, err := p.runs.Look(ctx, caller, run.Ref{Handle: in.text("handle")})
 	if err != nil {
 		return nil, standing{}, err
 	}

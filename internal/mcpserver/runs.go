@@ -18,7 +18,8 @@ type Runs interface {
 	Fork(ctx context.Context, c run.Caller, r run.ForkRequest) (*run.Answer, error)
 	Abort(ctx context.Context, c run.Caller, r run.AbortRequest) (*run.Answer, error)
 	List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error)
-	Get(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
+	Look(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
+	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
 }
 
 var _ Runs = (*run.Service)(nil)
@@ -89,15 +90,17 @@ type runAnswer struct {
 
 // view shapes an answer for the client that asked.
 func view(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
-	if !atPersonGate(a) {
+	switch {
+	case a.Position.Kind != guide.PositionGate:
 		return runAnswer{Answer: a}
-	}
-	if canAsk(req) {
+	case !a.Position.Person:
+		return runAnswer{Answer: a, Hint: run.AskUser}
+	case canAsk(req):
 		copied := *a
 		copied.Next = askCall(a.Handle)
 		return runAnswer{Answer: &copied, Hint: "only a person can open this gate; the call asks them"}
 	}
-	return runAnswer{Answer: a, Hint: personWays(a.RunID)}
+	return runAnswer{Answer: a, Hint: run.PersonWays(a.RunID)}
 }
 
 func (r *runTools) start() *tool {
@@ -128,7 +131,7 @@ func (r *runTools) start() *tool {
 			Project: project, RequestID: in.text("requestId"),
 		})
 		if err != nil {
-			again := t.nextCall(in)
+			again := t.nextCall(in, "")
 			delete(again.Arguments, "context")
 			return nil, withNext(err, (*run.Call)(again))
 		}
@@ -152,7 +155,7 @@ func onRun(t *tool, do func(context.Context, run.Caller, run.Ref, arguments) (*r
 		}
 		a, err := do(ctx, caller, ref, in)
 		if err != nil {
-			return nil, withNext(err, statusOf(ref))
+			return nil, withNext(err, run.StatusCall(ref))
 		}
 		return view(req, a), nil
 	}
@@ -255,9 +258,12 @@ func candidateList(found []run.Candidate) candidates {
 				Kind: c.Position.Kind, ID: c.Position.ID, Title: c.Position.Title, Message: c.Position.Message,
 				Loop: c.Position.Loop, Person: c.Position.Person,
 			}
-			c.Next = &run.Call{Tool: "workflow_status", Arguments: map[string]any{"handle": c.Handle}}
+			c.Next = run.StatusCall(run.Ref{Handle: c.Handle})
 		}
 		out.Candidates = append(out.Candidates, c)
+	}
+	if len(found) > 0 && found[0].Position.Kind == guide.PositionGate && !found[0].Position.Person {
+		out.Hint = run.AskUser
 	}
 	if len(found) == 0 {
 		out.Hint = "no run fits: ask with other words or none, or begin one with workflow_start"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -45,7 +46,15 @@ func TestARunFromStartToEnd(t *testing.T) {
 					t.Errorf("no fork is offered: %v", stale)
 				}
 				atGate := follow(t, cs, gateless, map[string]any{"output": "agreed"})
-				refused(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "output": "on and on"}, "gate-unanswered")
+				unanswered := refused(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "output": "on and on"}, "gate-unanswered")
+				unknown := refused(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "answer": map[string]any{"optionId": "perhaps"}}, guide.RuleUnknownOption)
+				asked := good(t, cs, "workflow_status", map[string]any{"handle": atGate["handle"]})
+				found := good(t, cs, "workflow_resume", map[string]any{"query": "auth module"})
+				for _, said := range []string{text(atGate, "hint"), text(asked, "hint"), text(unanswered, "fix"), text(unknown, "fix"), text(found, "hint")} {
+					if !strings.Contains(said, "ask the user") {
+						t.Errorf("at a gate whose answer is the user's, an agent is told %q", said)
+					}
+				}
 				waiting := follow(t, cs, atGate, nil)
 				if at(atGate) != "gate agree" || at(waiting) != "context large" || waiting["status"] != "waiting" {
 					t.Fatalf("gate %v, then %v", atGate, waiting)
@@ -238,6 +247,41 @@ func TestBadCallsOfRuns(t *testing.T) {
 	refused(t, cs, "workflow_start", map[string]any{"workflowId": "small", "context": map[string]any{"_currentLoop": 1}}, "server-variable")
 	if still := good(t, cs, "workflow_status", map[string]any{"handle": handle}); still["handle"] != handle {
 		t.Errorf("a bad call has moved the run: %v", still)
+	}
+}
+
+// The call that an error names has no part that would get it refused in turn:
+// what is neither needed nor what was wrong is left out.
+func TestNextOfABadCallIsLegal(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
+	started := good(t, cs, "workflow_start", map[string]any{"workflowId": "manned"})
+	handle := started["handle"]
+	long := strings.Repeat("x", 1<<20+1)
+	tests := []struct {
+		name string
+		args map[string]any
+		want map[string]any
+	}{
+		{"too long an output", map[string]any{"handle": handle, "output": long}, map[string]any{"handle": handle, "output": "the output of the step"}},
+		{"an unknown parameter", map[string]any{"handle": handle, "result": "done"}, map[string]any{"handle": handle}},
+		{"a wrong answer", map[string]any{"handle": handle, "answer": "yes"}, map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm"}}},
+		{"an answer and its opposite", map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm", "decline": true}}, map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm"}}},
+		{"a skip without a reason", map[string]any{"handle": handle, "skip": map[string]any{}}, map[string]any{"handle": handle, "skip": map[string]any{"reason": "why it is not needed"}}},
+		{"a context that is none", map[string]any{"handle": handle, "output": "a draft", "context": "x"}, map[string]any{"handle": handle, "output": "a draft"}},
+		{"nothing", map[string]any{}, map[string]any{"handle": "h_0123456789abcdefghjkm"}},
+	}
+	for _, tt := range tests {
+		res, isError := call(t, cs, "workflow_continue", tt.args)
+		_, next := nextOf(t, res)
+		if diff := cmp.Diff(tt.want, next); !isError || diff != "" {
+			t.Errorf("%s: next (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	res, _ := call(t, cs, "workflow_continue", map[string]any{"handle": handle, "output": long})
+	if moved := follow(t, cs, res, nil); at(moved) != "gate draft" {
+		t.Errorf("the call that the error names: %v", moved)
 	}
 }
 

@@ -273,7 +273,7 @@ func TestSuggestedCallsWork(t *testing.T) {
 		{
 			"a misspelt parameter", "workflow_next",
 			map[string]any{"workflowId": "small", "completed_steps": []string{"only"}},
-			`{"arguments":{"completedSteps":[],"context":{},"workflowId":"small"},"tool":"workflow_next"}`, `did you mean "completedSteps"?`,
+			`{"arguments":{"completedSteps":[],"workflowId":"small"},"tool":"workflow_next"}`, `did you mean "completedSteps"?`,
 		},
 		{
 			"text in place of an object", "workflow_next",

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -168,12 +169,14 @@ func (s *sessionTools) update() *tool {
 func (s *sessionTools) read() *tool {
 	t := &tool{
 		name: "workrail_read_session", title: "Read a session document",
-		description: "Read a session document, or a part of it. Without data in the answer nothing stands at the path.",
+		description: "Read a session document, or a part of it. found is false where nothing stands at the path.",
 		params: sessionParams(param{
 			name: "path", kind: kindString, maxLength: maxPath,
 			description: "Such as hypotheses[0].status, hypotheses[?status=='active'], JSONPath from $, or $schema",
 		}),
-		output: object(map[string]any{"success": typed("boolean"), "query": typed("string"), "data": map[string]any{}}),
+		output: object(map[string]any{
+			"success": typed("boolean"), "query": typed("string"), "found": typed("boolean"), "data": map[string]any{}, "message": typed("string"),
+		}),
 	}
 	t.handle = func(ctx context.Context, in arguments) (any, error) {
 		caller, err := callerFrom(ctx)
@@ -188,9 +191,12 @@ func (s *sessionTools) read() *tool {
 		if err != nil {
 			return nil, err
 		}
-		out := map[string]any{"success": true, "query": found.Query}
+		out := map[string]any{"success": true, "query": found.Query, "found": found.Found}
 		if found.Found {
 			out["data"] = found.Data
+		} else {
+			out["message"] = fmt.Sprintf("Nothing stands at %s in the session %s/%s. Without a path you get all of it.",
+				found.Query, found.Ref.Workflow, found.Ref.ID)
 		}
 		return out, nil
 	}

@@ -36,7 +36,8 @@ func TestSessionDocuments(t *testing.T) {
 			t.Errorf("workrail_create_session (-want +got):\n%s", d)
 		}
 		again, isError := call(t, cs, "workrail_create_session", name(nil))
-		if !isError || again["success"] != false || again["code"] != "conflict" || again["tool"] != "workrail_create_session" || again["fix"] == nil {
+		if !isError || again["success"] != false || again["code"] != "conflict" || again["tool"] != "workrail_create_session" || again["fix"] == nil ||
+			again["error"] != "session already exists: bug/T-1" {
 			t.Errorf("a second one: %v", again)
 		}
 		updated := good(t, cs, "workrail_update_session", name(map[string]any{"updates": map[string]any{"a": map[string]any{"c": nil}, "dashboard.progress": 25, "list": []any{}}}))
@@ -47,11 +48,12 @@ func TestSessionDocuments(t *testing.T) {
 			"a": map[string]any{"b": 1.0, "c": nil}, "dashboard.progress": 25.0, "list": []any{}, "a.c": nil, "$.a.b": 1.0,
 		} {
 			got := good(t, cs, "workrail_read_session", name(map[string]any{"path": path}))
-			if data, ok := got["data"]; !ok || !cmp.Equal(data, want) || got["query"] != path {
+			if data, ok := got["data"]; !ok || !cmp.Equal(data, want) || got["query"] != path || got["found"] != true || got["message"] != nil {
 				t.Errorf("%s: %v, want %v", path, got, want)
 			}
 		}
-		if got := good(t, cs, "workrail_read_session", name(map[string]any{"path": "a.nothing"})); got["success"] != true || slices.Contains(keys(got), "data") {
+		if got := good(t, cs, "workrail_read_session", name(map[string]any{"path": "a.nothing"})); got["success"] != true || got["found"] != false ||
+			slices.Contains(keys(got), "data") || !strings.Contains(text(got, "message"), "Nothing stands at a.nothing in the session bug/T-1") {
 			t.Errorf("a path to nothing: %v", got)
 		}
 		if got := good(t, cs, "workrail_read_session", name(nil)); got["query"] != "(full session)" {

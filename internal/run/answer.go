@@ -82,7 +82,7 @@ func (s *Service) byHandle(ctx context.Context, c Caller, token string) (Handle,
 	}
 	if isRunID(token) {
 		unknown.Fix = "that is a run's id: workflow_status answers its handle"
-		unknown.Next = statusCall(token, "")
+		unknown.Next = StatusCall(Ref{RunID: token})
 	}
 	if !isHandle(token) {
 		return Handle{}, Record{}, unknown
@@ -155,7 +155,7 @@ func nextCall(handle string, pos guide.Position) *Call {
 		args["output"] = "..."
 	case guide.PositionGate:
 		if pos.Person {
-			return statusCall("", handle)
+			return StatusCall(Ref{Handle: handle})
 		}
 		args["answer"] = map[string]any{"optionId": pos.Options[0].ID}
 	case guide.PositionContext:
@@ -173,12 +173,23 @@ func nextCall(handle string, pos guide.Position) *Call {
 	return &Call{Tool: "workflow_continue", Arguments: args}
 }
 
-// statusCall asks where a run stands, by its handle where that is known.
-func statusCall(run, handle string) *Call {
-	if handle != "" {
-		return &Call{Tool: "workflow_status", Arguments: map[string]any{"handle": handle}}
+// StatusCall asks where a run stands, by a handle of it where that is known.
+func StatusCall(r Ref) *Call {
+	args := map[string]any{"handle": r.Handle}
+	if r.Handle == "" {
+		args = map[string]any{"runId": r.RunID}
 	}
-	return &Call{Tool: "workflow_status", Arguments: map[string]any{"runId": run}}
+	return &Call{Tool: "workflow_status", Arguments: args}
+}
+
+// AskUser says what an agent does at a gate whose answer it hands on.
+const AskUser = "ask the user which option they choose and hand on their answer: it is theirs to give, not yours"
+
+// PersonWays says how a person opens a gate that is theirs, where the client
+// shows no form.
+func PersonWays(runID string) string {
+	return "ask the person to open the gate at a terminal, with guideway runs approve " + runID +
+		" (before the first time: guideway runs approve --set-passphrase); then call workflow_status"
 }
 
 // refused passes on what the engine refused.
@@ -197,14 +208,19 @@ func refusedAt(r *guide.Refusal, rec Record, l *loaded) *Refusal {
 	switch r.Rule {
 	case guide.RuleCriteria:
 		out.Fix = "mend what the issues name and hand in the whole output again, with the same handle"
-	case guide.RulePerson:
-		out.Fix = "the person opens it: in the client's form, in the dashboard, or with: guideway runs approve " + rec.ID
 	case guide.RuleEnded:
 		out.Fix = "fork the run to go on from an earlier event, or start a new one"
 		out.Next = &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}}
 	case guide.RuleDefinition:
 		out.Fix = "the pinned definition has an error; abort the run, mend the definition and start anew"
 		out.Next = &Call{Tool: "workflow_abort", Arguments: map[string]any{"handle": rec.Handle}}
+	default:
+		if pos.Kind == guide.PositionGate {
+			out.Fix = AskUser
+		}
+		if pos.Person {
+			out.Fix = PersonWays(rec.ID)
+		}
 	}
 	return out
 }

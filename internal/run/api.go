@@ -176,7 +176,8 @@ type Details struct {
 	Position guide.Position `json:"position"`
 	// Variables are the run's.
 	Variables map[string]any `json:"variables"`
-	Events    []Event        `json:"events"`
+	// Events are all of them, or those that were asked for.
+	Events []Event `json:"events"`
 	// Definition is the pinned one's canonical text.
 	Definition string `json:"-"`
 }

@@ -130,8 +130,8 @@ func stale(rec Record, handle string) *Refusal {
 		Code: guideway.CodeRefused, Rule: RuleStaleHandle, Given: handle, RunID: rec.ID,
 		Message: "the run has moved on since this handle was given",
 		Fix:     "ask workflow_status for the current position, or workflow_fork to go another way from this one",
-		Next:    statusCall("", handle),
-		Allowed: []Call{*statusCall("", handle), {Tool: "workflow_fork", Arguments: map[string]any{"handle": handle}}},
+		Next:    StatusCall(Ref{Handle: handle}),
+		Allowed: []Call{*StatusCall(Ref{Handle: handle}), {Tool: "workflow_fork", Arguments: map[string]any{"handle": handle}}},
 	}
 }
 

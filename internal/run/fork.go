@@ -124,7 +124,7 @@ func (s *Service) notAFork(ctx context.Context, rec Record, p *program, seq int6
 		Code: guideway.CodeRefused, Rule: RuleUnknownSeq, Given: seq, RunID: rec.ID,
 		Message: "the run cannot be forked at that event: it has none of that number, or nothing to do behind it",
 		Fix:     "guideway runs show " + rec.ID + " --events lists them",
-		Next:    statusCall(rec.ID, ""),
+		Next:    StatusCall(Ref{RunID: rec.ID}),
 	}
 	entries, err := s.entries(ctx, rec, rec.Seq)
 	if err != nil {

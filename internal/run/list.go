@@ -42,8 +42,22 @@ func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, li
 	return events, nil
 }
 
-// Get tells all of a run of the caller's.
+// Get tells all of a run of the caller's, with its whole history.
 func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) {
+	d, err := s.Look(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	d.Events, err = s.events(ctx, d.Record, d.Seq)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Look tells all of a run of the caller's but its events, so that its cost does
+// not grow with them; Events gives those that are wanted.
+func (s *Service) Look(ctx context.Context, c Caller, ref Ref) (*Details, error) {
 	_, rec, err := s.byRef(ctx, c, ref)
 	if err != nil {
 		return nil, err
@@ -52,16 +66,12 @@ func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) 
 	if err != nil {
 		return nil, err
 	}
-	events, err := s.events(ctx, rec, rec.Seq)
-	if err != nil {
-		return nil, err
-	}
 	vars := l.state.Vars
 	if vars == nil {
 		vars = map[string]any{}
 	}
 	return &Details{
-		Record: rec, Current: rec.Handle, Position: l.program.PositionOf(l.state), Variables: vars, Events: events,
+		Record: rec, Current: rec.Handle, Position: l.program.PositionOf(l.state), Variables: vars,
 		Definition: l.program.text,
 	}, nil
 }

@@ -64,7 +64,7 @@ func (s *Service) started(ctx context.Context, c Caller, r StartRequest) (*Answe
 		return nil, &Refusal{
 			Code: guideway.CodeRefused, Rule: RuleRequestReused, Given: r.RequestID, RunID: rec.ID,
 			Message: "this request id has begun another run", Fix: "use a new request id for each run",
-			Next: statusCall(rec.ID, ""),
+			Next: StatusCall(Ref{RunID: rec.ID}),
 		}
 	}
 	return s.answerAt(ctx, rec, h)
