@@ -45,15 +45,19 @@ func (o *runsExportOptions) salvage(ctx context.Context) error {
 	for _, problem := range found.Problems {
 		fmt.Fprintf(host.Err, "lost: %s\n", oneLine(problem))
 	}
-	whole := 0
-	for _, id := range slices.Sorted(maps.Keys(found.Events)) {
+	runs, whole, written := runsOf(found), 0, 0
+	for _, id := range runs {
 		r := rescued(found, id)
 		lost := r.cutAtBreak(key, found.Events[id])
 		if lost == "" {
 			whole++
 		} else {
-			fmt.Fprintf(host.Err, "%s: %s\n", oneLine(id), lost)
+			fmt.Fprintf(host.Err, "%s: %s\n", r.name(), lost)
 		}
+		if len(r.events) == 0 {
+			continue // nothing that could be taken in again
+		}
+		written++
 		if err := r.write(host, dir, o.Force); err != nil {
 			return err
 		}
@@ -61,10 +65,22 @@ func (o *runsExportOptions) salvage(ctx context.Context) error {
 	if err := writeRescuedDocuments(host, found, dir, o.Force); err != nil {
 		return err
 	}
-	fmt.Fprintf(host.Out, "%s, %d of them whole, and %s: %s\n", plural(len(found.Events), "run", "runs"), whole,
+	fmt.Fprintf(host.Out, "%s, %d of them whole, and %s: %s\n", plural(len(runs), "run", "runs"), whole,
 		plural(len(found.Documents), "session document", "session documents"), o.Salvage)
-	fmt.Fprintln(host.Out, "Take a run in again, once the store is mended: guideway runs import FILE")
+	if written > 0 {
+		fmt.Fprintln(host.Out, "Take a run in again, once the store is mended: guideway runs import FILE")
+	}
 	return nil
+}
+
+// runsOf names the runs of which anything is left.
+func runsOf(found *sqlite.Salvaged) []string {
+	ids := slices.Collect(maps.Keys(found.Events))
+	for _, r := range found.Runs {
+		ids = append(ids, r.ID)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // keyIfThere reads the key without making one; nil where that does not work.
@@ -92,7 +108,7 @@ func rescued(found *sqlite.Salvaged, id string) *rescuedRun {
 	r := &rescuedRun{record: run.Record{ID: id}}
 	if i := slices.IndexFunc(found.Runs, func(rec run.Record) bool { return rec.ID == id }); i >= 0 {
 		r.record = found.Runs[i]
-	} else if first := found.Events[id][0]; first.Kind == run.KindCreated {
+	} else if first := found.Events[id][0]; first.Kind == run.KindCreated { // named by its events, so there is one
 		var created run.Created
 		if json.Unmarshal(first.Data, &created) == nil {
 			r.record.Workflow, r.record.Name, r.record.Version, r.record.Hash = created.Workflow, created.Name, created.Version, created.Hash
@@ -104,6 +120,14 @@ func rescued(found *sqlite.Salvaged, id string) *rescuedRun {
 		r.definition = found.Definitions[i]
 	}
 	return r
+}
+
+// name tells a person which run it is.
+func (r *rescuedRun) name() string {
+	if r.record.Goal == "" {
+		return oneLine(r.record.ID)
+	}
+	return oneLine(r.record.ID + " (" + r.record.Goal + ")")
 }
 
 // cutAtBreak keeps the events up to the first one that is lost or, where there
@@ -123,6 +147,8 @@ func (r *rescuedRun) cutAtBreak(key run.Key, events []run.Event) string {
 	}
 	r.events = events
 	switch {
+	case len(events) == 0:
+		return fmt.Sprintf("all its %d events are lost", r.record.Seq)
 	case r.definition.Text == "":
 		return "its workflow is lost"
 	case int64(len(events)) < r.record.Seq:

@@ -101,7 +101,7 @@ func notWritable(path, doing string, err error) error {
 
 func damaged(path, doing string, err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: the store %s is damaged: %w", doing, path, err).
-		WithFix("run `guideway doctor`; restore a backup of the file, or move it away to begin anew: what can still be read of it can be exported")
+		WithFix("run `guideway doctor`; `guideway runs export --salvage DIR` writes what can still be read; then restore a backup of the file, or move it away to begin anew")
 }
 
 // IsDamaged says whether an error tells of a file that is damaged, or no

@@ -29,54 +29,68 @@ type Salvaged struct {
 }
 
 // Salvage reads what can be read of a file, however damaged, without changing
-// it. It passes over rows on pages that are gone. Where the file's first page
-// is gone too there is nothing to read, and an error.
+// it. It passes over rows on pages that are gone. Where the list of the tables is
+// gone, that of a new store takes its place, in a copy. Where nothing at all can
+// be read it gives an error.
 func Salvage(ctx context.Context, path string) (*Salvaged, error) {
-	db, err := sql.Open("sqlite", dataSource(path, "mode=ro", salvagePragmas()...))
-	if err != nil {
-		return nil, fault(path, "salvage", err)
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
 	switch err := wantHeader(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no store %s to salvage", path)
 	case err != nil:
-		return nil, fault(path, "salvage", err)
+		return nil, lost(path, err)
 	}
-	var tables int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
-		return nil, fault(path, "salvage", err)
+	out, err := salvage(ctx, path)
+	if err == nil || !IsDamaged(err) {
+		return out, lost(path, err)
 	}
+	copied, remove, copyErr := withNewTables(ctx, path)
+	if copyErr != nil {
+		return nil, lost(path, errors.Join(err, copyErr))
+	}
+	defer remove()
+	out, copyErr = salvage(ctx, copied)
+	if copyErr != nil || len(out.Runs)+len(out.Definitions)+len(out.Documents)+len(out.Events) == 0 {
+		return nil, lost(path, errors.Join(err, ctx.Err()))
+	}
+	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the list of the tables: that of a new store was taken: %v", err))
+	return out, nil
+}
+
+// lost is fault for a store of which nothing can be salvaged: to salvage it is no
+// way out.
+func lost(path string, err error) error {
+	if !IsDamaged(err) {
+		return fault(path, "salvage", err)
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "salvage: nothing of the store %s can be read: %w", path, err).
+		WithFix("restore a backup of the file, or move it away to begin anew")
+}
+
+// salvage reads a file by its own list of tables. The error is damaged where that
+// lacks one.
+func salvage(ctx context.Context, path string) (*Salvaged, error) {
+	db, err := sql.Open("sqlite", dataSource(path, "mode=ro", salvagePragmas()...))
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
 	out := &Salvaged{Events: map[string][]run.Event{}}
-	for _, table := range []salvager{
-		{"runs", runColumns, func(row scanner, num *int64) error {
-			r, err := scanRunAnd(row, num)
-			return keep(&out.Runs, r, err)
-		}},
-		{"definitions", "hash, text", func(row scanner, num *int64) error {
-			var d run.Definition
-			err := row.Scan(num, &d.Hash, &d.Text)
-			return keep(&out.Definitions, d, err)
-		}},
-		{"documents", "user, " + documentColumns, func(row scanner, num *int64) error {
-			var user string
-			d, err := scanDocument(row, "", num, &user)
-			d.User = user
-			return keep(&out.Documents, d, err)
-		}},
-		{"events", "run, " + eventColumns, func(row scanner, num *int64) error {
-			var id string
-			e, err := scanEventAnd(row, num, &id)
-			if err == nil {
-				out.Events[id] = append(out.Events[id], e)
-			}
-			return err
-		}},
-	} {
-		problem, err := table.read(ctx, db)
+	tables := out.tables()
+	for _, t := range tables {
+		var there bool
+		err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, t.table).Scan(&there)
+		if err == nil && !there {
+			err = fmt.Errorf("there is no table %s: %w", t.table, errGarbled)
+		}
 		if err != nil {
-			return nil, fault(path, "salvage", err)
+			return nil, err
+		}
+	}
+	for _, t := range tables {
+		problem, err := t.read(ctx, db)
+		if err != nil {
+			return nil, err
 		}
 		if problem != "" {
 			out.Problems = append(out.Problems, problem)
@@ -86,6 +100,35 @@ func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 		slices.SortFunc(events, func(a, b run.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
 	return out, nil
+}
+
+// tables are those that are read, into s.
+func (s *Salvaged) tables() []salvager {
+	return []salvager{
+		{"runs", runColumns, func(row scanner, num *int64) error {
+			r, err := scanRunAnd(row, num)
+			return keep(&s.Runs, r, err)
+		}},
+		{"definitions", "hash, text", func(row scanner, num *int64) error {
+			var d run.Definition
+			err := row.Scan(num, &d.Hash, &d.Text)
+			return keep(&s.Definitions, d, err)
+		}},
+		{"documents", "user, " + documentColumns, func(row scanner, num *int64) error {
+			var user string
+			d, err := scanDocument(row, "", num, &user)
+			d.User = user
+			return keep(&s.Documents, d, err)
+		}},
+		{"events", "run, " + eventColumns, func(row scanner, num *int64) error {
+			var id string
+			e, err := scanEventAnd(row, num, &id)
+			if err == nil {
+				s.Events[id] = append(s.Events[id], e)
+			}
+			return err
+		}},
+	}
 }
 
 // salvagePragmas have SQLite look closely at what it reads, and look at all into

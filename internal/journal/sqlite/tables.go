@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// pageSize is that of every store.
+const pageSize = 4096
+
+// withNewTables copies a damaged file, with the list of tables of a new store in
+// the place of its own. That names the same pages: the first step of the schema
+// makes its tables in an empty file, always in one order. remove deletes the copy.
+func withNewTables(ctx context.Context, path string) (copied string, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "guideway-salvage-*") // 0700
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
+	pages, err := newTables(ctx, filepath.Join(dir, "new.db"))
+	if err != nil {
+		return "", nil, err
+	}
+	copied = filepath.Join(dir, "copy.db")
+	if err = copyFile(path+"-wal", copied+"-wal"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, err
+	}
+	if err = copyFile(path, copied); err != nil {
+		return "", nil, err
+	}
+	return copied, remove, putPages(copied, pages)
+}
+
+// newTables gives the pages that list the tables of a new store, by their numbers.
+func newTables(ctx context.Context, path string) (map[uint32][]byte, error) {
+	steps, err := migrations()
+	if err != nil {
+		return nil, err
+	}
+	s, err := Open(ctx, Options{Path: path, steps: steps[:1]})
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pages := map[uint32][]byte{}
+	for _, n := range append(pagesBelow(data[:pageSize]), 1) {
+		if int(n)*pageSize > len(data) {
+			return nil, fmt.Errorf("a new store has no page %d", n)
+		}
+		pages[n] = data[int(n-1)*pageSize : int(n)*pageSize]
+	}
+	return pages, nil
+}
+
+// pagesBelow gives the pages below the first one of a file, which is the root of
+// the list of tables; see "B-tree Pages" in SQLite's description of its format.
+func pagesBelow(first []byte) []uint32 {
+	const header, interior = 100, 5 // the file's own header comes first
+	if first[header] != interior {
+		return nil
+	}
+	list := []uint32{binary.BigEndian.Uint32(first[header+8:])}
+	cells := int(binary.BigEndian.Uint16(first[header+3:]))
+	for i := range cells {
+		at := binary.BigEndian.Uint16(first[header+12+2*i:])
+		list = append(list, binary.BigEndian.Uint32(first[at:]))
+	}
+	return list
+}
+
+// putPages writes pages into a file, which grows where they lie behind its end, and
+// has its header say how many there are now.
+func putPages(path string, pages map[uint32][]byte) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	for n, page := range pages {
+		if _, e := file.WriteAt(page, int64(n-1)*pageSize); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	info, e := file.Stat()
+	if err = errors.Join(err, e); err == nil {
+		const sizeInPages = 28
+		count := binary.BigEndian.AppendUint32(nil, uint32(info.Size()/pageSize))
+		_, err = file.WriteAt(count, sizeInPages)
+	}
+	return errors.Join(err, file.Close())
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
