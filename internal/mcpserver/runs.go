@@ -18,6 +18,7 @@ type Runs interface {
 	Fork(ctx context.Context, c run.Caller, r run.ForkRequest) (*run.Answer, error)
 	Abort(ctx context.Context, c run.Caller, r run.AbortRequest) (*run.Answer, error)
 	List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error)
+	State(ctx context.Context, c run.Caller, r run.Ref) (*guide.StateDocument, error)
 	Look(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
 	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
 }
@@ -177,9 +178,15 @@ func (r *runTools) status() *tool {
 	return onRun(&tool{
 		name: "workflow_status", title: "Where a run stands",
 		description: "Get the current handle and position of a run.",
-		params:      refParams(),
-	}, func(ctx context.Context, c run.Caller, ref run.Ref, _ arguments) (*run.Answer, error) {
-		return r.runs.Status(ctx, c, ref)
+		params: append(refParams(),
+			param{name: "state", kind: kindBool, description: "Add the whole run as a state document"}),
+	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
+		a, err := r.runs.Status(ctx, c, ref)
+		if err != nil || !in.flag("state") {
+			return a, err
+		}
+		a.State, err = r.runs.State(ctx, c, run.Ref{RunID: a.RunID})
+		return a, err
 	})
 }
 

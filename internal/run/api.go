@@ -25,6 +25,8 @@ type Answer struct {
 	Position   guide.Position `json:"position"`
 	// Next is a legal call, ready to copy; nil at the end.
 	Next *Call `json:"next,omitempty"`
+	// State is the run as a state document, where it was asked for.
+	State *guide.StateDocument `json:"state,omitempty"`
 	// Replayed says that the command had been carried out before and that this
 	// is its answer.
 	Replayed bool `json:"replayed,omitempty"`
