@@ -16,9 +16,6 @@ type BearerOptions struct {
 	Token string
 	// User is whom the token names; required.
 	User string
-	// TokenPath is where a person finds the token; a refusal names it. Empty
-	// if the token is in no file.
-	TokenPath string
 }
 
 // Bearer lets a request through that carries a valid token in its header
@@ -28,7 +25,6 @@ type BearerOptions struct {
 type Bearer struct {
 	digest [sha256.Size]byte
 	user   string
-	where  string
 }
 
 // NewBearer makes the check. A token or user that is missing is an error: an
@@ -41,15 +37,12 @@ func NewBearer(opts BearerOptions) (*Bearer, error) {
 	if opts.User == "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token names no user").WithFix("name one")
 	}
-	b := &Bearer{digest: sha256.Sum256([]byte(opts.Token)), user: opts.User, where: "ask whoever runs this server for the token"}
-	if opts.TokenPath != "" {
-		b.where = "read the token from the file " + opts.TokenPath + " on the machine of this server"
-	}
-	return b, nil
+	return &Bearer{digest: sha256.Sum256([]byte(opts.Token)), user: opts.User}, nil
 }
 
 // Handler guards next. A request without a valid token gets 401, the header
-// WWW-Authenticate, and a JSON body that says where the token is found.
+// WWW-Authenticate, and a JSON body that says how the token is found: not where it
+// is, because anybody may ask.
 func (b *Bearer) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := b.check(r)
@@ -66,7 +59,7 @@ func (b *Bearer) Handler(next http.Handler) http.Handler {
 func (b *Bearer) check(r *http.Request) (guideway.Principal, *guideway.Error) {
 	refused := func(why string) *guideway.Error {
 		return guideway.Errorf(guideway.CodeUnauthorized, "%s", why).
-			WithFix("%s and send it as the header Authorization: Bearer TOKEN", b.where)
+			WithFix("send the token as the header Authorization: Bearer TOKEN; on the machine of this server, guideway doctor names its file")
 	}
 	given := r.Header.Values("Authorization")
 	switch {

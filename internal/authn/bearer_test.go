@@ -38,7 +38,7 @@ func TestBearer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b, err := authn.NewBearer(authn.BearerOptions{Token: secret, User: "ann", TokenPath: "/data/token"})
+			b, err := authn.NewBearer(authn.BearerOptions{Token: secret, User: "ann"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,8 +63,8 @@ func TestBearer(t *testing.T) {
 				t.Errorf("%d, principal %+v, challenge %q; want 401 with %q", w.Code, got, challenge, tt.challenge)
 			}
 			checkErrorBody(t, w, guideway.CodeUnauthorized)
-			if body := w.Body.String(); strings.Contains(body, secret) || !strings.Contains(body, "/data/token") {
-				t.Errorf("the body is %s, want where the token is and not the token", body)
+			if body := w.Body.String(); strings.Contains(body, secret) || !strings.Contains(body, "guideway doctor") {
+				t.Errorf("the body is %s, want how the token is found and not the token", body)
 			}
 		})
 	}

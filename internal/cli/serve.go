@@ -81,7 +81,7 @@ func newBearer(cfg *config.Config) (*authn.Bearer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return authn.NewBearer(authn.BearerOptions{Token: token, User: user, TokenPath: cfg.TokenFile})
+	return authn.NewBearer(authn.BearerOptions{Token: token, User: user})
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {

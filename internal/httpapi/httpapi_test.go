@@ -27,7 +27,7 @@ func newHandler(t *testing.T, mcp http.Handler) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bearer, err := authn.NewBearer(authn.BearerOptions{Token: token, User: "ann", TokenPath: "/data/token"})
+	bearer, err := authn.NewBearer(authn.BearerOptions{Token: token, User: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}

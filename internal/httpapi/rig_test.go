@@ -132,7 +132,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bearer, err := authn.NewBearer(authn.BearerOptions{Token: token, User: "ann", TokenPath: "/data/token"})
+	bearer, err := authn.NewBearer(authn.BearerOptions{Token: token, User: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
