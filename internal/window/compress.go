@@ -312,7 +312,7 @@ func (c *compression) apply(s *selection, room int) {
 		if n == nil {
 			continue
 		}
-		kept, all := r.kept(n), n.pieceCount()
+		kept, all := r.kept(n), n.count
 		if kept == all {
 			c.values[i], c.tokens[i], c.reason[i] = item.Value, item.Tokens, ""
 			continue
@@ -343,7 +343,7 @@ func (c *compression) mask(i int, n *node, room int) int {
 	if item.Tokens < noteWorth {
 		return 0
 	}
-	what := fmt.Sprintf("%d %s", n.pieceCount(), n.noun())
+	what := fmt.Sprintf("%d %s", n.count, n.noun())
 	if item.Age > 0 {
 		what += fmt.Sprintf(", unchanged for %d steps", item.Age)
 	}

@@ -160,8 +160,8 @@ func looksCode(text string) bool {
 func logLines(text string) float64 {
 	lines, logs := 0, 0
 	for line := range strings.SplitSeq(text, "\n") {
-		if strings.TrimSpace(line) == "" {
-			continue
+		if strings.TrimSpace(line) == "" || isTraceLine(line) {
+			continue // a trace belongs to the line above it
 		}
 		lines++
 		if isLogLine(line) {

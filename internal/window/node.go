@@ -29,7 +29,8 @@ type node struct {
 	text  string
 	spans []span
 	form  textKind
-	first int // the first of its pieces
+	// first is the first of its pieces, count how many it has.
+	first, count int
 
 	// columns are the keys of a tableNode, in the order of the first row.
 	columns []string
@@ -68,7 +69,14 @@ func (b *builder) build(item int, value []byte) *node {
 }
 
 func (b *builder) value(key string, raw []byte, depth int) *node {
-	raw = bytes.TrimSpace(raw)
+	first := len(b.pieces)
+	n := b.whole(key, bytes.TrimSpace(raw), depth)
+	n.first, n.count = first, len(b.pieces)-first
+	return n
+}
+
+// whole takes a value apart if it can be; else it is one piece.
+func (b *builder) whole(key string, raw []byte, depth int) *node {
 	if len(raw) > 0 && depth < maxDepth {
 		switch {
 		case raw[0] == '"' && len(raw) > longString:
@@ -93,7 +101,8 @@ func (b *builder) leaf(key string, raw []byte) *node {
 	if key != "" {
 		text = key + ": " + text
 	}
-	return &node{kind: leafNode, key: key, raw: raw, first: b.add(text)}
+	b.add(text)
+	return &node{kind: leafNode, key: key, raw: raw}
 }
 
 // add makes a piece.
@@ -113,7 +122,7 @@ func (b *builder) long(key string, raw []byte) *node {
 	if len(spans) < 2 {
 		return nil
 	}
-	n := &node{kind: textNode, key: key, raw: raw, text: text, spans: spans, form: form, first: len(b.pieces)}
+	n := &node{kind: textNode, key: key, raw: raw, text: text, spans: spans, form: form}
 	leaders := make(map[string]int)
 	for _, s := range spans {
 		part := text[s.from:s.to]
@@ -143,7 +152,7 @@ func (b *builder) array(key string, raw []byte, depth int) *node {
 	if n := b.table(key, raw, elements); n != nil {
 		return n
 	}
-	n := &node{kind: arrayNode, key: key, raw: raw, first: len(b.pieces)}
+	n := &node{kind: arrayNode, key: key, raw: raw}
 	for _, element := range elements {
 		n.children = append(n.children, b.value("", element, depth+1))
 	}
@@ -155,7 +164,7 @@ func (b *builder) table(key string, raw []byte, elements []json.RawMessage) *nod
 	if len(elements) < tableRows {
 		return nil
 	}
-	n := &node{kind: tableNode, key: key, raw: raw, first: len(b.pieces)}
+	n := &node{kind: tableNode, key: key, raw: raw}
 	rows := make([][]field, len(elements))
 	for i, element := range elements {
 		fields, ok := readObject(element)
@@ -181,7 +190,7 @@ func (b *builder) table(key string, raw []byte, elements []json.RawMessage) *nod
 		return nil
 	}
 	for i, fields := range rows {
-		child := &node{kind: leafNode, raw: elements[i], first: len(b.pieces)}
+		child := &node{kind: leafNode, raw: elements[i], first: len(b.pieces), count: 1}
 		var text strings.Builder
 		for _, f := range fields {
 			text.Write(f.value)
@@ -199,7 +208,7 @@ func (b *builder) object(key string, raw []byte, depth int) *node {
 	if !ok || len(fields) < 1 {
 		return nil
 	}
-	n := &node{kind: objectNode, key: key, raw: raw, first: len(b.pieces)}
+	n := &node{kind: objectNode, key: key, raw: raw}
 	for _, f := range fields {
 		n.children = append(n.children, b.value(f.key, f.value, depth+1))
 	}
@@ -241,22 +250,6 @@ func readObject(raw []byte) ([]field, bool) {
 func hasDuplicates(keys []string) bool {
 	sorted := slices.Sorted(slices.Values(keys))
 	return len(slices.Compact(sorted)) != len(keys)
-}
-
-// pieceCount is how many pieces the node has, from n.first on.
-func (n *node) pieceCount() int {
-	switch n.kind {
-	case textNode:
-		return len(n.spans)
-	case arrayNode, objectNode, tableNode:
-		count := 0
-		for _, child := range n.children {
-			count += child.pieceCount()
-		}
-		return count
-	default:
-		return 1
-	}
 }
 
 // noun is what the parts of a value are called in a note.

@@ -21,8 +21,8 @@ type renderer struct {
 // kept counts the pieces of n that are kept.
 func (r *renderer) kept(n *node) int {
 	count := 0
-	for i := n.first; i < n.first+n.pieceCount(); i++ {
-		if r.keep[i] {
+	for _, keep := range r.keep[n.first : n.first+n.count] {
+		if keep {
 			count++
 		}
 	}
@@ -36,7 +36,7 @@ func (r *renderer) value(n *node, note string) []byte {
 	if kept == 0 {
 		return nil
 	}
-	if kept == n.pieceCount() && note == "" {
+	if kept == n.count && note == "" {
 		return n.raw
 	}
 	switch n.kind {

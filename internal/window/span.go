@@ -149,6 +149,9 @@ func cutProse(text string) []span {
 	return out
 }
 
+// longestLabel bounds the name before a colon at the beginning of a line.
+const longestLabel = 32
+
 // startsEntry tells whether a line begins an entry of a list, a heading or a
 // row of its own.
 func startsEntry(line string) bool {
@@ -166,8 +169,8 @@ func startsEntry(line string) bool {
 		return true
 	}
 	// "Name: value" begins something new.
-	word, _, ok := strings.Cut(trimmed, ": ")
-	return ok && len(word) < 30 && !strings.ContainsAny(word, " \n")
+	word, _, ok := strings.Cut(trimmed[:min(len(trimmed), longestLabel)], ": ")
+	return ok && !strings.ContainsAny(word, " \n")
 }
 
 // sentenceEnd gives where the next sentence begins if a mark at i ends one,

@@ -438,3 +438,34 @@ func TestFoldIsExtractive(t *testing.T) {
 		}
 	})
 }
+
+// TestHostileShapes: a megabyte of anything is done in time that grows with its
+// length; one of these took longer than a test may run when it was squared.
+func TestHostileShapes(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("megabytes")
+	}
+	for name, value := range map[string][]byte{
+		"numbers":  []byte("[" + strings.TrimSuffix(strings.Repeat("123,", 250_000), ",") + "]"),
+		"changes":  quote(strings.Repeat("The port of the queue is now 81. ", 30_000)),
+		"nested":   []byte(strings.Repeat("[", 9000) + strings.Repeat("]", 9000)),
+		"one word": quote(strings.Repeat("a", 1_000_000)),
+		"lines":    quote(strings.Repeat("\n\t", 300_000)),
+		"traces":   quote(strings.Repeat("2026-03-01T10:00:00Z ERROR x\n\tat y\n", 30_000)),
+		"labels":   quote(strings.Repeat("a\nb", 300_000)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Context{"notes": value}
+			r := Compress(Items(c, NewClassifier(Hints{}), Estimator{}, History{}), Options{Ratio: 4, Question: "which port?"})
+			if r.Over != "" {
+				t.Error(r.Over)
+			}
+			back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs))
+			if err != nil || !bytes.Equal(back["notes"], value) {
+				t.Errorf("not restored: %v", err)
+			}
+		})
+	}
+}
