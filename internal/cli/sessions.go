@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -81,7 +83,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, _ string) ([]s
 	}
 	var names []string
 	_ = a.withSessions(cmd.Context(), func(ctx context.Context, d *sessionDesk) error {
-		list, err := d.sessions.List(ctx, d.person, session.ListOptions{})
+		list, err := d.sessions.Summaries(ctx, d.person, session.ListOptions{})
 		ids := map[string]int{}
 		for _, doc := range list {
 			ids[doc.ID]++
@@ -144,19 +146,23 @@ func runSessionsList(ctx context.Context, o *sessionsListOptions) error {
 		if o.Here {
 			options.Project = d.here
 		}
-		list, err := d.sessions.List(ctx, d.person, options)
+		if o.JSON {
+			list, err := d.sessions.List(ctx, d.person, options)
+			if err != nil {
+				return err
+			}
+			return writeJSON(o.app.host.Out, sessionsListAnswer{Sessions: orEmpty(list)})
+		}
+		list, err := d.sessions.Summaries(ctx, d.person, options)
 		if err != nil {
 			return err
-		}
-		if o.JSON {
-			return writeJSON(o.app.host.Out, sessionsListAnswer{Sessions: orEmpty(list)})
 		}
 		o.write(list)
 		return nil
 	})
 }
 
-func (o *sessionsListOptions) write(list []session.Document) {
+func (o *sessionsListOptions) write(list []session.Summary) {
 	host := o.app.host
 	if len(list) == 0 {
 		fmt.Fprintln(host.Err, "There are no such session documents. An agent makes one with the tool workrail_create_session.")
@@ -165,11 +171,7 @@ func (o *sessionsListOptions) write(list []session.Document) {
 	t := table{flexible: 5}
 	t.add("ID", "WORKFLOW", "PROJECT", "STATUS", "CHANGED", "TITLE")
 	for _, doc := range list {
-		status := dashboardText(doc, "status")
-		if status == "" {
-			status = "-"
-		}
-		t.add(doc.ID, doc.Workflow, doc.Project, status, host.ago(doc.Updated), dashboardTitle(doc))
+		t.add(doc.ID, doc.Workflow, doc.Project, cmp.Or(dashboardText(doc, "status"), "-"), host.ago(doc.Updated), dashboardTitle(doc))
 	}
 	t.write(host.Out, host.terminalWidth(), host.outStyles())
 	if len(list) == o.Limit {
@@ -178,13 +180,14 @@ func (o *sessionsListOptions) write(list []session.Document) {
 }
 
 // dashboardText reads a text of the part that agents write for people.
-func dashboardText(doc session.Document, field string) string {
-	dashboard, _ := doc.Data["dashboard"].(map[string]any)
+func dashboardText(doc session.Summary, field string) string {
+	var dashboard map[string]any
+	_ = json.Unmarshal(doc.Dashboard, &dashboard) // what is no object has no title
 	text, _ := dashboard[field].(string)
 	return oneLine(text)
 }
 
-func dashboardTitle(doc session.Document) string {
+func dashboardTitle(doc session.Summary) string {
 	if title := dashboardText(doc, "title"); title != "" {
 		return title
 	}

@@ -88,7 +88,7 @@ func (s *Server) sessionParts(ctx context.Context, p *mcp.CompleteParams) []stri
 	if p.Context != nil {
 		given = p.Context.Arguments
 	}
-	list, err := s.sessions.List(ctx, caller.Principal, session.ListOptions{
+	list, err := s.sessions.Summaries(ctx, caller.Principal, session.ListOptions{
 		Project: given["projectId"], Workflow: given["workflowId"], ID: given["id"],
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ type Sessions interface {
 	Update(ctx context.Context, p guideway.Principal, n session.Name, updates map[string]any) (*session.Document, error)
 	Read(ctx context.Context, p guideway.Principal, n session.Name, path string) (*session.ReadResult, error)
 	Get(ctx context.Context, p guideway.Principal, n session.Name) (*session.Document, error)
-	List(ctx context.Context, p guideway.Principal, o session.ListOptions) ([]session.Document, error)
+	Summaries(ctx context.Context, p guideway.Principal, o session.ListOptions) ([]session.Summary, error)
 }
 
 var _ Sessions = (*session.Service)(nil)
