@@ -67,7 +67,7 @@ func (v vault) path(secret string) string {
 
 // put stores a record.
 func (v vault) put(secret string, record any) error {
-	if err := os.MkdirAll(v.dir, 0o700); err != nil {
+	if err := privatefile.MakeDir(v.dir); err != nil {
 		return v.failed("create", err)
 	}
 	if err := v.ownDir(); err != nil {

@@ -9,11 +9,9 @@ import (
 	"os"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
-
-// maxBundle bounds what is read as a bundle.
-const maxBundle = 256 << 20
 
 // runsExportOptions is the command line of guideway runs export.
 type runsExportOptions struct {
@@ -172,12 +170,12 @@ func (h *Host) readBundle(name string) ([]byte, error) {
 		defer func() { _ = file.Close() }()
 		in = file
 	}
-	bundle, err := io.ReadAll(io.LimitReader(in, maxBundle+1))
+	bundle, err := io.ReadAll(io.LimitReader(in, run.MaxBundle+1))
 	if err != nil {
 		return nil, unreadable(name, err)
 	}
-	if len(bundle) > maxBundle {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %d MiB", name, maxBundle>>20)
+	if len(bundle) > run.MaxBundle {
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %d MiB", name, run.MaxBundle>>20)
 	}
 	return bundle, nil
 }

@@ -24,7 +24,7 @@ func (h *Host) readState(name string, data []byte) ([]byte, error) {
 	if name == "-" {
 		file = stdinName
 	}
-	root, found := doc.Parse(file, data, doc.Limits{MaxBytes: maxBundle})
+	root, found := doc.Parse(file, data, doc.Limits{MaxBytes: run.MaxBundle})
 	if root == nil || root.Kind != doc.Object || phases.Guess(root) != phases.KindState {
 		return nil, nil // the reader of bundles says what is wrong with it
 	}

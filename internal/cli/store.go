@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"log/slog"
-	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
@@ -32,7 +31,9 @@ type store struct {
 	definitions run.Definitions
 	log         *slog.Logger
 
-	mu     sync.Mutex
+	// turn is held by who looks at what follows, or changes it. It is a channel so
+	// that who waits for another's opening can give up.
+	turn   chan struct{}
 	opened *opened
 	closed bool
 }
@@ -46,14 +47,18 @@ type opened struct {
 // newStore makes a store that is opened later. The definitions are those that
 // runs may be started of; nil where none are started.
 func (a *app) newStore(cfg *config.Config, definitions run.Definitions) *store {
-	return &store{cfg: cfg, definitions: definitions, log: a.logger(cfg)}
+	return &store{cfg: cfg, definitions: definitions, log: a.logger(cfg), turn: make(chan struct{}, 1)}
 }
 
 // open gives the journal, and opens it where that has not happened yet. Calls
-// that come meanwhile wait for it.
+// that come meanwhile wait for it, each as long as its own context lasts.
 func (s *store) open(ctx context.Context) (*opened, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for the store to be opened: %w", ctx.Err())
+	}
 	if s.opened != nil {
 		return s.opened, nil
 	}
@@ -100,8 +105,8 @@ func notOpened(err error) error {
 
 // close closes what was opened. Calls that are under way end first.
 func (s *store) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	s.closed = true
 	if s.opened == nil {
 		return

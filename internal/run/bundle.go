@@ -15,9 +15,10 @@ import (
 const (
 	bundleFormat  = "guideway-run"
 	bundleVersion = 1
-	// maxBundle bounds what is imported, in bytes.
-	maxBundle = 256 << 20
 )
+
+// MaxBundle bounds what is imported, in bytes.
+const MaxBundle = 256 << 20
 
 // bundle is an exported run: all that another installation needs to go on with
 // it.
@@ -115,7 +116,7 @@ func beforePersons(entries []entry) []entry {
 }
 
 func readBundle(data []byte) (*bundle, error) {
-	if len(data) > maxBundle {
+	if len(data) > MaxBundle {
 		return nil, badBundle("it is too large: %d bytes", len(data))
 	}
 	var b bundle

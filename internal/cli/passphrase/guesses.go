@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/privatefile"
 )
 
 // guesses counts wrong passphrases since the last right one.
@@ -66,16 +65,7 @@ func (f File) write(path string, v any) error {
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write %s: %w", path, err)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".passphrase-*") // 0600
-	if err != nil {
-		return f.unwritable(err)
-	}
-	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.Write(append(data, '\n'))
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
+	if err := privatefile.Replace(path, string(data)+"\n"); err != nil {
 		return f.unwritable(err)
 	}
 	return nil

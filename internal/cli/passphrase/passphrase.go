@@ -16,12 +16,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 	"unicode/utf8"
 
 	"github.com/gofrs/flock"
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/privatefile"
 	"golang.org/x/crypto/argon2"
 )
 
@@ -134,7 +134,7 @@ func (f File) Set(ctx context.Context, old, passphrase string) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the passphrase is too short: %d characters", n).
 			WithFix("take one of at least %d characters; some words in a row are easy to keep in mind", MinLength)
 	}
-	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+	if err := privatefile.MakeDir(filepath.Dir(f.Path)); err != nil {
 		return f.unwritable(err)
 	}
 	unlock, err := f.lock(ctx)
@@ -226,26 +226,11 @@ func (f File) unwritable(err error) error {
 		WithFix("make the directory %s writable for this user", filepath.Dir(f.Path))
 }
 
-// readPrivate reads a small plain file that only its owner may read.
+// readPrivate reads one of the files.
 func readPrivate(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fs.ErrNotExist
-	case err != nil:
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the passphrase file: %w", err).
-			WithFix("make %s readable for this user alone: chown and chmod 600", path)
-	case !info.Mode().IsRegular() || info.Size() > maxFile:
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "%s is not a passphrase file", path).
-			WithFix("move away what is there")
-	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which has no such bits
-		return nil, guideway.Errorf(guideway.CodeForbidden, "others may read or write the passphrase file %s (its mode is %#o)", path, info.Mode().Perm()).
-			WithFix("chmod 600 %s; if others use this machine, remove it and set a new passphrase", path)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the passphrase file: %w", err).
-			WithFix("make %s readable for this user alone: chown and chmod 600", path)
-	}
-	return data, nil
+	text, err := privatefile.File{
+		Path: path, What: "passphrase file", MaxBytes: maxFile,
+		IfSeen: "remove it and set a new passphrase",
+	}.Read()
+	return []byte(text), err
 }

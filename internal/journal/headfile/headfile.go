@@ -227,7 +227,7 @@ func (f *File) lock(take func(*flock.Flock, context.Context, time.Duration) (boo
 	lock := flock.New(f.path+".lock", flock.SetPermissions(0o600))
 	_, err = take(lock, ctx, retry)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(f.path), 0o700); err == nil {
+		if err = privatefile.MakeDir(filepath.Dir(f.path)); err == nil {
 			_, err = take(lock, ctx, retry)
 		}
 	}

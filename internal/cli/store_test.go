@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// While one call opens the store, which may take as long as another program locks
+// it, the others wait as long as they want to, and not as long as that one does.
+func TestWhoWaitsForTheStoreCanGiveUp(t *testing.T) {
+	t.Parallel()
+	host, _ := desk(t, nil)
+	root := &app{host: &host, flags: &settingFlags{}}
+	cfg, err := root.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := root.newStore(cfg, nil)
+	defer s.close()
+	s.turn <- struct{}{} // another call is at it
+	ctx, giveUp := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := s.open(ctx)
+		done <- err
+	}()
+	giveUp()
+	if err := <-done; !errors.Is(err, context.Canceled) || guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Errorf("who gave up is told %v (%s)", err, guideway.ErrorCode(err))
+	}
+	<-s.turn
+	if _, err := s.open(t.Context()); err != nil {
+		t.Errorf("the next call is told %v", err)
+	}
+}
