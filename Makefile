@@ -19,8 +19,8 @@ build: ## build bin/guideway: one static binary
 test: ## run all tests; those of PostgreSQL where GUIDEWAY_TEST_POSTGRES names a throw-away server
 	go test ./...
 
-test-race: ## run all tests with the race detector (needs gcc)
-	CGO_ENABLED=1 go test -race -timeout 20m ./...
+test-race: ## run all tests but long measures with the race detector (needs gcc)
+	CGO_ENABLED=1 go test -race -short -timeout 20m ./...
 
 test-postgres: ## run the tests of the PostgreSQL journal with a server of their own (needs PostgreSQL)
 	.ci/postgres go test -count=1 ./internal/journal/postgres
