@@ -160,7 +160,7 @@ func (s *Service) rebase(ctx context.Context, rec Record, base string) (*Swap, e
 	}
 	anew := rec
 	anew.Form = form
-	data, err := pack(anew, raw, baseRaw, key)
+	data, err := s.pack(anew, raw, baseRaw, key)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func open(data []byte) (h header, frame, payload []byte, err error) {
 
 // pack makes the blob of a record and its content; base is the content of
 // r.Base, key that of r.Key.
-func pack(r Record, raw, base []byte, key *seal.Key) ([]byte, error) {
+func (s *Service) pack(r Record, raw, base []byte, key *seal.Key) ([]byte, error) {
 	text, err := encode(headerOf(r))
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the header of the checkpoint %s: %w", r.ID, err)
@@ -119,7 +119,7 @@ func pack(r Record, raw, base []byte, key *seal.Key) ([]byte, error) {
 	}
 	frame := binary.AppendUvarint([]byte(magic), uint64(len(text)))
 	frame = append(frame, text...)
-	payload, err := squeeze(raw, base)
+	payload, err := s.squeezer.squeeze(raw, base)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "compress the checkpoint %s: %w", r.ID, err)
 	}

@@ -85,7 +85,7 @@ func (s *Service) keep(ctx context.Context, key LineKey, piece Piece, part, sum 
 	if sealed != nil {
 		rec.Key = sealed.Name
 	}
-	data, err := pack(rec, part, nil, sealed)
+	data, err := s.pack(rec, part, nil, sealed)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,8 @@ func (s *Service) keep(ctx context.Context, key LineKey, piece Piece, part, sum 
 		return err
 	}
 	change := Change{Line: key, NoWords: true, At: now, Touch: true}
-	if err := s.store(ctx, &rec, data, nil, change); err != nil || sealed == nil {
+	_, err = s.store(ctx, &rec, data, change, func() *folded { return nil })
+	if err != nil || sealed == nil {
 		return err
 	}
 	// The session may have been deleted meanwhile, and its key with it.
@@ -116,7 +117,7 @@ func (s *Service) replace(ctx context.Context, rec Record, part []byte) error {
 	if err != nil {
 		return err
 	}
-	data, err := pack(rec, part, nil, key)
+	data, err := s.pack(rec, part, nil, key)
 	if err != nil {
 		return err
 	}

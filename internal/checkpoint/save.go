@@ -263,7 +263,7 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 	if key != nil {
 		rec.Key = key.Name
 	}
-	whole, err := pack(rec, d.content.raw, nil, key)
+	whole, err := s.pack(rec, d.content.raw, nil, key)
 	if err != nil {
 		return nil, err
 	}
@@ -288,8 +288,8 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 			At: rec.Created, Action: ActionDelete, LineKey: d.key, Checkpoint: gone.ID, Client: d.who.Client, Detail: "the session's limit",
 		})
 	}
-	fold := s.fold(ctx, rec, d.content.raw, p, change.Remove)
-	if err := s.store(ctx, &rec, whole, fold, change); err != nil {
+	fold, err := s.store(ctx, &rec, whole, change, func() *folded { return s.fold(ctx, rec, d.content.raw, p, change.Remove) })
+	if err != nil {
 		return nil, err
 	}
 	instead := ""
@@ -363,7 +363,7 @@ func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte
 	}
 	r := old
 	r.Form = form
-	data, err := pack(r, raw, nextRaw, key)
+	data, err := s.pack(r, raw, nextRaw, key)
 	if err != nil {
 		return nil, err
 	}
@@ -377,31 +377,39 @@ func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte
 	return &folded{swap: Swap{ID: old.ID, Old: old.Blob, New: form}, blob: data}, nil
 }
 
-// store writes the blobs and then the index. rec gets its blob's name.
-func (s *Service) store(ctx context.Context, rec *Record, whole []byte, fold *folded, change Change) error {
-	written := make(chan error, 1)
-	if fold == nil {
-		written <- nil
-	} else {
-		go func() {
-			_, err := s.o.Blobs.Put(ctx, fold.blob)
-			written <- err
-		}()
+// store writes the blobs and then the index; rec gets its blob's name. While the
+// disk takes the first blob, its parent is made smaller.
+func (s *Service) store(ctx context.Context, rec *Record, whole []byte, change Change, fold func() *folded) (*folded, error) {
+	type outcome struct {
+		name blob.Name
+		err  error
 	}
-	name, err := s.o.Blobs.Put(ctx, whole)
-	foldErr := <-written
-	rec.Blob = name
-	if err == nil && foldErr == nil && fold != nil {
-		change.Swaps = append(change.Swaps, fold.swap)
+	put := make(chan outcome, 1)
+	go func() {
+		name, err := s.o.Blobs.Put(ctx, whole)
+		put <- outcome{name, err}
+	}()
+	f := fold()
+	if f != nil {
+		if _, err := s.o.Blobs.Put(ctx, f.blob); err != nil {
+			s.o.Logger.WarnContext(ctx, "a checkpoint could not be made smaller", "checkpoint", f.swap.ID, "error", err)
+			f = nil
+		}
 	}
+	first := <-put
+	rec.Blob = first.name
+	err := first.err
 	if err == nil {
+		if f != nil {
+			change.Swaps = append(change.Swaps, f.swap)
+		}
 		change.Add = rec
 		err = s.o.Index.Apply(ctx, change)
 	}
 	if err == nil {
-		return nil
+		return f, nil
 	}
-	return s.settle(ctx, err, rec, fold)
+	return f, s.settle(ctx, err, rec, f)
 }
 
 // settle looks what has come of a save that got an error, and takes back what is
@@ -434,9 +442,7 @@ func (s *Service) discard(ctx context.Context, gone []Record, fold *folded) {
 		names = append(names, r.Blob)
 	}
 	if fold != nil {
-		if now, err := s.o.Index.Checkpoint(ctx, fold.swap.ID); err == nil && now.Blob == fold.swap.New.Blob {
-			names = append(names, fold.swap.Old)
-		}
+		names = append(names, fold.swap.Old)
 	}
 	s.unlink(ctx, names...)
 }

@@ -77,11 +77,12 @@ func orDefault[T int | int64 | float64 | time.Duration](value, otherwise T) T {
 // Service keeps checkpoints. It may be used by many goroutines, and by many
 // processes on one index and store of blobs.
 type Service struct {
-	o       Options
-	secrets *secret.Scanner
-	lines   lineLocks
-	recent  recent
-	ledger  *ledger
+	o        Options
+	secrets  *secret.Scanner
+	squeezer squeezer
+	lines    lineLocks
+	recent   recent
+	ledger   *ledger
 	// recovered is closed once the index has been looked at.
 	recovering sync.Mutex
 	recovered  bool

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"math/bits"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -23,22 +24,45 @@ func window(size int) int {
 	return min(max(1<<bits.Len(uint(max(size, 1)-1)), minWindow), maxWindow)
 }
 
+// squeezer compresses. It keeps encoders for contents without a base, which is
+// what most of their cost is; the zero value is ready.
+type squeezer struct{ idle sync.Pool }
+
+// poolWindow is the largest content that a kept encoder is for.
+const poolWindow = 8 << 20
+
 // squeeze compresses a content; with a base it is what differs from that.
-func squeeze(raw, base []byte) ([]byte, error) {
+func (s *squeezer) squeeze(raw, base []byte) ([]byte, error) {
+	if len(base) > 0 || len(raw) > poolWindow {
+		encoder, err := newEncoder(window(len(raw)+len(base)), base)
+		if err != nil {
+			return nil, err
+		}
+		defer encoder.Close()
+		return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/16+256)), nil
+	}
+	encoder, ok := s.idle.Get().(*zstd.Encoder)
+	if !ok {
+		var err error
+		if encoder, err = newEncoder(poolWindow, nil); err != nil {
+			return nil, err
+		}
+	}
+	defer s.idle.Put(encoder)
+	return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/2+64)), nil
+}
+
+func newEncoder(window int, base []byte) (*zstd.Encoder, error) {
 	options := []zstd.EOption{
-		zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), // there is a SHA-256
-		zstd.WithWindowSize(window(len(raw) + len(base))),
-		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithSingleSegment(true), // it then says how long the content is
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
+		zstd.WithEncoderCRC(false),   // there is a SHA-256
+		zstd.WithSingleSegment(true), // it then says how long the content is
+		zstd.WithWindowSize(window),
 	}
 	if len(base) > 0 {
-		options = append(options, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderDictRaw(dictID, base))
+		options = append(options, zstd.WithEncoderDictRaw(dictID, base))
 	}
-	encoder, err := zstd.NewWriter(nil, options...)
-	if err != nil {
-		return nil, err
-	}
-	out := encoder.EncodeAll(raw, make([]byte, 0, len(raw)/2+64))
-	return out, encoder.Close()
+	return zstd.NewWriter(nil, options...)
 }
 
 var errWrongLength = errors.New("it does not have the length that it should have")
