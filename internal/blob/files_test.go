@@ -1,0 +1,200 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/guideway-dev/guideway"
+)
+
+func openFiles(t *testing.T, o FilesOptions) *Files {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	f, err := OpenFiles(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestFlippedBits: no bit of a blob can change without being noticed, nor can it
+// be cut or lengthened.
+func TestFlippedBits(t *testing.T) {
+	t.Parallel()
+	f := openFiles(t, FilesOptions{})
+	data := bytes.Repeat([]byte("content "), 20)
+	name, err := f.Put(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := f.path(name)
+	rapid.Check(t, func(t *rapid.T) {
+		spoilt := bytes.Clone(data)
+		switch i := rapid.IntRange(0, len(data)-1).Draw(t, "at"); rapid.SampledFrom([]string{"flip", "cut", "add"}).Draw(t, "how") {
+		case "flip":
+			spoilt[i] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		case "cut":
+			spoilt = spoilt[:i]
+		case "add":
+			spoilt = append(spoilt, spoilt[i])
+		}
+		if err := os.WriteFile(path, spoilt, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Get(context.Background(), name); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("read is %v", err)
+		}
+	})
+	// Storing it again mends it.
+	if _, err := f.Put(t.Context(), data); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.Get(t.Context(), name); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("mended it is %v", err)
+	}
+}
+
+// TestEachStepFails: whatever step of a write fails, and in whatever way, the
+// error says so, the name has the whole content or nothing, and the next write
+// goes well.
+func TestEachStepFails(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"create", "write", "sync", "rename", "sync dir"} {
+		for _, cause := range []error{syscall.ENOSPC, syscall.EIO, syscall.EDQUOT} {
+			t.Run(fmt.Sprint(step, " ", cause), func(t *testing.T) {
+				t.Parallel()
+				broken := false
+				f := openFiles(t, FilesOptions{fault: func(at, _ string) error {
+					if broken && at == step {
+						return cause
+					}
+					return nil
+				}})
+				data := []byte("content of " + step)
+				broken = true
+				_, err := f.Put(t.Context(), data)
+				if guideway.ErrorCode(err) != guideway.CodeUnavailable || !errors.Is(err, cause) || guideway.ErrorFix(err) == "" {
+					t.Fatalf("the error is %v (%s)", err, guideway.ErrorCode(err))
+				}
+				if IsFull(err) != (cause != syscall.EIO) { //nolint:errorlint // the very values of the table
+					t.Errorf("a full disk is not told from a broken one: %v", err)
+				}
+				if got, err := f.Get(t.Context(), NameOf(data)); err == nil && !bytes.Equal(got, data) {
+					t.Errorf("half of it is there: %q", got)
+				} else if err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
+					t.Errorf("read is %v", err)
+				}
+				broken = false
+				if name, err := f.Put(t.Context(), data); err != nil {
+					t.Error(err)
+				} else if got, err := f.Get(t.Context(), name); err != nil || !bytes.Equal(got, data) {
+					t.Errorf("after all it is %q, %v", got, err)
+				}
+				if left := leftovers(t, f); left > 0 {
+					t.Errorf("%d temporary files are left", left)
+				}
+			})
+		}
+	}
+}
+
+func leftovers(t *testing.T, f *Files) (n int) {
+	t.Helper()
+	err := filepath.WalkDir(f.Dir(), func(_ string, entry fs.DirEntry, err error) error {
+		if strings.HasPrefix(entry.Name(), tempPrefix) {
+			n++
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestSweepLeftovers: what a killed process has left goes once nobody can be
+// writing it any more, and not before.
+func TestSweepLeftovers(t *testing.T) {
+	t.Parallel()
+	f := openFiles(t, FilesOptions{})
+	name, err := f.Put(t.Context(), []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(f.path(name))
+	old, young, foreign := filepath.Join(dir, tempPrefix+"old"), filepath.Join(dir, tempPrefix+"young"), filepath.Join(dir, "notes.txt")
+	for _, path := range []string{old, young, foreign} {
+		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := time.Now().Add(-2 * staleAfter)
+	for _, path := range []string{old, foreign} {
+		if err := os.Chtimes(path, past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swept, err := f.Sweep(t.Context(), func(Info) bool { return true })
+	if err != nil || swept.Leftovers != 1 || swept.Blobs != 0 {
+		t.Errorf("swept is %+v (%v)", swept, err)
+	}
+	for path, there := range map[string]bool{old: false, young: true, foreign: true, f.path(name): true} {
+		if _, err := os.Stat(path); (err == nil) != there {
+			t.Errorf("%s: there is %v", path, err)
+		}
+	}
+}
+
+// TestErased: an erased slot was overwritten before it was unlinked.
+func TestErased(t *testing.T) {
+	t.Parallel()
+	f := openFiles(t, FilesOptions{})
+	if err := f.CreateSlot(t.Context(), "key-1", []byte("wrapped")); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "link")
+	if err := os.Link(f.slotPath("key-1"), other); err != nil {
+		t.Skip("the file system has no hard links")
+	}
+	if err := f.EraseSlot(t.Context(), "key-1"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(other); err != nil || !bytes.Equal(got, make([]byte, len("wrapped"))) {
+		t.Errorf("the bytes are %q (%v)", got, err)
+	}
+}
+
+// TestReserve: room is set aside once, and given up.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	f := openFiles(t, FilesOptions{})
+	for range 2 {
+		if err := f.HoldReserve(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(f.reservePath()); err != nil || info.Size() != reserveBytes || info.Mode().Perm() != 0o600 {
+		t.Errorf("the reserve is %v (%v)", info, err)
+	}
+	for range 2 {
+		if err := f.ReleaseReserve(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(f.reservePath()); !os.IsNotExist(err) {
+		t.Errorf("the reserve is there: %v", err)
+	}
+}
