@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
@@ -96,7 +97,14 @@ func (a *app) writeAnswer(answer *run.Answer, did string, inJSON bool) error {
 	if inJSON {
 		return writeJSON(a.host.Out, answer)
 	}
-	fmt.Fprintf(a.host.Out, "%s: %s, %s\n", did, answer.RunID, standsAt(answer))
+	switch stands := standsAt(answer); {
+	case !strings.EqualFold(stands, did):
+		fmt.Fprintf(a.host.Out, "%s: %s, %s\n", did, answer.RunID, stands)
+	case answer.Replayed:
+		fmt.Fprintf(a.host.Out, "%s before: %s\n", did, answer.RunID)
+	default:
+		fmt.Fprintf(a.host.Out, "%s: %s\n", did, answer.RunID)
+	}
 	if pos := answer.Position; pos.Kind == guide.PositionGate && pos.Person {
 		fmt.Fprintf(a.host.Out, "Open the gate: guideway runs approve %s\n", answer.RunID)
 	} else if pos.Kind != guide.PositionEnd {

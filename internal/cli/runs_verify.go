@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -90,16 +91,29 @@ func writeReport(host *Host, report *run.Report) {
 		fmt.Fprintf(host.Out, "%s: %s; every link holds\n", s.green("ok"), checked)
 		return
 	}
-	restored := false
+	restored, damaged := false, false
 	for _, f := range report.Faults {
-		fmt.Fprintf(host.Out, "%s  event %d: %s %s\n", f.Run, f.Seq, s.red(oneLine(f.Message)), s.faint("["+string(f.Kind)+"]"))
+		where := f.Run + "  "
+		switch {
+		case f.Run == "":
+			where = "" // it is of no run
+		case !strings.HasPrefix(f.Message, "event "):
+			where += fmt.Sprintf("event %d: ", f.Seq)
+		}
+		fmt.Fprintf(host.Out, "%s%s %s\n", where, s.red(oneLine(f.Message)), s.faint("["+string(f.Kind)+"]"))
 		switch f.Kind {
 		case run.FaultTruncated, run.FaultMissing, run.FaultReplaced:
 			restored = true
+		case run.FaultHeads:
+			damaged = true
 		}
 	}
 	fmt.Fprintf(host.Out, "\n%s: %s in %s\n", s.red("broken"), plural(len(report.Faults), "broken link", "broken links"), checked)
 	if restored {
 		fmt.Fprintln(host.Out, "If you have put the data back from a backup yourself: guideway runs verify --accept-restore")
+	}
+	if damaged {
+		// Last, and only then: it takes away what tells of runs that were cut off.
+		fmt.Fprintln(host.Out, "Find out who has changed the heads. Once you take all that is there now for what has happened: guideway runs verify --accept-restore")
 	}
 }

@@ -166,7 +166,7 @@ type tokensRevokeOptions struct {
 func newTokensRevokeCmd(a *app, run func(context.Context, *tokensRevokeOptions) error) *cobra.Command {
 	o := &tokensRevokeOptions{app: a}
 	return &cobra.Command{
-		Use: "revoke NAME", Short: "End a named token, at once and everywhere",
+		Use: "revoke NAME", Short: "End a named token, at once and everywhere; a stream that it has opened ends within half a minute",
 		Example: "  guideway tokens revoke phone",
 		Args:    exactly(1, "one name", "guideway tokens revoke phone"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

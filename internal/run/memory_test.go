@@ -152,7 +152,8 @@ func (m *memory) Runs(_ context.Context, f run.Filter) ([]run.Record, error) {
 	var out []run.Record
 	for _, r := range m.records {
 		if (f.User == "" || r.User == f.User) && (f.Project == "" || r.Project.ID == f.Project) &&
-			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) {
+			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) &&
+			!r.Updated.Before(f.Since) && (f.Until.IsZero() || r.Updated.Before(f.Until)) {
 			out = append(out, r)
 		}
 	}

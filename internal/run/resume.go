@@ -29,7 +29,7 @@ func (s *Service) Resume(ctx context.Context, c Caller, r ResumeRequest) ([]Cand
 	if isHandle(query) && !strings.ContainsAny(query, " \t\n") {
 		return s.resumeOne(ctx, c, Ref{Handle: query})
 	}
-	now := s.clock()
+	now := s.now() // in the time zone of this machine: its days are the person's
 	q := parseQuery(query, now)
 	most := r.Limit
 	if most <= 0 {

@@ -926,3 +926,17 @@ func TestInputIsBounded(t *testing.T) {
 		t.Error("a context that nobody can read back is taken")
 	}
 }
+
+// "Yesterday" is the person's, where the day began hours before UTC's.
+func TestResumeByTheDaysOfThisMachine(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	east := time.FixedZone("east", 10*60*60)
+	b.now = time.Date(2026, 11, 19, 23, 30, 0, 0, east)
+	a := start(t, b.Service, "guarded", nil)
+	b.now = time.Date(2026, 11, 20, 8, 0, 0, 0, east) // still the 19th in UTC
+	found, err := b.Resume(t.Context(), agent(), run.ResumeRequest{Query: "yesterday"})
+	if err != nil || len(found) != 1 || found[0].RunID != a.RunID {
+		t.Errorf("%v, %v", found, err)
+	}
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// A report names each broken link once, and proposes to take what is there for
+// what has happened behind everything else.
+func TestReportOfBrokenLinks(t *testing.T) {
+	t.Parallel()
+	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	writeReport(&host, &run.Report{Runs: 3, Events: 20, Faults: []run.Fault{
+		{Kind: run.FaultHeads, Message: "2 lines of the heads were edited"},
+		{Run: "r_a", Seq: 3, Kind: run.FaultEdited, Message: "event 3 (step_completed) is not what was written"},
+		{Run: "r_b", Seq: 5, Kind: run.FaultTruncated, Message: "the run had 6 events and has 4"},
+	}})
+	want := []string{
+		"2 lines of the heads were edited [heads]",
+		"r_a  event 3 (step_completed) is not what was written [edited]",
+		"r_b  event 5: the run had 6 events and has 4 [truncated]",
+		"",
+		"broken: 3 broken links in 3 runs, 20 events",
+		"If you have put the data back from a backup yourself: guideway runs verify --accept-restore",
+		"Find out who has changed the heads. Once you take all that is there now for what has happened: guideway runs verify --accept-restore",
+	}
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
