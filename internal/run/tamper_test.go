@@ -1,0 +1,372 @@
+package run_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// What a bundle says of a person's gate opens none.
+func TestAPersonsAnswerIsNotImported(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "person", nil)
+	a = legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "the plan"})
+	a, err := b.Answer(t.Context(), person(run.ViaTerminal), run.AnswerRequest{Ref: run.Ref{Handle: a.Handle}, Answer: *confirm()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := b.Export(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := b.Import(t.Context(), agent(), bundle)
+	if err != nil || again.Position.Kind != guide.PositionGate || !again.Position.Person {
+		t.Errorf("imported by an agent: %+v, %v", again, err)
+	}
+	again, err = b.Import(t.Context(), person(run.ViaTerminal), bundle)
+	if err != nil || again.Position.ID != "build" {
+		t.Errorf("imported by a person: %+v, %v", again, err)
+	}
+}
+
+// An agent that goes on trying does not fill the journal.
+func TestRefusalsAreRecordedUpToABound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "guarded", nil)
+	for range 300 {
+		_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "no"})
+		wantRule(t, err, guide.RuleCriteria)
+	}
+	if n := len(b.journal.events[a.RunID]); n > 120 {
+		t.Errorf("the journal has %d events", n)
+	}
+}
+
+// Whatever is changed in the journal by somebody without the key is found, with
+// the first event that is not as it was.
+func TestVerifyFindsTampering(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		tamper func(b *bench, id string)
+		kind   run.FaultKind
+		seq    int64
+	}{
+		{"an edited event", func(b *bench, id string) { b.journal.events[id][2].Data = []byte(`{}`) }, run.FaultEdited, 3},
+		{"an edited time", func(b *bench, id string) { b.journal.events[id][2].At = time.Unix(0, 0) }, run.FaultEdited, 3},
+		{"an edited author", func(b *bench, id string) { b.journal.events[id][2].By.Via = run.ViaTerminal }, run.FaultEdited, 3},
+		{"a recomputed chain", func(b *bench, id string) {
+			events := b.journal.events[id]
+			events[2].Data = []byte(`{}`)
+			forger := run.Key(bytes.Repeat([]byte{8}, run.KeySize))
+			prev := events[1].MAC
+			for i := 2; i < len(events); i++ {
+				events[i].MAC = forger.Chain(id, prev, events[i])
+				prev = events[i].MAC
+			}
+			r := b.journal.records[id]
+			r.Head = prev
+			b.journal.records[id] = r
+		}, run.FaultEdited, 3},
+		{"a removed event", func(b *bench, id string) { b.journal.events[id] = slices.Delete(b.journal.events[id], 2, 3) }, run.FaultGap, 3},
+		{"a removed tail", func(b *bench, id string) { b.journal.events[id] = b.journal.events[id][:4] }, run.FaultTruncated, 5},
+		{"a removed tail with its record", func(b *bench, id string) {
+			b.journal.events[id] = b.journal.events[id][:4]
+			r := b.journal.records[id]
+			r.Seq, r.Head = 4, b.journal.events[id][3].MAC
+			b.journal.records[id] = r
+		}, run.FaultTruncated, 5},
+		{"a removed run", func(b *bench, id string) { delete(b.journal.records, id); delete(b.journal.events, id) }, run.FaultMissing, 1},
+		{"another goal", func(b *bench, id string) {
+			r := b.journal.records[id]
+			r.Goal = "another"
+			b.journal.records[id] = r
+		}, run.FaultRecord, 15},
+		{"another status", func(b *bench, id string) {
+			r := b.journal.records[id]
+			r.Status = guide.StatusCompleted
+			b.journal.records[id] = r
+		}, run.FaultRecord, 15},
+		{"fewer events named than there are", func(b *bench, id string) {
+			r := b.journal.records[id]
+			r.Seq, r.Head = 8, b.journal.events[id][7].MAC
+			b.journal.records[id] = r
+		}, run.FaultRecord, 9},
+		{"another owner", func(b *bench, id string) {
+			r := b.journal.records[id]
+			r.User = "eve"
+			b.journal.records[id] = r
+		}, run.FaultRecord, 1},
+		{"an edited definition", func(b *bench, id string) {
+			r := b.journal.records[id]
+			d := b.journal.defs[r.Hash]
+			d.Text = strings.Replace(d.Text, "PLAN", "P", 1)
+			b.journal.defs[r.Hash] = d
+		}, run.FaultDefinition, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			id := walk(t, b.Service)[0].RunID
+			start(t, b.Service, "person", nil)
+			tt.tamper(b, id)
+			report, err := b.service(t).Verify(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Faults) != 1 || report.Faults[0].Run != id || report.Faults[0].Kind != tt.kind || report.Faults[0].Seq != tt.seq {
+				t.Errorf("faults = %+v, want one: %s at %d", report.Faults, tt.kind, tt.seq)
+			}
+		})
+	}
+}
+
+// A rolled-back journal that went on differently is found, and a deliberate
+// restore can be accepted.
+func TestARollbackIsFound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "guarded", nil)
+	oldEvents, oldRecord := slices.Clone(b.journal.events[a.RunID]), b.journal.records[a.RunID]
+	legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN one"})
+	b.journal.events[a.RunID], b.journal.records[a.RunID] = oldEvents, oldRecord
+	delete(b.journal.snaps, a.RunID)
+	b.journal.outcomes = map[string]run.Handle{}
+	fresh := b.service(t)
+	report, err := fresh.Verify(t.Context(), a.RunID)
+	if err != nil || len(report.Faults) != 1 || report.Faults[0].Kind != run.FaultTruncated {
+		t.Fatalf("after the rollback: %+v, %v", report, err)
+	}
+	legal(t, fresh, run.ContinueRequest{Handle: a.Handle, Output: "PLAN two"})
+	report, err = fresh.Verify(t.Context(), "")
+	if err != nil || len(report.Faults) != 1 || report.Faults[0].Kind != run.FaultReplaced {
+		t.Fatalf("after it went on: %+v, %v", report, err)
+	}
+	if err := fresh.AcceptRestore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report, err = fresh.Verify(t.Context(), "")
+	if err != nil || len(report.Faults) != 0 {
+		t.Errorf("after it was accepted: %+v, %v", report, err)
+	}
+}
+
+// Damage of the heads is told, and hides nothing else; a run that is not there is
+// no run whose links hold.
+func TestVerifyGoesOnWithDamagedHeads(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(o *run.Options) { o.Heads = damaged{newHeads()} })
+	a := start(t, b.Service, "guarded", nil)
+	b.journal.events[a.RunID][1].Data = []byte(`{}`)
+	report, err := b.Verify(t.Context(), "")
+	if err != nil || len(report.Faults) != 2 || report.Faults[0].Kind != run.FaultHeads || report.Faults[1].Kind != run.FaultEdited {
+		t.Errorf("verify: %+v, %v", report, err)
+	}
+	fine := newBench(t)
+	if _, err := fine.Verify(t.Context(), "r_nosuchrun"); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("a run that is not there: %v", err)
+	}
+}
+
+// damaged are heads with a line that does not read.
+type damaged struct{ *heads }
+
+func (d damaged) Heads() (map[string]run.Head, error) {
+	known, _ := d.heads.Heads()
+	return known, guideway.Errorf(guideway.CodeInvalid, "1 line of the heads is damaged")
+}
+
+// A page of events is checked by itself.
+func TestEventsByThePage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	id := walk(t, b.Service)[0].RunID
+	d, err := b.Get(t.Context(), agent(), run.Ref{RunID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for after := range d.Seq + 2 {
+		page, err := b.Events(t.Context(), agent(), run.Ref{RunID: id}, after, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := min(after, d.Seq)
+		if diff := cmp.Diff(d.Events[from:min(from+3, d.Seq)], page, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("after %d (-whole +page):\n%s", after, diff)
+		}
+	}
+	b.journal.events[id][4].Data = []byte(`{}`)
+	if _, err := b.Events(t.Context(), agent(), run.Ref{RunID: id}, 3, 3); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Errorf("an edited event is told: %v", err)
+	}
+}
+
+// A snapshot is a cache: a forged one opens no way past a step, and a run whose
+// events were changed takes no command.
+func TestSnapshotsAndEventsAreNotTrusted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "guarded", nil)
+	snap := b.journal.snaps[a.RunID]
+	var state guide.State
+	if err := json.Unmarshal(snap.State, &state); err != nil {
+		t.Fatal(err)
+	}
+	state.Cursor = 4
+	snap.State, _ = json.Marshal(state)
+	b.journal.snaps[a.RunID] = snap
+	status, err := b.service(t).Status(t.Context(), agent(), run.Ref{Handle: a.Handle})
+	if err != nil || status.Position.ID != "plan" {
+		t.Fatalf("a forged snapshot leads to %+v, %v", status, err)
+	}
+	b.journal.events[a.RunID][1].Data = []byte(`{"kind":"run_started","vars":{"size":"small"}}`)
+	_, err = b.service(t).Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
+	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "runs verify") {
+		t.Errorf("a changed run takes a command: %v", err)
+	}
+}
+
+// An edited record opens no way to another's run, nor to laxer rules for one's own.
+func TestEditedRecordsOpenNothing(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(b *bench, r *run.Record){
+		"the owner": func(_ *bench, r *run.Record) { r.User = "eve" },
+		"the definition": func(b *bench, r *run.Record) {
+			lax, _ := b.shelf.Startable(t.Context(), "guarded")
+			d, _ := definition.Check("", []byte(strings.Replace(lax.Canonical, "PLAN", "", 1)))
+			b.journal.defs[d.Hash] = run.Definition{Hash: d.Hash, Text: d.Canonical}
+			r.Hash = d.Hash
+		},
+	} {
+		b := newBench(t)
+		a := start(t, b.Service, "guarded", nil)
+		r := b.journal.records[a.RunID]
+		edit(b, &r)
+		b.journal.records[a.RunID] = r
+		caller := run.Caller{Principal: guideway.Principal{User: r.User}}
+		for _, s := range []*run.Service{b.Service, b.service(t)} {
+			_, err := s.Continue(t.Context(), caller, run.ContinueRequest{Handle: a.Handle, Output: "no"})
+			if guideway.ErrorCode(err) != guideway.CodeUnavailable {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// What could not be stored did not happen.
+func TestAFailedWriteChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "guarded", nil)
+	b.journal.failing = guideway.Errorf(guideway.CodeUnavailable, "the disk is full")
+	req := run.ContinueRequest{Handle: a.Handle, Output: "PLAN"}
+	if _, err := b.Continue(t.Context(), agent(), req); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Fatalf("got %v", err)
+	}
+	status, err := b.Status(t.Context(), agent(), run.Ref{Handle: a.Handle})
+	if err != nil || status.Position.ID != "plan" {
+		t.Errorf("after it: %+v, %v", status, err)
+	}
+	if got := legal(t, b.Service, req); got.Replayed || got.Position.ID != "approve" {
+		t.Errorf("the command again: %+v", got)
+	}
+}
+
+// An answer is for the gate that was shown, and not for a later one.
+func TestAnAnswerOpensTheGateThatWasShown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.shelf["rounds"] = workflow("rounds", `[{"id":"loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":2},
+		"body":[{"id":"work","title":"Work","prompt":"p","approval":"human"}]}]`)
+	a := start(t, b.Service, "rounds", nil)
+	first := legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "one"})
+	open := run.AnswerRequest{Ref: run.Ref{Handle: first.Handle}, Step: "work", Answer: *confirm()}
+	next, err := b.Answer(t.Context(), person(run.ViaBrowser), open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	legal(t, b.Service, run.ContinueRequest{Handle: next.Handle, Output: "two"})
+	_, err = b.Answer(t.Context(), person(run.ViaBrowser), open)
+	wantRule(t, err, run.RuleStaleHandle)
+	status, err := b.Status(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	if err != nil || status.Position.Kind != guide.PositionGate {
+		t.Errorf("the second gate is gone: %+v, %v", status, err)
+	}
+}
+
+// What a caller changes afterwards in what it has sent changes no run.
+func TestTheCallersValuesAreCopied(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	list := []any{"a"}
+	a, err := b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded", Goal: "bad \xff text", Context: map[string]any{"files": list}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list[0] = "b"
+	here, err := b.Get(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := b.service(t).Get(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(there.Variables, here.Variables); d != "" || here.Goal != "bad \uFFFD text" {
+		t.Errorf("two processes differ: %s; goal %q", d, here.Goal)
+	}
+}
+
+func TestInputIsBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "guarded", nil)
+	_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: strings.Repeat("PLAN", 1<<20)})
+	wantRule(t, err, run.RuleTooLarge)
+	_, err = b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded", Goal: strings.Repeat("g", 5000)})
+	wantRule(t, err, run.RuleTooLarge)
+	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": strings.Repeat("x", 200_000)}})
+	wantRule(t, err, guide.RuleContextTooLarge)
+	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": json.Number(strings.Repeat("1", 200_000))}})
+	wantRule(t, err, guide.RuleContextTooLarge)
+	var deep any
+	for range 200 {
+		deep = []any{deep}
+	}
+	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
+	wantRule(t, err, guide.RuleContextTooDeep)
+	for range 20_000 {
+		deep = []any{deep}
+	}
+	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
+	if err == nil {
+		t.Error("a context that nobody can read back is taken")
+	}
+}
+
+// "Yesterday" is the person's, where the day began hours before UTC's.
+func TestResumeByTheDaysOfThisMachine(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	east := time.FixedZone("east", 10*60*60)
+	b.now = time.Date(2026, 11, 19, 23, 30, 0, 0, east)
+	a := start(t, b.Service, "guarded", nil)
+	b.now = time.Date(2026, 11, 20, 8, 0, 0, 0, east) // still the 19th in UTC
+	found, err := b.Resume(t.Context(), agent(), run.ResumeRequest{Query: "yesterday"})
+	if err != nil || len(found) != 1 || found[0].RunID != a.RunID {
+		t.Errorf("%v, %v", found, err)
+	}
+}
