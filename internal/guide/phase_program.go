@@ -218,7 +218,7 @@ func (p *PhaseProgram) fits(s State, e Event) bool {
 // sameMove says whether an event is the one that follows by itself.
 func sameMove(a, b Event) bool {
 	return a.Kind == b.Kind && a.Phase == b.Phase && a.Item == b.Item && a.Step == b.Step &&
-		a.Round == b.Round && a.To == b.To && a.Part == b.Part && a.Target == b.Target
+		a.Round == b.Round && a.To == b.To && a.Part == b.Part && a.Count == b.Count && a.Target == b.Target
 }
 
 // fitsCommand says whether an event can be what somebody has done there.
