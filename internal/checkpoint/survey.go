@@ -119,26 +119,19 @@ func (s *Service) reconcile(ctx context.Context, v *survey) (Rebuilt, error) {
 		return out, err
 	}
 	lines := map[LineKey][]Record{}
+	var gone []Record // records whose blob is not there, while another form is
 	for id, forms := range v.strangers {
-		if deleted[id] {
-			continue
-		}
-		best := slices.MinFunc(forms, func(a, b Record) int {
-			return cmp.Or(cmp.Compare(len(a.Base), len(b.Base)), cmp.Compare(a.Blob, b.Blob))
-		})
 		known, there := v.records[id]
-		if !there {
+		switch _, fine := v.there[known.Blob]; {
+		case deleted[id], there && fine: // a form that was given up
+		case there:
+			gone = append(gone, known)
+		default:
+			best := slices.MinFunc(forms, func(a, b Record) int {
+				return cmp.Or(cmp.Compare(len(a.Base), len(b.Base)), cmp.Compare(a.Blob, b.Blob))
+			})
 			lines[best.LineKey] = append(lines[best.LineKey], best)
-			continue
 		}
-		if _, fine := v.there[known.Blob]; fine {
-			continue // a form that was given up
-		}
-		mended, err := s.mend(ctx, known, forms)
-		if err != nil {
-			return out, err
-		}
-		out.Mended += mended
 	}
 	for key, list := range lines {
 		n, err := s.adopt(ctx, key, list)
@@ -146,6 +139,13 @@ func (s *Service) reconcile(ctx context.Context, v *survey) (Rebuilt, error) {
 		if err != nil {
 			return out, err
 		}
+	}
+	for _, known := range slices.Backward(sortedByNumber(gone)) { // older ones need newer ones
+		mended, err := s.mend(ctx, known, v.strangers[known.ID])
+		if err != nil {
+			return out, err
+		}
+		out.Mended += mended
 	}
 	return out, nil
 }
