@@ -75,7 +75,7 @@ func (p place) String() string {
 // goes through the workflow from its beginning every time, and takes a command
 // wherever the workflow asks for something.
 func whereIs(d *definition, accepted []command) (at place) {
-	w := &walker{def: d, rest: accepted[1:], vars: map[string]any{}, people: accepted[0].person, skips: map[int]bool{}}
+	w := &walker{passed: map[int]named{}, def: d, rest: accepted[1:], vars: map[string]any{}, people: accepted[0].person, skips: map[int]bool{}}
 	for _, v := range d.vars {
 		if v.hasValue {
 			w.vars[v.name] = v.value
@@ -128,8 +128,10 @@ type walker struct {
 	told  []named
 	// list is what the loop goes through.
 	list []any
-	// idle counts the phases entered since somebody has last done something.
-	idle int
+	// idle counts the phases entered since somebody has last done something;
+	// passed are those phases.
+	idle   int
+	passed map[int]named
 }
 
 // stamp adds to a place what there is everywhere.
@@ -149,7 +151,7 @@ func (w *walker) ask(p place) command {
 	}
 	c := w.rest[0]
 	w.rest = w.rest[1:]
-	w.idle = 0
+	w.idle, w.passed = 0, map[int]named{}
 	if c.kind == "abort" {
 		panic(halt{w.stamp(place{kind: "end", status: "aborted"})})
 	}
@@ -262,6 +264,7 @@ func (w *walker) required() {
 func (w *walker) phase(ph *phase) int {
 	w.in = ph
 	w.tell(ph.named)
+	w.passed[ph.serial] = ph.named
 	if w.idle++; w.idle > 1000 {
 		w.stuck("a circle of phases")
 	}
@@ -295,10 +298,12 @@ func (w *walker) inside(ph *phase) (to int, skipped bool) {
 	return w.leads(ph), false
 }
 
-// stuck ends the walk where nothing leads on.
+// stuck ends the walk where nothing leads on. Any of the phases passed through
+// may be the one where the run is said to stand.
 func (w *walker) stuck(why string) {
+	passed := slices.Collect(maps.Values(w.passed))
 	for {
-		w.wait(place{dead: true, why: why})
+		w.wait(place{dead: true, why: why, seen: passed})
 	}
 }
 
