@@ -33,6 +33,9 @@ type FilesOptions struct {
 	Dir string
 	// MaxBytes bounds a blob; 0 is DefaultMaxBytes.
 	MaxBytes int64
+	// ReadOnly makes nothing and wants no directory that can be written: one that
+	// is not there is an empty store. Whoever sets it only reads.
+	ReadOnly bool
 
 	// fault is called before each step of a write, and may fail it. Tests play
 	// broken disks with it.
@@ -54,6 +57,9 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 		o.fault = func(string, string) error { return nil }
 	}
 	f := &Files{o: o}
+	if o.ReadOnly {
+		return f, f.readable()
+	}
 	for _, dir := range []string{blobsDir, slotsDir} {
 		if err := privatefile.MakeDir(filepath.Join(o.Dir, dir)); err != nil {
 			return nil, f.failed("open the directory of blobs", err)
@@ -67,6 +73,17 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 		return nil, f.failed("open the directory of blobs", err)
 	}
 	return f, nil
+}
+
+// readable says what keeps the directory from being read.
+func (f *Files) readable() error {
+	for _, dir := range []string{blobsDir, slotsDir} {
+		_, err := os.ReadDir(filepath.Join(f.o.Dir, dir))
+		if err := ignoreMissing(err); err != nil {
+			return f.failed("open the directory of blobs", err)
+		}
+	}
+	return nil
 }
 
 // Dir gives the directory.

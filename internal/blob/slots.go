@@ -89,7 +89,7 @@ func (f *Files) EraseSlot(_ context.Context, key string) error {
 // Slots implements Slots.
 func (f *Files) Slots(_ context.Context, prefix string) ([]SlotInfo, error) {
 	entries, err := os.ReadDir(filepath.Join(f.o.Dir, slotsDir))
-	if err != nil {
+	if err := ignoreMissing(err); err != nil {
 		return nil, f.failed("list the slots", err)
 	}
 	var list []SlotInfo

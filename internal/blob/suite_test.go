@@ -36,6 +36,62 @@ func TestMemory(t *testing.T) {
 	})
 }
 
+// TestOver holds a layer in memory over a store that is only read to the same.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	blobtest.Exercise(t, func(t *testing.T) blobtest.Opener {
+		below, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(t.TempDir(), "none"), ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := blob.NewOver(below, blobtest.MaxBytes)
+		return func(*testing.T) blob.Store { return o }
+	})
+}
+
+// TestOverLeavesBelow: what lies below is read through the layer, and stays as it
+// is whatever is done to the layer.
+func TestOverLeavesBelow(t *testing.T) {
+	t.Parallel()
+	below := blob.NewMemory(0)
+	old, err := below.Put(t.Context(), []byte("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := below.CreateSlot(t.Context(), "key-1", []byte("wrapped")); err != nil {
+		t.Fatal(err)
+	}
+	o := blob.NewOver(below, 0)
+	if data, err := o.Get(t.Context(), old); err != nil || string(data) != "old" {
+		t.Errorf("what lies below is %q, %v", data, err)
+	}
+	if err := o.CreateSlot(t.Context(), "key-1", nil); guideway.ErrorCode(err) != guideway.CodeConflict {
+		t.Errorf("a slot that lies below is made again: %v", err)
+	}
+	if _, err := o.Put(t.Context(), []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	swept, err := o.Sweep(t.Context(), func(info blob.Info) bool { return info.Name != old })
+	if err != nil || swept.Blobs != 1 {
+		t.Errorf("swept are %+v, %v", swept, err)
+	}
+	if err := o.EraseSlot(t.Context(), "key-1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Get(t.Context(), old); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("what was swept is read: %v", err)
+	}
+	if slots, err := o.Slots(t.Context(), "key-"); err != nil || len(slots) != 0 {
+		t.Errorf("what was erased is listed: %v, %v", slots, err)
+	}
+	if data, err := below.Get(t.Context(), old); err != nil || string(data) != "old" {
+		t.Errorf("below it is %q, %v", data, err)
+	}
+	if value, err := below.Slot(t.Context(), "key-1"); err != nil || string(value) != "wrapped" {
+		t.Errorf("below the slot is %q, %v", value, err)
+	}
+}
+
 // TestNoDirectory: a directory that cannot be made is a clear error.
 func TestNoDirectory(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,9 @@
 // first, the index second, never the other way round. Every blob says what it is,
 // so that a lost index is made anew from the blobs.
 //
+// Package internal/journal/checkpoints opens a Service on whatever there is to keep
+// checkpoints.
+//
 // A checkpoint is never changed. It has a parent; who names another parent than
 // the last begins a branch, which lists show.
 package checkpoint

@@ -120,7 +120,7 @@ func (s *Service) Store() Store { return s.o.Store }
 
 // memoryWarning says in every answer that nothing lasts.
 func (s *Service) memoryWarning() []Warning {
-	if s.o.Store.Mode != ModeMemory {
+	if s.o.Store.Mode != ModeMemory || s.o.ReadOnly {
 		return nil
 	}
 	return []Warning{{Code: WarnMemory, Message: "checkpoints are kept in memory only and end with this process: " + s.o.Store.Note}}
@@ -149,13 +149,20 @@ func (s *Service) ready(ctx context.Context) error {
 		return err
 	}
 	lossy, ok := s.o.Index.(interface{ Lost() bool })
-	if (totals.Lines == 0 || (ok && lossy.Lost())) && !s.o.ReadOnly {
+	if (totals.Lines == 0 || (ok && lossy.Lost())) && (!s.o.ReadOnly || s.volatile()) {
 		if err := s.recover(ctx); err != nil {
 			return err
 		}
 	}
 	s.recovered = true
 	return nil
+}
+
+// volatile says that the index is this process's alone and ends with it: to make
+// it anew changes nothing, also where nothing may be changed.
+func (s *Service) volatile() bool {
+	x, ok := s.o.Index.(interface{ Volatile() bool })
+	return ok && x.Volatile()
 }
 
 var errFound = errors.New("there is one")

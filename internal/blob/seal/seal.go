@@ -79,6 +79,17 @@ func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 	return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key's slot comes and goes").WithFix("try again")
 }
 
+// Begun says whether a store has a master key already: then nothing of it that is
+// encrypted can be read with another one, or with none.
+func Begun(ctx context.Context, slots blob.Slots) (bool, error) {
+	_, err := slots.Slot(ctx, masterSlot)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		wrapped, err := slots.Slots(ctx, keyPrefix)
+		return len(wrapped) > 0, err
+	}
+	return err == nil, err
+}
+
 func readMaster(ctx context.Context, slots blob.Slots) (*master, error) {
 	text, err := slots.Slot(ctx, masterSlot)
 	if err != nil {

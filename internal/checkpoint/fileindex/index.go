@@ -115,6 +115,9 @@ func (x *Index) Lost() bool {
 	return x.lost
 }
 
+// Volatile says that the index is in memory, and ends with the process.
+func (x *Index) Volatile() bool { return x.o.Dir == "" }
+
 // acquire waits for the turn to write, within this process and between all.
 func (x *Index) acquire(ctx context.Context) (release func(), err error) {
 	x.turn.Lock()

@@ -1,0 +1,145 @@
+package blob
+
+import (
+	"context"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// Over keeps new blobs and slots in memory, over a store that is only read: for a
+// directory that cannot be written any more. What is deleted is hidden; nothing
+// below is changed.
+type Over struct {
+	below Store
+	top   *Memory
+
+	mu     sync.Mutex
+	hidden map[string]bool
+}
+
+var _ Store = (*Over)(nil)
+
+// NewOver makes an empty layer over a store. maxBytes bounds a blob; 0 is
+// DefaultMaxBytes.
+func NewOver(below Store, maxBytes int64) *Over {
+	return &Over{below: below, top: NewMemory(maxBytes), hidden: map[string]bool{}}
+}
+
+func (o *Over) hide(what string, is bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if is {
+		o.hidden[what] = true
+	} else {
+		delete(o.hidden, what)
+	}
+}
+
+func (o *Over) isHidden(what string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.hidden[what]
+}
+
+// Put implements Blobs.
+func (o *Over) Put(ctx context.Context, data []byte) (Name, error) {
+	name, err := o.top.Put(ctx, data)
+	if err == nil {
+		o.hide(string(name), false)
+	}
+	return name, err
+}
+
+// Get implements Blobs.
+func (o *Over) Get(ctx context.Context, name Name) ([]byte, error) {
+	if o.isHidden(string(name)) {
+		return nil, Missing(name)
+	}
+	data, err := o.top.Get(ctx, name)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		return o.below.Get(ctx, name)
+	}
+	return data, err
+}
+
+// Delete implements Blobs.
+func (o *Over) Delete(ctx context.Context, names ...Name) error {
+	for _, name := range names {
+		o.hide(string(name), true)
+	}
+	return o.top.Delete(ctx, names...)
+}
+
+// Each implements Blobs.
+func (o *Over) Each(ctx context.Context, visit func(Info) error) error {
+	told := map[Name]bool{}
+	err := o.top.Each(ctx, func(info Info) error {
+		told[info.Name] = true
+		return visit(info)
+	})
+	if err != nil {
+		return err
+	}
+	return o.below.Each(ctx, func(info Info) error {
+		if told[info.Name] || o.isHidden(string(info.Name)) {
+			return nil
+		}
+		return visit(info)
+	})
+}
+
+// Sweep implements Blobs.
+func (o *Over) Sweep(ctx context.Context, keep func(Info) bool) (swept Swept, err error) {
+	err = o.Each(ctx, func(info Info) error {
+		if keep(info) {
+			return nil
+		}
+		swept.Blobs++
+		swept.Bytes += info.Size
+		return o.Delete(ctx, info.Name)
+	})
+	return swept, err
+}
+
+// Slot implements Slots.
+func (o *Over) Slot(ctx context.Context, key string) ([]byte, error) {
+	value, err := o.top.Slot(ctx, key)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound && !o.isHidden(key) {
+		return o.below.Slot(ctx, key)
+	}
+	return value, err
+}
+
+// CreateSlot implements Slots.
+func (o *Over) CreateSlot(ctx context.Context, key string, value []byte) error {
+	_, err := o.Slot(ctx, key)
+	switch {
+	case err == nil:
+		return SlotTaken(key)
+	case guideway.ErrorCode(err) != guideway.CodeNotFound:
+		return err
+	}
+	return o.top.CreateSlot(ctx, key, value)
+}
+
+// EraseSlot implements Slots: what lies below stays there.
+func (o *Over) EraseSlot(ctx context.Context, key string) error {
+	o.hide(key, true)
+	return o.top.EraseSlot(ctx, key)
+}
+
+// Slots implements Slots.
+func (o *Over) Slots(ctx context.Context, prefix string) ([]SlotInfo, error) {
+	list, err := o.top.Slots(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	older, err := o.below.Slots(ctx, prefix)
+	for _, slot := range older {
+		if !o.isHidden(slot.Key) {
+			list = append(list, slot)
+		}
+	}
+	return list, err
+}

@@ -1,0 +1,245 @@
+package checkpoints
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/blob/seal"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "test"} }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v (%s)", err, guideway.ErrorCode(err))
+	}
+}
+
+// open opens checkpoints that are closed with the test.
+func open(t *testing.T, o Options) *Checkpoints {
+	t.Helper()
+	o.patience = time.Millisecond
+	c, err := Open(t.Context(), o)
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+func save(t *testing.T, c *Checkpoints, session, text string) *checkpoint.Saved {
+	t.Helper()
+	saved, err := c.Save(t.Context(), ada(), checkpoint.SaveRequest{Session: session, Context: json.RawMessage(text)})
+	must(t, err)
+	return saved
+}
+
+// wantLast wants the last context of a session.
+func wantLast(t *testing.T, c *Checkpoints, session, text string) {
+	t.Helper()
+	loaded, err := c.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: session})
+	must(t, err)
+	if string(loaded.Context) != text || loaded.Degraded != nil {
+		t.Errorf("the last of %s is %s (%+v), want %s", session, loaded.Context, loaded.Degraded, text)
+	}
+}
+
+func wantMode(t *testing.T, c *Checkpoints, mode checkpoint.Mode, noted bool) {
+	t.Helper()
+	if s := c.Store(); s.Mode != mode || (s.Note != "") != noted {
+		t.Errorf("the store is %+v, want %s", s, mode)
+	}
+}
+
+// TestStores: each store keeps what was saved for the next process.
+func TestStores(t *testing.T) {
+	t.Parallel()
+	for store, mode := range map[string]checkpoint.Mode{"": checkpoint.ModeSQLite, StoreSQLite: checkpoint.ModeSQLite, StoreFiles: checkpoint.ModeFiles} {
+		t.Run("store "+store, func(t *testing.T) {
+			t.Parallel()
+			o := Options{DataDir: t.TempDir(), Store: store}
+			first := open(t, o)
+			wantMode(t, first, mode, false)
+			save(t, first, "work", `{"a":1}`)
+			wantLast(t, open(t, o), "work", `{"a":1}`)
+		})
+	}
+	_, err := Open(t.Context(), Options{DataDir: t.TempDir(), Store: "redis"})
+	if guideway.ErrorCode(err) != guideway.CodeInvalid || guideway.ErrorFix(err) == "" {
+		t.Errorf("an unknown store: %v", err)
+	}
+}
+
+// TestSharedJournal: a store that is open already is used, and stays open.
+func TestSharedJournal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "elsewhere.db")})
+	must(t, err)
+	defer s.Close()
+	c, err := Open(t.Context(), Options{DataDir: dir, Journal: func(context.Context) (checkpoint.Index, error) { return s, nil }})
+	must(t, err)
+	save(t, c, "work", `{"a":1}`)
+	must(t, c.Close())
+	totals, err := s.Totals(t.Context())
+	must(t, err)
+	if totals.Count != 1 {
+		t.Errorf("the store has %d checkpoints", totals.Count)
+	}
+	if _, err := os.Stat(filepath.Join(dir, databaseName)); !os.IsNotExist(err) {
+		t.Errorf("another store was opened: %v", err)
+	}
+}
+
+// TestDamagedDatabase: where SQLite does not open the metadata are files, with
+// all that there was, and every answer says so.
+func TestDamagedDatabase(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"garbage", "another program's", "cut", "zeroed tables"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			o := Options{DataDir: t.TempDir()}
+			c, err := Open(t.Context(), o)
+			must(t, err)
+			for i := range 5 {
+				save(t, c, "work", fmt.Sprintf(`{"a":%d}`, i))
+			}
+			must(t, c.Close())
+			damage(t, filepath.Join(o.DataDir, databaseName), how)
+			fallen := open(t, o)
+			wantMode(t, fallen, checkpoint.ModeFiles, true)
+			wantLast(t, fallen, "work", `{"a":4}`)
+			saved := save(t, fallen, "work", `{"a":5}`)
+			if saved.Store.Mode != checkpoint.ModeFiles || !strings.Contains(saved.Store.Note, "SQLite") || saved.Number != 6 {
+				t.Errorf("saved is %+v", saved)
+			}
+			page, err := fallen.List(t.Context(), ada(), checkpoint.ListRequest{})
+			must(t, err)
+			if len(page.Checkpoints) != 6 || page.Store.Mode != checkpoint.ModeFiles {
+				t.Errorf("the list is %+v", page)
+			}
+		})
+	}
+}
+
+// damage makes a database useless.
+func damage(t *testing.T, path, how string) {
+	t.Helper()
+	for _, side := range []string{"-wal", "-shm"} {
+		must(t, os.RemoveAll(path+side))
+	}
+	text, err := os.ReadFile(path)
+	must(t, err)
+	switch how {
+	case "garbage":
+		text = []byte(strings.Repeat("no database ", 1000))
+	case "another program's":
+		copy(text[68:72], "else")
+	case "cut":
+		text = text[:100]
+	default:
+		clear(text[4096:])
+	}
+	must(t, os.WriteFile(path, text, 0o600))
+}
+
+// blocked makes a data directory in which nothing can be written, for root too.
+func blocked(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, contextsDir), nil, 0o600))
+	return dir
+}
+
+// TestMemory: where the directory cannot be written everything works until the
+// process ends, and every answer says so.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	for _, source := range []seal.Source{nil, seal.File{Path: filepath.Join(t.TempDir(), "key")}} {
+		c := open(t, Options{DataDir: blocked(t), Encryption: source})
+		wantMode(t, c, checkpoint.ModeMemory, true)
+		saved := save(t, c, "work", `{"a":1}`)
+		if len(saved.Warnings) == 0 || saved.Warnings[0].Code != checkpoint.WarnMemory || saved.Store.Mode != checkpoint.ModeMemory {
+			t.Errorf("saved is %+v", saved)
+		}
+		wantLast(t, c, "work", `{"a":1}`)
+		if f, ok := source.(seal.File); ok {
+			if _, err := os.Stat(f.Path); !os.IsNotExist(err) {
+				t.Error("a key was made though nothing can be kept")
+			}
+		}
+	}
+}
+
+// TestReadOnly: all that there is can be read, nothing is made, and saving is
+// refused, whatever keeps the metadata.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	o := Options{DataDir: t.TempDir()}
+	c, err := Open(t.Context(), o)
+	must(t, err)
+	save(t, c, "work", `{"a":1}`)
+	must(t, c.Close())
+	must(t, os.RemoveAll(filepath.Join(o.DataDir, contextsDir, "reserve")))
+	o.ReadOnly = true
+	for _, store := range []string{StoreSQLite, StoreFiles} {
+		o.Store = store
+		r := open(t, o)
+		wantLast(t, r, "work", `{"a":1}`)
+		_, err = r.Save(t.Context(), ada(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(`{}`)})
+		if guideway.ErrorCode(err) != guideway.CodeForbidden {
+			t.Errorf("%s: saving where nothing may change: %v", store, err)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(o.DataDir, contextsDir))
+	must(t, err)
+	if len(entries) != 2 {
+		t.Errorf("in the directory are %v", entries)
+	}
+	empty := open(t, Options{DataDir: filepath.Join(t.TempDir(), "none"), Store: StoreFiles, ReadOnly: true, Encryption: seal.File{Path: filepath.Join(t.TempDir(), "key")}})
+	page, err := empty.List(t.Context(), ada(), checkpoint.ListRequest{})
+	must(t, err)
+	if len(page.Checkpoints) != 0 {
+		t.Errorf("the list is %+v", page)
+	}
+}
+
+// TestKeys: with encryption on, a missing or another key is no reason to go on
+// without, whatever the mode.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	dir, keys := t.TempDir(), t.TempDir()
+	path := filepath.Join(keys, "key")
+	for _, store := range []string{StoreSQLite, StoreFiles} {
+		o := Options{DataDir: dir, Store: store, Encryption: seal.File{Path: path}}
+		c, err := Open(t.Context(), o)
+		must(t, err)
+		if saved := save(t, c, "work", `{"a":1}`); saved.Key == "" {
+			t.Error("it is not encrypted")
+		}
+		must(t, c.Close())
+		must(t, os.Rename(path, path+".away"))
+		for _, readOnly := range []bool{false, true} {
+			o.ReadOnly = readOnly
+			if _, err := Open(t.Context(), o); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
+				t.Errorf("%s: without its key: %v", store, err)
+			}
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Error("a key was made where one was missing")
+		}
+		must(t, os.Rename(path+".away", path))
+	}
+}
