@@ -80,13 +80,15 @@ func readAnswer(line []byte, id int) (result json.RawMessage, ok bool, err error
 	return a.Result, true, nil
 }
 
-// toolAnswer is the JSON of a tool's answer: the text that every server gives.
+// toolAnswer is the JSON of a tool's answer: its structured content, or the text of
+// a server that gives none.
 func toolAnswer(result json.RawMessage, into any) error {
 	var r struct {
 		IsError bool `json:"isError"`
 		Content []struct {
 			Text string `json:"text"`
 		} `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
 		return fmt.Errorf("read a tool's answer: %w", err)
@@ -97,7 +99,11 @@ func toolAnswer(result json.RawMessage, into any) error {
 	if r.IsError {
 		return fmt.Errorf("the tool failed: %.400s", r.Content[0].Text)
 	}
-	if err := json.Unmarshal([]byte(r.Content[0].Text), into); err != nil {
+	object := r.Structured
+	if object == nil {
+		object = json.RawMessage(r.Content[0].Text)
+	}
+	if err := json.Unmarshal(object, into); err != nil {
 		return fmt.Errorf("read a tool's answer: %w", err)
 	}
 	return nil

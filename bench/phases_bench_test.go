@@ -6,17 +6,22 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // BenchmarkPhaseWalkBytes walks a real phase workflow to its end by the runs
-// tools and reports what an agent reads on the way, as text, beside what its
-// definition alone has: the system that the dialect comes from hands out the
-// whole definition and each of its phases.
+// tools and reports what an agent reads on the way, the text of each answer once,
+// beside what get_workflow and get_phase for each phase cost it in the text form
+// of the system that the dialect comes from.
 func BenchmarkPhaseWalkBytes(b *testing.B) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "shared", "corpus", "phases", "work-package", "work-package.json"))
+	dir := filepath.Join("..", "..", "shared", "corpus", "phases")
+	text, err := os.ReadFile(filepath.Join(dir, "work-package", "work-package.json"))
 	if err != nil {
 		b.Skip("no corpus beside this checkout")
 	}
@@ -24,53 +29,109 @@ func BenchmarkPhaseWalkBytes(b *testing.B) {
 	if def == nil {
 		b.Fatal(found)
 	}
-	service := newRuns(b, def)
-	caller := run.Caller{Principal: benchCaller().Principal, Via: run.ViaTerminal}
-	var read, moves int
-	for b.Loop() {
-		read, moves = 0, 0
-		a, err := service.Start(b.Context(), caller, run.StartRequest{WorkflowID: def.ID})
-		for ; err == nil && a.Position.Kind != guide.PositionEnd; moves++ {
-			read += len(asText(b, a))
-			a, err = service.Continue(b.Context(), caller, along(a))
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		read += len(asText(b, a))
+	client := newReader(b, dir, def)
+	client.text(b, "get_workflow", map[string]any{"workflow_id": def.ID})
+	for i := range def.Phases.Phases {
+		client.text(b, "get_phase", map[string]any{"workflow_id": def.ID, "phase_id": def.Phases.Phases[i].ID})
 	}
-	b.ReportMetric(float64(read), "bytes/walk")
+	reference := client.read
+	var moves int
+	for b.Loop() {
+		client.read, moves = 0, 0
+		a := client.call(b, "workflow_start", map[string]any{"workflowId": def.ID})
+		for ; a.Position.Kind != guide.PositionEnd; moves++ {
+			a = client.call(b, "workflow_continue", along(a))
+		}
+	}
+	b.ReportMetric(float64(client.read), "bytes/walk")
 	b.ReportMetric(float64(moves), "moves/walk")
-	b.ReportMetric(float64(len(def.Canonical)), "bytes/definition")
+	b.ReportMetric(float64(reference), "bytes/reference")
+	b.ReportMetric(float64(client.read)/float64(reference), "of-the-reference")
 	b.ReportMetric(0, "ns/op")
 }
 
-func asText(b *testing.B, a *run.Answer) []byte {
+// reader is a client that counts the text that it reads.
+type reader struct {
+	session *mcp.ClientSession
+	read    int
+}
+
+// newReader connects a client to a server of the definitions of a directory and of
+// runs of one of them.
+func newReader(b *testing.B, dir string, def *definition.Definition) *reader {
 	b.Helper()
-	text, err := json.Marshal(a)
+	cat := catalog.New(catalog.Standard(catalog.Layout{Custom: []string{dir}}), catalog.Options{})
+	if err := cat.Open(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(cat.Close)
+	server, err := mcpserver.New(mcpserver.Options{
+		Catalog: cat, Runs: newRuns(b, def), Toolsets: []string{mcpserver.ToolsetRuns, mcpserver.ToolsetPhases},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return text
+	b.Cleanup(server.Close)
+	near, far := mcp.NewInMemoryTransports()
+	if _, err := server.MCP().Connect(authn.WithPrincipal(b.Context(), benchCaller().Principal), far, nil); err != nil {
+		b.Fatal(err)
+	}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil).Connect(b.Context(), near, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = session.Close() })
+	return &reader{session: session}
+}
+
+// text calls a tool and counts the text of its answer.
+func (r *reader) text(b *testing.B, name string, args map[string]any) (structured any) {
+	b.Helper()
+	res, err := r.session.CallTool(b.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range res.Content {
+		text := c.(*mcp.TextContent).Text
+		if r.read += len(text); res.IsError {
+			b.Fatal(text)
+		}
+	}
+	return res.StructuredContent
+}
+
+// call calls a tool that says where a run stands.
+func (r *reader) call(b *testing.B, name string, args map[string]any) *run.Answer {
+	b.Helper()
+	var a run.Answer
+	structured, err := json.Marshal(r.text(b, name, args))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := json.Unmarshal(structured, &a); err != nil {
+		b.Fatal(err)
+	}
+	return &a
 }
 
 // along is the first thing that a position takes.
-func along(a *run.Answer) run.ContinueRequest {
-	r := run.ContinueRequest{Handle: a.Handle}
+func along(a *run.Answer) map[string]any {
+	args := map[string]any{"handle": a.Handle}
 	switch pos := a.Position; pos.Kind {
 	case guide.PositionStep:
-		r.Output, r.Notes = "done", "checked"
+		args["output"], args["notes"] = "done", "checked"
 	case guide.PositionGate:
-		r.Answer = &guide.Answer{OptionID: pos.Options[0].ID}
+		args["answer"] = map[string]any{"optionId": pos.Options[0].ID}
 	case guide.PositionContext:
-		r.Context = map[string]any{}
+		vars := map[string]any{}
 		for _, n := range pos.Needs {
-			r.Context[n.Variable] = true
 			if len(n.Allowed) == 0 && len(n.Tests) == 0 { // a loop's list
-				r.Context["plan"] = map[string]any{"tasks": []any{"one", "two"}}
-				delete(r.Context, n.Variable)
+				vars["plan"] = map[string]any{"tasks": []any{"one", "two"}}
+				continue
 			}
+			vars[n.Variable] = true
 		}
+		args["context"] = vars
 	}
-	return r
+	return args
 }

@@ -155,12 +155,15 @@ func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase)
 		return pos
 	}
 	c := &phase.Checkpoints[ph.Index]
-	pos.Title, pos.Message = c.Name, c.Message
-	if c.Guide != nil {
-		var b strings.Builder
-		writeGuide(&b, c.Guide, phase.Guide)
-		pos.Prompt = strings.TrimSpace(b.String())
+	pos.Title, pos.Message, pos.Declinable = c.Name, c.Message, !c.Required
+	var b strings.Builder
+	if c.Prerequisite != "" {
+		fmt.Fprintf(&b, "Before you ask: %s\n", c.Prerequisite)
 	}
+	if c.Guide != nil {
+		writeGuide(&b, c.Guide, phase.Guide)
+	}
+	pos.Prompt = strings.TrimSpace(b.String())
 	return pos
 }
 

@@ -43,6 +43,8 @@ type Position struct {
 	// who sent a step back.
 	Message string   `json:"message,omitempty"`
 	Options []Option `json:"options,omitempty"`
+	// Declinable says that the gate takes decline in place of an option.
+	Declinable bool `json:"declinable,omitempty"`
 	// Person says that only a person can answer the gate.
 	Person bool `json:"person,omitempty"`
 	// Phase says which phase the position belongs to, in a phase workflow.

@@ -2,7 +2,6 @@ package mcpserver_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -275,9 +274,7 @@ func sendOption(t *testing.T, cs *mcp.ClientSession, handle any, state, option s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(res.Content[0].(*mcp.TextContent).Text), &answer); err != nil {
-		t.Fatal(err)
-	}
+	answer, _ = res.StructuredContent.(map[string]any)
 	return answer, res.IsError
 }
 

@@ -32,10 +32,10 @@ func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.G
 	}
 	fmt.Fprintf(&b, "Follow the workflow %q (%s): %s\n\n", d.ID, d.Name, d.Description)
 	if d.Phases != nil {
-		writeList(&b, "Keep to these rules:", d.Phases.Rules)
+		writeSection(&b, "Keep to these rules:", d.Phases.Rules)
 	} else {
-		writeList(&b, "Make sure of this first:", d.Steps.Preconditions)
-		writeList(&b, "Ask me what you cannot answer yourself:", d.Steps.ClarificationPrompts)
+		writeSection(&b, "Make sure of this first:", d.Steps.Preconditions)
+		writeSection(&b, "Ask me what you cannot answer yourself:", d.Steps.ClarificationPrompts)
 	}
 	b.WriteString(s.howToFollow(d, goal))
 	return &mcp.GetPromptResult{
@@ -67,13 +67,11 @@ func (s *Server) howToFollow(d *definition.Definition, goal string) string {
 		"Go on until status is completed."
 }
 
-func writeList(b *strings.Builder, title string, items []string) {
+// writeSection is a list with a blank line behind it.
+func writeSection(b *strings.Builder, title string, items []string) {
 	if len(items) == 0 {
 		return
 	}
-	b.WriteString(title + "\n")
-	for _, item := range items {
-		b.WriteString("- " + item + "\n")
-	}
+	writeList(b, title, items)
 	b.WriteString("\n")
 }

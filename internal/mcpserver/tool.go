@@ -109,7 +109,14 @@ func (t *tool) server(logger *slog.Logger) mcp.ToolHandler {
 }
 
 func success(out any) (*mcp.CallToolResult, error) {
-	if w, ok := out.(worded); ok {
+	switch a := out.(type) {
+	case worded:
+		return a.result()
+	case runAnswer:
+		w, err := a.worded()
+		if err != nil {
+			return nil, err
+		}
 		return w.result()
 	}
 	text, err := compact(out)

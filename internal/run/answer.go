@@ -183,7 +183,7 @@ func StatusCall(r Ref) *Call {
 }
 
 // AskUser says what an agent does at a gate whose answer it hands on.
-const AskUser = "ask the user which option they choose and hand on their answer: it is theirs to give, not yours"
+const AskUser = "ask the user and hand on their answer: the choice is theirs"
 
 // PersonWays says how a person opens a gate that is theirs, where the client
 // shows no form.
