@@ -36,7 +36,7 @@ func (o *doctorOptions) checkRuns(ctx context.Context, cfg *config.Config) []che
 // checkStore opens the store if there is one, and gives it where that works.
 func checkStore(ctx context.Context, cfg *config.Config, a *app) (check, keeper) {
 	c := check{Name: "store", Status: checkOK, Message: cfg.RedactedStore()}
-	if cfg.Store == config.StoreSQLite {
+	if !cfg.UsesPostgres() {
 		c.Message = storePath(cfg)
 		if _, err := os.Lstat(storePath(cfg)); errors.Is(err, fs.ErrNotExist) {
 			c.Message += " (not there yet: the first run makes it)"

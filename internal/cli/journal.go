@@ -22,7 +22,7 @@ import (
 
 // openJournal opens the store that the settings name.
 func openJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (keeper, error) {
-	if cfg.Store == config.StoreSQLite {
+	if !cfg.UsesPostgres() {
 		return sqlite.Open(ctx, sqlite.Options{Path: storePath(cfg), Program: version(), Logger: log})
 	}
 	return postgres.Open(ctx, postgres.Options{URL: cfg.Store, Logger: log})
@@ -129,7 +129,7 @@ func openHeads(cfg *config.Config, key run.Key) (run.Heads, error) {
 
 func headsPath(cfg *config.Config) string {
 	store := cfg.RedactedStore()
-	if cfg.Store == config.StoreSQLite {
+	if !cfg.UsesPostgres() {
 		store = storePath(cfg)
 	}
 	sum := sha256.Sum256([]byte(store))

@@ -23,7 +23,7 @@ func (o *runsExportOptions) salvage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Store != config.StoreSQLite {
+	if cfg.UsesPostgres() {
 		return guideway.Errorf(guideway.CodeInvalid, "only a store in a file is salvaged").
 			WithFix("restore the PostgreSQL database from its backup")
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
-// maxDuration is the longest duration that a setting takes.
-const maxDuration = 24 * time.Hour
+// maxDuration is the longest duration that a setting takes which does not say
+// otherwise.
+const maxDuration = day
 
 // defaultCacheTTL is as long as in the systems whose variables are aliases.
 const defaultCacheTTL = 5 * time.Minute
@@ -67,14 +68,14 @@ func checkHost(text string) *fault {
 // checkStore takes "sqlite" and the URL of a PostgreSQL database. Its messages
 // never show the text: it may hold a password.
 func checkStore(text string) *fault {
-	const fix = `write "sqlite", or a URL such as "postgres://user@host/guideway"`
-	if text == StoreSQLite {
+	const fix = `write "sqlite", "files", or a URL such as "postgres://user@host/guideway"`
+	if text == StoreSQLite || text == StoreFiles {
 		return nil
 	}
 	scheme, _, ok := strings.Cut(text, "://")
 	switch {
 	case !ok:
-		return faultf(fix, "the store is neither %q nor a URL", StoreSQLite)
+		return faultf(fix, "the store is neither %q nor %q nor a URL", StoreSQLite, StoreFiles)
 	case scheme != "postgres" && scheme != "postgresql":
 		return faultf(fix, "the store is a URL, but not one of postgres://")
 	}
@@ -87,7 +88,7 @@ func checkStore(text string) *fault {
 
 // redactStore takes out whatever of a store is secret.
 func redactStore(text string) string {
-	if text == "" || text == StoreSQLite {
+	if text == "" || text == StoreSQLite || text == StoreFiles {
 		return text
 	}
 	u, err := url.Parse(text)
@@ -111,13 +112,16 @@ func redactStore(text string) string {
 func (s *setting) checked(v value) (value, *fault) {
 	switch s.Kind {
 	case KindBool:
-	case KindDuration:
-		d, err := time.ParseDuration(v.text)
-		if err != nil || d < 0 || d > maxDuration {
-			return v, faultf(`write a number with a unit, such as "30s" or "5m"`,
-				"%q is not a duration from 0s to %s", v.text, "24h")
+	case KindCount, KindPercent:
+		return s.checkedNumber(v)
+	case KindSize:
+		n, err := ParseSize(v.text)
+		if err != nil {
+			return v, faultf(`write a number with a unit, such as "10MB" or "1GiB"`, "%q is not a size", v.text)
 		}
-		v.duration = d
+		v.number = n
+	case KindDuration:
+		return s.checkedDuration(v)
 	case KindList, KindPaths:
 		if s.nonEmpty && len(v.list) == 0 {
 			return v, faultf("name at least one of: "+strings.Join(s.Allowed, ", "), "the list is empty")
@@ -132,6 +136,38 @@ func (s *setting) checked(v value) (value, *fault) {
 			return v, f
 		}
 	}
+	return v, nil
+}
+
+// checkedNumber reads a whole number within the bounds of the setting.
+func (s *setting) checkedNumber(v value) (value, *fault) {
+	text, least, most := strings.TrimSpace(v.text), s.least, s.most
+	if s.Kind == KindPercent {
+		text, least, most = strings.TrimSpace(strings.TrimSuffix(text, "%")), 1, 100
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err == nil && n >= least && (most == 0 || n <= most):
+		v.number = n
+		return v, nil
+	case most == 0:
+		return v, faultf("write a whole number, such as 100", "%q is not a whole number from %d on", v.text, least)
+	default:
+		return v, faultf("write a whole number, such as 80", "%q is not a whole number from %d to %d", v.text, least, most)
+	}
+}
+
+// checkedDuration reads a duration within the bounds of the setting.
+func (s *setting) checkedDuration(v value) (value, *fault) {
+	most, fix := time.Duration(s.most), `write a number with a unit, such as "12h" or "30d"`
+	if most == 0 {
+		most, fix = maxDuration, `write a number with a unit, such as "30s" or "5m"`
+	}
+	d, err := ParseDuration(v.text)
+	if err != nil || d > most {
+		return v, faultf(fix, "%q is not a duration from 0s to %s", v.text, DurationText(most))
+	}
+	v.duration = d
 	return v, nil
 }
 

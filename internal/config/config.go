@@ -32,14 +32,20 @@ type Config struct {
 	DataDir string
 	// TokenFile holds the bearer token.
 	TokenFile string
-	// Store says where runs and session documents are kept: StoreSQLite, or the
-	// URL of a PostgreSQL database. It may hold a password: RedactedStore is
-	// the one to show.
+	// Store says where runs, session documents and checkpoints are kept:
+	// StoreSQLite, StoreFiles, or the URL of a PostgreSQL database. It may hold a
+	// password: RedactedStore is the one to show.
 	Store string
 	// Journal says where the journal's keys and heads are.
 	Journal Journal
 	// Gates says who opens gates.
 	Gates Gates
+	// Context says what is done with contexts.
+	Context Context
+	// Checkpoints says what is kept of contexts.
+	Checkpoints Checkpoints
+	// Encryption says how checkpoints are encrypted.
+	Encryption Encryption
 
 	// Dirs are this user's directories.
 	Dirs Dirs
@@ -64,8 +70,18 @@ type Workflows struct {
 	CacheTTL time.Duration
 }
 
-// StoreSQLite keeps runs and session documents in a file of the data directory.
-const StoreSQLite = "sqlite"
+// The stores that are no URL.
+const (
+	// StoreSQLite keeps all in a file of the data directory, but for the contents
+	// of checkpoints, which are files beside it.
+	StoreSQLite = "sqlite"
+	// StoreFiles keeps checkpoints without a database. Runs and session documents
+	// are kept as by StoreSQLite.
+	StoreFiles = "files"
+)
+
+// UsesPostgres says whether the store is a PostgreSQL database.
+func (c *Config) UsesPostgres() bool { return c.Store != StoreSQLite && c.Store != StoreFiles }
 
 // RedactedStore is the store without its password.
 func (c *Config) RedactedStore() string { return redactStore(c.Store) }

@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -28,6 +32,7 @@ func (l *loader) readFile() {
 	}
 	data, err := readRegular(path, named)
 	if errors.Is(err, fs.ErrNotExist) && !named {
+		l.readDataFile()
 		return
 	}
 	l.config.File = path
@@ -43,6 +48,59 @@ func (l *loader) readFile() {
 		return
 	}
 	l.applyFile(path, data)
+}
+
+// dataFileName is the configuration file that a data directory may have. It is read
+// where there is no other.
+const dataFileName = "config.json"
+
+// readDataFile applies the configuration file of the data directory, if there is
+// one with a setting of ours: any directory may be a data directory, and have a
+// file of that name for something else.
+func (l *loader) readDataFile() {
+	dir := l.statedDataDir()
+	if dir == "" {
+		return
+	}
+	path := below(l.goos, dir, dataFileName)
+	data, err := readRegular(path, false)
+	if err != nil {
+		return
+	}
+	var document map[string]any
+	if json.Unmarshal(data, &document) == nil {
+		ours := func(key string) bool { return key == "mcpServers" || l.isGroup(key) || l.known(key) != nil }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(document)), ours) {
+			l.warn(guideway.Diagnostic{
+				Code: "config-not-ours", File: path,
+				Message: "the file has no setting of Guideway and is not read",
+				Fix:     "name it with --config if it is meant; the settings are told by guideway help settings",
+			})
+			return
+		}
+	}
+	l.config.File = path
+	l.applyFile(path, data)
+}
+
+// statedDataDir is the data directory that flags and variables name, or the default.
+func (l *loader) statedDataDir() string {
+	i := slices.IndexFunc(l.table, func(s setting) bool { return s.Name == "dataDir" })
+	s := &l.table[i]
+	texts := slices.Clone(l.opts.Flags[s.Name])
+	slices.Reverse(texts) // the last one counts
+	texts = append(texts, l.opts.Getenv(s.Env))
+	for _, alias := range s.Aliases {
+		texts = append(texts, l.opts.Getenv(alias.Name))
+	}
+	if text := firstNonEmpty(texts...); text != "" {
+		dir, f := l.resolve(text, l.dir)
+		if f != nil {
+			return "" // it is told where the setting is read
+		}
+		return dir
+	}
+	return l.config.Dirs.Data
 }
 
 // filePath says which file to read, and whether someone named it.
@@ -186,8 +244,12 @@ func (f *fileReader) member(prefix, key, pointer string, keyAt, valueAt int) {
 	}
 	if prefix == "" && f.isGroup(key) {
 		if f.data[valueAt] != '{' {
-			f.fault(f.at("config-type", valueAt, pointer),
-				faultf("write an object", "%q holds %s", name, kindOf(f.skip())))
+			decoded := f.skip()
+			wrong := f.groupSwitch(key, decoded)
+			if wrong == nil {
+				wrong = faultf("write an object", "%q holds %s", name, kindOf(decoded))
+			}
+			f.fault(f.at("config-type", valueAt, pointer), wrong)
 			return
 		}
 		f.object(key + ".")
@@ -208,13 +270,13 @@ func (f *fileReader) member(prefix, key, pointer string, keyAt, valueAt int) {
 			return
 		}
 	}
-	f.skip()
-	f.fault(f.at("config-unknown-key", keyAt, pointer), f.unknown(prefix, key))
+	decoded := f.skip()
+	f.fault(f.at("config-unknown-key", keyAt, pointer), f.unknown(prefix, key, decoded))
 }
 
-func (f *fileReader) isGroup(key string) bool {
-	for i := range f.table {
-		if strings.HasPrefix(f.table[i].Name, key+".") {
+func (l *loader) isGroup(key string) bool {
+	for i := range l.table {
+		if strings.HasPrefix(l.table[i].Name, key+".") {
 			return true
 		}
 	}
@@ -222,7 +284,13 @@ func (f *fileReader) isGroup(key string) bool {
 }
 
 // unknown says what a key that means nothing was probably meant to be.
-func (f *fileReader) unknown(prefix, key string) *fault {
+func (f *fileReader) unknown(prefix, key string, decoded any) *fault {
+	if prefix == "" && key == "mcpServers" {
+		return f.clientFile(decoded)
+	}
+	if wrong := f.rewritten(key, decoded); wrong != nil {
+		return wrong
+	}
 	var here, elsewhere []string
 	for i := range f.table {
 		name := f.table[i].Name
@@ -291,6 +359,21 @@ func (s *setting) decode(decoded any) (value, *fault) {
 			}
 		}
 		return value{list: list}, nil
+	case KindCount, KindPercent:
+		if number, ok := decoded.(float64); ok && number == math.Trunc(number) {
+			return value{text: numberText(number)}, nil
+		}
+		return value{}, faultf("write a whole number, such as 100", "%q holds %s", s.Name, kindOf(decoded))
+	case KindSize:
+		switch v := decoded.(type) {
+		case string:
+			return value{text: v}, nil
+		case float64:
+			if v == math.Trunc(v) {
+				return value{text: numberText(v)}, nil
+			}
+		}
+		return value{}, faultf(`write a size, such as "10MB", or a number of bytes`, "%q holds %s", s.Name, kindOf(decoded))
 	default:
 		if text, ok := decoded.(string); ok {
 			return value{text: text}, nil
@@ -299,13 +382,19 @@ func (s *setting) decode(decoded any) (value, *fault) {
 	}
 }
 
+// numberText writes a whole number of JSON as digits.
+func numberText(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
+
 func kindOf(decoded any) string {
-	switch decoded.(type) {
+	switch v := decoded.(type) {
 	case nil:
 		return "null"
 	case bool:
 		return "a boolean"
 	case float64:
+		if v != math.Trunc(v) {
+			return "a fraction"
+		}
 		return "a number"
 	case string:
 		return "a string"

@@ -134,11 +134,14 @@ func (l *loader) defaults() {
 	c.Store = StoreSQLite
 	c.Gates = Gates{Approval: ApprovalAgent}
 	c.Journal.HeadsDir = below(l.goos, c.Dirs.State, "heads")
+	c.Context, c.Checkpoints = contextDefaults(), checkpointDefaults()
+	c.Encryption = Encryption{Mode: EncryptionDisabled, KeyFile: below(l.goos, c.Dirs.Config, "checkpoints.key")}
 }
 
 // finish derives what depends on other settings.
 func (l *loader) finish() {
 	c := l.config
+	l.compare()
 	if c.DataDir == "" {
 		l.problem(guideway.Diagnostic{
 			Code: "config-no-data-dir", File: "environment",
@@ -153,8 +156,44 @@ func (l *loader) finish() {
 	if c.Journal.KeyFile == "" {
 		c.Journal.KeyFile = below(l.goos, c.DataDir, "journal.key")
 	}
+	if c.Encryption.KeyFile == "" { // no home directory
+		c.Encryption.KeyFile = below(l.goos, c.DataDir, "checkpoints.key")
+	}
 	if c.Journal.HeadsDir == "" { // no home directory, so no other place is known
 		c.Journal.HeadsDir = below(l.goos, c.DataDir, "heads")
+	}
+}
+
+// compare warns of settings that do not go together.
+func (l *loader) compare() {
+	e, k := l.config.Encryption, l.config.Checkpoints
+	origin := l.config.Origin("encryption.passphraseFile")
+	switch passphrase := e.Mode == EncryptionPassphrase; {
+	case e.PassphraseFile != "" && !passphrase:
+		l.warn(guideway.Diagnostic{
+			Code: "config-unused", File: origin.Name,
+			Message: "there is a file of a passphrase, and checkpoints are not encrypted with one",
+			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or remove encryption.passphraseFile",
+		})
+	case e.PassphraseFile != "" && e.Passphrase != "":
+		l.warn(guideway.Diagnostic{
+			Code: "config-shadowed", File: origin.Name,
+			Message: "the file of the passphrase is not read, because " + EnvPassphrase + " is set",
+			Fix:     "remove one of the two",
+		})
+	case e.Passphrase != "" && !passphrase:
+		l.warn(guideway.Diagnostic{
+			Code: "config-unused", File: EnvPassphrase,
+			Message: "there is a passphrase, and checkpoints are not encrypted with one",
+			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or remove the variable",
+		})
+	}
+	if k.CleanAt < k.WarnAt {
+		l.warn(guideway.Diagnostic{
+			Code: "config-order", File: l.config.Origin("checkpoints.cleanAt").Name,
+			Message: fmt.Sprintf("sessions go at %d %% of the limit of all checkpoints, before a warning at %d %%", k.CleanAt, k.WarnAt),
+			Fix:     "set checkpoints.warnAt lower than checkpoints.cleanAt",
+		})
 	}
 }
 
@@ -249,6 +288,8 @@ func (l *loader) readEnv() {
 			}
 		}
 	}
+	l.config.Encryption.Passphrase = l.opts.Getenv(EnvPassphrase)
+	l.config.Context.Embeddings.Key = l.opts.Getenv(EnvEmbeddingsKey)
 	l.unknownVariables()
 }
 
@@ -272,7 +313,7 @@ func (l *loader) applyEnv(s *setting, name, text string, convert func(string) (s
 }
 
 func (l *loader) unknownVariables() {
-	known := []string{EnvConfig}
+	known := []string{EnvConfig, EnvPassphrase, EnvEmbeddingsKey}
 	for i := range l.table {
 		known = append(known, l.table[i].Env)
 	}
@@ -313,28 +354,35 @@ func (l *loader) readFlags() {
 
 // applyTexts applies what a variable or a flag gives.
 func (l *loader) applyTexts(s *setting, texts []string, place guideway.Diagnostic, origin Origin) {
-	var v value
-	switch s.Kind {
-	case KindList, KindPaths:
-		v.list = texts
-	default:
-		if len(texts) == 0 {
-			return
-		}
-		// As usual on a command line, the last one counts.
-		v.text = texts[len(texts)-1]
+	if len(texts) == 0 && s.Kind != KindList && s.Kind != KindPaths {
+		return
 	}
-	if s.Kind == KindBool {
-		switch strings.ToLower(strings.TrimSpace(v.text)) {
-		case "true", "1":
-			v.flag = true
-		case "false", "0":
-		default:
-			l.fault(place, faultf("write true or false", "%q is neither true nor false", v.text))
-			return
-		}
+	v, f := s.read(texts)
+	if f != nil {
+		l.fault(place, f)
+		return
 	}
 	l.apply(s, v, l.dir, place, origin)
+}
+
+// read makes a value of what a variable or a flag gives.
+func (s *setting) read(texts []string) (value, *fault) {
+	if s.Kind == KindList || s.Kind == KindPaths {
+		return value{list: texts}, nil
+	}
+	// As usual on a command line, the last one counts.
+	v := value{text: texts[len(texts)-1]}
+	if s.Kind != KindBool {
+		return v, nil
+	}
+	switch strings.ToLower(strings.TrimSpace(v.text)) {
+	case "true", "1":
+		v.flag = true
+	case "false", "0":
+	default:
+		return v, faultf("write true or false", "%q is neither true nor false", v.text)
+	}
+	return v, nil
 }
 
 func splitCommas(text string) []string {

@@ -3,9 +3,11 @@ package config_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,7 +19,7 @@ import (
 
 // property is what the test reads of a schema.
 type property struct {
-	Type        string              `json:"type"`
+	Type        any                 `json:"type"`
 	Description string              `json:"description"`
 	Enum        []string            `json:"enum"`
 	Default     any                 `json:"default"`
@@ -44,6 +46,7 @@ func TestSchemaDescribesEverySetting(t *testing.T) {
 	types := map[config.Kind]string{
 		config.KindBool: "boolean", config.KindList: "array", config.KindPaths: "array",
 		config.KindDuration: "string", config.KindPath: "string", config.KindText: "string",
+		config.KindCount: "integer", config.KindPercent: "integer", config.KindSize: "[string integer]",
 	}
 	defaults := map[string]string{}
 	for _, v := range load(t, config.Options{Getenv: environment(), GOOS: "linux", Dir: "/"}).Values() {
@@ -63,8 +66,8 @@ func TestSchemaDescribesEverySetting(t *testing.T) {
 		if diff := cmp.Diff(s.Allowed, allowed); diff != "" {
 			t.Errorf("%s: %s", s.Name, diff)
 		}
-		if p.Enum == nil && p.Type != types[s.Kind] {
-			t.Errorf("%s is %s in the schema and %s in the table", s.Name, p.Type, s.Kind)
+		if p.Enum == nil && fmt.Sprint(p.Type) != types[s.Kind] {
+			t.Errorf("%s is %v in the schema and %s in the table", s.Name, p.Type, s.Kind)
 		}
 		if p.Description != s.Usage {
 			t.Errorf("%s: descriptions differ: %q, %q", s.Name, p.Description, s.Usage)
@@ -88,6 +91,8 @@ func textOf(v any) string {
 			return "true"
 		}
 		return "false"
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	case []any:
 		var b bytes.Buffer
 		for i, item := range v {
@@ -123,7 +128,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := map[string]any{}
 		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys("")), 0, 4, rapid.ID).Draw(rt, "keys") {
-			if slices.Contains([]string{"workflows", "log", "journal", "gates"}, key) {
+			if slices.Contains([]string{"workflows", "log", "journal", "gates", "context", "checkpoints", "encryption"}, key) {
 				if rapid.Bool().Draw(rt, "group") {
 					inner := map[string]any{}
 					for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys(key+".")), 0, 3, rapid.ID).Draw(rt, "inner") {
@@ -169,7 +174,17 @@ func keys(prefix string) []string {
 	if prefix == "gates." {
 		return []string{"approval", "approve"}
 	}
+	if prefix == "context." {
+		return []string{"compression", "tokenLimit", "threshold", "embeddingsUrl", "embeddingsModel", "limit"}
+	}
+	if prefix == "checkpoints." {
+		return []string{"autoSave", "readOnly", "retention", "dir", "max", "maxContext", "maxTotal", "warnAt", "cleanAt", "maximum"}
+	}
+	if prefix == "encryption." {
+		return []string{"mode", "keyFile", "passphraseFile", "passphrase"}
+	}
 	return []string{
+		"context", "checkpoints", "encryption", "WORKRAIL_ENCRYPTION", "maxCheckpoints", "mcpServers",
 		"store", "journal", "gates",
 		"$schema", "listen", "toolsets", "workflows", "log", "allowOrigins", "allowedHosts",
 		"dataDir", "tokenFile", "", "Listen", "log.level",
@@ -181,13 +196,15 @@ func drawValue(rt *rapid.T, key string) any {
 		"", " ", "x", "*", "127.0.0.1:3000", ":0", "[::1]:1", "host:99999", "steps", "info", "off", "text", "json",
 		"5m", "1.5h", "-1s", "0", ".5s", "+1ns", "https://x", "https://x/", "http://a:1", "a:1", "~/x", "/abs", "µ", "1µs",
 		"https://[::1]:1", "vscode-webview://x", "x y",
-		"sqlite", "postgres://h/db", "postgresql://h/db", "postgres:", "mysql://h/db", "agent", "human",
+		"10MB", "1.5 GiB", "4096", "1e3", ".", "10 m", "30d", "1w2d", "d", "basic", "advanced", "enabled", "key-file",
+		"http://localhost:1/v1", "https://u:p@h/v1", "https://h/v1?x",
+		"sqlite", "files", "postgres://h/db", "postgresql://h/db", "postgres:", "mysql://h/db", "agent", "human",
 	}
 	text := rapid.SampledFrom(texts)
 	return rapid.OneOf(
 		text.AsAny(),
 		rapid.Map(rapid.SliceOfN(text, 0, 2), func(list []string) any { return list }),
-		rapid.SampledFrom([]any{true, false, nil, 3.5, map[string]any{"x": 1}, []any{1}, []any{"steps", nil}}),
+		rapid.SampledFrom([]any{true, false, nil, 3.5, 0, 50, -1, 101, 5.0, 1e30, map[string]any{"x": 1}, []any{1}, []any{"steps", nil}}),
 	).Draw(rt, key)
 }
 

@@ -22,6 +22,13 @@ const (
 	KindPath Kind = "path"
 	// KindList is separated by commas in a variable or flag.
 	KindList Kind = "list"
+	// KindCount is a whole number.
+	KindCount Kind = "count"
+	// KindPercent is a whole number from 1 to 100, with or without a percent sign
+	// in a variable or flag.
+	KindPercent Kind = "percent"
+	// KindSize is a number of bytes, or a text with a unit, such as "10MB".
+	KindSize Kind = "size"
 	// KindPaths is separated as PATH is in a variable, and not at all in a
 	// flag, which can be repeated.
 	KindPaths Kind = "paths"
@@ -59,6 +66,9 @@ type setting struct {
 	Setting
 	// nonEmpty refuses an empty list.
 	nonEmpty bool
+	// least and most bound a number; a most of 0 does not. most bounds a duration,
+	// too, and is a day there where it is 0.
+	least, most int64
 	// check judges one text; nil takes any.
 	check func(string) *fault
 	// set stores a checked value.
@@ -72,6 +82,7 @@ type value struct {
 	text     string
 	list     []string
 	flag     bool
+	number   int64
 	duration time.Duration
 }
 
@@ -82,8 +93,16 @@ func faultf(fix, format string, args ...any) *fault {
 	return &fault{message: fmt.Sprintf(format, args...), fix: fix}
 }
 
-// EnvConfig is the variable that names the configuration file.
-const EnvConfig = "GUIDEWAY_CONFIG"
+// The variables that are no settings.
+const (
+	// EnvConfig names the configuration file.
+	EnvConfig = "GUIDEWAY_CONFIG"
+	// EnvPassphrase is the passphrase that checkpoints are encrypted with. It
+	// stands in no file of settings and in no flag, where others would see it.
+	EnvPassphrase = "GUIDEWAY_ENCRYPTION_PASSPHRASE" //nolint:gosec // the name of a variable
+	// EnvEmbeddingsKey is the key for the service of embeddings.
+	EnvEmbeddingsKey = "GUIDEWAY_EMBEDDINGS_KEY"
+)
 
 // Toolsets are the toolsets that exist, those of DefaultToolsets first.
 func Toolsets() []string { return append(DefaultToolsets(), "phases") }
@@ -103,7 +122,8 @@ func Settings() []Setting {
 
 // settings is the one table of settings, variables, aliases and flags.
 func settings() []setting {
-	return slices.Concat(serverSettings(), dataSettings(), runSettings(), workflowSettings(), logSettings())
+	return slices.Concat(serverSettings(), dataSettings(), runSettings(), contextSettings(), checkpointSettings(),
+		encryptionSettings(), workflowSettings(), logSettings())
 }
 
 func serverSettings() []setting {
@@ -174,7 +194,7 @@ func runSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "store", Kind: KindText, Flag: "store", Env: "GUIDEWAY_STORE",
-				Usage: "Where runs and session documents are kept: \"sqlite\", a file in the data directory, or a URL postgres://….",
+				Usage: "Where runs, session documents and checkpoints are kept: \"sqlite\", a file in the data directory; \"files\", the same with checkpoints in files alone; or a URL postgres://….",
 			},
 			check: checkStore,
 			set:   func(c *Config, v value) { c.Store = v.text },

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+)
+
+// durationPart is a number with a unit at the beginning of a text.
+var durationPart = regexp.MustCompile(`^([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h|d|w)`)
+
+// ParseDuration reads a duration as time.ParseDuration does, with d for days of 24
+// hours and w for weeks. It takes no negative one.
+func ParseDuration(text string) (time.Duration, error) {
+	rest := strings.TrimPrefix(text, "+")
+	if rest == "0" {
+		return 0, nil
+	}
+	total := 0.0
+	for first := true; first || rest != ""; first = false {
+		part := durationPart.FindStringSubmatch(rest)
+		if part == nil {
+			return 0, fmt.Errorf("%q is not a duration", text)
+		}
+		rest = rest[len(part[0]):]
+		number, unit := part[1], part[2]
+		scale := 1.0
+		switch unit {
+		case "d":
+			scale, unit = day.Hours(), "h"
+		case "w":
+			scale, unit = week.Hours(), "h"
+		}
+		d, err := time.ParseDuration(number + unit)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a duration", text)
+		}
+		total += float64(d) * scale
+	}
+	if total >= math.MaxInt64 {
+		return 0, fmt.Errorf("%q is too long", text)
+	}
+	return time.Duration(total), nil
+}
+
+// DurationText writes a duration so that ParseDuration reads it: whole days as
+// days, all else as time.Duration does.
+func DurationText(d time.Duration) string {
+	if d >= day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	return d.String()
+}
+
+// sizeUnit is a unit of sizes.
+type sizeUnit struct {
+	name  string
+	bytes int64
+}
+
+// sizeUnits are the units of sizes, the largest first.
+func sizeUnits() []sizeUnit {
+	return []sizeUnit{
+		{"TiB", 1 << 40},
+		{"TB", 1e12},
+		{"GiB", 1 << 30},
+		{"GB", 1e9},
+		{"MiB", 1 << 20},
+		{"MB", 1e6},
+		{"KiB", 1 << 10},
+		{"KB", 1e3},
+		{"B", 1},
+	}
+}
+
+// ParseSize reads a number of bytes: "10MB", "1.5 GiB", "4096". Units with an i
+// count by 1024, the others by 1000; capitals do not matter.
+func ParseSize(text string) (int64, error) {
+	number, scale := strings.TrimSpace(text), int64(1)
+	for _, unit := range sizeUnits() {
+		if head := len(number) - len(unit.name); head > 0 && strings.EqualFold(number[head:], unit.name) {
+			number, scale = strings.TrimSpace(number[:head]), unit.bytes
+			break
+		}
+	}
+	if number == "" || strings.Trim(number, "0123456789.") != "" {
+		return 0, fmt.Errorf("%q is not a size", text)
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || n*float64(scale) >= math.MaxInt64 {
+		return 0, fmt.Errorf("%q is not a size", text)
+	}
+	return int64(n * float64(scale)), nil
+}
+
+// SizeText writes a size so that ParseSize reads the same: in the largest unit
+// that makes a whole number of it.
+func SizeText(n int64) string {
+	for _, unit := range sizeUnits() {
+		if n >= unit.bytes && n%unit.bytes == 0 {
+			return strconv.FormatInt(n/unit.bytes, 10) + unit.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
