@@ -64,20 +64,20 @@ func (p *PhaseProgram) begins(ph PhaseState, phase *phases.Phase) bool {
 
 func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase, step *phases.Step) Position {
 	var b strings.Builder
+	pos := Position{Kind: PositionStep, ID: step.ID, Title: step.Name}
 	first := p.begins(ph, phase)
 	if first && phase.Description != "" {
 		b.WriteString(phase.Description + "\n\n")
 	}
 	if first {
-		writeGuide(&b, phase.Guide, nil)
+		pos.writeGuide(&b, phase.Guide, nil)
 	}
 	text := step.Description
 	if text == "" {
 		text = step.Name
 	}
 	b.WriteString(text + "\n")
-	writeGuide(&b, step.Guide, phase.Guide)
-	pos := Position{Kind: PositionStep, ID: step.ID, Title: step.Name}
+	pos.writeGuide(&b, step.Guide, phase.Guide)
 	if ph.Loop != nil {
 		loop := &phase.Loops[ph.Index]
 		pos.Loop = &LoopPosition{ID: loop.ID, Title: loop.Name, Round: ph.Loop.Round}
@@ -111,7 +111,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 }
 
 // writeGuide points to a guide; of one that the phase has named, to its section.
-func writeGuide(b *strings.Builder, g, known *phases.Guide) {
+func (pos *Position) writeGuide(b *strings.Builder, g, known *phases.Guide) {
 	switch {
 	case g == nil, known != nil && *g == *known:
 		return
@@ -126,6 +126,9 @@ func writeGuide(b *strings.Builder, g, known *phases.Guide) {
 		fmt.Fprintf(b, " (%s)", g.Title)
 	}
 	b.WriteString("\n")
+	if !strings.Contains(g.Path, "://") {
+		pos.Guides = append(pos.Guides, GuideText{Path: g.Path, Section: g.Section})
+	}
 }
 
 // assertPosition asks for a note on what only the caller can judge.
@@ -161,7 +164,7 @@ func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase)
 		fmt.Fprintf(&b, "Before you ask: %s\n", c.Prerequisite)
 	}
 	if c.Guide != nil {
-		writeGuide(&b, c.Guide, phase.Guide)
+		pos.writeGuide(&b, c.Guide, phase.Guide)
 	}
 	pos.Prompt = strings.TrimSpace(b.String())
 	return pos

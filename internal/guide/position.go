@@ -28,6 +28,8 @@ type Position struct {
 	ID     string       `json:"id,omitempty"`
 	Title  string       `json:"title,omitempty"`
 	Prompt string       `json:"prompt,omitempty"`
+	// Guides are those that the prompt names and that lie beside the workflow.
+	Guides []GuideText `json:"guides,omitempty"`
 	// Criteria say in words what the output must meet.
 	Criteria []string `json:"criteria,omitempty"`
 	// MetaGuidance holds throughout; it comes until the first step is done.
@@ -61,6 +63,16 @@ type PhasePosition struct {
 	// Number is 1-based, in the order of the document; Of is how many there are.
 	Number int `json:"number"`
 	Of     int `json:"of"`
+}
+
+// GuideText is a guide that a position names.
+type GuideText struct {
+	Path    string `json:"path"`
+	Section string `json:"section,omitempty"`
+	// Text is its section, or all of it: for whoever serves the position to fill
+	// in, because guides are not part of a definition. It is as the library has
+	// it now, whatever is pinned.
+	Text string `json:"text,omitempty"`
 }
 
 // LoopPosition is a place in a loop.

@@ -59,7 +59,7 @@ func (r *runTools) proceed() *tool {
 		if err != nil {
 			return nil, forPerson(req, request.Handle, err)
 		}
-		return view(req, a), nil
+		return r.view(req, a), nil
 	}
 	return t
 }

@@ -198,7 +198,7 @@ func (r *runTools) answered(ctx context.Context, req *mcp.CallToolRequest, c run
 	if err != nil {
 		return nil, err
 	}
-	return view(req, a), nil
+	return r.view(req, a), nil
 }
 
 func formRefusal(handle, rule, message string) *run.Refusal {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -97,13 +98,13 @@ func (p *phaseTools) validateTransition() *tool {
 		if err != nil {
 			return nil, err
 		}
+		judge, position, w, err := p.judge(ctx, t, in, w)
+		if err != nil {
+			return nil, err
+		}
 		from, to, missing := p.ends(in, w)
 		if missing != "" {
 			return worded{structure: transition{Reason: missing}}, nil
-		}
-		judge, position, err := p.judge(ctx, t, in, w)
-		if err != nil {
-			return nil, err
 		}
 		if n := position.number(); n > 0 && &w.Phases[n-1] != from {
 			return worded{structure: transition{Reason: fmt.Sprintf("The current phase is %s, not %s", w.Phases[n-1].ID, from.ID)}}, nil
@@ -281,8 +282,8 @@ func (s standing) first() string {
 // judge makes a judge of the variables that a call gives, nil where it gives none,
 // and says where what it gives stands. Of variables that are given, one that is
 // missing is missing (facts/phases.md 6); a run waits for those that were never
-// set.
-func (p *phaseTools) judge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (judge, standing, error) {
+// set. Of a run the workflow is the one that it has pinned.
+func (p *phaseTools) judge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (judge, standing, *phases.Workflow, error) {
 	byTable := func(vars map[string]any) judge {
 		lookup := condition.Map(vars)
 		return func(e *condition.Expr) (condition.Verdict, []string) {
@@ -299,34 +300,37 @@ func (p *phaseTools) judge(ctx context.Context, t *tool, in arguments, w *phases
 		state := in.object("state")
 		n, err := phaseNumber(state["currentPhase"], len(w.Phases))
 		if err != "" {
-			return nil, standing{}, t.badCall(in, "state", err)
+			return nil, standing{}, w, t.badCall(in, "state", err)
 		}
 		vars, _ := state["variables"].(map[string]any)
-		return byTable(vars), standing{phase: n}, nil
+		return byTable(vars), standing{phase: n}, w, nil
 	case in.object("variables") != nil:
-		return byTable(in.object("variables")), standing{}, nil
+		return byTable(in.object("variables")), standing{}, w, nil
 	default:
-		return nil, standing{}, nil
+		return nil, standing{}, w, nil
 	}
 }
 
-// judgeRun judges by the variables of a run of the workflow.
-func (p *phaseTools) judgeRun(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (judge, standing, error) {
+// judgeRun judges by the variables of a run of the workflow, and by the definition
+// that the run has pinned.
+func (p *phaseTools) judgeRun(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (judge, standing, *phases.Workflow, error) {
 	caller, err := callerFrom(ctx)
 	if err != nil {
-		return nil, standing{}, err
+		return nil, standing{}, w, err
 	}
 	details, err := p.runs.Look(ctx, caller, run.Ref{Handle: in.text("handle")})
 	if err != nil {
-		return nil, standing{}, err
+		return nil, standing{}, w, err
 	}
 	if details.Workflow != w.ID || details.Position.Phase == nil {
-		return nil, standing{}, t.badCall(in, "handle", fmt.Sprintf("the run is of the workflow %s and not in a phase of %s", details.Workflow, w.ID))
+		return nil, standing{}, w, t.badCall(in, "handle", fmt.Sprintf("the run is of the workflow %s and not in a phase of %s", details.Workflow, w.ID))
 	}
+	pinned, found := definition.Parse(w.ID+".json", []byte(details.Definition))
+	if pinned == nil || pinned.Phases == nil {
+		return nil, standing{}, w, fmt.Errorf("read the pinned definition of run %s: %v", details.ID, found)
+	}
+	w = pinned.Phases
 	n := details.Position.Phase.Number
-	if n > len(w.Phases) {
-		return nil, standing{}, t.badCall(in, "handle", "the run is of another version of the workflow")
-	}
 	vars, owned := details.Variables, w.Owned()
 	lookup := func(name string) (any, bool) {
 		value, ok := vars[name]
@@ -338,7 +342,7 @@ func (p *phaseTools) judgeRun(ctx context.Context, t *tool, in arguments, w *pha
 			waits = append(waits, need.Variable)
 		}
 		return e.Decide(lookup), waits
-	}, standing{phase: n, Position: details.Position}, nil
+	}, standing{phase: n, Position: details.Position}, w, nil
 }
 
 // phaseNumber reads the current phase of a state document.

@@ -44,6 +44,9 @@ func here(context.Context) run.Project {
 
 // rig is a server with everything that it works with.
 type rig struct {
+	// dir is the custom source of the catalog.
+	dir      string
+	catalog  *catalog.Catalog
 	server   *mcpserver.Server
 	runs     *run.Service
 	sessions *session.Service
@@ -65,7 +68,7 @@ func newRig(t *testing.T, change ...func(*mcpserver.Options)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(cat.Close)
-	r := &rig{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	r := &rig{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), dir: dir, catalog: cat}
 	store := newStore(t)
 	var err error
 	r.runs, err = run.New(run.Options{

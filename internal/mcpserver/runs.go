@@ -30,6 +30,8 @@ type runTools struct {
 	runs   Runs
 	places places
 	forms  *forms
+	// catalog has the guides that positions name.
+	catalog Catalog
 }
 
 func (r *runTools) tools() []*tool {
@@ -90,7 +92,8 @@ type runAnswer struct {
 }
 
 // view shapes an answer for the client that asked.
-func view(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+func (r *runTools) view(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+	a = withGuides(r.catalog.Snapshot().Library(), a)
 	switch {
 	case a.Position.Kind != guide.PositionGate:
 		return runAnswer{Answer: a}
@@ -136,14 +139,14 @@ func (r *runTools) start() *tool {
 			delete(again.Arguments, "context")
 			return nil, withNext(err, (*run.Call)(again))
 		}
-		return view(req, a), nil
+		return r.view(req, a), nil
 	}
 	return t
 }
 
 // onRun makes the handler of a tool that is about one run: it checks that the
 // run is named, and shapes the answer.
-func onRun(t *tool, do func(context.Context, run.Caller, run.Ref, arguments) (*run.Answer, error)) *tool {
+func (r *runTools) onRun(t *tool, do func(context.Context, run.Caller, run.Ref, arguments) (*run.Answer, error)) *tool {
 	t.output = answerSchema()
 	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
 		caller, err := callerFrom(ctx)
@@ -158,7 +161,7 @@ func onRun(t *tool, do func(context.Context, run.Caller, run.Ref, arguments) (*r
 		if err != nil {
 			return nil, withNext(err, run.StatusCall(ref))
 		}
-		return view(req, a), nil
+		return r.view(req, a), nil
 	}
 	return t
 }
@@ -175,7 +178,7 @@ func withNext(err error, next *run.Call) error {
 }
 
 func (r *runTools) status() *tool {
-	return onRun(&tool{
+	return r.onRun(&tool{
 		name: "workflow_status", title: "Where a run stands",
 		description: "Get the current handle and position of a run.",
 		params: append(refParams(),
@@ -191,7 +194,7 @@ func (r *runTools) status() *tool {
 }
 
 func (r *runTools) fork() *tool {
-	return onRun(&tool{
+	return r.onRun(&tool{
 		name: "workflow_fork", title: "Fork a run", effect: effectAdds,
 		description: "Begin a new run from an earlier point of a run, to go another way. The old run stays as it is.",
 		params: append(refParams(),
@@ -203,7 +206,7 @@ func (r *runTools) fork() *tool {
 }
 
 func (r *runTools) abort() *tool {
-	return onRun(&tool{
+	return r.onRun(&tool{
 		name: "workflow_abort", title: "Abort a run", effect: effectReplaces,
 		description: "End a run for good. Only where the user wants that.",
 		params:      append(refParams(), param{name: "reason", kind: kindString}),

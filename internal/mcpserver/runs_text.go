@@ -60,6 +60,11 @@ func writePosition(b *strings.Builder, pos *guide.Position, status guide.Status)
 	if pos.Prompt != pos.Title {
 		writeText(b, pos.Prompt)
 	}
+	for _, g := range pos.Guides {
+		if g.Text != "" {
+			fmt.Fprintf(b, "--- %s\n%s\n---\n", g.Path, g.Text)
+		}
+	}
 	writeText(b, pos.Message)
 	writeList(b, "Criteria:", pos.Criteria)
 	writeOptions(b, pos)

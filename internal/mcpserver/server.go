@@ -170,7 +170,7 @@ func (s *Server) tools(opts Options) []*tool {
 		list = append(list, (&stepTools{catalog: opts.Catalog, runs: s.runs != nil}).tools()...)
 	}
 	if s.runs != nil {
-		list = append(list, (&runTools{runs: s.runs, places: places{opts.Project}, forms: newForms(opts.Now)}).tools()...)
+		list = append(list, (&runTools{runs: s.runs, places: places{opts.Project}, forms: newForms(opts.Now), catalog: s.catalog}).tools()...)
 	}
 	if s.sessions != nil {
 		list = append(list, (&sessionTools{

@@ -142,7 +142,7 @@ func (s *Service) byRef(ctx context.Context, c Caller, ref Ref) (Handle, Record,
 func answerOf(rec Record, p *program, state guide.State, handle string) *Answer {
 	pos := p.PositionOf(state)
 	return &Answer{
-		RunID: rec.ID, Handle: handle, WorkflowID: rec.Workflow,
+		RunID: rec.ID, Handle: handle, WorkflowID: rec.Workflow, Workflow: rec.Workflow,
 		Status: p.Status(state), Position: pos, Next: nextCall(handle, pos),
 	}
 }

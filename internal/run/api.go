@@ -23,6 +23,8 @@ type Answer struct {
 	WorkflowID string         `json:"workflowId,omitempty"`
 	Status     guide.Status   `json:"status"`
 	Position   guide.Position `json:"position"`
+	// Workflow is the run's, whether WorkflowID is told or not.
+	Workflow string `json:"-"`
 	// Next is a legal call, ready to copy; nil at the end.
 	Next *Call `json:"next,omitempty"`
 	// State is the run as a state document, where it was asked for.
