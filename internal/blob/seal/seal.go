@@ -113,10 +113,10 @@ func begin(ctx context.Context, slots blob.Slots, source Source) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "there are %d encrypted lines, but the note about their master key is gone", len(wrapped)).
 			WithFix("restore slots/%s in the directory of blobs from a backup; no new key was made", masterSlot)
 	}
-	m := master{Version: 1, Kind: source.Kind(), Salt: make([]byte, saltBytes)}
+	m := master{Version: 1, Salt: make([]byte, saltBytes)}
 	_, _ = rand.Read(m.Salt) // never fails
-	secret, err := source.Load(ctx, m.Salt, true)
-	if err != nil {
+	var secret []byte
+	if m.Kind, secret, err = beginning(ctx, source, m.Salt); err != nil {
 		return err
 	}
 	m.Check = derive(secret, m.Salt, "check")
@@ -129,9 +129,10 @@ func begin(ctx context.Context, slots blob.Slots, source Source) error {
 
 // open finds the key that a note tells of.
 func (m *master) open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
+	source = ofKind(source, m.Kind)
 	if m.Kind != source.Kind() {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key of these checkpoints is in a %s, not in a %s", m.Kind, source.Kind()).
-			WithFix("set the encryption to %q", m.Kind)
+			WithFix("set the encryption to %q", strings.ReplaceAll(m.Kind, " ", "-"))
 	}
 	secret, err := source.Load(ctx, m.Salt, false)
 	if err != nil {
