@@ -44,7 +44,8 @@ func layers() []layer {
 		{"engines", []string{"internal/graph", "internal/guide", "internal/hookgraph", "internal/library", "internal/machine", "validate"}},
 		// Services hold state: definitions, runs, other servers.
 		{"services", []string{
-			"internal/catalog", "internal/checkpoint", "internal/gateway", "internal/journal", "internal/llm", "internal/run", "internal/session",
+			"internal/catalog", "internal/checkpoint", "internal/gateway", "internal/journal", "internal/llm", "internal/memory",
+			"internal/run", "internal/session",
 			"internal/upstream",
 		}},
 		// Surfaces speak a protocol to the outside.
@@ -61,10 +62,13 @@ func exceptions() map[string][]string {
 	return map[string][]string{
 		// A rule on an output may be a condition.
 		"internal/criterion": {"internal/condition"},
-		// A definition is conditions and criteria with a shell around them.
-		"internal/definition": {"internal/condition", "internal/criterion"},
+		// A definition is conditions, criteria and rules on its context with a
+		// shell around them.
+		"internal/definition": {"internal/condition", "internal/criterion", "internal/window"},
 		// The gateway is many upstreams as one surface.
 		"internal/gateway": {"internal/upstream"},
+		// Memory joins the runs with the checkpoints of their contexts.
+		"internal/memory": {"internal/checkpoint", "internal/run"},
 		// An implementation of a journal knows the interfaces that runs, session
 		// documents and checkpoints declare.
 		"internal/journal": {"internal/checkpoint", "internal/run", "internal/session"},

@@ -53,6 +53,12 @@ func (s *Service) Keep(ctx context.Context, who guideway.Principal, session stri
 	return Piece{}, guideway.Errorf(guideway.CodeUnavailable, "too many others save to the session %s at once", key.Session).WithFix("try again")
 }
 
+// PieceRef is what Keep answers for a part of a session: it names the part
+// before it is kept.
+func PieceRef(user, session string, part []byte) string {
+	return pieceID(LineKey{User: user, Session: SessionID(session)}, sumOf(part))
+}
+
 func (s *Service) keep(ctx context.Context, key LineKey, piece Piece, part, sum []byte) error {
 	known, err := s.o.Index.Checkpoint(ctx, piece.Ref)
 	if err == nil {

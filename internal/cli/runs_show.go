@@ -200,7 +200,7 @@ func (k *keptWalk) follow(events []run.Event) ([]guide.Event, error) {
 
 // factOf gives the engine's event; ok is false for one that is not the engine's.
 func factOf(e run.Event) (fact guide.Event, ok bool, err error) {
-	if e.Kind == run.KindCreated || e.Kind == run.KindRefused {
+	if e.Kind == run.KindCreated || e.Kind == run.KindRefused || e.Kind == run.KindMarked {
 		return fact, false, nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(e.Data))
@@ -253,6 +253,10 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 			more = append(more, "- "+oneLine(issue))
 		}
 		return markRefused, oneLine(refused.Step + ": " + refused.Message), more
+	case run.KindMarked:
+		var marked run.Marked
+		_ = json.Unmarshal(e.Data, &marked)
+		return markSet, "critical: " + oneLine(strings.Join(marked.Keys, ", ")), nil
 	}
 	fact, _, err := factOf(e)
 	if err != nil {

@@ -9,6 +9,7 @@ package guide
 
 import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
+	"github.com/guideway-dev/guideway/internal/window"
 )
 
 // Flow is a guided definition that is ready to be run. The dialects differ in
@@ -24,6 +25,10 @@ type Flow interface {
 	Documented
 	// FoldFrom gives the state after events, and refuses those that do not fit.
 	FoldFrom(s State, events []Event) (State, error)
+	// Admit says whether a caller may set variables, or what is wrong with it.
+	Admit(s State, context map[string]any) *Refusal
+	// Hints gives what the definition says of its variables' worth.
+	Hints() window.Hints
 }
 
 var _ Flow = (*Program)(nil)

@@ -180,6 +180,8 @@ type Details struct {
 	Position guide.Position `json:"position"`
 	// Variables are the run's.
 	Variables map[string]any `json:"variables"`
+	// Marks are the variables that were called critical.
+	Marks []Mark `json:"marks,omitempty"`
 	// Events are all of them, or those that were asked for.
 	Events []Event `json:"events"`
 	// Definition is the pinned one's canonical text.

@@ -18,6 +18,8 @@ type change struct {
 	// facts are the engine's events; others come after them.
 	facts  []guide.Event
 	others []Event
+	// news are the facts that an observer is told of, besides facts.
+	news []guide.Event
 	// moves says that the run moves to another position, and so gets a new
 	// handle.
 	moves bool
@@ -40,7 +42,7 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 		next.state = guide.Apply(next.state, fact)
 	}
 	events = append(events, ch.others...)
-	next.refused++
+	next.note(events)
 	if ch.moves {
 		next.refused = 0
 	}
@@ -79,6 +81,11 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 	}
 	s.cache.keep(r.ID, &next)
 	s.record(ctx, r)
+	if s.observer != nil {
+		s.observer.Committed(ctx, Committed{
+			Record: r, By: by, Facts: append(ch.news, ch.facts...), State: next.state, Flow: next.program.Flow, Marks: next.marks,
+		})
+	}
 	return r, &next, nil
 }
 
@@ -90,7 +97,7 @@ func (s *Service) takeSnapshot(r Record, l *loaded) *Snapshot {
 	if l.seq-l.snapshot < int64(min(1+l.size/perEvent, rarest)) {
 		return nil
 	}
-	state, err := encode(l.state)
+	state, err := encode(stored{State: l.state, Marks: l.marks})
 	if err != nil {
 		return nil
 	}

@@ -80,6 +80,10 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	if err != nil {
 		return nil, err
 	}
+	now, err := s.load(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
 	program, err := s.compiled(ctx, rec.Hash)
 	if err != nil {
 		return nil, err
@@ -98,7 +102,7 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	}
 	created := Created{
 		Workflow: rec.Workflow, Name: rec.Name, Version: rec.Version, Hash: rec.Hash, Goal: rec.Goal, Project: rec.Project,
-		Parent: rec.ID, ParentSeq: seq,
+		Parent: rec.ID, ParentSeq: seq, Marks: now.marks,
 	}
 	return s.begin(ctx, c, program, created, entries, r.RequestID)
 }

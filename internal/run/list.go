@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+
+	"github.com/guideway-dev/guideway/internal/guide"
 )
 
 // List lists the caller's runs, the last changed first.
@@ -72,6 +74,19 @@ func (s *Service) Look(ctx context.Context, c Caller, ref Ref) (*Details, error)
 	}
 	return &Details{
 		Record: rec, Current: rec.Handle, Position: l.program.PositionOf(l.state), Variables: vars,
-		Definition: l.program.text,
+		Marks: l.marks, Definition: l.program.text,
 	}, nil
+}
+
+// Flow gives the pinned definition of a run of the caller's, ready to run.
+func (s *Service) Flow(ctx context.Context, c Caller, ref Ref) (guide.Flow, error) {
+	_, rec, err := s.byRef(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.compiled(ctx, rec.Hash)
+	if err != nil {
+		return nil, err
+	}
+	return p.Flow, nil
 }

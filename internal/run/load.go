@@ -23,6 +23,8 @@ type loaded struct {
 	state   guide.State
 	// refused counts the refused attempts that were recorded since the run moved.
 	refused int
+	// marks are the variables that were called critical.
+	marks []Mark
 	// snapshot is the last event that a snapshot was stored of, size how large
 	// that was.
 	snapshot int64
@@ -144,9 +146,11 @@ func (s *Service) fromSnapshot(ctx context.Context, r Record) *loaded {
 	l := &loaded{of: r.identity(), seq: snap.Seq, head: snap.Head, program: program, snapshot: snap.Seq, size: len(snap.State)}
 	dec := json.NewDecoder(bytes.NewReader(snap.State))
 	dec.UseNumber()
-	if dec.Decode(&l.state) != nil {
+	var kept stored
+	if dec.Decode(&kept) != nil {
 		return nil
 	}
+	l.state, l.marks = kept.State, kept.Marks
 	return l
 }
 
@@ -182,9 +186,14 @@ func (s *Service) follow(ctx context.Context, r Record, from *loaded) (*loaded, 
 				return nil, broken(r.ID, e.Seq, "it is not what was written")
 			}
 			if e.Seq == 1 {
-				if _, err := createdOf(r, e); err != nil {
+				c, err := createdOf(r, e)
+				if err != nil {
 					return nil, broken(r.ID, 1, err.Error())
 				}
+				l.marks = c.Marks
+			}
+			if e.Kind == KindMarked {
+				l.note([]Event{e})
 			}
 			l.seq, l.head = e.Seq, e.MAC
 			fact, ok, err := factOf(e)
@@ -270,7 +279,7 @@ func parsePinned(stored Definition) (*definition.Definition, error) {
 
 // factOf gives the engine's event, or ok false for one that is not the engine's.
 func factOf(e Event) (fact guide.Event, ok bool, err error) {
-	if e.Kind == KindCreated || e.Kind == KindRefused {
+	if e.Kind == KindCreated || e.Kind == KindRefused || e.Kind == KindMarked {
 		return guide.Event{}, false, nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(e.Data))

@@ -120,6 +120,9 @@ const (
 	KindCreated = "run_created"
 	// KindRefused records an attempt that was refused. Its data is a Refused.
 	KindRefused = "command_refused"
+	// KindMarked records that variables were called critical. Its data is a
+	// Marked.
+	KindMarked = "context_marked"
 )
 
 // Created is the data of the first event: what a run is about.
@@ -133,6 +136,8 @@ type Created struct {
 	// Parent and ParentSeq are set in a fork.
 	Parent    string `json:"parent,omitempty"`
 	ParentSeq int64  `json:"parentSeq,omitempty"`
+	// Marks are those that the run takes over from the one it was forked from.
+	Marks []Mark `json:"marks,omitempty"`
 	// Imported is the id that the run had where it was exported.
 	Imported string `json:"imported,omitempty"`
 }

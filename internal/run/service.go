@@ -50,6 +50,8 @@ type Options struct {
 	Heads Heads
 	// PersonGates has only people open the gates of runs that start.
 	PersonGates bool
+	// Observer is told of what runs do; nil is nobody.
+	Observer Observer
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
 	// Logger gets what goes wrong beside a command; nil is silence.
@@ -64,6 +66,7 @@ type Service struct {
 	key         Key
 	heads       Heads
 	personGates bool
+	observer    Observer
 	now         func() time.Time
 	log         *slog.Logger
 	cache       *cache
@@ -76,7 +79,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{
 		journal: o.Journal, definitions: o.Definitions, key: o.Key, heads: o.Heads,
-		personGates: o.PersonGates, now: o.Now, log: o.Logger, cache: newCache(),
+		personGates: o.PersonGates, observer: o.Observer, now: o.Now, log: o.Logger, cache: newCache(),
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -113,7 +113,7 @@ func (s *Service) begin(ctx context.Context, c Caller, p *program, created Creat
 	now := s.clock()
 	first.At, first.By = now, by(c)
 	rec := recordOf(newRunID(now), created, first)
-	l := &loaded{of: rec.identity(), head: s.key.Root(rec.ID), program: p}
+	l := &loaded{of: rec.identity(), head: s.key.Root(rec.ID), program: p, marks: created.Marks}
 	ch := change{others: []Event{first}, key: request, moves: true}
 	facts := make([]guide.Event, 0, len(entries))
 	for _, e := range entries {
@@ -125,6 +125,9 @@ func (s *Service) begin(ctx context.Context, c Caller, p *program, created Creat
 		ch.others = append(ch.others, ev)
 		l.state = guide.Apply(l.state, e.fact)
 		facts = append(facts, e.fact)
+		if e.event.At.IsZero() {
+			ch.news = append(ch.news, e.fact)
+		}
 	}
 	ch.words = wordsOf(facts)
 	rec, l, err = s.commit(ctx, by(c), rec, l, ch)

@@ -29,6 +29,9 @@ type Options struct {
 	// that has not changed for so many steps and costs so much. It gives way
 	// first. Zero is 4 steps and 400 tokens.
 	MaskAge, MaskTokens int
+	// Ref names what is left out of an item, for whoever keeps values under names
+	// of their own; nil is RefOf. The passages of Fold have no key.
+	Ref func(key string, value []byte) string
 	// NoBlobs says that nothing left out could be stored. Then nothing is left
 	// out.
 	NoBlobs bool
@@ -40,6 +43,9 @@ func (o Options) withDefaults(before int) Options {
 	}
 	if o.Shares == nil {
 		o.Shares = DefaultShares()
+	}
+	if o.Ref == nil {
+		o.Ref = func(_ string, value []byte) string { return RefOf(value) }
 	}
 	if o.Budget <= 0 {
 		if o.Ratio < 1 {
@@ -322,7 +328,7 @@ func (c *compression) apply(s *selection, room int) {
 			continue
 		}
 		left := all - kept
-		note := fmt.Sprintf("[%s %d of %d %s left out; %s]", gap, left, all, n.noun(), RefOf(item.Value))
+		note := fmt.Sprintf("[%s %d of %d %s left out; %s]", gap, left, all, n.noun(), c.options.Ref(item.Key, item.Value))
 		value := r.value(n, note)
 		tokens := itemTokens(c.options.Counter, item.Key, value)
 		if tokens >= item.Tokens {
@@ -348,7 +354,7 @@ func (c *compression) mask(i int, n *node, room int) int {
 		what += fmt.Sprintf(", unchanged for %d steps", item.Age)
 	}
 	c.reason[i] = "masked: " + what
-	note := quote(fmt.Sprintf("[%s masked: %s; %s]", gap, what, RefOf(item.Value)))
+	note := quote(fmt.Sprintf("[%s masked: %s; %s]", gap, what, c.options.Ref(item.Key, item.Value)))
 	tokens := itemTokens(c.options.Counter, item.Key, note)
 	if tokens > room {
 		return 0
@@ -367,7 +373,7 @@ func (c *compression) fill(result *Result) {
 		if c.reason[i] == "" {
 			continue
 		}
-		ref := RefOf(item.Value)
+		ref := c.options.Ref(item.Key, item.Value)
 		result.Omitted = append(result.Omitted, Omission{
 			Key: item.Key, Reason: c.reason[i], Ref: ref, Tokens: item.Tokens - c.tokens[i],
 		})

@@ -36,9 +36,10 @@ func Fold(heading string, passages []Passage, options Options) Folded {
 		options.Counter = Estimator{}
 	}
 	whole := joinPassages(passages)
-	f := Folded{TokensBefore: options.Counter.Count(whole), Ref: RefOf([]byte(whole))}
-	f.Blob = Blob{Ref: f.Ref, Key: heading, Bytes: []byte(whole)}
+	f := Folded{TokensBefore: options.Counter.Count(whole)}
 	o := options.withDefaults(f.TokensBefore)
+	f.Ref = o.Ref("", []byte(whole))
+	f.Blob = Blob{Ref: f.Ref, Key: heading, Bytes: []byte(whole)}
 	o.Budget = max(o.Budget, leastFold)
 	d := newDigest(passages, o)
 	f.Of = len(d.pieces)

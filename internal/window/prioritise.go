@@ -88,7 +88,7 @@ func (p *Priority) add(item Item, kept bool, relevance float64, o Options) {
 		placed.Why += "; dropped, no room in the budget"
 	}
 	if !kept {
-		placed.Ref = RefOf(item.Value)
+		placed.Ref = o.Ref(item.Key, item.Value)
 		p.Blobs = append(p.Blobs, Blob{Ref: placed.Ref, Key: item.Key, Bytes: bytes.Clone(item.Value)})
 	}
 	p.Items = append(p.Items, placed)

@@ -28,7 +28,7 @@ func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 
 // workflow reads the root.
 func (p *parser) workflow(at shape.Place) *Workflow {
-	p.Object(at, "$schema", "id", "version", "title", "description", "author", "tags", "rules", "variables", "initialPhase", "phases")
+	p.Object(at, "$schema", "id", "version", "title", "description", "author", "tags", "rules", "variables", "contextRules", "initialPhase", "phases")
 	p.Require(at, "id", "version", "title", "initialPhase", "phases")
 	p.text(at.Key("$schema"))
 	w := &Workflow{
@@ -40,6 +40,7 @@ func (p *parser) workflow(at shape.Place) *Workflow {
 		Tags:         p.Texts(at.Key("tags"), 0, 0),
 		Rules:        p.Texts(at.Key("rules"), 0, 0),
 		Variables:    list(p, at.Key("variables"), "variable", p.variable),
+		ContextRules: p.ContextRules(at.Key("contextRules")),
 		InitialPhase: p.id(at.Key("initialPhase")),
 		Phases:       list(p, at.Key("phases"), "phase", p.phase),
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/window"
 )
 
 // DefaultMaxIterations bounds a loop that does not say its own bound.
@@ -22,6 +23,9 @@ type Workflow struct {
 	// Rules hold in every phase.
 	Rules     []string
 	Variables []Variable
+	// ContextRules say what the workflow's variables are worth where a context
+	// must shrink. They are our extension of the seed's dialect.
+	ContextRules window.Rules
 	// InitialPhase is the id of the phase to begin with, which need not be the
 	// first.
 	InitialPhase string

@@ -32,7 +32,7 @@ func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 // workflow reads the root.
 func (p *parser) workflow(at shape.Place) *Workflow {
 	p.Object(at, "id", "name", "description", "version", "preconditions", "clarificationPrompts",
-		"metaGuidance", "functionDefinitions", "steps")
+		"metaGuidance", "functionDefinitions", "contextRules", "steps")
 	p.Require(at, "id", "name", "description", "version", "steps")
 	w := &Workflow{
 		ID:                   p.id(at.Key("id")),
@@ -43,6 +43,7 @@ func (p *parser) workflow(at shape.Place) *Workflow {
 		ClarificationPrompts: p.sayings(at.Key("clarificationPrompts")),
 		MetaGuidance:         p.sayings(at.Key("metaGuidance")),
 		Functions:            p.functions(at.Key("functionDefinitions")),
+		ContextRules:         p.ContextRules(at.Key("contextRules")),
 	}
 	p.Unique(at.Key("functionDefinitions"))
 	steps := at.Key("steps")

@@ -5,6 +5,7 @@ package steps
 import (
 	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/criterion"
+	"github.com/guideway-dev/guideway/internal/window"
 )
 
 // Workflow is a parsed step workflow. It is immutable once parsed.
@@ -14,6 +15,9 @@ type Workflow struct {
 	ClarificationPrompts           []string
 	MetaGuidance                   []string
 	Functions                      []Function
+	// ContextRules say what the workflow's variables are worth where a context
+	// must shrink. They are our extension of the seed's dialect.
+	ContextRules window.Rules
 	// Steps are the top level in the order of the document, loop bodies that
 	// a loop names by id included.
 	Steps []Step

@@ -1,0 +1,69 @@
+package shape
+
+import (
+	"fmt"
+
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/window"
+)
+
+// The bounds of contextRules. window.RulesSchema says the same.
+const (
+	maxContextRules  = 100
+	maxContextKeys   = 100
+	maxContextKeyLen = 200
+)
+
+// ContextRules reads what a workflow of either guided dialect says of the worth
+// of its variables. Rules with faults are reported and left out.
+func (r *Report) ContextRules(at Place) window.Rules {
+	if !r.Array(at, "a list of rules") {
+		return nil
+	}
+	r.most(at, maxContextRules, "rules", "join rules of one layer, or use * in their keys")
+	rules := make(window.Rules, 0, len(at.Node.Items))
+	for i := range at.Node.Items {
+		before := len(r.Found)
+		inner, ok := r.Element(at.Index(i), "keys", "layer", "why")
+		if !ok && inner.Node.Kind != doc.Object {
+			continue
+		}
+		r.Require(inner, "keys", "layer")
+		rule := window.Rule{
+			Keys:  r.contextKeys(inner.Key("keys")),
+			Layer: window.Layer(r.Choice(inner.Key("layer"), CodeEnum, layerNames()...)),
+			Why:   r.Text(inner.Key("why"), 0, 0),
+		}
+		if len(r.Found) == before {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+func (r *Report) contextKeys(at Place) []string {
+	if at.Node == nil || at.Node.Kind != doc.Array {
+		return r.Texts(at, 0, 0)
+	}
+	if len(at.Node.Items) == 0 {
+		r.Errorf(at, CodeEmptyList, "name the variables that the rule is for; * stands for any characters", "Field '%s' %s is empty: a rule is for at least one key.", at.Name, at.Where)
+	}
+	r.most(at, maxContextKeys, "keys", "use * in a key, or make two rules of it")
+	return r.Texts(at, 1, maxContextKeyLen)
+}
+
+// most reports a list that is too long.
+func (r *Report) most(at Place, most int, noun, fix string) {
+	if n := len(at.Node.Items); n > most {
+		r.Errorf(at, CodeRange, fix, "Field '%s' %s has %d %s; at most %d are allowed.", at.Name, at.Where, n, noun, most)
+	}
+}
+
+func layerNames() []string {
+	layers := window.Layers()
+	names := make([]string, len(layers))
+	for i, layer := range layers {
+		names[i] = fmt.Sprint(layer)
+	}
+	return names
+}
