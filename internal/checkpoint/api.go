@@ -232,9 +232,12 @@ type Rebuilt struct {
 // Upkept is what maintenance has done.
 type Upkept struct {
 	Rebuilt
-	Swept   Sweeping `json:"swept"`
-	Folded  int      `json:"folded"`
-	Retired Cleaned  `json:"retired"`
+	Swept  Sweeping `json:"swept"`
+	Folded int      `json:"folded"`
+	// Checked were read, Damaged of them could not be.
+	Checked int     `json:"checked"`
+	Damaged int     `json:"damagedCheckpoints"`
+	Retired Cleaned `json:"retired"`
 }
 
 // Sweeping is what a sweep has removed.

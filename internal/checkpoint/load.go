@@ -25,13 +25,15 @@ func (s *Service) Load(ctx context.Context, who guideway.Principal, r LoadReques
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	rec, err := s.wanted(ctx, who, r)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := s.content(ctx, rec)
 	out := &Loaded{}
-	if errors.Is(err, errDamaged) {
+	rec, raw, err := s.find(ctx, who, r)
+	if errors.Is(err, errDamaged) && s.heal(ctx, r.ID+" "+who.User+" "+SessionID(r.Session)) {
+		rec, raw, err = s.find(ctx, who, r)
+	}
+	switch {
+	case errors.Is(err, errDamaged) && rec.ID == "": // not even which one is meant is known
+		err = misfit("load a checkpoint", err)
+	case errors.Is(err, errDamaged):
 		rec, raw, out.Degraded, err = s.older(ctx, rec, err)
 	}
 	if err != nil {
@@ -51,6 +53,16 @@ func (s *Service) Load(ctx context.Context, who guideway.Principal, r LoadReques
 	return out, nil
 }
 
+// find finds and reads the checkpoint that a request means.
+func (s *Service) find(ctx context.Context, who guideway.Principal, r LoadRequest) (Record, []byte, error) {
+	rec, err := s.wanted(ctx, who, r)
+	if err != nil {
+		return Record{}, nil, err
+	}
+	raw, err := s.content(ctx, rec)
+	return rec, raw, err
+}
+
 // wanted finds the checkpoint that a request means.
 func (s *Service) wanted(ctx context.Context, who guideway.Principal, r LoadRequest) (Record, error) {
 	if r.ID != "" {
@@ -66,15 +78,24 @@ func (s *Service) wanted(ctx context.Context, who guideway.Principal, r LoadRequ
 			WithFix("give checkpointId or sessionId; workflow_checkpoint_list shows them")
 	}
 	key := LineKey{User: who.User, Session: SessionID(r.Session)}
-	list, err := s.o.Index.History(ctx, key, History{Limit: 1})
-	if err != nil {
-		return Record{}, err
+	for range attempts {
+		line, err := s.o.Index.Line(ctx, key)
+		if err != nil {
+			return Record{}, err
+		}
+		newest, err := s.newest(ctx, line)
+		switch {
+		case guideway.ErrorCode(err) == guideway.CodeConflict:
+			continue // somebody saves
+		case err != nil:
+			return Record{}, err
+		case newest == nil:
+			return Record{}, guideway.Errorf(guideway.CodeNotFound, "the session %.100q has no checkpoints", r.Session).
+				WithFix("workflow_checkpoint_list shows those that there are")
+		}
+		return *newest, nil
 	}
-	if len(list) == 0 {
-		return Record{}, guideway.Errorf(guideway.CodeNotFound, "the session %.100q has no checkpoints", r.Session).
-			WithFix("workflow_checkpoint_list shows those that there are")
-	}
-	return list[0], nil
+	return Record{}, guideway.Errorf(guideway.CodeUnavailable, "others save to the session %s all the time", key.Session).WithFix("try again")
 }
 
 // own gives a checkpoint of the caller's.

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -30,7 +31,7 @@ func (s *Service) Maintain(ctx context.Context) (Upkept, error) {
 			s.o.Logger.WarnContext(ctx, "no room could be set aside for a full disk", "error", err)
 		}
 	}
-	v, err := s.survey(ctx, grace)
+	v, err := s.survey(ctx, grace, false)
 	if err != nil {
 		return out, err
 	}
@@ -43,10 +44,44 @@ func (s *Service) Maintain(ctx context.Context) (Upkept, error) {
 	if out.Folded, err = s.compact(ctx); err != nil {
 		return out, err
 	}
+	if out.Checked, out.Damaged, err = s.inspect(ctx); err != nil {
+		return out, err
+	}
 	if s.o.Limits.Retention > 0 {
 		out.Retired, err = s.retire(ctx, retirement{before: s.clock().Add(-s.o.Limits.Retention), why: "no activity"})
 	}
 	return out, err
+}
+
+// maxInspected bounds how many bytes of blobs one maintenance reads.
+const maxInspected = 64 << 20
+
+// inspect reads the checkpoints of the sessions that were touched last, and marks
+// what is damaged. It ends where a key is missing: then nothing is known.
+func (s *Service) inspect(ctx context.Context) (checked, damaged int, err error) {
+	lines, err := s.o.Index.Lines(ctx, LineFilter{})
+	if err != nil {
+		return 0, 0, err
+	}
+	report := &Report{}
+	left := int64(maxInspected)
+	for _, line := range slices.Backward(lines) {
+		if left -= line.Stored; left < 0 {
+			break
+		}
+		list, err := s.o.Index.History(ctx, line.LineKey, History{})
+		if err == nil {
+			err = s.verifyLine(ctx, list, report)
+		}
+		if err != nil {
+			s.o.Logger.WarnContext(ctx, "checkpoints could not be checked", "session", line.Session, "error", err)
+			break
+		}
+	}
+	if len(report.Damaged) > 0 {
+		s.o.Logger.ErrorContext(ctx, "checkpoints are damaged; `guideway checkpoint verify` lists them", "damaged", len(report.Damaged))
+	}
+	return report.Checkpoints, len(report.Damaged), nil
 }
 
 // Sweep removes blobs that no checkpoint has: what deletions and crashes have
@@ -56,7 +91,7 @@ func (s *Service) Sweep(ctx context.Context) (Sweeping, error) {
 	if err := s.writable("sweep"); err != nil {
 		return Sweeping{}, err
 	}
-	v, err := s.survey(ctx, grace)
+	v, err := s.survey(ctx, grace, false)
 	if err != nil {
 		return Sweeping{}, err
 	}
@@ -70,7 +105,7 @@ func (s *Service) Sweep(ctx context.Context) (Sweeping, error) {
 // index just before.
 func (s *Service) sweep(ctx context.Context) (Sweeping, error) {
 	var out Sweeping
-	v, err := s.survey(ctx, grace)
+	v, err := s.survey(ctx, grace, false)
 	if err != nil {
 		return out, err
 	}
@@ -229,7 +264,7 @@ func (s *Service) Verify(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	v, err := s.survey(ctx, grace)
+	v, err := s.survey(ctx, grace, false)
 	if err != nil {
 		return nil, err
 	}

@@ -77,6 +77,11 @@ func (s *Service) Save(ctx context.Context, who guideway.Principal, r SaveReques
 				return nil, err
 			}
 			continue
+		case errors.Is(err, errDamaged):
+			if s.heal(ctx, d.key.User+" "+d.key.Session) {
+				continue
+			}
+			return nil, misfit("save a checkpoint", err)
 		case guideway.ErrorCode(err) != guideway.CodeConflict:
 			return nil, err
 		}
@@ -183,13 +188,11 @@ func (s *Service) placeFor(ctx context.Context, d *draft) (*place, error) {
 		return nil, err
 	}
 	p := &place{line: line}
-	newest, err := s.o.Index.History(ctx, d.key, History{Limit: 1})
+	newest, err := s.newest(ctx, line)
 	if err != nil {
 		return nil, err
 	}
-	if len(newest) > 0 {
-		p.newest, p.parent = &newest[0], &newest[0]
-	}
+	p.newest, p.parent = newest, newest
 	want := d.request.ExpectedHead
 	if want == "" || (p.newest != nil && p.newest.ID == want) {
 		return p, nil

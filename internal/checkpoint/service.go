@@ -86,6 +86,10 @@ type Service struct {
 	// recovered is closed once the index has been looked at.
 	recovering sync.Mutex
 	recovered  bool
+	lost       bool
+	// healed has when what was looked for in the blobs.
+	healing sync.Mutex
+	healed  map[string]time.Time
 }
 
 // New makes a service. It must be closed.
@@ -137,24 +141,26 @@ func (s *Service) writable(doing string) error {
 
 // ready makes the index anew where it is empty and the blobs are not, or where it
 // says itself that it has lost something: it was deleted, or a damaged one was
-// moved away. It is done once, by the first call.
+// moved away. The first call looks, and whichever comes after a loss.
 func (s *Service) ready(ctx context.Context) error {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
-	if s.recovered {
+	if lossy, ok := s.o.Index.(interface{ Lost() bool }); ok && lossy.Lost() {
+		s.lost = true
+	}
+	if s.recovered && !s.lost {
 		return nil
 	}
 	totals, err := s.o.Index.Totals(ctx)
 	if err != nil {
 		return err
 	}
-	lossy, ok := s.o.Index.(interface{ Lost() bool })
-	if (totals.Lines == 0 || (ok && lossy.Lost())) && (!s.o.ReadOnly || s.volatile()) {
+	if (totals.Lines == 0 || s.lost) && (!s.o.ReadOnly || s.volatile()) {
 		if err := s.recover(ctx); err != nil {
 			return err
 		}
 	}
-	s.recovered = true
+	s.recovered, s.lost = true, false
 	return nil
 }
 

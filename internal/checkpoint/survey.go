@@ -28,11 +28,19 @@ type survey struct {
 	strangers map[string][]Record
 	// garbled are blobs that do not say what they are.
 	garbled []blob.Info
+	// wrong are records that their blobs contradict; only a deep survey looks.
+	wrong []Record
+	// numbers are those that records have.
+	numbers map[numbered]bool
 }
 
-// survey looks at all records and all blobs. Blobs younger than age are left out.
-func (s *Service) survey(ctx context.Context, age time.Duration) (*survey, error) {
-	v := &survey{records: map[string]Record{}, there: map[blob.Name]blob.Info{}, strangers: map[string][]Record{}}
+// survey looks at all records and all blobs. Strangers younger than age are left
+// out. A deep one also reads the blobs that are known, for what they say of their
+// records.
+func (s *Service) survey(ctx context.Context, age time.Duration, deep bool) (*survey, error) {
+	v := &survey{
+		records: map[string]Record{}, there: map[blob.Name]blob.Info{}, strangers: map[string][]Record{}, numbers: map[numbered]bool{},
+	}
 	// The blobs first: a checkpoint that is saved meanwhile is in the index then.
 	err := s.o.Blobs.Each(ctx, func(info blob.Info) error {
 		v.there[info.Name] = info
@@ -41,37 +49,52 @@ func (s *Service) survey(ctx context.Context, age time.Duration) (*survey, error
 	if err != nil {
 		return nil, err
 	}
-	known := map[blob.Name]bool{}
+	known := map[blob.Name][]Record{}
 	err = s.eachRecord(ctx, func(r Record) {
 		v.records[r.ID] = r
-		known[r.Blob] = true
+		v.numbers[numbered{r.LineKey, r.Number}] = true
+		known[r.Blob] = append(known[r.Blob], r)
 	})
 	if err != nil {
 		return nil, err
 	}
 	now := s.clock()
 	for name, info := range v.there {
-		if known[name] || (age > 0 && now.Sub(info.Modified) < age) {
+		owners := known[name]
+		if (len(owners) > 0 && !deep) || (len(owners) == 0 && age > 0 && now.Sub(info.Modified) < age) {
 			continue
 		}
-		data, err := s.o.Blobs.Get(ctx, name)
-		switch {
-		case guideway.ErrorCode(err) == guideway.CodeNotFound:
-			continue // it has just gone
-		case errors.Is(err, blob.ErrCorrupt):
-			v.garbled = append(v.garbled, info)
-			continue
-		case err != nil:
+		if err := s.look(ctx, v, info, owners); err != nil {
 			return nil, err
 		}
-		h, _, _, err := open(data)
-		if err != nil {
-			v.garbled = append(v.garbled, info)
-			continue
-		}
-		v.strangers[h.ID] = append(v.strangers[h.ID], h.record(name, int64(len(data))))
 	}
 	return v, nil
+}
+
+// look reads one blob for a survey; owners are the records that name it.
+func (s *Service) look(ctx context.Context, v *survey, info blob.Info, owners []Record) error {
+	data, err := s.o.Blobs.Get(ctx, info.Name)
+	switch {
+	case guideway.ErrorCode(err) == guideway.CodeNotFound:
+		return nil // it has just gone
+	case errors.Is(err, blob.ErrCorrupt):
+		v.garbled = append(v.garbled, info)
+		return nil
+	case err != nil:
+		return err
+	}
+	h, _, _, err := open(data)
+	if err != nil {
+		v.garbled = append(v.garbled, info)
+		return nil //nolint:nilerr // it is told of
+	}
+	r := h.record(info.Name, int64(len(data)))
+	wrong := v.misfits(r, owners)
+	v.wrong = append(v.wrong, wrong...)
+	if len(wrong) == len(owners) {
+		v.strangers[h.ID] = append(v.strangers[h.ID], r)
+	}
+	return nil
 }
 
 // eachRecord tells of all records of all users, pieces included.
@@ -104,11 +127,24 @@ func (s *Service) Rebuild(ctx context.Context) (Rebuilt, error) {
 }
 
 func (s *Service) rebuild(ctx context.Context) (Rebuilt, error) {
-	v, err := s.survey(ctx, 0)
+	mender, mendable := s.o.Index.(Mender)
+	if mendable {
+		if err := mender.Mend(ctx); err != nil {
+			return Rebuilt{}, err
+		}
+	}
+	v, err := s.survey(ctx, 0, mendable)
 	if err != nil {
 		return Rebuilt{}, err
 	}
-	return s.reconcile(ctx, v)
+	if err := s.drop(ctx, v); err != nil {
+		return Rebuilt{}, err
+	}
+	out, err := s.reconcile(ctx, v)
+	if err == nil && mendable {
+		err = mender.Mend(ctx)
+	}
+	return out, err
 }
 
 // reconcile makes the index fit a survey.

@@ -108,11 +108,15 @@ func (x *Index) Close() error {
 	return x.lock.Close()
 }
 
-// Lost says that something of the index could not be read. The blobs have it.
+// Lost says that something of the index could not be read, or is gone, since it
+// was asked last. The blobs have it.
 func (x *Index) Lost() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.lost
+	_ = x.refresh() // the next look says what is wrong
+	lost := x.lost
+	x.lost = false
+	return lost
 }
 
 // Volatile says that the index is in memory, and ends with the process.
@@ -169,6 +173,7 @@ func (x *Index) refresh() error {
 	}
 	for name, old := range x.files {
 		if !there[name] {
+			x.lost = true // nobody who uses it removes a line with anything in it
 			x.set(old.key, nil)
 			delete(x.files, name)
 		}

@@ -121,6 +121,9 @@ func Open(ctx context.Context, o Options) (*Checkpoints, error) {
 		}
 		return nil, err
 	}
+	if p.store.Mode == checkpoint.ModeSQLite && !o.ReadOnly {
+		o.takeOver(ctx, c)
+	}
 	if p.store.Note != "" {
 		o.Logger.WarnContext(ctx, "checkpoints are not kept as they should be", "mode", p.store.Mode, "why", p.store.Note)
 	}

@@ -243,3 +243,86 @@ func TestKeys(t *testing.T) {
 		must(t, os.Rename(path+".away", path))
 	}
 }
+
+// TestBackFromFiles: what was saved, deleted and noted while the metadata were
+// files is there when SQLite opens again, and the files are gone.
+func TestBackFromFiles(t *testing.T) {
+	t.Parallel()
+	o := Options{DataDir: t.TempDir()}
+	var ids []string
+	use := func(store string, from, to int, gone ...int) {
+		t.Helper()
+		o.Store = store
+		c, err := Open(t.Context(), o)
+		must(t, err)
+		for i := from; i < to; i++ {
+			ids = append(ids, save(t, c, "work", long(i)).ID)
+		}
+		for _, i := range gone {
+			_, err := c.Delete(t.Context(), ada(), checkpoint.DeleteRequest{IDs: []string{ids[i]}})
+			must(t, err)
+		}
+		must(t, c.Close())
+	}
+	use(StoreSQLite, 0, 6)
+	use(StoreFiles, 6, 12, 0, 3, 8)
+	use(StoreSQLite, 12, 14, 4)
+	use(StoreFiles, 14, 16, 12)
+	o.Store = StoreSQLite
+	c := open(t, o)
+	gone := map[int]bool{0: true, 3: true, 4: true, 8: true, 12: true}
+	for i, id := range ids {
+		loaded, err := c.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: id})
+		switch {
+		case gone[i]:
+			if guideway.ErrorCode(err) != guideway.CodeNotFound {
+				t.Errorf("%d was deleted: %v", i, err)
+			}
+		case err != nil || string(loaded.Context) != long(i) || loaded.Degraded != nil:
+			t.Errorf("%d is %+v, %v", i, loaded, err)
+		}
+	}
+	wantLast(t, c, "work", long(15))
+	report, err := c.Verify(t.Context())
+	must(t, err)
+	if report.Checkpoints != 11 || len(report.Damaged) > 0 || report.Unknown > 0 {
+		t.Errorf("verified is %+v", report)
+	}
+	notes, err := c.Audit(t.Context(), ada(), 1000)
+	must(t, err)
+	saves := 0
+	for _, n := range notes {
+		if n.Action == checkpoint.ActionSave {
+			saves++
+		}
+	}
+	if saves != 16 {
+		t.Errorf("the audit log has %d saves", saves)
+	}
+	if left, err := filepath.Glob(filepath.Join(o.DataDir, contextsDir, indexDir, "*.json")); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// TestBothAtOnce: a process whose metadata are files goes on when another one has
+// taken them over: nothing of both is lost.
+func TestBothAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := open(t, Options{DataDir: dir, Store: StoreFiles})
+	save(t, files, "work", long(0))
+	db := open(t, Options{DataDir: dir})
+	wantLast(t, db, "work", long(0))
+	save(t, db, "play", long(1))
+	wantLast(t, files, "work", long(0))
+	wantLast(t, files, "play", long(1))
+	save(t, files, "work", long(2))
+	again := open(t, Options{DataDir: dir})
+	wantLast(t, again, "work", long(2))
+	wantLast(t, again, "play", long(1))
+}
+
+// long is a context that differs a little from the one before.
+func long(n int) string {
+	return fmt.Sprintf(`{"log":%q,"step":%d}`, strings.Repeat("the gate was mended ", 100), n)
+}

@@ -128,10 +128,7 @@ func (o Options) trySQLite(ctx context.Context, p *parts) error {
 	if err != nil {
 		return err
 	}
-	if _, err = index.Totals(ctx); err == nil {
-		_, err = index.Checkpoints(ctx, checkpoint.Filter{Limit: 1, All: true})
-	}
-	if err != nil {
+	if err := o.sound(ctx, index); err != nil {
 		for _, one := range closer {
 			err = errors.Join(err, one.Close())
 		}
@@ -139,6 +136,26 @@ func (o Options) trySQLite(ctx context.Context, p *parts) error {
 	}
 	p.index, p.closers, p.store = index, closer, checkpoint.Store{Mode: checkpoint.ModeSQLite}
 	return nil
+}
+
+// maxChecked is up to how many checkpoints the tables are read as a whole before
+// they are used: some tenths of a second.
+const maxChecked = 20_000
+
+// sound gives an error where the tables are damaged.
+func (o Options) sound(ctx context.Context, index checkpoint.Index) error {
+	totals, err := index.Totals(ctx)
+	if err != nil {
+		return err
+	}
+	checker, ok := index.(interface {
+		CheckCheckpoints(ctx context.Context) error
+	})
+	if !ok || totals.Count > maxChecked {
+		_, err := index.Checkpoints(ctx, checkpoint.Filter{Limit: 1, All: true})
+		return err
+	}
+	return checker.CheckCheckpoints(ctx)
 }
 
 // withFiles has the metadata in files beside the blobs. To read only, where there
@@ -175,4 +192,20 @@ func (o Options) inMemory(cause error) (*parts, error) {
 		p.blobs = blob.NewOver(below, o.maxBlob())
 	}
 	return p, nil
+}
+
+// takeOver takes up what happened while the metadata were files. Where it cannot,
+// the files stay, and the next process tries again.
+func (o Options) takeOver(ctx context.Context, c *Checkpoints) {
+	dir := filepath.Join(o.contexts(), indexDir)
+	if !fileindex.InUse(dir) {
+		return
+	}
+	index, err := fileindex.Open(fileindex.Options{Dir: dir, Logger: o.Logger})
+	if err == nil {
+		err = errors.Join(c.TakeOver(ctx, index), index.Close())
+	}
+	if err != nil {
+		o.Logger.WarnContext(ctx, "checkpoints that were saved while the metadata were files are not taken over yet", "error", err)
+	}
 }

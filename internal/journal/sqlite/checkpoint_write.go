@@ -221,9 +221,7 @@ func (t *txn) removeCheckpoints(ctx context.Context, c checkpoint.Change) error 
 		if _, err := t.exec(ctx, sqlReparent, parent, id); err != nil {
 			return err
 		}
-		for _, text := range []string{
-			`DELETE FROM checkpoints WHERE num = ?`, `DELETE FROM checkpoint_tags WHERE num = ?`, `DELETE FROM checkpoint_words WHERE rowid = ?`,
-		} {
+		for _, text := range sqlRemoveRecord() {
 			if _, err := t.exec(ctx, text, num); err != nil {
 				return err
 			}
