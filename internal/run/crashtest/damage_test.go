@@ -22,7 +22,7 @@ func TestDamagedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := place{Dir: t.TempDir()}
-	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.program())
+	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
 	w := hire(t, whole).mustOpen()
 	if err := l.drive(w, 60); err != nil {
 		t.Fatal(err)

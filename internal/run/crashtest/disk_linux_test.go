@@ -22,7 +22,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := hire(t, place{Dir: t.TempDir(), Room: room}).mustOpen()
-	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.program())
+	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
 	if err := l.drive(w, 20); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := hire(t, place{Dir: t.TempDir(), Room: room}).mustOpen()
-	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.program())
+	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
 	for range 3 {
 		if err := l.drive(w, 30); err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	mustBeClear(t, "a new journal in a read-only directory", r)
 
 	w := hire(t, p).mustOpen()
-	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.program())
+	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
 	if err := l.drive(w, 30); err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func newJourney(t *testing.T, p place, seed, number uint64) *journey {
 		for l := range 2 {
 			name := fmt.Sprintf("client %d of seat %d", l, s)
 			random := rand.New(rand.NewPCG(seat.random.Uint64(), 0))
-			seat.lanes = append(seat.lanes, newLane(name, random, shelf.program()))
+			seat.lanes = append(seat.lanes, newLane(name, random, shelf.of(l)))
 		}
 		j.seats = append(j.seats, seat)
 	}
@@ -256,7 +256,7 @@ func TestComparisonFindsLossAndDoubling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.program())
+	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
 	led, _ := l.next()
 	led.id = "r_1"
 	l.happened(led)

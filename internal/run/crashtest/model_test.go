@@ -15,6 +15,7 @@ import (
 
 // ledger is what must be in the journal of one run, as its client knows it.
 type ledger struct {
+	project
 	// request began the run; id and handle are known once that was acknowledged.
 	request, id, handle string
 	state               guide.State
@@ -39,18 +40,18 @@ type pending struct {
 // ledgers. What a command does to a run is what the engine says; the engine is
 // not under test here.
 type lane struct {
-	name    string
-	random  *rand.Rand
-	program *guide.Program
-	runs    []*ledger
-	sent    int
+	name   string
+	random *rand.Rand
+	project
+	runs []*ledger
+	sent int
 }
 
 // longest is how many events a run of a lane gets.
 const longest = 120
 
-func newLane(name string, random *rand.Rand, program *guide.Program) *lane {
-	return &lane{name: name, random: random, program: program}
+func newLane(name string, random *rand.Rand, p project) *lane {
+	return &lane{name: name, random: random, project: p}
 }
 
 // current is the run that the lane works on.
@@ -58,7 +59,7 @@ func (l *lane) current() *ledger {
 	if n := len(l.runs); n > 0 && l.program.Status(l.runs[n-1].state) != guide.StatusAborted {
 		return l.runs[n-1]
 	}
-	led := &ledger{request: fmt.Sprintf("%s-%d", l.name, len(l.runs))}
+	led := &ledger{project: l.project, request: fmt.Sprintf("%s-%d", l.name, len(l.runs))}
 	l.runs = append(l.runs, led)
 	return led
 }
@@ -84,20 +85,19 @@ func (l *lane) compose(led *ledger) *pending {
 	pos := l.program.PositionOf(led.state)
 	switch {
 	case len(led.facts) == 0:
-		o = order{Do: opStart, Request: led.request, Goal: "survive " + led.request}
+		o = order{Do: opStart, Workflow: l.id, Request: led.request, Goal: "survive " + led.request}
 		c.Start = &guide.Start{}
 	case len(led.facts) > longest:
 		o = order{Do: opAbort, Run: led.id, Notes: text}
 		c.Abort = &guide.Abort{Reason: text}
+	case l.random.IntN(6) == 0 && pos.Kind != guide.PositionContext:
+		o, c.Continue = l.odd(pos, text)
 	case pos.Kind == guide.PositionGate:
-		o = order{Do: opContinue, Option: guide.OptionConfirm, Notes: text}
-		if l.random.IntN(8) == 0 {
-			o.Option = guide.OptionRevise
-		}
+		o = order{Do: opContinue, Option: pos.Options[l.random.IntN(len(pos.Options))].ID, Notes: text}
 		c.Continue = &guide.Continue{Answer: &guide.Answer{OptionID: o.Option, Note: text}}
-	case pos.ID == "act" && l.random.IntN(6) == 0:
-		o = order{Do: opContinue, Output: refusedOutput}
-		c.Continue = &guide.Continue{Output: o.Output}
+	case pos.Kind == guide.PositionContext:
+		o = order{Do: opContinue, Context: map[string]any{pos.Needs[0].Variable: []any{text, "another"}}}
+		c.Continue = &guide.Continue{Context: o.Context}
 	default:
 		o = order{Do: opContinue, Output: text}
 		c.Continue = &guide.Continue{Output: text}
@@ -114,6 +114,21 @@ func (l *lane) compose(led *ledger) *pending {
 	p := &pending{order: o}
 	p.facts, p.refusal = l.program.Decide(led.state, c)
 	return p
+}
+
+// odd makes a command that most positions refuse: an output that fails the
+// criterion, an output in place of an answer, an answer that nobody offers, a skip
+// of what is required. The engine says which.
+func (l *lane) odd(pos guide.Position, text string) (order, *guide.Continue) {
+	switch {
+	case pos.Kind == guide.PositionGate && l.random.IntN(2) == 0:
+		return order{Do: opContinue, Option: "no-such-option", Notes: text},
+			&guide.Continue{Answer: &guide.Answer{OptionID: "no-such-option", Note: text}}
+	case pos.Kind == guide.PositionStep && l.random.IntN(3) == 0:
+		return order{Do: opContinue, Skip: text}, &guide.Continue{Skip: &guide.Skip{Reason: text}}
+	default:
+		return order{Do: opContinue, Output: refusedOutput}, &guide.Continue{Output: refusedOutput}
+	}
 }
 
 // acknowledge enters a reply to the pending command.

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-
-	"github.com/guideway-dev/guideway/internal/guide"
 )
 
 // entry is a command of a run in the order in which they were sent, each after
@@ -30,7 +28,6 @@ type recording struct {
 	place   place
 	lives   [][]*call
 	history map[*ledger][]entry
-	program *guide.Program
 }
 
 // record has two workers, one after the other, serve some clients while all
@@ -45,12 +42,12 @@ func record(t *testing.T, seed uint64, commands int) *recording {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recording{place: place{Dir: dir}, history: map[*ledger][]entry{}, program: shelf.program()}
+	r := &recording{place: place{Dir: dir}, history: map[*ledger][]entry{}}
 	logs := t.TempDir()
 	random := rand.New(rand.NewPCG(seed, 0))
 	var lanes []*lane
 	for i := range 2 {
-		lanes = append(lanes, newLane(fmt.Sprintf("client %d", i), rand.New(rand.NewPCG(random.Uint64(), 0)), r.program))
+		lanes = append(lanes, newLane(fmt.Sprintf("client %d", i), rand.New(rand.NewPCG(random.Uint64(), 0)), shelf.of(i)))
 	}
 	for life := range 2 {
 		log := filepath.Join(logs, fmt.Sprint(life))
@@ -172,8 +169,8 @@ func (r *recording) cuts(l *layer, random *rand.Rand, cuts int, visit func(ackno
 func (r *recording) known(acknowledged map[[2]int]bool) []*lane {
 	var lanes []*lane
 	for led, entries := range r.history {
-		l := newLane("after "+led.request, rand.New(rand.NewPCG(1, 1)), r.program)
-		then := &ledger{request: led.request}
+		l := newLane("after "+led.request, rand.New(rand.NewPCG(1, 1)), led.project)
+		then := &ledger{project: led.project, request: led.request}
 		l.runs = []*ledger{then}
 		for _, e := range entries {
 			if e.pending.refusal != nil {

@@ -26,16 +26,19 @@ type order struct {
 	ID int `json:"id"`
 	Do op  `json:"do"`
 
-	Handle  string         `json:"handle,omitempty"`
-	Run     string         `json:"run,omitempty"`
-	Request string         `json:"request,omitempty"`
-	Goal    string         `json:"goal,omitempty"`
-	Output  string         `json:"output,omitempty"`
-	Notes   string         `json:"notes,omitempty"`
-	Context map[string]any `json:"context,omitempty"`
-	Option  string         `json:"option,omitempty"`
-	Room    int64          `json:"room,omitempty"`
-	Crowd   *crowdOrder    `json:"crowd,omitempty"`
+	Handle string `json:"handle,omitempty"`
+	Run    string `json:"run,omitempty"`
+	// Workflow is the one to start, that of steps if empty.
+	Workflow string         `json:"workflow,omitempty"`
+	Request  string         `json:"request,omitempty"`
+	Goal     string         `json:"goal,omitempty"`
+	Output   string         `json:"output,omitempty"`
+	Notes    string         `json:"notes,omitempty"`
+	Context  map[string]any `json:"context,omitempty"`
+	Option   string         `json:"option,omitempty"`
+	Skip     string         `json:"skip,omitempty"`
+	Room     int64          `json:"room,omitempty"`
+	Crowd    *crowdOrder    `json:"crowd,omitempty"`
 }
 
 // op is what a worker does.

@@ -2,6 +2,7 @@ package crashtest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,12 +161,15 @@ func (d *desk) carryOut(ctx context.Context, o order) reply {
 func (d *desk) do(ctx context.Context, o order) (reply, error) {
 	switch o.Do {
 	case opStart:
-		return answered(d.service.Start(ctx, caller(), run.StartRequest{WorkflowID: workflowID, Goal: o.Goal, RequestID: o.Request}))
+		return answered(d.service.Start(ctx, caller(), run.StartRequest{WorkflowID: cmp.Or(o.Workflow, workflowID), Goal: o.Goal, RequestID: o.Request}))
 	case opContinue:
 		c := run.ContinueRequest{Handle: o.Handle, Output: o.Output, Notes: o.Notes, Context: o.Context}
 		if o.Option != "" {
 			c.Answer = &guide.Answer{OptionID: o.Option, Note: o.Notes}
 			c.Notes = ""
+		}
+		if o.Skip != "" {
+			c.Skip = &guide.Skip{Reason: o.Skip}
 		}
 		return answered(d.service.Continue(ctx, caller(), c))
 	case opAbort:

@@ -9,8 +9,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// The workflow of all runs: a loop that no test comes to the end of, with a step
-// that has a criterion, a gate, and a step that has neither.
+// The workflows of all runs, neither of which a test comes to the end of. That of
+// steps is a loop with a step that has a criterion, a gate, and a step that has
+// neither.
 const (
 	workflowID = "crash-loop"
 	workflow   = `
@@ -44,23 +45,124 @@ steps:
 	refusedOutput = "not yet"
 )
 
-// shelf is a catalog of one workflow.
-type shelf struct{ definition *definition.Definition }
+// That of phases goes in a circle of two: a question with effects, an optional
+// step, a loop over a list that the caller has to bring, actions and guarded ways.
+const (
+	phasesID = "crash-circle"
+	circle   = `
+id: crash-circle
+title: Go in a circle
+version: 1.0.0
+initialPhase: plan
+variables:
+  - {name: tasks, type: array, required: false}
+  - {name: task, type: string, required: false}
+  - {name: path, type: string, defaultValue: direct}
+  - {name: stop, type: boolean, required: false}
+  - {name: building, type: boolean, required: false}
+phases:
+  - id: plan
+    name: Plan
+    required: true
+    entryActions:
+      - {action: log, message: Planning begins.}
+      - {action: set, target: building, value: false}
+    steps:
+      - {id: aim, name: Say the aim, required: true}
+      - {id: aside, name: Look aside, required: false}
+    checkpoints:
+      - id: agree
+        name: Agreement
+        message: Is the plan good?
+        required: true
+        blocking: true
+        options:
+          - {id: go, label: Go}
+          - {id: around, label: Go around, effect: {setVariable: {path: around}}}
+          - {id: at-once, label: At once, effect: {setVariable: {path: direct}, transitionTo: build}}
+    decisions:
+      - id: way
+        name: Which way
+        branches:
+          - id: back
+            label: Back
+            condition: {type: simple, variable: path, operator: "==", value: around}
+            transitionTo: detour
+          - {id: on, label: "On", isDefault: true, transitionTo: build}
+  - id: detour
+    name: Detour
+    required: true
+    steps:
+      - {id: wander, name: Wander, required: true}
+    transitions:
+      - {to: build, isDefault: true}
+  - id: build
+    name: Build
+    required: true
+    entryActions:
+      - {action: set, target: building, value: true}
+    loops:
+      - id: each
+        name: Each task
+        type: forEach
+        over: tasks
+        variable: task
+        maxIterations: 4
+        steps:
+          - {id: make, name: Make it, required: true}
+          - {id: try, name: Try it, required: true}
+    transitions:
+      - to: done
+        condition: {type: simple, variable: stop, operator: "==", value: true}
+      - {to: plan, isDefault: true}
+    exitActions:
+      - {action: emit, target: round, message: A round is over.}
+  - id: done
+    name: Done
+    required: true
+    steps:
+      - {id: hand-over, name: Hand over, required: true}
+`
+)
 
-func newShelf() (*shelf, error) {
-	d, found := definition.Parse(workflowID+".yaml", []byte(workflow))
-	if d == nil {
-		return nil, fmt.Errorf("the workflow does not parse: %+v", found)
+// shelf is a catalog of both workflows.
+type shelf map[string]*definition.Definition
+
+func newShelf() (shelf, error) {
+	s := shelf{}
+	for id, text := range map[string]string{workflowID: workflow, phasesID: circle} {
+		d, found := definition.Parse(id+".yaml", []byte(text))
+		if d == nil {
+			return nil, fmt.Errorf("the workflow %s does not parse: %+v", id, found)
+		}
+		s[id] = d
 	}
-	return &shelf{d}, nil
+	return s, nil
 }
 
 // Startable implements run.Definitions.
-func (s *shelf) Startable(_ context.Context, id string) (*definition.Definition, error) {
-	if id != workflowID {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no workflow %s", id)
+func (s shelf) Startable(_ context.Context, id string) (*definition.Definition, error) {
+	if d := s[id]; d != nil {
+		return d, nil
 	}
-	return s.definition, nil
+	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no workflow %s", id)
 }
 
-func (s *shelf) program() *guide.Program { return guide.Compile(s.definition.Steps) }
+// project is what a lane works on: a workflow and its program.
+type project struct {
+	id      string
+	program guide.Flow
+}
+
+// inSteps and inPhases are the projects of either dialect.
+func (s shelf) inSteps() project { return project{workflowID, guide.Compile(s[workflowID].Steps)} }
+
+func (s shelf) inPhases() project { return project{phasesID, guide.CompilePhases(s[phasesID].Phases)} }
+
+// of gives the projects in turn.
+func (s shelf) of(n int) project {
+	if n%2 == 1 {
+		return s.inPhases()
+	}
+	return s.inSteps()
+}
