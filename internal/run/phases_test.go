@@ -1,0 +1,128 @@
+package run_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// shipping is a workflow of phases with one of each thing that an agent would like
+// to get around.
+const shipping = `{"id":"shipping","version":"1.0.0","title":"Ship it","initialPhase":"make",
+"variables":[{"name":"approved","type":"boolean","required":false,"defaultValue":false},
+  {"name":"tests","type":"number","required":false},{"name":"urgent","type":"boolean","required":false}],
+"phases":[
+ {"id":"make","name":"Make","required":true,
+  "steps":[{"id":"write","name":"Write","required":true},{"id":"polish","name":"Polish","required":false}],
+  "checkpoints":[{"id":"review","name":"Review","message":"Is it good?","required":true,"blocking":true,
+    "options":[{"id":"good","label":"Good","effect":{"setVariable":{"approved":true}}},{"id":"bad","label":"Bad","effect":{"transitionTo":"make"}}]}],
+  "decisions":[{"id":"enough","name":"Enough tests","branches":[
+    {"id":"yes","label":"Yes","condition":{"type":"simple","variable":"tests","operator":">=","value":10},"transitionTo":"sign"},
+    {"id":"no","label":"No","isDefault":true,"transitionTo":"make"}]}]},
+ {"id":"sign","name":"Sign","required":true,
+  "checkpoints":[{"id":"seal","name":"Seal","message":"SECRET SEAL","required":true,"blocking":true,"approval":"human","options":[{"id":"sealed","label":"Sealed"}]}],
+  "transitions":[{"to":"ship","condition":{"type":"simple","variable":"approved","operator":"==","value":true}}]},
+ {"id":"ship","name":"Ship","required":true,"steps":[{"id":"send","name":"SECRET LAST STEP","required":true}]}]}`
+
+// No agent gets around a phase workflow: each illegal move at each position is
+// refused by the rule that it breaks and leaves the run where it was, also in
+// another process; the legal way is open all along.
+func TestPhaseRunsCannotBeCheated(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.shelf["shipping"] = shipping
+	answer := func(option string) *guide.Answer { return &guide.Answer{OptionID: option} }
+	type illegal struct {
+		name, rule string
+		request    run.ContinueRequest
+	}
+	always := []illegal{
+		{"set what only the workflow sets", guide.RuleServerVariable, run.ContinueRequest{Output: "o", Context: map[string]any{"approved": true}}},
+		{"name the last step", guide.RuleWrongStep, run.ContinueRequest{Step: "send", Output: "o"}},
+	}
+	atGate := []illegal{
+		{"an output in place of an answer", guide.RuleGateUnanswered, run.ContinueRequest{Output: "reviewed, it is good"}},
+		{"nothing", guide.RuleGateUnanswered, run.ContinueRequest{}},
+		{"an answer that is not offered", guide.RuleUnknownOption, run.ContinueRequest{Answer: answer("ship")}},
+		{"decline what is required", guide.RuleGateRequired, run.ContinueRequest{Answer: &guide.Answer{Decline: true}}},
+		{"an answer that brings the workflow's variable", guide.RuleServerVariable, run.ContinueRequest{Answer: answer("bad"), Context: map[string]any{"approved": true}}},
+		{"skip it", guide.RuleGateUnanswered, run.ContinueRequest{Skip: &guide.Skip{Reason: "no time"}}},
+	}
+	walk := []struct {
+		at      string
+		illegal []illegal
+		legal   run.ContinueRequest
+		via     run.Via
+	}{
+		{"write", []illegal{
+			{"skip a required step", guide.RuleStepRequired, run.ContinueRequest{Skip: &guide.Skip{Reason: "no time"}}},
+			{"nothing", guide.RuleOutputMissing, run.ContinueRequest{}},
+			{"an answer where nothing is asked", guide.RuleNoGate, run.ContinueRequest{Answer: answer("good")}},
+			{"a variable of another type", guide.RuleVariableType, run.ContinueRequest{Output: "o", Context: map[string]any{"tests": "many"}}},
+		}, run.ContinueRequest{Output: "written"}, ""},
+		{"polish", nil, run.ContinueRequest{Skip: &guide.Skip{Reason: "a draft"}}, ""},
+		{"review", atGate, run.ContinueRequest{Answer: answer("good")}, ""},
+		{"enough", []illegal{
+			{"claim that the condition holds", guide.RuleContextNeeded, run.ContinueRequest{Output: "all 12 tests pass"}},
+			{"answer what nobody asks", guide.RuleNoGate, run.ContinueRequest{Answer: answer("yes")}},
+		}, run.ContinueRequest{Context: map[string]any{"tests": 9.0}}, ""},
+		{"write", nil, run.ContinueRequest{Output: "written again", Context: map[string]any{"tests": 12.0}}, ""},
+		{"polish", nil, run.ContinueRequest{Output: "polished"}, ""},
+		{"review", atGate, run.ContinueRequest{Answer: answer("good")}, ""},
+		{"seal", []illegal{
+			{"answer for a person", guide.RulePerson, run.ContinueRequest{Answer: answer("sealed")}},
+			{"an output in place of an answer", guide.RuleGateUnanswered, run.ContinueRequest{Output: "sealed"}},
+		}, run.ContinueRequest{Answer: answer("sealed")}, run.ViaTerminal},
+		{"send", []illegal{
+			{"skip the last step", guide.RuleStepRequired, run.ContinueRequest{Skip: &guide.Skip{Reason: "sent"}}},
+		}, run.ContinueRequest{Output: "sent"}, ""},
+	}
+	a := start(t, b.Service, "shipping", nil)
+	for i, place := range walk {
+		s := b.service(t) // each position is that of another process
+		now, err := s.Status(t.Context(), agent(), run.Ref{RunID: a.RunID})
+		if err != nil || now.Position.ID != place.at || now.Handle != a.Handle {
+			t.Fatalf("%d: the run is at %+v (%v), want %s", i, now, err, place.at)
+		}
+		for _, try := range append(always, place.illegal...) {
+			switch {
+			case try.name == "name the last step" && place.at == "send":
+				continue
+			case try.rule == guide.RuleServerVariable && now.Position.Kind == guide.PositionGate:
+				try.rule = guide.RuleGateUnanswered // it comes first
+			}
+			try.request.Handle = a.Handle
+			_, err := s.Continue(t.Context(), agent(), try.request)
+			r, ok := run.IsRefusal(err)
+			if !ok || r.Rule != try.rule {
+				t.Errorf("%d %s: %s: got %v, want a refusal by %s", i, place.at, try.name, err, try.rule)
+				continue
+			}
+			if told, _ := json.Marshal(r); place.at != "send" && strings.Contains(string(told), "SECRET LAST") {
+				t.Errorf("%d %s: %s: the refusal tells what is not reached: %s", i, place.at, try.name, told)
+			}
+			same, err := s.Status(t.Context(), agent(), run.Ref{RunID: a.RunID})
+			if d := cmp.Diff(now, same); err != nil || d != "" {
+				t.Fatalf("%d %s: %s: the run has moved (%v):\n%s", i, place.at, try.name, err, d)
+			}
+		}
+		place.legal.Handle = a.Handle
+		who := agent()
+		if place.via != "" {
+			who = person(place.via)
+		}
+		if a, err = s.Continue(t.Context(), who, place.legal); err != nil {
+			t.Fatalf("%d %s: the legal move: %v", i, place.at, err)
+		}
+	}
+	if a.Status != guide.StatusCompleted {
+		t.Errorf("at the end: %+v", a)
+	}
+	if report, err := b.Verify(t.Context(), a.RunID); err != nil || len(report.Faults) > 0 {
+		t.Errorf("verify: %v %v", report, err)
+	}
+}
