@@ -1,0 +1,22 @@
+//go:build !unix
+
+package upstream
+
+import (
+	"os/exec"
+	"strconv"
+)
+
+func ownGroup(*exec.Cmd) {}
+
+// askGroup does nothing: there is no signal that asks.
+func askGroup(*exec.Cmd) {}
+
+// killGroup ends a server with what it has started.
+func killGroup(cmd *exec.Cmd) {
+	if cmd.Process == nil {
+		return
+	}
+	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run() //nolint:gosec,noctx // a number of ours; it is short
+	_ = cmd.Process.Kill()
+}

@@ -1,0 +1,171 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+const (
+	// settleTime is how long after a change the lists are fetched: changes come
+	// in swarms.
+	settleTime = 100 * time.Millisecond
+	// restTime is the least time between two fetches, whatever a server says of
+	// changes.
+	restTime = 2 * time.Second
+)
+
+// Catalog gives what the server offers: what is known already, else what the
+// server says now.
+func (u *Upstream) Catalog(ctx context.Context) (*Catalog, error) {
+	if c := u.catalog.Load(); c != nil {
+		return c, nil
+	}
+	return u.Refresh(ctx)
+}
+
+// Known gives what is known of the server without asking it; nil is nothing.
+func (u *Upstream) Known() *Catalog { return u.catalog.Load() }
+
+// Refresh asks the server for what it offers.
+func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
+	select {
+	case u.fetching <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-u.fetching }()
+	session, done, err := u.Session(ctx, Want{})
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	u.mu.Lock()
+	u.dirty, u.fresh = false, true
+	u.mu.Unlock()
+	c, err := fetch(ctx, session)
+	if err != nil {
+		return nil, u.describe(err)
+	}
+	before := u.catalog.Swap(c)
+	if before != nil && before.same(c) {
+		return c, nil
+	}
+	if err := c.save(u.opts.CacheDir, u.spec); err != nil {
+		u.opts.Logger.Warn("what an upstream offers could not be kept", "upstream", u.spec.Name, "error", err)
+	}
+	if u.opts.Changed != nil {
+		u.opts.Changed()
+	}
+	return c, nil
+}
+
+// same tells whether two catalogs offer the same.
+func (c *Catalog) same(o *Catalog) bool {
+	a, b := *c, *o
+	a.Fetched, b.Fetched = time.Time{}, time.Time{}
+	left, err := json.Marshal(a)
+	right, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && string(left) == string(right)
+}
+
+// refreshSoon has the lists fetched after a while, once for all that asks in
+// between.
+func (u *Upstream) refreshSoon() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.dirty || u.closed {
+		return
+	}
+	u.dirty = true
+	u.wg.Add(1)
+	go func() {
+		defer u.wg.Done()
+		pause := settleTime
+		if c := u.catalog.Load(); c != nil {
+			if left := time.Until(c.Fetched.Add(restTime)); left > pause && left <= restTime {
+				pause = left
+			}
+		}
+		if wait(u.ctx, pause) != nil {
+			return
+		}
+		if _, err := u.Refresh(u.ctx); err != nil && u.ctx.Err() == nil {
+			u.mu.Lock()
+			u.dirty = false
+			u.mu.Unlock()
+			u.opts.Logger.Warn("what an upstream offers could not be fetched", "upstream", u.spec.Name, "error", err)
+		}
+	}()
+}
+
+// follow listens to the changes of a server of the modern era, which tells them
+// to whoever asks for them. In the legacy era they come by themselves.
+func (u *Upstream) follow(s *Session, client string) {
+	can := s.Info().Capabilities
+	wants := map[string]bool{}
+	if can.Tools != nil && can.Tools.ListChanged {
+		wants["toolsListChanged"] = true
+	}
+	if can.Prompts != nil && can.Prompts.ListChanged {
+		wants["promptsListChanged"] = true
+	}
+	if can.Resources != nil && can.Resources.ListChanged {
+		wants["resourcesListChanged"] = true
+	}
+	if !s.Modern() || len(wants) == 0 {
+		return
+	}
+	text, err := json.Marshal(wants)
+	if err != nil {
+		return
+	}
+	u.wg.Add(1)
+	go func() {
+		defer u.wg.Done()
+		s.listen(u.ctx, text, func(method string, params json.RawMessage) { u.notified(client, method, params) })
+	}()
+}
+
+// listen follows a subscription for as long as the session lives.
+func (s *Session) listen(ctx context.Context, wants json.RawMessage, notify func(string, json.RawMessage)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for pause := time.Second; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
+		_, err := s.Do(ctx, Call{
+			Method: "subscriptions/listen", Endless: true, Notify: notify,
+			Members: []wire.Member{{Key: "notifications", Value: wants}},
+		})
+		if failure := asWire(err); failure != nil && failure.Code == wire.CodeMethodNotFound {
+			return
+		}
+		if wait(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// Subscribe follows the updates of a resource until ctx ends, in the modern era.
+func (s *Session) Subscribe(ctx context.Context, uri string, notify func(method string, params json.RawMessage)) {
+	wants := wire.Object(wire.Member{Key: "resourceSubscriptions", Value: append(append(json.RawMessage{'['}, wire.Text(uri)...), ']')})
+	s.listen(ctx, wants, notify)
+}
+
+// asWire gives the server's own error, or nil.
+func asWire(err error) *wire.Error {
+	var failure *wire.Error
+	if errors.As(err, &failure) {
+		return failure
+	}
+	return nil
+}

@@ -1,0 +1,336 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// Asker answers what a server asks of us: elicitation, sampling, roots. The
+// error is what the server is told.
+type Asker func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error)
+
+// sessionOptions are what a session is made with.
+type sessionOptions struct {
+	// capabilities are those that a server of the legacy era is told; a JSON
+	// object.
+	capabilities json.RawMessage
+	// ask answers questions that belong to no call that we know of.
+	ask Asker
+	// notify gets notifications that belong to no call. It must not block.
+	notify func(method string, params json.RawMessage)
+	// ended is called once, when the session has ended by itself or was closed.
+	ended  func(err error)
+	logger *slog.Logger
+	spec   Spec
+	client Implementation
+}
+
+// Implementation is what a program calls itself.
+type Implementation struct {
+	Name    string `json:"name"`
+	Title   string `json:"title,omitempty"`
+	Version string `json:"version"`
+}
+
+// Session is one connection to a server, after the handshake.
+type Session struct {
+	opts sessionOptions
+	conn conn
+	// Info is what the server has said of itself.
+	info Info
+
+	nextID atomic.Int64
+	asking chan struct{} // bounds the questions that are open at once
+
+	mu      sync.Mutex
+	calls   map[string]*pending
+	over    error // why the session has ended
+	endOnce sync.Once
+	gone    chan struct{} // closed at the end
+}
+
+var _ receiver = (*Session)(nil)
+
+// pending is a call that waits for its answer.
+type pending struct {
+	answer chan *wire.Message // takes one
+	failed chan error         // takes one
+	notes  chan note
+	ask    Asker
+	// open counts the questions that somebody is thinking about.
+	open atomic.Int32
+}
+
+// note is a notification that belongs to a call.
+type note struct {
+	method string
+	params json.RawMessage
+}
+
+const (
+	// noteBuffer is how many notifications of a call wait for its caller; more
+	// are dropped, for they would be late.
+	noteBuffer = 64
+	// openQuestions bounds what one session may ask at once.
+	openQuestions = 16
+)
+
+func newSession(opts sessionOptions) *Session {
+	return &Session{
+		opts: opts, calls: map[string]*pending{}, gone: make(chan struct{}),
+		asking: make(chan struct{}, openQuestions),
+	}
+}
+
+// Info tells what the server has said of itself.
+func (s *Session) Info() Info { return s.info }
+
+// Modern tells whether the session is of the modern era.
+func (s *Session) Modern() bool { return s.info.Version >= ModernVersion }
+
+// Done is closed when the session has ended.
+func (s *Session) Done() <-chan struct{} { return s.gone }
+
+// Close ends the session and what was started for it.
+func (s *Session) Close() {
+	if s.conn != nil {
+		s.conn.close()
+	}
+	s.ended(errors.New("the session was closed"))
+}
+
+// Call is one call to a server.
+type Call struct {
+	// Method is such as "tools/call"; Name is the tool's, prompt's or
+	// resource's, for servers that want it in a header too.
+	Method, Name string
+	// Members are the params but for _meta; Meta are the members of that.
+	Members, Meta []wire.Member
+	// Capabilities are what the caller can be asked for, an object; for the
+	// modern era, where every call says so.
+	Capabilities json.RawMessage
+	// Notify, if set, gets the notifications that belong to the call, progress
+	// among them, one after the other before Do returns.
+	Notify func(method string, params json.RawMessage)
+	// Ask, if set, answers what the server asks on the way of this call.
+	Ask Asker
+	// Endless is a call without a time limit.
+	Endless bool
+}
+
+// Do sends a call and gives its result, an object. It is sent once, whatever
+// happens; an error that is a *wire.Error is the server's answer, any other one
+// says that there is none, so that nobody knows whether the call was done.
+func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
+	id := strconv.FormatInt(s.nextID.Add(1), 10)
+	p := &pending{answer: make(chan *wire.Message, 1), failed: make(chan error, 1), ask: c.Ask}
+	if c.Notify != nil {
+		p.notes = make(chan note, noteBuffer)
+	}
+	if err := s.register(id, p); err != nil {
+		return nil, err
+	}
+	defer s.forget(id)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	m := outgoing{
+		text: wire.Request(json.RawMessage(id), c.Method, s.params(id, c)),
+		call: id, method: c.Method, name: c.Name,
+	}
+	go func() {
+		if err := s.conn.send(ctx, m); err != nil {
+			p.failed <- err
+		}
+	}()
+	answer, err := s.await(ctx, c, p)
+	if err != nil {
+		s.abandon(id, err)
+		if errors.Is(err, errSessionLost) {
+			s.ended(err)
+		}
+		return nil, err
+	}
+	if answer.Err != nil {
+		return nil, answer.Err
+	}
+	return answer.Result, nil
+}
+
+// register makes a call known, so that its answer finds it.
+func (s *Session) register(id string, p *pending) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return &GoneError{Reason: s.over}
+	}
+	s.calls[id] = p
+	return nil
+}
+
+func (s *Session) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, id)
+}
+
+// GoneError is a call that was not sent, because the session had ended before.
+type GoneError struct{ Reason error }
+
+// Error implements error.
+func (e *GoneError) Error() string { return "the server is gone: " + e.Reason.Error() }
+
+// Unwrap gives the reason.
+func (e *GoneError) Unwrap() error { return e.Reason }
+
+// params writes the params of a call.
+func (s *Session) params(id string, c Call) json.RawMessage {
+	var meta []wire.Member
+	if c.Notify != nil {
+		meta = append(meta, wire.Member{Key: "progressToken", Value: json.RawMessage(id)})
+	}
+	if s.Modern() {
+		meta = append(meta, s.modernMeta(s.info.Version, c.Capabilities)...)
+	}
+	if meta = append(meta, c.Meta...); len(meta) == 0 {
+		return wire.Object(c.Members...)
+	}
+	return wire.Object(append(c.Members[:len(c.Members):len(c.Members)], wire.Member{Key: "_meta", Value: wire.Object(meta...)})...)
+}
+
+// The keys that every message of the modern era has in its _meta.
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaClientInfo   = "io.modelcontextprotocol/clientInfo"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+)
+
+func (s *Session) modernMeta(version string, capabilities json.RawMessage) []wire.Member {
+	if capabilities == nil {
+		capabilities = json.RawMessage(`{}`)
+	}
+	info, _ := json.Marshal(s.opts.client) // texts always marshal
+	return []wire.Member{
+		{Key: metaVersion, Value: wire.Text(version)},
+		{Key: metaClientInfo, Value: info},
+		{Key: metaCapabilities, Value: capabilities},
+	}
+}
+
+const (
+	defaultTimeout = time.Minute
+	defaultMaxTime = time.Hour
+)
+
+// errTimeout is a server that does not answer in time.
+func errTimeout(limit time.Duration, what string) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "the server has not answered within %s%s; whether it has done the call is not known", limit, what).
+		WithFix("give the upstream a longer timeout, or look at its log")
+}
+
+// await waits for the answer, handing on what comes before it.
+func (s *Session) await(ctx context.Context, c Call, p *pending) (*wire.Message, error) {
+	quiet, most := s.opts.spec.Timeout, s.opts.spec.MaxTime
+	if quiet == 0 {
+		quiet = defaultTimeout
+	}
+	if most == 0 {
+		most = defaultMaxTime
+	}
+	var idle, deadline <-chan time.Time
+	var idleTimer *time.Timer
+	if !c.Endless {
+		idleTimer = time.NewTimer(quiet)
+		defer idleTimer.Stop()
+		last := time.NewTimer(most)
+		defer last.Stop()
+		idle, deadline = idleTimer.C, last.C
+	}
+	for {
+		select {
+		case n := <-p.notes:
+			c.Notify(n.method, n.params)
+			if idleTimer != nil {
+				idleTimer.Reset(quiet)
+			}
+		case m := <-p.answer:
+			p.drain(c)
+			return m, nil
+		case err := <-p.failed:
+			return p.last(c, err)
+		case <-s.gone:
+			return p.last(c, s.reason())
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-idle:
+			if p.open.Load() == 0 {
+				return nil, errTimeout(quiet, "")
+			}
+			idleTimer.Reset(quiet) // a person thinks
+		case <-deadline:
+			return nil, errTimeout(most, " in all")
+		}
+	}
+}
+
+// last prefers an answer that came before the failure.
+func (p *pending) last(c Call, err error) (*wire.Message, error) {
+	select {
+	case m := <-p.answer:
+		p.drain(c)
+		return m, nil
+	default:
+		return nil, err
+	}
+}
+
+func (p *pending) drain(c Call) {
+	for {
+		select {
+		case n := <-p.notes:
+			c.Notify(n.method, n.params)
+		default:
+			return
+		}
+	}
+}
+
+func (s *Session) reason() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return guideway.Errorf(guideway.CodeUnavailable, "the server has gone during the call, and whether it has done it is not known: %w", s.over).
+		WithFix("look at the upstream's log")
+}
+
+// abandon tells the server that nobody waits for the answer.
+func (s *Session) abandon(id string, why error) {
+	s.mu.Lock()
+	over := s.over != nil
+	s.mu.Unlock()
+	if over || s.Modern() && s.opts.spec.Kind() == TransportHTTP { // there the end of the request says it
+		return
+	}
+	reason := "the caller has cancelled it"
+	if guideway.ErrorCode(why) == guideway.CodeUnavailable {
+		reason = "it took too long"
+	}
+	params := wire.Object(wire.Member{Key: "requestId", Value: json.RawMessage(id)}, wire.Member{Key: "reason", Value: wire.Text(reason)})
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.conn.send(ctx, outgoing{text: wire.Request(nil, "notifications/cancelled", params), method: "notifications/cancelled"})
+	}()
+}
+
+// Notify sends a notification.
+func (s *Session) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	return s.conn.send(ctx, outgoing{text: wire.Request(nil, method, params), method: method})
+}

@@ -1,0 +1,100 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// What two readers could read differently is no message.
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, want string }{
+		{"call", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[1,{"y":"}"}]}}`, ""},
+		{"white space", " {\n\"jsonrpc\" : \"2.0\" ,\t\"id\":\"x\",\"result\" : { } }\r\n", ""},
+		{"error", `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}`, ""},
+		{"other members", `{"jsonrpc":"2.0","id":1,"result":{},"extra":[]}`, ""},
+		{"escaped quotes", `{"jsonrpc":"2.0","id":1,"result":{"a":"\\\"}","b":"\\\\"}}`, ""},
+		{"method in another case", `{"jsonrpc":"2.0","id":1,"Method":"a"}`, "which is not"},
+		{"escaped key twice", `{"jsonrpc":"2.0","id":1,"method":"a","m\u0065thod":"b"}`, "twice"},
+		{"id twice", `{"jsonrpc":"2.0","id":1,"id":2,"result":{}}`, "twice"},
+		{"any member twice", `{"jsonrpc":"2.0","id":1,"result":{},"x":1,"x":2}`, "twice"},
+		{"kelvin sign for k", "{\"jsonrpc\":\"2.0\",\"id\":1,\"re\u017fult\":{}}", "which is not"},
+		{"no version", `{"id":1,"result":{}}`, "2.0"},
+		{"list", `[1]`, "object"},
+		{"neither", `{"jsonrpc":"2.0","id":1}`, "either"},
+		{"both", `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}`, "either"},
+		{"result not an object", `{"jsonrpc":"2.0","id":1,"result":[]}`, "not an object"},
+		{"params not an object", `{"jsonrpc":"2.0","id":1,"method":"a","params":[]}`, "not an object"},
+		{"id an object", `{"jsonrpc":"2.0","id":{},"method":"a"}`, "id"},
+		{"not JSON", `{"jsonrpc":"2.0",}`, "JSON"},
+		{"two values", `{} {}`, "JSON"},
+		{"not UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"result\":{}}", "UTF-8"},
+		{"empty", ``, "JSON"},
+	} {
+		_, err := wire.Parse([]byte(c.text))
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// The parts of a message are what the standard decoder reads.
+func FuzzParse(f *testing.F) {
+	f.Add(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[1,{"y":"}\\\""}],"z":null}}`)
+	f.Add(`{"jsonrpc":"2.0","id":"q","result":{"a":-1.5e3,"b":[[],{}]}}`)
+	f.Add(`{"jsonrpc":"2.0","id":"q","error":{"code":-32000,"message":"m","data":[1]}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := wire.Parse([]byte(text))
+		if err != nil {
+			return
+		}
+		if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
+			t.Fatalf("took %q", text)
+		}
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		for key, got := range map[string]json.RawMessage{"id": m.ID, "params": m.Params, "result": m.Result} {
+			if !bytes.Equal(compact(t, want[key]), compact(t, got)) {
+				t.Errorf("%s is %s, want %s", key, got, want[key])
+			}
+		}
+		if line := wire.OneLine([]byte(text)); bytes.ContainsAny(line, "\r\n") || !bytes.Equal(compact(t, line), compact(t, []byte(text))) {
+			t.Errorf("one line: %s", line)
+		}
+	})
+}
+
+func compact(t *testing.T, text []byte) []byte {
+	t.Helper()
+	if text == nil {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return b.Bytes()
+}
+
+func TestWith(t *testing.T) {
+	t.Parallel()
+	got, err := wire.With(json.RawMessage(` {"a": 1, "b":{"c":2} }`),
+		wire.Member{Key: "b", Value: nil}, wire.Member{Key: "n", Value: wire.Text("é\"")}, wire.Member{Key: "a", Value: wire.Number(-7)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(`{"n":"é\"","a":-7}`, string(got)); diff != "" {
+		t.Error(diff)
+	}
+}
