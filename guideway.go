@@ -18,6 +18,9 @@ const (
 	// DialectPhases is the phase workflow: phases with checkpoints, decisions,
 	// loops and guarded transitions (seed 002).
 	DialectPhases Dialect = "phases"
+	// DialectHooks is the hook graph: hooks around the requests of the gateway
+	// (seed 001).
+	DialectHooks Dialect = "hooks"
 )
 
 // Severity says whether a finding keeps a definition from loading.
@@ -46,6 +49,8 @@ type Diagnostic struct {
 	Column int `json:"column,omitempty"`
 	// Pointer is the RFC 6901 JSON pointer to the value; "" is the root.
 	Pointer string `json:"pointer"`
+	// Node is the id of the node of a hook graph that is meant, if one is.
+	Node string `json:"node,omitempty"`
 	// Message says what is wrong.
 	Message string `json:"message"`
 	// Fix says how to mend it.

@@ -47,7 +47,7 @@ func newValidateCmd(a *app, run func(context.Context, *validateOptions) error) *
 		Long: `Check definitions: every error and every warning, each with its place and its fix.
 FILE is a definition in YAML or JSON, a directory (its .yaml, .yml and .json files at
 any depth), or - for the standard input. The conditions, states, skills and activities
-of the phases dialect are checked, too.
+of the phases dialect are checked, too, and the graphs and modules of hooks.
 
 The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
 with warnings alone; --strict makes warnings count as errors.`,
@@ -94,11 +94,21 @@ func checkKind(dialect, kind string) error {
 	if known := kinds(dialect); kind != "" && !slices.Contains(known, kind) {
 		what, fix := "there is no kind "+fmt.Sprintf("%q", kind), "--kind "+known[0]
 		if slices.Contains(kinds(""), kind) {
-			what, fix = fmt.Sprintf("the %s dialect has no documents of the kind %q", dialect, kind), "--dialect phases --kind "+kind
+			what, fix = fmt.Sprintf("the %s dialect has no documents of the kind %q", dialect, kind), "--dialect "+dialectOf(kind)+" --kind "+kind
 		}
 		return usageError{guideway.Errorf(guideway.CodeInvalid, "%s; there are %s", what, strings.Join(known, ", ")).WithFix("%s", fix)}
 	}
 	return nil
+}
+
+// dialectOf gives a dialect that has documents of a kind.
+func dialectOf(kind string) string {
+	for _, dialect := range dialects() {
+		if slices.Contains(kinds(dialect), kind) {
+			return dialect
+		}
+	}
+	return ""
 }
 
 // validateAnswer is the answer of guideway validate --json.

@@ -1,9 +1,12 @@
 package definition
 
 import (
+	"cmp"
+
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
@@ -28,6 +31,8 @@ type Document struct {
 	State     *phases.State
 	Skill     *phases.Skill
 	Activity  *phases.Activity
+	Graph     *hooks.Graph
+	Module    *hooks.Module
 }
 
 // As says what a document is to be read as. What is empty is guessed from the
@@ -39,25 +44,37 @@ type As struct {
 
 // Dialects are the dialects that documents can have.
 func Dialects() []guideway.Dialect {
-	return []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases}
+	return []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks}
 }
 
 // Kinds are the kinds that documents of a dialect can be of; all that there are
 // for no dialect.
 func Kinds(dialect guideway.Dialect) []phases.Kind {
-	if dialect == guideway.DialectSteps {
-		return []phases.Kind{phases.KindWorkflow}
+	var ofHooks []phases.Kind
+	for _, kind := range hooks.Kinds() {
+		ofHooks = append(ofHooks, phases.Kind(kind))
 	}
-	return phases.Kinds()
+	switch dialect {
+	case guideway.DialectSteps:
+		return []phases.Kind{phases.KindWorkflow}
+	case guideway.DialectPhases:
+		return phases.Kinds()
+	case guideway.DialectHooks:
+		return ofHooks
+	default:
+		return append(phases.Kinds(), ofHooks...)
+	}
 }
 
 // Schema is the published JSON Schema of a dialect's kind; nil where there is
-// none. No kind means a workflow.
+// none. No kind means a workflow, or a graph of hooks.
 func Schema(as As) []byte {
 	if as.Kind == "" {
-		as.Kind = phases.KindWorkflow
+		as.Kind = mainKind(as.Dialect)
 	}
 	switch {
+	case as.Dialect == guideway.DialectHooks:
+		return hooks.Schema(hooks.Kind(as.Kind))
 	case as.Dialect == guideway.DialectPhases:
 		return phases.Schema(as.Kind)
 	case as.Dialect == guideway.DialectSteps && as.Kind == phases.KindWorkflow:
@@ -65,6 +82,14 @@ func Schema(as As) []byte {
 	default:
 		return nil
 	}
+}
+
+// mainKind is the kind that documents of a dialect are of, unless another is said.
+func mainKind(dialect guideway.Dialect) phases.Kind {
+	if dialect == guideway.DialectHooks {
+		return phases.Kind(hooks.KindGraph)
+	}
+	return phases.KindWorkflow
 }
 
 // ParseAs reads a document of any kind. The diagnostics are what keeps it from
@@ -88,6 +113,8 @@ func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic)
 		return document, phases.LintSkill(root, file)
 	case document.Activity != nil:
 		return document, phases.LintActivity(document.Activity, root, file)
+	case document.Graph != nil:
+		return document, hooks.Lint(document.Graph, root, file)
 	default:
 		return document, nil
 	}
@@ -96,6 +123,11 @@ func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic)
 // guess fills in what is not said.
 func (as As) guess(root *doc.Node) As {
 	kind := phases.Guess(root)
+	if hook := hooks.Guess(root); as.Dialect == guideway.DialectHooks || as.Dialect == "" && hook != "" && (kind == "" || hook == hooks.KindGraph) {
+		as.Dialect = guideway.DialectHooks
+		as.Kind = cmp.Or(as.Kind, phases.Kind(hook), mainKind(as.Dialect))
+		return as
+	}
 	if as.Dialect == "" {
 		as.Dialect = guideway.DialectSteps
 		if kind == phases.KindWorkflow || kind != "" && root.Get("steps") == nil || as.Kind != "" && as.Kind != phases.KindWorkflow {
@@ -134,8 +166,12 @@ func parse(file string, data []byte, as As) (*Document, *doc.Node, []guideway.Di
 
 // read has the document read by the parser of its kind, and gives what is wrong.
 func (d *Document) read(file string, root *doc.Node) (found []guideway.Diagnostic) {
-	if d.Dialect == guideway.DialectSteps {
+	switch d.Dialect {
+	case guideway.DialectSteps:
 		return d.readSteps(file, root)
+	case guideway.DialectHooks:
+		return d.readHooks(file, root)
+	default:
 	}
 	switch d.Kind {
 	case phases.KindWorkflow:
@@ -191,6 +227,23 @@ func (d *Document) readPhases(file string, root *doc.Node) []guideway.Diagnostic
 	}
 	d.ID, d.Version, d.Canonical = w.ID, w.Version, w.Canonical
 	return nil
+}
+
+// readHooks reads a hook graph or a module.
+func (d *Document) readHooks(file string, root *doc.Node) (found []guideway.Diagnostic) {
+	switch hooks.Kind(d.Kind) {
+	case hooks.KindGraph:
+		if d.Graph, found = hooks.Parse(file, root); d.Graph != nil {
+			d.ID, d.Version, d.Canonical = d.Graph.ID, d.Graph.Version, d.Graph.Canonical
+		}
+	case hooks.KindModule:
+		if d.Module, found = hooks.ParseModule(file, root); d.Module != nil {
+			d.ID, d.Canonical = d.Module.ID, d.Module.Canonical
+		}
+	default:
+		return []guideway.Diagnostic{d.unknown(file, root)}
+	}
+	return found
 }
 
 // unknown is what to say of a kind that the dialect does not have.

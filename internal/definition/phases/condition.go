@@ -21,6 +21,15 @@ func ParseCondition(file string, root *doc.Node) (*condition.Expr, []guideway.Di
 	return condition.ParseStrict(root.Any()), nil
 }
 
+// CheckCondition checks a condition in a document of another dialect, which
+// reports as it does, and reads it; nil where it is broken.
+func CheckCondition(r *shape.Report, at shape.Place) *condition.Expr {
+	p := parser{Report: *r}
+	e := p.condition(at)
+	*r = p.Report
+	return e
+}
+
 // condition reads a condition; nil where there is none, and where it is broken.
 func (p *parser) condition(at shape.Place) *condition.Expr {
 	if at.Node == nil || !p.conditionShape(at) {

@@ -1,0 +1,138 @@
+package hooks
+
+import (
+	"embed"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
+)
+
+// Kind is what a document of the dialect is.
+type Kind string
+
+// The kinds.
+const (
+	KindGraph  Kind = "graph"
+	KindModule Kind = "module"
+)
+
+// Kinds are all kinds.
+func Kinds() []Kind { return []Kind{KindGraph, KindModule} }
+
+// Guess tells the kind of a document by the members that only this kind has; ""
+// where it has none of them.
+func Guess(root *doc.Node) Kind {
+	has := func(key string) bool { return root.Get(key) != nil }
+	switch {
+	case has("workflowType"), has("nodes") && has("edges"):
+		return KindGraph
+	case has("script") && has("name"):
+		return KindModule
+	default:
+		return ""
+	}
+}
+
+//go:embed schema/*.schema.json
+var schemas embed.FS
+
+// Schema gives the published JSON Schema (draft-07) of a kind; nil where there is
+// no such kind. It accepts what the kind's parser accepts, but for the rules that
+// no schema can say.
+func Schema(kind Kind) []byte {
+	text, err := schemas.ReadFile("schema/" + string(kind) + ".schema.json")
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// parser collects the findings of one document.
+type parser struct {
+	shape.Report
+}
+
+// newParser reads a document of a file.
+func newParser(file string) *parser {
+	return &parser{Report: shape.Report{File: file, Dialect: shape.Dialect{
+		Name: "hooks", Aliases: otherNames, Sample: sample,
+	}}}
+}
+
+// otherNames are our names of what people call otherwise.
+func otherNames(name string) []string {
+	for ours, others := range map[string]string{
+		"workflowType": "type kind method hooktype",
+		"hookModuleId": "module moduleid hookmodule",
+		"sourceHandle": "branch handle when",
+		"source":       "from",
+		"target":       "to",
+		"script":       "code source body",
+		"condition":    "if when expression",
+		"blocking":     "sync wait await",
+		"timeoutMs":    "timeout",
+		"answers":      "answer",
+		"upstream":     "server servername serverid",
+		"tool":         "toolname",
+		"mcp-call":     "call mcpcall mcp",
+		"bindings":     "binding bind match",
+		"variables":    "vars state",
+		"modules":      "hookmodules library",
+	} {
+		if slices.Contains(strings.Fields(others), strings.ToLower(name)) {
+			return []string{ours}
+		}
+	}
+	return nil
+}
+
+// sample is what a required member may look like.
+func sample(key string) string {
+	switch key {
+	case "id", "source", "target":
+		return `"an-id"`
+	case "workflowType":
+		return `"tools/call"`
+	case "type":
+		return `"hook"`
+	case "x", "y":
+		return "0"
+	case "nodes", "edges":
+		return "[...]"
+	case "data", "hook", "condition":
+		return "{...}"
+	default:
+		return ""
+	}
+}
+
+// sorted gives the errors in the order of the document, each with the node that
+// it is about.
+func (p *parser) sorted(root *doc.Node, severity guideway.Severity) []guideway.Diagnostic {
+	found := p.Findings(severity)
+	for i := range found {
+		found[i].Node = nodeAt(root, found[i].Pointer)
+	}
+	return found
+}
+
+// nodeAt is the id of the node that a pointer leads into: of an edge, the node
+// that it comes from; "" for what is elsewhere.
+func nodeAt(root *doc.Node, pointer string) string {
+	parts := strings.SplitN(strings.TrimPrefix(pointer, "/"), "/", 3)
+	if len(parts) < 2 {
+		return ""
+	}
+	key := map[string]string{"nodes": "id", "edges": "source"}[parts[0]]
+	if key == "" {
+		return ""
+	}
+	id := root.Find("/" + parts[0] + "/" + parts[1]).Get(key)
+	if id == nil || id.Kind != doc.String {
+		return ""
+	}
+	return id.Text
+}

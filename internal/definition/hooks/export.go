@@ -1,0 +1,181 @@
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// The distances between nodes of a drawing that has no places of its own.
+const (
+	columnWidth = 240
+	rowHeight   = 140
+)
+
+// Export writes a linked graph as JSON in the shape of the architecture decision,
+// with everything that it may leave out here: a place, a label and the members of
+// each hook, and the modules that its hooks refer to. It is what Parse reads.
+func (l *Linked) Export() ([]byte, error) {
+	root, err := l.members()
+	if err != nil {
+		return nil, err
+	}
+	if len(l.Used) > 0 {
+		root["modules"] = l.Used
+	}
+	for _, key := range []string{"createdAt", "updatedAt"} {
+		if root[key] == nil {
+			root[key] = 0
+		}
+	}
+	if root["enabled"] == nil {
+		root["enabled"] = false
+	}
+	places := l.layout()
+	nodes, _ := root["nodes"].([]any)
+	for i, one := range nodes {
+		node, _ := one.(map[string]any)
+		if node["position"] == nil {
+			node["position"] = map[string]int{"x": places[i].column * columnWidth, "y": places[i].row * rowHeight}
+		}
+		complete(node, &l.Nodes[i])
+	}
+	edges, _ := root["edges"].([]any)
+	for i, one := range edges {
+		if edge, _ := one.(map[string]any); edge["id"] == nil {
+			edge["id"] = l.Edges[i].Source + "-" + l.Edges[i].Target
+		}
+	}
+	return indented(l.ID, root)
+}
+
+// indented writes a graph for people to read: scripts are full of < and &.
+func indented(id string, root map[string]any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(root); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "write the graph %s: %w", id, err)
+	}
+	return b.Bytes(), nil
+}
+
+// members are those of the document.
+func (g *Graph) members() (map[string]any, error) {
+	var root map[string]any
+	if err := json.Unmarshal([]byte(g.Canonical), &root); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "read the graph %s again: %w", g.ID, err)
+	}
+	return root, nil
+}
+
+// complete adds what a node may leave out here.
+func complete(node map[string]any, n *Node) {
+	data, _ := node["data"].(map[string]any)
+	if data == nil {
+		data = map[string]any{}
+		node["data"] = data
+	}
+	if data["label"] == nil {
+		data["label"] = n.Title()
+	}
+	if hook, _ := data["hook"].(map[string]any); hook != nil {
+		if hook["id"] == nil {
+			hook["id"] = n.ID
+		}
+		if hook["blocking"] == nil {
+			hook["blocking"] = true
+		}
+	}
+}
+
+// spot is a place in a drawing from left to right.
+type spot struct{ column, row int }
+
+// layout gives each node a place: what comes after a node is right of it, and
+// each further way on has a row of its own. A graph that loads is a tree.
+func (g *Graph) layout() []spot {
+	places := make([]spot, len(g.Nodes))
+	rows := 0
+	var put func(id string, column, row int)
+	put = func(id string, column, row int) {
+		n := slices.IndexFunc(g.Nodes, func(n Node) bool { return n.ID == id })
+		places[n] = spot{column, row}
+		for i, to := range g.after(id) {
+			if i > 0 {
+				rows++
+				row = rows
+			}
+			put(to, column+1, row)
+		}
+	}
+	for i := range g.Nodes {
+		if g.Nodes[i].Kind == Start {
+			put(g.Nodes[i].ID, 0, 0)
+		}
+	}
+	return places
+}
+
+// after are the nodes that edges of a node lead to, those on the main path first.
+func (g *Graph) after(id string) []string {
+	var main, aside []string
+	for _, e := range g.Edges {
+		if e.Source != id {
+			continue
+		}
+		if n := g.Node(e.Target); n.Aside() {
+			aside = append(aside, n.ID)
+		} else {
+			main = append(main, n.ID)
+		}
+	}
+	return append(main, aside...)
+}
+
+// Copy says how a graph differs from the one that it is copied from.
+type Copy struct {
+	// ID is the id of the copy; Name its name, where it is not empty.
+	ID, Name string
+	// Bindings and Variables take the place of those of the graph, the
+	// variables one by one.
+	Bindings  []Binding
+	Variables map[string]json.RawMessage
+}
+
+// Copied writes a graph of its own as JSON, as Export does: what was a template is
+// none any more, and what was not meant to be changed has its modules with it. A
+// variable that the graph does not declare is an error.
+func (l *Linked) Copied(c Copy) ([]byte, error) {
+	for name := range c.Variables {
+		if _, ok := l.Variables[name]; !ok {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the graph %s has no variable %q", l.ID, name).
+				WithFix("guideway hooks show %s, which names those that it has", l.ID)
+		}
+	}
+	root, err := l.members()
+	if err != nil {
+		return nil, err
+	}
+	root["id"] = c.ID
+	if c.Name != "" {
+		root["name"] = c.Name
+	}
+	for _, key := range []string{"template", "enabled", "createdAt", "updatedAt"} {
+		delete(root, key)
+	}
+	if len(c.Bindings) > 0 {
+		root["bindings"] = c.Bindings
+	}
+	variables, _ := root["variables"].(map[string]any)
+	for name, value := range c.Variables {
+		variables[name] = value
+	}
+	if len(l.Used) > 0 {
+		root["modules"] = l.Used
+	}
+	return indented(c.ID, root)
+}

@@ -1,0 +1,157 @@
+package hooks
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
+)
+
+// The codes of what a graph loads with and a person should look at.
+const (
+	CodeCallNever       = "call-never"
+	CodeConditionAlways = "condition-always"
+	CodeConditionNever  = "condition-never"
+	CodePathUnknown     = "condition-path"
+	CodeConditionEarly  = "condition-early"
+	CodeDataIgnored     = "data-ignored"
+	CodeModuleUnused    = "module-unused"
+	CodeIdle            = "graph-idle"
+)
+
+// Lint looks for what is legal and most likely not meant; all findings are
+// warnings. The root gives the positions; without one the findings have pointers
+// only.
+func Lint(g *Graph, root *doc.Node, file string) []guideway.Diagnostic {
+	l := &linter{parser: newParser(file), g: g}
+	at := shape.Root(root, "graph")
+	hooks := false
+	for i := range g.Nodes {
+		n, one := &g.Nodes[i], at.Key("nodes").Index(i)
+		hooks = hooks || n.Kind == HookNode
+		l.node(one, n)
+	}
+	if !hooks {
+		l.Warnf(at.Key("nodes"), CodeIdle, "add a node of the type 'hook'", "The graph has no hook, so it changes nothing.")
+	}
+	own := NewLibrary(g.Modules)
+	for i := range g.Modules {
+		if !l.refers(own, &own.modules[i]) {
+			l.Warnf(at.Key("modules").Index(i), CodeModuleUnused, "remove it, or name it in the 'hookModuleId' of a hook", "No hook runs the module '%s'.", g.Modules[i].ID)
+		}
+	}
+	return l.sorted(root, guideway.SeverityWarning)
+}
+
+// linter collects warnings.
+type linter struct {
+	*parser
+	g *Graph
+}
+
+// refers says whether a hook runs a module of the graph.
+func (l *linter) refers(own Library, m *Module) bool {
+	for i := range l.g.Nodes {
+		if h := l.g.Nodes[i].Hook; h != nil && h.Module != "" && own.Find(h.Module) == m {
+			return true
+		}
+	}
+	return false
+}
+
+// before are the nodes on the way to a node, the nearest first. A graph that
+// loads has one way to each.
+func (l *linter) before(id string) []*Node {
+	var way []*Node
+	for range l.g.Nodes {
+		from := ""
+		for _, e := range l.g.Edges {
+			if e.Target == id {
+				from = e.Source
+			}
+		}
+		n := l.g.Node(from)
+		if n == nil {
+			break
+		}
+		way, id = append(way, n), from
+	}
+	return way
+}
+
+// passed says whether a node of a kind stands before another one, or a hook that
+// answers.
+func (l *linter) passed(id string, has func(*Node) bool) bool {
+	for _, n := range l.before(id) {
+		if has(n) {
+			return true
+		}
+	}
+	return false
+}
+
+func answers(n *Node) bool { return n.Kind == HookNode && n.Hook != nil && n.Hook.Answers }
+
+// node looks at one node.
+func (l *linter) node(at shape.Place, n *Node) {
+	data := at.Key("data")
+	if n.Hook != nil && n.Kind != HookNode {
+		l.Warnf(data.Key("hook"), CodeDataIgnored, "make the node one of type 'hook', or remove it", "The hook of node '%s' never runs: the node is of type '%s'.", n.ID, n.Kind)
+	}
+	if n.Condition != nil && n.Kind != ConditionNode {
+		l.Warnf(data.Key("condition"), CodeDataIgnored, "make the node one of type 'condition', or remove it", "The condition of node '%s' is never asked: the node is of type '%s'.", n.ID, n.Kind)
+	}
+	if n.Kind == Call && l.passed(n.ID, answers) {
+		l.Warnf(at, CodeCallNever, "remove it, or take 'answers' off the hook before it", "'%s' never sends the call: a hook before it answers in place of the server.", n.ID)
+	}
+	if n.Kind == ConditionNode && n.Condition != nil {
+		l.condition(data.Key("condition"), n)
+	}
+}
+
+// condition looks at what a condition reads, and whether it is always the same.
+func (l *linter) condition(at shape.Place, n *Node) {
+	what := fmt.Sprintf("the condition of node '%s'", n.ID)
+	for _, path := range n.Condition.Variables() {
+		switch root := condition.Root(path); root {
+		case "request", "metadata", "variables":
+		case "response":
+			if !l.passed(n.ID, func(n *Node) bool { return n.Kind == Call || answers(n) || n.Kind == HookNode && n.Hook.Blocking }) {
+				l.Warnf(at, CodeConditionEarly, "put it behind an mcp-call", "%s reads %s before there is a response.", shape.Capital(what), shape.Quote(path))
+			}
+		default:
+			l.Warnf(at, CodePathUnknown, pathFix(path), "%s reads %s; there are request, response, metadata and variables.", shape.Capital(what), shape.Quote(path))
+		}
+	}
+	value, ok := n.Condition.Constant()
+	switch {
+	case ok && value:
+		l.Warnf(at, CodeConditionAlways, "remove the node, or compare with something that can be otherwise", "%s always holds.", shape.Capital(what))
+	case ok:
+		l.Warnf(at, CodeConditionNever, "remove the node, or compare with something that can be otherwise", "%s never holds.", shape.Capital(what))
+	}
+}
+
+// pathFix says which path is most likely meant.
+func pathFix(path string) string {
+	root, rest, _ := strings.Cut(path, ".")
+	switch root {
+	case "params", "method":
+		return "write 'request." + path + "'"
+	case "arguments":
+		return "write 'request.params." + path + "'"
+	case "name":
+		return "write 'request.params.name'"
+	case "content", "isError", "structuredContent", "tools":
+		return "write 'response." + path + "'"
+	case "clientId", "serverName", "serverId":
+		return "write 'metadata." + root + "'"
+	case "context":
+		return "write '" + rest + "'"
+	default:
+		return "write 'variables." + path + "', if a variable is meant"
+	}
+}

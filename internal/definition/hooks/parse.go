@@ -1,0 +1,334 @@
+package hooks
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/definition/shape"
+)
+
+// The bounds of a graph.
+const (
+	maxID      = 128
+	maxName    = 100
+	maxNodes   = 200
+	maxEdges   = 400
+	maxTimeout = time.Minute
+)
+
+// Parse checks a document against the hooks dialect and reads it as a graph. All
+// problems are reported at once, in the order of the document; the graph is nil
+// if there is one. Whether the modules that it names are there, Link says.
+func Parse(file string, root *doc.Node) (*Graph, []guideway.Diagnostic) {
+	p, at := newParser(file), shape.Root(root, "graph")
+	if !p.Document(at, "A hook graph", "write one object with id, name, workflowType, nodes and edges") {
+		return nil, p.Found
+	}
+	p.Canonical = doc.Mark(root)
+	g := p.graph(at)
+	g.Canonical, g.File = p.Canonical, file
+	p.structure(at, g)
+	if len(p.Found) > 0 {
+		return nil, p.sorted(root, guideway.SeverityError)
+	}
+	return g, nil
+}
+
+// graph reads the root.
+func (p *parser) graph(at shape.Place) *Graph {
+	p.Object(at, "$schema", "id", "name", "description", "version", "workflowType", "bindings", "variables", "modules",
+		"nodes", "edges", "template", "enabled", "createdAt", "updatedAt")
+	p.Require(at, "id", "name", "workflowType", "nodes", "edges")
+	p.Text(at.Key("$schema"), 0, 0)
+	g := &Graph{
+		ID:          p.fileID(at.Key("id")),
+		Name:        p.Text(at.Key("name"), 1, maxName),
+		Description: p.Text(at.Key("description"), 0, 0),
+		Version:     p.Text(at.Key("version"), 0, maxName),
+		Type:        Type(p.Choice(at.Key("workflowType"), CodeEnum, string(ToolsCall), string(ToolsList))),
+		Bindings:    list(p, at.Key("bindings"), "binding", p.binding),
+		Variables:   p.variables(at.Key("variables")),
+		Modules:     list(p, at.Key("modules"), "module", p.module),
+		Nodes:       list(p, at.Key("nodes"), "node", p.node),
+		Edges:       list(p, at.Key("edges"), "edge", p.edge),
+		Template:    p.Flag(at.Key("template")),
+		Enabled:     p.Flag(at.Key("enabled")),
+		CreatedAt:   p.number(at.Key("createdAt")),
+		UpdatedAt:   p.number(at.Key("updatedAt")),
+	}
+	for i := range g.Edges {
+		if n := g.Node(g.Edges[i].Source); n != nil && n.Kind != ConditionNode {
+			g.Edges[i].Branch = NoBranch // what an editor calls the end of the edge
+		}
+	}
+	p.filled(at.Key("bindings"), "remove it: a graph without bindings stands around all requests of its type")
+	p.filled(at.Key("nodes"), "begin with a start, an mcp-call and an end")
+	p.bounded(at.Key("nodes"), maxNodes)
+	p.bounded(at.Key("edges"), maxEdges)
+	return g
+}
+
+// fileID reads the id of a graph or module, which is also the name of a file.
+func (p *parser) fileID(at shape.Place) string {
+	text := p.Text(at, 1, maxID)
+	if text != "" && at.Node.Kind == doc.String && !isFileID(text) {
+		p.Errorf(at, CodePattern, "use letters, digits, hyphens, underscores and dots, and begin with a letter or digit",
+			"Field '%s' %s has the value %s, which cannot be the name of a file everywhere.", at.Name, at.Where, shape.Quote(text))
+	}
+	return text
+}
+
+// isFileID says whether the text is made of letters, digits, hyphens, underscores
+// and dots, and begins with a letter or digit.
+func isFileID(text string) bool {
+	for i, r := range text {
+		plain := r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !plain && (i == 0 || r != '-' && r != '_' && r != '.') {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// binding reads which requests a graph stands around.
+func (p *parser) binding(at shape.Place) Binding {
+	p.Object(at, "upstream", "tool")
+	return Binding{Upstream: p.Text(at.Key("upstream"), 1, maxID), Tool: p.Text(at.Key("tool"), 1, maxID)}
+}
+
+// variables reads what the nodes share.
+func (p *parser) variables(at shape.Place) map[string]json.RawMessage {
+	if !p.Open(at) {
+		return nil
+	}
+	out := make(map[string]json.RawMessage, len(at.Node.Members))
+	for i := range at.Node.Members {
+		m := &at.Node.Members[i]
+		if !isName(m.Key) {
+			p.Errorf(at.Member(i), CodePattern, "use letters, digits and underscores, and do not begin with a digit",
+				"Variable %s %s has no name that a condition could read.", shape.Quote(m.Key), at.Where)
+		}
+		out[m.Key] = json.RawMessage(m.Value.Source(p.Canonical))
+	}
+	return out
+}
+
+// isName says whether the text is a name of letters, digits and underscores that
+// begins with no digit.
+func isName(text string) bool {
+	for i, r := range text {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// module reads a script with a name.
+func (p *parser) module(at shape.Place) Module {
+	p.Object(at, "id", "name", "script", "createdAt", "updatedAt")
+	p.Require(at, "id", "name", "script")
+	p.number(at.Key("createdAt"))
+	p.number(at.Key("updatedAt"))
+	return Module{ID: p.Text(at.Key("id"), 1, maxID), Name: p.Text(at.Key("name"), 1, maxName), Script: p.Text(at.Key("script"), 1, 0)}
+}
+
+// editorOf are members that editors keep in nodes and edges, and that mean
+// nothing here.
+func editorOf() []string {
+	return []string{
+		"selected", "selectable", "deletable", "focusable", "hidden", "style", "className", "zIndex", "ariaLabel",
+		"dragging", "draggable", "connectable", "dragHandle", "width", "height", "initialWidth", "initialHeight", "measured",
+		"positionAbsolute", "sourcePosition", "targetPosition", "origin",
+		"animated", "markerStart", "markerEnd", "label", "labelStyle", "labelShowBg", "labelBgStyle", "interactionWidth",
+		"reconnectable", "pathOptions",
+	}
+}
+
+// node reads one place.
+func (p *parser) node(at shape.Place) Node {
+	p.Closed(at, "remove it: what only an editor needs can stand in 'data'", append([]string{"id", "type", "position", "data"}, editorOf()...))
+	p.Require(at, "id", "type")
+	n := Node{
+		ID:   p.Text(at.Key("id"), 1, maxID),
+		Kind: NodeKind(p.Choice(at.Key("type"), CodeEnum, string(Start), string(End), string(Call), string(HookNode), string(ConditionNode))),
+		Line: at.Line, Column: at.Column,
+	}
+	p.position(at.Key("position"))
+	data := at.Key("data")
+	if data.Node != nil && !p.Open(data) {
+		return n
+	}
+	wanted := map[NodeKind]string{HookNode: "hook", ConditionNode: "condition"}[n.Kind]
+	if wanted != "" && data.Node == nil {
+		p.Missing(at, "data", fmt.Sprintf(`add "data": {"%s": {...}}`, wanted))
+		return n
+	}
+	if data.Node == nil {
+		return n
+	}
+	if wanted != "" {
+		p.Require(data, wanted)
+	}
+	n.Label = p.Text(data.Key("label"), 0, 0)
+	hook, condition := data.Key("hook"), data.Key("condition")
+	if hook.Node != nil {
+		n.Hook = p.hook(hook)
+	}
+	if condition.Node != nil {
+		n.Condition, n.Source = phases.CheckCondition(&p.Report, condition), p.Source(condition)
+	}
+	return n
+}
+
+// position checks where an editor draws a node.
+func (p *parser) position(at shape.Place) {
+	if at.Node == nil || !p.Object(at, "x", "y") {
+		return
+	}
+	p.Require(at, "x", "y")
+	p.number(at.Key("x"))
+	p.number(at.Key("y"))
+}
+
+// hook reads a script and how it runs.
+func (p *parser) hook(at shape.Place) *Hook {
+	if !p.Object(at, "id", "hookModuleId", "script", "blocking", "answers", "timeoutMs") {
+		return nil
+	}
+	h := &Hook{
+		ID:       p.Text(at.Key("id"), 0, maxID),
+		Module:   p.Text(at.Key("hookModuleId"), 1, maxID),
+		Script:   p.Text(at.Key("script"), 1, 0),
+		Blocking: at.Node.Get("blocking") == nil || p.Flag(at.Key("blocking")),
+		Answers:  p.Flag(at.Key("answers")),
+		Timeout:  time.Duration(p.timeout(at.Key("timeoutMs"))) * time.Millisecond,
+	}
+	module, script := at.Node.Get("hookModuleId") != nil, at.Node.Get("script") != nil
+	switch {
+	case module && script:
+		p.Errorf(at, CodeHookScript, "keep 'hookModuleId' to share the script, or 'script' to have it here alone",
+			"The hook %s names a module and has a script of its own.", at.Where)
+	case !module && !script:
+		p.Errorf(at, CodeHookScript, `add "script": "...", or "hookModuleId": the name of a module`, "The hook %s has no script.", at.Where)
+	}
+	return h
+}
+
+// timeout reads a whole number of milliseconds.
+func (p *parser) timeout(at shape.Place) float64 {
+	n := p.number(at)
+	high := float64(maxTimeout.Milliseconds())
+	if at.Node != nil && at.Node.Kind == doc.Number && (n < 1 || n > high || n != math.Trunc(n)) {
+		p.Errorf(at, CodeRange, fmt.Sprintf("write a whole number from 1 to %.0f", high),
+			"Field '%s' %s must be a whole number from 1 to %.0f, but it is %s.", at.Name, at.Where, high, at.Node.Text)
+		return 0
+	}
+	return n
+}
+
+// edge reads a way between two nodes.
+func (p *parser) edge(at shape.Place) Edge {
+	p.Closed(at, "remove it: what only an editor needs can stand in 'data'",
+		append([]string{"id", "source", "target", "type", "sourceHandle", "targetHandle", "data"}, editorOf()...))
+	p.Require(at, "source", "target")
+	p.Text(at.Key("id"), 0, 0)
+	p.Text(at.Key("type"), 0, 0)
+	p.handle(at.Key("targetHandle"))
+	return Edge{
+		Source: p.Text(at.Key("source"), 1, maxID), Target: p.Text(at.Key("target"), 1, maxID),
+		Branch: Branch(p.handle(at.Key("sourceHandle"))),
+	}
+}
+
+// handle reads the end of an edge at a node, which editors write as null where
+// there is one alone.
+func (p *parser) handle(at shape.Place) string {
+	if at.Node == nil || at.Node.Kind == doc.Null {
+		return ""
+	}
+	return p.Text(at, 0, 0)
+}
+
+// number reads a member that is a number.
+func (p *parser) number(at shape.Place) float64 {
+	if at.Node == nil {
+		return 0
+	}
+	if at.Node.Kind != doc.Number {
+		p.WrongType(at, "a number")
+		return 0
+	}
+	return at.Node.Num
+}
+
+// filled checks that a list that is there has an entry.
+func (p *parser) filled(at shape.Place, fix string) {
+	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
+		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
+	}
+}
+
+// bounded checks that a list is not too long.
+func (p *parser) bounded(at shape.Place, most int) {
+	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) > most {
+		p.Errorf(at, CodeRange, "split the graph: several can be active, with bindings that do not overlap",
+			"Field '%s' %s has %d entries; at most %d are allowed.", at.Name, at.Where, len(at.Node.Items), most)
+	}
+}
+
+// list reads a list of objects; noun names one of them. What is no object is
+// reported and read as the zero value, so that positions stay.
+func list[T any](p *parser, at shape.Place, noun string, read func(shape.Place) T) []T {
+	if !p.Array(at, "a list of objects") {
+		return nil
+	}
+	out := make([]T, len(at.Node.Items))
+	for i := range at.Node.Items {
+		item := at.Index(i)
+		if item.Node.Kind != doc.Object {
+			p.WrongType(item, "an object")
+			continue
+		}
+		out[i] = read(item.In(entry(item, noun, i)))
+	}
+	return out
+}
+
+// entry says that something is in an entry of a list: "in node 1 ('start')".
+func entry(item shape.Place, noun string, i int) string {
+	where := fmt.Sprintf("in %s %d", noun, i+1)
+	if id := item.Node.Get("id"); id != nil && id.Kind == doc.String && strings.TrimSpace(id.Text) != "" {
+		where += " (" + shape.Quote(id.Text) + ")"
+	}
+	return where
+}
+
+// ParseModule checks a document that is a module and reads it.
+func ParseModule(file string, root *doc.Node) (*Module, []guideway.Diagnostic) {
+	p, at := newParser(file), shape.Root(root, "module")
+	if !p.Document(at, "A hook module", "write one object with id, name and script") {
+		return nil, p.Found
+	}
+	p.Canonical = doc.Mark(root)
+	p.Closed(at, "", []string{"$schema", "id", "name", "script", "createdAt", "updatedAt"})
+	p.Text(at.Key("$schema"), 0, 0)
+	p.Require(at, "id", "name", "script")
+	p.number(at.Key("createdAt"))
+	p.number(at.Key("updatedAt"))
+	m := &Module{
+		ID: p.fileID(at.Key("id")), Name: p.Text(at.Key("name"), 1, maxName), Script: p.Text(at.Key("script"), 1, 0),
+		Canonical: p.Canonical, File: file,
+	}
+	if len(p.Found) > 0 {
+		return nil, p.Findings(guideway.SeverityError)
+	}
+	return m, nil
+}
