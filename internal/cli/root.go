@@ -50,14 +50,14 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 	a.flags = addSettingFlags(root.PersistentFlags())
 	root.AddGroup(
 		&cobra.Group{ID: groupDefinitions, Title: "Workflows:"},
-		&cobra.Group{ID: groupRuns, Title: "Runs:"},
+		&cobra.Group{ID: groupRuns, Title: "Runs and their contexts:"},
 		&cobra.Group{ID: groupServe, Title: "Agents:"},
 		&cobra.Group{ID: groupSetup, Title: "This installation:"},
 	)
 	addCommands(root, groupDefinitions,
 		newListCmd(a, runList), newShowCmd(a, runShow), newRunCmd(a, runRun),
 		newValidateCmd(a, runValidate), newSchemaCmd(a, runSchema), newInitCmd(a, runInit))
-	addCommands(root, groupRuns, newRunsCmd(a), newSessionsCmd(a))
+	addCommands(root, groupRuns, newRunsCmd(a), newSessionsCmd(a), newCheckpointCmd(a), newCleanupCmd(a, runCleanup), newStatsCmd(a, runStats))
 	addCommands(root, groupServe, newInstallCmd(host), newMCPCmd(a), newServeCmd(a), newOpenCmd(a, runOpen), newTokensCmd(a))
 	addCommands(root, groupSetup, newSourcesCmd(a, runSources), newDoctorCmd(a, runDoctor), newVersionCmd(a, runVersion))
 	addHelp(root)

@@ -67,13 +67,14 @@ func runRunsExport(ctx context.Context, o *runsExportOptions) error {
 		if err != nil {
 			return forPerson(err)
 		}
-		return o.app.host.writeBundle(o.Output, bundle, o.Force)
+		return o.app.host.writeBundle(o.Output, bundle, o.Force, "guideway runs import")
 	})
 }
 
 // writeBundle writes a bundle to a file, or to the output. It may hold whatever
-// the agent was told, so the file is the user's alone.
-func (h *Host) writeBundle(name string, bundle []byte, force bool) error {
+// the agent was told, so the file is the user's alone. taker is the command that
+// takes it in.
+func (h *Host) writeBundle(name string, bundle []byte, force bool, taker string) error {
 	if name == "" || name == "-" {
 		if _, err := h.Out.Write(bundle); err != nil {
 			return guideway.Errorf(guideway.CodeUnavailable, "write the bundle: %w", err)
@@ -83,7 +84,7 @@ func (h *Host) writeBundle(name string, bundle []byte, force bool) error {
 	if err := writePrivate(h.abs(name), bundle, force); err != nil {
 		return err
 	}
-	fmt.Fprintf(h.Out, "Written: %s\nTake it in elsewhere: guideway runs import %s\n", name, name)
+	fmt.Fprintf(h.Out, "Written: %s\nTake it in elsewhere: %s %s\n", name, taker, name)
 	return nil
 }
 

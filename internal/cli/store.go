@@ -33,9 +33,11 @@ type store struct {
 
 	// turn is held by who looks at what follows, or changes it. It is a channel so
 	// that who waits for another's opening can give up.
-	turn   chan struct{}
-	opened *opened
-	closed bool
+	turn chan struct{}
+	// journal is there before opened is: checkpoints need it alone.
+	journal keeper
+	opened  *opened
+	closed  bool
 }
 
 // opened is a journal with the service on it.
@@ -50,32 +52,62 @@ func (a *app) newStore(cfg *config.Config, definitions run.Definitions) *store {
 	return &store{cfg: cfg, definitions: definitions, log: a.logger(cfg), turn: make(chan struct{}, 1)}
 }
 
-// open gives the journal, and opens it where that has not happened yet. Calls
-// that come meanwhile wait for it, each as long as its own context lasts.
+// open gives the journal with the service on it, and opens both where that has not
+// happened yet. Calls that come meanwhile wait for it, each as long as its own
+// context lasts.
 func (s *store) open(ctx context.Context) (*opened, error) {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for the store to be opened: %w", ctx.Err())
+	if err := s.enter(ctx); err != nil {
+		return nil, err
 	}
+	defer s.leave()
 	if s.opened != nil {
 		return s.opened, nil
 	}
-	if s.closed {
-		return nil, context.Canceled
-	}
-	journal, err := openJournal(ctx, s.cfg, s.log)
+	journal, err := s.openJournal(ctx)
 	if err != nil {
-		return nil, notOpened(err)
+		return nil, err
 	}
 	runs, err := s.serviceOn(ctx, journal)
 	if err != nil {
-		_ = journal.Close()
 		return nil, notOpened(err)
 	}
 	s.opened = &opened{keeper: journal, runs: runs}
 	return s.opened, nil
+}
+
+// openKeeper gives the journal alone: it needs no key.
+func (s *store) openKeeper(ctx context.Context) (keeper, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	return s.openJournal(ctx)
+}
+
+func (s *store) enter(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return guideway.Errorf(guideway.CodeUnavailable, "wait for the store to be opened: %w", ctx.Err())
+	}
+}
+
+func (s *store) leave() { <-s.turn }
+
+// openJournal opens the journal where it is not open yet. The caller has the turn.
+func (s *store) openJournal(ctx context.Context) (keeper, error) {
+	if s.closed {
+		return nil, context.Canceled
+	}
+	if s.journal == nil {
+		journal, err := openJournal(ctx, s.cfg, s.log)
+		if err != nil {
+			return nil, notOpened(err)
+		}
+		s.journal = journal
+	}
+	return s.journal, nil
 }
 
 // serviceOn makes the run service on a journal.
@@ -106,15 +138,15 @@ func notOpened(err error) error {
 // close closes what was opened. Calls that are under way end first.
 func (s *store) close() {
 	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
+	defer s.leave()
 	s.closed = true
-	if s.opened == nil {
+	if s.journal == nil {
 		return
 	}
-	if err := s.opened.Close(); err != nil {
+	if err := s.journal.Close(); err != nil {
 		s.log.Warn("the journal did not close", "error", err)
 	}
-	s.opened = nil
+	s.journal, s.opened = nil, nil
 }
 
 // startable gives the definitions that a run may be started of.

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/spf13/cobra"
+)
+
+func newCheckpointCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "checkpoint",
+		Aliases: []string{"checkpoints"},
+		Short:   "Look at saved contexts, save them and bring them back",
+		Long: `A checkpoint is a context as it was at a moment: the variables of a run, or those of
+a session that an agent names. It is never changed. Those of a session follow each
+other; where two went on from the same one there is a branch.
+
+CHECKPOINT is an id, as "guideway checkpoint list" shows it.`,
+		Example: `  guideway checkpoint list
+  guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w
+  guideway checkpoint load c_0dx3k2v9q8f7m5n4p1r6t0w > context.json
+  guideway checkpoint verify`,
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newCheckpointListCmd(a, runCheckpointList), newCheckpointShowCmd(a, runCheckpointShow),
+		newCheckpointSaveCmd(a, runCheckpointSave), newCheckpointLoadCmd(a, runCheckpointLoad),
+		newCheckpointDiffCmd(a, runCheckpointDiff), newCheckpointDeleteCmd(a, runCheckpointDelete),
+		newCheckpointExportCmd(a, runCheckpointExport), newCheckpointImportCmd(a, runCheckpointImport),
+		newCheckpointVerifyCmd(a, runCheckpointVerify), newCheckpointLogCmd(a, runCheckpointLog),
+	)
+	return cmd
+}
+
+// person is the one at the command line: the system's user, as on stdio.
+func (a *app) person() (guideway.Principal, error) {
+	user, err := authn.SystemUser()
+	return guideway.Principal{User: user, Client: clientName}, err
+}
+
+// exampleCheckpoint is an id in examples.
+const exampleCheckpoint = "c_0dx3k2v9q8f7m5n4p1r6t0w"
+
+// oneCheckpoint takes the single argument of most commands on checkpoints.
+func oneCheckpoint(command string) cobra.PositionalArgs {
+	return exactly(1, "one checkpoint, by its id", "guideway checkpoint "+command+" "+exampleCheckpoint+"; guideway checkpoint list shows the ids")
+}
+
+// byIDOrSession takes one id, or none where the flag --session says which.
+func byIDOrSession(command string, session *string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case *session == "":
+			return oneCheckpoint(command)(cmd, args)
+		case len(args) > 0:
+			return guideway.Errorf(guideway.CodeInvalid, "a checkpoint and a session do not go together").WithFix("give one of them")
+		}
+		return nil
+	}
+}
+
+// atCommandLine says the way out in the words of the command line: the tools of an
+// agent are no help to a person at a terminal.
+func atCommandLine(err error) error {
+	var known *guideway.Error
+	if !errors.As(err, &known) || !strings.Contains(guideway.ErrorFix(err), "workflow_") {
+		return err
+	}
+	said := &guideway.Error{Code: guideway.ErrorCode(err), Message: err.Error(), Err: err}
+	if said.Code == guideway.CodeTooLarge {
+		return said.WithFix("leave out what can be read again, or raise the limit: guideway help settings")
+	}
+	return said.WithFix("guideway checkpoint list")
+}
+
+// checkpointNotes tells beside an answer where checkpoints are not kept as the
+// settings say, and what else the caller should know.
+func (h *Host) checkpointNotes(store checkpoint.Store, warnings []checkpoint.Warning) {
+	s := h.errStyles()
+	memory := false
+	for _, w := range warnings {
+		memory = memory || w.Code == checkpoint.WarnMemory
+		where := ""
+		if w.Path != "" {
+			where = oneLine(w.Path) + ": "
+		}
+		fmt.Fprintf(h.Err, "%s %s%s\n", s.yellow("warning:"), where, oneLine(w.Message))
+	}
+	if store.Note != "" && !memory {
+		fmt.Fprintf(h.Err, "%s checkpoints are kept in %s: %s\n", s.yellow("warning:"), store.Mode, oneLine(store.Note))
+	}
+}
+
+// readInput reads a file, or the input where its name is "-", up to a size; none
+// bounds it where that is 0.
+func (h *Host) readInput(name string, most int64) ([]byte, error) {
+	in := h.In
+	if name != "-" {
+		file, err := os.Open(h.abs(name))
+		if err != nil {
+			return nil, unreadable(name, err)
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	if most <= 0 {
+		most = 1<<62 - 1
+	}
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if int64(len(data)) > most {
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %s", name, config.SizeText(most))
+	}
+	return data, nil
+}
+
+// since reads a moment: a date, a time, or how long ago.
+func (h *Host) since(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := config.ParseDuration(text); err == nil {
+		return h.now().Add(-ago), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, usageError{guideway.Errorf(guideway.CodeInvalid, "%q is no moment", text).
+		WithFix(`write a date such as 2026-01-31, a time such as "2026-01-31 14:00", or how long ago, such as 7d`)}
+}
+
+// completeCheckpoints completes ids of checkpoints, up to so many arguments.
+func (a *app) completeCheckpoints(most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var ids []string
+		_ = a.lookAtCheckpoints(cmd.Context(), func(ctx context.Context, d *checkpointDesk) error {
+			page, err := d.checkpoints.List(ctx, d.person, checkpoint.ListRequest{Limit: 100})
+			if err != nil {
+				return err // there is nobody to tell: a shell that completes shows no errors
+			}
+			for _, r := range page.Checkpoints {
+				ids = append(ids, r.ID+"\t"+oneLine(checkpointWords(r)+", "+a.host.ago(r.Created)))
+			}
+			return nil
+		})
+		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// completeCheckpointSessions completes ids of sessions that have checkpoints.
+func (a *app) completeCheckpointSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var ids []string
+	_ = a.lookAtCheckpoints(cmd.Context(), func(ctx context.Context, d *checkpointDesk) error {
+		page, err := d.checkpoints.List(ctx, d.person, checkpoint.ListRequest{Limit: 200})
+		if err != nil {
+			return err // as above
+		}
+		seen := map[string]bool{}
+		for _, r := range page.Checkpoints {
+			if !seen[r.Session] {
+				seen[r.Session] = true
+				ids = append(ids, r.Session+"\t"+oneLine(r.Workflow+" "+a.host.ago(r.Created)))
+			}
+		}
+		return nil
+	})
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// lookAtCheckpoints opens them for who only looks: nothing is made, and nothing is
+// asked for.
+func (a *app) lookAtCheckpoints(ctx context.Context, do func(context.Context, *checkpointDesk) error) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	if !hasCheckpoints(cfg) {
+		return nil
+	}
+	return a.onCheckpoints(ctx, masterKey{host: a.host}, do)
+}
+
+// checkpointWords says in a few words what a checkpoint is.
+func checkpointWords(r checkpoint.Record) string {
+	var words []string
+	for _, word := range []string{r.Name, r.Workflow, r.Session} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// bytesWords says a size for a person, small ones to the byte.
+func bytesWords(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	unit := 0
+	for value >= 1<<10 && unit < len(units)-1 {
+		value /= 1 << 10
+		unit++
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + " " + units[unit]
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/spf13/cobra"
+)
+
+// checkpointShowOptions is the command line of guideway checkpoint show.
+type checkpointShowOptions struct {
+	app  *app
+	ID   string
+	JSON bool
+}
+
+func newCheckpointShowCmd(a *app, run func(context.Context, *checkpointShowOptions) error) *cobra.Command {
+	o := &checkpointShowOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "show CHECKPOINT",
+		Short: "Show what a checkpoint is, and what its context has",
+		Long: `Show what a checkpoint is: where it belongs, how it is stored, and the variables of
+its context with their sizes. "guideway checkpoint load" gives the context itself.`,
+		Example: `  guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w
+  guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w --json`,
+		Args:              oneCheckpoint("show"),
+		ValidArgsFunction: a.completeCheckpoints(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.ID = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+// checkpointShowAnswer is the answer of guideway checkpoint show --json.
+type checkpointShowAnswer struct {
+	Checkpoint checkpoint.Record `json:"checkpoint"`
+	// Variables are those of the context; nil where it cannot be read.
+	Variables []variableSize   `json:"variables"`
+	Problem   string           `json:"problem,omitempty"`
+	Store     checkpoint.Store `json:"store"`
+}
+
+// variableSize is a variable of a context.
+type variableSize struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Bytes int    `json:"bytes"`
+}
+
+func runCheckpointShow(ctx context.Context, o *checkpointShowOptions) error {
+	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
+		record, err := d.checkpoints.Get(ctx, d.person, o.ID)
+		if err != nil {
+			return atCommandLine(err)
+		}
+		answer := checkpointShowAnswer{Checkpoint: record, Problem: record.Problem, Store: d.checkpoints.Store()}
+		loaded, err := d.checkpoints.Load(ctx, d.person, checkpoint.LoadRequest{ID: o.ID})
+		switch {
+		case err != nil:
+			answer.Problem = err.Error()
+		case loaded.Degraded != nil:
+			answer.Problem = loaded.Degraded.Problem
+		default:
+			answer.Problem = ""
+			answer.Variables = variableSizes(loaded.Context)
+		}
+		host := o.app.host
+		host.checkpointNotes(answer.Store, nil)
+		if o.JSON {
+			return writeJSON(host.Out, answer)
+		}
+		o.write(answer)
+		return nil
+	})
+}
+
+// variableSizes lists the variables of a context, the largest first.
+func variableSizes(text json.RawMessage) []variableSize {
+	var values map[string]json.RawMessage
+	_ = json.Unmarshal(text, &values) // a checkpoint holds an object
+	list := []variableSize{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, variableSize{Name: name, Kind: jsonKind(values[name]), Bytes: len(values[name])})
+	}
+	slices.SortStableFunc(list, func(a, b variableSize) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return list
+}
+
+// jsonKind names the kind of a JSON value.
+func jsonKind(text json.RawMessage) string {
+	switch text[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "list"
+	case '"':
+		return "text"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	default:
+		return "number"
+	}
+}
+
+func (o *checkpointShowOptions) write(a checkpointShowAnswer) {
+	host, r := o.app.host, a.Checkpoint
+	s := host.outStyles()
+	row := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(host.Out, "%-10s  %s\n", name, text)
+		}
+	}
+	row("Checkpoint", s.bold(r.ID))
+	session := r.Session
+	if r.Run != "" {
+		session += fmt.Sprintf(", a run, at its event %d", r.RunSeq)
+	}
+	row("Session", session)
+	parent := r.Parent
+	if r.Branch {
+		parent += ", which another one follows too"
+	}
+	row("Follows", parent)
+	saved := fmt.Sprintf("%s, %s, %s", whenWords(r.Created), host.ago(r.Created), r.Kind)
+	if r.Agent != "" {
+		saved += ", by " + oneLine(r.Agent)
+	}
+	row("Saved", saved)
+	row("Workflow", oneLine(r.Workflow))
+	row("Project", oneLine(r.Project))
+	row("Name", oneLine(r.Name))
+	row("Tags", oneLine(strings.Join(r.Tags, ", ")))
+	row("Size", storedWords(r))
+	if a.Problem != "" {
+		row("State", s.red("cannot be read: "+oneLine(a.Problem)))
+		return
+	}
+	row("State", s.green("ok"))
+	fmt.Fprintln(host.Out)
+	t := table{flexible: 0, right: map[int]bool{2: true}}
+	t.add("VARIABLE", "KIND", "SIZE")
+	for _, v := range a.Variables {
+		t.add(oneLine(v.Name), v.Kind, bytesWords(int64(v.Bytes)))
+	}
+	t.write(host.Out, host.terminalWidth(), s)
+}
+
+// storedWords says how large a checkpoint is and how it is stored.
+func storedWords(r checkpoint.Record) string {
+	words := bytesWords(r.Bytes)
+	if r.Tokens > 0 {
+		words += fmt.Sprintf(", %d tokens", r.Tokens)
+	}
+	words += ", stored in " + bytesWords(r.Stored)
+	if r.Base != "" {
+		words += " as what differs from " + r.Base
+	}
+	if r.Key != "" {
+		words += ", encrypted"
+	}
+	return words
+}
+
+// checkpointLoadOptions is the command line of guideway checkpoint load.
+type checkpointLoadOptions struct {
+	app     *app
+	ID      string
+	Session string
+	Keys    []string
+	Older   bool
+	JSON    bool
+}
+
+func newCheckpointLoadCmd(a *app, run func(context.Context, *checkpointLoadOptions) error) *cobra.Command {
+	o := &checkpointLoadOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "load {CHECKPOINT|--session SESSION}",
+		Short: "Write the context of a checkpoint to the output",
+		Long: `Write the context of a checkpoint to the output, as it was saved: JSON on one line,
+with its keys in order. Where the checkpoint is damaged nothing is written, unless
+--older takes the newest one before it that is not.`,
+		Example: `  guideway checkpoint load c_0dx3k2v9q8f7m5n4p1r6t0w > context.json
+  guideway checkpoint load --session login-work --keys plan,decisions
+  guideway checkpoint load --session login-work --json`,
+		Args:              byIDOrSession("load", &o.Session),
+		ValidArgsFunction: a.completeCheckpoints(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.ID = args[0]
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Session, "session", "", "the last one of the session, or the run, with this `id`")
+	f.StringSliceVar(&o.Keys, "keys", nil, "only these `variables`")
+	f.BoolVar(&o.Older, "older", false, "where it is damaged, take the newest one before it")
+	f.BoolVar(&o.JSON, "json", false, "answer with what is known of the checkpoint, too")
+	_ = cmd.RegisterFlagCompletionFunc("session", a.completeCheckpointSessions)
+	return cmd
+}
+
+func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
+	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
+		loaded, err := d.checkpoints.Load(ctx, d.person, checkpoint.LoadRequest{ID: o.ID, Session: o.Session, Keys: o.Keys})
+		if err != nil {
+			return atCommandLine(err)
+		}
+		host := o.app.host
+		host.checkpointNotes(loaded.Store, loaded.Warnings)
+		if damage := loaded.Degraded; damage != nil {
+			if !o.Older {
+				return guideway.Errorf(guideway.CodeInternal, "the checkpoint %s is damaged: %s", damage.Wanted, oneLine(damage.Problem)).
+					WithFix("guideway checkpoint load %s, the newest one before it that can be read", loaded.ID)
+			}
+			fmt.Fprintf(host.Err, "The checkpoint %s is damaged; this is %s, of %s.\n", damage.Wanted, loaded.ID, whenWords(loaded.Created))
+		}
+		if len(loaded.Missing) > 0 {
+			fmt.Fprintf(host.Err, "Not in the context: %s\n", oneLine(strings.Join(loaded.Missing, ", ")))
+		}
+		if len(loaded.Heads) > 0 && o.ID == "" {
+			fmt.Fprintf(host.Err, "The session has branches; this is the last that was saved. Others end with %s\n", strings.Join(loaded.Heads, ", "))
+		}
+		if o.JSON {
+			return writeJSON(host.Out, loaded)
+		}
+		if _, err := fmt.Fprintf(host.Out, "%s\n", loaded.Context); err != nil {
+			return guideway.Errorf(guideway.CodeUnavailable, "write the context: %w", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+)
+
+// At a terminal the passphrase of an encryption is asked for: twice where it is new,
+// and then once. A wrong one changes nothing.
+func TestPassphraseOfCheckpointsIsAskedFor(t *testing.T) {
+	t.Parallel()
+	host, out := desk(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_ENCRYPTION": "passphrase"})
+	if err := os.WriteFile(filepath.Join(host.Dir, "plan.json"), []byte(`{"plan":"b"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		command string
+		typed   []string
+		code    int
+		want    string
+	}{
+		{"checkpoint save plan.json --session s", []string{"four words in a row", "five words in a row"}, exitFailed, "the two passphrases differ"},
+		{"checkpoint save plan.json --session s", nil, exitFailed, "ask for the passphrase"},
+		{"checkpoint save plan.json --session s", []string{"four words in a row", "four words in a row"}, exitOK, "New passphrase of the checkpoints: "},
+		{"checkpoint load --session s", []string{"not that at all"}, exitFailed, "has another key"},
+		{"checkpoint load --session s", []string{"four words in a row"}, exitOK, `{"plan":"b"}`},
+	} {
+		out.Reset()
+		in := &typist{lines: tt.typed, echo: out}
+		host.In = in
+		secretly(&host, in)
+		if code := Run(t.Context(), strings.Fields(tt.command), host); code != tt.code || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%s, typing %q: %d, want %d and %q:\n%s", tt.command, tt.typed, code, tt.code, tt.want, out)
+		}
+		if strings.Contains(out.String(), "words in a row") {
+			t.Errorf("the passphrase shows:\n%s", out)
+		}
+	}
+}
+
+// checkpointsOf opens the checkpoints of a desk, as commands do.
+func checkpointsOf(t *testing.T, host *Host) *checkpointStore {
+	t.Helper()
+	root := &app{host: host, flags: &settingFlags{}}
+	cfg, err := root.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := root.newStore(cfg, nil)
+	c := root.newCheckpointStore(s, masterKey{host: host})
+	t.Cleanup(func() {
+		c.close()
+		s.close()
+	})
+	return c
+}
+
+// What cleans up asks the store of the runs which of them are under way: the last
+// checkpoint of those stays, however old it is.
+func TestCheckpointsOfActiveRunsStay(t *testing.T) {
+	t.Parallel()
+	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
+	active := agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)
+	ended := agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)
+	if code := Run(t.Context(), []string{"runs", "abort", ended}, host); code != exitOK {
+		t.Fatal(out)
+	}
+	stale := host
+	stale.Now = func() time.Time { return time.Now().Add(-100 * 24 * time.Hour) }
+	c := checkpointsOf(t, &stale)
+	opened, err := c.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := (&app{host: &host}).person()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{active, active, ended, "unknown"} {
+		if _, err := opened.Save(t.Context(), who, checkpoint.SaveRequest{Session: id, Run: id, Context: json.RawMessage(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.close()
+	out.Reset()
+	if code := Run(t.Context(), strings.Fields("cleanup --older-than 30d --json"), host); code != exitOK || !strings.Contains(out.String(), `"kept": 1`) {
+		t.Errorf("%d\n%s", code, out)
+	}
+	out.Reset()
+	Run(t.Context(), []string{"checkpoint", "list"}, host)
+	if text := out.String(); strings.Count(text, "c_") != 1 || !strings.Contains(text, active) {
+		t.Errorf("left are\n%s", text)
+	}
+}
+
+// Checkpoints go on where the key of the runs is missing: they do not need it.
+func TestCheckpointsNeedNoKeyOfTheRuns(t *testing.T) {
+	t.Parallel()
+	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
+	agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)
+	keys, err := filepath.Glob(filepath.Join(host.Dir, ".local/share/guideway/journal.key"))
+	if err != nil || len(keys) != 1 {
+		t.Fatal(keys, err)
+	}
+	if err := os.Remove(keys[0]); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(host.Dir, "plan.json"), `{"plan":"b"}`)
+	if code := Run(t.Context(), strings.Fields("checkpoint save plan.json"), host); code != exitOK || strings.Contains(out.String(), "warning") {
+		t.Errorf("%d\n%s", code, out)
+	}
+}
+
+// Who waits while another call opens the checkpoints can give up.
+func TestWhoWaitsForCheckpointsCanGiveUp(t *testing.T) {
+	t.Parallel()
+	host, _ := desk(t, nil)
+	c := checkpointsOf(t, &host)
+	c.turn <- struct{}{} // another call is at it
+	ctx, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	if _, err := c.open(ctx); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Errorf("who gave up is told %v", err)
+	}
+	<-c.turn
+	if _, err := c.open(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
