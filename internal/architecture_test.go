@@ -86,7 +86,9 @@ func restricted() map[string][]string {
 		"database/sql":                          {"internal/journal"},
 		"modernc.org/sqlite":                    {"internal/journal"},
 		"github.com/jackc/pgx":                  {"internal/journal"},
-		"modernc.org/quickjs":                   {"internal/script"},
+		"modernc.org/quickjs":                   {"internal/script/worker"}, // where hostile code may be
+		"github.com/elastic/go-seccomp-bpf":     {"internal/script/worker"},
+		"github.com/go-sourcemap":               {"internal/script/worker"},
 		"github.com/spf13/cobra":                {"internal/cli"},
 		"github.com/dlclark":                    {"internal/condition/pattern"}, // it sets the library's clock once
 		"github.com/go-git":                     {"internal/catalog"},

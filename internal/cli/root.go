@@ -60,6 +60,7 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 	addCommands(root, groupRuns, newRunsCmd(a), newSessionsCmd(a), newCheckpointCmd(a), newCleanupCmd(a, runCleanup), newStatsCmd(a, runStats))
 	addCommands(root, groupServe, newInstallCmd(host), newMCPCmd(a), newServeCmd(a), newOpenCmd(a, runOpen), newTokensCmd(a))
 	addCommands(root, groupSetup, newSourcesCmd(a, runSources), newDoctorCmd(a, runDoctor), newVersionCmd(a, runVersion))
+	root.AddCommand(newScriptWorkerCmd(host))
 	addHelp(root)
 	addCompletion(root)
 	usageErrors(root)

@@ -1,0 +1,238 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/script/wire"
+	"modernc.org/quickjs"
+)
+
+// What the engine calls its own ends of a script.
+const (
+	engineInterrupted = "interrupted"
+	engineMemory      = "out of memory"
+	engineStack       = "stack overflow"
+)
+
+// begin arms the VM for a request.
+func (v *vm) begin(r *wire.Request) {
+	v.script = newScript(r)
+	v.limit = r.Limits.Output
+	v.console.mu.Lock()
+	v.console.room = r.Limits.Console
+	v.console.mu.Unlock()
+	v.q.SetMemoryLimit(uintptr(r.Limits.Memory))
+	v.q.SetMaxStackSize(uintptr(r.Limits.Stack))
+}
+
+// check parses the script and its library without running any of it.
+func (v *vm) check(known forms) *wire.Answer {
+	known.settle(v, v.script.main)
+	for _, m := range append([]*module{v.script.main}, v.script.modules...) {
+		if _, err := v.q.Compile(m.text(), quickjs.EvalModule); err != nil {
+			return v.compileFailure(err, m)
+		}
+	}
+	return &wire.Answer{Body: v.script.main.body}
+}
+
+// call runs the script until it has reported, has been stopped or cannot go on.
+// stopped is closed when the VM is stopped.
+func (v *vm) call(r *wire.Request, known forms, stopped <-chan struct{}) *wire.Answer {
+	known.settle(v, v.script.main)
+	args := []any{
+		r.Name, r.Function, float64(r.Limits.Output),
+		r.Fixed, float64(r.Now), int(int32(r.Seed >> 32)), int(int32(r.Seed)),
+		quickjs.Undefined{},
+	}
+	if r.This != nil {
+		args[len(args)-1] = string(r.This)
+	}
+	for _, a := range r.Args {
+		args = append(args, string(a))
+	}
+	// The engine forgets an interrupt that comes between two entries, so it has
+	// a time of its own too.
+	end := time.Now().Add(r.Limits.Wall)
+	enter := func() { _ = v.q.SetEvalTimeout(max(time.Until(end), time.Millisecond)) }
+	enter()
+	_, err := v.start.Call(quickjs.UndefinedValue, args...)
+	for v.report == nil {
+		if kind, _ := v.why(); kind != "" || isEnd(err) {
+			return v.ended(err)
+		}
+		enter()
+		if _, err = v.q.ExecutePendingJobs(); v.report != nil || err != nil {
+			continue
+		}
+		if a := v.wait(stopped); a != nil {
+			return a
+		}
+	}
+	if kind, _ := v.why(); kind == wire.Output {
+		return v.ended(err)
+	}
+	return v.answer(r)
+}
+
+// isEnd tells whether an error ends the call. Others are of jobs that nobody
+// waits for, or say that there are more jobs.
+func isEnd(err error) bool {
+	var e *quickjs.Error
+	return errors.As(err, &e) && (e.Name == "InternalError" || e.Name == "")
+}
+
+// wait lets who sleeps sleep; a script for which nobody sleeps either never
+// ends.
+func (v *vm) wait(stopped <-chan struct{}) *wire.Answer {
+	next, err := v.tick.Call(quickjs.UndefinedValue)
+	if err != nil {
+		return v.ended(err)
+	}
+	ms, ok := number(next)
+	switch {
+	case !ok || ms < 0:
+		return &wire.Answer{
+			Kind:    wire.Timeout,
+			Message: "the script waits for a promise that nothing can settle any more",
+		}
+	case ms > 0:
+		v.sleepFor(time.Duration(ms*float64(time.Millisecond)), stopped)
+	}
+	return nil
+}
+
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+// ended tells why a script without a report ended.
+func (v *vm) ended(err error) *wire.Answer {
+	kind, reason := v.why()
+	if kind == "" {
+		return v.engineFailure(err)
+	}
+	a := &wire.Answer{Kind: kind, Message: reason}
+	var e *quickjs.Error
+	if errors.As(err, &e) {
+		v.placeByStack(a, e.Stack)
+	}
+	return a
+}
+
+// engineFailure is an error that the engine gave to Go.
+func (v *vm) engineFailure(err error) *wire.Answer {
+	var e *quickjs.Error
+	if !errors.As(err, &e) {
+		if err == nil {
+			err = errors.New("the script ended without a result")
+		}
+		return &wire.Answer{Kind: wire.Crashed, Message: err.Error()}
+	}
+	return v.failed("load", e.Name, e.Message, e.Stack, e.FileName, e.LineNumber, e.ColumnNumber)
+}
+
+// compileFailure is an error of the parser, which knows the module by no name.
+func (v *vm) compileFailure(err error, m *module) *wire.Answer {
+	var e *quickjs.Error
+	if !errors.As(err, &e) {
+		return v.engineFailure(err)
+	}
+	return v.failed("load", e.Name, e.Message, "", m.name, e.LineNumber, e.ColumnNumber)
+}
+
+// answer makes an answer of the driver's report.
+func (v *vm) answer(r *wire.Request) *wire.Answer {
+	rest := v.report[1:]
+	switch v.report[0] {
+	case "over":
+		size, _ := number(v.report[1])
+		return tooLarge(int64(size), v.limit)
+	case "failed":
+		return v.failed(stringAt(rest, 0), stringAt(rest, 1), stringAt(rest, 2), stringAt(rest, 3),
+			stringAt(rest, 4), intAt(rest, 5), intAt(rest, 6))
+	}
+	a := &wire.Answer{Audit: v.audit}
+	size := v.written
+	part := func(i int) []byte {
+		if i >= len(rest) {
+			return nil
+		}
+		s, ok := rest[i].(string)
+		if !ok {
+			return nil
+		}
+		size += int64(len(s))
+		return []byte(wholeRunes(s))
+	}
+	a.Value, a.This = part(0), part(1)
+	for i := range r.Args {
+		a.Args = append(a.Args, part(2+i))
+	}
+	if size > v.limit {
+		return tooLarge(size, v.limit)
+	}
+	return a
+}
+
+func tooLarge(size, limit int64) *wire.Answer {
+	return &wire.Answer{
+		Kind:    wire.Output,
+		Message: fmt.Sprintf("the result takes at least %d bytes, over the limit of %d", size, limit),
+	}
+}
+
+// failed tells of what the script threw at a stage of the call.
+func (v *vm) failed(stage, name, message, stack, file string, line, column int) *wire.Answer {
+	if v.failure != nil && stage == "load" && strings.Contains(message, v.failure.Message) {
+		v.placeAt(v.failure, v.failure.File, v.failure.Line, v.failure.Column)
+		return v.failure
+	}
+	a := &wire.Answer{Kind: wire.Exception, Message: message}
+	if name != "" {
+		a.Message = strings.TrimSuffix(name+": "+message, ": ")
+	}
+	a.Message = wholeRunes(a.Message)
+	switch {
+	case name == "InternalError" && message == engineMemory:
+		a.Kind, a.Message = wire.Memory, "the script asked for more memory than it may have"
+	case name == "InternalError" && message == engineStack, strings.HasSuffix(message, engineStack):
+		a.Kind, a.Message = wire.Stack, "the script nested its calls deeper than it may"
+	case name == "InternalError" && message == engineInterrupted:
+		a.Kind, a.Message = wire.Timeout, "the script was interrupted"
+	case stage == "load" && name == "SyntaxError":
+		a.Kind = wire.Syntax
+	case stage == "arguments":
+		a.Kind, a.Message = wire.Rejected, "this or an argument is not JSON: "+message
+	case stage == "result":
+		a.Kind = wire.Unserialisable
+	}
+	if a.Kind == wire.Syntax {
+		v.placeAt(a, file, line, column)
+	}
+	v.placeByStack(a, stack)
+	a.Message = cut(a.Message, maxMessage)
+	return a
+}
+
+// maxMessage and maxStack bound what an error carries.
+const (
+	maxMessage = 4 << 10
+	maxStack   = 8 << 10
+)
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}

@@ -1,0 +1,287 @@
+package worker
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/script/wire"
+	"modernc.org/quickjs"
+)
+
+//go:embed prelude.js
+var preludeSource string
+
+// engineName is how the engine names code that has no name; the prelude is such
+// code, and user code is not.
+const engineName = "<eval>"
+
+// prelude is the prelude as bytecode of this very engine.
+type prelude []byte
+
+// compilePrelude compiles the prelude once for all VMs of a worker.
+func compilePrelude() (prelude, error) {
+	q, err := quickjs.NewVM()
+	if err != nil {
+		return nil, fmt.Errorf("make a VM for the prelude: %w", err)
+	}
+	code, err := q.Compile(preludeSource, quickjs.EvalGlobal)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("compile the prelude: %w", err), q.Close())
+	}
+	return code, q.Close()
+}
+
+// vm is one fresh realm, good for one call. It belongs to one goroutine at a
+// time, but for stop.
+type vm struct {
+	q           *quickjs.VM
+	start, tick quickjs.Value
+	script      *script
+	console     *console
+
+	report  []any // what the driver reported
+	audit   [][]byte
+	written int64 // bytes of audit records
+	limit   int64 // of output
+	failure *wire.Answer
+
+	mu      sync.Mutex
+	stopped wire.Kind // why the VM was stopped from outside, under mu
+	reason  string
+}
+
+// newVM prepares a VM: everything but the user's code.
+func newVM(code prelude) (_ *vm, err error) {
+	q, err := quickjs.NewVM()
+	if err != nil {
+		return nil, fmt.Errorf("make a VM: %w", err)
+	}
+	v := &vm{q: q, console: &console{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, q.Close())
+		}
+	}()
+	// A script may end in a lone surrogate and give it to a utility.
+	q.SetWTF8(true)
+	q.SetModuleLoader(v.load, v.normalize)
+	for name, f := range map[string]quickjs.HostFunc{
+		"__report": v.onReport, "__emit": v.onEmit, "__audit": v.onAudit,
+		"__utf8": onUTF8, "__text": onText, "__sha256": onSHA256,
+	} {
+		if err := q.RegisterHostFunc(name, f); err != nil {
+			return nil, fmt.Errorf("register %s: %w", name, err)
+		}
+	}
+	driver, err := q.EvalBytecodeValue(code)
+	if err != nil {
+		return nil, fmt.Errorf("run the prelude: %w", err)
+	}
+	defer driver.Free()
+	if v.start, err = v.member(driver, "start"); err != nil {
+		return nil, err
+	}
+	v.tick, err = v.member(driver, "tick")
+	return v, err
+}
+
+func (v *vm) member(object quickjs.Value, name string) (quickjs.Value, error) {
+	atom, err := v.q.NewAtom(name)
+	if err != nil {
+		return quickjs.Value{}, fmt.Errorf("name %s of the driver: %w", name, err)
+	}
+	value, err := object.GetPropertyValue(atom)
+	if err != nil {
+		return quickjs.Value{}, fmt.Errorf("take %s of the driver: %w", name, err)
+	}
+	return value, nil
+}
+
+// close frees the VM. A VM that was stopped in the middle of something is left
+// to the end of the process, which is near.
+func (v *vm) close() error {
+	v.start.Free()
+	v.tick.Free()
+	return v.q.Close()
+}
+
+// stop ends the script as soon as the engine looks; the first reason counts. It
+// may be called from any goroutine.
+func (v *vm) stop(kind wire.Kind, reason string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.stopped == "" {
+		v.stopped, v.reason = kind, reason
+	}
+	v.q.Interrupt()
+}
+
+// why tells whether the VM was stopped, and why.
+func (v *vm) why() (wire.Kind, string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.stopped, v.reason
+}
+
+// normalize is asked for the name of a module that one module imports. Only the
+// driver may import the user's script; scripts import what the library has.
+func (v *vm) normalize(_ *quickjs.VM, importer, name string) (string, error) {
+	if importer == engineName && name == v.script.main.name {
+		return name, nil
+	}
+	for _, known := range []string{name, strings.TrimPrefix(name, "./")} {
+		if v.script.library(known) != nil {
+			return known, nil
+		}
+	}
+	err := fmt.Errorf("cannot import '%s': %s", name, v.script.importable())
+	if v.failure == nil {
+		line, column := v.script.findImport(importer, name)
+		v.failure = &wire.Answer{
+			Kind: wire.Syntax, Message: err.Error(), File: importer, Line: line, Column: column,
+		}
+	}
+	return "", err
+}
+
+func (v *vm) load(_ *quickjs.VM, name string) (string, error) {
+	if name == v.script.main.name {
+		return v.script.main.text(), nil
+	}
+	if m := v.script.library(name); m != nil {
+		return m.source, nil
+	}
+	return "", fmt.Errorf("no module '%s'", name)
+}
+
+func (v *vm) onReport(args []any) (any, error) {
+	if v.report == nil {
+		v.report = slices.Clone(args)
+		// What the script began and does not wait for ends here.
+		v.q.Interrupt()
+	}
+	return nil, nil
+}
+
+func (v *vm) onEmit(args []any) (any, error) {
+	level, text := stringAt(args, 0), stringAt(args, 1)
+	return v.console.add(level, text), nil
+}
+
+func (v *vm) onAudit(args []any) (any, error) {
+	record := stringAt(args, 0)
+	v.written += int64(len(record))
+	if v.written > v.limit {
+		v.stop(wire.Output, fmt.Sprintf("the audit records are over the limit of %d bytes", v.limit))
+		return nil, errors.New("the audit records are over their limit")
+	}
+	v.audit = append(v.audit, []byte(record))
+	return nil, nil
+}
+
+func onUTF8(args []any) (any, error) {
+	return base64.StdEncoding.EncodeToString([]byte(strings.ToValidUTF8(wholeRunes(stringAt(args, 0)), "\uFFFD"))), nil
+}
+
+func onText(args []any) (any, error) {
+	b, err := base64.StdEncoding.DecodeString(stringAt(args, 0))
+	if err != nil {
+		return nil, err
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD"), nil
+}
+
+func onSHA256(args []any) (any, error) {
+	b, err := base64.StdEncoding.DecodeString(stringAt(args, 0))
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func stringAt(args []any, i int) string {
+	if i < len(args) {
+		s, _ := args[i].(string)
+		return s
+	}
+	return ""
+}
+
+func intAt(args []any, i int) int {
+	if i < len(args) {
+		n, _ := args[i].(int)
+		return n
+	}
+	return 0
+}
+
+// console keeps what a script writes; the watchdog of a script that hangs reads
+// it from another goroutine.
+type console struct {
+	mu        sync.Mutex
+	lines     []wire.Line
+	room      int64
+	truncated bool
+}
+
+// maxLines bounds the lines of a console, however short they are.
+const maxLines = 1000
+
+// add tells whether there is room for more.
+func (c *console) add(level, text string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text = wholeRunes(text)
+	if int64(len(text)) > c.room || len(c.lines) >= maxLines {
+		text = strings.ToValidUTF8(text[:min(int64(len(text)), max(c.room, 0))], "")
+		c.truncated = true
+		c.room = 0
+		if text == "" || len(c.lines) >= maxLines {
+			return false
+		}
+	}
+	c.room -= int64(len(text))
+	c.lines = append(c.lines, wire.Line{Level: level, Text: text})
+	return !c.truncated
+}
+
+func (c *console) told() ([]wire.Line, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.lines), c.truncated
+}
+
+// wholeRunes turns the three bytes of a lone surrogate into one U+FFFD, as a
+// browser does.
+func wholeRunes(s string) string {
+	if !strings.Contains(s, "\xed") {
+		return s
+	}
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == 0xed && b[i+1] >= 0xa0 {
+			copy(b[i:], "\uFFFD")
+			i += 2
+		}
+	}
+	return string(b)
+}
+
+// sleepFor waits, or gives up when the VM is stopped.
+func (v *vm) sleepFor(d time.Duration, stopped <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stopped:
+	}
+}

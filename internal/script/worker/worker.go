@@ -1,0 +1,189 @@
+// Package worker is the inside of the sandbox: a process that runs scripts, one
+// call after the other, each in a fresh VM that was prepared while nobody
+// waited. It trusts neither the scripts nor, more than it must, the engine: a
+// watchdog ends the process if the engine does not end a script in time, and
+// the pool outside kills it if the watchdog does not.
+package worker
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/script/wire"
+)
+
+// maxGoStack bounds the stack of the engine, in case that a native recursion
+// gets past its own bound: the process dies then, and not the machine.
+const maxGoStack = 256 << 20
+
+// Main serves the requests that come on in until it ends, and answers on out.
+// The pool starts a process for it; it confines the whole process, so it is for
+// no other use. After an error the process has to end.
+func Main(in io.Reader, out io.Writer) error {
+	reader := bufio.NewReaderSize(in, 64<<10)
+	_, message, err := wire.Read(reader, 1<<10)
+	if err != nil {
+		return fmt.Errorf("read the setup: %w", err)
+	}
+	setup, err := wire.ReadSetup(message)
+	if err != nil {
+		return fmt.Errorf("read the setup: %w", err)
+	}
+	// A script has one thread; a second one is for the watchdog and the
+	// collection of garbage.
+	runtime.GOMAXPROCS(2)
+	debug.SetMaxStack(maxGoStack)
+	debug.SetTraceback("none") // the message tells; the pool keeps a little of it
+	debug.SetGCPercent(50)
+	code, err := compilePrelude()
+	if err != nil {
+		return err
+	}
+	if err := confine(setup); err != nil {
+		return fmt.Errorf("confine the worker: %w", err)
+	}
+	w := &worker{out: out, code: code, known: forms{}, gone: make(chan error, 2)}
+	return w.serve(reader)
+}
+
+// worker is the state of the process.
+type worker struct {
+	code  prelude
+	known forms
+	gone  chan error // ends the process, whatever the engine is doing
+
+	mu  sync.Mutex // held while an answer is written
+	out io.Writer
+}
+
+// incoming is a request with the number of its call.
+type incoming struct {
+	call    uint64
+	request *wire.Request
+	err     error
+}
+
+// serve reads ahead, so that the end of the input ends the process even in the
+// middle of a call: then nobody waits for its answer.
+func (w *worker) serve(in io.Reader) error {
+	requests := make(chan incoming)
+	go func() {
+		for {
+			next := readRequest(in)
+			if next.err != nil {
+				w.gone <- next.err
+				return
+			}
+			requests <- next // there is none before the last one was answered
+		}
+	}()
+	fresh, err := newVM(w.code)
+	if err != nil {
+		return err
+	}
+	if err := w.write(0, &wire.Answer{}); err != nil { // ready
+		return err
+	}
+	for {
+		select {
+		case err := <-w.gone:
+			return clean(err)
+		case next := <-requests:
+			done := make(chan error, 1)
+			go func() { done <- w.handle(fresh, next) }()
+			select {
+			case err = <-done:
+			case err = <-w.gone:
+			}
+			if err != nil {
+				return clean(err)
+			}
+			if fresh, err = newVM(w.code); err != nil {
+				return err
+			}
+			if err := w.write(0, &wire.Answer{}); err != nil { // ready again
+				return err
+			}
+		}
+	}
+}
+
+// clean leaves out ends that are no failures: nobody asks any more, or a script
+// went over a limit.
+func clean(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, errSpent) {
+		return nil
+	}
+	return err
+}
+
+func readRequest(in io.Reader) incoming {
+	call, message, err := wire.Read(in, wire.MaxRequest)
+	if err != nil {
+		return incoming{err: err}
+	}
+	request, err := wire.ReadRequest(message)
+	return incoming{call: call, request: request, err: err}
+}
+
+// handle runs one request and answers it. Its goroutine ends with it, and the
+// stack that a recursion has made large.
+func (w *worker) handle(v *vm, next incoming) error {
+	began, usedBefore := time.Now(), processorTime()
+	v.begin(next.request)
+	dog := watch(v, next.request.Limits, usedBefore, func(a *wire.Answer) {
+		// The engine did not end in time: answer without it. The lock is
+		// kept, so that nothing else is written while the process ends.
+		w.mu.Lock()
+		complete(a, v, began, usedBefore)
+		w.gone <- errors.Join(errSpent, w.writeLocked(next.call, a))
+	})
+	var a *wire.Answer
+	if next.request.Check {
+		a = v.check(w.known)
+	} else {
+		a = v.call(next.request, w.known, dog.stopped)
+	}
+	dog.call()
+	complete(a, v, began, usedBefore)
+	if err := w.write(next.call, a); err != nil {
+		return err
+	}
+	if a.Kind.Spent() {
+		return errSpent
+	}
+	return v.close()
+}
+
+// errSpent ends a worker whose script went over a limit: what it left behind
+// goes with the process.
+var errSpent = errors.New("the worker is spent")
+
+func complete(a *wire.Answer, v *vm, began time.Time, usedBefore time.Duration) {
+	a.Console, a.Truncated = v.console.told()
+	a.Wall = time.Since(began)
+	a.CPU = processorTime() - usedBefore
+}
+
+func (w *worker) write(call uint64, a *wire.Answer) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writeLocked(call, a)
+}
+
+func (w *worker) writeLocked(call uint64, a *wire.Answer) error {
+	frame, err := wire.Finish(a.Append(wire.Begin(nil, call)))
+	if err != nil {
+		return err
+	}
+	if _, err = w.out.Write(frame); err != nil {
+		return fmt.Errorf("write an answer: %w", err)
+	}
+	return nil
+}
