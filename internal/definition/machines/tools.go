@@ -1,0 +1,54 @@
+package machines
+
+import "strings"
+
+// MatchTool says whether a tool's name fits a pattern: * stands for any
+// characters, and all else for itself.
+func MatchTool(pattern, name string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == name
+	}
+	name, ok := strings.CutPrefix(name, first)
+	if !ok {
+		return false
+	}
+	for {
+		var part string
+		part, rest, star = strings.Cut(rest, "*")
+		if !star {
+			return strings.HasSuffix(name, part)
+		}
+		at := strings.Index(name, part)
+		if at < 0 {
+			return false
+		}
+		name = name[at+len(part):]
+	}
+}
+
+// Allows says whether the role may use a tool.
+func (r *Role) Allows(name string) bool {
+	fits := func(patterns []string) bool {
+		for _, p := range patterns {
+			if MatchTool(p, name) {
+				return true
+			}
+		}
+		return false
+	}
+	if r.HasExcluded {
+		return !fits(r.Excluded)
+	}
+	return fits(r.Included)
+}
+
+// Policy is the policy for a tool; the zero one where nothing is said.
+func (m *Machine) Policy(name string) ToolPolicy {
+	for _, p := range m.Tools {
+		if MatchTool(p.Pattern, name) {
+			return p
+		}
+	}
+	return ToolPolicy{}
+}

@@ -1,0 +1,170 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// memory is a journal without a disk, which can be killed: from then on nothing is
+// written, as if the process had ended.
+type memory struct {
+	mu       sync.Mutex
+	records  map[string]run.Record
+	events   map[string][]run.Event
+	defs     map[string]run.Definition
+	outcomes map[string]run.Handle
+	// dies is the number of the write that is not made, and writes their number.
+	dies, writes int
+	dead         bool
+}
+
+var _ run.Journal = (*memory)(nil)
+
+var errKilled = errors.New("the process was killed")
+
+func newMemory() *memory {
+	return &memory{records: map[string]run.Record{}, events: map[string][]run.Event{}, defs: map[string]run.Definition{}, outcomes: map[string]run.Handle{}}
+}
+
+func missing(what string) error { return guideway.Errorf(guideway.CodeNotFound, "no %s", what) }
+
+func (m *memory) write() error {
+	m.writes++
+	if m.dead || m.writes == m.dies {
+		m.dead = true
+		return errKilled
+	}
+	return nil
+}
+
+// kill ends the process.
+func (m *memory) kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead = true
+}
+
+// isDead says whether it has ended.
+func (m *memory) isDead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+// revive is another process on the same journal.
+func (m *memory) revive() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead, m.dies = false, 0
+}
+
+func (m *memory) Create(_ context.Context, d run.Definition, c run.Commit) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.write(); err != nil {
+		return err
+	}
+	if _, ok := m.records[c.Record.ID]; ok {
+		return guideway.Errorf(guideway.CodeConflict, "the run is there")
+	}
+	if c.Key != "" {
+		key := c.Record.User + " " + c.Key
+		if _, ok := m.outcomes[key]; ok {
+			return guideway.Errorf(guideway.CodeConflict, "the request is known")
+		}
+		m.outcomes[key] = run.Handle{Token: c.Handle, Run: c.Record.ID, Seq: c.Record.Seq}
+	}
+	m.defs[d.Hash] = d
+	m.add(c)
+	return nil
+}
+
+func (m *memory) Append(_ context.Context, c run.Commit) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.write(); err != nil {
+		return err
+	}
+	old, ok := m.records[c.Record.ID]
+	if !ok {
+		return missing("run")
+	}
+	if old.Seq != c.Expected {
+		return guideway.Errorf(guideway.CodeConflict, "the run has moved on")
+	}
+	m.add(c)
+	return nil
+}
+
+func (m *memory) add(c run.Commit) {
+	m.records[c.Record.ID] = c.Record
+	m.events[c.Record.ID] = append(m.events[c.Record.ID], slices.Clone(c.Events)...)
+}
+
+func (m *memory) Events(_ context.Context, id string, after int64, limit int) ([]run.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := m.events[id]
+	all = all[min(int(after), len(all)):]
+	return slices.Clone(all[:min(limit, len(all))]), nil
+}
+
+func (m *memory) Definition(_ context.Context, hash string) (run.Definition, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d, ok := m.defs[hash]
+	if !ok {
+		return d, missing("definition")
+	}
+	return d, nil
+}
+
+func (m *memory) Outcome(_ context.Context, _, user, key string) (run.Handle, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, ok := m.outcomes[user+" "+key]
+	if !ok {
+		return h, missing("outcome")
+	}
+	return h, nil
+}
+
+func (m *memory) Run(_ context.Context, id string) (run.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.records[id]
+	if !ok {
+		return r, missing("run")
+	}
+	return r, nil
+}
+
+func (m *memory) Runs(_ context.Context, f run.Filter) ([]run.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []run.Record
+	for _, id := range slices.Sorted(maps.Keys(m.records)) {
+		if f.User == "" || m.records[id].User == f.User {
+			out = append(out, m.records[id])
+		}
+	}
+	return out, nil
+}
+
+func (m *memory) Handle(context.Context, string) (run.Handle, error) {
+	return run.Handle{}, missing("handle")
+}
+func (m *memory) Snapshot(context.Context, string) (*run.Snapshot, error) { return nil, nil }
+func (m *memory) Search(context.Context, run.Search) ([]run.Hit, error)   { return nil, nil }
+func (m *memory) Latest(context.Context) (int64, error)                   { return 0, nil }
+func (m *memory) Watch(context.Context) <-chan struct{}                   { return nil }
+func (m *memory) Close() error                                            { return nil }
+func (m *memory) Changes(context.Context, int64, int) ([]run.Change, bool, error) {
+	return nil, false, nil
+}

@@ -1,0 +1,291 @@
+package driver_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/llm/scripted"
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// this is what a handler of a test works on.
+type this struct {
+	machine.This
+	data  map[string]any
+	added []machine.ContextChange
+}
+
+func (t *this) text(name string) string { s, _ := t.data[name].(string); return s }
+
+// say adds a message to a conversation.
+func (t *this) say(context string, role llm.Role, content string) {
+	t.added = append(t.added, machine.ContextChange{
+		Name: context, Keep: len(t.Contexts[context]), Add: []llm.Message{{Role: role, Content: content}},
+	})
+	t.Contexts[context] = append(t.Contexts[context], llm.Message{Role: role, Content: content})
+}
+
+// last is the last answer.
+func (t *this) last() llm.Message {
+	r, err := llm.ReadCompletion(t.Last)
+	if err != nil {
+		return llm.Message{}
+	}
+	return r.Message
+}
+
+// arguments are those of the first call of the last answer.
+func (t *this) arguments() map[string]any {
+	var out map[string]any
+	if calls := t.last().ToolCalls; len(calls) > 0 {
+		_ = json.Unmarshal([]byte(calls[0].Function.Arguments), &out)
+	}
+	return out
+}
+
+// handlers are functions in Go in the place of a script.
+type handlers map[string]func(*this) (any, error)
+
+func (h handlers) Call(_ context.Context, c driver.HandlerCall) (*driver.HandlerResult, error) {
+	f := h[c.Function]
+	if f == nil {
+		return nil, fmt.Errorf("there is no handler %q", c.Function)
+	}
+	text, err := json.Marshal(c.This)
+	if err != nil {
+		return nil, err
+	}
+	t := &this{}
+	if err := json.Unmarshal(text, &t.This); err != nil {
+		return nil, err
+	}
+	t.data = map[string]any{}
+	for name, value := range t.Data {
+		var v any
+		if err := json.Unmarshal(value, &v); err != nil {
+			return nil, err
+		}
+		t.data[name] = v
+	}
+	value, err := f(t)
+	if err != nil {
+		return nil, &driver.HandlerError{Message: err.Error(), File: c.File, Line: 3, Column: 7}
+	}
+	out := &driver.HandlerResult{Contexts: t.added, Data: map[string]json.RawMessage{}}
+	for name, v := range t.data {
+		if out.Data[name], err = json.Marshal(v); err != nil {
+			return nil, err
+		}
+	}
+	if out.Value, err = json.Marshal(value); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// shelf has machines by name.
+type shelf map[string]*machines.Definition
+
+func (s shelf) Machine(_ context.Context, name string) (*machines.Definition, error) {
+	if d := s[name]; d != nil {
+		return d, nil
+	}
+	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no machine %q", name)
+}
+
+// model counts what it is asked, and gives every level.
+type model struct {
+	answers  llm.Model
+	mu       sync.Mutex
+	requests []llm.Request
+	// before and after are called around each request.
+	before, after func(r llm.Request)
+	price         int64
+}
+
+func (m *model) Model(_ machines.Level, name string) (driver.Chosen, error) {
+	if name == "" {
+		name = "test-model"
+	}
+	return driver.Chosen{Model: countingModel{m}, Name: name, InputPrice: m.price, CachedPrice: m.price, OutputPrice: m.price}, nil
+}
+
+type countingModel struct{ *model }
+
+func (c countingModel) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
+	if c.before != nil {
+		c.before(r)
+	}
+	c.mu.Lock()
+	c.requests = append(c.requests, r)
+	c.mu.Unlock()
+	out, err := c.answers.Complete(ctx, r, sink)
+	if c.after != nil {
+		c.after(r)
+	}
+	return out, err
+}
+
+// tools are functions in Go in the place of servers.
+type tools struct {
+	mu    sync.Mutex
+	infos []machine.ToolInfo
+	calls []machine.ToolCall
+	// call answers; nil answers "done".
+	call          func(machine.ToolCall) (machine.ToolResult, error)
+	before, after func()
+}
+
+func (t *tools) Tools(context.Context) ([]machine.ToolInfo, error) { return t.infos, nil }
+
+func (t *tools) Call(_ context.Context, c machine.ToolCall) (machine.ToolResult, error) {
+	if t.before != nil {
+		t.before()
+	}
+	t.mu.Lock()
+	t.calls = append(t.calls, c)
+	t.mu.Unlock()
+	if t.after != nil {
+		defer t.after()
+	}
+	if t.call != nil {
+		return t.call(c)
+	}
+	return machine.ToolResult{Content: "done " + c.Arguments}, nil
+}
+
+func tool(name string, repeatable bool) machine.ToolInfo {
+	return machine.ToolInfo{Definition: llm.Definition{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}, Repeatable: repeatable}
+}
+
+// rig is a service with all that it works with.
+type rig struct {
+	t        *testing.T
+	journal  run.Journal
+	shelf    shelf
+	handlers handlers
+	model    *model
+	tools    *tools
+	opts     driver.Options
+	*driver.Service
+}
+
+// anna is who calls.
+var anna = run.Caller{Principal: guideway.Principal{User: "anna", Client: "test"}} //nolint:gochecknoglobals // never written
+
+func key() run.Key { return run.Key(strings.Repeat("k", run.KeySize)) }
+
+// newRig makes a service on a journal; script is that of the model.
+func newRig(t *testing.T, journal run.Journal, definitions []*machines.Definition, h handlers, script string, change ...func(*driver.Options)) *rig {
+	t.Helper()
+	s, err := scripted.Parse([]byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, journal: journal, shelf: shelf{}, handlers: h, model: &model{answers: scripted.New(s)}, tools: &tools{}}
+	for _, d := range definitions {
+		r.shelf[d.Name] = d
+	}
+	r.opts = driver.Options{Journal: journal, Key: key(), Machines: r.shelf, Handlers: h, Models: r.model, Tools: r.tools}
+	for _, c := range change {
+		c(&r.opts)
+	}
+	r.open()
+	return r
+}
+
+// open makes the service anew, as another process does.
+func (r *rig) open() {
+	r.t.Helper()
+	var err error
+	if r.Service, err = driver.New(r.opts); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// define reads a machine whose handlers are in Go.
+func define(t *testing.T, config, roles string) *machines.Definition {
+	t.Helper()
+	files := machines.Files{Config: machines.File{Path: "test.json", Data: []byte(config)}}
+	if roles != "" {
+		files.Roles = []machines.File{{Path: "roles.json", Data: []byte(roles)}}
+	}
+	// The script names every handler, so that the parser is content.
+	files.Script = &machines.File{Path: "test/script.js", Data: []byte(names(config))}
+	d, found := machines.Parse(files)
+	if d == nil {
+		t.Fatal(found)
+	}
+	return d
+}
+
+// names are all words of a configuration, as functions.
+func names(config string) string {
+	var b strings.Builder
+	b.WriteString("export default {\n")
+	for _, w := range strings.FieldsFunc(config, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_') }) {
+		b.WriteString(w + "() {},\n")
+	}
+	return b.String() + "}\n"
+}
+
+// begin starts a run.
+func (r *rig) begin(name string, inputs map[string]any) string {
+	r.t.Helper()
+	given := map[string]json.RawMessage{}
+	for k, v := range inputs {
+		text, err := json.Marshal(v)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		given[k] = text
+	}
+	s, err := r.Start(r.t.Context(), anna, driver.StartRequest{Machine: name, Inputs: given})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s.RunID
+}
+
+// drive goes on with a run, and gives where it stands then.
+func (r *rig) drive(id string) *driver.Status {
+	r.t.Helper()
+	if err := r.Drive(r.t.Context(), anna.User, id, nil); err != nil {
+		r.t.Fatal(err)
+	}
+	return r.status(id)
+}
+
+func (r *rig) status(id string) *driver.Status {
+	r.t.Helper()
+	s, err := r.Status(r.t.Context(), anna, id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+// kinds are the kinds of a run's events without those of leases.
+func (r *rig) kinds(id string) []string {
+	r.t.Helper()
+	events, err := r.Events(r.t.Context(), anna, id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var out []string
+	for _, e := range events {
+		if !strings.HasPrefix(e.Kind, "lease_") {
+			out = append(out, e.Kind)
+		}
+	}
+	return out
+}
