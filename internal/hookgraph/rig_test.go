@@ -1,0 +1,230 @@
+package hookgraph_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script stands for a user's script: it gets the context as JavaScript would and
+// changes it, and returns what the script returns.
+type script func(ctx context.Context, c map[string]any) (any, error)
+
+// scripts runs Go functions by the text of their script.
+type scripts struct {
+	mu    sync.Mutex
+	known map[string]script
+	// ran are the texts of the scripts in the order in which they began.
+	ran []string
+}
+
+func (s *scripts) RunHook(ctx context.Context, call hookgraph.ScriptCall) (*hookgraph.ScriptResult, error) {
+	s.mu.Lock()
+	s.ran = append(s.ran, call.Script.Text)
+	run := s.known[call.Script.Text]
+	s.mu.Unlock()
+	var c map[string]any
+	if err := json.Unmarshal(call.Context, &c); err != nil {
+		return nil, fmt.Errorf("the engine gave %s: %w", call.Context, err)
+	}
+	if run == nil {
+		return &hookgraph.ScriptResult{Context: call.Context}, nil
+	}
+	value, err := run(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	result := &hookgraph.ScriptResult{Context: after, Console: []hookgraph.Line{{Level: "log", Text: call.Script.Text}}}
+	if value != nil {
+		result.Value, err = json.Marshal(value)
+	}
+	return result, err
+}
+
+// order is what ran so far.
+func (s *scripts) order() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.ran, " ")
+}
+
+// server is a server that counts its calls.
+type server struct {
+	mu       sync.Mutex
+	calls    []hookgraph.Call
+	response string
+	err      error
+}
+
+func (s *server) Call(_ context.Context, call hookgraph.Call) (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, call)
+	if s.response == "" {
+		s.response = `{"content":[{"type":"text","text":"done"}]}`
+	}
+	return json.RawMessage(s.response), s.err
+}
+
+func (s *server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls)
+}
+
+// rig is an engine with a graph, a server and scripts.
+type rig struct {
+	*testing.T
+	engine  *hookgraph.Engine
+	program *hookgraph.Program
+	scripts *scripts
+	server  *server
+}
+
+// newRig makes a rig. The graph is written as edges between nodes:
+//
+//	start > a > call > b > end; start > x
+//
+// whose kinds are those of their names; other names are blocking hooks with their
+// name as script, or fire-and-forget ones where it ends in a star.
+func newRig(t *testing.T, graph string, known map[string]script, opts ...func(*hookgraph.Options)) *rig {
+	t.Helper()
+	r := &rig{T: t, scripts: &scripts{known: known}, server: &server{}}
+	options := hookgraph.Options{Scripts: r.scripts}
+	for _, opt := range opts {
+		opt(&options)
+	}
+	r.engine = hookgraph.New(options)
+	t.Cleanup(func() { r.engine.Close(context.WithoutCancel(t.Context())) })
+	r.program = compile(t, document(graph, ""))
+	return r
+}
+
+// document writes a graph as JSON; more are members of its root.
+func document(graph, more string) string {
+	var nodes, edges []string
+	seen := map[string]bool{}
+	node := func(name string) string {
+		id := strings.TrimSuffix(name, "*")
+		if seen[id] {
+			return id
+		}
+		seen[id] = true
+		kind, data := "hook", fmt.Sprintf(`{"hook": {"script": %q, "blocking": %v, "answers": %v}}`, id, id == name, strings.HasPrefix(id, "answer"))
+		switch strings.TrimRight(id, "0123456789") {
+		case "start", "end":
+			kind, data = strings.TrimRight(id, "0123456789"), "{}"
+		case "call":
+			kind, data = "mcp-call", "{}"
+		}
+		nodes = append(nodes, fmt.Sprintf(`{"id": %q, "type": %q, "data": %s}`, id, kind, data))
+		return id
+	}
+	for way := range strings.SplitSeq(graph, ";") {
+		before := ""
+		for name := range strings.SplitSeq(way, ">") {
+			id := node(strings.TrimSpace(name))
+			if before != "" {
+				edges = append(edges, fmt.Sprintf(`{"source": %q, "target": %q}`, before, id))
+			}
+			before = id
+		}
+	}
+	if more == "" {
+		more = `"workflowType": "tools/call"`
+	}
+	return fmt.Sprintf(`{"id": "graph", "name": "Graph", %s, "nodes": [%s], "edges": [%s]}`, more, strings.Join(nodes, ","), strings.Join(edges, ","))
+}
+
+// compile makes a program of a graph that must be legal.
+func compile(t *testing.T, text string) *hookgraph.Program {
+	t.Helper()
+	p, err := hookgraph.Compile(linked(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func linked(t *testing.T, text string) *hooks.Linked {
+	t.Helper()
+	root, found := doc.Parse("graph.json", []byte(text), doc.Limits{})
+	if root == nil {
+		t.Fatal(found)
+	}
+	g, found := hooks.Parse("graph.json", root)
+	if g == nil {
+		t.Fatalf("%v\n%s", found, text)
+	}
+	l, found := hooks.Link(g, hooks.Library{})
+	if l == nil {
+		t.Fatal(found)
+	}
+	return l
+}
+
+const params = `{"name":"read","arguments":{"path":"/tmp/a","big":12345678901234567890}}`
+
+// run takes one request through the graph.
+func (r *rig) run() *hookgraph.Outcome {
+	r.Helper()
+	return r.engine.Run(r.Context(), r.program, hookgraph.Request{
+		Params: json.RawMessage(params), Metadata: hookgraph.Metadata{ClientID: "client", ServerName: "files"},
+	}, r.server)
+}
+
+// want checks how a request came out, and how often the call was sent.
+func (r *rig) want(out *hookgraph.Outcome, status hookgraph.Status, calls int) {
+	r.Helper()
+	if out.Status != status || r.server.count() != calls || out.Sent != (calls > 0) {
+		r.Errorf("came out as %s (%v) with %d calls; wanted %s with %d", out.Status, out.Err, r.server.count(), status, calls)
+	}
+	if (out.Err != nil) == (len(out.Response) > 0) {
+		r.Errorf("an error %v and a response %s", out.Err, out.Response)
+	}
+}
+
+// settle waits for what runs aside, and finds a node.
+func (r *rig) settle(out *hookgraph.Outcome, id string) hookgraph.NodeTrace {
+	r.Helper()
+	nodes, err := out.Settle(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, n := range nodes {
+		if n.ID == id {
+			return n
+		}
+	}
+	r.Fatalf("no trace of %s in %+v", id, nodes)
+	return hookgraph.NodeTrace{}
+}
+
+// at goes down into what JSON decodes to.
+func at(v any, path ...string) any {
+	for _, key := range path {
+		object, _ := v.(map[string]any)
+		v = object[key]
+	}
+	return v
+}
+
+// fails is a script that throws.
+func fails(context.Context, map[string]any) (any, error) {
+	return nil, &hookgraph.ScriptError{Code: hookgraph.CodeScript, Message: "boom", File: "graph/a.js", Line: 3, Column: 7}
+}
