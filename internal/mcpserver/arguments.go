@@ -37,6 +37,7 @@ const (
 	kindObject  paramKind = "object"
 	kindBool    paramKind = "boolean"
 	kindInteger paramKind = "integer"
+	kindNumber  paramKind = "number"
 )
 
 const (
@@ -64,6 +65,8 @@ func (p param) schema() map[string]any {
 		s = typed("boolean")
 	case kindInteger:
 		s = typed("integer")
+	case kindNumber:
+		s = typed("number")
 	default:
 		s = typed("string")
 	}
@@ -121,6 +124,13 @@ func (a arguments) integer(name string) int64 {
 	n, _ := a[name].(json.Number)
 	i, _ := n.Int64()
 	return i
+}
+
+// number is 0 where the argument is absent.
+func (a arguments) number(name string) float64 {
+	n, _ := a[name].(json.Number)
+	f, _ := n.Float64()
+	return f
 }
 
 // members gives an object whose members were checked, or nil if it is absent.
@@ -215,6 +225,16 @@ func (p param) check(v any) string {
 		}
 		if _, err := n.Int64(); err != nil {
 			return p.name + " must be a whole number"
+		}
+		return ""
+	case kindNumber:
+		n, ok := v.(json.Number)
+		if !ok {
+			wrongType = "a number"
+			break
+		}
+		if _, err := n.Float64(); err != nil {
+			return p.name + " is out of range"
 		}
 		return ""
 	}

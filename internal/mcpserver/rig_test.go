@@ -14,11 +14,14 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/window"
 	"github.com/guideway-dev/guideway/workflows"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -50,6 +53,10 @@ type rig struct {
 	server   *mcpserver.Server
 	runs     *run.Service
 	sessions *session.Service
+	// checkpoints, keeper and memory are behind the toolset "context".
+	checkpoints *checkpoint.Service
+	keeper      *memory.Keeper
+	memory      *memory.Service
 
 	mu  sync.Mutex
 	now time.Time
@@ -70,16 +77,28 @@ func newRig(t *testing.T, change ...func(*mcpserver.Options)) *rig {
 	t.Cleanup(cat.Close)
 	r := &rig{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), dir: dir, catalog: cat}
 	store := newStore(t)
+	r.checkpoints = newCheckpoints(t, store, r.clock)
 	var err error
+	r.keeper, err = memory.NewKeeper(memory.KeeperOptions{Checkpoints: r.checkpoints, Now: r.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.keeper.Close() })
 	r.runs, err = run.New(run.Options{
-		Journal: store, Definitions: startable{cat}, Key: bytes.Repeat([]byte{7}, run.KeySize), Now: r.clock,
+		Journal: store, Definitions: startable{cat}, Key: bytes.Repeat([]byte{7}, run.KeySize), Now: r.clock, Observer: r.keeper,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.memory, err = memory.New(memory.Options{
+		Checkpoints: r.checkpoints, Runs: r.runs, Keeper: r.keeper, Definitions: startable{cat}, Counter: window.Estimator{},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.sessions = session.New(session.Options{Store: store, Now: r.clock})
 	opts := mcpserver.Options{
-		Catalog: cat, Runs: r.runs, Sessions: r.sessions, Project: here, Now: r.clock,
+		Catalog: cat, Runs: r.runs, Sessions: r.sessions, Memory: r.memory, Project: here, Now: r.clock,
 		Dashboard: func(_ context.Context, id string) (string, error) {
 			return "http://127.0.0.1:3000/dashboard/" + id, nil
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -32,6 +33,8 @@ type runTools struct {
 	forms  *forms
 	// catalog has the guides that positions name.
 	catalog Catalog
+	// memory knows of the runs' contexts; nil knows nothing.
+	memory Memory
 }
 
 func (r *runTools) tools() []*tool {
@@ -89,10 +92,34 @@ type runAnswer struct {
 	*run.Answer
 	// Hint says what no call can do.
 	Hint string `json:"hint,omitempty"`
+	// Notice says that the run's context has grown large.
+	Notice string `json:"contextNotice,omitempty"`
+	// Brief tells of the run's context, where it was asked for.
+	*memory.Brief
 }
 
 // view shapes an answer for the client that asked.
 func (r *runTools) view(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+	out := r.bare(req, a)
+	if r.memory != nil {
+		out.Notice = r.memory.Notice(a.RunID)
+	}
+	return out
+}
+
+// briefed adds what is known of the run's context.
+func (r *runTools) briefed(ctx context.Context, c run.Caller, id string) *memory.Brief {
+	if r.memory == nil {
+		return nil
+	}
+	b, err := r.memory.Brief(ctx, c, id)
+	if err != nil { // it goes with the answer, which stands without it
+		return &memory.Brief{Note: "the context could not be told: " + err.Error()}
+	}
+	return b
+}
+
+func (r *runTools) bare(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
 	a = withGuides(r.catalog.Snapshot().Library(), a)
 	switch {
 	case a.Position.Kind != guide.PositionGate:
@@ -178,9 +205,9 @@ func withNext(err error, next *run.Call) error {
 }
 
 func (r *runTools) status() *tool {
-	return r.onRun(&tool{
+	t := r.onRun(&tool{
 		name: "workflow_status", title: "Where a run stands",
-		description: "Get the current handle and position of a run.",
+		description: "Get the current handle, position and context of a run.",
 		params: append(refParams(),
 			param{name: "state", kind: kindBool, description: "Add the whole run as a state document"}),
 	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
@@ -191,6 +218,21 @@ func (r *runTools) status() *tool {
 		a.State, err = r.runs.State(ctx, c, run.Ref{RunID: a.RunID})
 		return a, err
 	})
+	plain := t.converse
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+		out, err := plain(ctx, req, in)
+		a, ok := out.(runAnswer)
+		if err != nil || !ok {
+			return out, err
+		}
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.Brief = r.briefed(ctx, caller, a.RunID)
+		return a, nil
+	}
+	return t
 }
 
 func (r *runTools) fork() *tool {
@@ -247,7 +289,11 @@ func (r *runTools) resume() *tool {
 		if err != nil {
 			return nil, err
 		}
-		return candidateList(found), nil
+		out := candidateList(found)
+		if len(found) > 0 && found[0].Status != run.StatusError {
+			out.Brief = r.briefed(ctx, caller, found[0].RunID)
+		}
+		return out, nil
 	}
 	return t
 }
@@ -256,6 +302,8 @@ func (r *runTools) resume() *tool {
 type candidates struct {
 	Candidates []run.Candidate `json:"candidates"`
 	Hint       string          `json:"hint,omitempty"`
+	// Brief tells of the context of the first one.
+	*memory.Brief
 }
 
 // candidateList keeps the prompt of the best candidate only: who wants another

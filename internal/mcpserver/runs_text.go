@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -33,11 +34,41 @@ func (a runAnswer) write(b *strings.Builder) error {
 	if a.Hint != "" {
 		fmt.Fprintf(b, "(%s)\n", a.Hint)
 	}
+	if a.Notice != "" {
+		fmt.Fprintf(b, "(%s)\n", a.Notice)
+	}
+	if err := writeBrief(b, a.Brief); err != nil {
+		return err
+	}
 	if err := writeNext(b, a.Next, a.Handle); err != nil {
 		return err
 	}
 	if a.State != nil {
 		return writeJSON(b, "State: ", a.State)
+	}
+	return nil
+}
+
+// writeBrief tells of a run's context.
+func writeBrief(b *strings.Builder, brief *memory.Brief) error {
+	if brief == nil {
+		return nil
+	}
+	if brief.Summary != nil {
+		writeText(b, "Done so far:\n"+brief.Summary.Text)
+	}
+	if len(brief.Context) > 0 {
+		if err := writeJSON(b, "Context: ", brief.Context); err != nil {
+			return err
+		}
+	}
+	for _, o := range brief.Omitted {
+		fmt.Fprintf(b, "- %s: %s; %s\n", o.Key, o.Reason, o.Ref)
+	}
+	for _, note := range []string{brief.Note, brief.Problem} {
+		if note != "" {
+			fmt.Fprintf(b, "(%s)\n", note)
+		}
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ const (
 	ToolsetSteps    = "steps"
 	ToolsetRuns     = "runs"
 	ToolsetSessions = "sessions"
+	ToolsetContext  = "context"
 	ToolsetPhases   = "phases"
 )
 
@@ -38,7 +39,9 @@ func Toolsets() []string { return append(DefaultToolsets(), ToolsetPhases) }
 
 // DefaultToolsets lists the names of the toolsets that are offered where nobody
 // chooses.
-func DefaultToolsets() []string { return []string{ToolsetSteps, ToolsetRuns, ToolsetSessions} }
+func DefaultToolsets() []string {
+	return []string{ToolsetSteps, ToolsetRuns, ToolsetSessions, ToolsetContext}
+}
 
 // Options say what a server offers.
 type Options struct {
@@ -53,6 +56,9 @@ type Options struct {
 	Runs Runs
 	// Sessions is the service behind the toolset "sessions".
 	Sessions Sessions
+	// Memory is the service behind the toolset "context"; the answers about runs
+	// tell what it knows, whether the toolset is offered or not.
+	Memory Memory
 	// Dashboard gives the address of a dashboard that is alive, and starts one
 	// where none is: of a session document where an id is given. The address is
 	// for agents and carries no login. nil means that there is no dashboard.
@@ -167,15 +173,18 @@ func New(opts Options) (*Server, error) {
 func (s *Server) tools(opts Options) []*tool {
 	var list []*tool
 	if slices.Contains(opts.Toolsets, ToolsetSteps) {
-		list = append(list, (&stepTools{catalog: opts.Catalog, runs: s.runs != nil}).tools()...)
+		list = append(list, (&stepTools{catalog: opts.Catalog, runs: s.runs != nil, memory: opts.Memory}).tools()...)
 	}
 	if s.runs != nil {
-		list = append(list, (&runTools{runs: s.runs, places: places{opts.Project}, forms: newForms(opts.Now), catalog: s.catalog}).tools()...)
+		list = append(list, (&runTools{runs: s.runs, places: places{opts.Project}, forms: newForms(opts.Now), catalog: s.catalog, memory: opts.Memory}).tools()...)
 	}
 	if s.sessions != nil {
 		list = append(list, (&sessionTools{
 			sessions: s.sessions, places: places{opts.Project}, open: opts.Dashboard, live: opts.LiveDashboard,
 		}).tools()...)
+	}
+	if slices.Contains(opts.Toolsets, ToolsetContext) && opts.Memory != nil {
+		list = append(list, (&contextTools{memory: opts.Memory, places: places{opts.Project}}).tools()...)
 	}
 	if slices.Contains(opts.Toolsets, ToolsetPhases) {
 		list = append(list, newPhaseTools(s, opts).tools()...)

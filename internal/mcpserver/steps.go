@@ -22,6 +22,8 @@ type stepTools struct {
 	catalog Catalog
 	// runs says that the toolset "runs" is there too.
 	runs bool
+	// memory saves the contexts that name a session; nil saves none.
+	memory Memory
 }
 
 // follow names the tool to follow a workflow with.
@@ -198,7 +200,7 @@ func (s *stepTools) next() *tool {
 			"isComplete": typed("boolean"),
 			"context":    typed("object"),
 		}),
-		handle: func(_ context.Context, in arguments) (any, error) {
+		handle: func(ctx context.Context, in arguments) (any, error) {
 			p, _, err := s.program("workflowId", in.text("workflowId"))
 			if err != nil {
 				return nil, err
@@ -206,6 +208,9 @@ func (s *stepTools) next() *tool {
 			res, err := p.Next(guide.NextRequest{Completed: in.texts("completedSteps"), Context: in.object("context")})
 			if err != nil {
 				return nil, err
+			}
+			if caller, err := callerFrom(ctx); s.memory != nil && err == nil {
+				s.memory.Walked(caller.Principal, in.text("workflowId"), in.texts("completedSteps"), res.Context)
 			}
 			return struct {
 				Step       *guide.StepView `json:"step"`

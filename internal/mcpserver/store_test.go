@@ -3,7 +3,10 @@ package mcpserver_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/guideway-dev/guideway/internal/blob"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
 )
 
@@ -20,4 +23,19 @@ func newStore(t *testing.T) *sqlite.Store {
 		}
 	})
 	return store
+}
+
+// newCheckpoints keeps checkpoints in a store, with the blobs in files.
+func newCheckpoints(t *testing.T, store *sqlite.Store, now func() time.Time) *checkpoint.Service {
+	t.Helper()
+	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := checkpoint.New(checkpoint.Options{Index: store, Blobs: blobs, Store: checkpoint.Store{Mode: checkpoint.ModeSQLite}, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }

@@ -1,0 +1,288 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/window"
+)
+
+// story is what is known of a run from its events: when its variables were last
+// set, and what its phases have brought, folded as they end. It is read on from
+// where it stands, so that a long run is read once.
+type story struct {
+	mu  sync.Mutex
+	seq int64
+	// steps counts the completed steps; set has the count at which each variable
+	// was last set, with a hash of it.
+	steps int
+	set   map[string]lastSet
+	// chapters are the phases that have ended, open what came since the last one.
+	chapters []Chapter
+	open     []window.Passage
+	openFrom int64
+}
+
+type lastSet struct {
+	hash string
+	step int
+}
+
+// Chapter is a part of a run that has ended: a phase, a loop, or some steps.
+type Chapter struct {
+	Title string `json:"title"`
+	// Steps counts what was handed in, From and To are the events.
+	Steps int   `json:"steps"`
+	From  int64 `json:"from"`
+	To    int64 `json:"to"`
+	// Text is made of sentences of what was handed in.
+	Text string `json:"-"`
+}
+
+// stories are the runs that were last read.
+type stories struct {
+	mu   sync.Mutex
+	byID map[string]*story
+}
+
+const (
+	// chapterTokens and storyTokens bound the summaries of a phase and of a run.
+	chapterTokens = 160
+	storyTokens   = 400
+	// chapterSteps is how many steps make a chapter where no phase or loop ends.
+	chapterSteps = 25
+	// passageBytes bounds what is read of one output, keptChapters how many
+	// chapters are kept apart.
+	passageBytes = 4 << 10
+	keptChapters = 40
+	// leastSteps is how long a run must be to have a summary.
+	leastSteps = 4
+)
+
+// read gives the story of a run up to an event. It is locked; the caller is the
+// owner of the run.
+func (s *stories) read(ctx context.Context, runs Runs, c run.Caller, id string, upTo int64) (*telling, error) {
+	st := s.of(c.User + " " + id)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for st.seq < upTo {
+		events, err := runs.Events(ctx, c, run.Ref{RunID: id}, st.seq, int(min(upTo-st.seq, eventPage)))
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == 0 {
+			break
+		}
+		for _, e := range events {
+			st.add(id, e)
+		}
+	}
+	return st.tell(), nil
+}
+
+func (s *stories) of(key string) *story {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil {
+		s.byID = map[string]*story{}
+	}
+	st := s.byID[key]
+	if st == nil {
+		st = &story{set: map[string]lastSet{}}
+		put(s.byID, key, st)
+	}
+	return st
+}
+
+// telling is a story at one moment.
+type telling struct {
+	steps    int
+	set      map[string]lastSet
+	chapters []Chapter
+	open     []window.Passage
+	openFrom int64
+	seq      int64
+}
+
+func (st *story) tell() *telling {
+	t := &telling{
+		steps: st.steps, set: make(map[string]lastSet, len(st.set)), openFrom: st.openFrom, seq: st.seq,
+		chapters: slices.Clone(st.chapters), open: slices.Clone(st.open),
+	}
+	for key, last := range st.set {
+		t.set[key] = last
+	}
+	return t
+}
+
+// ages are for how many steps variables have been what they are.
+func (t *telling) ages(values window.Context) map[string]int {
+	ages := map[string]int{}
+	for key, value := range values {
+		if last, ok := t.set[key]; ok && last.hash == valueHash(value) {
+			ages[key] = t.steps - last.step
+		}
+	}
+	return ages
+}
+
+// add reads an event.
+func (st *story) add(id string, e run.Event) {
+	st.seq = e.Seq
+	if !isFact(e) {
+		return
+	}
+	var fact guide.Event
+	if json.Unmarshal(e.Data, &fact) != nil {
+		return
+	}
+	if fact.Kind == guide.EventStepCompleted {
+		st.steps++
+	}
+	var vars struct {
+		Vars map[string]json.RawMessage `json:"vars"`
+	}
+	if len(fact.Vars) > 0 && json.Unmarshal(e.Data, &vars) == nil {
+		for key, value := range vars.Vars {
+			if hash := valueHash(value); st.set[key].hash != hash {
+				st.set[key] = lastSet{hash: hash, step: st.steps}
+			}
+		}
+	}
+	st.pass(e.Seq, fact)
+	switch fact.Kind {
+	case guide.EventPhaseExited:
+		st.close(id, fact.Step, e.Seq)
+	case guide.EventLoopEntered: // of a step workflow: what was before is one chapter
+		st.close(id, "", e.Seq)
+	case guide.EventLoopEnded:
+		st.close(id, fact.Step, e.Seq)
+	case guide.EventRunCompleted:
+		st.close(id, "", e.Seq)
+	}
+	if len(st.open) >= chapterSteps {
+		st.close(id, "", e.Seq)
+	}
+}
+
+// pass notes what was handed in.
+func (st *story) pass(seq int64, fact guide.Event) {
+	text := first(fact.Output, passageBytes)
+	if fact.Notes != "" {
+		text = strings.TrimSpace(text + "\n" + first(fact.Notes, passageBytes))
+	}
+	if fact.Option != "" {
+		text = strings.TrimSpace("Answered: " + fact.Option + ".\n" + text)
+	}
+	if text == "" {
+		return
+	}
+	heading := fact.Step
+	if fact.Round > 0 {
+		heading = fmt.Sprintf("%s, round %d", fact.Step, fact.Round)
+	}
+	if len(st.open) == 0 {
+		st.openFrom = seq
+	}
+	st.open = append(st.open, window.Passage{Heading: heading, Text: text})
+}
+
+// close folds what is open into a chapter. Without a title it is named by its
+// steps.
+func (st *story) close(id, title string, to int64) {
+	if len(st.open) == 0 {
+		return
+	}
+	if title == "" {
+		title = st.open[0].Heading
+		if last := st.open[len(st.open)-1].Heading; last != title {
+			title += " to " + last
+		}
+	}
+	f := window.Fold("", st.open, foldOptions(id, st.openFrom, to, chapterTokens))
+	st.chapters = append(st.chapters, Chapter{Title: title, Steps: len(st.open), From: st.openFrom, To: to, Text: f.Text})
+	st.open, st.openFrom = nil, 0
+	if len(st.chapters) > keptChapters {
+		st.merge(id)
+	}
+}
+
+// merge folds the older half of the chapters into one: a run may have any number
+// of them.
+func (st *story) merge(id string) {
+	half := st.chapters[:len(st.chapters)/2]
+	first, last := half[0], half[len(half)-1]
+	one := Chapter{Title: first.Title + " to " + last.Title, From: first.From, To: last.To}
+	for _, c := range half {
+		one.Steps += c.Steps
+	}
+	one.Title = firstTitle(first.Title) + " to " + last.Title
+	one.Text = window.Fold("", passagesOf(half), foldOptions(id, one.From, one.To, 2*chapterTokens)).Text
+	st.chapters = append([]Chapter{one}, st.chapters[len(half):]...)
+}
+
+// firstTitle is where a chapter that was merged before begins.
+func firstTitle(title string) string {
+	begin, _, _ := strings.Cut(title, " to ")
+	return begin
+}
+
+func passagesOf(chapters []Chapter) []window.Passage {
+	list := make([]window.Passage, len(chapters))
+	for i, c := range chapters {
+		list[i] = window.Passage{Heading: c.Title, Text: c.Text}
+	}
+	return list
+}
+
+// foldOptions have the summary point to the events that it is of.
+func foldOptions(id string, from, to int64, budget int) window.Options {
+	return window.Options{Budget: budget, Ref: func(string, []byte) string { return runPassageRef(id, from, to) }}
+}
+
+// Summary is a run of some length in short: sentences of what was handed in.
+type Summary struct {
+	Text string `json:"text"`
+	// Steps counts the completed steps, Chapters are what has ended.
+	Steps    int       `json:"steps"`
+	Chapters []Chapter `json:"chapters,omitempty"`
+	// Ref reads all of it back.
+	Ref string `json:"ref"`
+}
+
+// summary folds the chapters, and what is open, into that of the run; nil for a
+// short one.
+func (t *telling) summary(id string) *Summary {
+	if t.steps < leastSteps {
+		return nil
+	}
+	passages := passagesOf(t.chapters)
+	if len(t.open) > 0 {
+		f := window.Fold("", t.open, foldOptions(id, t.openFrom, t.seq, chapterTokens))
+		passages = append(passages, window.Passage{Heading: "under way", Text: f.Text})
+	}
+	from := t.openFrom
+	if len(t.chapters) > 0 {
+		from = t.chapters[0].From
+	}
+	f := window.Fold("", passages, foldOptions(id, from, t.seq, storyTokens))
+	const mostChapters = 8
+	return &Summary{
+		Text: strings.TrimSpace(f.Text), Steps: t.steps, Ref: runPassageRef(id, from, t.seq),
+		Chapters: t.chapters[max(len(t.chapters)-mostChapters, 0):],
+	}
+}
+
+// first is the beginning of a text, at most so many bytes of whole characters.
+func first(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}
