@@ -6,6 +6,7 @@ package httpapi
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -41,6 +42,9 @@ type Options struct {
 	Sessions Sessions
 	// Feed tells of changes of runs and sessions.
 	Feed Feed
+	// UI is the build of the dashboard: index.html, icon.svg and the folder assets.
+	// Without it the pages say so.
+	UI fs.FS
 	// CurrentProject says which project this server was started in.
 	CurrentProject func(context.Context) run.Project
 

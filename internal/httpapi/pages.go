@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"html/template"
+	"io/fs"
 	"net/http"
 	"path"
 	"strings"
@@ -23,7 +24,7 @@ var pageFiles embed.FS
 
 // pagePolicy lets a page load from this server alone: no inline script or style,
 // no frame, no form to elsewhere.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // pages renders the pages.
@@ -39,15 +40,35 @@ func (a *api) mountPages(mux *http.ServeMux) {
 		return template.ParseFS(pageFiles, "assets/*.html")
 	})}
 	handle := func(path string, rows methods) { mux.Handle(path, a.dispatch(rows)) }
-	handle("/{$}", methods{"GET": {handle: p.live}})
+	for _, path := range appPages {
+		handle(path, methods{"GET": {handle: p.app}})
+	}
+	handle("/icon.svg", methods{"GET": {handle: p.icon}})
 	handle("/dashboard/{id}", methods{"GET": {handle: p.session}})
 	handle("/login/{code}", methods{"GET": {handle: p.confirm}, "POST": {handle: p.login}})
 	handle("/assets/{file}", methods{"GET": {handle: p.asset}})
 }
 
-// live is the page of runs and sessions.
-func (p *pages) live(w http.ResponseWriter, r *http.Request) error {
-	return p.inside(w, r, "live.html")
+// appPages are the addresses that the dashboard has pages for; which one it is the
+// application reads from the address.
+var appPages = []string{"/{$}", "/runs", "/sessions"}
+
+// app is the dashboard, for a browser that is logged in.
+func (p *pages) app(w http.ResponseWriter, r *http.Request) error {
+	if p.UI == nil {
+		return p.inside(w, r, "live.html")
+	}
+	cookie := p.Browsers.Renew(r)
+	if cookie == nil {
+		return p.show(w, http.StatusUnauthorized, "outside.html", nil)
+	}
+	page, err := fs.ReadFile(p.UI, "index.html")
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "read the dashboard: %w", err)
+	}
+	http.SetCookie(w, cookie)
+	writePage(w, http.StatusOK, page)
+	return nil
 }
 
 // session is the page of a session document.
@@ -99,22 +120,40 @@ func (p *pages) show(w http.ResponseWriter, status int, name string, data any) e
 	if err := templates.ExecuteTemplate(&page, name, data); err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "render %s: %w", name, err)
 	}
+	writePage(w, status, page.Bytes())
+	return nil
+}
+
+func writePage(w http.ResponseWriter, status int, page []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", pagePolicy)
 	w.WriteHeader(status)
-	_, _ = w.Write(page.Bytes()) // the client may be gone; nobody is left to tell
-	return nil
+	_, _ = w.Write(page) //nolint:gosec // G705: pages are the program's own; the client may be gone
 }
 
-// asset gives a script or a style. They are the program's own, the same for
-// everybody, so that they need no login.
+// assetTypes are the types of files that pages load.
+var assetTypes = map[string]string{
+	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".woff2": "font/woff2", ".svg": "image/svg+xml",
+}
+
+// asset gives a file that a page loads: of the dashboard, or of the plain pages.
+// They are the program's own, the same for everybody, so that they need no login.
 func (p *pages) asset(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("file")
-	types := map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
-	mediaType := types[path.Ext(name)]
-	data, err := pageFiles.ReadFile("assets/" + name)
+	return p.file(w, r, "assets/"+r.PathValue("file"))
+}
+
+func (p *pages) icon(w http.ResponseWriter, r *http.Request) error {
+	return p.file(w, r, "icon.svg")
+}
+
+func (p *pages) file(w http.ResponseWriter, r *http.Request, name string) error {
+	data, err := fs.ReadFile(pageFiles, name)
+	if err != nil && p.UI != nil {
+		data, err = fs.ReadFile(p.UI, name)
+	}
+	mediaType := assetTypes[path.Ext(name)]
 	if err != nil || mediaType == "" {
 		p.notFound(w, r)
 		return nil

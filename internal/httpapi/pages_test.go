@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
@@ -132,4 +133,33 @@ func TestPagesAreStrict(t *testing.T) {
 			t.Errorf("%s makes markup of text", name)
 		}
 	}
+}
+
+// The dashboard is one page at each of its addresses, for browsers that are logged
+// in; what it loads needs no login and is asked for again.
+func TestTheDashboardIsServed(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, func(o *httpapi.Options) {
+		o.UI = fstest.MapFS{
+			"index.html": {Data: []byte("<title>App</title>")}, "icon.svg": {Data: []byte("<svg/>")},
+			"assets/index-1a.js": {Data: []byte("go()")}, "assets/inter.woff2": {Data: []byte("font")}, "secret.txt": {Data: []byte("no")},
+		}
+	})
+	reads, _ := s.login(t, "ann")
+	for _, page := range []string{"/", "/runs", "/sessions"} {
+		s.want(t, 401, anybody, "GET", page, "")
+		got := s.want(t, 200, reads, "GET", page, "")
+		if string(got.body) != "<title>App</title>" || !strings.Contains(got.Header.Get("Content-Security-Policy"), "font-src 'self'") || len(got.Cookies()) != 1 {
+			t.Errorf("%s: %v %s", page, got.Header, got.body)
+		}
+	}
+	for file, mediaType := range map[string]string{"/assets/index-1a.js": "text/javascript; charset=utf-8", "/assets/inter.woff2": "font/woff2", "/icon.svg": "image/svg+xml", "/assets/live.css": "text/css; charset=utf-8"} {
+		got := s.want(t, 200, anybody, "GET", file, "")
+		if got.Header.Get("Content-Type") != mediaType {
+			t.Errorf("%s is %s", file, got.Header.Get("Content-Type"))
+		}
+		s.want(t, 304, anybody, "GET", file, "", "If-None-Match", got.Header.Get("ETag"))
+	}
+	s.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", "/assets/..%2fsecret.txt", "")
+	s.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", "/secret.txt", "")
 }

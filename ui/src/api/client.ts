@@ -1,0 +1,56 @@
+import createClient from "openapi-fetch";
+import type { components, paths } from "./schema";
+
+export type Schemas = components["schemas"];
+export type Problem = Schemas["Problem"];
+
+/** What the server refused, with its reason and what to do. */
+export class ApiError extends Error {
+  readonly problem: Problem;
+  readonly status: number;
+
+  constructor(status: number, problem: Problem) {
+    super(problem.error);
+    this.name = "ApiError";
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+/** The key that the login gave the pages of this origin; commands need it. */
+const keyName = "guideway-key";
+
+function browserKey(): string {
+  try {
+    return localStorage.getItem(keyName) ?? "";
+  } catch {
+    return ""; // storage is off: everything can be seen and nothing commanded
+  }
+}
+
+export const api = createClient<paths>({ baseUrl: "", credentials: "same-origin" });
+
+api.use({
+  onRequest({ request }) {
+    if (request.method !== "GET") request.headers.set("X-Guideway-Key", browserKey());
+    return request;
+  },
+});
+
+interface Outcome<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** The answer of a call, or an ApiError. */
+export async function answerOf<T>(call: Promise<Outcome<T>>): Promise<T> {
+  const { data, error, response } = await call;
+  if (data !== undefined) return data;
+  throw new ApiError(response.status, problemOf(error, response));
+}
+
+function problemOf(error: unknown, response: Response): Problem {
+  if (typeof error === "object" && error !== null && "error" in error && "code" in error) return error as Problem;
+  return { success: false, code: "internal", error: `The server answered ${response.status} ${response.statusText}`.trim() };
+}

@@ -1,0 +1,42 @@
+import type { ReactNode } from "react";
+import { Link, useLocation } from "wouter";
+import type { Liveness } from "../api/live";
+import { ThemeSwitch } from "./ThemeSwitch";
+import "./frame.css";
+
+const places = [
+  { path: "/", name: "Overview" },
+  { path: "/runs", name: "Runs" },
+  { path: "/sessions", name: "Sessions" },
+];
+
+const words: Record<Liveness, string> = { live: "Live", connecting: "Connecting again", lost: "Not live: reload the page" };
+
+/** What is around every page: where one can go, and whether the page is live. */
+export function Frame({ liveness, children }: { liveness: Liveness; children: ReactNode }) {
+  const [location] = useLocation();
+  return (
+    <div className="frame">
+      <a className="skip" href="#page">Skip to the page</a>
+      <header className="frame-bar">
+        <Link href="/" className="frame-name">Guideway</Link>
+        <nav aria-label="Pages">
+          <ul>
+            {places.map(({ path, name }) => (
+              <li key={path}>
+                <Link href={path} aria-current={isIn(location, path) ? "page" : undefined}>{name}</Link>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <span className="frame-state" role="status" data-state={liveness}>{words[liveness]}</span>
+        <ThemeSwitch />
+      </header>
+      <main id="page" tabIndex={-1}>{children}</main>
+    </div>
+  );
+}
+
+function isIn(location: string, path: string): boolean {
+  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
+}
