@@ -122,6 +122,15 @@ func (s *Service) clock() time.Time { return s.o.Now().UTC().Truncate(time.Micro
 // Store says where checkpoints are kept.
 func (s *Service) Store() Store { return s.o.Store }
 
+// Encryption says where the master key of what is saved is; "" where that is not
+// encrypted.
+func (s *Service) Encryption() string {
+	if s.o.Keys == nil {
+		return ""
+	}
+	return s.o.Keys.Kind()
+}
+
 // memoryWarning says in every answer that nothing lasts.
 func (s *Service) memoryWarning() []Warning {
 	if s.o.Store.Mode != ModeMemory || s.o.ReadOnly {

@@ -59,7 +59,7 @@ func (a *app) runServe(ctx context.Context) error {
 	}
 	defer withdraw()
 	a.sayHowToConnect(cfg, listener.Addr(), s.catalog)
-	return httpapi.Serve(ctx, listener, handler)
+	return httpapi.Serve(ctx, listener, afterAnswer(handler, s.upkeep.answered))
 }
 
 // closeSessions ends what is left of the legacy sessions. The process ends

@@ -14,15 +14,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// surface is what agents and browsers reach: the catalog, the store that opens
-// when it is needed, and the MCP server on both.
+// surface is what agents and browsers reach: the catalog, the stores that open
+// when they are needed, and the MCP server on them.
 type surface struct {
-	app       *app
-	cfg       *config.Config
-	catalog   *catalog.Catalog
-	store     *store
-	server    *mcpserver.Server
-	dashboard *dashboard
+	app         *app
+	cfg         *config.Config
+	catalog     *catalog.Catalog
+	store       *store
+	checkpoints *checkpointStore
+	upkeep      *upkeep
+	server      *mcpserver.Server
+	dashboard   *dashboard
 }
 
 // openSurface loads the catalog and wires the rest. project says where a client
@@ -33,6 +35,8 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 		return nil, err
 	}
 	s := &surface{app: a, cfg: cfg, catalog: cat, store: a.newStore(cfg, startable{cat})}
+	s.checkpoints = a.newCheckpointStore(s.store, masterKey{host: a.host})
+	s.upkeep = &upkeep{log: s.store.log, keep: s.checkpoints.keepCheckpoints, delay: upkeepDelay, idle: upkeepIdle}
 	s.dashboard = newDashboard(s)
 	s.server, err = mcpserver.New(mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
@@ -43,6 +47,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 		cat.Close()
 		return nil, err
 	}
+	s.upkeep.start()
 	return s, nil
 }
 
@@ -50,6 +55,8 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 func (s *surface) Close() {
 	s.dashboard.close()
 	s.server.Close()
+	s.upkeep.close()
+	s.checkpoints.close()
 	s.store.close()
 	s.catalog.Close()
 }

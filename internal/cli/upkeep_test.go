@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+)
+
+// What is done at start-up begins behind the first answer and a while, or when
+// nobody asks; never before, and not at all where the process ends first.
+func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var kept []time.Duration
+		begin := func(idle time.Duration) *upkeep {
+			u := &upkeep{log: slog.New(slog.DiscardHandler), delay: 2 * time.Second, idle: idle, keep: func(context.Context) error {
+				kept = append(kept, time.Since(began))
+				return errors.New("told to the log")
+			}}
+			u.start()
+			return u
+		}
+		u := begin(0)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(kept) > 0 {
+			t.Fatalf("it began after %v, before the first answer", kept)
+		}
+		out := afterWrite{io.Discard, u.answered}
+		for range 3 {
+			if _, err := out.Write([]byte("{}\n")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		u.close()
+		if len(kept) != 1 || kept[0] != time.Hour+2*time.Second {
+			t.Errorf("it was done at %v", kept)
+		}
+
+		kept, began = nil, time.Now()
+		u = begin(time.Minute)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		u.close()
+		if len(kept) != 1 || kept[0] != time.Minute {
+			t.Errorf("where nobody asks it was done at %v", kept)
+		}
+
+		kept = nil
+		u = begin(time.Minute)
+		u.answered()
+		time.Sleep(time.Second)
+		u.close()
+		if len(kept) > 0 {
+			t.Error("it was done though the process had ended")
+		}
+	})
+}
+
+// What is under way ends with the process.
+func TestUpkeepEndsWithTheProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		u := &upkeep{log: slog.New(slog.DiscardHandler), keep: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		u.start()
+		u.answered()
+		synctest.Wait()
+		u.close() // or the test ends in a deadlock
+	})
+}
+
+// Start-up retires sessions without activity, each time; it looks through
+// everything that is stored once in a while; and it makes nothing where there is
+// nothing.
+func TestStartUpKeepsCheckpoints(t *testing.T) {
+	t.Parallel()
+	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	c := checkpointsOf(t, &host)
+	cfg := c.store.cfg
+	if err := c.keepCheckpoints(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(cfg.DataDir); !os.IsNotExist(err) {
+		t.Error("a start-up without checkpoints has made a data directory")
+	}
+	save := func(session string, ago time.Duration) {
+		t.Helper()
+		then := host
+		then.Now = func() time.Time { return time.Now().Add(-ago) }
+		c := checkpointsOf(t, &then)
+		opened, err := c.open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, err := (&app{host: &host}).person()
+		if err == nil {
+			_, err = opened.Save(t.Context(), who, checkpoint.SaveRequest{Session: session, Context: json.RawMessage(`{}`)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.close()
+		c.store.close()
+	}
+	wantSessions := func(when string, want ...string) {
+		t.Helper()
+		out.Reset()
+		Run(t.Context(), []string{"checkpoint", "list"}, host)
+		if strings.Count(out.String(), "c_") != len(want) {
+			t.Errorf("%s: left are, want %v\n%s", when, want, out)
+		}
+		for _, session := range want {
+			if !strings.Contains(out.String(), session) {
+				t.Errorf("%s: %s is gone\n%s", when, session, out)
+			}
+		}
+	}
+	keep := func(env ...string) {
+		t.Helper()
+		at := host
+		getenv := host.Getenv
+		at.Getenv = func(name string) string {
+			for i := 0; i+1 < len(env); i += 2 {
+				if env[i] == name {
+					return env[i+1]
+				}
+			}
+			return getenv(name)
+		}
+		if err := checkpointsOf(t, &at).keepCheckpoints(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	surveyed := func() time.Time {
+		t.Helper()
+		info, err := os.Stat(surveyedPath(cfg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.ModTime()
+	}
+	save("old", 31*24*time.Hour)
+	save("young", 29*24*time.Hour)
+	keep("GUIDEWAY_CHECKPOINTS_READ_ONLY", "true")
+	wantSessions("read only", "old", "young")
+	keep("GUIDEWAY_CHECKPOINT_RETENTION", "0")
+	wantSessions("kept for good", "old", "young")
+	first := surveyed()
+	keep()
+	wantSessions("after a month", "young")
+	if !surveyed().Equal(first) {
+		t.Error("everything was looked through again at once")
+	}
+	// A while later, or with the clock set back, it is looked through again.
+	for _, at := range []time.Time{time.Now().Add(-2 * surveyEvery), time.Now().Add(surveyEvery)} {
+		if err := os.Chtimes(surveyedPath(cfg), at, at); err != nil {
+			t.Fatal(err)
+		}
+		keep("GUIDEWAY_CHECKPOINT_RETENTION", "1h")
+		if surveyed().Equal(at) {
+			t.Errorf("nothing was looked through, the last time being %v", at)
+		}
+	}
+	wantSessions("with a shorter retention")
+}
