@@ -36,7 +36,7 @@ func layers() []layer {
 		// Leaves know nothing of each other, but for the exceptions below.
 		// The bundled definitions are data.
 		{"leaves", []string{
-			"internal/authn", "internal/blob", "internal/condition", "internal/config", "internal/criterion",
+			"internal/approval", "internal/authn", "internal/blob", "internal/condition", "internal/config", "internal/criterion",
 			"internal/definition", "internal/install", "internal/llm", "internal/project", "internal/script", "internal/telemetry",
 			"internal/window", "workflows",
 		}},
@@ -98,7 +98,7 @@ func restricted() map[string][]string {
 		"github.com/theory/jsonpath":            {"internal/session"},
 		"github.com/tiktoken-go":                {"internal/window"}, // 12 MB of vocabularies
 		"github.com/kljensen/snowball":          {"internal/window", "internal/checkpoint"},
-		"github.com/zalando":                    {"internal/blob/seal"},
+		"github.com/zalando":                    {"internal/blob/seal", "internal/upstream"},
 		"github.com/klauspost/compress":         {"internal/checkpoint"},
 		"github.com/santhosh-tekuri/jsonschema": {"internal/definition", "internal/criterion", "internal/config"},
 	}

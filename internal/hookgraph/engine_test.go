@@ -231,12 +231,12 @@ func (a *auditor) Audit(_ context.Context, e hookgraph.AuditEntry) error {
 	return a.err
 }
 
-// What a hook adds to context.audit is kept with what no script can forge. If it
+// What a hook hands to the audit is kept with what no script can forge. If it
 // cannot be kept, a blocking hook has failed, and one aside says so.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	audits := func(_ context.Context, c map[string]any) (any, error) {
-		c["audit"] = append(c["audit"].([]any), map[string]any{"node": "forged"}, "line\nbreak")
+		c["audit"] = []any{map[string]any{"node": "forged"}, "line\nbreak"}
 		return nil, nil
 	}
 	now := time.UnixMilli(1_700_000_000_000).UTC()
@@ -252,7 +252,7 @@ func TestAudit(t *testing.T) {
 	r.settle(out, "a")
 	one := hookgraph.AuditEntry{Time: now, Graph: "graph", Node: "a", ClientID: "client", Server: "files", Method: hooks.ToolsCall}
 	want := []hookgraph.AuditEntry{one, one}
-	want[0].Entry, want[1].Entry = json.RawMessage(`{"node":"forged"}`), json.RawMessage(`"line\nbreak"`)
+	want[0].Record, want[1].Record = json.RawMessage(`{"node":"forged"}`), json.RawMessage(`"line\nbreak"`)
 	if diff := cmp.Diff(want, keeps.entries); diff != "" {
 		t.Error(diff)
 	}

@@ -22,7 +22,7 @@ func (x *execution) hook(ctx context.Context, n *node, entry *NodeTrace) *Outcom
 	before := x.state.response
 	verdict, err := readVerdict(result.Value)
 	if err == nil {
-		entry.Changes, err = x.takeOver(ctx, n, verdict.context(result.Context))
+		entry.Changes, err = x.takeOver(ctx, n, verdict.context(result.Context), result.Audit)
 	}
 	if err != nil {
 		entry.Error = nodeError(err)
@@ -43,8 +43,9 @@ func (x *execution) hook(ctx context.Context, n *node, entry *NodeTrace) *Outcom
 	return nil
 }
 
-// takeOver takes over the context that a blocking hook left.
-func (x *execution) takeOver(ctx context.Context, n *node, raw json.RawMessage) ([]Change, error) {
+// takeOver takes over the context that a blocking hook left, and keeps what it
+// handed to the audit.
+func (x *execution) takeOver(ctx context.Context, n *node, raw json.RawMessage, audit []json.RawMessage) ([]Change, error) {
 	after, err := parseTree(raw)
 	if err != nil {
 		return nil, fmt.Errorf("the context that the hook left is no JSON: %w", err)
@@ -53,7 +54,7 @@ func (x *execution) takeOver(ctx context.Context, n *node, raw json.RawMessage) 
 	if err != nil {
 		return nil, err
 	}
-	return diff, x.engine.audit(ctx, &x.state, n, after)
+	return diff, x.engine.audit(ctx, &x.state, n, audit)
 }
 
 // verdict is what a hook returned.
@@ -164,27 +165,20 @@ func (e *Engine) script(ctx context.Context, s *state, n *node) (*ScriptResult, 
 	}
 }
 
-// audit hands to the audit what a hook left in context.audit.
-func (e *Engine) audit(ctx context.Context, s *state, n *node, after *tree) error {
-	entries := after.get("audit")
+// audit keeps what a hook handed to the audit.
+func (e *Engine) audit(ctx context.Context, s *state, n *node, records []json.RawMessage) error {
 	switch {
-	case entries.null() || entries.kind == '[' && len(entries.kids) == 0:
+	case len(records) == 0:
 		return nil
-	case entries.kind != '[':
-		return &ScriptError{Code: CodeAudit, Message: "context.audit is no list; add entries by context.audit.push(...)"}
-	case len(entries.kids) > maxAudit:
-		return &ScriptError{Code: CodeAudit, Message: fmt.Sprintf("the hook has %d entries for the audit; at most %d are taken", len(entries.kids), maxAudit)}
+	case len(records) > maxAudit:
+		return &ScriptError{Code: CodeAudit, Message: fmt.Sprintf("the hook has %d records for the audit; at most %d are taken", len(records), maxAudit)}
 	case e.opts.Audit == nil:
-		return &ScriptError{Code: CodeAudit, Message: "the hook has entries for the audit, and no file is set for them"}
+		return &ScriptError{Code: CodeAudit, Message: "the hook has records for the audit, and no file is set for them"}
 	}
-	for _, entry := range entries.kids {
-		var line bytes.Buffer
-		if err := json.Compact(&line, entry.raw); err != nil {
-			return &ScriptError{Code: CodeAudit, Message: err.Error()}
-		}
+	for _, record := range records {
 		err := e.opts.Audit.Audit(ctx, AuditEntry{
 			Time: e.opts.Now().UTC().Truncate(time.Millisecond), Graph: s.graph, Node: n.ID, ClientID: s.metadata.ClientID,
-			Server: s.metadata.ServerName, Method: s.method, Entry: line.Bytes(),
+			Server: s.metadata.ServerName, Method: s.method, Record: record,
 		})
 		if err != nil {
 			return &ScriptError{Code: CodeAudit, Message: "the audit was not written: " + err.Error()}
@@ -240,10 +234,7 @@ func (e *Engine) runAside(ctx context.Context, s *state, n *node, entry NodeTrac
 	result, err := e.script(ctx, s, n)
 	entry.Console = console(result, err)
 	if err == nil {
-		var after *tree
-		if after, err = parseTree(result.Context); err == nil {
-			err = e.audit(ctx, s, n, after)
-		}
+		err = e.audit(ctx, s, n, result.Audit)
 	}
 	entry.Error, entry.Pending = nodeError(err), false
 	entry.MS = milliseconds(e.opts.Now().Sub(begun))

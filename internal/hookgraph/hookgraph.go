@@ -43,7 +43,9 @@ type ScriptResult struct {
 	// Context is the context as the script left it.
 	Context json.RawMessage
 	// Value is what the script returned; empty or null is nothing.
-	Value   json.RawMessage
+	Value json.RawMessage
+	// Audit are the records that the script handed to the audit, in order.
+	Audit   []json.RawMessage
 	Console []Line
 }
 
@@ -109,11 +111,11 @@ func (f CallerFunc) Call(ctx context.Context, call Call) (json.RawMessage, error
 
 // Auditor keeps what hooks hand to it.
 type Auditor interface {
-	// Audit keeps an entry, or says why not.
+	// Audit keeps a record, or says why not.
 	Audit(ctx context.Context, entry AuditEntry) error
 }
 
-// AuditEntry is what a hook hands to the audit, with what the engine knows and no
+// AuditEntry is a record that a hook hands to the audit, with what the engine knows and no
 // script can forge.
 type AuditEntry struct {
 	Time     time.Time       `json:"time"`
@@ -122,7 +124,7 @@ type AuditEntry struct {
 	ClientID string          `json:"clientId,omitempty"`
 	Server   string          `json:"serverName,omitempty"`
 	Method   hooks.Type      `json:"method"`
-	Entry    json.RawMessage `json:"entry"`
+	Record   json.RawMessage `json:"record"`
 }
 
 // Metadata is what scripts and conditions learn of a request beside itself.

@@ -18,7 +18,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // script stands for a user's script: it gets the context as JavaScript would and
-// changes it, and returns what the script returns.
+// changes it, and returns what the script returns. What it puts into a list audit
+// stands for calls of the function audit.
 type script func(ctx context.Context, c map[string]any) (any, error)
 
 // scripts runs Go functions by the text of their script.
@@ -45,11 +46,20 @@ func (s *scripts) RunHook(ctx context.Context, call hookgraph.ScriptCall) (*hook
 	if err != nil {
 		return nil, err
 	}
+	audit, _ := c["audit"].([]any)
+	delete(c, "audit")
 	after, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
 	}
 	result := &hookgraph.ScriptResult{Context: after, Console: []hookgraph.Line{{Level: "log", Text: call.Script.Text}}}
+	for _, record := range audit {
+		text, err := json.Marshal(record)
+		if err != nil {
+			return nil, err
+		}
+		result.Audit = append(result.Audit, text)
+	}
 	if value != nil {
 		result.Value, err = json.Marshal(value)
 	}

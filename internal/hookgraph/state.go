@@ -101,7 +101,7 @@ func (s *state) context(node string) (json.RawMessage, error) {
 		b.WriteString(`,"response":`)
 		b.Write(s.response.raw)
 	}
-	fmt.Fprintf(&b, `,"metadata":%s,"variables":%s,"audit":[]}`, metadata, s.variables.raw)
+	fmt.Fprintf(&b, `,"metadata":%s,"variables":%s}`, metadata, s.variables.raw)
 	return b.Bytes(), nil
 }
 
