@@ -93,6 +93,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	}
 	for i := range step.Actions {
 		if a := &step.Actions[i]; a.Action == phases.ActionValidate && !p.isVariable(a.Target) {
+			pos.NeedsNotes = true
 			pos.Criteria = append(pos.Criteria, "Say in notes: "+instruction(a))
 		} else if a.Action == phases.ActionValidate {
 			pos.Criteria = append(pos.Criteria, "In context: "+instruction(a))

@@ -30,6 +30,8 @@ type Position struct {
 	Prompt string       `json:"prompt,omitempty"`
 	// Guides are those that the prompt names and that lie beside the workflow.
 	Guides []GuideText `json:"guides,omitempty"`
+	// NeedsNotes says that the step is not done without notes.
+	NeedsNotes bool `json:"needsNotes,omitempty"`
 	// Criteria say in words what the output must meet.
 	Criteria []string `json:"criteria,omitempty"`
 	// MetaGuidance holds throughout; it comes until the first step is done.

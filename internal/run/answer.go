@@ -153,6 +153,9 @@ func nextCall(handle string, pos guide.Position) *Call {
 	switch pos.Kind {
 	case guide.PositionStep:
 		args["output"] = "..."
+		if pos.NeedsNotes {
+			args["notes"] = "..."
+		}
 	case guide.PositionGate:
 		if pos.Person {
 			return StatusCall(Ref{Handle: handle})

@@ -126,3 +126,32 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 		t.Errorf("verify: %v %v", report, err)
 	}
 }
+
+// The call that an answer offers is one that the run takes as it is.
+func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.shelf["checked"] = `{"id":"checked","version":"1.0.0","title":"Checked","initialPhase":"a","phases":[{"id":"a","name":"A","required":true,
+		"entryActions":[{"action":"validate","target":"desk","message":"Is the desk tidy?"}],
+		"steps":[{"id":"s","name":"Do","required":true,"actions":[{"action":"validate","target":"lamp","message":"Is the lamp on?"}]}],
+		"checkpoints":[{"id":"c","name":"C","message":"Good?","required":true,"blocking":true,"options":[{"id":"yes","label":"Yes"}]}]}]}`
+	a := start(t, b.Service, "checked", nil)
+	var moves int
+	for ; a.Next != nil; moves++ {
+		var r struct {
+			Handle, Output, Notes string
+			Answer                *guide.Answer
+		}
+		text, err := json.Marshal(a.Next.Arguments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &r); err != nil {
+			t.Fatal(err)
+		}
+		a = legal(t, b.Service, run.ContinueRequest{Handle: r.Handle, Output: r.Output, Notes: r.Notes, Answer: r.Answer})
+	}
+	if moves != 3 || a.Status != guide.StatusCompleted {
+		t.Errorf("%d moves, then %+v", moves, a)
+	}
+}
