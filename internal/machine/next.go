@@ -48,6 +48,8 @@ type This struct {
 	// name.
 	Input any    `json:"input"`
 	State string `json:"state"`
+	// Agents are the sides that they take, by name.
+	Agents map[string]machines.Side `json:"agents"`
 	// Error is what failed, for error handlers.
 	Error *Fault `json:"error,omitempty"`
 }
@@ -180,7 +182,11 @@ func (p *Program) handler(s *State, step Step, function string) Effect {
 	}
 	h := &Handler{Step: step, Function: function, This: This{
 		Data: s.Data, Contexts: s.Conversations, Last: json.RawMessage("null"), Input: p.input(s), State: s.At,
+		Agents: map[string]machines.Side{},
 	}}
+	for i := range p.Agents {
+		h.This.Agents[p.Agents[i].Role] = p.Agents[i].Side
+	}
 	if s.Last != nil {
 		h.This.Last = s.Last.Completion()
 	}

@@ -44,6 +44,8 @@ type HandlerCall struct {
 	Source, File string
 	Function     string
 	This         machine.This
+	// Wants says that what the function returns matters.
+	Wants bool
 	// Now is the time that the script sees, Seed what its chance is made of.
 	Now  time.Time
 	Seed uint64

@@ -38,6 +38,7 @@ func (d *drive) handler(ctx context.Context, h *machine.Handler) error {
 	out, err := during(ctx, d, func(ctx context.Context) outcome {
 		r, err := d.s.o.Handlers.Call(ctx, HandlerCall{
 			Source: d.l.program.Script, File: d.l.program.ScriptFile, Function: h.Function, This: h.This, Now: begun, Seed: seed.Sum64(),
+			Wants: h.Step == machine.StepTransition || h.Step == machine.StepError,
 		})
 		return outcome{r, err}
 	})

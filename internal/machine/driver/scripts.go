@@ -1,0 +1,118 @@
+package driver
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/script"
+)
+
+//go:embed handlers.js
+var handlersSource string
+
+// Sandbox runs scripts; script.Pool is one.
+type Sandbox interface {
+	Run(ctx context.Context, c script.Call) (*script.Result, error)
+}
+
+// Scripts calls handlers in a sandbox.
+type Scripts struct {
+	Sandbox Sandbox
+	// Owner is for whom the scripts run.
+	Owner string
+}
+
+var _ Handlers = (*Scripts)(nil)
+
+// wrapper is the name of the module between the engine and the script.
+const wrapper = "guideway-handlers.js"
+
+// The bounds of one handler.
+const (
+	handlerWall   = 10 * time.Second
+	handlerMemory = 64 << 20
+	handlerOutput = 16 << 20
+)
+
+// Call implements Handlers.
+func (s *Scripts) Call(ctx context.Context, c HandlerCall) (*HandlerResult, error) {
+	file := c.File
+	if file == "" {
+		file = "script.js"
+	}
+	specifier, err := json.Marshal(file)
+	if err != nil {
+		return nil, err
+	}
+	given, err := json.Marshal(c.This)
+	if err != nil {
+		return nil, fmt.Errorf("write the state for a handler: %w", err)
+	}
+	name, err := json.Marshal(c.Function)
+	if err != nil {
+		return nil, err
+	}
+	wants := json.RawMessage(strconv.FormatBool(c.Wants))
+	r, err := s.Sandbox.Run(ctx, script.Call{
+		Module:  script.Module{Name: wrapper, Source: "import * as script from " + string(specifier) + ";\n" + handlersSource},
+		Library: map[string]string{file: c.Source},
+		Args:    []json.RawMessage{name, wants, given},
+		Limits:  script.Limits{Wall: handlerWall, Memory: handlerMemory, Output: handlerOutput},
+		Owner:   s.Owner,
+		Fixed:   &script.Fixed{Now: c.Now, Seed: c.Seed},
+	})
+	var wrong *script.Error
+	switch {
+	case errors.As(err, &wrong) && wrong.Kind != script.Crashed:
+		return nil, handlerError(wrong, file)
+	case err != nil:
+		return nil, err
+	}
+	out := &HandlerResult{Console: console(r.Console)}
+	var answer struct {
+		Value    json.RawMessage            `json:"value"`
+		Data     map[string]json.RawMessage `json:"common_data"`
+		Contexts []machine.ContextChange    `json:"contexts"`
+	}
+	if err := json.Unmarshal(r.Value, &answer); err != nil {
+		return nil, &HandlerError{Message: "it left something that cannot be kept: " + err.Error(), File: file, Console: out.Console}
+	}
+	out.Value, out.Data, out.Contexts = answer.Value, answer.Data, answer.Contexts
+	return out, nil
+}
+
+// console are the lines that a script has printed, as people read them.
+func console(lines []script.Line) []string {
+	var out []string
+	for _, l := range lines {
+		text := l.Text
+		if l.Level != "log" && l.Level != "info" {
+			text = l.Level + ": " + text
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// handlerError tells what a script did wrong, at the place in the user's file that
+// led to it.
+func handlerError(e *script.Error, file string) *HandlerError {
+	out := &HandlerError{Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: console(e.Console)}
+	if e.File == file {
+		return out
+	}
+	out.File, out.Line, out.Column = file, 0, 0
+	at := regexp.MustCompile(regexp.QuoteMeta(file) + `:(\d+)(?::(\d+))?`).FindStringSubmatch(e.Stack)
+	if at != nil {
+		out.Line, _ = strconv.Atoi(at[1])
+		out.Column, _ = strconv.Atoi(at[2])
+	}
+	return out
+}

@@ -1,0 +1,187 @@
+package driver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/guideway-dev/guideway/internal/script/worker"
+)
+
+// The test binary is its own worker.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
+		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// sandbox gives handlers in the real sandbox.
+func sandbox(t *testing.T) *driver.Scripts {
+	t.Helper()
+	pool, err := script.NewPool(script.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := pool.Close(ctx); err != nil {
+			t.Errorf("close the pool: %v", err)
+		}
+	})
+	return &driver.Scripts{Sandbox: pool, Owner: "anna"}
+}
+
+func state() machine.This {
+	return machine.This{
+		Data: map[string]json.RawMessage{"count": json.RawMessage("1"), "order": json.RawMessage(`{"b":1,"a":2}`), "old": json.RawMessage("true")},
+		Contexts: map[string][]llm.Message{
+			"talk":  {{Role: llm.User, Content: "one"}, {Role: llm.Assistant, Content: "two"}},
+			"other": {{Role: llm.User, Content: "x"}},
+		},
+		Last:   (&llm.Response{Message: llm.Message{Role: llm.Assistant, Content: "the answer"}, Finish: "stop"}).Completion(),
+		Input:  "hello",
+		Agents: map[string]machines.Side{"a": machines.SideUser},
+	}
+}
+
+// TestScripts calls handlers as the seed's system documents them: what they see,
+// and what they change.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	s := sandbox(t)
+	const source = `
+function helper(text) { return text + "!"; }
+export default {
+  twice(n) { return n * 2; },
+  sees() {
+    const talk = this.workflow_contexts.get("talk");
+    this.common_data.seen = [
+      this.input, this.last_response.choices[0].message.content, this.last_response.object,
+      talk.getMessages().length, talk.getLastMessage().content, talk.getMessagesByRole("user")[0].content,
+      this.workflow_contexts.size, this.workflow_contexts.has("none"), this.twice(21), helper("hi"),
+      talk.getMessagesForAgent("a")[0].role,
+    ];
+  },
+  changes() {
+    this.common_data.count += 1;
+    delete this.common_data.old;
+    const talk = this.workflow_contexts.get("talk");
+    talk.addMessage({ role: "user", content: "three" });
+    talk.addMessage({ role: "assistant", content: null, tool_calls: [{ id: "1", type: "function", function: { name: "f", arguments: "{}" } }] });
+    this.workflow_contexts.get("other").clearMessages();
+    return () => 1;
+  },
+  cuts() { this.workflow_contexts.get("talk").messages.shift(); },
+  async later() { await sleep(5); await Promise.resolve(); return "next"; },
+  prints() { console.log("a", { b: 1 }); console.error("bad"); return ""; },
+  time() { return new Date().toISOString() + " " + (Math.random() === Math.random()); },
+}`
+	call := func(name string, wants bool) *driver.HandlerResult {
+		t.Helper()
+		r, err := s.Call(t.Context(), driver.HandlerCall{
+			Source: source, File: "test/script.js", Function: name, This: state(), Wants: wants, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seed: 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if got, want := string(call("sees", false).Data["seen"]), `["hello","the answer","chat.completion",2,"two","one",2,false,42,"hi!","assistant"]`; got != want {
+		t.Errorf("the handler sees %s", got)
+	}
+	changed := call("changes", false)
+	want := []machine.ContextChange{
+		{Name: "talk", Keep: 2, Add: []llm.Message{
+			{Role: llm.User, Content: "three"},
+			{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Type: "function", Function: llm.Function{Name: "f", Arguments: "{}"}}}},
+		}},
+		{Name: "other"},
+	}
+	byName := func(a []machine.ContextChange) map[string]machine.ContextChange {
+		out := map[string]machine.ContextChange{}
+		for _, c := range a {
+			if len(c.Add) == 0 {
+				c.Add = nil
+			}
+			out[c.Name] = c
+		}
+		return out
+	}
+	if diff := cmp.Diff(byName(want), byName(changed.Contexts)); diff != "" {
+		t.Error(diff)
+	}
+	if string(changed.Data["count"]) != "2" || changed.Data["old"] != nil || string(changed.Data["order"]) != `{"b":1,"a":2}` {
+		t.Errorf("common_data is %s", changed.Data)
+	}
+	if cuts := call("cuts", false).Contexts; len(cuts) != 1 || cuts[0].Keep != 0 || len(cuts[0].Add) != 1 || cuts[0].Add[0].Content != "two" {
+		t.Errorf("the first message is gone: %+v", cuts)
+	}
+	if got := string(call("later", true).Value); got != `"next"` {
+		t.Errorf("an async handler answers %s", got)
+	}
+	if diff := cmp.Diff([]string{"a { b: 1 }", "error: bad"}, call("prints", true).Console); diff != "" {
+		t.Error(diff)
+	}
+	if got := string(call("time", true).Value); got != `"2026-01-02T03:04:05.000Z false"` {
+		t.Errorf("the clock and chance of a run: %s", got)
+	}
+}
+
+// TestScriptFaults has scripts go wrong in every way: each ends in an error that
+// names the place in the user's file.
+func TestScriptFaults(t *testing.T) {
+	t.Parallel()
+	s := sandbox(t)
+	tests := []struct {
+		name, source, message string
+		line                  int
+	}{
+		{"throws", "export default {\n f() {\n  throw new Error('no ' + 'way');\n } }", "no way", 3},
+		{"rejects", "export default {\n async f() {\n  await null;\n  null.x;\n } }", "null", 4},
+		{"never resolves", "export default { f() { return new Promise(() => {}) } }", "", 0},
+		{"loops", "export default {\n f() { for (;;) {} } }", "", 0},
+		{"allocates", "export default { f() { const a = []; for (;;) a.push(new Array(100000).fill(1)); } }", "", 0},
+		{"frozen input", "export default {\n f() {\n  this.last_response.choices[0].message.content = 'mine';\n } }", "read-only", 3},
+		{"empty message", "export default {\n f() {\n  this.workflow_contexts.get('talk').addMessage({role: 'user', content: ''});\n } }", "empty", 3},
+		{"unknown role", "export default {\n f() {\n  this.workflow_contexts.get('talk').addMessage({role: 'boss', content: 'x'});\n } }", "role", 3},
+		{"not there", "export default { g() {} }", "no function f", 0},
+		{"a function", "export default { f() { return () => 1 } }", "a function", 0},
+		{"circle", "export default { f() { this.common_data.self = this.common_data } }", "common_data", 0},
+		{"data replaced", "export default { f() { this.common_data = 5 } }", "object", 0},
+		{"syntax", "export default {\n f() { let = ; } }", "", 2},
+		{"imports", "import fs from 'fs';\nexport default { f() {} }", "fs", 0},
+		{"no network", "export default { f() { fetch('http://127.0.0.1') } }", "fetch", 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := s.Call(t.Context(), driver.HandlerCall{Source: tt.source, File: "test/script.js", Function: "f", This: state(), Wants: true, Now: time.Unix(0, 0)})
+			var wrong *driver.HandlerError
+			if !errors.As(err, &wrong) {
+				t.Fatalf("got %v", err)
+			}
+			if !strings.Contains(wrong.Message, tt.message) || wrong.File != "test/script.js" || tt.line > 0 && wrong.Line != tt.line || tt.line > 0 && wrong.Column == 0 {
+				t.Errorf("got %s:%d:%d: %s", wrong.File, wrong.Line, wrong.Column, wrong.Message)
+			}
+		})
+	}
+}
