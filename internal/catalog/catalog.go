@@ -200,6 +200,8 @@ type Change struct {
 	// Library says that other activities, skills, guides, templates or rules are
 	// served than before.
 	Library bool
+	// Hooks says that other hook graphs are served than before.
+	Hooks bool
 	// Diagnostics says that other things do not load than before.
 	Diagnostics bool
 	// Snapshot is the new state.

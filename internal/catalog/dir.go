@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/library"
 )
 
@@ -369,7 +370,7 @@ func isDocument(name string) bool {
 	case ".json", ".yaml", ".yml":
 		return true
 	default:
-		return library.PlaceOf(name).Kind != ""
+		return library.PlaceOf(name).Kind != "" || hooks.PlaceOf(name).Kind != ""
 	}
 }
 

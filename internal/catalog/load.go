@@ -16,6 +16,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/library"
 )
@@ -43,13 +44,17 @@ type record struct {
 	name, path string
 	// place is where it lies in the layout of a library; a workflow has none.
 	place library.Place
-	size  int64
-	stamp string
-	sum   [sha256.Size]byte
+	// hookPlace is the same for the hooks dialect.
+	hookPlace hooks.Place
+	size      int64
+	stamp     string
+	sum       [sha256.Size]byte
 	// good is the last version that loaded; nil if none did.
 	good *loaded
 	// item is the same of a document of the library.
 	item *library.Item
+	// hook is the same of a document of the hooks dialect.
+	hook *hooked
 	// broken says that the present version does not load, and found why.
 	broken bool
 	found  []guideway.Diagnostic
@@ -195,7 +200,10 @@ func (c *Catalog) records(ctx context.Context, s *state, documents []Document, p
 			continue
 		}
 		fresh := &record{
-			name: document.Name, path: document.Path, place: library.PlaceOf(document.Name), size: size, stamp: document.Stamp,
+			name: document.Name, path: document.Path, hookPlace: hooks.PlaceOf(document.Name), size: size, stamp: document.Stamp,
+		}
+		if fresh.hookPlace.Kind == "" {
+			fresh.place = library.PlaceOf(document.Name)
 		}
 		s.records = append(s.records, fresh)
 		jobs = append(jobs, func() { c.read(ctx, fresh, document, known) })
@@ -230,7 +238,7 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, known 
 	if finding == nil {
 		r.sum = sha256.Sum256(data)
 		if known != nil && known.sum == r.sum {
-			r.good, r.item, r.broken, r.found, r.claims = known.good, known.item, known.broken, known.found, known.claims
+			r.good, r.item, r.hook, r.broken, r.found, r.claims = known.good, known.item, known.hook, known.broken, known.found, known.claims
 			return
 		}
 		if c.parse(r, document, data) {
@@ -243,7 +251,7 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, known 
 	r.broken = true
 	r.claims = r.claimed(data)
 	if known != nil {
-		r.good, r.item = known.good, known.item
+		r.good, r.item, r.hook = known.good, known.item, known.hook
 	}
 	if id := r.id(); id != "" {
 		r.found = append(slices.Clip(r.found), notice("file-stale", r.path,
@@ -259,6 +267,8 @@ func (r *record) id() string {
 		return r.good.definition.ID
 	case r.item != nil:
 		return r.item.ID
+	case r.hook != nil:
+		return r.hook.id()
 	default:
 		return ""
 	}
@@ -333,19 +343,21 @@ func appendAll(data []byte, r io.Reader) ([]byte, error) {
 func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) {
 	defer func() {
 		if failure := recover(); failure != nil {
-			r.good, r.item, loads = nil, nil, false
+			r.good, r.item, r.hook, loads = nil, nil, nil, false
 			r.found = []guideway.Diagnostic{problem("parser-failed", r.path,
 				fmt.Sprintf("the parser failed on this document, which is a defect of the program: %v", failure), "report it, with the document")}
 		}
 	}()
-	if r.place.Kind != "" {
+	if r.hookPlace.Kind != "" {
+		r.hook, r.found = parseHook(r.hookPlace, r.path, data)
+	} else if r.place.Kind != "" {
 		r.item, r.found = library.Parse(r.place, r.path, data)
 	} else if parsed, found := c.opts.Parse(r.path, data); parsed != nil {
 		r.good, r.found = c.loaded(parsed, document), found
 	} else {
 		r.found = found
 	}
-	loads = r.good != nil || r.item != nil
+	loads = r.good != nil || r.item != nil || r.hook != nil
 	if !loads && len(r.found) == 0 {
 		r.found = []guideway.Diagnostic{problem("not-a-definition", r.path, "the document is no definition", "")}
 	}

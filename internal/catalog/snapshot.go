@@ -22,6 +22,8 @@ type Snapshot struct {
 	byID        map[string]*Entry
 	broken      map[string]*record // by the id that is claimed and not served
 	library     *library.Library
+	hooks       []*HookEntry // in order of ids
+	modules     []HookModule // lowest rank first
 	diagnostics []guideway.Diagnostic
 	sources     []SourceStatus
 }
@@ -187,6 +189,7 @@ func merge(states []state) *Snapshot {
 		s.explain(&states[i])
 	}
 	s.shelve(states)
+	s.hang(states)
 	s.entries = slices.SortedFunc(maps.Values(s.byID), func(a, b *Entry) int {
 		return strings.Compare(a.Definition.ID, b.Definition.ID)
 	})
@@ -249,7 +252,7 @@ func (s *Snapshot) add(source *state) {
 // explain says of documents that never loaded what is served in their place.
 func (s *Snapshot) explain(source *state) {
 	for _, r := range source.records {
-		if r.good != nil || r.place.Kind != "" {
+		if r.good != nil || r.place.Kind != "" || r.hookPlace.Kind != "" {
 			continue
 		}
 		serving := s.byID[r.claims]
@@ -268,7 +271,7 @@ func (s *Snapshot) explain(source *state) {
 func compare(before, after *Snapshot) *Change {
 	change := &Change{
 		Snapshot: after, Diagnostics: !slices.Equal(before.diagnostics, after.diagnostics),
-		Library: !before.library.Equal(after.library),
+		Library: !before.library.Equal(after.library), Hooks: !sameHooks(before, after),
 	}
 	for _, entry := range after.entries {
 		id := entry.Definition.ID
@@ -285,7 +288,7 @@ func compare(before, after *Snapshot) *Change {
 			change.Removed = append(change.Removed, id)
 		}
 	}
-	if len(change.Added)+len(change.Removed)+len(change.Changed) == 0 && !change.Diagnostics && !change.Library {
+	if len(change.Added)+len(change.Removed)+len(change.Changed) == 0 && !change.Diagnostics && !change.Library && !change.Hooks {
 		return nil
 	}
 	return change
