@@ -23,6 +23,7 @@ type surface struct {
 	store       *store
 	checkpoints *checkpointStore
 	upkeep      *upkeep
+	upstreams   *upstreams
 	server      *mcpserver.Server
 	dashboard   *dashboard
 }
@@ -38,12 +39,18 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	s.checkpoints = a.newCheckpointStore(s.store, masterKey{host: a.host})
 	s.upkeep = &upkeep{log: s.store.log, keep: s.checkpoints.keepCheckpoints, delay: upkeepDelay, idle: upkeepIdle}
 	s.dashboard = newDashboard(s)
+	if s.upstreams, err = a.openUpstreams(cfg); err != nil {
+		cat.Close()
+		return nil, err
+	}
 	s.server, err = mcpserver.New(mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
 		Runs: lazyRuns{s.store}, Project: project,
 		Sessions: session.New(session.Options{Store: lazyStore{s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
+		Upstreams: s.upstreams.attached(),
 	})
 	if err != nil {
+		s.upstreams.close()
 		cat.Close()
 		return nil, err
 	}
@@ -55,6 +62,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 func (s *surface) Close() {
 	s.dashboard.close()
 	s.server.Close()
+	s.upstreams.close()
 	s.upkeep.close()
 	s.checkpoints.close()
 	s.store.close()

@@ -47,6 +47,11 @@ type Config struct {
 	// Encryption says how checkpoints are encrypted.
 	Encryption Encryption
 
+	// Gateway says how other MCP servers are offered.
+	Gateway Gateway
+	// Upstreams are other MCP servers, by their names.
+	Upstreams []Upstream
+
 	// Dirs are this user's directories.
 	Dirs Dirs
 	// File is the configuration file that was read; "" if there was none.

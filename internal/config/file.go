@@ -242,6 +242,10 @@ func (f *fileReader) member(prefix, key, pointer string, keyAt, valueAt int) {
 		f.skip()
 		return
 	}
+	if name == "upstreams" {
+		f.upstreams(valueAt)
+		return
+	}
 	if prefix == "" && f.isGroup(key) {
 		if f.data[valueAt] != '{' {
 			decoded := f.skip()

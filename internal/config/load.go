@@ -133,6 +133,7 @@ func (l *loader) defaults() {
 	c.DataDir = c.Dirs.Data
 	c.Store = StoreSQLite
 	c.Gates = Gates{Approval: ApprovalAgent}
+	c.Gateway = Gateway{Exposure: ExposureAll}
 	c.Journal.HeadsDir = below(l.goos, c.Dirs.State, "heads")
 	c.Context, c.Checkpoints = contextDefaults(), checkpointDefaults()
 	c.Encryption = Encryption{Mode: EncryptionDisabled, KeyFile: below(l.goos, c.Dirs.Config, "checkpoints.key")}

@@ -105,7 +105,7 @@ const (
 )
 
 // Toolsets are the toolsets that exist, those of DefaultToolsets first.
-func Toolsets() []string { return append(DefaultToolsets(), "phases") }
+func Toolsets() []string { return append(DefaultToolsets(), "phases", "gateway") }
 
 // DefaultToolsets are the toolsets that are on where nobody chooses.
 func DefaultToolsets() []string { return []string{"steps", "runs", "sessions"} }
@@ -123,7 +123,7 @@ func Settings() []Setting {
 // settings is the one table of settings, variables, aliases and flags.
 func settings() []setting {
 	return slices.Concat(serverSettings(), dataSettings(), runSettings(), contextSettings(), checkpointSettings(),
-		encryptionSettings(), workflowSettings(), logSettings())
+		encryptionSettings(), workflowSettings(), gatewaySettings(), logSettings())
 }
 
 func serverSettings() []setting {

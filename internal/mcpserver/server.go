@@ -32,10 +32,11 @@ const (
 	ToolsetSessions = "sessions"
 	ToolsetContext  = "context"
 	ToolsetPhases   = "phases"
+	ToolsetGateway  = "gateway"
 )
 
 // Toolsets lists the names of the toolsets, the default ones first.
-func Toolsets() []string { return append(DefaultToolsets(), ToolsetPhases) }
+func Toolsets() []string { return append(DefaultToolsets(), ToolsetPhases, ToolsetGateway) }
 
 // DefaultToolsets lists the names of the toolsets that are offered where nobody
 // chooses.
@@ -73,6 +74,16 @@ type Options struct {
 	Now func() time.Time
 	// Logger gets what goes wrong; nil is silence.
 	Logger *slog.Logger
+	// Upstreams are the other MCP servers behind the toolset "gateway".
+	Upstreams Upstreams
+}
+
+// Upstreams add to a server what other MCP servers offer.
+type Upstreams interface {
+	// Extend says what the server can do with them.
+	Extend(opts *mcp.ServerOptions)
+	// Attach adds them to the server.
+	Attach(server *mcp.Server)
 }
 
 // Server offers a catalog over MCP. It serves any number of connections.
@@ -144,22 +155,28 @@ func New(opts Options) (*Server, error) {
 	if !slices.Contains(opts.Toolsets, ToolsetSessions) {
 		s.sessions = nil
 	}
-	s.mcp = mcp.NewServer(
-		&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version},
-		&mcp.ServerOptions{
-			Instructions:      instructions(s.runs != nil) + phaseInstructions(opts.Toolsets),
-			Logger:            opts.Logger,
-			CompletionHandler: s.complete,
-			Capabilities: &mcp.ServerCapabilities{
-				// The list of tools is fixed for a connection.
-				Tools:     &mcp.ToolCapabilities{},
-				Prompts:   &mcp.PromptCapabilities{ListChanged: true},
-				Resources: &mcp.ResourceCapabilities{ListChanged: true},
-			},
-			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
-		})
+	withUpstreams := opts.Upstreams != nil && slices.Contains(opts.Toolsets, ToolsetGateway)
+	protocol := &mcp.ServerOptions{
+		Instructions:      instructions(s.runs != nil) + phaseInstructions(opts.Toolsets),
+		Logger:            opts.Logger,
+		CompletionHandler: s.complete,
+		Capabilities: &mcp.ServerCapabilities{
+			// The list of tools is fixed for a connection.
+			Tools:     &mcp.ToolCapabilities{},
+			Prompts:   &mcp.PromptCapabilities{ListChanged: true},
+			Resources: &mcp.ResourceCapabilities{ListChanged: true},
+		},
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+	}
+	if withUpstreams {
+		opts.Upstreams.Extend(protocol)
+	}
+	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version}, protocol)
 	for _, t := range s.tools(opts) {
 		s.mcp.AddTool(t.definition(), t.server(opts.Logger))
+	}
+	if withUpstreams {
+		opts.Upstreams.Attach(s.mcp)
 	}
 	s.mcp.AddReceivingMiddleware(explainFailedForms)
 	s.mcp.AddReceivingMiddleware(transport.Recover(opts.Logger))

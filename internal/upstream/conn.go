@@ -29,6 +29,7 @@ type outgoing struct {
 	call string
 	// method and name are for the headers that HTTP has since 2026-07-28.
 	method, name string
+	headers      map[string]string
 }
 
 // receiver takes what a server sends.

@@ -131,6 +131,9 @@ func (w *web) send(ctx context.Context, m outgoing) error {
 		if m.name != "" {
 			req.Header.Set("Mcp-Name", headerValue(m.name))
 		}
+		for name, value := range m.headers {
+			req.Header.Set(name, headerValue(value))
+		}
 	}
 	resp, err := w.client.Do(req)
 	if err != nil {

@@ -38,7 +38,7 @@ func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-u.fetching }()
-	session, done, err := u.Session(ctx, Want{})
+	session, done, err := u.anySession(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +61,25 @@ func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
 		u.opts.Changed()
 	}
 	return c, nil
+}
+
+// anySession gives a session that is there, whoever's it is: lists are the same
+// in all of them. It starts the shared one only where there is none.
+func (u *Upstream) anySession(ctx context.Context) (*Session, func(), error) {
+	u.mu.Lock()
+	for _, slots := range u.slots {
+		for _, each := range slots {
+			if each.session == nil || each.session.goneAlready() {
+				continue
+			}
+			nobody := &Want{}
+			u.use(each, nobody)
+			u.mu.Unlock()
+			return each.session, func() { u.giveBack(each, nobody) }, nil
+		}
+	}
+	u.mu.Unlock()
+	return u.Session(ctx, Want{})
 }
 
 // same tells whether two catalogs offer the same.

@@ -81,7 +81,7 @@ const (
 	// are dropped, for they would be late.
 	noteBuffer = 64
 	// openQuestions bounds what one session may ask at once.
-	openQuestions = 16
+	openQuestions = 64
 )
 
 func newSession(opts sessionOptions) *Session {
@@ -118,6 +118,8 @@ type Call struct {
 	// Capabilities are what the caller can be asked for, an object; for the
 	// modern era, where every call says so.
 	Capabilities json.RawMessage
+	// Headers go along over HTTP, in the modern era.
+	Headers map[string]string
 	// Notify, if set, gets the notifications that belong to the call, progress
 	// among them, one after the other before Do returns.
 	Notify func(method string, params json.RawMessage)
@@ -144,7 +146,7 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	defer cancel(nil)
 	m := outgoing{
 		text: wire.Request(json.RawMessage(id), c.Method, s.params(id, c)),
-		call: id, method: c.Method, name: c.Name,
+		call: id, method: c.Method, name: c.Name, headers: c.Headers,
 	}
 	go func() {
 		if err := s.conn.send(ctx, m); err != nil {

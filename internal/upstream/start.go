@@ -72,7 +72,7 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 		notify: func(method string, params json.RawMessage) { u.notified(want.Client, method, params) },
 	}
 	if want.Client != "" {
-		opts.ask = made.asker
+		opts.ask = u.askerOf(made)
 	}
 	session, err := u.reach(ctx, spec, env, known, opts)
 	if err != nil {
@@ -82,12 +82,21 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 	return session, nil
 }
 
-// asker hands a question to whoever uses the session now.
-func (s *slot) asker(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
-	if ask := s.ask.Load(); ask != nil {
-		return (*ask)(ctx, method, params)
+// askerOf hands a question to whoever uses the session, the last one of them: in
+// a session that is one client's it is that client, by whichever of its calls.
+func (u *Upstream) askerOf(s *slot) Asker {
+	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+		u.mu.Lock()
+		var ask Asker
+		if n := len(s.asks); n > 0 {
+			ask = *s.asks[n-1]
+		}
+		u.mu.Unlock()
+		if ask == nil {
+			return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "nobody can be asked"}
+		}
+		return ask(ctx, method, params)
 	}
-	return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "nobody can be asked"}
 }
 
 // reach tries the ways in which a server may want to be talked to.

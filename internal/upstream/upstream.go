@@ -85,9 +85,11 @@ type slot struct {
 	session *Session
 	err     error
 	users   int
-	ask     atomic.Pointer[Asker]
-	idle    *time.Timer
-	began   time.Time
+	// asks has who can be asked now, one for each user that said so; mu of the
+	// upstream guards it.
+	asks  []*Asker
+	idle  *time.Timer
+	began time.Time
 }
 
 // New makes the upstream of a spec that was checked. It starts nothing.
@@ -172,21 +174,21 @@ func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done fun
 		select {
 		case <-slot.ready:
 		case <-ctx.Done():
-			u.giveBack(slot)
+			u.giveBack(slot, &want)
 			return nil, nil, context.Cause(ctx)
 		}
 		if slot.err != nil {
-			u.giveBack(slot)
+			u.giveBack(slot, &want)
 			return nil, nil, slot.err
 		}
 		select {
 		case <-slot.session.Done():
-			u.giveBack(slot) // it has ended in between; the next one is new
+			u.giveBack(slot, &want) // it has ended in between; the next one is new
 			continue
 		default:
 		}
 		var once sync.Once
-		return slot.session, func() { once.Do(func() { u.giveBack(slot) }) }, nil
+		return slot.session, func() { once.Do(func() { u.giveBack(slot, &want) }) }, nil
 	}
 }
 
@@ -204,7 +206,7 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 		for _, each := range slots {
 			total++
 			if other == key && (!want.Alone || each.users == 0) {
-				u.use(each, want)
+				u.use(each, &want)
 				return each, nil, nil
 			}
 		}
@@ -218,7 +220,7 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 	}
 	made := &slot{ready: make(chan struct{}), began: time.Now()}
 	u.slots[key] = append(u.slots[key], made)
-	u.use(made, want)
+	u.use(made, &want)
 	u.wg.Add(1)
 	go func() {
 		defer u.wg.Done()
@@ -235,13 +237,13 @@ func fixOf(err error, name string) string {
 }
 
 // use counts a user. mu is held.
-func (u *Upstream) use(s *slot, want Want) {
+func (u *Upstream) use(s *slot, want *Want) {
 	s.users++
 	if s.idle != nil {
 		s.idle.Stop()
 	}
 	if want.Ask != nil {
-		s.ask.Store(&want.Ask)
+		s.asks = append(s.asks, &want.Ask)
 	}
 }
 
@@ -272,10 +274,11 @@ func (u *Upstream) drop(key string, s *slot) {
 
 // giveBack counts a user less. A client's session that nobody uses ends after a
 // time.
-func (u *Upstream) giveBack(s *slot) {
+func (u *Upstream) giveBack(s *slot, want *Want) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	s.users--
+	s.asks = slices.DeleteFunc(s.asks, func(a *Asker) bool { return a == &want.Ask })
 	if s.users > 0 {
 		return
 	}

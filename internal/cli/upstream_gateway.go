@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/upstream"
+)
+
+// upstreams are the other MCP servers of this process.
+type upstreams struct {
+	*gateway.Gateway
+	app    *app
+	logger *slog.Logger
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+	logs   *upstreamLogs
+}
+
+// gatewayEntry is an upstream of the configuration as the gateway has it.
+func gatewayEntry(u config.Upstream) gateway.Entry {
+	e := gateway.Entry{
+		Spec: upstream.Spec{
+			Name: u.Name, Command: u.Command, Args: u.Args, Dir: u.Dir, Env: u.Env,
+			URL: u.URL, Transport: upstream.Transport(u.Transport), Headers: u.Headers, Bearer: u.Bearer,
+			Protocol: u.Protocol, Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime),
+		},
+		Disabled: u.Disabled, Project: u.Project, Sessions: gateway.Sessions(u.Sessions), Pins: gateway.PinMode(u.Pins),
+		PerMinute: u.CallsPerMinute, ToolPerMinute: u.ToolCallsPerMinute,
+	}
+	if u.OAuth != nil {
+		e.Spec.OAuth = &upstream.OAuth{
+			TokenURL: u.OAuth.TokenURL, ClientID: u.OAuth.ClientID, ClientSecret: u.OAuth.ClientSecret,
+			Scopes: u.OAuth.Scopes, Resource: u.OAuth.Resource,
+		}
+	}
+	if u.Prefix != nil {
+		e.Prefix, e.NoPrefix = *u.Prefix, *u.Prefix == ""
+	}
+	for name, rule := range u.Tools {
+		if e.Tools == nil {
+			e.Tools = map[string]gateway.ToolRule{}
+		}
+		e.Tools[name] = gateway.ToolRule{Hide: rule.Hide, Name: rule.Name, Description: rule.Description}
+	}
+	return e
+}
+
+func gatewayEntries(cfg *config.Config) []gateway.Entry {
+	entries := make([]gateway.Entry, len(cfg.Upstreams))
+	for i, u := range cfg.Upstreams {
+		entries[i] = gatewayEntry(u)
+	}
+	return entries
+}
+
+// upstreamOptions say how upstreams are reached from here.
+func (a *app) upstreamOptions(cfg *config.Config) upstream.Options {
+	return upstream.Options{
+		Client:   upstream.Implementation{Name: "guideway", Title: "Guideway", Version: version()},
+		Secrets:  upstream.Secrets{Getenv: a.host.Getenv, Keychain: upstream.Keychain},
+		CacheDir: upstreamCache(cfg), Logger: a.logger(cfg),
+	}
+}
+
+func upstreamCache(cfg *config.Config) string {
+	if cfg.Dirs.Cache == "" {
+		return ""
+	}
+	return filepath.Join(cfg.Dirs.Cache, "upstreams")
+}
+
+func upstreamPins(cfg *config.Config) gateway.PinFiles {
+	return gateway.PinFiles{Dir: filepath.Join(cfg.DataDir, "upstreams")}
+}
+
+// openUpstreams makes the gateway; nil where the toolset is not chosen. reload
+// follows the configuration file.
+func (a *app) openUpstreams(cfg *config.Config) (*upstreams, error) {
+	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
+		return nil, nil
+	}
+	u := &upstreams{app: a, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}}
+	opts := a.upstreamOptions(cfg)
+	opts.Log = u.logs.line
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails: the process ends instead
+	var err error
+	u.Gateway, err = gateway.New(gateway.Options{
+		Upstreams: gatewayEntries(cfg), Upstream: opts, Lazy: cfg.Gateway.Exposure == config.ExposureSearch,
+		Project: cfg.Gateway.Project, Pins: upstreamPins(cfg), ClientPerMinute: cfg.Gateway.CallsPerMinute,
+		Key: key, Logger: u.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	u.stop = stop
+	u.wg.Go(func() { u.follow(ctx, cfg) })
+	return u, nil
+}
+
+// attached is what the MCP server is given: nothing where there is no gateway.
+func (u *upstreams) attached() mcpserver.Upstreams {
+	if u == nil {
+		return nil
+	}
+	return u.Gateway
+}
+
+// followTime is how often the configuration and the approvals are looked at.
+const followTime = 2 * time.Second
+
+// follow takes over what changes in the configuration file and in the approvals,
+// without a restart. A file that has become wrong changes nothing.
+func (u *upstreams) follow(ctx context.Context, cfg *config.Config) {
+	tick := time.NewTicker(followTime)
+	defer tick.Stop()
+	file, pins := stamp(cfg.File), stamp(upstreamPins(cfg).Dir)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := stamp(upstreamPins(cfg).Dir); now != pins {
+			pins = now
+			u.Reload()
+		}
+		now := stamp(cfg.File)
+		if now == file {
+			continue
+		}
+		file = now
+		next, err := u.app.load()
+		if err == nil {
+			err = u.Apply(gatewayEntries(next))
+		}
+		if err != nil {
+			u.logger.Warn("the changed configuration of upstreams is not used", "error", err)
+		}
+	}
+}
+
+// stamp changes with a file, or with what is in a directory.
+func stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+}
+
+// upstreamEndTime is how long calls to upstreams may take when the process ends, which
+// it does within a second.
+const upstreamEndTime = 100 * time.Millisecond
+
+func (u *upstreams) close() {
+	if u == nil {
+		return
+	}
+	u.stop()
+	u.wg.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), upstreamEndTime)
+	defer cancel()
+	u.Close(ctx)
+	u.logs.close()
+}
+

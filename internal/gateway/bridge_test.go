@@ -1,0 +1,190 @@
+package gateway_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// eras are all pairs of a client's and an upstream's era.
+func eras(t *testing.T, f func(t *testing.T, client string, mode string)) {
+	for _, client := range []string{legacy, modern} {
+		for _, mode := range []string{"", upstreamtest.Modern} {
+			t.Run(fmt.Sprintf("client %s upstream %s", client, mode), func(t *testing.T) {
+				t.Parallel()
+				f(t, client, mode)
+			})
+		}
+	}
+}
+
+// What an upstream offers comes through in every pair of eras.
+func TestEverythingComesThrough(t *testing.T) {
+	t.Parallel()
+	eras(t, func(t *testing.T, version, mode string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode), entry(t, "two", mode)}})
+		p := r.connect(t, ways{user: "ann", version: version})
+		names := p.names()
+		for _, want := range []string{"own_tool", "one__echo", "two__echo"} {
+			if !slices.Contains(names, want) {
+				t.Errorf("%s is not among %v", want, names)
+			}
+		}
+		if got := p.call("two__echo", args{"text": "hi é\n\u2028<&>"}); got != "hi é\n\u2028<&>" {
+			t.Errorf("echo: %q", got)
+		}
+		if got := p.call("own_tool", nil); got != "own" {
+			t.Errorf("the own tool: %q", got)
+		}
+		if got := p.call("one__fail", nil); got != "isError: it failed" {
+			t.Errorf("fail: %q", got)
+		}
+		if got := p.call("one__refuse", nil); !strings.Contains(got, "not today") {
+			t.Errorf("refuse: %q", got)
+		}
+		if got := p.call("one__nothing", nil); !strings.Contains(got, "unknown tool") {
+			t.Errorf("no such tool: %q", got)
+		}
+		checkOthers(t, p)
+	})
+}
+
+// checkOthers looks at what is not tools.
+func checkOthers(t *testing.T, p *person) {
+	t.Helper()
+	prompt, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "two__greet", Arguments: map[string]string{"who": "you"}})
+	if err != nil || !strings.Contains(marshal(t, prompt), `\"who\":\"you\"`) {
+		t.Errorf("prompt: %v %v", prompt, err)
+	}
+	for _, uri := range []string{"note://one", "note://any", "guideway-upstream:two/note://one"} {
+		note, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+		if err != nil || note.Contents[0].Text != "the note" {
+			t.Errorf("read %s: %v %v", uri, note, err)
+		}
+	}
+	if _, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "other://x"}); err == nil {
+		t.Error("a resource of nobody was read")
+	}
+	done, err := p.session.Complete(t.Context(), &mcp.CompleteParams{
+		Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "one__greet"}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"},
+	})
+	if err != nil || !slices.Equal(done.Completion.Values, []string{"alpha", "beta"}) {
+		t.Errorf("complete: %v %v", done, err)
+	}
+}
+
+// What an upstream asks is brought to the client whose call it is, and the
+// answer back, in every pair of eras.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	eras(t, func(t *testing.T, version, mode string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}})
+		people := map[string]*person{}
+		for _, user := range []string{"ann", "bob"} {
+			people[user] = r.connect(t, ways{user: user, version: version})
+			people[user].names()
+		}
+		var wg sync.WaitGroup
+		for user, p := range people {
+			for i := range 8 {
+				wg.Go(func() {
+					got := p.call("one__ask", args{"text": fmt.Sprintf("question %d of %s", i, user)})
+					if !strings.Contains(got, user+" says yes") {
+						t.Errorf("%s got %s", user, got)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		for user, p := range people {
+			asked := p.noted(&p.asked)
+			if len(asked) != 8 {
+				t.Errorf("%s was asked %d times", user, len(asked))
+			}
+			for _, text := range asked {
+				if !strings.HasPrefix(text, `The MCP server "one" asks: question`) || !strings.HasSuffix(text, "of "+user) {
+					t.Errorf("%s was asked %q", user, text)
+				}
+			}
+		}
+	})
+}
+
+// Who cannot be asked is not asked, and the upstream is told so.
+func TestQuestionToTheMute(t *testing.T) {
+	t.Parallel()
+	eras(t, func(t *testing.T, version, mode string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}})
+		p := r.connect(t, ways{user: "ann", version: version, mute: true})
+		p.names()
+		got := p.call("one__ask", args{"text": "anybody?"})
+		if !strings.Contains(got, "-32601") && !strings.Contains(got, "capability") {
+			t.Errorf("the answer is %s", got)
+		}
+	})
+}
+
+// Progress reaches the client whose call it is, with the client's own token.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	eras(t, func(t *testing.T, version, mode string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}})
+		var wg sync.WaitGroup
+		for _, user := range []string{"ann", "bob"} {
+			p := r.connect(t, ways{user: user, version: version})
+			p.names()
+			wg.Go(func() {
+				params := &mcp.CallToolParams{Name: "one__slow", Arguments: args{"ms": 10, "text": user}}
+				params.SetProgressToken("token of " + user)
+				if _, err := p.session.CallTool(t.Context(), params); err != nil {
+					t.Error(err)
+				}
+				for range 4 { // the SDK's client hands on answers before notifications
+					<-p.progressed
+				}
+				got := p.noted(&p.progress)
+				var want []string
+				for i := range 4 {
+					want = append(want, fmt.Sprintf("token of %s %d %s", user, i, user))
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", user, diff)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// A page that an upstream wants opened must be one of the web, and the client
+// must be able to open pages.
+func TestPhishing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Phishing)}})
+	for _, c := range []struct {
+		url  string
+		can  bool
+		want bool
+	}{
+		{"https://example.com/login", true, true},
+		{"https://example.com/login", false, false},
+		{"javascript:alert(1)", true, false},
+		{"file:///etc/passwd", true, false},
+		{"http://example.com", true, false},
+		{"https://bank.example@evil.example/", true, false},
+	} {
+		p := r.connect(t, ways{user: "ann", version: legacy, url: c.can})
+		p.names()
+		got := p.call("one__ask", args{"text": c.url})
+		if asked := len(p.noted(&p.asked)) > 0; asked != c.want {
+			t.Errorf("%s, the client can %v: asked %v, answer %s", c.url, c.can, asked, got)
+		}
+	}
+}

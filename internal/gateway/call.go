@@ -1,0 +1,300 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/spelling"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// Request is what a client asks of an upstream: the params of the call, taken
+// apart.
+type Request struct {
+	// Name is the tool's or prompt's name, or the resource's address.
+	Name string
+	// Arguments are passed on as they are; nil where there are none.
+	Arguments json.RawMessage
+	// Meta is the client's _meta.
+	Meta json.RawMessage
+	// Responses and State come with the answer to a question, in the modern
+	// era.
+	Responses json.RawMessage
+	State     string
+}
+
+// Has tells whether a tool is one of an upstream.
+func (g *Gateway) Has(name string) bool {
+	s := g.surface.Load()
+	return s.byName[name] != nil || g.opts.Lazy && isLazy(name)
+}
+
+// Call calls a tool. An error that is a *wire.Error is for the client as it is.
+func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
+	if g.opts.Lazy && isLazy(r.Name) {
+		return g.lazyCall(ctx, c, r)
+	}
+	return g.callTool(ctx, c, r)
+}
+
+func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
+	t, err := g.find(ctx, c, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	if t.blocked != "" {
+		return c.finish(toolError(guideway.CodeForbidden, fmt.Sprintf("the tool %s is held back: %s", t.name, t.blocked),
+			"ask the user to look at it and to run: guideway upstream approve "+t.member.Name()), nil)
+	}
+	if r.State == "" { // an answer to a question belongs to a call that was counted
+		if why := g.limited(c, t); why != "" {
+			return c.finish(toolError(guideway.CodeUnavailable, why, "wait"), nil)
+		}
+	}
+	ask := ask{method: "tools/call", member: t.member, original: t.original, shown: t.name, headers: t.headers}
+	send := func(ctx context.Context, arguments json.RawMessage) (json.RawMessage, error) {
+		r.Arguments = arguments
+		return g.send(ctx, c, ask, r)
+	}
+	var result json.RawMessage
+	if g.opts.Hooks != nil && g.opts.Hooks.Looks("tools/call", t.member.Name(), t.original) {
+		result, err = g.hooked(ctx, c, t, r, send)
+	} else {
+		result, err = send(ctx, r.Arguments)
+	}
+	return g.toolAnswer(c, t, result, err)
+}
+
+// toolAnswer gives errors of ours the form that a model reads.
+func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err error) (json.RawMessage, error) {
+	var failure *wire.Error
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.As(err, &failure):
+		return nil, failure
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return nil, err
+	}
+	g.logger.Warn("a call to an upstream has failed", "upstream", t.member.Name(), "tool", t.original, "error", err)
+	code := guideway.ErrorCode(err)
+	if code == guideway.CodeInternal {
+		code = guideway.CodeUnavailable
+	}
+	return c.finish(toolError(code, fmt.Sprintf("%s: %v", t.name, err), guideway.ErrorFix(err)), nil)
+}
+
+// hooked does a call with the hooks around it.
+func (g *Gateway) hooked(ctx context.Context, c *Client, t *tool, r Request, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+	members := []wire.Member{{Key: "name", Value: wire.Text(t.original)}}
+	if r.Arguments != nil {
+		members = append(members, wire.Member{Key: "arguments", Value: r.Arguments})
+	}
+	return g.opts.Hooks.Around(ctx, HookCall{
+		Method: "tools/call", Upstream: t.member.Name(), Tool: t.original, Client: c.Principal, Params: wire.Object(members...),
+	}, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		changed, err := wire.Members(params, "name", "arguments")
+		if err != nil {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook has made params that are none: %w", err)
+		}
+		return send(ctx, changed["arguments"])
+	})
+}
+
+// find gives a tool that the client may call.
+func (g *Gateway) find(ctx context.Context, c *Client, name string) (*tool, error) {
+	s := g.surface.Load()
+	t := s.byName[name]
+	if t == nil && strings.Contains(name, separator) {
+		s = g.ready(ctx) // its upstream may not be known yet
+		t = s.byName[name]
+	}
+	may := g.access(ctx, c)
+	if t != nil && may.tool(t) {
+		return t, nil
+	}
+	var known []string
+	for _, each := range s.tools {
+		if may.tool(each) {
+			known = append(known, each.name)
+		}
+	}
+	message := fmt.Sprintf("unknown tool %q", clip(name, maxName))
+	if near := spelling.Closest(name, known); near != "" {
+		message += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: message}
+}
+
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// ask is where a request goes.
+type ask struct {
+	method string
+	member *member
+	// original is what the upstream calls it, shown what clients do.
+	original, shown string
+	headers         []headerArgument
+}
+
+// send sends a request to its upstream, once, and brings what the upstream asks
+// meanwhile to the client, by the era of both.
+func (g *Gateway) send(ctx context.Context, c *Client, a ask, r Request) (json.RawMessage, error) {
+	var st state
+	if r.State != "" {
+		var err error
+		if st, err = g.sealer.open(r.State, c.Principal.User, a.shown); err != nil {
+			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: err.Error()}
+		}
+		if st.Parked != "" {
+			return g.resume(ctx, c, st, a, r.Responses)
+		}
+	}
+	modern := false
+	if known := a.member.Known(); known != nil {
+		modern = known.Info.Version >= upstream.ModernVersion
+	}
+	want, parked := g.want(c, a.member, modern)
+	if parked {
+		return g.park(ctx, c, want, a, r)
+	}
+	s, done, err := a.member.Session(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return g.converse(ctx, c, s, a, r, st.Upstream)
+}
+
+// want says which session a request needs, and whether it may have to be parked.
+func (g *Gateway) want(c *Client, m *member, modern bool) (want upstream.Want, parked bool) {
+	own := m.Sessions == SessionsClient
+	switch {
+	case m.Sessions == SessionsShared, modern && !own, !c.interactive() && !own:
+		return upstream.Want{}, false
+	case modern || !c.interactive() || !c.Modern:
+		return upstream.Want{Client: c.name(), Capabilities: c.capabilities(), Ask: g.asker(c, m)}, false
+	}
+	return upstream.Want{Client: c.name(), Capabilities: c.capabilities(), Alone: true}, true
+}
+
+// call makes the call to an upstream.
+func (c *Client) call(a ask, r Request, extra ...wire.Member) upstream.Call {
+	key := "name"
+	if a.method == "resources/read" {
+		key = "uri"
+	}
+	members := make([]wire.Member, 0, 4)
+	members = append(members, wire.Member{Key: key, Value: wire.Text(a.original)})
+	if r.Arguments != nil {
+		members = append(members, wire.Member{Key: "arguments", Value: r.Arguments})
+	}
+	call := upstream.Call{
+		Method: a.method, Name: a.original, Members: append(members, extra...),
+		Meta: passed(r.Meta), Capabilities: c.capabilities(), Headers: headersOf(a.headers, r.Arguments),
+	}
+	if c.Level != "" {
+		call.Meta = append(call.Meta, wire.Member{Key: metaLevel, Value: wire.Text(c.Level)})
+	}
+	return call
+}
+
+// metaLevel says in the modern era which log messages a request wants.
+const metaLevel = "io.modelcontextprotocol/logLevel"
+
+// passed is what of a client's _meta goes on: not what is about the connection
+// between the client and us.
+func passed(meta json.RawMessage) []wire.Member {
+	if meta == nil {
+		return nil
+	}
+	var kept []wire.Member
+	err := wire.Each(meta, func(key string, value json.RawMessage) error {
+		if key == metaLevel || key != "progressToken" && !strings.HasPrefix(key, "io.modelcontextprotocol/") {
+			kept = append(kept, wire.Member{Key: key, Value: value})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return kept
+}
+
+// maxRounds bounds how often an upstream may ask in one call.
+const maxRounds = 10
+
+// converse does a call in a session that is right for it. A client of the legacy
+// era is asked by us what an upstream of the modern era wants to know.
+func (g *Gateway) converse(ctx context.Context, c *Client, s *upstream.Session, a ask, r Request, upstreamState string) (json.RawMessage, error) {
+	responses := r.Responses
+	for range maxRounds {
+		var extra []wire.Member
+		if responses != nil {
+			extra = append(extra, wire.Member{Key: "inputResponses", Value: responses})
+		}
+		if upstreamState != "" {
+			extra = append(extra, wire.Member{Key: "requestState", Value: wire.Text(upstreamState)})
+		}
+		call := c.call(a, r, extra...)
+		call.Notify = c.notes(ctx)
+		result, err := s.Do(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		if !s.Modern() {
+			return c.finish(result, nil)
+		}
+		questions, next, err := wanted(result)
+		if err != nil {
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "the server's answer cannot be used: %w", err)
+		}
+		if questions == nil {
+			return c.finish(result, nil)
+		}
+		if questions, err = g.allowed(c, a.member, questions); err != nil {
+			return nil, err
+		}
+		if c.Modern {
+			return c.asking(questions, g.sealer.seal(state{User: c.Principal.User, Tool: a.shown, Upstream: next}))
+		}
+		if responses, err = g.askAll(ctx, c, questions); err != nil {
+			return nil, err
+		}
+		upstreamState = next
+	}
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "the server has asked %d times and still wants to know more", maxRounds)
+}
+
+// notes gives what hands on the notifications of a call.
+func (c *Client) notes(ctx context.Context) func(string, json.RawMessage) {
+	if c.Notify == nil {
+		return nil
+	}
+	return func(method string, params json.RawMessage) {
+		switch method {
+		case "notifications/progress":
+			if c.Token == nil {
+				return
+			}
+			mine, err := wire.With(params, wire.Member{Key: "progressToken", Value: c.Token})
+			if err == nil {
+				c.Notify(ctx, method, mine)
+			}
+		case "notifications/message":
+			if c.Logs {
+				c.Notify(ctx, method, params)
+			}
+		}
+	}
+}

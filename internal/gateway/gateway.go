@@ -1,0 +1,392 @@
+// Package gateway makes one surface of many MCP servers: their tools, prompts
+// and resources under names that cannot clash, routed to where they belong, and
+// what they ask on the way brought to the client whose call it is.
+//
+// Messages pass as bytes. What is looked into is the name, the _meta and what a
+// policy needs; arguments and results are not decoded unless a hook wants them.
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// Entry is one upstream as it is configured.
+type Entry struct {
+	Spec upstream.Spec
+	// Disabled keeps the upstream from being used.
+	Disabled bool
+	// Project groups upstreams; empty is none.
+	Project string
+	// Prefix stands before the names of tools and prompts in place of the
+	// upstream's name; NoPrefix leaves the names as they are.
+	Prefix   string
+	NoPrefix bool
+	// Tools changes single tools, by the upstream's names.
+	Tools map[string]ToolRule
+	// Sessions says which clients share a session.
+	Sessions Sessions
+	// Pins says what a tool needs to be offered.
+	Pins PinMode
+	// PerMinute bounds the calls to the upstream, and ToolPerMinute those to
+	// each tool, in a minute; zero is no bound.
+	PerMinute, ToolPerMinute int
+}
+
+// ToolRule changes one tool.
+type ToolRule struct {
+	// Hide keeps the tool from being offered and called.
+	Hide bool
+	// Name and Description take the place of the upstream's own.
+	Name        string
+	Description string
+}
+
+// Sessions says which clients share a session with an upstream.
+type Sessions string
+
+// The ways to share sessions.
+const (
+	// SessionsAuto gives a client a session of its own where the upstream could
+	// ask it something; the others share one. It is the default.
+	SessionsAuto Sessions = "auto"
+	// SessionsShared gives one session to all, in which nobody can be asked.
+	SessionsShared Sessions = "shared"
+	// SessionsClient gives each client its own.
+	SessionsClient Sessions = "client"
+)
+
+// Options say what a gateway works with.
+type Options struct {
+	// Upstreams are the servers behind it, in order of precedence.
+	Upstreams []Entry
+	// Upstream says how they are reached. Its Changed and Notified are ours.
+	Upstream upstream.Options
+	// Reserved are names that no upstream's tool may have.
+	Reserved []string
+	// Lazy offers tool_search and tool_call in place of the tools.
+	Lazy bool
+	// Project, if set, leaves only the upstreams of that project.
+	Project string
+	// Pins remembers the tools that were approved; nil approves all.
+	Pins Pins
+	// Access says what a principal may use; nil is everything.
+	Access func(ctx context.Context, p guideway.Principal) Access
+	// ClientPerMinute bounds the calls of one client in a minute; zero is no
+	// bound.
+	ClientPerMinute int
+	// Hooks looks at calls before and after they are made; nil is nobody.
+	Hooks Hooks
+	// Key signs what clients hand back; needed, of 32 bytes at least.
+	Key []byte
+	// Logger gets what goes wrong; nil is silence.
+	Logger *slog.Logger
+}
+
+// Hooks are a user's own logic around calls.
+type Hooks interface {
+	// Looks tells whether any hook looks at a method of an upstream's tool. It
+	// is asked at every call.
+	Looks(method, upstream, tool string) bool
+	// Around does a call with the hooks. send makes the call itself, once at
+	// most. The result is what the client gets.
+	Around(ctx context.Context, call HookCall, send func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error)
+}
+
+// HookCall is what hooks are told of a call.
+type HookCall struct {
+	Method, Upstream, Tool string
+	Client                 guideway.Principal
+	Params                 json.RawMessage
+}
+
+// Gateway is many upstreams as one surface.
+type Gateway struct {
+	opts    Options
+	logger  *slog.Logger
+	sealer  sealer
+	parking parking
+	limits  limits
+
+	surface atomic.Pointer[surface]
+	// listed says that a client may hold a list.
+	listed atomic.Bool
+
+	mu      sync.Mutex
+	members []*member
+	notify  func(kind Kind)
+	hear    func(client, method string, params json.RawMessage)
+	// downstream is where clients come from.
+	downstream *downstream
+	closed     bool
+	settle     *time.Timer
+	wg         sync.WaitGroup
+	// subscriptions has who follows which resource.
+	subscriptions map[subscription]*following
+}
+
+// Kind is a list that clients hold.
+type Kind string
+
+// The kinds.
+const (
+	KindTools     Kind = "tools"
+	KindPrompts   Kind = "prompts"
+	KindResources Kind = "resources"
+)
+
+// member is an upstream in use.
+type member struct {
+	Entry
+	*upstream.Upstream
+}
+
+// New makes a gateway. It starts no upstream. An entry that cannot be used is an
+// error that names it.
+func New(opts Options) (*Gateway, error) {
+	if len(opts.Key) < 32 {
+		return nil, guideway.Errorf(guideway.CodeInternal, "the gateway needs a key of 32 bytes")
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	g := &Gateway{
+		opts: opts, logger: opts.Logger, sealer: sealer{key: opts.Key, now: time.Now},
+		subscriptions: map[subscription]*following{},
+	}
+	g.parking.init()
+	if err := g.Apply(opts.Upstreams); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Apply takes other upstreams in place of those that are in use. One whose
+// configuration is the same goes on as it is; calls under way to one that is
+// gone or changed are answered, new ones go to the new one.
+func (g *Gateway) Apply(entries []Entry) error {
+	seen := map[string]bool{}
+	for i := range entries {
+		e := &entries[i]
+		if err := e.check(); err != nil {
+			return guideway.Errorf(guideway.ErrorCode(err), "the upstream %q: %w", e.Spec.Name, err).WithFix("%s", guideway.ErrorFix(err))
+		}
+		if seen[e.Spec.Name] {
+			return guideway.Errorf(guideway.CodeConflict, "there are two upstreams %q", e.Spec.Name).WithFix("rename one")
+		}
+		seen[e.Spec.Name] = true
+	}
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return guideway.Errorf(guideway.CodeUnavailable, "the gateway is closed")
+	}
+	var gone []*member
+	var now []*member
+	for _, e := range entries {
+		if e.Disabled || g.opts.Project != "" && e.Project != g.opts.Project {
+			continue
+		}
+		i := slices.IndexFunc(g.members, func(m *member) bool {
+			return m.Name() == e.Spec.Name && m.Entry.Spec.Hash() == e.Spec.Hash()
+		})
+		if i >= 0 {
+			now = append(now, &member{Entry: e, Upstream: g.members[i].Upstream})
+			continue
+		}
+		now = append(now, &member{Entry: e, Upstream: g.open(e)})
+	}
+	for _, old := range g.members {
+		if !slices.ContainsFunc(now, func(m *member) bool { return m.Upstream == old.Upstream }) {
+			gone = append(gone, old)
+		}
+	}
+	g.members = now
+	g.mu.Unlock()
+	g.rebuild()
+	for _, m := range gone {
+		g.wg.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+			defer cancel()
+			m.Close(ctx)
+		})
+	}
+	return nil
+}
+
+// drainTime is how long calls to an upstream that was taken out may take.
+const drainTime = 2 * time.Minute
+
+func (e *Entry) check() error {
+	if err := e.Spec.Check(); err != nil {
+		return err
+	}
+	invalid := func(what string, given any, allowed ...any) error {
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not one of its %s", given, what).WithFix("use one of %v", allowed)
+	}
+	switch e.Sessions {
+	case "", SessionsAuto, SessionsShared, SessionsClient:
+	default:
+		return invalid("ways to share sessions", e.Sessions, SessionsAuto, SessionsShared, SessionsClient)
+	}
+	switch e.Pins {
+	case "", PinFirstUse, PinApprove, PinOff:
+	default:
+		return invalid("ways to pin tools", e.Pins, PinFirstUse, PinApprove, PinOff)
+	}
+	if e.Prefix != "" {
+		return upstream.CheckName(e.Prefix)
+	}
+	return nil
+}
+
+func (g *Gateway) open(e Entry) *upstream.Upstream {
+	opts := g.opts.Upstream
+	opts.Changed = g.changed
+	opts.Notified = func(client, method string, params json.RawMessage) {
+		g.notified(e.Spec.Name, client, method, params)
+	}
+	if opts.Logger == nil {
+		opts.Logger = g.logger
+	}
+	return upstream.New(e.Spec, opts)
+}
+
+// Close ends all upstreams. ctx bounds the wait for calls under way.
+func (g *Gateway) Close(ctx context.Context) {
+	g.mu.Lock()
+	g.closed = true
+	members := g.members
+	if g.settle != nil {
+		g.settle.Stop()
+	}
+	g.mu.Unlock()
+	g.parking.close()
+	var ends sync.WaitGroup
+	for _, m := range members {
+		ends.Go(func() { m.Close(ctx) })
+	}
+	ends.Wait()
+	g.wg.Wait()
+}
+
+// members of now.
+func (g *Gateway) all() []*member {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.members
+}
+
+func (g *Gateway) member(name string) *member {
+	for _, m := range g.all() {
+		if m.Name() == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// changeTime is how long after a change of an upstream clients are told: several
+// that start at once are one change.
+const changeTime = 100 * time.Millisecond
+
+// changed has the surface made anew after a while.
+func (g *Gateway) changed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || g.settle != nil {
+		return
+	}
+	g.settle = time.AfterFunc(changeTime, func() {
+		g.mu.Lock()
+		g.settle = nil
+		g.mu.Unlock()
+		g.rebuild()
+	})
+}
+
+// Reload makes the surface anew, for when pins were approved.
+func (g *Gateway) Reload() { g.rebuild() }
+
+// rebuild makes the surface of what is known, and tells clients what has
+// changed.
+func (g *Gateway) rebuild() {
+	g.mu.Lock()
+	before := g.surface.Load()
+	next := g.build(g.members)
+	g.surface.Store(next)
+	notify := g.notify
+	g.mu.Unlock()
+	if notify == nil || before == nil || !g.listed.Load() {
+		return // nobody holds a list yet
+	}
+	for _, kind := range []Kind{KindTools, KindPrompts, KindResources} {
+		if before.prints[kind] != next.prints[kind] {
+			notify(kind)
+		}
+	}
+}
+
+// OnChange has f called with each list that has changed.
+func (g *Gateway) OnChange(f func(Kind)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.notify = f
+}
+
+// listTime is how long a list waits for upstreams that nothing is known of.
+const listTime = 15 * time.Second
+
+// ready gives the surface, after every upstream that nothing is known of was
+// asked, all at once. One that does not answer is left out: the others are not
+// held up by it for longer than listTime.
+func (g *Gateway) ready(ctx context.Context) *surface {
+	var unknown []*member
+	for _, m := range g.all() {
+		if m.Known() == nil {
+			unknown = append(unknown, m)
+		}
+	}
+	if len(unknown) == 0 {
+		g.listed.Store(true)
+		return g.surface.Load()
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	var asked sync.WaitGroup
+	for _, m := range unknown {
+		asked.Go(func() {
+			if _, err := m.Catalog(ctx); err != nil {
+				g.logger.Warn("an upstream is left out", "upstream", m.Name(), "error", err)
+			}
+		})
+	}
+	asked.Wait()
+	g.rebuild()
+	g.listed.Store(true)
+	return g.surface.Load()
+}
+
+// toolError is the answer to a call that the gateway itself refuses: one that a
+// model can read.
+func toolError(code guideway.Code, message, fix string) json.RawMessage {
+	said := []wire.Member{{Key: "code", Value: wire.Text(string(code))}, {Key: "error", Value: wire.Text(message)}}
+	if fix != "" {
+		said = append(said, wire.Member{Key: "fix", Value: wire.Text(fix)})
+	}
+	body := wire.Object(said...)
+	content := wire.Object(wire.Member{Key: "type", Value: wire.Text("text")}, wire.Member{Key: "text", Value: wire.Text(string(body))})
+	return wire.Object(
+		wire.Member{Key: "content", Value: append(append(json.RawMessage{'['}, content...), ']')},
+		wire.Member{Key: "structuredContent", Value: body},
+		wire.Member{Key: "isError", Value: json.RawMessage("true")})
+}

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// headerArgument is an argument that a server of the modern era wants in a
+// header too (SEP-2243).
+type headerArgument struct {
+	path   []string
+	header string
+}
+
+// The bounds of what is looked for in a schema.
+const (
+	maxHeaderDepth = 8
+	maxHeaders     = 32
+)
+
+// schemaPart is what matters here of a schema.
+type schemaPart struct {
+	Header     string                `json:"x-mcp-header"`
+	Properties map[string]schemaPart `json:"properties"`
+}
+
+// headerArguments finds them in a tool's input schema.
+func headerArguments(tool json.RawMessage) []headerArgument {
+	if !strings.Contains(string(tool), "x-mcp-header") {
+		return nil
+	}
+	var of struct {
+		Schema schemaPart `json:"inputSchema"`
+	}
+	if json.Unmarshal(tool, &of) != nil {
+		return nil
+	}
+	var found []headerArgument
+	var look func(part schemaPart, path []string)
+	look = func(part schemaPart, path []string) {
+		if part.Header != "" && len(path) > 0 && headerName(part.Header) {
+			found = append(found, headerArgument{slices.Clone(path), "Mcp-Param-" + part.Header})
+		}
+		if len(path) == maxHeaderDepth {
+			return
+		}
+		for name, sub := range part.Properties {
+			look(sub, append(path, name))
+		}
+	}
+	look(of.Schema, nil)
+	if len(found) > maxHeaders {
+		return nil
+	}
+	return found
+}
+
+// headerName tells whether a text may be part of a header's name.
+func headerName(text string) bool {
+	return len(text) <= 64 && !strings.ContainsFunc(text, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+}
+
+// headersOf are the headers of a call.
+func headersOf(list []headerArgument, arguments json.RawMessage) map[string]string {
+	headers := map[string]string{}
+	for _, h := range list {
+		value := arguments
+		for _, name := range h.path {
+			members, err := wire.Members(value)
+			if err != nil {
+				value = nil
+				break
+			}
+			value = members[name]
+		}
+		if text, ok := headerText(value); ok {
+			headers[h.header] = text
+		}
+	}
+	return headers
+}
+
+// headerText writes a text, a whole number or a truth value.
+func headerText(value json.RawMessage) (string, bool) {
+	if len(value) == 0 {
+		return "", false
+	}
+	switch c := value[0]; {
+	case c == '"':
+		var text string
+		err := json.Unmarshal(value, &text)
+		return text, err == nil
+	case c == 't' || c == 'f':
+		return string(value), true
+	case c == '-' || c >= '0' && c <= '9':
+		number, err := strconv.ParseInt(string(value), 10, 64)
+		return strconv.FormatInt(number, 10), err == nil
+	}
+	return "", false
+}

@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// Tools gives the tools that a client sees, or the two that find and call them.
+func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
+	if g.opts.Lazy {
+		return lazyTools()
+	}
+	var out []json.RawMessage
+	for _, t := range g.visible(ctx, c) {
+		out = append(out, t.shown)
+	}
+	return out
+}
+
+// visible are the tools that a client may call.
+func (g *Gateway) visible(ctx context.Context, c *Client) []*tool {
+	s, may := g.ready(ctx), g.access(ctx, c)
+	var out []*tool
+	for _, t := range s.tools {
+		if may.tool(t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Prompts gives the prompts that a client sees.
+func (g *Gateway) Prompts(ctx context.Context, c *Client) []json.RawMessage {
+	return g.shown(ctx, c, func(s *surface) []*entry { return s.prompts })
+}
+
+// Resources gives the resources that a client sees.
+func (g *Gateway) Resources(ctx context.Context, c *Client) []json.RawMessage {
+	return g.shown(ctx, c, func(s *surface) []*entry { return s.resources })
+}
+
+// Templates gives the resource templates that a client sees.
+func (g *Gateway) Templates(ctx context.Context, c *Client) []json.RawMessage {
+	return g.shown(ctx, c, func(s *surface) []*entry { return s.templates })
+}
+
+func (g *Gateway) shown(ctx context.Context, c *Client, list func(*surface) []*entry) []json.RawMessage {
+	s, may := g.ready(ctx), g.access(ctx, c)
+	var out []json.RawMessage
+	for _, e := range list(s) {
+		if may.upstream(e.member) {
+			out = append(out, e.shown)
+		}
+	}
+	return out
+}
+
+// HasPrompt tells whether a prompt is one of an upstream.
+func (g *Gateway) HasPrompt(name string) bool { return g.surface.Load().prompt[name] != nil }
+
+// GetPrompt gets a prompt.
+func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
+	e := g.ready(ctx).prompt[r.Name]
+	if e == nil || !g.access(ctx, c).upstream(e.member) {
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clip(r.Name, maxName))}
+	}
+	return g.send(ctx, c, ask{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
+}
+
+// resourceNotFound is the protocol's error for an address that nobody has, by
+// the era.
+func resourceNotFound(c *Client, uri string) error {
+	failure := &wire.Error{Code: -32002, Message: "Resource not found", Data: wire.Object(wire.Member{Key: "uri", Value: wire.Text(clip(uri, maxAddress))})}
+	if c.Modern {
+		failure.Code = wire.CodeInvalidParams
+	}
+	return failure
+}
+
+// owner finds whose resource an address is.
+func (g *Gateway) owner(ctx context.Context, c *Client, uri string) (*member, string, error) {
+	m, original := g.ready(ctx).route(g, uri)
+	if m == nil || !g.access(ctx, c).upstream(m) {
+		return nil, "", resourceNotFound(c, uri)
+	}
+	return m, original, nil
+}
+
+// ReadResource reads a resource.
+func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
+	m, original, err := g.owner(ctx, c, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	return g.send(ctx, c, ask{method: "resources/read", member: m, original: original, shown: r.Name}, r)
+}
+
+// HasResource tells whether an address may be one of an upstream.
+func (g *Gateway) HasResource(ctx context.Context, uri string) bool {
+	m, _ := g.ready(ctx).route(g, uri)
+	return m != nil
+}
+
+// Complete completes an argument of a prompt or of a template. ref is the
+// member of that name, rest the others.
+func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMessage) (json.RawMessage, error) {
+	members, err := wire.Members(ref, "type", "name", "uri")
+	if err != nil {
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the ref is not an object"}
+	}
+	s := g.ready(ctx)
+	var e *entry
+	key := "name"
+	if name := member1(ref, "name"); members["name"] != nil {
+		e = s.prompt[name]
+	} else {
+		key = "uri"
+		e = s.address[member1(ref, "uri")]
+	}
+	if e == nil || !g.access(ctx, c).upstream(e.member) {
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the ref names nothing that is there"}
+	}
+	if ref, err = wire.With(ref, wire.Member{Key: key, Value: wire.Text(e.original)}); err != nil {
+		return nil, err
+	}
+	want, _ := g.want(c, e.member, true)
+	session, done, err := e.member.Session(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	call := c.call(ask{method: "completion/complete", member: e.member}, Request{})
+	call.Name = ""
+	call.Members = []wire.Member{{Key: "ref", Value: ref}}
+	err = wire.Each(rest, func(key string, value json.RawMessage) error {
+		if key != "ref" && key != "_meta" {
+			call.Members = append(call.Members, wire.Member{Key: key, Value: value})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the params are not an object"}
+	}
+	result, err := session.Do(ctx, call)
+	return c.finish(result, err)
+}

@@ -1,0 +1,254 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// PinMode says what a tool needs to be offered.
+type PinMode string
+
+// The ways to pin.
+const (
+	// PinFirstUse approves what an upstream offers when it is seen first; what
+	// it changes or adds later waits for a person. It is the default.
+	PinFirstUse PinMode = "first-use"
+	// PinApprove has everything wait for a person.
+	PinApprove PinMode = "approve"
+	// PinOff approves everything.
+	PinOff PinMode = "off"
+)
+
+// Pin is what was approved of one tool.
+type Pin struct {
+	Hash string `json:"hash"`
+	// Definition is what the hash is of.
+	Definition json.RawMessage `json:"definition"`
+	Approved   time.Time       `json:"approvedAt"`
+	By         string          `json:"by"`
+}
+
+// Pins remembers the tools of upstreams that were approved.
+type Pins interface {
+	// Approved gives the pins of an upstream by the names of its tools; nil
+	// where nothing was ever approved.
+	Approved(upstream string) (map[string]Pin, error)
+	// Approve adds pins, and takes those away that are there with an empty
+	// hash.
+	Approve(upstream string, pins map[string]Pin) error
+}
+
+// pinOf is what a tool is pinned by: everything that a model reads of it.
+func pinOf(raw json.RawMessage) (Pin, error) {
+	var kept []wire.Member
+	err := wire.Each(raw, func(key string, value json.RawMessage) error {
+		switch key {
+		case "name", "title", "description", "inputSchema", "outputSchema", "annotations":
+			kept = append(kept, wire.Member{Key: key, Value: canonical(value)})
+		}
+		return nil
+	})
+	if err != nil {
+		return Pin{}, err
+	}
+	slices.SortFunc(kept, func(a, b wire.Member) int { return strings.Compare(a.Key, b.Key) })
+	definition := wire.Object(kept...)
+	sum := sha256.Sum256(definition)
+	return Pin{Hash: hex.EncodeToString(sum[:]), Definition: definition}, nil
+}
+
+// canonical writes JSON in one way, whatever the order and the white space were.
+func canonical(value json.RawMessage) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	var decoded any
+	if dec.Decode(&decoded) != nil {
+		return value
+	}
+	out, err := json.Marshal(decoded)
+	if err != nil {
+		return value
+	}
+	return out
+}
+
+// judge says which tools of an upstream are held back, and why.
+func (g *Gateway) judge(m *member, c *upstream.Catalog) map[string]string {
+	held := map[string]string{}
+	if g.opts.Pins == nil || m.Pins == PinOff {
+		return held
+	}
+	approved, err := g.opts.Pins.Approved(m.Name())
+	if err != nil {
+		for _, raw := range c.Tools {
+			held[member1(raw, "name")] = "what was approved cannot be read: " + err.Error()
+		}
+		return held
+	}
+	first := approved == nil && m.Pins != PinApprove
+	fresh := map[string]Pin{}
+	for _, raw := range c.Tools {
+		name := member1(raw, "name")
+		pin, err := pinOf(raw)
+		old, known := approved[name]
+		switch {
+		case err != nil:
+			held[name] = "it cannot be read"
+		case first:
+			pin.Approved, pin.By = time.Now(), "first use"
+			fresh[name] = pin
+		case !known:
+			held[name] = "it is new and waits for approval"
+		case old.Hash != pin.Hash:
+			held[name] = "it has changed since it was approved"
+		}
+	}
+	if len(fresh) > 0 {
+		if err := g.opts.Pins.Approve(m.Name(), fresh); err != nil {
+			g.logger.Warn("the tools of an upstream could not be pinned", "upstream", m.Name(), "error", err)
+		}
+	}
+	return held
+}
+
+// Waiting is a tool that waits for a person.
+type Waiting struct {
+	Tool string `json:"tool"`
+	Why  string `json:"why"`
+	// Before is what was approved, nil where nothing was; After is what the
+	// upstream offers, nil where it offers the tool no more.
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
+	pin    Pin
+}
+
+// Review tells what of a catalog differs from what was approved.
+func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
+	approved, err := pins.Approved(name)
+	if err != nil {
+		return nil, err
+	}
+	var waiting []Waiting
+	offered := map[string]bool{}
+	for _, raw := range c.Tools {
+		tool := member1(raw, "name")
+		offered[tool] = true
+		pin, err := pinOf(raw)
+		if err != nil {
+			continue
+		}
+		old, known := approved[tool]
+		switch {
+		case !known:
+			waiting = append(waiting, Waiting{Tool: tool, Why: "new", After: pin.Definition, pin: pin})
+		case old.Hash != pin.Hash:
+			waiting = append(waiting, Waiting{Tool: tool, Why: "changed", Before: old.Definition, After: pin.Definition, pin: pin})
+		}
+	}
+	for _, tool := range slices.Sorted(maps.Keys(approved)) {
+		if !offered[tool] {
+			waiting = append(waiting, Waiting{Tool: tool, Why: "gone", Before: approved[tool].Definition})
+		}
+	}
+	return waiting, nil
+}
+
+// Accept approves what was reviewed.
+func Accept(pins Pins, name, by string, list []Waiting) error {
+	accepted := map[string]Pin{}
+	for _, w := range list {
+		w.pin.Approved, w.pin.By = time.Now(), by
+		if w.After == nil {
+			w.pin = Pin{}
+		}
+		accepted[w.Tool] = w.pin
+	}
+	return pins.Approve(name, accepted)
+}
+
+// Diff tells for a person what has changed, one line for each member. Characters
+// that cannot be seen are written out.
+func (w Waiting) Diff() string {
+	var b strings.Builder
+	before, after := flat(w.Before), flat(w.After)
+	keys := slices.Sorted(maps.Keys(after))
+	for key := range before {
+		if _, both := after[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		old, new := before[key], after[key]
+		if old == new {
+			continue
+		}
+		if old != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", visible(key), old)
+		}
+		if new != "" {
+			fmt.Fprintf(&b, "+ %s: %s\n", visible(key), new)
+		}
+	}
+	return b.String()
+}
+
+// flat has every value by its path.
+func flat(definition json.RawMessage) map[string]string {
+	out := map[string]string{}
+	var walk func(path string, value any)
+	walk = func(path string, value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			if len(v) == 0 {
+				out[path] = "{}"
+			}
+			for key, sub := range v {
+				walk(path+"/"+key, sub)
+			}
+		case []any:
+			if len(v) == 0 {
+				out[path] = "[]"
+			}
+			for i, sub := range v {
+				walk(fmt.Sprintf("%s/%d", path, i), sub)
+			}
+		case string:
+			out[path] = visible(v)
+		default:
+			text, _ := json.Marshal(v) // numbers, truth values and null always marshal
+			out[path] = string(text)
+		}
+	}
+	var decoded any
+	if len(definition) > 0 && json.Unmarshal(definition, &decoded) == nil {
+		walk("", decoded)
+	}
+	return out
+}
+
+// visible writes out what a person would not see.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n':
+			b.WriteString(`\n`)
+		case hidden(r) || r == '\r' || r == '\t':
+			fmt.Fprintf(&b, `\u{%04X}`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,239 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+)
+
+// TestMain is also the upstream that the tests start: the test binary itself.
+func TestMain(m *testing.M) {
+	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
+		server := upstreamtest.New(os.Stdout, modes)
+		server.Environ = os.Environ()
+		server.Crash = func() { os.Exit(3) }
+		server.Count = func() {
+			f, err := os.OpenFile(os.Getenv(upstreamtest.CountFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, _ = f.WriteString("once\n")
+				_ = f.Close()
+			}
+		}
+		_ = server.Serve(os.Stdin)
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+}
+
+// entry is an upstream that is this test binary in a mode.
+func entry(t *testing.T, name string, modes ...string) gateway.Entry {
+	t.Helper()
+	return gateway.Entry{Spec: upstream.Spec{Name: name, Command: os.Args[0], Env: map[string]string{
+		upstreamtest.Variable: strings.Join(modes, ","), upstreamtest.CountFile: countFile(t),
+	}}}
+}
+
+func countFile(t *testing.T) string { return filepath.Join(t.TempDir(), "count") }
+
+// counted says how often the tool "count" was done.
+func counted(e gateway.Entry) int {
+	text, _ := os.ReadFile(e.Spec.Env[upstreamtest.CountFile])
+	return strings.Count(string(text), "once")
+}
+
+type rig struct {
+	*gateway.Gateway
+	server *mcp.Server
+	url    string
+}
+
+// newRig makes a gateway behind an HTTP endpoint of both eras, with a tool of its
+// own.
+func newRig(t *testing.T, opts gateway.Options) *rig {
+	t.Helper()
+	opts.Key = []byte(strings.Repeat("k", 32))
+	opts.Reserved = append(opts.Reserved, "own_tool")
+	g, err := gateway.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	so := &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{}}
+	g.Extend(so)
+	r := &rig{Gateway: g, server: mcp.NewServer(&mcp.Implementation{Name: "rig", Version: "1"}, so)}
+	r.server.AddTool(&mcp.Tool{Name: "own_tool", InputSchema: map[string]any{"type": "object"}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "own"}}}, nil
+		})
+	g.Attach(r.server)
+	h := transport.HTTP(r.server, transport.HTTPOptions{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		user := req.Header.Get("X-User")
+		req = req.WithContext(authn.WithPrincipal(req.Context(), guideway.Principal{User: user}))
+		req.Header.Set("Authorization", "Bearer "+user)
+		h.ServeHTTP(w, req)
+	}))
+	r.url = srv.URL
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = h.Close(ctx)
+		srv.Close()
+		g.Close(ctx)
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return r
+}
+
+// person is somebody at a client.
+type person struct {
+	t       *testing.T
+	session *mcp.ClientSession
+
+	mu       sync.Mutex
+	asked    []string
+	progress []string
+	updated  []string
+	logs     []string
+	changed  chan struct{}
+	// progressed gets a value with each sign of progress.
+	progressed chan struct{}
+}
+
+type ways struct {
+	user, version string
+	// mute cannot be asked.
+	mute bool
+	url  bool
+	// inMemory is a connection without HTTP.
+	inMemory bool
+}
+
+// connect is a client of the SDK.
+func (r *rig) connect(t *testing.T, w ways) *person {
+	t.Helper()
+	p := &person{t: t, changed: make(chan struct{}, 100), progressed: make(chan struct{}, 100)}
+	opts := &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{},
+		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+			defer func() { p.progressed <- struct{}{} }()
+			p.note(&p.progress, fmt.Sprint(req.Params.ProgressToken, " ", req.Params.Progress, " ", req.Params.Message))
+		},
+		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
+			p.note(&p.updated, req.Params.URI)
+		},
+		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) {
+			p.note(&p.logs, fmt.Sprint(req.Params.Data))
+		},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { p.changed <- struct{}{} },
+	}
+	if !w.mute {
+		opts.ElicitationHandler = func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			p.note(&p.asked, req.Params.Message)
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"ok": w.user + " says yes"}}, nil
+		}
+		if w.url {
+			opts.Capabilities.Elicitation = &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}, Form: &mcp.FormElicitationCapabilities{}}
+		}
+	}
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
+	var to mcp.Transport = &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: as(base, w.user)}}
+	session, err := client.Connect(t.Context(), to, &mcp.ClientSessionOptions{ProtocolVersion: w.version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	p.session = session
+	return p
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func as(base http.RoundTripper, user string) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("X-User", user)
+		return base.RoundTrip(r)
+	})
+}
+
+func (p *person) note(list *[]string, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*list = append(*list, text)
+}
+
+func (p *person) noted(list *[]string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), *list...)
+}
+
+// names are the tools that the client sees.
+func (p *person) names() []string {
+	p.t.Helper()
+	var names []string
+	for tool, err := range p.session.Tools(p.t.Context(), nil) {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+type args map[string]any
+
+// call calls a tool and gives its text.
+func (p *person) call(tool string, arguments any) string {
+	p.t.Helper()
+	result, err := p.session.CallTool(p.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	text := ""
+	if len(result.Content) > 0 {
+		if c, ok := result.Content[0].(*mcp.TextContent); ok {
+			text = c.Text
+		}
+	}
+	if result.IsError {
+		return "isError: " + text
+	}
+	return text
+}
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+const (
+	legacy = "2025-11-25"
+	modern = "2026-07-28"
+)

@@ -1,0 +1,196 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// The tools that stand for all others where those are found by need.
+const (
+	toolSearch = "tool_search"
+	toolCall   = "tool_call"
+)
+
+func lazyNames() []string { return []string{toolSearch, toolCall} }
+
+func isLazy(name string) bool { return name == toolSearch || name == toolCall }
+
+// lazyTools are the two as clients see them.
+func lazyTools() []json.RawMessage {
+	return []json.RawMessage{
+		json.RawMessage(`{"name":"tool_search","title":"Find tools","description":"Find tools of the connected MCP servers by what you want to do. ` +
+			`Gives their names, descriptions and input schemas, best first; call one with tool_call.",` +
+			`"inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What you want to do, in a few words; empty lists all"},` +
+			`"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Default 8"}},"required":["query"]},` +
+			`"annotations":{"readOnlyHint":true}}`),
+		json.RawMessage(`{"name":"tool_call","title":"Call a found tool","description":"Call a tool that tool_search has found.",` +
+			`"inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"Name from tool_search"},` +
+			`"arguments":{"type":"object","description":"Arguments that fit the tool's input schema"}},"required":["name"]}}`),
+	}
+}
+
+// lazyCall does one of the two.
+func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
+	bad := func(message string) (json.RawMessage, error) {
+		return c.finish(toolError(guideway.CodeInvalid, message, `such as {"query": "read a file"}, then {"name": "files__read", "arguments": {…}}`), nil)
+	}
+	arguments := r.Arguments
+	if arguments == nil {
+		arguments = json.RawMessage(`{}`)
+	}
+	members, err := wire.Members(arguments, "query", "limit", "name", "arguments")
+	if err != nil {
+		return bad("the arguments cannot be read: " + err.Error())
+	}
+	if r.Name == toolCall {
+		var name string
+		if json.Unmarshal(members["name"], &name) != nil || name == "" || isLazy(name) {
+			return bad("name must be the name of a tool that tool_search has found")
+		}
+		inner := members["arguments"]
+		if inner != nil && inner[0] != '{' {
+			return bad("arguments must be an object")
+		}
+		r.Name, r.Arguments = name, inner
+		return g.callTool(ctx, c, r)
+	}
+	query, limit := "", 8
+	if members["query"] != nil && json.Unmarshal(members["query"], &query) != nil {
+		return bad("query must be a text")
+	}
+	if members["limit"] != nil && (json.Unmarshal(members["limit"], &limit) != nil || limit < 1 || limit > 50) {
+		return bad("limit must be a number from 1 to 50")
+	}
+	return c.finish(found(g.visible(ctx, c), clip(query, 1<<10), limit), nil)
+}
+
+// found is the answer of tool_search.
+func found(tools []*tool, query string, limit int) json.RawMessage {
+	best := rank(tools, query)
+	total := len(best)
+	var list []byte
+	for i, t := range best[:min(limit, total)] {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		shown := []wire.Member{{Key: "name", Value: wire.Text(t.name)}, {Key: "description", Value: wire.Text(t.description)}}
+		_ = wire.Each(t.shown, func(key string, value json.RawMessage) error {
+			if key == "inputSchema" {
+				shown = append(shown, wire.Member{Key: key, Value: value})
+			}
+			return nil
+		})
+		list = append(list, wire.Object(shown...)...)
+	}
+	body := wire.Object(
+		wire.Member{Key: "tools", Value: append(append([]byte{'['}, list...), ']')},
+		wire.Member{Key: "found", Value: wire.Number(int64(total))},
+		wire.Member{Key: "of", Value: wire.Number(int64(len(tools)))})
+	content := wire.Object(wire.Member{Key: "type", Value: wire.Text("text")}, wire.Member{Key: "text", Value: wire.Text(string(body))})
+	return wire.Object(
+		wire.Member{Key: "content", Value: append(append([]byte{'['}, content...), ']')},
+		wire.Member{Key: "structuredContent", Value: body})
+}
+
+// The weights of BM25, and how much more a word in the name says than one in the
+// description.
+const (
+	bm25K      = 1.2
+	bm25B      = 0.75
+	nameWeight = 4
+)
+
+// rank gives the tools that a query is about, best first (BM25 over names and
+// descriptions); all of them, by name, for an empty query.
+func rank(tools []*tool, query string) []*tool {
+	wanted := words(query)
+	if len(wanted) == 0 {
+		return slices.SortedFunc(slices.Values(tools), func(a, b *tool) int { return strings.Compare(a.name, b.name) })
+	}
+	counts := make([]map[string]float64, len(tools))
+	lengths := make([]float64, len(tools))
+	having := map[string]float64{}
+	sum := 0.0
+	for i, t := range tools {
+		counts[i] = map[string]float64{}
+		for _, w := range words(t.name) {
+			counts[i][w] += nameWeight
+		}
+		for _, w := range words(t.description) {
+			counts[i][w]++
+		}
+		for w, n := range counts[i] {
+			lengths[i] += n
+			having[w]++
+		}
+		sum += lengths[i]
+	}
+	type scored struct {
+		tool  *tool
+		score float64
+	}
+	var best []scored
+	average := sum / float64(max(len(tools), 1))
+	for i, t := range tools {
+		score := 0.0
+		for _, w := range wanted {
+			n := counts[i][w]
+			if n == 0 {
+				continue
+			}
+			rarity := math.Log(1 + (float64(len(tools))-having[w]+0.5)/(having[w]+0.5))
+			score += rarity * n * (bm25K + 1) / (n + bm25K*(1-bm25B+bm25B*lengths[i]/average))
+		}
+		if score > 0 {
+			best = append(best, scored{t, score})
+		}
+	}
+	slices.SortStableFunc(best, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.tool.name, b.tool.name))
+	})
+	out := make([]*tool, len(best))
+	for i, b := range best {
+		out[i] = b.tool
+	}
+	return out
+}
+
+// words takes a text apart: at what is no letter or digit, and at capitals
+// within a word. A plural is taken for the singular.
+func words(text string) []string {
+	var out []string
+	var word []rune
+	end := func() {
+		if len(word) > 0 {
+			w := strings.ToLower(string(word))
+			if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
+				w = w[:len(w)-1]
+			}
+			out = append(out, w)
+		}
+		word = word[:0]
+	}
+	lower := false
+	for _, r := range text {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			end()
+			lower = false
+			continue
+		}
+		if unicode.IsUpper(r) && lower {
+			end()
+		}
+		lower = unicode.IsLower(r)
+		word = append(word, r)
+	}
+	end()
+	return out
+}

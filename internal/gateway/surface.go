@@ -1,0 +1,290 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/yosida95/uritemplate/v3"
+)
+
+// surface is what the gateway offers, made of what the upstreams offer. It does
+// not change.
+type surface struct {
+	tools   []*tool
+	byName  map[string]*tool
+	prompts []*entry
+	prompt  map[string]*entry
+	// resources and templates keep the upstreams' addresses where they are
+	// unique, so that results that name them need no change.
+	resources []*entry
+	templates []*entry
+	address   map[string]*entry
+	// schemes has the upstream of each scheme that only one uses.
+	schemes map[string]*member
+	// prints change with the lists.
+	prints map[Kind]string
+	// notes are what a person should know.
+	notes []Note
+}
+
+// Note is something about an upstream that a person should know.
+type Note struct {
+	Upstream string `json:"upstream"`
+	Tool     string `json:"tool,omitempty"`
+	Message  string `json:"message"`
+}
+
+// entry is a prompt or resource.
+type entry struct {
+	member *member
+	// name is what clients say, original what the upstream says.
+	name, original string
+	shown          json.RawMessage
+	// match is set for a template.
+	match *regexp.Regexp
+}
+
+// tool is one tool of an upstream.
+type tool struct {
+	entry
+	description string
+	// headers are the arguments that go along as headers, by their place.
+	headers []headerArgument
+	// blocked says why the tool is not offered; empty is not at all.
+	blocked string
+}
+
+// build makes the surface of what is known of the members. mu is held.
+func (g *Gateway) build(members []*member) *surface {
+	s := &surface{
+		byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
+		schemes: map[string]*member{}, prints: map[Kind]string{},
+	}
+	toolNames, promptNames := newNames(append(lazyNames(), g.opts.Reserved...)), newNames(nil)
+	for _, m := range members {
+		c := m.Known()
+		if c == nil {
+			continue
+		}
+		for _, text := range c.Notes {
+			s.note(m, "", text)
+		}
+		prefix := m.prefix()
+		g.addTools(s, m, c, prefix, toolNames)
+		for _, raw := range c.Prompts {
+			original := member1(raw, "name")
+			name, ok := promptNames.give(prefix, original)
+			if !ok {
+				s.note(m, original, "the prompt is left out: its name is taken")
+				continue
+			}
+			e := &entry{member: m, name: name, original: original, shown: shownAs(raw, "name", name)}
+			s.prompts, s.prompt[name] = append(s.prompts, e), e
+		}
+		s.addResources(m, c)
+	}
+	s.print()
+	return s
+}
+
+func (m *member) prefix() string {
+	switch {
+	case m.NoPrefix:
+		return ""
+	case m.Prefix != "":
+		return m.Prefix + separator
+	}
+	return m.Name() + separator
+}
+
+func (s *surface) note(m *member, tool, text string) {
+	s.notes = append(s.notes, Note{Upstream: m.Name(), Tool: tool, Message: text})
+}
+
+// addTools adds the tools of an upstream that may be offered.
+func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix string, given *names) {
+	verdicts := g.judge(m, c)
+	for _, raw := range c.Tools {
+		original := member1(raw, "name")
+		rule := m.Tools[original]
+		if rule.Hide {
+			continue
+		}
+		want := original
+		if rule.Name != "" {
+			want = rule.Name
+		}
+		name, ok := given.give(prefix, want)
+		if !ok {
+			s.note(m, original, "the tool is left out: its name is taken or reserved")
+			continue
+		}
+		t := &tool{entry: entry{member: m, name: name, original: original}}
+		if rule.Description != "" {
+			t.description = rule.Description
+		} else {
+			var found []string
+			t.description, found = described(member1(raw, "description"))
+			for _, text := range found {
+				s.note(m, original, text)
+			}
+		}
+		t.blocked = verdicts[original]
+		if t.blocked != "" {
+			s.note(m, original, t.blocked)
+		}
+		t.shown = shownTool(raw, name, t.description)
+		t.headers = headerArguments(raw)
+		s.byName[name] = t
+		if t.blocked == "" {
+			s.tools = append(s.tools, t)
+		}
+	}
+}
+
+// shownTool is a tool as clients see it. What it says besides is kept; texts
+// that a person reads are rid of what they would not see.
+func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
+	set := []wire.Member{{Key: "name", Value: wire.Text(name)}}
+	if description != "" {
+		set = append(set, wire.Member{Key: "description", Value: wire.Text(description)})
+	}
+	if title := member1(raw, "title"); title != "" {
+		shown, _ := described(title)
+		set = append(set, wire.Member{Key: "title", Value: wire.Text(shown)})
+	}
+	out, err := wire.With(raw, set...)
+	if err != nil { // it was read before
+		return raw
+	}
+	return out
+}
+
+func shownAs(raw json.RawMessage, key, value string) json.RawMessage {
+	set := []wire.Member{{Key: key, Value: wire.Text(value)}}
+	if text := member1(raw, "description"); text != "" {
+		shown, _ := described(text)
+		set = append(set, wire.Member{Key: "description", Value: wire.Text(shown)})
+	}
+	out, err := wire.With(raw, set...)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// member1 is one text of an object, or "".
+func member1(raw json.RawMessage, key string) string {
+	var text string
+	_ = wire.Each(raw, func(name string, value json.RawMessage) error {
+		if name == key {
+			_ = json.Unmarshal(value, &text)
+		}
+		return nil
+	})
+	return text
+}
+
+// addResources adds resources and templates. An address that an earlier upstream
+// has too is offered with the upstream's name in it.
+func (s *surface) addResources(m *member, c *upstream.Catalog) {
+	add := func(raw json.RawMessage, key string) *entry {
+		e := &entry{member: m, original: member1(raw, key)}
+		e.name = e.original
+		if s.address[e.name] != nil {
+			e.name = addressOf(m, e.original)
+		}
+		if s.address[e.name] != nil {
+			s.note(m, e.original, "the resource is left out: its address is taken")
+			return nil
+		}
+		e.shown = shownAs(raw, key, e.name)
+		s.address[e.name] = e
+		if scheme, _, ok := strings.Cut(e.original, ":"); ok {
+			if owner, taken := s.schemes[scheme]; taken && owner != m {
+				s.schemes[scheme] = nil
+			} else if !taken {
+				s.schemes[scheme] = m
+			}
+		}
+		return e
+	}
+	for _, raw := range c.Resources {
+		if e := add(raw, "uri"); e != nil {
+			s.resources = append(s.resources, e)
+		}
+	}
+	for _, raw := range c.Templates {
+		e := add(raw, "uriTemplate")
+		if e == nil {
+			continue
+		}
+		if len(e.name) > 1<<10 {
+			s.note(m, e.original, "the template is too long to be matched")
+			continue
+		}
+		if template, err := uritemplate.New(e.name); err == nil {
+			e.match = template.Regexp()
+			s.templates = append(s.templates, e)
+		} else {
+			s.note(m, "", fmt.Sprintf("a resource template is left out: %v", err))
+		}
+	}
+}
+
+// scheme begins an address that says which upstream it is of.
+const scheme = "guideway-upstream:"
+
+func addressOf(m *member, uri string) string { return scheme + m.Name() + "/" + uri }
+
+// maxAddress bounds what is matched against templates.
+const maxAddress = 4 << 10
+
+// route finds whose resource an address is, and how the upstream calls it. An
+// address that nobody has offered goes to the upstream whose scheme it has, if
+// there is one such, and never to several: an address may be a secret.
+func (s *surface) route(g *Gateway, uri string) (*member, string) {
+	if rest, ok := strings.CutPrefix(uri, scheme); ok {
+		name, original, _ := strings.Cut(rest, "/")
+		return g.member(name), original
+	}
+	if e := s.address[uri]; e != nil {
+		return e.member, e.original
+	}
+	if len(uri) > maxAddress {
+		return nil, ""
+	}
+	for _, e := range s.templates {
+		if e.match != nil && e.match.MatchString(uri) {
+			return e.member, uri
+		}
+	}
+	scheme, _, _ := strings.Cut(uri, ":")
+	return s.schemes[scheme], uri
+}
+
+// print notes what the lists are, to see when they change.
+func (s *surface) print() {
+	print := func(kind Kind, lists ...[]*entry) {
+		hash := sha256.New()
+		for _, list := range lists {
+			for _, e := range list {
+				hash.Write(e.shown)
+			}
+		}
+		s.prints[kind] = hex.EncodeToString(hash.Sum(nil))
+	}
+	tools := make([]*entry, len(s.tools))
+	for i, t := range s.tools {
+		tools[i] = &t.entry
+	}
+	print(KindTools, tools)
+	print(KindPrompts, s.prompts)
+	print(KindResources, s.resources, s.templates)
+}
