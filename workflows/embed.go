@@ -6,10 +6,11 @@ import (
 	"io/fs"
 )
 
-//go:embed *.yaml incident-response meta ticket-to-merge
+//go:embed *.yaml hooks incident-response meta ticket-to-merge
 var files embed.FS
 
 // FS is the folder of the bundled definitions: step workflows in files of their
-// own, phase workflows with their guides and templates in directories, and in meta
-// the activities, skills and rules for all of them.
+// own, phase workflows with their guides and templates in directories, in meta the
+// activities, skills and rules for all of them, and in hooks the hook graphs with
+// the modules of their scripts.
 func FS() fs.FS { return files }

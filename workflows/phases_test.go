@@ -50,6 +50,12 @@ func TestBundledIsClean(t *testing.T) {
 	}
 	lib := snap.Library()
 	served := len(snap.List(catalog.Filter{})) + len(lib.Activities()) + len(lib.Skills("")) + 1 // the rules
+	served += len(snap.Hooks()) + len(snap.HookModules())
+	for _, graph := range snap.Hooks() {
+		for _, d := range graph.Lint() {
+			t.Error(d)
+		}
+	}
 	for _, owner := range lib.Owners() {
 		served += len(lib.Skills(owner)) + len(lib.Texts(library.KindGuide, owner)) + len(lib.Texts(library.KindTemplate, owner))
 	}

@@ -91,7 +91,9 @@ func TestEditsAreSeen(t *testing.T) {
 		"scope": func(s string) string { return strings.Replace(s, "tools/call", "tools/list", 1) },
 		"who":   func(s string) string { return strings.Replace(s, `"me"`, `"you"`, 1) },
 		"removed": func(s string) string {
-			return s[:strings.Index(s, `"records"`)] + `"records": [], ` + s[strings.Index(s, `"mac"`):]
+			before, _, _ := strings.Cut(s, `"records"`)
+			_, after, _ := strings.Cut(s, `"mac"`)
+			return before + `"records": [], "mac"` + after
 		},
 		"cut off": func(s string) string { return s[:len(s)/2] },
 		"empty":   func(string) string { return "" },

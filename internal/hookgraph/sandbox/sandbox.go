@@ -1,0 +1,115 @@
+// Package sandbox runs the scripts of hooks in worker processes.
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/script"
+)
+
+// Runner is what runs scripts: a *script.Pool.
+type Runner interface {
+	Run(ctx context.Context, call script.Call) (*script.Result, error)
+}
+
+// Checker is what looks at scripts without running them: a *script.Pool.
+type Checker interface {
+	Check(ctx context.Context, module script.Module, library map[string]string) ([]guideway.Diagnostic, error)
+}
+
+// Scripts runs the scripts of hooks.
+type Scripts struct {
+	// Runner runs them.
+	Runner Runner
+	// Owner gives for whom a request runs, so that no user keeps the workers from
+	// another; nil is everybody together.
+	Owner func(ctx context.Context) string
+}
+
+var _ hookgraph.Scripts = (*Scripts)(nil)
+
+// The room that a script gets: as much as most need, and more where what it looks
+// at is large.
+const (
+	memory, mostMemory = 32 << 20, 128 << 20
+	output, mostOutput = 4 << 20, 32 << 20
+	// perByte is what a byte of JSON takes in a script, with a copy or two.
+	perByte = 16
+)
+
+// RunHook implements hookgraph.Scripts.
+func (s *Scripts) RunHook(ctx context.Context, call hookgraph.ScriptCall) (*hookgraph.ScriptResult, error) {
+	size := int64(len(call.Context))
+	request := script.Call{
+		Module: script.Module{Name: call.Script.Name, Source: call.Script.Text, Params: []string{"context"}},
+		Args:   []json.RawMessage{call.Context},
+		Limits: script.Limits{
+			Wall:   call.Timeout,
+			Memory: min(memory+perByte*size, mostMemory),
+			Output: min(max(output, 2*size), mostOutput),
+		},
+	}
+	if s.Owner != nil {
+		request.Owner = s.Owner(ctx)
+	}
+	result, err := s.Runner.Run(ctx, request)
+	var failed *script.Error
+	switch {
+	case errors.As(err, &failed):
+		return nil, failure(failed)
+	case err != nil:
+		return nil, err
+	}
+	out := &hookgraph.ScriptResult{Context: result.Args[0], Value: result.Value, Audit: result.Audit, Console: lines(result.Console, result.Truncated)}
+	return out, nil
+}
+
+// failure is an error of the sandbox as the engine tells it.
+func failure(e *script.Error) *hookgraph.ScriptError {
+	code := hookgraph.CodeScript
+	if e.Kind == script.Timeout {
+		code = hookgraph.CodeTimeout
+	}
+	return &hookgraph.ScriptError{
+		Code: code, Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: lines(e.Console, e.Truncated),
+	}
+}
+
+// lines are those of a console.
+func lines(console []script.Line, truncated bool) []hookgraph.Line {
+	out := make([]hookgraph.Line, 0, len(console)+1)
+	for _, line := range console {
+		out = append(out, hookgraph.Line{Level: line.Level, Text: line.Text})
+	}
+	if truncated {
+		out = append(out, hookgraph.Line{Level: "warn", Text: "(the console was cut here)"})
+	}
+	return out
+}
+
+// Check looks at the scripts of a graph without running them. What is wrong is a
+// diagnostic with the node that it is about; its file, line and column are the
+// script's own.
+func Check(ctx context.Context, checker Checker, graph *hooks.Linked) ([]guideway.Diagnostic, error) {
+	var all []guideway.Diagnostic
+	for i := range graph.Nodes {
+		s, ok := graph.Scripts[graph.Nodes[i].ID]
+		if !ok {
+			continue
+		}
+		found, err := checker.Check(ctx, script.Module{Name: s.Name, Source: s.Text, Params: []string{"context"}}, nil)
+		if err != nil {
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "check the script %s: %w", s.Name, err)
+		}
+		for _, d := range found {
+			d.Node = graph.Nodes[i].ID
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
