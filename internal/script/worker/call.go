@@ -32,7 +32,7 @@ func (v *vm) begin(r *wire.Request) {
 func (v *vm) check(known forms) *wire.Answer {
 	known.settle(v, v.script.main)
 	for _, m := range append([]*module{v.script.main}, v.script.modules...) {
-		if _, err := v.q.Compile(m.text(), quickjs.EvalModule); err != nil {
+		if err := v.parse(m); err != nil {
 			return v.compileFailure(err, m)
 		}
 	}
@@ -147,7 +147,11 @@ func (v *vm) compileFailure(err error, m *module) *wire.Answer {
 	if !errors.As(err, &e) {
 		return v.engineFailure(err)
 	}
-	return v.failed("load", e.Name, e.Message, "", m.name, e.LineNumber, e.ColumnNumber)
+	file := e.FileName // of a module that it imports
+	if file == engineName {
+		file = m.name
+	}
+	return v.failed("load", e.Name, e.Message, "", file, e.LineNumber, e.ColumnNumber)
 }
 
 // answer makes an answer of the driver's report.
@@ -178,10 +182,23 @@ func (v *vm) answer(r *wire.Request) *wire.Answer {
 	for i := range r.Args {
 		a.Args = append(a.Args, part(2+i))
 	}
+	restoreNumbers(a, r)
 	if size > v.limit {
 		return tooLarge(size, v.limit)
 	}
 	return a
+}
+
+func restoreNumbers(a *wire.Answer, r *wire.Request) {
+	given := numbers{}
+	given.add(r.This)
+	for _, arg := range r.Args {
+		given.add(arg)
+	}
+	a.Value, a.This = given.restore(a.Value), given.restore(a.This)
+	for i := range a.Args {
+		a.Args[i] = given.restore(a.Args[i])
+	}
 }
 
 func tooLarge(size, limit int64) *wire.Answer {
@@ -211,6 +228,9 @@ func (v *vm) failed(stage, name, message, stack, file string, line, column int) 
 		a.Kind, a.Message = wire.Timeout, "the script was interrupted"
 	case stage == "load" && name == "SyntaxError":
 		a.Kind = wire.Syntax
+	case name == "" && message == "null":
+		// So the engine ends a script when it has no memory for an error.
+		a.Kind, a.Message = wire.Memory, "the script asked for more memory than it may have, or threw null"
 	case stage == "arguments":
 		a.Kind, a.Message = wire.Rejected, "this or an argument is not JSON: "+message
 	case stage == "result":

@@ -165,7 +165,7 @@
       } catch (error) {
         text = "[cannot be shown]";
       }
-      line += (i ? " " : "") + text;
+      line += (i ? " " : "") + text.slice(0, shownText);
     }
     if (!host.emit(level, line)) muted = true;
   }

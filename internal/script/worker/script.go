@@ -2,6 +2,7 @@ package worker
 
 import (
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"strings"
 
@@ -122,10 +123,21 @@ func (f forms) settle(v *vm, m *module) {
 	f[key] = m.body
 }
 
+// parse parses a module, and those that it imports.
+func (v *vm) parse(m *module) error {
+	v.parsing = m
+	_, err := v.q.Compile(m.text(), quickjs.EvalModule)
+	v.parsing = nil
+	return err
+}
+
+// parses tells whether a script can be parsed in one form. What is wrong with
+// what it imports is not wrong with itself.
 func parses(v *vm, m *module, body bool) bool {
 	m.body = body
-	_, err := v.q.Compile(m.text(), quickjs.EvalModule)
-	return err == nil
+	err := v.parse(m)
+	var e *quickjs.Error
+	return err == nil || v.failure != nil || errors.As(err, &e) && v.script.library(e.FileName) != nil
 }
 
 // looksLikeModule tells whether a line begins with import or export. It only

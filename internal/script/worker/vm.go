@@ -45,6 +45,7 @@ type vm struct {
 	q           *quickjs.VM
 	start, tick quickjs.Value
 	script      *script
+	parsing     *module // while the engine only parses
 	console     *console
 
 	report  []any // what the driver reported
@@ -134,7 +135,11 @@ func (v *vm) why() (wire.Kind, string) {
 // normalize is asked for the name of a module that one module imports. Only the
 // driver may import the user's script; scripts import what the library has.
 func (v *vm) normalize(_ *quickjs.VM, importer, name string) (string, error) {
-	if importer == engineName && name == v.script.main.name {
+	switch {
+	case importer != engineName:
+	case v.parsing != nil: // it has no name for the engine yet
+		importer = v.parsing.name
+	case name == v.script.main.name:
 		return name, nil
 	}
 	for _, known := range []string{name, strings.TrimPrefix(name, "./")} {

@@ -1,0 +1,152 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+func someRequest(t *rapid.T) *Request {
+	text := rapid.String()
+	block := rapid.SliceOf(rapid.Byte())
+	var library []File
+	for range rapid.IntRange(0, 3).Draw(t, "modules") {
+		library = append(library, File{text.Draw(t, "name"), text.Draw(t, "source")})
+	}
+	return &Request{
+		Check: rapid.Bool().Draw(t, "check"), Name: text.Draw(t, "name"), Source: text.Draw(t, "source"),
+		Params: rapid.SliceOf(text).Draw(t, "params"), Library: library, Function: text.Draw(t, "function"),
+		This: block.Draw(t, "this"), Args: rapid.SliceOf(block).Draw(t, "args"),
+		Limits: Limits{
+			Wall: time.Duration(rapid.Int64().Draw(t, "wall")), CPU: time.Duration(rapid.Int64().Draw(t, "cpu")),
+			Memory: rapid.Int64().Draw(t, "memory"), Stack: rapid.Int64().Draw(t, "stack"),
+			Output: rapid.Int64().Draw(t, "output"), Console: rapid.Int64().Draw(t, "console"),
+		},
+		Fixed: rapid.Bool().Draw(t, "fixed"), Now: rapid.Int64().Draw(t, "now"), Seed: rapid.Uint64().Draw(t, "seed"),
+	}
+}
+
+// What is written is read again, and what is cut off is no message.
+func TestRequestsSurviveTheWay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := someRequest(t)
+		message := r.Append(nil)
+		back, err := ReadRequest(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(r, back, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
+		if (r.This == nil) != (back.This == nil) {
+			t.Fatal("no this and an empty one are the same")
+		}
+		cut := rapid.IntRange(0, len(message)-1).Draw(t, "cut")
+		if _, err := ReadRequest(message[:cut]); err == nil {
+			t.Fatal("a part of a message was taken for one")
+		}
+		if _, err := ReadRequest(append(message, 0)); err == nil {
+			t.Fatal("a message with a byte too much was taken for one")
+		}
+	})
+}
+
+func TestAnswersSurviveTheWay(t *testing.T) {
+	t.Parallel()
+	a := &Answer{
+		Kind: Exception, Message: "m", File: "f", Line: 3, Column: 4, Stack: "s",
+		Value: []byte("1"), This: nil, Args: [][]byte{nil, []byte("{}")}, Audit: [][]byte{[]byte("2")},
+		Console: []Line{{"log", "x"}}, Truncated: true, Wall: time.Second, CPU: time.Millisecond, Body: true,
+	}
+	back, err := ReadAnswer(a.Append(nil))
+	if diff := cmp.Diff(a, back); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}
+
+func frameOf(tb testing.TB, call uint64, message []byte) []byte {
+	tb.Helper()
+	frame, err := Finish(append(Begin(nil, call), message...))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return frame
+}
+
+// A reader takes whole frames of its own protocol, and nothing else.
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	frame := frameOf(t, 7, []byte("message"))
+	call, message, err := Read(bytes.NewReader(frame), 100)
+	if err != nil || call != 7 || string(message) != "message" {
+		t.Errorf("got %d %q %v", call, message, err)
+	}
+	if _, _, err := Read(bytes.NewReader(nil), 100); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v", err)
+	}
+	for cut := 1; cut < len(frame); cut++ {
+		if _, _, err := Read(bytes.NewReader(frame[:cut]), 100); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("after %d bytes: %v", cut, err)
+		}
+	}
+	if _, _, err := Read(bytes.NewReader(frame), 6); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("over the limit: %v", err)
+	}
+	bad := bytes.Clone(frame)
+	bad[0] = 'X'
+	if _, _, err := Read(bytes.NewReader(bad), 100); err == nil {
+		t.Error("another protocol was taken for ours")
+	}
+}
+
+// A frame that lies about its length takes no more memory than it sends.
+func TestLyingLength(t *testing.T) {
+	frame := frameOf(t, 1, nil)
+	binary.BigEndian.PutUint32(frame[len(mark):], 1<<30)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			if _, _, err := Read(bytes.NewReader(frame), 1<<31); err == nil {
+				b.Fatal("a frame without its message was read")
+			}
+		}
+	}).AllocedBytesPerOp()
+	if allocated > 4<<20 {
+		t.Errorf("%d bytes for nothing", allocated)
+	}
+}
+
+// Whatever comes over the pipe is a message or an error, on both sides.
+func FuzzRead(f *testing.F) {
+	f.Add(frameOf(f, 1, (&Request{Name: "a", Source: "b", Args: [][]byte{[]byte("{}")}}).Append(nil)))
+	f.Add(frameOf(f, 2, (&Answer{Kind: Timeout, Console: []Line{{"log", "x"}}}).Append(nil)))
+	f.Add(frameOf(f, 3, Setup{Memory: 1}.Append(nil)))
+	f.Add([]byte("GWS\x01\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		r := bytes.NewReader(stream)
+		for {
+			_, message, err := Read(r, 1<<20)
+			if err != nil {
+				return
+			}
+			if got, err := ReadRequest(message); err == nil {
+				if again, err := ReadRequest(got.Append(nil)); err != nil || !cmp.Equal(got, again) {
+					t.Errorf("read %+v, then %+v, %v", got, again, err)
+				}
+			}
+			if got, err := ReadAnswer(message); err == nil {
+				if again, err := ReadAnswer(got.Append(nil)); err != nil || !cmp.Equal(got, again) {
+					t.Errorf("read %+v, then %+v, %v", got, again, err)
+				}
+			}
+			_, _ = ReadSetup(message)
+		}
+	})
+}
