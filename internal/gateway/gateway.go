@@ -9,6 +9,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -374,6 +375,29 @@ func (g *Gateway) ready(ctx context.Context) *surface {
 	g.rebuild()
 	g.listed.Store(true)
 	return g.surface.Load()
+}
+
+// Notes are what a person should know of the upstreams.
+func (g *Gateway) Notes() []Note { return g.surface.Load().notes }
+
+// Known gives what is known of an upstream; nil is nothing.
+func (g *Gateway) Known(name string) *upstream.Catalog {
+	if m := g.member(name); m != nil {
+		return m.Upstream.Known()
+	}
+	return nil
+}
+
+// RefreshAll asks all upstreams for what they offer now.
+func (g *Gateway) RefreshAll(ctx context.Context) error {
+	members := g.all()
+	failed := make([]error, len(members))
+	var asked sync.WaitGroup
+	for i, m := range members {
+		asked.Go(func() { _, failed[i] = m.Refresh(ctx) })
+	}
+	asked.Wait()
+	return errors.Join(failed...)
 }
 
 // toolError is the answer to a call that the gateway itself refuses: one that a

@@ -1,0 +1,189 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Many clients of both eras at many upstreams get their own answers.
+func TestAnswersNeverCross(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "old"), entry(t, "new", upstreamtest.Modern)}})
+	var wg sync.WaitGroup
+	for i := range 6 {
+		version := []string{legacy, modern}[i%2]
+		p := r.connect(t, ways{user: fmt.Sprint("user", i/2), version: version, mute: i%3 == 0})
+		p.names()
+		for j := range 4 {
+			wg.Go(func() {
+				for k := range 20 {
+					text := fmt.Sprintf("%d %d %d %s", i, j, k, strings.Repeat("x", k*100))
+					if got := p.call([]string{"old__echo", "new__echo"}[k%2], args{"text": text}); got != text {
+						t.Errorf("got %.40q, want %.40q", got, text)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// A call that has failed, in whatever way, is not sent again.
+func TestNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{legacy, modern} {
+		e := entry(t, "one")
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+		p := r.connect(t, ways{user: "ann", version: version})
+		p.names()
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() { p.call("one__count", nil) })
+		}
+		wg.Wait()
+		before := counted(e)
+		if before != 5 {
+			t.Errorf("five calls were done %d times", before)
+		}
+		got := p.call("one__crash", nil)
+		if !strings.Contains(got, "not known") || !strings.Contains(got, "exit status 3") {
+			t.Errorf("the crash is told as %s", got)
+		}
+		if got := p.call("one__echo", args{"text": "back"}); got != "back" {
+			t.Errorf("after the crash: %s", got)
+		}
+		if after := counted(e); after != before {
+			t.Errorf("the crash has had %d calls done again", after-before)
+		}
+	}
+}
+
+// A client that gives up has its call cancelled at the upstream.
+func TestCancellation(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{legacy, modern} {
+		e := entry(t, "one") // the tool "sleep" counts its cancellations
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+		p := r.connect(t, ways{user: "ann", version: version})
+		p.names()
+		ctx, cancel := context.WithCancel(t.Context())
+		params := &mcp.CallToolParams{Name: "one__slow", Arguments: args{"ms": 50, "text": "m"}}
+		params.SetProgressToken("t")
+		p.call("one__echo", nil)
+		done := make(chan error, 1)
+		go func() {
+			_, err := p.session.CallTool(ctx, &mcp.CallToolParams{Name: "one__sleep", Arguments: args{"ms": 60000}})
+			done <- err
+		}()
+		if _, err := p.session.CallTool(t.Context(), params); err != nil { // by now the other call is there
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the call has ended by %v", err)
+		}
+		await(t, func() bool { return counted(e) == 1 })
+	}
+}
+
+// await waits until something holds.
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(10 * time.Second)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal("it has not come to pass")
+		}
+	}
+}
+
+// Clients that follow a resource are told of its updates, all others are not.
+func TestSubscriptions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	ann, bob := r.connect(t, ways{user: "ann", version: legacy}), r.connect(t, ways{user: "bob", version: legacy})
+	ann.names()
+	if err := ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
+		t.Fatal(err)
+	}
+	// The upstream tells of an update at each subscription; the SDK may lose one
+	// that comes before it knows of the subscription.
+	await(t, func() bool {
+		_ = ann.session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "note://one"})
+		_ = ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"})
+		return len(ann.noted(&ann.updated)) > 0
+	})
+	if got := ann.noted(&ann.updated)[0]; got != "note://one" {
+		t.Errorf("the update is of %s", got)
+	}
+	if got := bob.noted(&bob.updated); len(got) > 0 {
+		t.Errorf("bob was told of %v", got)
+	}
+	if err := ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "other://x"}); err == nil {
+		t.Error("a resource of nobody was subscribed to")
+	}
+}
+
+// A client is told when the tools of an upstream have changed.
+func TestListChanged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Growing)}})
+	p := r.connect(t, ways{user: "ann", version: legacy})
+	before := p.names()
+	if err := r.RefreshAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.changed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the client was not told")
+	}
+	after := p.names()
+	if slices.Equal(before, after) || !slices.ContainsFunc(after, func(n string) bool { return strings.HasPrefix(n, "one__new") }) {
+		t.Errorf("the tools are %v", after)
+	}
+}
+
+// A changed configuration is taken over while calls are under way.
+func TestApply(t *testing.T) {
+	t.Parallel()
+	one, two := entry(t, "one"), entry(t, "two")
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one, two}})
+	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
+	p.names()
+	got := make(chan string, 1)
+	go func() { got <- p.call("one__sleep", args{"ms": 400}) }()
+	p.call("one__echo", nil)
+	changed := one
+	changed.Spec.Args = []string{"changed"}
+	if err := r.Apply([]gateway.Entry{changed}); err != nil {
+		t.Fatal(err)
+	}
+	if text := <-got; text != "slept" {
+		t.Errorf("the call under way has got %s", text)
+	}
+	names := p.names()
+	if !slices.Contains(names, "one__echo") || slices.Contains(names, "two__echo") {
+		t.Errorf("the tools are %v", names)
+	}
+	if err := r.Apply([]gateway.Entry{changed, changed}); err == nil {
+		t.Error("two upstreams of one name were taken")
+	}
+	if text := p.call("one__echo", args{"text": "x"}); text != "x" {
+		t.Errorf("after a configuration that was refused: %s", text)
+	}
+}

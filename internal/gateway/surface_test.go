@@ -1,0 +1,233 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+)
+
+// Whatever an upstream calls its tools, the names are unique, within the rules
+// of the protocol and the upstream's own; and they are the same at every start.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	list := func() []string {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{
+			entry(t, "a", upstreamtest.Colliding), entry(t, "a.b", upstreamtest.Colliding), entry(t, "a_b"),
+		}})
+		return r.connect(t, ways{user: "ann", version: legacy}).names()
+	}
+	names := list()
+	form := regexp.MustCompile(`^(own_tool|(a|a\.b|a_b)__[A-Za-z0-9_.-]+)$`)
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] || len(name) > 128 || !form.MatchString(name) {
+			t.Errorf("the name %q", name)
+		}
+		seen[name] = true
+	}
+	for _, want := range []string{"a__a_b", "a__workflow_start", "a__tool_call", "a.b__a_b"} {
+		if !seen[want] {
+			t.Errorf("%s is not among %v", want, names)
+		}
+	}
+	if again := list(); !slices.Equal(names, again) {
+		t.Errorf("at the next start the names are %v", again)
+	}
+}
+
+// Without a prefix an upstream still takes neither our names nor another's.
+func TestNoPrefix(t *testing.T) {
+	t.Parallel()
+	bare := entry(t, "bare", upstreamtest.Colliding)
+	bare.NoPrefix = true
+	second := entry(t, "second")
+	second.NoPrefix = true
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{bare, second}, Reserved: []string{"workflow_start"}})
+	names := r.connect(t, ways{user: "ann", version: legacy}).names()
+	slices.Sort(names)
+	if len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("names are there twice: %v", names)
+	}
+	for _, reserved := range []string{"workflow_start", "tool_call"} {
+		if slices.Contains(names, reserved) {
+			t.Errorf("%s was taken by an upstream", reserved)
+		}
+	}
+	notes := fmt.Sprint(r.Notes())
+	if !strings.Contains(notes, "taken or reserved") {
+		t.Errorf("the notes are %s", notes)
+	}
+}
+
+// Tools can be hidden, renamed and described anew, for lists and calls alike.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	e := entry(t, "one")
+	e.Tools = map[string]gateway.ToolRule{
+		"env": {Hide: true}, "echo": {Name: "say", Description: "Says it."},
+	}
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	p := r.connect(t, ways{user: "ann", version: legacy})
+	names := p.names()
+	if slices.Contains(names, "one__env") || slices.Contains(names, "one__echo") || !slices.Contains(names, "one__say") {
+		t.Errorf("the names are %v", names)
+	}
+	if got := p.call("one__say", args{"text": "x"}); got != "x" {
+		t.Errorf("say: %q", got)
+	}
+	for _, hidden := range []string{"one__env", "one__echo"} {
+		if got := p.call(hidden, nil); !strings.Contains(got, "unknown tool") {
+			t.Errorf("%s: %q", hidden, got)
+		}
+	}
+}
+
+// What a person would not see in a description is taken out, and said.
+func TestPoisonedDescription(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Poisoned)}})
+	p := r.connect(t, ways{user: "ann", version: legacy})
+	for tool, err := range p.session.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(tool.Description) > 4<<10 || strings.ContainsAny(tool.Description, "\u200b\u202e\U000E0041") {
+			t.Errorf("%s: %d bytes, %q", tool.Name, len(tool.Description), tool.Description[:40])
+		}
+	}
+	notes := fmt.Sprint(r.Notes())
+	if !strings.Contains(notes, "hides 3 characters") || !strings.Contains(notes, "cut to") {
+		t.Errorf("the notes are %s", notes)
+	}
+}
+
+// A principal sees and calls what it may and nothing else.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	grants := map[string]gateway.Access{
+		"upstream": {Upstreams: []string{"one"}}, "project": {Projects: []string{"p"}},
+		"tool": {Tools: []string{"one__e*"}}, "all": {All: true}, "nothing": {},
+	}
+	two := entry(t, "two")
+	two.Project = "p"
+	r := newRig(t, gateway.Options{
+		Upstreams: []gateway.Entry{entry(t, "one"), two},
+		Access:    func(_ context.Context, p guideway.Principal) gateway.Access { return grants[p.User] },
+	})
+	for user, want := range map[string]map[string]bool{
+		"upstream": {"one__echo": true, "one__count": true},
+		"project":  {"two__echo": true, "two__count": true},
+		"tool":     {"one__echo": true, "one__env": true},
+		"all":      {"one__echo": true, "one__count": true, "two__echo": true, "two__count": true, "one__env": true},
+		"nothing":  {},
+	} {
+		for _, version := range []string{legacy, modern} {
+			p := r.connect(t, ways{user: user, version: version})
+			names := p.names()
+			for _, tool := range []string{"one__echo", "one__env", "one__count", "two__echo", "two__count"} {
+				allowed := want[tool] || tool == "one__env" && (user == "upstream")
+				if slices.Contains(names, tool) != allowed {
+					t.Errorf("%s sees %s: want %v", user, tool, allowed)
+				}
+				got := p.call(tool, args{"text": "x"})
+				if refused := strings.Contains(got, "unknown tool"); refused == allowed {
+					t.Errorf("%s calls %s: %s", user, tool, got)
+				}
+			}
+			resources, err := p.session.ListResources(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if some := len(resources.Resources) > 0; some != (user != "nothing" && user != "tool") {
+				t.Errorf("%s sees the resources %s", user, marshal(t, resources))
+			}
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	one, two := entry(t, "one"), entry(t, "two")
+	one.PerMinute, two.ToolPerMinute = 3, 2
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one, two}, ClientPerMinute: 20})
+	ann := r.connect(t, ways{user: "ann", version: legacy})
+	ann.names()
+	over := func(p *person, tool string) (calls int) {
+		for calls = range 100 {
+			if got := p.call(tool, args{"text": "x"}); strings.HasPrefix(got, "isError") {
+				if !strings.Contains(got, "call again in") {
+					t.Errorf("%s: %s", tool, got)
+				}
+				break
+			}
+		}
+		return calls
+	}
+	if n := over(ann, "one__echo"); n != 3 {
+		t.Errorf("the upstream was called %d times, its limit is 3", n)
+	}
+	if n := over(ann, "two__echo"); n != 2 {
+		t.Errorf("the tool was called %d times, its limit is 2", n)
+	}
+	if n := over(ann, "two__count"); n != 2 {
+		t.Errorf("the other tool was called %d times, its limit is 2", n)
+	}
+	if got := counted(two); got != 2 {
+		t.Errorf("the upstream has counted %d calls", got)
+	}
+}
+
+// Where tools are found by need, two tools stand for all.
+func TestLazy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), entry(t, "two", upstreamtest.Poisoned)}, Lazy: true})
+	for _, version := range []string{legacy, modern} {
+		p := r.connect(t, ways{user: "ann", version: version})
+		if names := p.names(); !slices.Equal(names, []string{"own_tool", "tool_search", "tool_call"}) {
+			t.Errorf("the tools are %v", names)
+		}
+		got := p.call("tool_search", args{"query": "what is the weather like", "limit": 1})
+		if !strings.Contains(got, `"name":"two__weather"`) || !strings.Contains(got, "inputSchema") || strings.Contains(got, "__echo") {
+			t.Errorf("the search gives %s", got)
+		}
+		if got := p.call("tool_call", args{"name": "one__echo", "arguments": args{"text": "through two"}}); got != "through two" {
+			t.Errorf("the call gives %s", got)
+		}
+		if got := p.call("tool_call", args{"name": "one__ask", "arguments": args{"text": "sure?"}}); !strings.Contains(got, "ann says yes") {
+			t.Errorf("the question gives %s", got)
+		}
+		for _, bad := range []args{{}, {"name": 1}, {"name": "tool_call"}, {"name": "one__echo", "arguments": 1}} {
+			if got := p.call("tool_call", bad); !strings.HasPrefix(got, "isError") {
+				t.Errorf("%v gives %s", bad, got)
+			}
+		}
+		if got := p.call("tool_call", args{"name": "one__none"}); !strings.Contains(got, "unknown tool") {
+			t.Errorf("an unknown tool gives %s", got)
+		}
+	}
+}
+
+// An upstream that does not answer holds up nobody for long, and the others are
+// offered without it.
+func TestOneIsMissing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{
+		Upstreams: []gateway.Entry{
+			entry(t, "good"), entry(t, "mute", upstreamtest.Mute), {Spec: upstream.Spec{Name: "none", Command: "no-such-program"}},
+		},
+		Upstream: upstream.Options{StartTime: 500 * time.Millisecond},
+	})
+	names := r.connect(t, ways{user: "ann", version: legacy}).names()
+	if !slices.Contains(names, "good__echo") {
+		t.Errorf("the tools are %v", names)
+	}
+}
