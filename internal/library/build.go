@@ -113,6 +113,10 @@ func (b *builder) explain(source Source) {
 		serving := b.lib.byKey[k]
 		if serving == nil {
 			b.lib.broken[k] = broken
+			// What breaks off may not say its id: it is asked for by its name, too.
+			if named := keyOf(broken.Place, source.owner(broken.Place.Workflow), broken.Place.Name); b.lib.byKey[named] == nil {
+				b.lib.broken[named] = broken
+			}
 			continue
 		}
 		b.report(guideway.SeverityWarning, CodeOverrideBroken, broken.Why.File,

@@ -2,6 +2,7 @@ package library
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,17 +108,36 @@ func (l *Library) Texts(kind phases.EntryKind, workflow string) []*Entry {
 }
 
 // Text gives a guide or a template by its index, with any number of zeros before
-// it, or by its name; nil if there is none.
+// it, by its name, or by its file as a workflow names it: "01-plan.md" or
+// "guides/01-plan.md". It is nil if there is none.
 func (l *Library) Text(kind phases.EntryKind, workflow, index string) *Entry {
 	if number, ok := phases.Index(index); ok {
 		return l.byKey[key{kind, workflow, strconv.Itoa(number)}]
 	}
+	index = strings.TrimPrefix(strings.TrimPrefix(index, "./"), string(kind)+"s/")
 	for _, entry := range l.Texts(kind, workflow) {
-		if index == entry.Name || index == entry.ID {
+		if name := strings.TrimSuffix(index, path.Ext(entry.Path)); name == entry.Name || name == entry.ID {
 			return entry
 		}
 	}
 	return nil
+}
+
+// Numbered gives the only entry of a list whose file has an index, with any number
+// of zeros before it; nil where there is none or more than one.
+func Numbered(entries []*Entry, index string) (found *Entry) {
+	number, ok := phases.Index(index)
+	if !ok {
+		return nil
+	}
+	for _, entry := range entries {
+		if entry.Index == number && found != nil {
+			return nil
+		} else if entry.Index == number {
+			found = entry
+		}
+	}
+	return found
 }
 
 // Owners are the ids of all workflows that a skill, a guide or a template

@@ -163,6 +163,7 @@ func TestBuild(t *testing.T) {
 	}, Broken: []library.Broken{
 		{Place: library.PlaceOf("w/guides/02-b.md"), ID: "02-b", Why: guideway.Diagnostic{File: "/h/02-b.md"}},
 		{Place: library.PlaceOf("w/guides/03-c.md"), ID: "03-c", Why: guideway.Diagnostic{File: "/h/03-c.md", Message: "broken"}},
+		{Place: library.PlaceOf("w/skills/04-cut-off.yaml"), ID: "x: [", Why: guideway.Diagnostic{File: "/h/04-cut-off.yaml", Message: "cut off"}},
 	}}
 	lib, found := library.Build([]library.Source{low, high}, known)
 	want := []string{"folder-without-workflow", "index-duplicate", "override-broken", "recognition-duplicate"}
@@ -184,6 +185,9 @@ func TestBuild(t *testing.T) {
 	}
 	if why := lib.Why(library.KindGuide, "w", "3"); why == nil || why.Message != "broken" {
 		t.Errorf("%+v", why)
+	}
+	if why := lib.Why(library.KindSkill, "w", "cut-off"); why == nil || why.Message != "cut off" {
+		t.Errorf("what does not say its id is not found by its name: %+v", why)
 	}
 	if why := lib.Why(library.KindGuide, "w", "2"); why != nil {
 		t.Errorf("%+v, though another is served", why)
@@ -215,6 +219,8 @@ func TestText(t *testing.T) {
 	}}}, nil)
 	for index, want := range map[string]string{
 		"0": "start", "00": "start", "1": "first", "01": "first", "001": "first", "12": "twelfth", "first": "first", "01-first": "first",
+		"01-first.md": "first", "guides/01-first.md": "first", "./guides/first.md": "first", // as workflows name them
+		"01-first.txt": "", "templates/01-first.md": "", "guides/../guides/01-first.md": "", "/guides/01-first.md": "",
 		"": "", "2": "", "-1": "", "1.0": "", "01-": "", "../w/guides/01-first": "", "99999999999999999999": "", "1,": "",
 	} {
 		got := lib.Text(library.KindGuide, "w", index)
@@ -224,6 +230,22 @@ func TestText(t *testing.T) {
 	}
 	if lib.Text(library.KindTemplate, "w", "1") != nil || lib.Text(library.KindGuide, "../w", "1") != nil {
 		t.Error("found where it is not")
+	}
+}
+
+// A skill or an activity is found by the index of its file where only one has it.
+func TestNumbered(t *testing.T) {
+	t.Parallel()
+	entries := []*library.Entry{
+		{Item: item(t, "meta/skills/01-workflow-execution.json", execution)},
+		{Item: item(t, "meta/skills/02-a.yaml", "id: a\nversion: 1.0.0\ncapability: C\n")},
+		{Item: item(t, "meta/skills/2-b.yaml", "id: b\nversion: 1.0.0\ncapability: C\n")},
+	}
+	for index, want := range map[string]string{"1": "workflow-execution", "001": "workflow-execution", "2": "", "3": "", "-1": "", "a": "", "": ""} {
+		got := library.Numbered(entries, index)
+		if (got == nil) != (want == "") || got != nil && got.ID != want {
+			t.Errorf("%q: %+v, want %q", index, got, want)
+		}
 	}
 }
 
@@ -312,6 +334,9 @@ func TestMatch(t *testing.T) {
 		{"begin something new", library.MatchFound, "start-workflow", false},
 		{"let us finish this", library.MatchNone, "end-workflow", false},
 		{"where were we?", library.MatchAmbiguous, "resume-workflow", true}, // both have the phrase; the first by index is first
+		{"drop this workflow", library.MatchNone, "end-workflow", false},    // a word that all have tells nothing
+		{"resume my old workflow", library.MatchFound, "resume-workflow", false},
+		{"don't resume the workflow", library.MatchAmbiguous, "resume-workflow", false}, // not what is said
 		{"bake a cake", library.MatchNone, "", false},
 		{"", library.MatchNone, "", false},
 		{"?!", library.MatchNone, "", false},

@@ -43,10 +43,12 @@ const (
 )
 
 // The score of a phrase that is the goal, the least of one that the goal has in
-// it, and the weights of the parts of an activity.
+// it, and of one that it has in it with words between; the weights of the parts of
+// an activity.
 const (
 	scoreExact     = 1.0
 	scoreContained = 0.8
+	scoreSpread    = 0.5
 	weightPhrase   = 0.65
 	weightProblem  = 0.2
 	weightOutcome  = 0.15
@@ -55,7 +57,8 @@ const (
 // Match ranks the activities by how well they fit a goal in a user's words: a
 // recognition phrase that is the goal, one that the goal has in it, and then by
 // the words of recognition, problem and outcome, of which rare ones count more.
-// The same goal always has the same answer.
+// Words that may turn the goal into its opposite make a question of it, unless a
+// phrase has them too. The same goal always has the same answer.
 func (l *Library) Match(goal string) (MatchStatus, []Match) {
 	m := newMatcher(l.Activities(), goal)
 	var matches []Match
@@ -71,6 +74,9 @@ func (l *Library) Match(goal string) (MatchStatus, []Match) {
 		return MatchNone, matches
 	case len(matches) > 1 && matches[0].Score-matches[1].Score < Apart:
 		return MatchAmbiguous, matches
+	case m.negation() != "" && matches[0].Score < scoreExact:
+		matches[0].Why = append(matches[0].Why, fmt.Sprintf("but the words %q may mean the opposite", m.negation()))
+		return MatchAmbiguous, matches
 	default:
 		return MatchFound, matches
 	}
@@ -78,11 +84,14 @@ func (l *Library) Match(goal string) (MatchStatus, []Match) {
 
 // matcher compares one goal with all activities.
 type matcher struct {
-	plain    string
-	goal     []string
+	plain string
+	goal  []string
+	// said are the words of the goal by their stems.
+	said     map[string]string
 	entries  []*Entry
 	profiles []profile
 	weights  map[string]float64
+	unknown  float64
 }
 
 // profile is an activity as sets of stems.
@@ -94,7 +103,14 @@ type profile struct {
 func newMatcher(entries []*Entry, goal string) *matcher {
 	spoken := words(goal)
 	spoken = spoken[:min(len(spoken), maxGoal)]
-	m := &matcher{plain: strings.Join(spoken, " "), goal: stems(spoken), entries: entries, weights: map[string]float64{}}
+	m := &matcher{
+		plain: strings.Join(spoken, " "), goal: stems(spoken), said: map[string]string{}, entries: entries, weights: map[string]float64{},
+	}
+	for _, word := range spoken {
+		if s := stem(word); m.said[s] == "" {
+			m.said[s] = word
+		}
+	}
 	count := map[string]int{}
 	for _, entry := range entries {
 		a := entry.Activity
@@ -111,9 +127,27 @@ func newMatcher(entries []*Entry, goal string) *matcher {
 		m.profiles = append(m.profiles, p)
 	}
 	for word, n := range count {
-		m.weights[word] = math.Log(1 + float64(len(entries))/float64(n))
+		m.weights[word] = rarity(n, len(entries))
 	}
+	// A word that no activity has says as much as one that half of them have.
+	m.unknown = min(math.Ln2, rarity(1, len(entries)))
 	return m
+}
+
+// rarity is what a word says that so many of all activities have: next to nothing
+// where all have it, for it does not tell them apart.
+func rarity(have, all int) float64 {
+	return math.Log(float64(all+1) / (float64(have) + 0.5))
+}
+
+// negation gives the words of the goal that may turn it into its opposite, or "".
+func (m *matcher) negation() string {
+	for _, words := range []string{"dont", "do not", "not to", "never", "no longer", "rather not", "instead of"} {
+		if strings.Contains(" "+m.plain+" ", " "+words+" ") {
+			return words
+		}
+	}
+	return ""
 }
 
 // score says how well an activity fits, and why.
@@ -152,14 +186,18 @@ func (m *matcher) overlap(i int) (score float64, why []string) {
 		shared := m.weight(common(m.goal, words))
 		// What the phrase has of the goal counts as much as what the goal has
 		// of the phrase.
-		if s := 2 * shared / (m.weight(m.goal) + m.weight(words)); shared > 0 && s > best {
+		s := weightPhrase * 2 * shared / (m.weight(m.goal) + m.weight(words))
+		if spread(m.goal, words) {
+			s = max(s, scoreSpread+(scoreContained-scoreSpread)*shared/m.weight(m.goal))
+		}
+		if shared > 0 && s > best {
 			best, phrase = s, j
 		}
 	}
-	score = weightPhrase * best
+	score = best
 	if phrase >= 0 {
 		why = append(why, fmt.Sprintf("the phrase %q shares: %s",
-			m.entries[i].Activity.Recognition[phrase], strings.Join(common(m.goal, p.phrases[phrase]), ", ")))
+			m.entries[i].Activity.Recognition[phrase], m.inWords(common(m.goal, p.phrases[phrase]))))
 	}
 	for _, part := range []struct {
 		name   string
@@ -168,20 +206,45 @@ func (m *matcher) overlap(i int) (score float64, why []string) {
 	}{{"problem", p.problem, weightProblem}, {"outcome", p.outcome, weightOutcome}} {
 		if shared := common(m.goal, part.words); len(shared) > 0 {
 			score += part.weight * m.weight(shared) / m.weight(m.goal)
-			why = append(why, fmt.Sprintf("its %s shares: %s", part.name, strings.Join(shared, ", ")))
+			why = append(why, fmt.Sprintf("its %s shares: %s", part.name, m.inWords(shared)))
 		}
 	}
-	return round(score), why
+	return round(min(score, scoreContained)), why
 }
 
-// weight sums what words say; one that no activity has says as much as one that
-// all have.
+// spread says whether a goal has all words of a phrase in their order: "run the
+// nightly workflow" has "run a workflow". One word in a goal says little.
+func spread(goal, phrase []string) bool {
+	if len(phrase) < 2 {
+		return false
+	}
+	for _, word := range phrase {
+		i := slices.Index(goal, word)
+		if i < 0 {
+			return false
+		}
+		goal = goal[i+1:]
+	}
+	return true
+}
+
+// inWords lists stems as the goal has them.
+func (m *matcher) inWords(stems []string) string {
+	list := make([]string, len(stems))
+	for i, s := range stems {
+		list[i] = m.said[s]
+	}
+	return strings.Join(list, ", ")
+}
+
+// weight sums what words say. A number that no activity has is that of a ticket
+// or the like, and says nothing.
 func (m *matcher) weight(words []string) (sum float64) {
 	for _, word := range words {
 		if w, ok := m.weights[word]; ok {
 			sum += w
-		} else {
-			sum += math.Ln2
+		} else if strings.Trim(word, "0123456789") != "" {
+			sum += m.unknown
 		}
 	}
 	return sum
