@@ -20,7 +20,10 @@ type param struct {
 	name, description string
 	kind              paramKind
 	required          bool
-	enum              []string
+	// numbered lets a string be given as the whole number that it holds: 1 for
+	// "1".
+	numbered bool
+	enum     []string
 	// members, of an object, are the ones it may have; nil allows any.
 	members []param
 	// maxLength bounds a string in characters; 0 is maxText.
@@ -175,6 +178,10 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 			}
 			delete(in, p.name)
 			continue
+		}
+		if n, ok := v.(json.Number); ok && p.numbered {
+			v = n.String()
+			in[p.name] = v
 		}
 		if problem := p.check(v); problem != "" {
 			err := t.badCall(in, p.name, problem)

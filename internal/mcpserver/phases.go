@@ -54,8 +54,9 @@ func workflowIDParam() param {
 	}
 }
 
+// phaseParam names a phase, or what is in one, by its id or its number.
 func phaseParam(name, description string) param {
-	return param{name: name, kind: kindString, required: true, maxLength: maxID, example: examplePhase, description: description}
+	return param{name: name, kind: kindString, numbered: true, required: true, maxLength: maxID, example: examplePhase, description: description}
 }
 
 // listed is a workflow in the answer of list_workflows.
@@ -112,9 +113,13 @@ func phaseWorkflows(snap *catalog.Snapshot) []*catalog.Entry {
 }
 
 func (p *phaseTools) getWorkflow() *tool {
+	begin := "begin with its first phase: get_phase."
+	if p.runs != nil {
+		begin = "start a run: workflow_start."
+	}
 	return &tool{
 		name: "get_workflow", title: "Get a phase workflow",
-		description: "Get the whole definition of a phase workflow. To work by one, begin with its first phase: get_phase.",
+		description: "Get the whole definition of a phase workflow. To work by one, " + begin,
 		params:      []param{workflowIDParam()},
 		output: object(map[string]any{
 			"id": typed("string"), "version": typed("string"), "title": typed("string"), "description": typed("string"),
@@ -173,10 +178,7 @@ func (p *phaseTools) getCheckpoint() *tool {
 		description: "Get one checkpoint of a phase: the question to the user, the options and their effects.",
 		params: []param{
 			workflowIDParam(), phaseParam("phase_id", "Phase id or 1-based number"),
-			{
-				name: "checkpoint_id", kind: kindString, required: true, maxLength: maxID, example: examplePhase,
-				description: "Checkpoint id or 1-based number in the phase",
-			},
+			phaseParam("checkpoint_id", "Checkpoint id or 1-based number in the phase"),
 		},
 		output: object(map[string]any{
 			"id": typed("string"), "name": typed("string"), "message": typed("string"), "required": typed("boolean"),

@@ -14,8 +14,10 @@ import (
 // worded is an answer in the form of the original (facts/phases.md 1.3): its text
 // is indented JSON or a file as it is, and its structure wraps what is no object.
 type worded struct {
-	// text is the answer of the original; "" means structure, indented.
-	text string
+	// text is the answer of the original; "" means structure, indented, unless
+	// it is verbatim: a file may be empty.
+	text     string
+	verbatim bool
 	// structure is the structured content, an object.
 	structure any
 	// note is a second text, for what the form of the original cannot say.
@@ -28,7 +30,7 @@ func (w worded) result() (*mcp.CallToolResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the answer: %w", err)
 	}
-	if w.text == "" {
+	if w.text == "" && !w.verbatim {
 		if w.text, err = indented(w.structure); err != nil {
 			return nil, fmt.Errorf("write the answer: %w", err)
 		}
@@ -54,7 +56,7 @@ func itemList[T any](items []T, note string) (any, error) {
 
 // rawText is a file as it is.
 func rawText(content, format string) worded {
-	return worded{text: content, structure: map[string]any{"content": content, "format": format}}
+	return worded{text: content, verbatim: true, structure: map[string]any{"content": content, "format": format}}
 }
 
 // indented is JSON with two spaces, as JavaScript writes it.

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -93,8 +94,8 @@ func (p *phaseTools) getActivity() *tool {
 		name: "get_activity", title: "Get an activity",
 		description: "Get an activity: the problem, the flow to follow, the outcome and the skills.",
 		params: []param{{
-			name: "activity_id", kind: kindString, required: true, maxLength: maxID, example: "start-workflow",
-			description: "Activity id from match_activity",
+			name: "activity_id", kind: kindString, numbered: true, required: true, maxLength: maxID, example: "start-workflow",
+			description: "Activity id from match_activity, or the index of its file",
 		}},
 		output: object(map[string]any{
 			"id": typed("string"), "version": typed("string"), "problem": typed("string"), "recognition": listOf(typed("string")),
@@ -103,6 +104,9 @@ func (p *phaseTools) getActivity() *tool {
 		handle: func(_ context.Context, in arguments) (any, error) {
 			lib, id := p.library(), in.text("activity_id")
 			e := lib.Activity(id)
+			if e == nil {
+				e = library.Numbered(lib.Activities(), id)
+			}
 			if e == nil {
 				return nil, p.lost(lib, library.KindActivity, "get_activity", "activity_id", "", id, ids(lib.Activities()), in)
 			}
@@ -313,7 +317,10 @@ func (p *phaseTools) getSkill() *tool {
 		name: "get_skill", title: "Get a skill",
 		description: "Get a skill: how to use the tools for it, and what to do about errors.",
 		params: []param{
-			{name: "skill_id", kind: kindString, required: true, maxLength: maxID, example: "workflow-execution", description: "Skill id"},
+			{
+				name: "skill_id", kind: kindString, numbered: true, required: true, maxLength: maxID, example: "workflow-execution",
+				description: "Skill id, or its index from list_skills",
+			},
 			optionalWorkflow("Take the workflow's own skill, where it has one"),
 		},
 		output: object(map[string]any{"id": typed("string"), "version": typed("string"), "capability": typed("string")}),
@@ -324,10 +331,22 @@ func (p *phaseTools) getSkill() *tool {
 					return nil, err
 				}
 			}
-			if e := lib.Skill(workflow, id); e != nil {
-				return wholeDocument(e.Canonical, nil)
+			own, shared := lib.Skills(workflow), lib.Skills("")
+			if workflow == "" {
+				own = nil
 			}
-			bad := p.lost(lib, library.KindSkill, "get_skill", "skill_id", workflow, id, append(ids(lib.Skills(workflow)), ids(lib.Skills(""))...), in)
+			for _, e := range []*library.Entry{lib.Skill(workflow, id), library.Numbered(own, id), library.Numbered(shared, id)} {
+				if e != nil {
+					return wholeDocument(e.Canonical, nil)
+				}
+			}
+			allowed := ids(own)
+			for _, id := range ids(shared) {
+				if !slices.Contains(allowed, id) {
+					allowed = append(allowed, id)
+				}
+			}
+			bad := p.lost(lib, library.KindSkill, "get_skill", "skill_id", workflow, id, allowed, in)
 			for _, owner := range lib.Owners() {
 				if lib.Skill(owner, id) != nil {
 					bad.Fix = fmt.Sprintf("it is a skill of the workflow %q alone", owner)

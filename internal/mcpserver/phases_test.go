@@ -329,7 +329,11 @@ func TestBadCallsOfPhaseTools(t *testing.T) {
 		{"get_activity", map[string]any{"activity_id": "nope"}, "Activity not found: nope"},
 		{"list_skills", map[string]any{"workflow_id": "nope"}, "Workflow not found: nope"},
 		{"get_guide", ways, "index parameter is required"},
-		{"get_phase", with(ways, "phase_id", 1), "phase_id must be a string, not a number"},
+		{"get_phase", with(ways, "phase_id", 1.5), "Phase not found: 1.5"},
+		{"get_phase", with(ways, "phase_id", true), "phase_id must be a string, not a boolean"},
+		{"get_workflow", map[string]any{"workflow_id": 1}, "workflow_id must be a string, not a number"},
+		{"get_skill", map[string]any{"skill_id": "7"}, "Skill not found: 7"},
+		{"get_activity", map[string]any{"activity_id": "../01"}, "Activity not found: ../01"},
 		{"match_activity", nil, "goal parameter is required"},
 	}
 	for _, tt := range tests {
@@ -356,6 +360,46 @@ func TestBadCallsOfPhaseTools(t *testing.T) {
 	}
 	if diff := cmp.Diff([]any{"ways"}, near.structure["allowed"]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Whatever has a number is found by it, given as a text or as a number, and by its
+// file's name where a workflow refers to it so.
+func TestNumbersAreIDs(t *testing.T) {
+	t.Parallel()
+	files := shelf()
+	files["ways/templates/04-empty.md"] = ""
+	files["ways/skills/02-state.json"] = `{"capability":"Keep it so","id":"state","version":"1.0.0"}`
+	cs := phaseServer(t, files)
+	ways := map[string]any{"workflow_id": "ways"}
+	tests := []struct {
+		tool     string
+		args     map[string]any
+		at, want string
+	}{
+		{"get_phase", with(ways, "phase_id", 2), "id", "b"},
+		{"get_phase", with(ways, "phase_id", "2"), "id", "b"},
+		{"get_checkpoint", with(with(ways, "phase_id", 1), "checkpoint_id", 1), "id", "c1"},
+		{"get_guide", with(ways, "index", 1), "content", "plan: yes\n"},
+		{"get_guide", with(ways, "index", "guides/01-plan.yaml"), "content", "plan: yes\n"},
+		{"get_template", with(ways, "index", "04-empty.md"), "content", ""},
+		{"get_skill", map[string]any{"skill_id": 0}, "id", "state"},
+		{"get_skill", with(ways, "skill_id", "01"), "id", "review"},
+		{"get_skill", with(ways, "skill_id", "state"), "capability", "Keep it so"},
+		{"get_activity", map[string]any{"activity_id": "2"}, "id", "go-on"},
+	}
+	for _, tt := range tests {
+		got := ask(t, cs, tt.tool, tt.args)
+		if got.isError || dig(got.structure, tt.at) != tt.want {
+			t.Errorf("%s %v: %v", tt.tool, tt.args, got.structure)
+		}
+	}
+	if empty := ask(t, cs, "get_template", with(ways, "index", 4)); empty.texts[0] != "" {
+		t.Errorf("an empty template is %q", empty.texts[0])
+	}
+	lost := ask(t, cs, "get_skill", with(ways, "skill_id", "nope"))
+	if diff := cmp.Diff([]any{"review", "state"}, lost.structure["allowed"]); diff != "" {
+		t.Errorf("each skill is named once: %s", diff)
 	}
 }
 

@@ -63,7 +63,7 @@ func (p *phaseTools) getText(kind phases.EntryKind) *tool {
 		params: []param{
 			workflowIDParam(),
 			{
-				name: "index", kind: kindString, required: true, maxLength: maxID, example: "01",
+				name: "index", kind: kindString, numbered: true, required: true, maxLength: maxID, example: "01",
 				description: fmt.Sprintf("Index or name from list_%ss", kind),
 			},
 			{name: "section", kind: kindString, maxLength: 256, description: "Heading of the section that is wanted"},

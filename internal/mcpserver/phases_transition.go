@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,6 +72,8 @@ type transition struct {
 	Waits []string `json:"waits_for,omitempty"`
 	// First is what the run asks for before it leaves the phase.
 	First string `json:"first,omitempty"`
+	// Allowed are the phases that there are, where one is not found.
+	Allowed []string `json:"allowed,omitempty"`
 }
 
 func (p *phaseTools) validateTransition() *tool {
@@ -85,7 +88,7 @@ func (p *phaseTools) validateTransition() *tool {
 		},
 		output: object(map[string]any{
 			"valid": typed("boolean"), "reason": typed("string"), "ways": listOf(typed("object")),
-			"leads_to": typed("string"), "waits_for": listOf(typed("string")), "first": typed("string"),
+			"leads_to": typed("string"), "waits_for": listOf(typed("string")), "first": typed("string"), "allowed": listOf(typed("string")),
 		}),
 	}
 	if p.runs != nil {
@@ -104,14 +107,19 @@ func (p *phaseTools) validateTransition() *tool {
 		}
 		from, to, missing := p.ends(in, w)
 		if missing != "" {
-			return worded{structure: transition{Reason: missing}}, nil
+			return worded{structure: transition{Reason: missing, Allowed: phaseIDs(w)}}, nil
 		}
-		if n := position.number(); n > 0 && &w.Phases[n-1] != from {
+		if n := position.phase; n > 0 && &w.Phases[n-1] != from {
 			return worded{structure: transition{Reason: fmt.Sprintf("The current phase is %s, not %s", w.Phases[n-1].ID, from.ID)}}, nil
 		}
 		out := static(from, to)
-		if judge != nil && out.Valid {
-			out = dynamic(from, to, judge)
+		switch {
+		case judge == nil || !out.Valid:
+		case position.leaves > 0:
+			out.LeadsTo = w.Phases[position.leaves-1].ID
+			out.Valid, out.Reason = out.LeadsTo == to.ID, "It is decided already that the phase leads to "+out.LeadsTo
+		default:
+			out = dynamic(from, to, judge, position.answered)
 		}
 		out.First = position.first()
 		return worded{structure: out}, nil
@@ -160,14 +168,16 @@ type judge func(*condition.Expr) (condition.Verdict, []string)
 
 // dynamic is the answer where the variables are known: decisions in order, then
 // transitions, as DESIGN 4 has it; and the options of checkpoints, which a person
-// may choose whatever the variables are.
-func dynamic(from, to *phases.Phase, decide judge) transition {
+// may choose whatever the variables are, unless the checkpoint is answered.
+func dynamic(from, to *phases.Phase, decide judge, answered map[string]bool) transition {
 	out := transition{}
 	all := waysOut(from)
 	for i := range all {
 		w := &all[i]
 		if w.By == "option" {
-			if w.To == to.ID {
+			if checkpoint, _, _ := strings.Cut(w.ID, "/"); answered[checkpoint] {
+				w.Holds = condition.No.String()
+			} else if w.To == to.ID {
 				out.Valid, out.Reason = true, "by the answer "+w.ID
 			}
 			continue
@@ -265,11 +275,38 @@ func choose(all []way, wanted func(*way) bool) []*way {
 
 // standing is where a run or a state stands.
 type standing struct {
+	// phase is the number of the current phase, 0 where nothing stands.
 	phase int
+	// answered are the ids of the phase's checkpoints that are answered.
+	answered map[string]bool
+	// leaves is the number of the phase that an answer or a decision already
+	// leads to, or 0.
+	leaves int
 	guide.Position
 }
 
-func (s standing) number() int { return s.phase }
+// standingOf says where a state document stands.
+func standingOf(w *phases.Workflow, d *guide.StateDocument) standing {
+	s := standing{phase: d.CurrentPhase, answered: map[string]bool{}}
+	current := &w.Phases[d.CurrentPhase-1]
+	for i := range current.Checkpoints {
+		if r, ok := d.CheckpointResponses[fmt.Sprintf("%d-%d", s.phase, i+1)]; ok {
+			s.answered[current.Checkpoints[i].ID] = true
+			if r.Effects != nil && r.Effects.TransitionedTo > 0 {
+				s.leaves = r.Effects.TransitionedTo
+			}
+		}
+	}
+	for i := range current.Decisions {
+		if o, ok := d.DecisionOutcomes[fmt.Sprintf("%d-%d", s.phase, i+1)]; ok && o.TransitionedTo > 0 {
+			s.leaves = o.TransitionedTo
+		}
+	}
+	if s.leaves > len(w.Phases) {
+		s.leaves = 0
+	}
+	return s
+}
 
 // first says what the run asks for.
 func (s standing) first() string {
@@ -293,22 +330,27 @@ func (p *phaseTools) judge(ctx context.Context, t *tool, in arguments, w *phases
 			return condition.No, nil
 		}
 	}
-	switch {
-	case in.text("handle") != "":
-		return p.judgeRun(ctx, t, in, w)
-	case in.object("state") != nil:
-		state := in.object("state")
-		n, err := phaseNumber(state["currentPhase"], len(w.Phases))
-		if err != "" {
-			return nil, standing{}, w, t.badCall(in, "state", err)
+	given := []string{}
+	for _, name := range []string{"variables", "state", "handle"} {
+		if in[name] != nil {
+			given = append(given, name)
 		}
-		vars, _ := state["variables"].(map[string]any)
-		return byTable(vars), standing{phase: n}, w, nil
-	case in.object("variables") != nil:
-		return byTable(in.object("variables")), standing{}, w, nil
-	default:
-		return nil, standing{}, w, nil
 	}
+	switch {
+	case len(given) == 0:
+		return nil, standing{}, w, nil
+	case len(given) > 1:
+		return nil, standing{}, w, t.badCall(in, given[1], "give one of variables, state and handle")
+	case given[0] == "handle":
+		return p.judgeRun(ctx, t, in, w)
+	case given[0] == "variables":
+		return byTable(in.object("variables")), standing{}, w, nil
+	}
+	d, problem := readState(in.object("state"), w)
+	if problem != "" {
+		return nil, standing{}, w, t.badCall(in, "state", problem)
+	}
+	return byTable(d.Variables), standingOf(w, d), w, nil
 }
 
 // judgeRun judges by the variables of a run of the workflow, and by the definition
@@ -330,7 +372,12 @@ func (p *phaseTools) judgeRun(ctx context.Context, t *tool, in arguments, w *pha
 		return nil, standing{}, w, fmt.Errorf("read the pinned definition of run %s: %v", details.ID, found)
 	}
 	w = pinned.Phases
-	n := details.Position.Phase.Number
+	state, err := p.runs.State(ctx, caller, run.Ref{RunID: details.ID})
+	if err != nil {
+		return nil, standing{}, w, err
+	}
+	stands := standingOf(w, state)
+	stands.Position = details.Position
 	vars, owned := details.Variables, w.Owned()
 	lookup := func(name string) (any, bool) {
 		value, ok := vars[name]
@@ -342,15 +389,29 @@ func (p *phaseTools) judgeRun(ctx context.Context, t *tool, in arguments, w *pha
 			waits = append(waits, need.Variable)
 		}
 		return e.Decide(lookup), waits
-	}, standing{phase: n, Position: details.Position}, w, nil
+	}, stands, w, nil
 }
 
-// phaseNumber reads the current phase of a state document.
-func phaseNumber(v any, phaseCount int) (n int, problem string) {
-	number, ok := v.(json.Number)
-	i, err := number.Int64()
-	if !ok || err != nil || i < 1 || i > int64(phaseCount) {
-		return 0, fmt.Sprintf("state.currentPhase must be a whole number from 1 to %d", phaseCount)
+// readState reads what a call gives of a state document: at least the current
+// phase of the workflow.
+func readState(members map[string]any, w *phases.Workflow) (d *guide.StateDocument, problem string) {
+	number, ok := members["currentPhase"].(json.Number)
+	n, err := number.Int64()
+	if !ok || err != nil || n < 1 || n > int64(len(w.Phases)) {
+		return nil, fmt.Sprintf("state.currentPhase must be a whole number from 1 to %d", len(w.Phases))
 	}
-	return int(i), ""
+	if id, given := members["workflowId"]; given && id != w.ID {
+		return nil, fmt.Sprintf("the state is of the workflow %v, not of %s", id, w.ID)
+	}
+	text, err := compact(members)
+	if err != nil {
+		return nil, "the state does not read: " + err.Error()
+	}
+	d = &guide.StateDocument{}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(d); err != nil {
+		return nil, "the state does not read: " + err.Error()
+	}
+	return d, ""
 }

@@ -56,10 +56,61 @@ func TestValidateTransition(t *testing.T) {
 	if diff := cmp.Diff([]any{map[string]any{"by": "transition", "to": "b", "condition": "x is true"}}, got.structure["ways"]); diff != "" {
 		t.Errorf("the condition is not told: %s", diff)
 	}
-	for _, state := range []vars{{}, {"currentPhase": 0}, {"currentPhase": "1"}, {"currentPhase": 1.5}, {"currentPhase": 7}} {
+	for _, state := range []vars{
+		{},
+		{"currentPhase": 0},
+		{"currentPhase": "1"},
+		{"currentPhase": 1.5},
+		{"currentPhase": 7},
+		{"currentPhase": 1, "workflowId": "another"},
+		{"currentPhase": 1, "completedPhases": "all"},
+	} {
 		bad := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "b", "state": state})
 		if !bad.isError || bad.structure["field"] != "state" {
 			t.Errorf("state %v: %v", state, bad.structure)
+		}
+	}
+	both := ask(t, cs, "validate_transition", map[string]any{
+		"workflow_id": "ways", "from_phase": "a", "to_phase": "b", "variables": vars{"x": true}, "state": vars{"currentPhase": 1},
+	})
+	if !both.isError {
+		t.Errorf("two sets of variables: %v", both.structure)
+	}
+	ghost := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "ghost"})
+	if diff := cmp.Diff([]any{"a", "b", "c", "d", "e", "f"}, ghost.structure["allowed"]); diff != "" {
+		t.Errorf("the phases are not told: %s", diff)
+	}
+}
+
+// An answer that is given cannot be given otherwise, and a way that is taken is not
+// chosen again.
+func TestValidateTransitionByWhatIsDone(t *testing.T) {
+	t.Parallel()
+	cs := phaseServer(t, shelf())
+	at := "2026-01-22T10:00:00Z"
+	tests := []struct {
+		name  string
+		state map[string]any
+		to    string
+		valid bool
+		leads string
+	}{
+		{"nothing is answered", map[string]any{}, "d", true, ""},
+		{"answered otherwise", map[string]any{"checkpointResponses": map[string]any{"1-1": map[string]any{"optionId": "skip", "respondedAt": at}}}, "d", false, ""},
+		{"an answer leads on", map[string]any{"checkpointResponses": map[string]any{
+			"1-1": map[string]any{"optionId": "go", "respondedAt": at, "effects": map[string]any{"transitionedTo": 4}},
+		}}, "d", true, "d"},
+		{"a decision leads elsewhere", map[string]any{"decisionOutcomes": map[string]any{
+			"1-1": map[string]any{"branchId": "one", "decidedAt": at, "transitionedTo": 3},
+		}}, "b", false, "c"},
+		{"of another phase", map[string]any{"checkpointResponses": map[string]any{"2-1": map[string]any{"optionId": "skip", "respondedAt": at}}}, "d", true, ""},
+	}
+	for _, tt := range tests {
+		tt.state["currentPhase"] = 1
+		got := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": tt.to, "state": tt.state})
+		leads, _ := got.structure["leads_to"].(string)
+		if got.isError || got.structure["valid"] != tt.valid || leads != tt.leads {
+			t.Errorf("%s: %v", tt.name, got.structure)
 		}
 	}
 }
