@@ -147,19 +147,31 @@ func newStatements(db *sql.DB) *statements {
 }
 
 // prepare gives the statement of a text. Texts are constants: there are only so
-// many.
+// many. It waits for a connection without the lock: a transaction that has the
+// only one asks for its statements.
 func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if stmt := s.prepared[text]; stmt != nil {
+	if stmt := s.known(text); stmt != nil {
 		return stmt, nil
 	}
 	stmt, err := s.db.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first := s.prepared[text]; first != nil {
+		_ = stmt.Close() // somebody else was faster
+		return first, nil
+	}
 	s.prepared[text] = stmt
 	return stmt, nil
+}
+
+// known gives a statement that is prepared, or nil.
+func (s *statements) known(text string) *sql.Stmt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prepared[text]
 }
 
 // row asks for one row by a constant text.

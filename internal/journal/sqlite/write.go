@@ -60,9 +60,7 @@ func everyDay() []string {
 
 // statement gives a prepared statement, or nil.
 func (t *txn) statement(ctx context.Context, text string) *sql.Stmt {
-	t.prepared.mu.Lock()
-	stmt := t.prepared.prepared[text]
-	t.prepared.mu.Unlock()
+	stmt := t.prepared.known(text)
 	if stmt == nil {
 		return nil
 	}
