@@ -176,4 +176,3 @@ func (u *upstreams) close() {
 	u.Close(ctx)
 	u.logs.close()
 }
-

@@ -252,3 +252,12 @@ func visible(text string) string {
 	}
 	return b.String()
 }
+
+// ToolNames are the names of the tools of a catalog, as the upstream has them.
+func ToolNames(c *upstream.Catalog) []string {
+	var names []string
+	for _, raw := range c.Tools {
+		names = append(names, member1(raw, "name"))
+	}
+	return names
+}

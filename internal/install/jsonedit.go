@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// field is a member of an object to write; its value is a string, a []string or
-// a []field.
+// field is a member of an object to write; its value is a string, a []string, a
+// []field or JSON.
 type field struct {
 	key string
 	val any
@@ -250,6 +250,8 @@ func ink(text []byte) []byte { return bytes.Join(bytes.Fields(text), nil) }
 func (d *jsonDoc) render(val any, multi bool, indent string) string {
 	sep, lead, tail := ","+strings.TrimPrefix(d.colon, ":"), "", ""
 	switch v := val.(type) {
+	case json.RawMessage:
+		return d.renderJSON(v, multi, indent)
 	case string:
 		return quote(v)
 	case []string:

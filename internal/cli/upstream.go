@@ -1,0 +1,375 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/spf13/cobra"
+)
+
+func newUpstreamCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "upstream",
+		Short: "Put other MCP servers behind Guideway, and look after them",
+		Long: `Other MCP servers are offered to agents through Guideway: their tools come as
+NAME__TOOL, where the toolset "gateway" is on. A server is started when it is first
+needed. What its tools say is remembered: one that changes later is held back until you
+approve it.`,
+		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
+  guideway upstream add docs --url https://example.com/mcp --bearer '${env:DOCS_TOKEN}'
+  guideway upstream list
+  guideway serve --toolsets steps,runs,sessions,gateway`,
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a, runUpstreamList), newUpstreamShowCmd(a, runUpstreamShow),
+		newUpstreamRemoveCmd(a, runUpstreamRemove), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false),
+		newUpstreamApproveCmd(a, runUpstreamApprove), newUpstreamLogsCmd(a, runUpstreamLogs), newUpstreamImportCmd(a, runUpstreamImport),
+	)
+	return cmd
+}
+
+// loadUpstream finds an upstream of the configuration.
+func (a *app) loadUpstream(name string) (*config.Config, config.Upstream, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, config.Upstream{}, err
+	}
+	i := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name })
+	if i < 0 {
+		return nil, config.Upstream{}, guideway.Errorf(guideway.CodeNotFound, "there is no upstream %q", name).
+			WithFix("guideway upstream list")
+	}
+	return cfg, cfg.Upstreams[i], nil
+}
+
+// completeUpstreams suggests the names of upstreams.
+func (a *app) completeUpstreams(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cfg, err := a.load()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, u := range cfg.Upstreams {
+		names = append(names, u.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// upstreamRow is one upstream in the answer of guideway upstream list --json.
+type upstreamRow struct {
+	Name     string `json:"name"`
+	Reached  string `json:"reached"`
+	Where    string `json:"where"`
+	Project  string `json:"project,omitempty"`
+	Disabled bool   `json:"disabled,omitempty"`
+	// Problem is why it cannot be used as it is configured.
+	Problem string `json:"problem,omitempty"`
+	// Tools and Waiting are as they were when the upstream was last asked;
+	// Tools is -1 where it never was.
+	Tools   int        `json:"tools"`
+	Waiting int        `json:"waiting"`
+	Asked   *time.Time `json:"askedAt,omitempty"`
+}
+
+func (a *app) upstreamRow(cfg *config.Config, u config.Upstream) upstreamRow {
+	e := gatewayEntry(u)
+	row := upstreamRow{Name: u.Name, Reached: string(e.Spec.Kind()), Where: u.URL, Project: u.Project, Disabled: u.Disabled, Tools: -1}
+	if u.Command != "" {
+		row.Where = strings.Join(append([]string{u.Command}, u.Args...), " ")
+	}
+	row.Where = withoutSecrets(row.Where)
+	if err := e.Spec.Check(); err != nil {
+		row.Problem = err.Error()
+		return row
+	}
+	c := upstream.Cached(upstreamCache(cfg), e.Spec)
+	if c == nil {
+		return row
+	}
+	row.Tools, row.Asked = len(c.Tools), &c.Fetched
+	if e.Pins != gateway.PinOff {
+		row.Waiting = len(waitingTools(cfg, e, c))
+	}
+	return row
+}
+
+// waitingTools are the tools that are held back.
+func waitingTools(cfg *config.Config, e gateway.Entry, c *upstream.Catalog) []gateway.Waiting {
+	pins := upstreamPins(cfg)
+	approved, err := pins.Approved(e.Spec.Name)
+	if err != nil || approved == nil && e.Pins != gateway.PinApprove {
+		return nil
+	}
+	all, err := gateway.Review(pins, c, e.Spec.Name)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(w gateway.Waiting) bool { return w.After == nil })
+}
+
+type upstreamListOptions struct {
+	app  *app
+	JSON bool
+}
+
+func newUpstreamListCmd(a *app, run func(context.Context, *upstreamListOptions) error) *cobra.Command {
+	o := &upstreamListOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the upstreams, without starting them",
+		Example: "  guideway upstream list --json",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+func runUpstreamList(_ context.Context, o *upstreamListOptions) error {
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	rows := []upstreamRow{}
+	for _, u := range cfg.Upstreams {
+		rows = append(rows, o.app.upstreamRow(cfg, u))
+	}
+	host := o.app.host
+	if o.JSON {
+		return writeJSON(host.Out, rows)
+	}
+	if len(rows) == 0 {
+		fmt.Fprintln(host.Err, "There are no upstreams. See: guideway upstream add --help")
+		return nil
+	}
+	t := table{right: map[int]bool{3: true}, flexible: 2}
+	t.add("NAME", "REACHED BY", "WHERE", "TOOLS", "STATE")
+	for _, r := range rows {
+		tools := "?"
+		if r.Tools >= 0 {
+			tools = fmt.Sprint(r.Tools)
+		}
+		t.add(r.Name, r.Reached, oneLine(r.Where), tools, r.state())
+	}
+	t.write(host.Out, host.terminalWidth(), host.outStyles())
+	o.app.sayToolset(cfg)
+	return nil
+}
+
+func (r upstreamRow) state() string {
+	switch {
+	case r.Problem != "":
+		return "wrong: " + oneLine(r.Problem)
+	case r.Disabled:
+		return "disabled"
+	case r.Waiting > 0:
+		return plural(r.Waiting, "tool waits", "tools wait") + " for approval"
+	case r.Tools < 0:
+		return "not asked yet"
+	}
+	return "ready"
+}
+
+// sayToolset tells a person why agents do not see the upstreams.
+func (a *app) sayToolset(cfg *config.Config) {
+	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
+		fmt.Fprintf(a.host.Err, "\nAgents do not see them: the toolset \"gateway\" is off. Put it into \"toolsets\" of guideway.json, or start with --toolsets %s,gateway\n",
+			strings.Join(cfg.Toolsets, ","))
+	}
+}
+
+var (
+	wholeReference = regexp.MustCompile(`^(Bearer )?\$\{(env|keychain):[^}]*\}$`)
+	secretInText   = regexp.MustCompile(`(?i)((?:key|token|secret|password|passwd|auth)[a-z_-]*[= ])[^ &]+`)
+)
+
+// hiddenSecret is a value as a person may be shown it: a reference as it is, all
+// else hidden.
+func hiddenSecret(text string) string {
+	if text == "" || wholeReference.MatchString(text) {
+		return text
+	}
+	return "(hidden)"
+}
+
+// withoutSecrets hides what looks like a secret in a command or an address.
+func withoutSecrets(text string) string { return secretInText.ReplaceAllString(text, "$1(hidden)") }
+
+func hiddenSecrets(texts map[string]string) map[string]string {
+	out := maps.Clone(texts)
+	for key, value := range out {
+		out[key] = hiddenSecret(value)
+	}
+	return out
+}
+
+type upstreamShowOptions struct {
+	app   *app
+	Name  string
+	JSON  bool
+	Check bool
+}
+
+// upstreamDetails is the answer of guideway upstream show --json.
+type upstreamDetails struct {
+	upstreamRow
+	Origin  string            `json:"origin"`
+	Config  config.Upstream   `json:"config"`
+	Server  *upstream.Info    `json:"server,omitempty"`
+	Offered []string          `json:"offered,omitempty"`
+	Held    []gateway.Waiting `json:"held,omitempty"`
+	Notes   []string          `json:"notes,omitempty"`
+}
+
+func newUpstreamShowCmd(a *app, run func(context.Context, *upstreamShowOptions) error) *cobra.Command {
+	o := &upstreamShowOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show what an upstream is and what it offers",
+		Long: `Show how an upstream is configured and what it offered when it was last asked. With
+--check it is started and asked now. Secrets are not shown.`,
+		Example:           "  guideway upstream show files\n  guideway upstream show files --check",
+		Args:              exactly(1, "one name", "guideway upstream show files"),
+		ValidArgsFunction: a.completeUpstreams,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	cmd.Flags().BoolVar(&o.Check, "check", false, "start it and ask it now")
+	return cmd
+}
+
+// checkTime bounds how long an upstream is waited for.
+const checkTime = time.Minute
+
+// askUpstream starts an upstream and gives what it offers.
+func (a *app) askUpstream(ctx context.Context, cfg *config.Config, u config.Upstream) (*upstream.Catalog, error) {
+	spec := gatewayEntry(u).Spec
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	up := upstream.New(spec, a.upstreamOptions(cfg))
+	defer up.Close(ctx)
+	c, err := up.Refresh(ctx)
+	if err != nil {
+		for _, line := range up.Log(10) {
+			fmt.Fprintln(a.host.Err, "  "+line)
+		}
+	}
+	return c, err
+}
+
+func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
+	cfg, u, err := o.app.loadUpstream(o.Name)
+	if err != nil {
+		return err
+	}
+	if o.Check {
+		if _, err := o.app.askUpstream(ctx, cfg, u); err != nil {
+			return err
+		}
+	}
+	d := upstreamDetails{upstreamRow: o.app.upstreamRow(cfg, u), Origin: u.Origin.String(), Config: u}
+	d.Config.Env, d.Config.Headers, d.Config.Bearer = hiddenSecrets(u.Env), hiddenSecrets(u.Headers), hiddenSecret(u.Bearer)
+	d.Config.Args = strings.Fields(withoutSecrets(strings.Join(u.Args, " ")))
+	if u.OAuth != nil {
+		copied := *u.OAuth
+		copied.ClientSecret = hiddenSecret(copied.ClientSecret)
+		d.Config.OAuth = &copied
+	}
+	if c := upstream.Cached(upstreamCache(cfg), gatewayEntry(u).Spec); c != nil {
+		d.Server, d.Notes = &c.Info, c.Notes
+		d.Offered = gateway.ToolNames(c)
+		d.Held = waitingTools(cfg, gatewayEntry(u), c)
+	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, d)
+	}
+	o.app.printUpstream(d)
+	return nil
+}
+
+func (a *app) printUpstream(d upstreamDetails) {
+	out, s := a.host.Out, a.host.outStyles()
+	fmt.Fprintf(out, "%s  %s\n", s.bold(d.Name), d.state())
+	fmt.Fprintf(out, "  reached by  %s: %s\n", d.Reached, oneLine(d.Where))
+	fmt.Fprintf(out, "  configured  %s\n", d.Origin)
+	for _, key := range slices.Sorted(maps.Keys(d.Config.Env)) {
+		fmt.Fprintf(out, "  variable    %s=%s\n", oneLine(key), oneLine(d.Config.Env[key]))
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.Config.Headers)) {
+		fmt.Fprintf(out, "  header      %s: %s\n", oneLine(key), oneLine(d.Config.Headers[key]))
+	}
+	if d.Config.Bearer != "" {
+		fmt.Fprintf(out, "  bearer      %s\n", d.Config.Bearer)
+	}
+	if d.Server == nil {
+		fmt.Fprintf(out, "\nIt was not asked yet: guideway upstream show %s --check\n", d.Name)
+		return
+	}
+	fmt.Fprintf(out, "  server      %s %s, speaks %s\n", oneLine(d.Server.Server.Name), oneLine(d.Server.Server.Version), d.Server.Version)
+	fmt.Fprintf(out, "\n%s:\n", plural(len(d.Offered), "tool", "tools"))
+	for _, name := range d.Offered {
+		fmt.Fprintf(out, "  %s\n", oneLine(name))
+	}
+	for _, note := range d.Notes {
+		fmt.Fprintf(out, "note: %s\n", oneLine(note))
+	}
+	if len(d.Held) > 0 {
+		fmt.Fprintf(out, "\n%s for your approval: guideway upstream approve %s\n", plural(len(d.Held), "tool waits", "tools wait"), d.Name)
+	}
+}
+
+type upstreamLogsOptions struct {
+	app   *app
+	Name  string
+	Lines int
+}
+
+func newUpstreamLogsCmd(a *app, run func(context.Context, *upstreamLogsOptions) error) *cobra.Command {
+	o := &upstreamLogsOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "logs NAME", Short: "Show what an upstream has said on its error output",
+		Example:           "  guideway upstream logs files --lines 200",
+		Args:              exactly(1, "one name", "guideway upstream logs files"),
+		ValidArgsFunction: a.completeUpstreams,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 50, "how many lines")
+	return cmd
+}
+
+func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
+	cfg, u, err := o.app.loadUpstream(o.Name)
+	if err != nil {
+		return err
+	}
+	lines, err := lastUpstreamLines(upstreamLogDir(cfg), u.Name, max(1, o.Lines))
+	if err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream: %w", err)
+	}
+	if len(lines) == 0 {
+		fmt.Fprintln(o.app.host.Err, "It has said nothing.")
+	}
+	for _, line := range lines {
+		fmt.Fprintln(o.app.host.Out, printable(line))
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/spf13/cobra"
+)
+
+type upstreamApproveOptions struct {
+	app   *app
+	Name  string
+	Tools []string
+	Diff  bool
+}
+
+func newUpstreamApproveCmd(a *app, run func(context.Context, *upstreamApproveOptions) error) *cobra.Command {
+	o := &upstreamApproveOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "approve NAME [TOOL...]", Short: "Look at the tools that have changed, and approve them",
+		Long: `Start an upstream, show how its tools differ from what was approved, and approve them
+after you have said so. Characters that cannot be seen are written out. With --diff the
+differences are shown and nothing is approved.`,
+		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "give the name of an upstream").WithFix("guideway upstream approve files")}
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeUpstreams,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name, o.Tools = args[0], args[1:]
+			if !o.Diff {
+				if err := a.host.asksPeople(); err != nil {
+					return usageError{err}
+				}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Diff, "diff", false, "show the differences and approve nothing")
+	return cmd
+}
+
+func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
+	cfg, u, err := o.app.loadUpstream(o.Name)
+	if err != nil {
+		return err
+	}
+	c, err := o.app.askUpstream(ctx, cfg, u)
+	if err != nil {
+		return err
+	}
+	pins := upstreamPins(cfg)
+	waiting, err := gateway.Review(pins, c, u.Name)
+	if err != nil {
+		return err
+	}
+	waiting, err = chosenTools(waiting, o.Tools)
+	if err != nil {
+		return err
+	}
+	host := o.app.host
+	if len(waiting) == 0 {
+		fmt.Fprintln(host.Err, "Nothing differs from what was approved.")
+		return nil
+	}
+	for _, w := range waiting {
+		fmt.Fprintf(host.Out, "%s (%s)\n%s\n", oneLine(w.Tool), w.Why, w.Diff())
+	}
+	if o.Diff {
+		return nil
+	}
+	person := &atTerminal{terminal: newTerminal(host), host: host, secret: host.passphraseFile(cfg)}
+	said, err := person.line(ctx, fmt.Sprintf("Approve %s? Type yes: ", plural(len(waiting), "tool", "tools")))
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(said) != "yes" {
+		return guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("type yes to approve")
+	}
+	if err := person.proveIfSet(ctx); err != nil {
+		return err
+	}
+	by, err := authn.SystemUser()
+	if err != nil {
+		return err
+	}
+	if err := gateway.Accept(pins, u.Name, by, waiting); err != nil {
+		return err
+	}
+	fmt.Fprintf(host.Err, "%s approved. Servers that run take it over at once.\n", plural(len(waiting), "tool is", "tools are"))
+	return nil
+}
+
+// chosenTools leaves the named ones; without names all of them.
+func chosenTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, error) {
+	if len(names) == 0 {
+		return waiting, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(waiting, func(w gateway.Waiting) bool { return w.Tool == name }) {
+			return nil, guideway.Errorf(guideway.CodeNotFound, "no tool %q waits for approval", name).WithFix("leave the names out to see all")
+		}
+	}
+	return slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil
+}

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/spf13/cobra"
+)
+
+// upstreamAddOptions is the command line of guideway upstream add.
+type upstreamAddOptions struct {
+	app     *app
+	Name    string
+	Command []string
+
+	URL, Transport, Bearer string
+	Env, Headers           []string
+	Dir, Project           string
+	Timeout                time.Duration
+	Replace                bool
+}
+
+func newUpstreamAddCmd(a *app, run func(context.Context, *upstreamAddOptions) error) *cobra.Command {
+	o := &upstreamAddOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "add NAME (--url URL | -- COMMAND [ARGUMENT...])",
+		Short: "Add an upstream to the configuration",
+		Long: `Add an upstream to guideway.json; a server that runs takes it over at once. A secret is
+better named than written down: ${env:NAME} stands for a variable of Guideway's
+environment, and ${keychain:NAME} for the entry NAME of the service "guideway" in the
+system's keychain.`,
+		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
+  guideway upstream add docs --url https://example.com/mcp --bearer '${keychain:docs}'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			if len(args) == 0 || dash > 1 || dash < 0 && len(args) > 1 {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "give a name, and a command behind --").
+					WithFix("guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me")}
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name, o.Command = args[0], args[1:]
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.URL, "url", "", "address of a server over HTTP")
+	f.StringVar(&o.Transport, "transport", "", `"sse" for a server of 2024-11-05; found out by default`)
+	f.StringVar(&o.Bearer, "bearer", "", "bearer token for the server")
+	f.StringArrayVar(&o.Env, "env", nil, "variable NAME=value for the command; can be repeated")
+	f.StringArrayVar(&o.Headers, "header", nil, "header NAME=value for the URL; can be repeated")
+	f.StringVar(&o.Dir, "dir", "", "directory that the command is started in")
+	f.StringVar(&o.Project, "project", "", "project that it belongs to")
+	f.DurationVar(&o.Timeout, "timeout", 0, "how long a call may show no progress (default a minute)")
+	f.BoolVar(&o.Replace, "replace", false, "take the place of an upstream of this name")
+	return cmd
+}
+
+func pairs(list []string, flag string) (map[string]string, error) {
+	var out map[string]string
+	for _, pair := range list {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, usageError{guideway.Errorf(guideway.CodeInvalid, "%q is not NAME=value", pair).WithFix("%s NAME=value", flag)}
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
+	u := config.Upstream{
+		Name: o.Name, URL: o.URL, Transport: o.Transport, Bearer: o.Bearer, Dir: o.Dir, Project: o.Project,
+		Timeout: config.UpstreamTime(o.Timeout),
+	}
+	if len(o.Command) > 0 {
+		u.Command, u.Args = o.Command[0], o.Command[1:]
+	}
+	var err error
+	if u.Env, err = pairs(o.Env, "--env"); err != nil {
+		return err
+	}
+	if u.Headers, err = pairs(o.Headers, "--header"); err != nil {
+		return err
+	}
+	e := gatewayEntry(u)
+	if err := e.Spec.Check(); err != nil {
+		return err
+	}
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(cfg.Upstreams, func(old config.Upstream) bool { return old.Name == u.Name }) && !o.Replace {
+		return guideway.Errorf(guideway.CodeConflict, "there is an upstream %q", u.Name).WithFix("add --replace, or take another name")
+	}
+	file, err := o.app.putUpstream(ctx, cfg, u)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.app.host.Err, "%s is in %s. Try it: guideway upstream show %s --check\n", u.Name, file, u.Name)
+	o.app.sayToolset(cfg)
+	return nil
+}
+
+// configFile is the file that upstreams are kept in.
+func configFile(cfg *config.Config) (string, error) {
+	switch {
+	case cfg.File != "":
+		return cfg.File, nil
+	case cfg.Dirs.Config == "":
+		return "", guideway.Errorf(guideway.CodeUnavailable, "there is no directory for the configuration").WithFix("set HOME, or name a file with --config")
+	}
+	return filepath.Join(cfg.Dirs.Config, "guideway.json"), nil
+}
+
+// putUpstream writes an upstream into the configuration.
+func (a *app) putUpstream(ctx context.Context, cfg *config.Config, u config.Upstream) (string, error) {
+	text, err := json.Marshal(u)
+	if err != nil {
+		return "", guideway.Errorf(guideway.CodeInternal, "write an upstream: %w", err)
+	}
+	return a.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
+		return install.SetMember(src, []string{"upstreams", u.Name}, text)
+	})
+}
+
+// editConfig changes the configuration file and leaves every other byte of it as
+// it is.
+func (a *app) editConfig(ctx context.Context, cfg *config.Config, edit func([]byte) ([]byte, error)) (string, error) {
+	path, err := configFile(cfg)
+	if err != nil {
+		return "", err
+	}
+	file, err := install.Read(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	after, err := edit(file.Content)
+	if err != nil {
+		return "", guideway.Errorf(guideway.ErrorCode(err), "%s: %w", path, err).WithFix("%s", guideway.ErrorFix(err))
+	}
+	_, err = install.Apply(ctx, install.Change{
+		Action: install.ActionUpdated, Path: path, Before: file.Content, After: after, Existed: file.Exists, Private: true,
+	})
+	return path, err
+}
+
+// upstreamNameOptions is the command line of the commands that want a name.
+type upstreamNameOptions struct {
+	app  *app
+	Name string
+}
+
+func newUpstreamRemoveCmd(a *app, run func(context.Context, *upstreamNameOptions) error) *cobra.Command {
+	o := &upstreamNameOptions{app: a}
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Take an upstream out of the configuration",
+		Long:              "Take an upstream out of guideway.json, and forget what it offered and what was approved of it.",
+		Example:           "  guideway upstream remove files",
+		Args:              exactly(1, "one name", "guideway upstream remove files"),
+		ValidArgsFunction: a.completeUpstreams,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+}
+
+func runUpstreamRemove(ctx context.Context, o *upstreamNameOptions) error {
+	cfg, u, err := o.app.loadUpstream(o.Name)
+	if err != nil {
+		return err
+	}
+	file, err := o.app.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
+		out, _, err := install.RemoveMember(src, []string{"upstreams", u.Name})
+		return out, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := upstreamPins(cfg).Forget(u.Name); err != nil {
+		return err
+	}
+	if cache := upstreamCache(cfg); cache != "" {
+		if err := upstream.Forget(cache, u.Name); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(o.app.host.Err, "%s is out of %s.\n", u.Name, file)
+	return nil
+}
+
+// newUpstreamSwitchCmd makes enable and disable.
+func newUpstreamSwitchCmd(a *app, on bool) *cobra.Command {
+	use, short, word := "disable", "Keep an upstream from being used", "disabled"
+	if on {
+		use, short, word = "enable", "Use a disabled upstream again", "enabled"
+	}
+	return &cobra.Command{
+		Use: use + " NAME", Short: short,
+		Example:           "  guideway upstream " + use + " files",
+		Args:              exactly(1, "one name", "guideway upstream "+use+" files"),
+		ValidArgsFunction: a.completeUpstreams,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, u, err := a.loadUpstream(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = a.editConfig(cmd.Context(), cfg, func(src []byte) ([]byte, error) {
+				path := []string{"upstreams", u.Name, "disabled"}
+				if on {
+					out, _, err := install.RemoveMember(src, path)
+					return out, err
+				}
+				return install.SetMember(src, path, json.RawMessage("true"))
+			})
+			if err == nil {
+				fmt.Fprintf(a.host.Err, "%s is %s.\n", u.Name, word)
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/spf13/cobra"
+)
+
+// upstreamImportOptions is the command line of guideway upstream import.
+type upstreamImportOptions struct {
+	app     *app
+	Clients []string
+	Scope   string
+	DryRun  bool
+	JSON    bool
+	machine install.Env
+}
+
+func newUpstreamImportCmd(a *app, run func(context.Context, *upstreamImportOptions) error) *cobra.Command {
+	o := &upstreamImportOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "import [CLIENT...]", Short: "Take over the MCP servers that a client is configured with",
+		Long: `Take over the servers, local and remote, from the configuration of the named clients, or
+of all that are found. The clients' own files stay as they are. A server whose name is
+taken is left out.`,
+		Example:           "  guideway upstream import --dry-run\n  guideway upstream import claude-code cursor",
+		ValidArgsFunction: completeInstallClients,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Clients = args
+			if o.Scope != string(install.ScopeUser) && o.Scope != string(install.ScopeProject) {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).WithFix("--scope user, or --scope project")}
+			}
+			o.machine = (&installOptions{Host: a.host}).machine()
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "whose configuration: user, or project for the file in the working directory")
+	f.BoolVar(&o.DryRun, "dry-run", false, "show what would be taken over")
+	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+// importedServer is one server in the answer of guideway upstream import --json.
+type importedServer struct {
+	Name   string   `json:"name"`
+	Client string   `json:"client"`
+	File   string   `json:"file"`
+	Taken  bool     `json:"taken"`
+	Notes  []string `json:"notes,omitempty"`
+}
+
+func runUpstreamImport(ctx context.Context, o *upstreamImportOptions) error {
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	clients := install.Clients()
+	if len(o.Clients) > 0 {
+		clients = nil
+		for _, name := range o.Clients {
+			client, err := install.Find(name)
+			if err != nil {
+				return err
+			}
+			clients = append(clients, client)
+		}
+	}
+	taken := map[string]bool{}
+	for _, u := range cfg.Upstreams {
+		taken[u.Name] = true
+	}
+	list := []importedServer{}
+	for _, client := range clients {
+		more, err := o.importFrom(ctx, cfg, client, taken)
+		if err != nil {
+			return err
+		}
+		list = append(list, more...)
+	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, list)
+	}
+	o.print(list)
+	if !o.DryRun && len(list) > 0 {
+		o.app.sayToolset(cfg)
+	}
+	return nil
+}
+
+// importFrom takes over the servers of one client.
+func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Config, client install.Client, taken map[string]bool) ([]importedServer, error) {
+	scope := install.Scope(o.Scope)
+	if scope == install.ScopeProject && client.Project == "" {
+		return nil, nil
+	}
+	location, err := install.Locate(o.machine, client, scope)
+	if err != nil {
+		return nil, err
+	}
+	file, err := install.Read(ctx, location.Path)
+	if err != nil || !file.Exists {
+		return nil, err
+	}
+	servers, err := install.Servers(o.machine, client, file.Content)
+	if err != nil {
+		return nil, err
+	}
+	var list []importedServer
+	for _, s := range servers {
+		u, notes := upstreamOf(s)
+		row := importedServer{Name: u.Name, Client: client.ID, File: location.Path, Notes: notes}
+		spec := gatewayEntry(u).Spec
+		switch err := spec.Check(); {
+		case taken[u.Name]:
+			row.Notes = append(row.Notes, "left out: there is an upstream of this name")
+		case err != nil:
+			row.Notes = append(row.Notes, "left out: "+err.Error())
+		default:
+			row.Taken, taken[u.Name] = true, true
+			if !o.DryRun {
+				if _, err := o.app.putUpstream(ctx, cfg, u); err != nil {
+					return list, err
+				}
+			}
+		}
+		list = append(list, row)
+	}
+	return list, nil
+}
+
+// upstreamOf is a client's server as an upstream, with a name that fits.
+func upstreamOf(s install.Server) (config.Upstream, []string) {
+	u := config.Upstream{
+		Name: upstreamName(s.Name), Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.Dir,
+		URL: s.URL, Headers: s.Headers, Bearer: s.Bearer, Disabled: s.Disabled,
+	}
+	if s.SSE {
+		u.Transport = string(upstream.TransportSSE)
+	}
+	notes := slices.Clone(s.Notes)
+	for _, key := range slices.Concat(slices.Sorted(maps.Keys(s.Env)), slices.Sorted(maps.Keys(s.Headers))) {
+		value := s.Env[key] + s.Headers[key]
+		if secretInText.MatchString(key+"=x") && !strings.Contains(value, "${") && value != "" {
+			notes = append(notes, fmt.Sprintf("%s is written down in plain text: better is ${keychain:%s}", key, key))
+		}
+	}
+	if s.Bearer != "" && !strings.Contains(s.Bearer, "${") {
+		notes = append(notes, "the bearer token is written down in plain text: better is ${keychain:"+u.Name+"}")
+	}
+	return u, notes
+}
+
+// upstreamName makes a name that an upstream may have.
+func upstreamName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-':
+			return r
+		}
+		return '-'
+	}, name)
+	name = strings.Trim(name, "-.")
+	return name[:min(len(name), upstream.MaxNameLength)]
+}
+
+func (o *upstreamImportOptions) print(list []importedServer) {
+	host := o.app.host
+	if len(list) == 0 {
+		fmt.Fprintln(host.Err, "No servers were found to take over.")
+		return
+	}
+	word := "taken over"
+	if o.DryRun {
+		word = "would be taken over"
+	}
+	for _, s := range list {
+		state := word
+		if !s.Taken {
+			state = "left out"
+		}
+		fmt.Fprintf(host.Out, "%s  (%s)  %s\n", oneLine(s.Name), s.Client, state)
+		for _, note := range s.Notes {
+			fmt.Fprintf(host.Out, "  %s\n", oneLine(note))
+		}
+	}
+}

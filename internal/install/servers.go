@@ -1,0 +1,211 @@
+package install
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Server is an MCP server in the configuration of a client: a local one with a
+// command, or a remote one with a URL.
+type Server struct {
+	Name    string
+	Command string
+	Args    []string
+	Env     map[string]string
+	Dir     string
+	URL     string
+	// SSE says that it is reached by the transport of 2024-11-05.
+	SSE     bool
+	Headers map[string]string
+	// Bearer is a token for it.
+	Bearer   string
+	Disabled bool
+	// Notes say what could not be taken over.
+	Notes []string
+}
+
+// Servers lists the servers in a client's configuration, by name. Guideway's own
+// entry is left out.
+func Servers(env Env, client Client, src []byte) ([]Server, error) {
+	var entries map[string]any
+	var err error
+	switch f := client.format().(type) {
+	case jsonFormat:
+		entries, err = jsonEntries(src, f.key)
+	case tomlFormat:
+		entries, err = tomlEntries(src, f.key)
+	}
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the configuration of %s cannot be read: %w", client.Title, err).
+			WithFix("mend the file")
+	}
+	var list []Server
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		entry, ok := entries[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		s := readServer(name, entry)
+		if looksOurs(env, Entry{Command: s.Command, Args: s.Args}, "") {
+			continue
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// jsonEntries reads JSON with comments.
+func jsonEntries(src []byte, key string) (map[string]any, error) {
+	d, err := readJSON(src)
+	if err != nil || d.root == nil {
+		return nil, err
+	}
+	n := d.root.member(key)
+	if n == nil {
+		return nil, nil
+	}
+	entries, _ := plainValue(src, n).(map[string]any)
+	return entries, nil
+}
+
+// plainValue is what a node stands for.
+func plainValue(src []byte, n *jsonNode) any {
+	switch n.kind {
+	case '{':
+		object := map[string]any{}
+		for _, m := range n.members {
+			object[m.key] = plainValue(src, m.val)
+		}
+		return object
+	case '[':
+		list := []any{}
+		for _, e := range n.elems {
+			list = append(list, plainValue(src, e))
+		}
+		return list
+	}
+	var value any
+	if json.Unmarshal(src[n.start:n.end], &value) != nil {
+		return nil
+	}
+	return value
+}
+
+func tomlEntries(src []byte, key string) (map[string]any, error) {
+	var tree map[string]any
+	if err := toml.Unmarshal(bytes.TrimPrefix(src, bom), &tree); err != nil {
+		return nil, err
+	}
+	entries, _ := tree[key].(map[string]any)
+	return entries, nil
+}
+
+// readServer reads an entry in the words of all clients.
+func readServer(name string, entry map[string]any) Server {
+	s := Server{Name: name, Dir: asText(entry["cwd"]), Command: asText(entry["command"])}
+	for _, key := range []string{"url", "serverUrl", "httpUrl"} {
+		if s.URL == "" {
+			s.URL = asText(entry[key])
+		}
+	}
+	if list, ok := entry["args"].([]any); ok {
+		for _, each := range list {
+			s.Args = append(s.Args, asText(each))
+		}
+	}
+	s.Env, s.Headers = asTexts(entry["env"]), asTexts(entry["headers"])
+	for key, value := range asTexts(entry["http_headers"]) {
+		s.header(key, value)
+	}
+	for key, variable := range asTexts(entry["env_http_headers"]) {
+		s.header(key, "${env:"+variable+"}")
+	}
+	if variable := asText(entry["bearer_token_env_var"]); variable != "" {
+		s.Bearer = "${env:" + variable + "}"
+	}
+	s.SSE = asText(entry["type"]) == "sse"
+	enabled, given := entry["enabled"].(bool)
+	disabled, _ := entry["disabled"].(bool)
+	s.Disabled = disabled || given && !enabled
+	s.translate()
+	return s
+}
+
+func (s *Server) header(key, value string) {
+	if s.Headers == nil {
+		s.Headers = map[string]string{}
+	}
+	s.Headers[key] = value
+}
+
+func asText(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case nil:
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+func asTexts(value any) map[string]string {
+	object, ok := value.(map[string]any)
+	if !ok || len(object) == 0 {
+		return nil
+	}
+	texts := map[string]string{}
+	for key, each := range object {
+		texts[key] = asText(each)
+	}
+	return texts
+}
+
+var (
+	// shellReference is a variable as Claude Code writes it.
+	shellReference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+	// otherReference is what an editor asks its user or knows itself.
+	otherReference = regexp.MustCompile(`\$\{(?:input|command|config|workspaceFolder|userHome|file)[^}]*\}`)
+)
+
+// translate writes references as Guideway does.
+func (s *Server) translate() {
+	each := func(text string) string {
+		text = shellReference.ReplaceAllStringFunc(text, func(ref string) string {
+			parts := shellReference.FindStringSubmatch(ref)
+			switch {
+			case parts[1] == "workspaceFolder" || parts[1] == "userHome" || parts[1] == "file":
+				return ref
+			case parts[2] != "":
+				s.Notes = append(s.Notes, fmt.Sprintf("%s has a default, which is not taken over: set %s", ref, parts[1]))
+			}
+			return "${env:" + parts[1] + "}"
+		})
+		if found := otherReference.FindString(text); found != "" {
+			s.Notes = append(s.Notes, found+" is known to the editor alone: put a value or ${env:NAME} in its place")
+		}
+		return text
+	}
+	s.Command, s.URL, s.Dir = each(s.Command), each(s.URL), each(s.Dir)
+	for i := range s.Args {
+		s.Args[i] = each(s.Args[i])
+	}
+	for _, texts := range []map[string]string{s.Env, s.Headers} {
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			texts[key] = each(texts[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
+		if token, ok := strings.CutPrefix(s.Headers[key], "Bearer "); ok && strings.EqualFold(key, "Authorization") && s.Bearer == "" {
+			s.Bearer = token
+			delete(s.Headers, key)
+		}
+	}
+}
