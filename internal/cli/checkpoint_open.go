@@ -64,6 +64,22 @@ func (c *checkpointStore) open(ctx context.Context) (*checkpoints.Checkpoints, e
 	return opened, nil
 }
 
+// where says what keeps the checkpoints; before they are opened, what is to.
+func (c *checkpointStore) where() checkpoint.Store {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	switch cfg := c.store.cfg; {
+	case c.opened != nil:
+		return c.opened.Store()
+	case cfg.UsesPostgres():
+		return checkpoint.Store{Mode: checkpoint.ModePostgres}
+	case cfg.Store == config.StoreFiles:
+		return checkpoint.Store{Mode: checkpoint.ModeFiles}
+	default:
+		return checkpoint.Store{Mode: checkpoint.ModeSQLite}
+	}
+}
+
 func (c *checkpointStore) options() (checkpoints.Options, error) {
 	cfg := c.store.cfg
 	source, err := c.key.source(cfg)

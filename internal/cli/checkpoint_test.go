@@ -67,7 +67,7 @@ func checkpointsOf(t *testing.T, host *Host) *checkpointStore {
 // checkpoint of those stays, however old it is.
 func TestCheckpointsOfActiveRunsStay(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host, out := desk(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_CHECKPOINT_AUTO_SAVE": "false"})
 	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
 	active := agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)
 	ended := agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)

@@ -91,7 +91,13 @@ func usage(cmd *cobra.Command) string {
 
 // usageCommands lists the commands of a group.
 func usageCommands(b *strings.Builder, cmd *cobra.Command, group, title string) {
-	first := true
+	const least = 11
+	first, names := true, least
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() { // a hidden one has no say in the layout
+			names = max(names, cells(child.Name()))
+		}
+	}
 	for _, child := range cmd.Commands() {
 		if child.GroupID != group || !child.IsAvailableCommand() {
 			continue
@@ -100,7 +106,7 @@ func usageCommands(b *strings.Builder, cmd *cobra.Command, group, title string) 
 			b.WriteString("\n" + title + "\n")
 			first = false
 		}
-		fmt.Fprintf(b, "  %-*s  %s\n", child.NamePadding(), child.Name(), child.Short)
+		fmt.Fprintf(b, "  %-*s  %s\n", names, child.Name(), child.Short)
 	}
 }
 

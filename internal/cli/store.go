@@ -30,6 +30,8 @@ type store struct {
 	cfg         *config.Config
 	definitions run.Definitions
 	log         *slog.Logger
+	// observer is told of what runs do; nil is nobody.
+	observer run.Observer
 
 	// turn is held by who looks at what follows, or changes it. It is a channel so
 	// that who waits for another's opening can give up.
@@ -122,7 +124,7 @@ func (s *store) serviceOn(ctx context.Context, journal keeper) (*run.Service, er
 	}
 	return run.New(run.Options{
 		Journal: journal, Definitions: s.definitions, Key: key, Heads: heads,
-		PersonGates: s.cfg.Gates.Approval == config.ApprovalHuman, Logger: s.log,
+		PersonGates: s.cfg.Gates.Approval == config.ApprovalHuman, Observer: s.observer, Logger: s.log,
 	})
 }
 
@@ -216,6 +218,13 @@ func (a *app) withStoreOf(ctx context.Context, definitions run.Definitions, do f
 	}
 	s := a.newStore(cfg, definitions)
 	defer s.close()
+	c := a.newCheckpointStore(s, masterKey{host: a.host})
+	defer c.close()
+	keeper, err := newKeeper(s, c)
+	if err != nil {
+		return err
+	}
+	defer closeKeeper(s, keeper)
 	o, err := s.open(ctx)
 	if err != nil {
 		return err

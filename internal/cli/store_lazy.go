@@ -94,6 +94,21 @@ func (l lazyRuns) Export(ctx context.Context, c run.Caller, r run.Ref) ([]byte, 
 	return with(ctx, l.store, func(o *opened) ([]byte, error) { return o.runs.Export(ctx, c, r) })
 }
 
+// Flow gives the definition that a run is one of, ready to run.
+func (l lazyRuns) Flow(ctx context.Context, c run.Caller, r run.Ref) (guide.Flow, error) {
+	return with(ctx, l.store, func(o *opened) (guide.Flow, error) { return o.runs.Flow(ctx, c, r) })
+}
+
+// Admit says whether a caller may set variables of a run.
+func (l lazyRuns) Admit(ctx context.Context, c run.Caller, r run.Ref, vars map[string]any) error {
+	return do(ctx, l.store, func(o *opened) error { return o.runs.Admit(ctx, c, r, vars) })
+}
+
+// Mark keeps what an agent says of the variables of a run.
+func (l lazyRuns) Mark(ctx context.Context, c run.Caller, r run.MarkRequest) ([]run.Mark, error) {
+	return with(ctx, l.store, func(o *opened) ([]run.Mark, error) { return o.runs.Mark(ctx, c, r) })
+}
+
 // lazyStore is the store of session documents, and the feed, on a store that is
 // opened later.
 type lazyStore struct{ store *store }

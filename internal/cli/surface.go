@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -22,6 +23,7 @@ type surface struct {
 	catalog     *catalog.Catalog
 	store       *store
 	checkpoints *checkpointStore
+	keeper      *memory.Keeper
 	upkeep      *upkeep
 	upstreams   *upstreams
 	server      *mcpserver.Server
@@ -30,7 +32,7 @@ type surface struct {
 
 // openSurface loads the catalog and wires the rest. project says where a client
 // works; nil where only the client knows. Close releases it.
-func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(context.Context) run.Project) (*surface, error) {
+func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(context.Context) run.Project) (_ *surface, err error) {
 	cat, err := a.openCatalog(ctx, cfg, true)
 	if err != nil {
 		return nil, err
@@ -39,19 +41,28 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	s.checkpoints = a.newCheckpointStore(s.store, masterKey{host: a.host})
 	s.upkeep = &upkeep{log: s.store.log, keep: s.checkpoints.keepCheckpoints, delay: upkeepDelay, idle: upkeepIdle}
 	s.dashboard = newDashboard(s)
+	defer func() {
+		if err != nil {
+			s.closeServices()
+		}
+	}()
+	if s.keeper, err = newKeeper(s.store, s.checkpoints); err != nil {
+		return nil, err
+	}
+	contexts, err := newMemory(s.store, s.checkpoints, s.keeper)
+	if err != nil {
+		return nil, err
+	}
 	if s.upstreams, err = a.openUpstreams(cfg); err != nil {
-		cat.Close()
 		return nil, err
 	}
 	s.server, err = mcpserver.New(mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
-		Runs: lazyRuns{s.store}, Project: project,
+		Runs: lazyRuns{s.store}, Project: project, Memory: contexts,
 		Sessions: session.New(session.Options{Store: lazyStore{s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
 		Upstreams: s.upstreams.attached(),
 	})
 	if err != nil {
-		s.upstreams.close()
-		cat.Close()
 		return nil, err
 	}
 	s.upkeep.start()
@@ -62,7 +73,17 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 func (s *surface) Close() {
 	s.dashboard.close()
 	s.server.Close()
-	s.upstreams.close()
+	s.closeServices()
+}
+
+// closeServices ends what the server stands on, as far as it was opened.
+func (s *surface) closeServices() {
+	if s.upstreams != nil {
+		s.upstreams.close()
+	}
+	if s.keeper != nil {
+		closeKeeper(s.store, s.keeper)
+	}
 	s.upkeep.close()
 	s.checkpoints.close()
 	s.store.close()

@@ -85,6 +85,9 @@ func (u *upkeep) answered() { u.once.Do(func() { close(u.first) }) }
 
 // close ends what is under way, and waits for that.
 func (u *upkeep) close() {
+	if u.cancel == nil {
+		return // it was not started
+	}
 	u.cancel()
 	u.done.Wait()
 }

@@ -31,7 +31,7 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 			return u
 		}
 		u := begin(0)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if len(kept) > 0 {
 			t.Fatalf("it began after %v, before the first answer", kept)
@@ -41,7 +41,7 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 			if _, err := out.Write([]byte("{}\n")); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		synctest.Wait()
 		u.close()
@@ -51,7 +51,7 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 
 		kept, began = nil, time.Now()
 		u = begin(time.Minute)
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		u.close()
 		if len(kept) != 1 || kept[0] != time.Minute {
@@ -61,7 +61,7 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 		kept = nil
 		u = begin(time.Minute)
 		u.answered()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		u.close()
 		if len(kept) > 0 {
 			t.Error("it was done though the process had ended")

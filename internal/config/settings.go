@@ -108,7 +108,7 @@ const (
 func Toolsets() []string { return append(DefaultToolsets(), "phases", "gateway") }
 
 // DefaultToolsets are the toolsets that are on where nobody chooses.
-func DefaultToolsets() []string { return []string{"steps", "runs", "sessions"} }
+func DefaultToolsets() []string { return []string{"steps", "runs", "sessions", "context"} }
 
 // Settings describes every setting in a fixed order.
 func Settings() []Setting {

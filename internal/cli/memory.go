@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/memory/embed"
+)
+
+// newKeeper makes what saves runs by itself, and has the store tell it of them. The
+// store must not be open yet.
+func newKeeper(s *store, c *checkpointStore) (*memory.Keeper, error) {
+	keeper, err := memory.NewKeeper(memory.KeeperOptions{
+		Checkpoints: lazyCheckpoints{c}, Now: c.now, Logger: s.log,
+		Off: !s.cfg.Checkpoints.AutoSave || s.cfg.Checkpoints.ReadOnly,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.observer = keeper
+	return keeper, nil
+}
+
+// keeperTime bounds how long the end of a process waits for what is still to be
+// saved: it is gone within a second of its signal.
+const keeperTime = 800 * time.Millisecond
+
+// closeKeeper saves what waits, as far as the time allows. A run that was not saved
+// loses nothing: its journal has all of it.
+func closeKeeper(s *store, keeper *memory.Keeper) {
+	done := make(chan struct{})
+	go func() {
+		_ = keeper.Close() // it has nothing to fail with
+		close(done)
+	}()
+	timer := time.NewTimer(keeperTime)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		s.log.Warn("automatic checkpoints could not be saved before the end", "waiting", keeper.Health().Waiting)
+	}
+}
+
+// newMemory makes the service behind the tools on contexts, as the settings say.
+func newMemory(s *store, c *checkpointStore, keeper *memory.Keeper) (*memory.Service, error) {
+	o := s.cfg.Context
+	options := memory.Options{
+		Checkpoints: lazyCheckpoints{c}, Runs: lazyRuns{s}, Keeper: keeper, Definitions: s.definitions,
+		Level: memory.LevelBasic, LimitTokens: o.TokenLimit, Threshold: o.Threshold,
+		ReadOnly: s.cfg.Checkpoints.ReadOnly, Logger: s.log,
+	}
+	if o.Compression == config.CompressionAdvanced {
+		options.Level = memory.LevelAdvanced
+	}
+	if options.LimitTokens == 0 {
+		options.LimitTokens = -1 // which is how it says "no limit"
+	}
+	if e := o.Embeddings; e.URL != "" {
+		client, err := embed.New(embed.Options{URL: e.URL, Model: e.Model, Key: e.Key})
+		if err != nil {
+			return nil, err
+		}
+		options.Embedder = client
+	}
+	return memory.New(options)
+}
+
+// lazyCheckpoints are the checkpoints on a store that is opened later.
+type lazyCheckpoints struct{ store *checkpointStore }
+
+var _ memory.Checkpoints = lazyCheckpoints{}
+
+// kept opens the checkpoints for one call.
+func kept[T any](ctx context.Context, l lazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {
+	opened, err := l.store.open(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return call(opened.Service)
+}
+
+// Save stores a context; see checkpoint.Service, as for all methods.
+func (l lazyCheckpoints) Save(ctx context.Context, who guideway.Principal, r checkpoint.SaveRequest) (*checkpoint.Saved, error) {
+	return kept(ctx, l, func(s *checkpoint.Service) (*checkpoint.Saved, error) { return s.Save(ctx, who, r) })
+}
+
+// Load gives a context as it was saved.
+func (l lazyCheckpoints) Load(ctx context.Context, who guideway.Principal, r checkpoint.LoadRequest) (*checkpoint.Loaded, error) {
+	return kept(ctx, l, func(s *checkpoint.Service) (*checkpoint.Loaded, error) { return s.Load(ctx, who, r) })
+}
+
+// List gives checkpoints.
+func (l lazyCheckpoints) List(ctx context.Context, who guideway.Principal, r checkpoint.ListRequest) (*checkpoint.Page, error) {
+	return kept(ctx, l, func(s *checkpoint.Service) (*checkpoint.Page, error) { return s.List(ctx, who, r) })
+}
+
+// Get gives what is known of a checkpoint.
+func (l lazyCheckpoints) Get(ctx context.Context, who guideway.Principal, id string) (checkpoint.Record, error) {
+	return kept(ctx, l, func(s *checkpoint.Service) (checkpoint.Record, error) { return s.Get(ctx, who, id) })
+}
+
+// Diff says what changed from one checkpoint to another.
+func (l lazyCheckpoints) Diff(ctx context.Context, who guideway.Principal, from, to string) (*checkpoint.Difference, error) {
+	return kept(ctx, l, func(s *checkpoint.Service) (*checkpoint.Difference, error) { return s.Diff(ctx, who, from, to) })
+}
+
+// Keep stores a part of a context.
+func (l lazyCheckpoints) Keep(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Piece, error) {
+	return kept(ctx, l, func(s *checkpoint.Service) (checkpoint.Piece, error) { return s.Keep(ctx, who, session, part) })
+}
+
+// Recall gives a part of a context that was kept.
+func (l lazyCheckpoints) Recall(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
+	return kept(ctx, l, func(s *checkpoint.Service) (json.RawMessage, error) { return s.Recall(ctx, who, ref) })
+}
+
+// Store says where checkpoints are kept; before they are opened, where they are to
+// be.
+func (l lazyCheckpoints) Store() checkpoint.Store { return l.store.where() }
