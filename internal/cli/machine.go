@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/journal/postgres"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/spf13/cobra"
+)
+
+func newMachineCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "machine",
+		Short: "Run agent machines: several agents, led through states by a script",
+		Long: `Run agent machines: several agents with roles and shared conversations, led through
+states by the functions of a script. A run is kept step by step; after a crash it
+goes on where it was, and no answer of a model is paid for twice.
+
+A machine is NAME.json with NAME/script.js and NAME/roles.json beside it, or a
+directory NAME with machine.json, script.js and roles.json, in the directory
+"machines" of any source of workflows.`,
+		Example: `  guideway machine list
+  guideway machine run code-and-review --demo
+  guideway machine run support-desk --input request="Where is my order?"
+  guideway machine status`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newMachineListCmd(a, runMachineList), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
+		newMachineInputCmd(a, runMachineInput), newMachineResumeCmd(a, runMachineResume), newMachineCancelCmd(a, runMachineCancel),
+		newMachineForkCmd(a, runMachineFork), newMachineShowCmd(a, runMachineShow), newMachineValidateCmd(a, runMachineValidate),
+	)
+	return cmd
+}
+
+// machineDesk is what a command on machines works with.
+type machineDesk struct {
+	app    *app
+	cfg    *config.Config
+	shelf  *machineShelf
+	runs   *driver.Service
+	caller run.Caller
+	here   run.Project
+}
+
+// withMachines opens the store of machines for one command.
+func (a *app) withMachines(ctx context.Context, models driver.Models, do func(context.Context, *machineDesk) error) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	user, err := authn.SystemUser()
+	if err != nil {
+		return err
+	}
+	log := a.logger(cfg)
+	store, err := openMachineStore(ctx, cfg, user, a.machineShelf(cfg), models, log)
+	if err != nil {
+		return err
+	}
+	defer store.close()
+	return do(ctx, &machineDesk{
+		app: a, cfg: cfg, shelf: store.shelf, runs: store.runs, here: a.host.project(),
+		caller: run.Caller{Principal: guideway.Principal{User: user, Client: clientName}, Via: run.ViaAgent},
+	})
+}
+
+// machineStore is the journal of machines with the service on it.
+type machineStore struct {
+	shelf   *machineShelf
+	runs    *driver.Service
+	journal keeper
+	pool    *script.Pool
+	log     *slog.Logger
+}
+
+// close ends the scripts and closes the journal.
+func (s *machineStore) close() {
+	const patience = 5 * time.Second
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	if err := errors.Join(s.pool.Close(ctx), s.journal.Close()); err != nil {
+		s.log.Warn("the store of machines did not close", "error", err)
+	}
+}
+
+// openMachineStore opens the journal of machines. It is one of its own: a run of a
+// machine is no guided run, and what agents say to each other would make that
+// journal large.
+func openMachineStore(ctx context.Context, cfg *config.Config, user string, shelf *machineShelf, models driver.Models, log *slog.Logger) (*machineStore, error) {
+	own := *cfg
+	var journal keeper
+	var err error
+	if cfg.Store == config.StoreSQLite {
+		own.DataDir = filepath.Join(cfg.DataDir, "machines")
+		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
+			return nil, notOpened(err)
+		}
+		journal, err = sqlite.Open(ctx, sqlite.Options{Path: storePath(&own), Program: version(), Logger: log})
+	} else {
+		own.Store = withSchema(cfg.Store, "guideway_machines")
+		journal, err = postgres.Open(ctx, postgres.Options{URL: own.Store, Logger: log})
+	}
+	if err != nil {
+		return nil, notOpened(err)
+	}
+	s := &machineStore{shelf: shelf, journal: journal, log: log}
+	if err := s.serve(ctx, &own, user, models); err != nil {
+		_ = journal.Close()
+		return nil, notOpened(err)
+	}
+	return s, nil
+}
+
+// serve makes the service on the journal.
+func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user string, models driver.Models) error {
+	key, err := openKey(ctx, cfg, s.journal)
+	if err != nil {
+		return err
+	}
+	heads, err := openHeads(cfg, key)
+	if err != nil {
+		return err
+	}
+	if s.pool, err = script.NewPool(script.Options{Log: s.log}); err != nil {
+		return err
+	}
+	s.runs, err = driver.New(driver.Options{
+		Journal: s.journal, Key: key, Heads: heads, Machines: s.shelf, Models: models,
+		Handlers: &driver.Scripts{Sandbox: s.pool, Owner: user},
+		Owner:    processName(), Alive: processLives, Logger: s.log,
+	})
+	return err
+}
+
+// withSchema is the URL of a PostgreSQL store with another schema.
+func withSchema(url, schema string) string {
+	sign := "?"
+	if strings.Contains(url, "?") {
+		sign = "&"
+	}
+	return url + sign + "search_path=" + schema
+}
+
+// processName names this process among those of all machines.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d/%d", host, os.Getpid(), time.Now().UnixNano())
+}
+
+// processLives says whether the process of a name may be at work: true where it
+// is not of this machine.
+func processLives(name string) bool {
+	parts := strings.Split(name, "/")
+	host, err := os.Hostname()
+	if err != nil || len(parts) != 3 || parts[0] != host {
+		return true
+	}
+	pid, err := strconv.Atoi(parts[1])
+	if err != nil || pid == os.Getpid() {
+		return err != nil
+	}
+	return lives(pid)
+}
+
+// exitOf is the exit code of a command that has led a run to a status.
+func exitOf(s *driver.Status) error {
+	if s.Pause != nil || s.Status == "cancelled" {
+		return silentError{exitFailed}
+	}
+	return nil
+}
+
+// quoteJSON writes a text as JSON.
+func quoteJSON(text string) json.RawMessage {
+	out, err := json.Marshal(text)
+	if err != nil {
+		return json.RawMessage(`""`) // a text can always be written
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/llm/anthropic"
+	"github.com/guideway-dev/guideway/internal/llm/openai"
+	answering "github.com/guideway-dev/guideway/internal/llm/scripted"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+)
+
+// modelEntry is a model in the file of models.
+type modelEntry struct {
+	// Provider is openai, anthropic or scripted.
+	Provider string `json:"provider"`
+	// Model is the name that the server knows; for scripted it is a file.
+	Model string `json:"model"`
+	// BaseURL reaches another server with the same protocol.
+	BaseURL string `json:"baseUrl,omitempty"`
+	// KeyEnv names the variable that has the key.
+	KeyEnv    string `json:"keyEnv,omitempty"`
+	MaxTokens int    `json:"maxTokens,omitempty"`
+	// OldMaxTokens is for servers that know max_tokens alone.
+	OldMaxTokens bool `json:"oldMaxTokens,omitempty"`
+	// Price is for a million tokens.
+	Price struct {
+		Input  float64 `json:"input"`
+		Cached float64 `json:"cached"`
+		Output float64 `json:"output"`
+	} `json:"price"`
+}
+
+// machineModels gives models: those of --model for all, else those of the file of
+// models and of the environment.
+type machineModels struct {
+	host *Host
+	// fixed is the model of --model; nil where there is none.
+	fixed *driver.Chosen
+	// entries are those of the file, by level or name.
+	entries map[string]modelEntry
+	file    string
+}
+
+var _ driver.Models = (*machineModels)(nil)
+
+// newMachineModels reads what there is. spec is that of --model, or "".
+func (a *app) newMachineModels(cfg *config.Config, spec string) (*machineModels, error) {
+	m := &machineModels{host: a.host, file: filepath.Join(filepath.Dir(cfg.Workflows.UserDir), "models.json")}
+	data, err := os.ReadFile(m.file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the models: %w", err)
+	}
+	if err == nil {
+		dec := json.NewDecoder(bytes.NewReader(data))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&m.entries); err != nil {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "%s does not read: %w", m.file, err).
+				WithFix(`write {"fast": {"provider": "openai", "model": "...", "keyEnv": "OPENAI_API_KEY"}}`)
+		}
+	}
+	if spec != "" {
+		chosen, err := m.parse(spec)
+		if err != nil {
+			return nil, err
+		}
+		m.fixed = &chosen
+	}
+	return m, nil
+}
+
+// Model implements driver.Models.
+func (m *machineModels) Model(level machines.Level, name string) (driver.Chosen, error) {
+	if m.fixed != nil {
+		chosen := *m.fixed
+		if _, ok := chosen.Model.(*answering.Model); ok && name != "" {
+			chosen.Name = name
+		}
+		return chosen, nil
+	}
+	if name != "" {
+		if e, ok := m.entries[name]; ok {
+			return m.chosen(e)
+		}
+		return m.parse(name)
+	}
+	for _, l := range []machines.Level{level, machines.LevelBase} {
+		if e, ok := m.entries[string(l)]; ok {
+			return m.chosen(e)
+		}
+		if spec := m.host.Getenv("GUIDEWAY_MODEL_" + strings.ToUpper(string(l))); spec != "" {
+			return m.parse(spec)
+		}
+	}
+	if spec := m.host.Getenv("GUIDEWAY_MODEL"); spec != "" {
+		return m.parse(spec)
+	}
+	return driver.Chosen{}, guideway.Errorf(guideway.CodeInvalid, "no model is set for the level %q", level).
+		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, write %s, or try it with --demo or --model scripted:FILE", m.file)
+}
+
+// parse reads PROVIDER:MODEL.
+func (m *machineModels) parse(spec string) (driver.Chosen, error) {
+	provider, model, ok := strings.Cut(spec, ":")
+	if !ok {
+		provider, model = "openai", spec
+	}
+	return m.chosen(modelEntry{Provider: provider, Model: model})
+}
+
+// chosen makes the model of an entry.
+func (m *machineModels) chosen(e modelEntry) (driver.Chosen, error) {
+	const millionths = 1e6
+	out := driver.Chosen{
+		Name: e.Model, MaxTokens: e.MaxTokens,
+		InputPrice: int64(e.Price.Input * millionths), CachedPrice: int64(e.Price.Cached * millionths), OutputPrice: int64(e.Price.Output * millionths),
+	}
+	if e.Price.Cached == 0 {
+		out.CachedPrice = out.InputPrice
+	}
+	key := func(usual string) string {
+		if e.KeyEnv != "" {
+			usual = e.KeyEnv
+		}
+		return m.host.Getenv(usual)
+	}
+	base := func(usual string) string {
+		if e.BaseURL != "" {
+			return e.BaseURL
+		}
+		return m.host.Getenv(usual)
+	}
+	switch e.Provider {
+	case "openai":
+		out.Model = openai.New(openai.Options{BaseURL: base("OPENAI_BASE_URL"), Key: key("OPENAI_API_KEY"), OldMaxTokens: e.OldMaxTokens})
+	case "anthropic":
+		out.Model = anthropic.New(anthropic.Options{BaseURL: base("ANTHROPIC_BASE_URL"), Key: key("ANTHROPIC_API_KEY")})
+	case "scripted":
+		path := e.Model
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(m.host.Dir, path)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return out, guideway.Errorf(guideway.CodeNotFound, "read the answers of the scripted model: %w", err)
+		}
+		if out.Model, err = scriptedModel(data); err != nil {
+			return out, err
+		}
+		out.Name = "scripted"
+	default:
+		return out, guideway.Errorf(guideway.CodeInvalid, "there is no provider %q", e.Provider).
+			WithFix("use openai:NAME, anthropic:NAME or scripted:FILE")
+	}
+	return out, nil
+}
+
+// scriptedModel makes a model of a file of answers.
+func scriptedModel(data []byte) (llm.Model, error) {
+	s, err := answering.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return answering.New(s), nil
+}

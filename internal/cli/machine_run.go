@@ -1,0 +1,359 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/llm"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// machineRunOptions is the command line of guideway machine run.
+type machineRunOptions struct {
+	app     *app
+	Name    string
+	Inputs  []string
+	Answers []string
+	Model   string
+	Goal    string
+	Record  string
+	Demo    bool
+	JSON    bool
+	Limits  limitFlags
+}
+
+// limitFlags are the flags of budgets.
+type limitFlags struct {
+	States, Calls, Tokens, ToolCalls int
+	Cost                             float64
+	Time                             string
+}
+
+func (l *limitFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&l.States, "states", 0, "budget of states that are entered")
+	f.IntVar(&l.Calls, "calls", 0, "budget of calls of models")
+	f.IntVar(&l.Tokens, "tokens", 0, "budget of tokens, in and out")
+	f.IntVar(&l.ToolCalls, "tool-calls", 0, "budget of tool calls in one call of an agent")
+	f.Float64Var(&l.Cost, "cost", 0, "budget of cost, in the currency of the prices")
+	f.StringVar(&l.Time, "time", "", "budget of time at work, such as `30m`")
+}
+
+// limits reads the flags.
+func (l *limitFlags) limits() (engine.Limits, error) {
+	const millionths = 1e6
+	out := engine.Limits{States: l.States, Calls: l.Calls, Tokens: l.Tokens, ToolCalls: l.ToolCalls, Cost: int64(l.Cost * millionths)}
+	if l.Time == "" {
+		return out, nil
+	}
+	d, err := parseDuration(l.Time)
+	if err != nil {
+		return out, err
+	}
+	out.Millis = d.Milliseconds()
+	return out, nil
+}
+
+func newMachineRunCmd(a *app, do func(context.Context, *machineRunOptions) error) *cobra.Command {
+	o := &machineRunOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "run {NAME|FILE}",
+		Short: "Run a machine and watch it",
+		Long: `Run a machine until it ends, waits for an input, or is paused: because a budget is
+used up, or because something failed for good. All of it is kept: "guideway machine
+input" and "guideway machine resume" go on with it, on any day.
+
+The models are those of --model; else those that models.json beside guideway.json
+maps the levels base, smart and fast to; else GUIDEWAY_MODEL_BASE, GUIDEWAY_MODEL_SMART,
+GUIDEWAY_MODEL_FAST and GUIDEWAY_MODEL. A model is openai:NAME, anthropic:NAME or
+scripted:FILE. Keys are in OPENAI_API_KEY and ANTHROPIC_API_KEY, other servers with the
+same protocols in OPENAI_BASE_URL and ANTHROPIC_BASE_URL.
+
+A scripted model answers from a file: a list of chat completions, or rules. --demo
+runs the recording that is shipped with a machine, without any key.`,
+		Example: `  guideway machine run code-and-review --demo
+  guideway machine run grocery_store_test --input initial_customer_request="Hi" --model scripted:responses.json
+  guideway machine run ./machines/desk.json --input request=Hello --model openai:gpt-4.1-nano --json`,
+		Args:              exactly(1, "one machine, by name or file", "guideway machine run code-and-review --demo"),
+		ValidArgsFunction: a.completeMachines,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return do(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.Inputs, "input", nil, "an input, as `name=value`, the value JSON or plain text; may be repeated")
+	f.StringArrayVar(&o.Answers, "answer", nil, "what a state that waits is given, as `name=value`; may be repeated")
+	f.StringVar(&o.Model, "model", "", "`model` of all agents: openai:NAME, anthropic:NAME or scripted:FILE")
+	f.StringVar(&o.Goal, "goal", "", "what the run is for; it is found by it")
+	f.StringVar(&o.Record, "record", "", "write the models' answers to this `file`, for scripted:FILE")
+	f.BoolVar(&o.Demo, "demo", false, "run the recording that is shipped with the machine")
+	f.BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
+	o.Limits.add(cmd)
+	return cmd
+}
+
+// demonstration is what is shipped with a machine besides the answers of models.
+type demonstration struct {
+	Inputs  map[string]json.RawMessage `json:"inputs"`
+	Answers map[string]json.RawMessage `json:"answers"`
+}
+
+// pairs reads NAME=VALUE.
+func pairs(list []string) (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
+	for _, text := range list {
+		name, value, err := parsePair(text)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		// A text stays one: whether it is a number is for the type to say.
+		out[name] = quoteJSON(value)
+	}
+	return out, nil
+}
+
+func runMachineRun(ctx context.Context, o *machineRunOptions) error {
+	limits, err := o.Limits.limits()
+	if err != nil {
+		return usageError{err}
+	}
+	inputs, err := pairs(o.Inputs)
+	if err != nil {
+		return err
+	}
+	answers, err := pairs(o.Answers)
+	if err != nil {
+		return err
+	}
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	one, err := o.app.machineShelf(cfg).find(o.Name)
+	if err != nil {
+		return err
+	}
+	models, err := o.app.newMachineModels(cfg, o.Model)
+	if err != nil {
+		return err
+	}
+	if o.Demo {
+		if err := o.demonstrate(one, models, inputs, answers); err != nil {
+			return err
+		}
+	}
+	return o.app.withMachines(ctx, models, func(ctx context.Context, d *machineDesk) error {
+		s, err := d.runs.Start(ctx, d.caller, driver.StartRequest{
+			Machine: one.Definition.Name, Definition: one.Definition, Inputs: inputs, Goal: o.Goal, Project: d.here, Limits: limits,
+		})
+		if err != nil {
+			return err
+		}
+		s, err = d.lead(ctx, s.RunID, answers, o.JSON)
+		if o.Record != "" {
+			if err := d.record(context.WithoutCancel(ctx), s.RunID, o.Record); err != nil {
+				return err
+			}
+		}
+		return d.end(s, err, o.JSON)
+	})
+}
+
+// demonstrate has the shipped recording answer, and gives what nobody has given.
+func (o *machineRunOptions) demonstrate(one *shelved, models *machineModels, inputs, answers map[string]json.RawMessage) error {
+	if one.recording == nil {
+		return guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", one.Definition.Name).
+			WithFix("run it with a model: --model openai:NAME, or --model scripted:FILE")
+	}
+	data, err := one.recording()
+	if err != nil {
+		return err
+	}
+	model, err := scriptedModel(data)
+	if err != nil {
+		return err
+	}
+	models.fixed = &driver.Chosen{Model: model, Name: "scripted"}
+	var demo demonstration
+	if err := json.Unmarshal(data, &demo); err != nil {
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of %q does not read: %w", one.Definition.Name, err)
+	}
+	for name, value := range demo.Inputs {
+		if _, given := inputs[name]; !given {
+			inputs[name] = value
+		}
+	}
+	for name, value := range demo.Answers {
+		if _, given := answers[name]; !given {
+			answers[name] = value
+		}
+	}
+	return nil
+}
+
+// lead drives a run as far as it goes, with the answers that are there.
+func (d *machineDesk) lead(ctx context.Context, id string, answers map[string]json.RawMessage, quiet bool) (*driver.Status, error) {
+	host := d.app.host
+	view := &machineView{out: host.Out, styles: host.outStyles()}
+	observe := view.update
+	if quiet {
+		observe = nil
+	}
+	for {
+		driven := d.runs.Drive(ctx, d.caller.User, id, observe)
+		view.line()
+		s, err := d.runs.Status(context.WithoutCancel(ctx), d.caller, id)
+		if driven != nil || err != nil {
+			if s == nil {
+				s = &driver.Status{RunID: id}
+			}
+			return s, orFirst(driven, err)
+		}
+		asking := waitingIn(s)
+		value, ok := json.RawMessage(nil), false
+		if asking != nil {
+			value, ok = answers[asking.Asks.Name]
+		}
+		if !ok && !quiet && asking != nil && host.InTerminal && host.OutTerminal {
+			value, ok, err = d.askPerson(ctx, asking)
+			if err != nil {
+				return s, err
+			}
+		}
+		if !ok {
+			return s, nil
+		}
+		delete(answers, asking.Asks.Name) // once; a loop asks the person
+		caller := d.caller
+		if asking.Asks.Person {
+			if err := d.provePerson(ctx); err != nil {
+				return s, err
+			}
+			caller.Via = run.ViaTerminal
+		}
+		if _, err := d.runs.Input(ctx, caller, asking.RunID, value); err != nil {
+			return s, err
+		}
+	}
+}
+
+func orFirst(list ...error) error {
+	for _, err := range list {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitingIn is the run that waits for an input: the one itself, or one within it.
+func waitingIn(s *driver.Status) *driver.Status {
+	for s != nil && s.Asks == nil {
+		s = s.Child
+	}
+	return s
+}
+
+// end tells the outcome.
+func (d *machineDesk) end(s *driver.Status, err error, asJSON bool) error {
+	if err != nil {
+		return err
+	}
+	host := d.app.host
+	if asJSON {
+		if err := writeJSON(host.Out, s); err != nil {
+			return err
+		}
+		return exitOf(s)
+	}
+	tellStatus(host, s)
+	return exitOf(s)
+}
+
+// record writes the answers of models of a run as a scripted model takes them.
+func (d *machineDesk) record(ctx context.Context, id, file string) error {
+	events, err := d.runs.Events(ctx, d.caller, id)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Inputs    map[string]json.RawMessage `json:"inputs"`
+		Responses []json.RawMessage          `json:"responses"`
+	}{Responses: []json.RawMessage{}}
+	for _, e := range events {
+		var fact engine.Event
+		if json.Unmarshal(e.Data, &fact) != nil {
+			continue
+		}
+		switch {
+		case fact.Kind == engine.KindStarted:
+			out.Inputs = fact.Inputs
+		case fact.Kind == engine.KindModelResult && fact.Response != nil:
+			out.Responses = append(out.Responses, fact.Response.Completion())
+		case fact.Kind == engine.KindModelResult && !fact.Unknown:
+			out.Responses = append(out.Responses, recordedFault(fact.Fault))
+		}
+	}
+	text, err := json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "write the recording: %w", err)
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(d.app.host.Dir, file)
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o600); err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "write the recording: %w", err)
+	}
+	return nil
+}
+
+// recordedFault is a failure as a scripted model repeats it.
+func recordedFault(f *engine.Fault) json.RawMessage {
+	fault := "500"
+	switch llm.Kind(f.Kind) {
+	case llm.RateLimit:
+		fault = "429"
+	case llm.Auth, llm.Quota:
+		fault = "401"
+	case llm.ContextLength:
+		fault = "context"
+	case llm.Refusal:
+		fault = "refusal"
+	case llm.Malformed:
+		fault = "empty"
+	}
+	return json.RawMessage(fmt.Sprintf(`{"fault": %q}`, fault))
+}
+
+// askPerson asks for an input at the terminal; ok is false where the person wants
+// to answer later.
+func (d *machineDesk) askPerson(ctx context.Context, s *driver.Status) (value json.RawMessage, ok bool, err error) {
+	t := newTerminal(d.app.host)
+	tellAsked(d.app.host, s)
+	text, err := t.line(ctx, s.Asks.Name+" (nothing to answer later): ")
+	if err != nil || strings.TrimSpace(text) == "" {
+		return nil, false, ignoreEOF(err)
+	}
+	return quoteJSON(strings.TrimSpace(text)), true, nil
+}
+
+// provePerson asks for the passphrase that opens the gates of people.
+func (d *machineDesk) provePerson(ctx context.Context) error {
+	if err := d.app.host.asksPeople(); err != nil {
+		return err
+	}
+	p := &atTerminal{terminal: newTerminal(d.app.host), host: d.app.host, secret: d.app.host.passphraseFile(d.cfg)}
+	if err := p.secret.Ready(); err != nil {
+		return err
+	}
+	return p.prove(ctx)
+}
