@@ -107,8 +107,8 @@ type demonstration struct {
 	Answers map[string]json.RawMessage `json:"answers"`
 }
 
-// pairs reads NAME=VALUE.
-func pairs(list []string) (map[string]json.RawMessage, error) {
+// valuePairs reads NAME=VALUE.
+func valuePairs(list []string) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	for _, text := range list {
 		name, value, err := parsePair(text)
@@ -126,11 +126,11 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	if err != nil {
 		return usageError{err}
 	}
-	inputs, err := pairs(o.Inputs)
+	inputs, err := valuePairs(o.Inputs)
 	if err != nil {
 		return err
 	}
-	answers, err := pairs(o.Answers)
+	answers, err := valuePairs(o.Answers)
 	if err != nil {
 		return err
 	}
