@@ -36,7 +36,8 @@ type Document struct {
 }
 
 // As says what a document is to be read as. What is empty is guessed from the
-// document's members; a document without any that tells is a step workflow.
+// document's members, and then from the place of its file; a document without any
+// that tells is a step workflow.
 type As struct {
 	Dialect guideway.Dialect
 	Kind    phases.Kind
@@ -121,8 +122,8 @@ func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic)
 }
 
 // guess fills in what is not said.
-func (as As) guess(root *doc.Node) As {
-	kind := phases.Guess(root)
+func (as As) guess(file string, root *doc.Node) As {
+	kind := cmp.Or(phases.Guess(root), phases.KindAt(file))
 	if hook := hooks.Guess(root); as.Dialect == guideway.DialectHooks || as.Dialect == "" && hook != "" && (kind == "" || hook == hooks.KindGraph) {
 		as.Dialect = guideway.DialectHooks
 		as.Kind = cmp.Or(as.Kind, phases.Kind(hook), mainKind(as.Dialect))
@@ -150,7 +151,7 @@ func parse(file string, data []byte, as As) (*Document, *doc.Node, []guideway.Di
 	if root == nil {
 		return nil, nil, found
 	}
-	as = as.guess(root)
+	as = as.guess(file, root)
 	document := &Document{Dialect: as.Dialect, Kind: as.Kind}
 	found = append(found, document.read(file, root)...)
 	if len(found) > 0 {

@@ -3,12 +3,36 @@ package definition_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
+
+// What is broken or half written is told apart by any member of its kind, and then
+// by its place, so that what is said of it is about what it is to be.
+func TestGuessOfWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ file, text, missing string }{
+		{"x.yaml", `{"id":"s","execution_pattern":{}}`, "capability"},
+		{"x.yaml", `{"id":"a","context_to_preserve":[]}`, "problem"},
+		{"x.yaml", `{"currentPhase":1}`, "workflowId"},
+		{"w/skills/01-s.yaml", `{"id":"s"}`, "capability"},
+		{"/far/away/meta/activities/01-a.json", `{"id":"a"}`, "problem"},
+		{"w/activities/01-a.json", `{"id":"a"}`, "steps"}, // only meta has activities
+		{"skills/01-s.yaml", `{"id":"s"}`, "steps"},
+		{"meta/activities/01-a.json", `{"id":"a","phases":[]}`, "initialPhase"}, // members go before places
+		{"w/skills/01-s.yaml", `{"id":"s","steps":[]}`, "description"},
+	} {
+		_, found := definition.ParseAs(c.file, []byte(c.text), definition.As{})
+		if !slices.ContainsFunc(found, func(d guideway.Diagnostic) bool { return strings.Contains(d.Message, "'"+c.missing+"'") }) {
+			t.Errorf("%s: %s is told %v", c.file, c.text, found)
+		}
+	}
+}
 
 // TestGuess tells kinds apart by their members, and has them read as what is
 // asked for.

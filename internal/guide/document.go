@@ -34,7 +34,7 @@ func (p *Program) Document(events []TimedEvent) StateDocument {
 		}
 		d.UpdatedAt = e.At
 		if e.Kind == EventError {
-			d.refused(e, PhaseState{Phase: 1}, p.stepNumber(s))
+			d.refused(e, 1, p.stepNumber(s))
 			continue
 		}
 		p.note(&d, e, s)

@@ -327,8 +327,8 @@ func (p *PhaseProgram) checkContext(s State, context map[string]any) *Refusal {
 		v := p.Workflow.Variable(name)
 		if v != nil && context[name] != nil && !fitsType(v.Type, context[name]) {
 			return &Refusal{
-				Rule: RuleVariableType, Given: map[string]any{name: typeName(context[name])}, Allowed: map[string]any{name: v.Type},
-				Message: fmt.Sprintf("'%s' is a %s", name, v.Type),
+				Rule: RuleVariableType, Given: map[string]any{name: jsonType(context[name])}, Allowed: map[string]any{name: v.Type},
+				Message: fmt.Sprintf("'%s' is %s", name, anyOf(string(v.Type))),
 			}
 		}
 	}

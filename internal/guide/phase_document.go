@@ -109,6 +109,7 @@ const declined = "declined"
 // Document gives a run as a state document. The events are all of the run's.
 func (p *PhaseProgram) Document(events []TimedEvent) StateDocument {
 	d := newStateDocument(p.Workflow.ID, p.Workflow.Version)
+	d.CurrentPhase = p.current(PhaseState{})
 	var s State
 	started := map[int]time.Time{}
 	for i, e := range events {
@@ -117,7 +118,7 @@ func (p *PhaseProgram) Document(events []TimedEvent) StateDocument {
 		}
 		d.UpdatedAt = e.At
 		if e.Kind == EventError {
-			d.refused(e, p.at(s), p.stepOf(s))
+			d.refused(e, p.current(p.at(s)), p.stepOf(s))
 			continue
 		}
 		if e.Kind == EventStateImported {
@@ -142,6 +143,15 @@ func newStateDocument(id, version string) StateDocument {
 	}
 }
 
+// current is the 1-based number of the phase that the run is in: before it is in
+// any, that of the first.
+func (p *PhaseProgram) current(ph PhaseState) int {
+	if ph.Phase > 0 {
+		return ph.Phase
+	}
+	return p.numbers[p.Workflow.InitialPhase]
+}
+
 // stepOf is the 1-based number of the step that the run is at: the one behind the
 // last where the steps of the phase are over.
 func (p *PhaseProgram) stepOf(s State) int {
@@ -161,7 +171,7 @@ func (p *PhaseProgram) stepOf(s State) int {
 func (p *PhaseProgram) finish(d *StateDocument, s State, started map[int]time.Time) {
 	maps.Copy(d.Variables, s.Vars)
 	ph := p.at(s)
-	d.CurrentPhase = max(ph.Phase, 1)
+	d.CurrentPhase = p.current(ph)
 	d.CurrentStep = p.stepOf(s)
 	if ph.Part == PartLoops && ph.Loop != nil {
 		loop := ActiveLoop{
@@ -195,7 +205,7 @@ func (d *StateDocument) note(e TimedEvent, ph PhaseState) {
 	h := HistoryEntry{Timestamp: e.At, Phase: e.Phase, Type: string(e.Kind)}
 	switch e.Kind {
 	case EventRunStarted:
-		h.Type = "workflow_started"
+		h.Type, h.Phase = "workflow_started", d.CurrentPhase
 	case EventRunCompleted:
 		h.Type, h.Phase = "workflow_completed", ph.Phase
 	case EventRunAborted:
@@ -264,8 +274,7 @@ func (d *StateDocument) answered(e TimedEvent) string {
 }
 
 // refused notes an attempt that a validate action did not let pass.
-func (d *StateDocument) refused(e TimedEvent, ph PhaseState, step int) {
-	phase := max(ph.Phase, 1)
+func (d *StateDocument) refused(e TimedEvent, phase, step int) {
 	d.History = append(d.History, HistoryEntry{
 		Timestamp: e.At, Type: "error", Phase: phase, Step: step, Error: &HistoryError{Message: e.Message, Code: e.Reason},
 	})

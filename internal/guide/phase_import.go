@@ -3,8 +3,11 @@ package guide
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/condition"
@@ -61,29 +64,124 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	case d.Status == "completed" || d.Status == "aborted":
 		return bad("it is %s: there is nothing to go on with", d.Status)
 	}
-	for _, number := range slices.Concat(d.CompletedPhases, d.SkippedPhases) {
-		if number < 1 || number > n {
-			return bad("it names phase %d, and there are %d", number, n)
-		}
+	if problem := p.checkNumbers(d); problem != "" {
+		return bad("%s", problem)
 	}
-	phase := &p.Workflow.Phases[d.CurrentPhase-1]
-	if d.CurrentStep > len(phase.Steps)+1 {
-		return bad("it is at step %d of phase %d, which has %d", d.CurrentStep, d.CurrentPhase, len(phase.Steps))
-	}
-	for _, loop := range d.ActiveLoops {
-		if loop.PhaseIndex == d.CurrentPhase && (loop.LoopIndex < 1 || loop.LoopIndex > len(phase.Loops)) {
-			return bad("it is in loop %d of phase %d, which has %d", loop.LoopIndex, d.CurrentPhase, len(phase.Loops))
-		}
+	if problem := p.checkChoices(d); problem != "" {
+		return bad("%s", problem)
 	}
 	if r := boundedContext(State{}, d.Variables); r != nil {
 		return bad("%s", r.Message)
 	}
 	for name, value := range d.Variables {
 		if v := p.Workflow.Variable(name); v != nil && value != nil && !fitsType(v.Type, value) {
-			return bad("the variable '%s' is a %s there, not a %s", name, typeName(value), v.Type)
+			return bad("the variable '%s' is %s there, not %s", name, anyOf(jsonType(value)), anyOf(string(v.Type)))
 		}
 	}
 	return nil
+}
+
+// checkNumbers says which phase, step or loop a document names that is not there,
+// or "".
+func (p *PhaseProgram) checkNumbers(d *StateDocument) string {
+	n := len(p.Workflow.Phases)
+	for _, number := range slices.Concat(d.CompletedPhases, d.SkippedPhases) {
+		if number < 1 || number > n {
+			return fmt.Sprintf("it names phase %d, and there are %d", number, n)
+		}
+	}
+	if has := len(p.Workflow.Phases[d.CurrentPhase-1].Steps); d.CurrentStep > has+1 {
+		return fmt.Sprintf("it is at step %d of phase %d, which has %d", d.CurrentStep, d.CurrentPhase, has)
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.CompletedSteps)) {
+		number, err := strconv.Atoi(k)
+		if err != nil || number < 1 || number > n {
+			return fmt.Sprintf("it names phase %s, and there are %d", k, n)
+		}
+		for _, step := range d.CompletedSteps[k] {
+			if has := len(p.Workflow.Phases[number-1].Steps); step < 1 || step > has {
+				return fmt.Sprintf("it has completed step %d of phase %d, which has %d", step, number, has)
+			}
+		}
+	}
+	for _, loop := range d.ActiveLoops {
+		if loop.PhaseIndex < 1 || loop.PhaseIndex > n {
+			return fmt.Sprintf("it is in a loop of phase %d, and there are %d", loop.PhaseIndex, n)
+		}
+		if has := len(p.Workflow.Phases[loop.PhaseIndex-1].Loops); loop.LoopIndex < 1 || loop.LoopIndex > has {
+			return fmt.Sprintf("it is in loop %d of phase %d, which has %d", loop.LoopIndex, loop.PhaseIndex, has)
+		}
+	}
+	return ""
+}
+
+// checkChoices says which answer or branch of a document is not there, or "".
+func (p *PhaseProgram) checkChoices(d *StateDocument) string {
+	for _, k := range slices.Sorted(maps.Keys(d.CheckpointResponses)) {
+		phase, i := p.entry(k)
+		if phase == nil || i >= len(phase.Checkpoints) {
+			return fmt.Sprintf("it answers checkpoint %s, which is not there", k)
+		}
+		c, r := &phase.Checkpoints[i], d.CheckpointResponses[k]
+		known := slices.ContainsFunc(c.Options, func(o phases.Option) bool { return o.ID == r.OptionID })
+		if !known && (c.Required || r.OptionID != declined) {
+			return fmt.Sprintf("it answers checkpoint %s with %q, and '%s' has no such option", k, r.OptionID, c.ID)
+		}
+		if e := r.Effects; e != nil && !p.areThere(append(e.PhasesSkipped, e.TransitionedTo)) {
+			return fmt.Sprintf("the answer to checkpoint %s leads to a phase that is not there", k)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.DecisionOutcomes)) {
+		phase, i := p.entry(k)
+		if phase == nil || i >= len(phase.Decisions) {
+			return fmt.Sprintf("it decides %s, which is not there", k)
+		}
+		o, decision := d.DecisionOutcomes[k], &phase.Decisions[i]
+		if !slices.ContainsFunc(decision.Branches, func(b phases.Branch) bool { return b.ID == o.BranchID }) {
+			return fmt.Sprintf("it decides %s by the branch %q, and '%s' has no such branch", k, o.BranchID, decision.ID)
+		}
+		if !p.areThere([]int{o.TransitionedTo}) {
+			return fmt.Sprintf("the decision %s leads to a phase that is not there", k)
+		}
+	}
+	return ""
+}
+
+// entry reads a key such as "2-1": a phase, nil where there is none, and the
+// 0-based index of what is in it.
+func (p *PhaseProgram) entry(k string) (phase *phases.Phase, index int) {
+	first, second, _ := strings.Cut(k, "-")
+	n, errN := strconv.Atoi(first)
+	i, errI := strconv.Atoi(second)
+	if errN != nil || errI != nil || n < 1 || n > len(p.Workflow.Phases) || i < 1 {
+		return nil, 0
+	}
+	return &p.Workflow.Phases[n-1], i - 1
+}
+
+// areThere says whether all numbers are those of phases; 0 is of none.
+func (p *PhaseProgram) areThere(numbers []int) bool {
+	return !slices.ContainsFunc(numbers, func(n int) bool { return n < 0 || n > len(p.Workflow.Phases) })
+}
+
+// jsonType names the type of a value as variables have it.
+func jsonType(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case []any:
+		return string(phases.TypeArray)
+	default:
+		return typeName(v)
+	}
+}
+
+// anyOf puts an article before a type.
+func anyOf(kind string) string {
+	if strings.ContainsAny(kind[:1], "ao") {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 // place is where a document says that the run stands: before the first phase, at

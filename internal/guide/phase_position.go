@@ -191,7 +191,7 @@ func (p *PhaseProgram) waitsForRequired(s State) Position {
 	pos := Position{Kind: PositionContext, ID: p.Workflow.ID, Title: p.Workflow.Title, Message: "The workflow cannot begin without these variables."}
 	for _, name := range p.unset(s) {
 		v := p.Workflow.Variable(name)
-		need := Need{Variable: name, Tests: []string{"a " + string(v.Type)}}
+		need := Need{Variable: name, Tests: []string{anyOf(string(v.Type))}}
 		if v.Description != "" {
 			need.Tests = append(need.Tests, v.Description)
 		}

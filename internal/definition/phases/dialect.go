@@ -83,7 +83,7 @@ func sample(key string) string {
 		return "[...]"
 	case "skills", "condition":
 		return "{...}"
-	case "currentPhase", "phaseIndex", "loopIndex":
+	case "currentPhase", "phaseIndex", "loopIndex", "transitionedTo":
 		return "1"
 	case "currentIteration":
 		return "0"

@@ -2,6 +2,9 @@ package phases
 
 import (
 	"embed"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/definition/doc"
 )
@@ -26,15 +29,17 @@ func Kinds() []Kind {
 // Guess tells the kind of a document by the members that only this kind has; ""
 // where it has none of them.
 func Guess(root *doc.Node) Kind {
-	has := func(key string) bool { return root.Get(key) != nil }
+	has := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { return root.Get(key) != nil })
+	}
 	switch {
-	case has("phases"), has("initialPhase"):
+	case has("phases", "initialPhase"):
 		return KindWorkflow
-	case has("recognition"), has("problem"):
+	case has("recognition", "problem", "context_to_preserve"):
 		return KindActivity
-	case has("capability"):
+	case has("capability", "execution_pattern", "architecture", "matching", "interpretation"):
 		return KindSkill
-	case has("workflowId") && has("currentPhase"):
+	case has("currentPhase", "completedPhases", "checkpointResponses", "decisionOutcomes"):
 		return KindState
 	}
 	if kind := root.Get("type"); kind != nil && !has("id") {
@@ -44,6 +49,22 @@ func Guess(root *doc.Node) Kind {
 		}
 	}
 	return ""
+}
+
+// KindAt tells the kind of a document by where it lies: a skill or an activity in
+// the layout of directories (see Entry), wherever its root is; "" elsewhere.
+func KindAt(file string) Kind {
+	const deep = 3
+	parts := strings.Split(filepath.ToSlash(file), "/")
+	entry, ok := Locate(strings.Join(parts[max(0, len(parts)-deep):], "/"))
+	switch {
+	case ok && entry.Kind == EntrySkill:
+		return KindSkill
+	case ok && entry.Kind == EntryActivity:
+		return KindActivity
+	default:
+		return ""
+	}
 }
 
 //go:embed schema/*.schema.json

@@ -94,9 +94,10 @@ func known(t VariableType) bool {
 	return false
 }
 
-// reference checks that a phase is there.
+// reference checks that a phase is there. Without any phases, that there are none
+// is what is wrong.
 func (c *checker) reference(at shape.Place, id string) {
-	if _, ok := c.numbers[id]; ok || id == "" {
+	if _, ok := c.numbers[id]; ok || id == "" || len(c.w.Phases) == 0 {
 		return
 	}
 	ids := func() []string {
@@ -109,7 +110,7 @@ func (c *checker) reference(at shape.Place, id string) {
 		return names
 	}
 	fix := "write the id of a phase of this workflow"
-	if len(c.w.Phases) > 0 && len(c.w.Phases) <= manyPhases {
+	if len(c.w.Phases) <= manyPhases {
 		fix += ": " + shape.List(ids())
 	}
 	c.Errorf(at, CodePhaseUnknown, c.Guess(id, ids, fix), "Field '%s' %s refers to the phase '%s', which is not there.", at.Name, at.Where, id)
