@@ -15,7 +15,9 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -40,6 +42,8 @@ type Options struct {
 	Runs Runs
 	// Sessions are the session documents.
 	Sessions Sessions
+	// Memory has the checkpoints, and what is known of the contexts of runs.
+	Memory Memory
 	// Feed tells of changes of runs and sessions.
 	Feed Feed
 	// UI is the build of the dashboard: index.html, icon.svg and the folder assets.
@@ -85,6 +89,17 @@ type Sessions interface {
 	Projects(ctx context.Context, user string) ([]session.ProjectSummary, error)
 }
 
+// Memory is what the API needs of checkpoints and contexts. It reads alone: to save
+// and to load is an agent's, over MCP, or a person's at the command line.
+type Memory interface {
+	List(context.Context, run.Caller, checkpoint.ListRequest) (*memory.Page, error)
+	Get(ctx context.Context, c run.Caller, id string) (checkpoint.Record, error)
+	Show(ctx context.Context, c run.Caller, id string) (*memory.Loaded, error)
+	Diff(ctx context.Context, c run.Caller, from, to string) (*checkpoint.Difference, error)
+	Layers(context.Context, run.Caller, run.Ref) (*memory.Layers, error)
+	Health() memory.Health
+}
+
 // Feed is what the API needs of the journal's feed. See run.Feed.
 type Feed interface {
 	Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error)
@@ -96,6 +111,7 @@ var (
 	_ Catalog  = (*catalog.Catalog)(nil)
 	_ Runs     = (*run.Service)(nil)
 	_ Sessions = session.Store(nil)
+	_ Memory   = (*memory.Service)(nil)
 	_ Feed     = run.Feed(nil)
 )
 

@@ -12,13 +12,17 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/blob"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/window"
 )
 
 const (
@@ -95,6 +99,8 @@ type rig struct {
 	store     *sqlite.Store
 	runs      *run.Service
 	sessions  *session.Service
+	memory    *checkpoint.Service
+	keeper    *memory.Keeper
 	browsers  *authn.Browsers
 	tokens    *authn.Tokens
 	contract  *contract
@@ -116,14 +122,41 @@ func openStore(t *testing.T, path string) *sqlite.Store {
 	return store
 }
 
+// newMemory keeps checkpoints in a store, and what saves them beside the answers.
+func newMemory(t *testing.T, store *sqlite.Store, dir string) (*checkpoint.Service, *memory.Keeper) {
+	t.Helper()
+	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(dir, "contexts")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := checkpoint.New(checkpoint.Options{Index: store, Blobs: blobs, Store: checkpoint.Store{Mode: checkpoint.ModeSQLite}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := memory.NewKeeper(memory.KeeperOptions{Checkpoints: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = k.Close()
+		_ = s.Close()
+	})
+	return s, k
+}
+
 func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	r := &rig{storePath: filepath.Join(dir, "store.db")}
 	r.store = openStore(t, r.storePath)
 	shelf := newShelf(t)
+	r.memory, r.keeper = newMemory(t, r.store, dir)
 	var err error
-	r.runs, err = run.New(run.Options{Journal: r.store, Definitions: shelf, Key: bytes.Repeat([]byte{7}, run.KeySize)})
+	r.runs, err = run.New(run.Options{Journal: r.store, Definitions: shelf, Key: bytes.Repeat([]byte{7}, run.KeySize), Observer: r.keeper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remembers, err := memory.New(memory.Options{Checkpoints: r.memory, Runs: r.runs, Keeper: r.keeper, Counter: window.Estimator{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +178,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	opts := httpapi.Options{
 		MCP:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
 		Guard: guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
-		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store,
+		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers,
 		CurrentProject: func(context.Context) run.Project { return run.Project{ID: projectA, Path: "/src/a", Branch: "main"} },
 	}
 	for _, c := range change {

@@ -45,6 +45,9 @@ func (a *api) routes() []route {
 	if a.Sessions != nil {
 		table = append(table, a.sessionRoutes()...)
 	}
+	if a.Memory != nil {
+		table = append(table, a.memoryRoutes()...)
+	}
 	if a.Feed != nil {
 		table = append(table, route{"GET", "/api/events", authn.RightRead, a.events})
 		if a.Sessions != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -17,7 +18,7 @@ import (
 func everything() *api {
 	return &api{Options: Options{
 		Browsers: &authn.Browsers{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
-		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{},
+		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &memory.Service{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{} },
 	}}
 }

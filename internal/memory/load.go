@@ -69,23 +69,8 @@ func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loade
 		}
 		return s.recall(ctx, c, r.Ref)
 	}
-	loaded, err := s.o.Checkpoints.Load(ctx, c.Principal, checkpoint.LoadRequest{ID: r.ID, Session: r.Session})
+	out, loaded, back, err := s.read(ctx, c, r)
 	if err != nil {
-		return nil, err
-	}
-	back, err := restore(loaded.Context)
-	if err != nil {
-		return nil, err
-	}
-	out := &Loaded{
-		ID: loaded.ID, Session: loaded.Session, Workflow: loaded.Workflow, Name: loaded.Name, Created: &loaded.Created,
-		Degraded: loaded.Degraded, Heads: loaded.Heads, Warnings: loaded.Warnings, Store: loaded.Store,
-	}
-	vars := back.context
-	if len(r.Keys) > 0 {
-		vars, out.Missing = chosen(vars, r.Keys)
-	}
-	if err := s.fit(ctx, c, out, loaded, vars, r.Budget); err != nil {
 		return nil, err
 	}
 	switch {
@@ -96,6 +81,43 @@ func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loade
 		out.Note = "go on with workflow_next: give it workflowId, completedSteps and context as they are here"
 	}
 	return out, err
+}
+
+// Show gives what a checkpoint holds, for whoever looks on: it forks nothing and
+// gives no handle.
+func (s *Service) Show(ctx context.Context, c run.Caller, id string) (*Loaded, error) {
+	out, _, back, err := s.read(ctx, c, LoadRequest{ID: id})
+	if err != nil {
+		return nil, err
+	}
+	if back.run != nil {
+		out.RunID, out.Status, out.Position = back.run.RunID, back.run.Status, &back.run.Position
+	}
+	if back.walk != nil {
+		out.Completed = back.walk.Completed
+	}
+	return out, nil
+}
+
+// read reads a checkpoint, and changes nothing.
+func (s *Service) read(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, *checkpoint.Loaded, *restored, error) {
+	loaded, err := s.o.Checkpoints.Load(ctx, c.Principal, checkpoint.LoadRequest{ID: r.ID, Session: r.Session})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	back, err := restore(loaded.Context)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	out := &Loaded{
+		ID: loaded.ID, Session: loaded.Session, Workflow: loaded.Workflow, Name: loaded.Name, Created: &loaded.Created,
+		Degraded: loaded.Degraded, Heads: loaded.Heads, Warnings: loaded.Warnings, Store: loaded.Store,
+	}
+	vars := back.context
+	if len(r.Keys) > 0 {
+		vars, out.Missing = chosen(vars, r.Keys)
+	}
+	return out, loaded, back, s.fit(ctx, c, out, loaded, vars, r.Budget)
 }
 
 // chosen takes some variables, and names those that are not there.
