@@ -34,7 +34,6 @@ const (
 	CodeDuration       = "duration-form"
 	CodeHandlerMissing = "handler-missing"
 	CodeScriptMissing  = "script-missing"
-	CodeScriptSyntax   = "script-syntax"
 	CodeFile           = "file-unreadable"
 )
 
@@ -48,8 +47,5 @@ const (
 	CodeAgentUnused     = "agent-unused"
 	CodeParsingMany     = "parsing-tools-many"
 	CodeToolUnused      = "tool-policy-unused"
-	CodeToolUnknown     = "tool-unknown"
-	CodeHandlerUnused   = "handler-unused"
 	CodeTransitionState = "transition-state-unknown"
-	CodeExampleForm     = "example-form"
 )

@@ -149,7 +149,7 @@ func (p *parser) needed(at shape.Place, m *Machine, files Files, broken bool) {
 		}
 		return
 	}
-	code := script{words(string(files.Script.Data))}
+	code := newScript(string(files.Script.Data))
 	for i := range m.States {
 		s, one := &m.States[i], at.Key("states").Index(i)
 		for key, name := range map[string]string{"pre_handler": s.Pre, "post_handler": s.Post, "transition_handler": s.Transition, "error_handler": s.OnError} {

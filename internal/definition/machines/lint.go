@@ -17,7 +17,7 @@ type linter struct {
 
 // lint gives the findings on a machine that loads.
 func lint(d *Definition, at shape.Place, files Files) []guideway.Diagnostic {
-	l := linter{parser: newParser(d.File), d: d, code: script{words(d.Script)}}
+	l := linter{parser: newParser(d.File), d: d, code: newScript(d.Script)}
 	l.variables(at.Key("variables"))
 	l.contexts(at)
 	l.agents(at.Key("agents"))

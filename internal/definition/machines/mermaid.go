@@ -8,7 +8,7 @@ import (
 // Mermaid draws the states: those that a state leads to for sure, or may, as far
 // as its handlers tell without being run.
 func (d *Definition) Mermaid() string {
-	code := script{words(d.Script)}
+	code := newScript(d.Script)
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n")
 	ids := map[string]string{}

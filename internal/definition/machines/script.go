@@ -26,7 +26,13 @@ type word struct {
 
 // words cuts a script. What is not JavaScript gives words that mean nothing, and
 // no error: that is for who compiles it.
-func words(source string) []word {
+func words(source string) []word { return wordsIn(source, 0) }
+
+// maxNested bounds how deep templates in templates are read.
+const maxNested = 8
+
+// wordsIn cuts a script, or what is put into a template that is so deep in others.
+func wordsIn(source string, depth int) []word {
 	var out []word
 	for i := 0; i < len(source); {
 		c := source[i]
@@ -41,7 +47,7 @@ func words(source string) []word {
 			text, next := quoted(source, i)
 			out, i = append(out, word{wordText, text}), next
 		case c == '`':
-			parts, next := template(source, i)
+			parts, next := template(source, i, depth)
 			out, i = append(out, parts...), next
 		case c == '/' && beginsValue(out):
 			i = expression(source, i)
@@ -103,7 +109,7 @@ func quoted(source string, from int) (text string, next int) {
 }
 
 // template reads a template: its texts, and the words of what is put in.
-func template(source string, from int) (parts []word, next int) {
+func template(source string, from, nested int) (parts []word, next int) {
 	start := from + 1
 	for i := start; i < len(source); i++ {
 		switch {
@@ -123,7 +129,9 @@ func template(source string, from int) (parts []word, next int) {
 				}
 				end++
 			}
-			parts = append(parts, words(source[i+2:max(end-1, i+2)])...)
+			if nested < maxNested {
+				parts = append(parts, wordsIn(source[i+2:max(end-1, i+2)], nested+1)...)
+			}
 			start, i = end, end-1
 		}
 	}
@@ -171,41 +179,43 @@ func expression(source string, from int) int {
 }
 
 // script is a script in words.
-type script struct{ words []word }
+type script struct {
+	words []word
+	// free are the names, in quotes or not, that occur not only as members of
+	// something, with where they first do; texts are what occurs in quotes.
+	free  map[string][]int
+	texts map[string]bool
+}
+
+// maxPlaces bounds how many places of one name are looked at.
+const maxPlaces = 16
+
+func newScript(source string) script {
+	s := script{words: words(source), free: map[string][]int{}, texts: map[string]bool{}}
+	for i, w := range s.words {
+		if w.kind == wordText {
+			s.texts[w.text] = true
+		}
+		member := i > 0 && s.words[i-1] == (word{wordOther, "."})
+		if w.kind != wordOther && !member && len(s.free[w.text]) < maxPlaces {
+			s.free[w.text] = append(s.free[w.text], i)
+		}
+	}
+	return s
+}
 
 // defines says whether the script has a function of a name, as far as can be told
 // without running it: the name occurs, and not only as a member of something.
-func (s script) defines(name string) bool {
-	for i, w := range s.words {
-		if w.text != name || w.kind == wordOther {
-			continue
-		}
-		if i > 0 && s.words[i-1].text == "." && s.words[i-1].kind == wordOther {
-			continue
-		}
-		return true
-	}
-	return false
-}
+func (s script) defines(name string) bool { return len(s.free[name]) > 0 }
 
 // mentions says whether a text occurs in the script, in quotes or as the whole of
 // a template.
-func (s script) mentions(text string) bool {
-	for _, w := range s.words {
-		if w.kind == wordText && w.text == text {
-			return true
-		}
-	}
-	return false
-}
+func (s script) mentions(text string) bool { return s.texts[text] }
 
 // answers gives the texts that a function returns by a return of a text alone,
 // and whether it was found.
 func (s script) answers(name string) (texts []string, found bool) {
-	for i, w := range s.words {
-		if w.text != name || w.kind == wordOther || i > 0 && s.words[i-1].text == "." {
-			continue
-		}
+	for _, i := range s.free[name] {
 		from, to := s.body(i + 1)
 		if to <= from {
 			continue
