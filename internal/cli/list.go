@@ -18,7 +18,9 @@ type listOptions struct {
 	app    *app
 	Query  []string
 	Source string
-	JSON   bool
+	// Dialect chooses a dialect; hooks are only listed where they are asked for.
+	Dialect string
+	JSON    bool
 }
 
 func newListCmd(a *app, run func(context.Context, *listOptions) error) *cobra.Command {
@@ -27,7 +29,8 @@ func newListCmd(a *app, run func(context.Context, *listOptions) error) *cobra.Co
 		Use:   "list [QUERY...]",
 		Short: "List the workflows of all sources",
 		Long: `List the workflows that are served, from all sources. With words, those whose id,
-name or description has all of them. What did not load follows, with the reason.`,
+name or description has all of them. What did not load follows, with the reason. Hook
+graphs are listed by --dialect hooks, and by "guideway hooks list".`,
 		Example: `  guideway list
   guideway list bug
   guideway list --source bundled --json`,
@@ -35,12 +38,17 @@ name or description has all of them. What did not load follows, with the reason.
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Query = args
+			if err := checkKind(o.Dialect, ""); err != nil {
+				return err
+			}
 			return run(cmd.Context(), o)
 		},
 	}
+	cmd.Flags().StringVar(&o.Dialect, "dialect", "", "only definitions of this `dialect`: "+strings.Join(dialects(), ", "))
 	cmd.Flags().StringVar(&o.Source, "source", "", "only those that the source of this `name` serves")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
 	_ = cmd.RegisterFlagCompletionFunc("source", a.completeSources)
+	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialects(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -87,7 +95,10 @@ func runList(ctx context.Context, o *listOptions) error {
 		findings = ofSource(findings, status)
 	}
 	answer := listAnswer{Definitions: []listRow{}, Diagnostics: orEmpty(findings)}
-	for _, e := range snap.List(catalog.Filter{Source: o.Source}) {
+	if o.Dialect == string(guideway.DialectHooks) {
+		answer.Definitions = append(answer.Definitions, o.hookRows(snap)...)
+	}
+	for _, e := range snap.List(catalog.Filter{Source: o.Source, Dialect: guideway.Dialect(o.Dialect)}) {
 		if o.matches(e) {
 			answer.Definitions = append(answer.Definitions, newListRow(e))
 		}
@@ -106,6 +117,25 @@ func newListRow(e *catalog.Entry) listRow {
 		Steps: stepCount(d), Phases: phaseCount(d), Source: e.Source.Name, Path: e.Path, Hash: d.Hash,
 		Stale: e.Stale, Overrides: e.Overrides,
 	}
+}
+
+// hookRows are the hook graphs that load; their steps are their nodes.
+func (o *listOptions) hookRows(snap *catalog.Snapshot) []listRow {
+	var rows []listRow
+	for _, e := range snap.Hooks() {
+		if e.Graph == nil || o.Source != "" && o.Source != e.Source.Name || !o.has(e.ID, e.Graph.Name, e.Graph.Description) {
+			continue
+		}
+		row := listRow{
+			ID: e.ID, Name: e.Graph.Name, Description: e.Graph.Description, Version: e.Graph.Version, Dialect: guideway.DialectHooks,
+			Steps: len(e.Graph.Nodes), Source: e.Source.Name, Path: e.Path, Stale: e.Stale, Overrides: e.Overrides,
+		}
+		if e.Linked != nil {
+			row.Hash = e.Linked.Pin
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // stepCount counts the steps of a workflow, a loop as one.
@@ -130,7 +160,12 @@ func phaseCount(d *definition.Definition) int {
 
 // matches says whether a definition has all words of the query.
 func (o *listOptions) matches(e *catalog.Entry) bool {
-	text := strings.ToLower(e.Definition.ID + "\n" + e.Definition.Name + "\n" + e.Definition.Description)
+	return o.has(e.Definition.ID, e.Definition.Name, e.Definition.Description)
+}
+
+// has says whether texts have all words of the query.
+func (o *listOptions) has(texts ...string) bool {
+	text := strings.ToLower(strings.Join(texts, "\n"))
 	for _, query := range o.Query {
 		for word := range strings.FieldsSeq(strings.ToLower(query)) {
 			if !strings.Contains(text, word) {

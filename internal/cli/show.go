@@ -34,7 +34,8 @@ func newShowCmd(a *app, run func(context.Context, *showOptions) error) *cobra.Co
 		Long: `Show a workflow: what it is for, and its steps with their conditions, loops, gates
 and criteria; of a phase workflow its phases with their steps, loops, checkpoints,
 decisions and the ways between them. FILE is a path, such as ./my-workflow.yaml, or - for the standard
-input. With --graph mermaid it is drawn as a Mermaid flowchart.`,
+input. With --graph mermaid it is drawn as a Mermaid flowchart. A hook graph is shown, too, as
+"guideway hooks show" does.`,
 		Example: `  guideway show coding-task
   guideway show ./my-workflow.yaml --graph mermaid > my-workflow.mmd
   guideway show coding-task --json`,
@@ -56,6 +57,9 @@ input. With --graph mermaid it is drawn as a Mermaid flowchart.`,
 }
 
 func runShow(ctx context.Context, o *showOptions) error {
+	if isHook, err := o.showHook(ctx); isHook || err != nil {
+		return err
+	}
 	def, err := o.app.find(ctx, o.Name)
 	if err != nil {
 		return err

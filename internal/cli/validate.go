@@ -158,19 +158,24 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 			}
 		}
 	}
-	sum := answer.Summary
-	answer.Valid = sum.Invalid+sum.Unreadable == 0 && (!o.Strict || sum.Warnings == 0)
-	if o.JSON {
-		if err := writeJSON(host.Out, answer); err != nil {
+	return answer.finish(host, o.Strict, o.JSON)
+}
+
+// finish prints the answer and gives the exit code.
+func (a *validateAnswer) finish(host *Host, strict, asJSON bool) error {
+	sum := a.Summary
+	a.Valid = sum.Invalid+sum.Unreadable == 0 && (!strict || sum.Warnings == 0)
+	if asJSON {
+		if err := writeJSON(host.Out, a); err != nil {
 			return err
 		}
 	} else {
-		answer.write(host)
+		a.write(host)
 	}
 	switch {
 	case sum.Unreadable > 0:
 		return silentError{exitFailed}
-	case !answer.Valid:
+	case !a.Valid:
 		return silentError{exitInvalid}
 	default:
 		return nil

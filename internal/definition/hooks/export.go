@@ -17,7 +17,8 @@ const (
 // Export writes a linked graph as JSON in the shape of the architecture decision,
 // with everything that it may leave out here: a place, a label and the members of
 // each hook, and the modules that its hooks refer to. It is what Parse reads.
-func (l *Linked) Export() ([]byte, error) {
+// Enabled says whether the graph is active here.
+func (l *Linked) Export(enabled bool) ([]byte, error) {
 	root, err := l.members()
 	if err != nil {
 		return nil, err
@@ -30,9 +31,7 @@ func (l *Linked) Export() ([]byte, error) {
 			root[key] = 0
 		}
 	}
-	if root["enabled"] == nil {
-		root["enabled"] = false
-	}
+	root["enabled"] = enabled
 	places := l.layout()
 	nodes, _ := root["nodes"].([]any)
 	for i, one := range nodes {

@@ -119,7 +119,7 @@ func TestExport(t *testing.T) {
 	}
 	for _, text := range []string{small, string(full)} {
 		l := link(t, read(t, text), redact("if (a < 1 && b) {}"))
-		exported, err := l.Export()
+		exported, err := l.Export(false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,16 +127,16 @@ func TestExport(t *testing.T) {
 		if again.Pin != l.Pin {
 			t.Errorf("the pin of the export is another:\n%s", exported)
 		}
-		twice, err := again.Export()
+		twice, err := again.Export(false)
 		if diff := cmp.Diff(string(exported), string(twice)); diff != "" || err != nil {
 			t.Error(diff, err)
 		}
 	}
-	exported, err := link(t, read(t, small), redact("a < 1")).Export()
+	exported, err := link(t, read(t, small), redact("a < 1")).Export(true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"position"`, `"label": "c"`, `"blocking": true`, `"script": "a < 1"`, `"createdAt": 0`, `"enabled": false`, `"id": "s-h"`} {
+	for _, want := range []string{`"position"`, `"label": "c"`, `"blocking": true`, `"script": "a < 1"`, `"createdAt": 0`, `"enabled": true`, `"id": "s-h"`} {
 		if !strings.Contains(string(exported), want) {
 			t.Errorf("the export has no %s:\n%s", want, exported)
 		}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/journal/keyfile"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/spf13/cobra"
+)
+
+func newHooksCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hooks",
+		Short: "Look at, try out and enable hook graphs around tool calls",
+		Long: `Hook graphs stand around the requests that go through the gateway to other MCP
+servers: scripts that change, answer, refuse or record calls of tools and lists of
+tools. A graph is a file in the folder hooks of a source of workflows, its scripts
+are in the file or in hooks/modules. None runs before it is enabled here.`,
+		Example: `  guideway hooks list
+  guideway hooks show redact-secrets
+  guideway hooks test block-by-argument --request call.json
+  guideway hooks enable redact-secrets`,
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newHooksListCmd(a, runHooksList), newHooksShowCmd(a, runHooksShow), newHooksValidateCmd(a, runHooksValidate),
+		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a, runHooksDisable),
+		newHooksImportCmd(a, runHooksImport), newHooksExportCmd(a, runHooksExport), newHooksTypesCmd(a),
+	)
+	return cmd
+}
+
+// hookDesk is what the commands of hooks work with.
+type hookDesk struct {
+	app       *app
+	cfg       *config.Config
+	snapshot  *catalog.Snapshot
+	approvals approval.Records
+	// active says which graphs are, by the approvals.
+	active *hookgraph.Activation
+}
+
+// openHooks reads all graphs and approvals.
+func (a *app) openHooks(ctx context.Context) (*hookDesk, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, err
+	}
+	cat, err := a.openCatalog(ctx, cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	defer cat.Close()
+	d := &hookDesk{app: a, cfg: cfg, snapshot: cat.Snapshot()}
+	return d, d.readApprovals()
+}
+
+// readApprovals reads what is enabled. Where there is no file, no key is made.
+func (d *hookDesk) readApprovals() error {
+	_, err := os.Lstat(approvalsPath(d.cfg))
+	if err == nil {
+		var store *approval.Store
+		if store, err = openApprovals(d.cfg, d.app.host.now); err == nil {
+			d.approvals, err = store.List()
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	d.active = activateHooks(d.snapshot, d.approvals)
+	return nil
+}
+
+// approvalsPath is the file of approvals; its key lies with all that opens a
+// person's gate.
+func approvalsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "approvals.json") }
+
+// openApprovals opens the store of approvals.
+func openApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, error) {
+	key, _, err := keyfile.LoadOrCreate(filepath.Join(personDir(cfg), "approvals.key"))
+	if err != nil {
+		return nil, err
+	}
+	return approval.Open(approval.Options{Path: approvalsPath(cfg), Key: key, Now: now})
+}
+
+// activateHooks says which graphs of a snapshot are active by the approvals.
+func activateHooks(snapshot *catalog.Snapshot, approvals approval.Records) *hookgraph.Activation {
+	var candidates []hookgraph.Candidate
+	for _, e := range snapshot.Hooks() {
+		candidates = append(candidates, candidateOf(e))
+	}
+	return hookgraph.Activate(candidates, approvals, func(source string) bool {
+		return slices.ContainsFunc(snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == source })
+	})
+}
+
+// candidateOf is a graph as one that could be active.
+func candidateOf(e *catalog.HookEntry) hookgraph.Candidate {
+	return hookgraph.Candidate{ID: e.ID, Source: e.Source.Key(), Own: e.Own(), Graph: e.Linked, Problem: e.Problem}
+}
+
+// state says how a graph stands.
+func (d *hookDesk) state(e *catalog.HookEntry) hookgraph.State {
+	c := candidateOf(e)
+	return d.active.States[c.Key()]
+}
+
+// find gives a graph by its id, or one in a file, linked with the modules beside
+// it and those of the library. A file that does not load is shown with its
+// problems.
+func (d *hookDesk) find(name string) (*catalog.HookEntry, error) {
+	if !isPath(name) {
+		return d.snapshot.Hook(name)
+	}
+	data, err := d.app.host.readDefinition(name)
+	if err != nil {
+		return nil, err
+	}
+	file := name
+	if name == "-" {
+		file = stdinName
+	}
+	e, found := d.read(file, name, data)
+	if e == nil {
+		writeDiagnostics(d.app.host.Err, found, d.app.host.errStyles())
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, plural(len(found), "error", "errors")).
+			WithFix("guideway hooks validate %s", name)
+	}
+	return e, nil
+}
+
+// read reads a graph of a file; the entry is nil where it does not load or link.
+func (d *hookDesk) read(file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
+	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindGraph)})
+	if document == nil {
+		return nil, found
+	}
+	linked, found := hooks.Link(document.Graph, d.library(path))
+	if linked == nil {
+		return nil, found
+	}
+	return &catalog.HookEntry{ID: linked.ID, Graph: linked.Graph, Linked: linked, Path: file, Source: catalog.SourceInfo{Name: "file", Trust: catalog.TrustUser}}, nil
+}
+
+// library is the modules for a graph in a file: those in the folder modules beside
+// it, then those that this user has.
+func (d *hookDesk) library(path string) hooks.Library {
+	var modules []hooks.Module
+	if path != "-" {
+		dir := filepath.Join(filepath.Dir(d.app.host.abs(path)), "modules")
+		entries, _ := os.ReadDir(dir) // no folder, no modules
+		for _, entry := range entries {
+			place := hooks.PlaceOf("hooks/modules/" + entry.Name())
+			if place.Kind == "" || !entry.Type().IsRegular() {
+				continue
+			}
+			file := filepath.Join(dir, entry.Name())
+			data, err := d.app.host.readDefinition(file)
+			if err != nil {
+				continue
+			}
+			if place.Plain {
+				modules = append(modules, *hooks.PlainModule(place, file, data))
+			} else if m, _ := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindModule)}); m != nil {
+				modules = append(modules, *m.Module)
+			}
+		}
+	}
+	for _, m := range slices.Backward(d.snapshot.HookModules()) {
+		if m.Source.Trust == catalog.TrustBundled || m.Source.Trust == catalog.TrustUser {
+			modules = append(modules, m.Module)
+		}
+	}
+	return hooks.NewLibrary(modules)
+}
+
+// withPool has scripts run in workers that end with do.
+func withPool(ctx context.Context, do func(*script.Pool) error) error {
+	pool, err := script.NewPool(script.Options{Workers: 1})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTime)
+		defer cancel()
+		_ = pool.Close(ctx) // the workers end with this process at the latest
+	}()
+	return do(pool)
+}
+
+// completeHooks completes the ids of graphs; files are completed too.
+func (a *app) completeHooks(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	d, err := a.openHooks(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var ids []string
+	for _, e := range d.snapshot.Hooks() {
+		about := ""
+		if e.Graph != nil {
+			about = "\t" + oneLine(e.Graph.Name)
+		}
+		ids = append(ids, e.ID+about)
+	}
+	return ids, cobra.ShellCompDirectiveDefault
+}
+
+// bindingWords says which requests a graph stands around.
+func bindingWords(g *hooks.Graph) string {
+	var words []string
+	for _, b := range g.Bindings {
+		switch {
+		case b.Upstream == "" && b.Tool == "":
+			words = append(words, "all")
+		case b.Tool == "":
+			words = append(words, b.Upstream)
+		case b.Upstream == "":
+			words = append(words, "*:"+b.Tool)
+		default:
+			words = append(words, b.Upstream+":"+b.Tool)
+		}
+	}
+	if len(words) == 0 {
+		return "all"
+	}
+	return strings.Join(words, ", ")
+}
+
+func newHooksTypesCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "types",
+		Short: "Print the TypeScript types of what scripts can use",
+		Long: `Print a TypeScript declaration file: the context of a hook, what it can return, and
+the functions that every script has. Editors use it to complete and to check.`,
+		Example: `  guideway hooks types > hooks/modules/guideway.d.ts`,
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.host.Out.Write([]byte(script.Types()))
+			return err
+		},
+	}
+}

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/spf13/cobra"
+)
+
+// hooksEnableOptions is the command line of guideway hooks enable.
+type hooksEnableOptions struct {
+	app     *app
+	ID      string
+	Replace bool
+}
+
+func newHooksEnableCmd(a *app, run func(context.Context, *hooksEnableOptions) error) *cobra.Command {
+	o := &hooksEnableOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "enable ID",
+		Short: "Make a hook graph active",
+		Long: `Make a hook graph active. One that comes with the program or lies in your own directories
+stays active when you edit it. One that came with a project is shown with its scripts, and
+you approve exactly that, at a terminal: where the graph or a script of it changes, what it
+stands around is refused until you enable it again.
+
+Of two graphs that stand around the same request, one can be active: the second is
+refused, unless --replace turns the first off. Where you have set a passphrase with
+"guideway runs approve --set-passphrase", it is asked for.`,
+		Example: `  guideway hooks enable redact-secrets
+  guideway hooks enable my-redaction --replace`,
+		Args:              exactly(1, "one hook graph, by id", "guideway hooks enable redact-secrets"),
+		ValidArgsFunction: a.completeHooks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.ID = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Replace, "replace", false, "turn off the graphs that stand around the same requests")
+	return cmd
+}
+
+func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
+	d, err := o.app.openHooks(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := d.snapshot.Hook(o.ID)
+	if err != nil {
+		return err
+	}
+	who, err := authn.SystemUser()
+	if err != nil {
+		return err
+	}
+	candidate := candidateOf(e)
+	record, err := candidate.Approval(who)
+	if err != nil {
+		return err
+	}
+	if err := d.checkScripts(ctx, e); err != nil {
+		return err
+	}
+	others := d.active.Set.Overlapping(e.Graph)
+	if len(others) > 0 && !o.Replace {
+		return guideway.Errorf(guideway.CodeConflict, "%s stands around some of the same requests, and is active: %s", o.ID, strings.Join(others, ", ")).
+			WithFix("guideway hooks enable %s --replace; or give the two bindings that do not overlap", o.ID)
+	}
+	if err := d.consent(ctx, e); err != nil {
+		return err
+	}
+	store, err := openApprovals(d.cfg, o.app.host.now)
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if _, err := d.disable(ctx, store, other); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", other)
+	}
+	if _, err := store.Put(ctx, record); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.app.host.Out, "Enabled %s: it stands around %s, for %s.\n", e.ID, e.Graph.Type, oneLine(bindingWords(e.Graph)))
+	return nil
+}
+
+// checkScripts refuses a graph with a script that does not compile.
+func (d *hookDesk) checkScripts(ctx context.Context, e *catalog.HookEntry) error {
+	return withPool(ctx, func(pool *script.Pool) error {
+		found, err := sandbox.Check(ctx, pool, e.Linked)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			writeDiagnostics(d.app.host.Err, found, d.app.host.errStyles())
+			return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s has a script that is invalid (%s)", e.ID, plural(len(found), "error", "errors")).
+				WithFix("guideway hooks validate %s", e.ID)
+		}
+		return nil
+	})
+}
+
+// consent has a person agree where one must: to what came with a project, and,
+// where a passphrase is set, to any change of what stands around calls.
+func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry) error {
+	person := &atTerminal{terminal: newTerminal(d.app.host), host: d.app.host, secret: d.app.host.passphraseFile(d.cfg)}
+	if e.Own() {
+		return d.consentToChange(ctx, person)
+	}
+	if err := d.app.host.asksPeople(); err != nil {
+		return usageError{err}
+	}
+	show := &hooksShowOptions{app: d.app, Scripts: true}
+	if err := show.show(d, e); err != nil {
+		return err
+	}
+	fmt.Fprintf(person.out, "\nThis came with %s. Its scripts see what goes through the calls that it stands around.\n", oneLine(e.Source.Key()))
+	if err := person.proveIfSet(ctx); err != nil {
+		return err
+	}
+	line, err := person.line(ctx, fmt.Sprintf("Type the id of the graph to approve exactly this (%s): ", e.ID))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(line) != e.ID {
+		return guideway.Errorf(guideway.CodeForbidden, "not approved: that is not the id of the graph; nothing was changed")
+	}
+	return nil
+}
+
+// consentToChange asks for the passphrase where there is one: a guard that a
+// person has set up is not for an agent to take down, nor to replace.
+func (d *hookDesk) consentToChange(ctx context.Context, person *atTerminal) error {
+	isSet, err := person.secret.IsSet()
+	if err != nil || !isSet {
+		return err
+	}
+	if err := d.app.host.asksPeople(); err != nil {
+		return usageError{err}
+	}
+	return person.prove(ctx)
+}
+
+// disable takes the approval of a graph away, of all sources that are there; ok
+// says whether there was one.
+func (d *hookDesk) disable(ctx context.Context, store *approval.Store, id string) (ok bool, err error) {
+	present := func(r approval.Record) bool {
+		return slices.ContainsFunc(d.snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == r.Source })
+	}
+	for _, r := range d.approvals.Of(approval.KindHookGraph) {
+		if r.Subject != id || !present(r) {
+			continue
+		}
+		removed, err := store.Remove(ctx, r.Key())
+		if err != nil {
+			return ok, err
+		}
+		ok = ok || removed
+	}
+	return ok, nil
+}
+
+// hooksDisableOptions is the command line of guideway hooks disable.
+type hooksDisableOptions struct {
+	app *app
+	ID  string
+}
+
+func newHooksDisableCmd(a *app, run func(context.Context, *hooksDisableOptions) error) *cobra.Command {
+	o := &hooksDisableOptions{app: a}
+	return &cobra.Command{
+		Use:   "disable ID",
+		Short: "Turn a hook graph off",
+		Long: `Turn a hook graph off, also one that is broken or gone. Where you have set a passphrase
+with "guideway runs approve --set-passphrase", it is asked for.`,
+		Example:           `  guideway hooks disable redact-secrets`,
+		Args:              exactly(1, "one hook graph, by id", "guideway hooks disable redact-secrets"),
+		ValidArgsFunction: a.completeHooks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.ID = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+}
+
+func runHooksDisable(ctx context.Context, o *hooksDisableOptions) error {
+	d, err := o.app.openHooks(ctx)
+	if err != nil {
+		return err
+	}
+	notEnabled := guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled here", o.ID).WithFix("guideway hooks list --active")
+	if len(d.approvals) == 0 {
+		return notEnabled
+	}
+	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: o.app.host.passphraseFile(d.cfg)}
+	if err := d.consentToChange(ctx, person); err != nil {
+		return err
+	}
+	store, err := openApprovals(d.cfg, o.app.host.now)
+	if err != nil {
+		return err
+	}
+	ok, err := d.disable(ctx, store, o.ID)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return notEnabled
+	}
+	fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", o.ID)
+	return nil
+}

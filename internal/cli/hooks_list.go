@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/spf13/cobra"
+)
+
+// hooksListOptions is the command line of guideway hooks list.
+type hooksListOptions struct {
+	app *app
+	// Templates, Active and Modules choose what is listed.
+	Templates, Active, Modules bool
+	JSON                       bool
+}
+
+func newHooksListCmd(a *app, run func(context.Context, *hooksListOptions) error) *cobra.Command {
+	o := &hooksListOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the hook graphs of all sources",
+		Long: `List the hook graphs of all sources, and how they stand: active, off, changed (it is
+not what was approved any more), broken or template. What is enabled and cannot run
+lets no request pass that it stands around. What did not load follows, with the reason.`,
+		Example: `  guideway hooks list
+  guideway hooks list --active
+  guideway hooks list --modules`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.Active, "active", false, "only those that are enabled")
+	f.BoolVar(&o.Templates, "templates", false, "only templates, which are there to be copied")
+	f.BoolVar(&o.Modules, "modules", false, "the modules of the library in place of the graphs")
+	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	cmd.MarkFlagsMutuallyExclusive("active", "templates", "modules")
+	return cmd
+}
+
+// hooksListAnswer is the answer of guideway hooks list --json.
+type hooksListAnswer struct {
+	Graphs  []hookRow    `json:"graphs"`
+	Modules []hookModule `json:"modules"`
+	// Missing are graphs that are enabled and gone.
+	Missing     []hookMissing         `json:"missing,omitempty"`
+	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+}
+
+// hookRow is one graph.
+type hookRow struct {
+	ID          string               `json:"id"`
+	Name        string               `json:"name,omitempty"`
+	Description string               `json:"description,omitempty"`
+	Version     string               `json:"version,omitempty"`
+	Type        hooks.Type           `json:"type,omitempty"`
+	Bindings    []hooks.Binding      `json:"bindings,omitempty"`
+	State       hookgraph.State      `json:"state"`
+	Problem     string               `json:"problem,omitempty"`
+	Source      string               `json:"source"`
+	Path        string               `json:"path"`
+	Pin         string               `json:"pin,omitempty"`
+	Stale       bool                 `json:"stale,omitempty"`
+	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
+}
+
+// hookModule is one module.
+type hookModule struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Source string `json:"source"`
+	Path   string `json:"path"`
+}
+
+// hookMissing is a graph that is enabled and gone.
+type hookMissing struct {
+	ID     string `json:"id"`
+	Source string `json:"source"`
+}
+
+func (d *hookDesk) row(e *catalog.HookEntry) hookRow {
+	row := hookRow{
+		ID: e.ID, State: d.state(e), Problem: e.Problem, Source: e.Source.Name, Path: e.Path, Stale: e.Stale, Overrides: e.Overrides,
+	}
+	if g := e.Graph; g != nil {
+		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings
+	}
+	if e.Linked != nil {
+		row.Pin = e.Linked.Pin
+	}
+	return row
+}
+
+func runHooksList(ctx context.Context, o *hooksListOptions) error {
+	d, err := o.app.openHooks(ctx)
+	if err != nil {
+		return err
+	}
+	answer := hooksListAnswer{Graphs: []hookRow{}, Modules: []hookModule{}, Diagnostics: []guideway.Diagnostic{}}
+	for _, e := range d.snapshot.Hooks() {
+		row := d.row(e)
+		enabled := row.State == hookgraph.StateActive || d.isEnabled(e)
+		if o.Active && !enabled || o.Templates && row.State != hookgraph.StateTemplate {
+			continue
+		}
+		answer.Graphs = append(answer.Graphs, row)
+	}
+	for _, m := range d.snapshot.HookModules() {
+		answer.Modules = append(answer.Modules, hookModule{ID: m.ID, Name: m.Name, Source: m.Source.Name, Path: m.Path})
+	}
+	for _, r := range d.active.Missing {
+		answer.Missing = append(answer.Missing, hookMissing{ID: r.Subject, Source: r.Source})
+	}
+	for _, finding := range d.snapshot.Diagnostics() {
+		if slices.ContainsFunc(d.snapshot.Hooks(), func(e *catalog.HookEntry) bool { return e.Path == finding.File }) {
+			answer.Diagnostics = append(answer.Diagnostics, finding)
+		}
+	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, answer)
+	}
+	o.write(d, answer)
+	return nil
+}
+
+// isEnabled says whether a graph was approved, whatever became of it.
+func (d *hookDesk) isEnabled(e *catalog.HookEntry) bool {
+	c := candidateOf(e)
+	return d.approvals.Find(c.Key()) != nil
+}
+
+func (o *hooksListOptions) write(d *hookDesk, answer hooksListAnswer) {
+	host := o.app.host
+	s := host.outStyles()
+	switch {
+	case o.Modules:
+		t := table{flexible: 2}
+		t.add("MODULE", "SOURCE", "FILE")
+		for _, m := range answer.Modules {
+			t.add(m.ID, m.Source, m.Path)
+		}
+		t.write(host.Out, host.terminalWidth(), s)
+	case len(answer.Graphs) > 0:
+		t := table{flexible: 5}
+		t.add("ID", "TYPE", "STATE", "SOURCE", "FOR", "NAME")
+		for _, row := range answer.Graphs {
+			e, err := d.snapshot.Hook(row.ID)
+			if err != nil || e.Graph == nil {
+				t.add(row.ID, "", string(row.State), row.Source, "", oneLine(row.Problem))
+				continue
+			}
+			t.add(row.ID, string(row.Type), string(row.State), row.Source, oneLine(bindingWords(e.Graph)), oneLine(row.Name+": "+row.Description))
+		}
+		t.write(host.Out, host.terminalWidth(), s)
+	default:
+		fmt.Fprintln(host.Err, "There are no such hook graphs.")
+	}
+	for _, m := range answer.Missing {
+		fmt.Fprintf(host.Err, "%s %s is enabled and gone from %s; what it stood around is refused (guideway hooks disable %s)\n",
+			s.yellow("warning:"), m.ID, oneLine(m.Source), m.ID)
+	}
+	if len(answer.Diagnostics) > 0 {
+		fmt.Fprintf(host.Err, "\n%s about hook graphs:\n", plural(len(answer.Diagnostics), "finding", "findings"))
+		writeDiagnostics(host.Err, answer.Diagnostics, host.errStyles())
+	}
+}

@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/graph"
+	"github.com/spf13/cobra"
+)
+
+// hooksShowOptions is the command line of guideway hooks show.
+type hooksShowOptions struct {
+	app  *app
+	Name string
+	// Graph is the format of a drawing; "" tells in words.
+	Graph   string
+	Scripts bool
+	JSON    bool
+}
+
+func newHooksShowCmd(a *app, run func(context.Context, *hooksShowOptions) error) *cobra.Command {
+	o := &hooksShowOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "show {ID|FILE}",
+		Short: "Show what a hook graph does, node by node",
+		Long: `Show a hook graph: what it stands around, its variables, and its nodes in the order of
+the way. FILE is a path, such as ./my-graph.yaml, or - for the standard input. With
+--graph mermaid it is drawn as a Mermaid flowchart.`,
+		Example: `  guideway hooks show redact-secrets --scripts
+  guideway hooks show ./my-graph.yaml --graph mermaid > my-graph.mmd`,
+		Args:              exactly(1, "one hook graph, by id or file", "guideway hooks show redact-secrets"),
+		ValidArgsFunction: a.completeHooks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			if o.Graph != "" && o.Graph != graphMermaid {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no graph format %q; there is %s", o.Graph, graphMermaid).
+					WithFix("--graph %s", graphMermaid)}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Graph, "graph", "", "draw the graph in this `format`: "+graphMermaid)
+	cmd.Flags().BoolVar(&o.Scripts, "scripts", false, "print the scripts, too")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	_ = cmd.RegisterFlagCompletionFunc("graph", cobra.FixedCompletions([]string{graphMermaid}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// hooksShowAnswer is the answer of guideway hooks show --json.
+type hooksShowAnswer struct {
+	hookRow
+	Variables map[string]json.RawMessage `json:"variables,omitempty"`
+	Nodes     []hookNode                 `json:"nodes"`
+	Drawing   *showGraph                 `json:"graph,omitempty"`
+}
+
+// hookNode is one node with the ways on from it.
+type hookNode struct {
+	ID        string         `json:"id"`
+	Type      hooks.NodeKind `json:"type"`
+	Label     string         `json:"label"`
+	Blocking  *bool          `json:"blocking,omitempty"`
+	Answers   bool           `json:"answers,omitempty"`
+	TimeoutMS int64          `json:"timeoutMs,omitempty"`
+	Script    string         `json:"script,omitempty"`
+	Source    string         `json:"source,omitempty"`
+	Condition string         `json:"condition,omitempty"`
+	To        []hookWay      `json:"to,omitempty"`
+}
+
+// hookWay is a way on.
+type hookWay struct {
+	ID     string       `json:"id"`
+	Branch hooks.Branch `json:"branch,omitempty"`
+}
+
+func runHooksShow(ctx context.Context, o *hooksShowOptions) error {
+	d, err := o.app.openHooks(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := d.find(o.Name)
+	if err != nil {
+		return err
+	}
+	return o.show(d, e)
+}
+
+// show tells of a graph, in the form that is asked for.
+func (o *hooksShowOptions) show(d *hookDesk, e *catalog.HookEntry) error {
+	if e.Graph == nil {
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
+			WithFix("guideway hooks validate %s", e.Path)
+	}
+	out := o.app.host.Out
+	drawing := ""
+	if o.Graph != "" {
+		drawing = graph.Hooks(e.Graph).Mermaid()
+	}
+	switch {
+	case o.JSON:
+		answer := hooksShowAnswer{hookRow: d.row(e), Variables: e.Graph.Variables, Nodes: hookNodes(e, o.Scripts)}
+		if drawing != "" {
+			answer.Drawing = &showGraph{Format: o.Graph, Text: drawing}
+		}
+		return writeJSON(out, answer)
+	case drawing != "":
+		fmt.Fprint(out, drawing)
+	default:
+		t := &hookText{textView{out: out, styles: o.app.host.outStyles(), width: proseWidth(o.app.host)}}
+		t.write(d, e, o.Scripts)
+	}
+	return nil
+}
+
+// hookNodes are the nodes of a graph in the order of its ways.
+func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
+	var nodes []hookNode
+	var visit func(id string)
+	visit = func(id string) {
+		n := e.Graph.Node(id)
+		node := hookNode{ID: n.ID, Type: n.Kind, Label: n.Title()}
+		if n.Kind == hooks.HookNode {
+			node.Blocking, node.Answers, node.TimeoutMS = &n.Hook.Blocking, n.Hook.Answers, n.Hook.Timeout.Milliseconds()
+			if e.Linked != nil {
+				node.Script = e.Linked.Scripts[n.ID].Name
+				if scripts {
+					node.Source = e.Linked.Scripts[n.ID].Text
+				}
+			}
+		}
+		if n.Kind == hooks.ConditionNode {
+			node.Condition = n.Condition.String()
+		}
+		for _, edge := range e.Graph.Edges {
+			if edge.Source == id {
+				node.To = append(node.To, hookWay{ID: edge.Target, Branch: edge.Branch})
+			}
+		}
+		nodes = append(nodes, node)
+		for _, way := range node.To {
+			visit(way.ID)
+		}
+	}
+	for i := range e.Graph.Nodes {
+		if e.Graph.Nodes[i].Kind == hooks.Start {
+			visit(e.Graph.Nodes[i].ID)
+		}
+	}
+	return nodes
+}
+
+// hookText tells of a graph in words.
+type hookText struct{ textView }
+
+func (v *hookText) write(d *hookDesk, e *catalog.HookEntry, scripts bool) {
+	s, g := v.styles, e.Graph
+	about := strings.TrimSpace(fmt.Sprintf("%s %s", g.ID, g.Version))
+	fmt.Fprintf(v.out, "%s %s\n", s.bold(oneLine(g.Name)), s.faint(fmt.Sprintf("%s (%s, %s)", about, d.stateWords(e), oneLine(e.Path))))
+	v.prose("", g.Description)
+	fmt.Fprintf(v.out, "%s %s, for %s\n", s.cyan("around"), g.Type, oneLine(bindingWords(g)))
+	for _, name := range slices.Sorted(maps.Keys(g.Variables)) {
+		fmt.Fprintf(v.out, "%s %s = %s\n", s.cyan("variable"), name, oneLine(string(g.Variables[name])))
+	}
+	if e.Problem != "" {
+		fmt.Fprintf(v.out, "%s %s\n", s.red("error:"), oneLine(e.Problem))
+	}
+	if e.Linked != nil {
+		fmt.Fprintf(v.out, "%s\n", s.faint("pin "+e.Linked.Pin))
+	}
+	fmt.Fprintf(v.out, "\n%s\n", s.bold("Nodes"))
+	for _, n := range hookNodes(e, scripts) {
+		v.node(n)
+	}
+}
+
+// stateWords says how a graph stands, for a person.
+func (d *hookDesk) stateWords(e *catalog.HookEntry) string {
+	if state := d.state(e); state != "" {
+		return string(state)
+	}
+	return "file"
+}
+
+func (v *hookText) node(n hookNode) {
+	s := v.styles
+	what := string(n.Type)
+	if n.Blocking != nil && !*n.Blocking {
+		what = "fire-and-forget hook"
+	}
+	fmt.Fprintf(v.out, "  %s %s\n", s.bold(oneLine(n.Label)), s.faint("("+oneLine(n.ID)+", "+what+")"))
+	if n.Condition != "" {
+		fmt.Fprintf(v.out, "    %s %s\n", s.cyan("if"), oneLine(n.Condition))
+	}
+	if n.Script != "" {
+		limit := ""
+		if n.TimeoutMS > 0 {
+			limit = fmt.Sprintf(", at most %d ms", n.TimeoutMS)
+		}
+		fmt.Fprintf(v.out, "    %s %s%s\n", s.cyan("runs"), oneLine(n.Script), limit)
+	}
+	if n.Answers {
+		fmt.Fprintf(v.out, "    %s in place of the server\n", s.cyan("answers"))
+	}
+	for _, way := range n.To {
+		branch := ""
+		if way.Branch != "" {
+			branch = " if " + string(way.Branch)
+		}
+		fmt.Fprintf(v.out, "    %s %s%s\n", s.cyan("to"), oneLine(way.ID), branch)
+	}
+	if n.Source != "" {
+		for line := range strings.SplitSeq(strings.TrimRight(printable(n.Source), "\n"), "\n") {
+			fmt.Fprintf(v.out, "    %s %s\n", s.faint("|"), line)
+		}
+	}
+}
+
+// showHook shows a hook graph in place of a workflow, if that is what the name
+// means: a file of one, or an id that no workflow has.
+func (o *showOptions) showHook(ctx context.Context) (isHook bool, err error) {
+	if o.Name == "-" {
+		return false, nil // the standard input can be read once, and is a workflow
+	}
+	if isPath(o.Name) {
+		data, err := o.app.host.readDefinition(o.Name)
+		if err != nil {
+			return false, nil //nolint:nilerr // who looks for a workflow says so
+		}
+		root, _ := doc.Parse(o.Name, data, doc.Limits{})
+		if hooks.Guess(root) != hooks.KindGraph {
+			return false, nil
+		}
+	}
+	d, err := o.app.openHooks(ctx)
+	if err != nil {
+		return false, err
+	}
+	if !isPath(o.Name) {
+		if _, err := d.snapshot.Hook(o.Name); err != nil {
+			return false, nil //nolint:nilerr // who looks for a workflow says so
+		}
+		if _, err := d.snapshot.Get(o.Name); guideway.ErrorCode(err) != guideway.CodeNotFound {
+			return false, nil
+		}
+	}
+	e, err := d.find(o.Name)
+	if err != nil {
+		return true, err
+	}
+	return true, (&hooksShowOptions{app: o.app, Name: o.Name, Graph: o.Graph, JSON: o.JSON}).show(d, e)
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/spf13/cobra"
+)
+
+// hooksValidateOptions is the command line of guideway hooks validate.
+type hooksValidateOptions struct {
+	app    *app
+	Names  []string
+	Strict bool
+	JSON   bool
+}
+
+func newHooksValidateCmd(a *app, run func(context.Context, *hooksValidateOptions) error) *cobra.Command {
+	o := &hooksValidateOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "validate [ID|FILE]...",
+		Short: "Check hook graphs and their scripts",
+		Long: `Check hook graphs: every rule of the graph, the modules that it names, and the syntax of
+its scripts, each finding with its place, node and fix. Without a name, all graphs of
+all sources. FILE is a graph in YAML or JSON, or - for the standard input.
+
+The exit code is 3 if a graph has an error, 1 if a file cannot be read, and 0 with
+warnings alone; --strict makes warnings count as errors.`,
+		Example: `  guideway hooks validate
+  guideway hooks validate ./hooks/my-graph.yaml --strict`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeHooks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Names = args
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Strict, "strict", false, "fail on warnings too")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+func runHooksValidate(ctx context.Context, o *hooksValidateOptions) error {
+	d, err := o.app.openHooks(ctx)
+	if err != nil {
+		return err
+	}
+	if len(o.Names) == 0 {
+		for _, e := range d.snapshot.Hooks() {
+			o.Names = append(o.Names, e.ID)
+		}
+	}
+	answer := validateAnswer{Files: []validateFile{}}
+	err = withPool(ctx, func(pool *script.Pool) error {
+		for _, name := range o.Names {
+			file, err := d.validate(ctx, pool, name)
+			if err != nil {
+				return err
+			}
+			answer.add(file)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return answer.finish(o.app.host, o.Strict, o.JSON)
+}
+
+// validate checks one graph, by its id or file. The error is of the checking
+// itself.
+func (d *hookDesk) validate(ctx context.Context, pool *script.Pool, name string) (validateFile, error) {
+	if isPath(name) {
+		return d.validateFile(ctx, pool, name)
+	}
+	file := validateFile{File: name, Diagnostics: []guideway.Diagnostic{}, Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindGraph)}
+	e, err := d.snapshot.Hook(name)
+	if err != nil {
+		file.Error = err.Error()
+		return file, nil
+	}
+	file.File, file.ID = e.Path, e.ID
+	for _, finding := range d.snapshot.Diagnostics() {
+		if finding.File == e.Path {
+			file.Diagnostics = append(file.Diagnostics, finding)
+		}
+	}
+	file.Diagnostics = append(file.Diagnostics, e.Lint()...)
+	return d.validateScripts(ctx, pool, file, e)
+}
+
+func (d *hookDesk) validateFile(ctx context.Context, pool *script.Pool, name string) (validateFile, error) {
+	file := validateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
+	data, err := d.app.host.readDefinition(name)
+	if err != nil {
+		file.Error = err.Error()
+		return file, nil
+	}
+	shown := name
+	if name == "-" {
+		shown = stdinName
+	}
+	document, found := definition.CheckAs(shown, data, definition.As{Dialect: guideway.DialectHooks})
+	file.Diagnostics = orEmpty(found)
+	if document == nil {
+		return file, nil
+	}
+	file.ID, file.Dialect, file.Kind, file.Hash = document.ID, document.Dialect, document.Kind, document.Hash
+	if document.Graph == nil {
+		file.Valid = true
+		return file, nil
+	}
+	e, found := d.read(shown, name, data)
+	if e == nil {
+		file.Diagnostics = append(file.Diagnostics, found...)
+		return file, nil
+	}
+	return d.validateScripts(ctx, pool, file, e)
+}
+
+// validateScripts checks the scripts of a graph that links.
+func (d *hookDesk) validateScripts(ctx context.Context, pool *script.Pool, file validateFile, e *catalog.HookEntry) (validateFile, error) {
+	if e.Linked != nil {
+		file.Hash = e.Linked.Pin
+		found, err := sandbox.Check(ctx, pool, e.Linked)
+		if err != nil {
+			return file, err
+		}
+		file.Diagnostics = append(file.Diagnostics, found...)
+	}
+	file.Valid = e.Linked != nil && severest(file.Diagnostics) != checkFail
+	return file, nil
+}
