@@ -51,7 +51,7 @@ func (a *api) mountPages(mux *http.ServeMux) {
 
 // appPages are the addresses that the dashboard has pages for; which one it is the
 // application reads from the address.
-var appPages = []string{"/{$}", "/runs", "/sessions"}
+var appPages = []string{"/{$}", "/runs", "/runs/{id}", "/sessions"}
 
 // app is the dashboard, for a browser that is logged in.
 func (p *pages) app(w http.ResponseWriter, r *http.Request) error {

@@ -146,7 +146,7 @@ func TestTheDashboardIsServed(t *testing.T) {
 		}
 	})
 	reads, _ := s.login(t, "ann")
-	for _, page := range []string{"/", "/runs", "/sessions"} {
+	for _, page := range []string{"/", "/runs", "/runs/r_1", "/sessions"} {
 		s.want(t, 401, anybody, "GET", page, "")
 		got := s.want(t, 200, reads, "GET", page, "")
 		if string(got.body) != "<title>App</title>" || !strings.Contains(got.Header.Get("Content-Security-Policy"), "font-src 'self'") || len(got.Cookies()) != 1 {

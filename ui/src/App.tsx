@@ -5,6 +5,7 @@ import { follow, type Liveness } from "./api/live";
 import { Frame } from "./parts/Frame";
 import { Missing } from "./parts/States";
 import { OverviewPage } from "./pages/overview/OverviewPage";
+import { RunPage } from "./pages/run/RunPage";
 import { RunsPage } from "./pages/runs/RunsPage";
 import { SessionsPage } from "./pages/sessions/SessionsPage";
 
@@ -18,6 +19,7 @@ export function App() {
       <Switch>
         <Route path="/"><OverviewPage /></Route>
         <Route path="/runs"><RunsPage /></Route>
+        <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
         <Route path="/sessions"><SessionsPage /></Route>
         <Route path="/overview"><Redirect to="/" replace /></Route>
         <Route><Missing what="page" /></Route>

@@ -32,3 +32,29 @@ export function useRunSearch(words: string) {
 export function useSessions() {
   return useQuery({ queryKey: ["sessions"], queryFn: () => answerOf(api.GET("/api/sessions", { params: { query: {} } })) });
 }
+
+/** A run, where it is, and its first events. */
+export function useRun(id: string) {
+  return useQuery({
+    queryKey: ["run", id],
+    queryFn: () => answerOf(api.GET("/api/runs/{id}", { params: { path: { id }, query: { limit: 5000 } } })),
+  });
+}
+
+/** The definition that a run is pinned to. It never changes. */
+export function useRunDefinition(id: string) {
+  return useQuery({
+    queryKey: ["run", id, "definition"],
+    staleTime: Infinity,
+    queryFn: () => answerOf(api.GET("/api/runs/{id}/definition", { params: { path: { id } } })),
+  });
+}
+
+/** A session document. */
+export function useSession(workflow: string, id: string, project?: string) {
+  return useQuery({
+    queryKey: ["session", id, workflow, project],
+    queryFn: () =>
+      answerOf(api.GET("/api/sessions/{workflow}/{id}", { params: { path: { workflow, id }, query: project === undefined ? {} : { project } } })),
+  });
+}

@@ -1,3 +1,4 @@
+import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { Status } from "../../parts/Status";
 import { When } from "../../parts/When";
@@ -17,7 +18,7 @@ export function RunTable({ runs, label }: { runs: Schemas["Run"][]; label: strin
         {runs.map((r) => (
           <tr key={r.runId}>
             <td data-label="Status"><Status word={r.status} /></td>
-            <td data-label="Goal">{r.goal === undefined || r.goal === "" ? r.runId : r.goal}</td>
+            <td data-label="Goal"><Link href={`/runs/${r.runId}`}>{r.goal === undefined || r.goal === "" ? r.runId : r.goal}</Link></td>
             <td data-label="Workflow">{r.workflowName}</td>
             <td data-label="Where it is">{r.title ?? r.step ?? ""}</td>
             <td data-label="Steps done" className="number">{r.done}</td>

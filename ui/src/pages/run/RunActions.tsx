@@ -1,0 +1,31 @@
+import { useLocation } from "wouter";
+import { useAbort, useFork } from "../../api/commands";
+import type { Schemas } from "../../api/client";
+import { Ask } from "../../parts/Ask";
+import { Failed } from "../../parts/States";
+
+/** What a person can do with a run as a whole. */
+export function RunActions({ run }: { run: Schemas["Run"] }) {
+  const [, go] = useLocation();
+  const fork = useFork(run.runId);
+  const abort = useAbort(run.runId);
+  const ended = run.status === "completed" || run.status === "aborted";
+  return (
+    <div className="run-actions">
+      <a className="button" href={`/api/runs/${run.runId}/export`} download>Export</a>
+      <button type="button" className="button" disabled={fork.isPending} onClick={() => fork.mutate(undefined, { onSuccess: (a) => go(`/runs/${a.runId}`) })}>
+        Fork
+      </button>
+      {ended ? null : (
+        <Ask
+          trigger={<button type="button" className="button">Abort</button>}
+          title="Abort this run?" verb="Abort the run" onAgree={() => abort.mutate("")}
+        >
+          It ends for good. What it has done stays, and you can fork it later.
+        </Ask>
+      )}
+      {fork.isError ? <Failed error={fork.error} doing="fork the run" /> : null}
+      {abort.isError ? <Failed error={abort.error} doing="abort the run" /> : null}
+    </div>
+  );
+}

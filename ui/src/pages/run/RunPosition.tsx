@@ -1,0 +1,93 @@
+import { useId, useState } from "react";
+import { useAnswerGate } from "../../api/commands";
+import type { Schemas } from "../../api/client";
+import { Failed } from "../../parts/States";
+
+interface Props {
+  runId: string;
+  handle: string;
+  position: Schemas["Position"];
+  status: string;
+}
+
+/** What the run asks for now; a gate is answered here. */
+export function RunPosition({ runId, handle, position, status }: Props) {
+  if (position.kind === "end") return <section className="run-now" aria-label="Where the run is"><p>The run is {status}.</p></section>;
+  return (
+    <section className="run-now" data-kind={position.kind} aria-label="Where the run is">
+      <p className="quiet">{asks(position)}</p>
+      <h2>{position.title}</h2>
+      {position.message === undefined ? null : <p className="prose">{position.message}</p>}
+      <Words title="Waits for" list={position.needs?.map(need)} />
+      <Prompt position={position} />
+      {position.kind === "gate" ? <Gate key={handle} runId={runId} handle={handle} position={position} /> : null}
+    </section>
+  );
+}
+
+/** What the agent is told; open where a person has to judge it. */
+function Prompt({ position }: { position: Schemas["Position"] }) {
+  const prompt = position.prompt === position.title ? undefined : position.prompt;
+  if (prompt === undefined && position.criteria === undefined) return null;
+  return (
+    <details open={position.kind === "gate"}>
+      <summary className="quiet">{position.criteria === undefined ? "Prompt" : `Prompt and ${position.criteria.length} criteria`}</summary>
+      {prompt === undefined ? null : <pre className="run-prompt">{prompt}</pre>}
+      <Words title="Criteria" list={position.criteria} />
+    </details>
+  );
+}
+
+function asks(position: Schemas["Position"]): string {
+  const phase = position.phase === undefined ? "" : `Phase ${position.phase.number} of ${position.phase.of} · `;
+  const round = position.loop === undefined ? "" : ` · round ${position.loop.round}${position.loop.rounds === undefined ? "" : ` of ${position.loop.rounds}`}`;
+  const kinds: Record<Schemas["PositionKind"], string> = {
+    step: "The agent is to do", gate: position.person === true ? "Waits for you" : "Waits for an answer", context: "Waits for variables", end: "Ended",
+  };
+  return `${phase}${kinds[position.kind]}${round}`;
+}
+
+function need(n: Schemas["Need"]): string {
+  const allowed = n.allowed === undefined ? "" : `: ${n.allowed.map((v) => JSON.stringify(v)).join(" or ")}`;
+  return n.variable + (allowed !== "" ? allowed : n.tests === undefined ? "" : `: ${n.tests.join("; ")}`);
+}
+
+function Words({ title, list }: { title: string; list: string[] | undefined }) {
+  if (list === undefined || list.length === 0) return null;
+  return (
+    <div>
+      <h3>{title}</h3>
+      <ul className="bullets">{list.map((text) => <li key={text}>{text}</li>)}</ul>
+    </div>
+  );
+}
+
+/** The answers that a gate takes. The answer is for the position that was shown. */
+function Gate({ runId, handle, position }: Omit<Props, "status">) {
+  const answer = useAnswerGate(runId);
+  const [option, setOption] = useState("");
+  const [note, setNote] = useState("");
+  const name = useId();
+  return (
+    <form
+      className="gate"
+      onSubmit={(e) => {
+        e.preventDefault();
+        answer.mutate({ optionId: option, handle, ...(position.id === undefined ? {} : { stepId: position.id }), ...(note === "" ? {} : { note }) });
+      }}
+    >
+      <fieldset>
+        <legend className="visually-hidden">Your answer</legend>
+        {position.options?.map((o) => (
+          <label key={o.id} className="gate-option">
+            <input type="radio" name={name} value={o.id} checked={option === o.id} onChange={() => setOption(o.id)} />
+            <span>{o.label}{o.description === undefined ? null : <span className="quiet"> {o.description}</span>}</span>
+          </label>
+        ))}
+      </fieldset>
+      <label className="gate-note"><span>Note (optional)</span><textarea rows={2} value={note} onChange={(e) => setNote(e.target.value)} /></label>
+      <button type="submit" className="button button-main" disabled={option === "" || answer.isPending}>Answer</button>
+      {answer.isError ? <Failed error={answer.error} doing="answer the gate" /> : null}
+    </form>
+  );
+}

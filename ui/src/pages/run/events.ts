@@ -1,0 +1,46 @@
+import type { Schemas } from "../../api/client";
+import type { StatusWord } from "../../parts/Status";
+
+/** An event in words. */
+export interface Told {
+  word: string;
+  kind?: StatusWord;
+  about: string;
+  text: string;
+}
+
+const kinds: Record<string, StatusWord> = {
+  step_completed: "done", run_completed: "done", loop_ended: "done", loop_completed: "done", phase_exited: "done",
+  step_skipped: "skipped", phase_skipped: "skipped", decision_passed: "skipped",
+  command_refused: "refused", run_aborted: "failed",
+  gate_opened: "waiting", checkpoint_reached: "waiting", decision_offered: "waiting",
+};
+
+/** Says what an event is about: its kind in words, the element, and what was handed in. */
+export function told(event: Schemas["Event"]): Told {
+  const data = typeof event.data === "object" && event.data !== null ? (event.data as Record<string, unknown>) : {};
+  const kind = kinds[event.kind];
+  return {
+    word: event.kind.replaceAll("_", " "),
+    ...(kind === undefined ? {} : { kind }),
+    about: aboutOf(data),
+    text: textOf(data),
+  };
+}
+
+function aboutOf(data: Record<string, unknown>): string {
+  const parts = [stringOf(data["step"]), stringOf(data["option"]), stringOf(data["target"]), stringOf(data["rule"])];
+  const round = data["round"];
+  if (typeof round === "number") parts.push(`round ${round}`);
+  return parts.filter((p) => p !== "").join(" · ");
+}
+
+function textOf(data: Record<string, unknown>): string {
+  const parts = [stringOf(data["output"]), stringOf(data["notes"]), stringOf(data["reason"]), stringOf(data["message"])].filter((p) => p !== "");
+  if (typeof data["vars"] === "object" && data["vars"] !== null) parts.push(JSON.stringify(data["vars"], null, 2));
+  return parts.join("\n\n");
+}
+
+function stringOf(v: unknown): string {
+  return typeof v === "string" ? v : "";
+}
