@@ -71,8 +71,11 @@ func (a *app) load() (*config.Config, error) {
 }
 
 // logger writes to the error output: the standard output is the protocol's.
-func (a *app) logger(cfg *config.Config) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: cfg.Log.Threshold()}
+func (a *app) logger(cfg *config.Config) *slog.Logger { return a.loggerFrom(cfg, cfg.Log.Threshold()) }
+
+// loggerFrom is logger with another threshold.
+func (a *app) loggerFrom(cfg *config.Config, level slog.Level) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Log.Format == "json" {
 		return slog.New(slog.NewJSONHandler(a.host.Err, opts))
 	}

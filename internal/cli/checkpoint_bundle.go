@@ -96,6 +96,9 @@ func runCheckpointImport(ctx context.Context, o *checkpointImportOptions) error 
 		return err
 	}
 	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
+		if err := d.wantLasting(); err != nil {
+			return err
+		}
 		imported, err := d.checkpoints.Import(ctx, d.person, checkpoint.ImportRequest{Data: bundle, Session: o.Session})
 		if err != nil {
 			return atCommandLine(err)

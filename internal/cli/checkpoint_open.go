@@ -173,11 +173,24 @@ func (a *app) onCheckpoints(ctx context.Context, key masterKey, do func(context.
 	defer s.close()
 	c := a.newCheckpointStore(s, key)
 	defer c.close()
+	if cfg.Origin("log.level").Kind == config.OriginDefault {
+		c.log = a.loggerFrom(cfg, slog.LevelError) // a command tells of warnings in its own words
+	}
 	opened, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	return do(ctx, &checkpointDesk{checkpoints: opened, person: person, here: a.host.project().ID})
+}
+
+// wantLasting refuses to keep something where it would end with the command.
+func (d *checkpointDesk) wantLasting() error {
+	store := d.checkpoints.Store()
+	if store.Mode != checkpoint.ModeMemory {
+		return nil
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "nothing was kept: %s", store.Note).
+		WithFix("make the data directory writable for this user, or name another with --data-dir")
 }
 
 // hasCheckpoints says whether checkpoints may be there already, without making

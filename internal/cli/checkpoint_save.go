@@ -60,6 +60,9 @@ func runCheckpointSave(ctx context.Context, o *checkpointSaveOptions) error {
 		return err
 	}
 	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
+		if err := d.wantLasting(); err != nil {
+			return err
+		}
 		saved, err := d.checkpoints.Save(ctx, d.person, checkpoint.SaveRequest{
 			Session: o.Session, Context: text, Workflow: o.Workflow, Project: d.here, Name: o.Name, Tags: o.Tags,
 			ExpectedHead: o.ExpectedHead,

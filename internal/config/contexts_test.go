@@ -262,3 +262,37 @@ func TestSeedExamples(t *testing.T) {
 		t.Errorf("%d advanced examples", advanced)
 	}
 }
+
+// The example of the documentation loads as it stands there, and every setting,
+// variable and flag that it names is one.
+func TestDocumentedConfiguration(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(blocks) == 0 {
+		t.Error("there is no example")
+	}
+	for _, block := range blocks {
+		c := load(t, config.Options{File: writeConfig(t, string(block[1])), Getenv: environment(), GOOS: "linux", Dir: "/work"})
+		if len(c.Warnings) > 0 {
+			t.Errorf("%s warns of %+v", block[1], c.Warnings)
+		}
+	}
+	known := map[string]bool{
+		"GUIDEWAY_": true, config.EnvConfig: true, config.EnvPassphrase: true, config.EnvEmbeddingsKey: true, "--config": true,
+	}
+	for _, s := range config.Settings() {
+		known[s.Name], known["--"+s.Flag], known["--"+s.FlagAlias], known[s.Env] = true, true, true, true
+		for _, alias := range s.Aliases {
+			known[alias.Name] = true
+		}
+	}
+	for _, name := range regexp.MustCompile(`(?:GUIDEWAY|WORKRAIL|WORKFLOW)_[A-Z_]*|--[a-z][a-z-]*|(?:context|checkpoints|encryption|workflows)\.[a-zA-Z]+|CACHE_TTL`).FindAllString(string(text), -1) {
+		if !known[name] && name != "checkpoints.key" {
+			t.Errorf("the documentation names %s, which is none", name)
+		}
+	}
+}
