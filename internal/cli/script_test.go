@@ -13,6 +13,9 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
+		os.Exit(Main(os.Args[1:], System())) // a command that runs in this process starts its workers so
+	}
 	testscript.Main(m, map[string]func(){
 		"guideway": func() { os.Exit(Main(os.Args[1:], System())) },
 	})

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const projectGraph = `id: theirs
+name: Theirs
+workflowType: tools/call
+nodes:
+  - { id: start, type: start }
+  - { id: h, type: hook, data: { hook: { script: "context.request.params.mark = 1;" } } }
+  - { id: call, type: mcp-call }
+  - { id: end, type: end }
+edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
+`
+
+// hooksDesk is a person in a project with a hook graph.
+type hooksDesk struct {
+	*testing.T
+	host Host
+	out  *bytes.Buffer
+	file string
+}
+
+func newHooksDesk(t *testing.T) *hooksDesk {
+	t.Helper()
+	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host.Dir = filepath.Join(host.Dir, "work")
+	d := &hooksDesk{T: t, host: host, out: out, file: filepath.Join(host.Dir, "workflows", "hooks", "theirs.yaml")}
+	write(t, d.file, projectGraph)
+	return d
+}
+
+// run runs a command with what is typed, and gives the exit code and all that
+// stands on the terminal.
+func (d *hooksDesk) run(command string, typed ...string) (int, string) {
+	d.Helper()
+	d.out.Reset()
+	in := &typist{echo: d.out, lines: typed}
+	d.host.In = in
+	secretly(&d.host, in)
+	code := Run(d.Context(), strings.Fields(command), d.host)
+	return code, d.out.String()
+}
+
+// want runs a command and checks its exit code and that a text is on the terminal.
+func (d *hooksDesk) want(code int, text, command string, typed ...string) {
+	d.Helper()
+	got, out := d.run(command, typed...)
+	if got != code || !strings.Contains(out, text) {
+		d.Errorf("%s: exit code %d, want %d and %q:\n%s", command, got, code, text, out)
+	}
+}
+
+// What came with a project runs nothing until a person has seen its scripts and
+// typed its id; and it is exactly that which was approved: after an edit it is off,
+// and what it stood around is refused, until it is approved again.
+func TestProjectHooksWantAPerson(t *testing.T) {
+	t.Parallel()
+	d := newHooksDesk(t)
+	d.want(exitOK, "theirs             tools/call  off", "hooks list")
+	d.want(exitFailed, "not approved", "hooks enable theirs", "yes")
+	d.want(exitFailed, "not approved", "hooks enable theirs")
+	d.want(exitOK, "theirs             tools/call  off", "hooks list")
+	code, out := d.run("hooks enable theirs", "theirs")
+	for _, want := range []string{"| context.request.params.mark = 1;", "This came with project:", "Type the id of the graph to approve exactly this (theirs): ", "Enabled theirs"} {
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, without %q:\n%s", code, want, out)
+		}
+	}
+	d.want(exitOK, "theirs  tools/call  active", "hooks list --active")
+	if err := os.WriteFile(d.file, []byte(strings.Replace(projectGraph, "mark = 1", "mark = 2", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.want(exitOK, "theirs  tools/call  changed", "hooks list --active")
+	d.want(exitOK, "Enabled theirs", "hooks enable theirs", "theirs")
+	if err := os.Remove(d.file); err != nil {
+		t.Fatal(err)
+	}
+	d.want(exitOK, "theirs is enabled and gone from project:", "hooks list --active")
+	d.want(exitOK, "Disabled theirs.", "hooks disable theirs")
+	d.want(exitFailed, "is not enabled here", "hooks disable theirs")
+}
+
+// Where a person has set a passphrase, who does not know it turns no guard on or
+// off.
+func TestHooksWantThePassphrase(t *testing.T) {
+	t.Parallel()
+	d := newHooksDesk(t)
+	d.want(exitOK, "Enabled redact-secrets", "hooks enable redact-secrets")
+	d.want(exitOK, "The passphrase is set", "runs approve --set-passphrase", "correct horse battery", "correct horse battery")
+	d.want(exitFailed, "", "hooks disable redact-secrets", "wrong horse battery")
+	d.want(exitOK, "redact-secrets  tools/call  active", "hooks list --active")
+	d.host.InTerminal = false
+	d.want(exitUsage, "only a person at a terminal approves", "hooks disable redact-secrets")
+	d.want(exitUsage, "only a person at a terminal approves", "hooks enable cap-result-size --replace")
+	d.host.InTerminal = true
+	d.want(exitOK, "redact-secrets  tools/call  active", "hooks list --active")
+}
