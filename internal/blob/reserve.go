@@ -9,7 +9,7 @@ import (
 
 // reserveBytes is the room that is set aside: enough for a database to take
 // something out on a disk that is full otherwise.
-const reserveBytes = 256 << 10
+const reserveBytes = 1 << 20
 
 func (f *Files) reservePath() string { return filepath.Join(f.o.Dir, "reserve") }
 

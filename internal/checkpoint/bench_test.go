@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/checkpoint/conversation"
 )
 
 // percentiles reports how long single calls took.
@@ -37,10 +38,10 @@ func BenchmarkSave(b *testing.B) {
 			for client := range clients {
 				group.Go(func() {
 					for i := range b.N/clients + 1 {
-						c := newConversation(uint64(client), benchSize, 0.1)
+						c := conversation.New(uint64(client), benchSize, 0.1)
 						_ = i
 						for range 20 {
-							text := c.next()
+							text := c.Next()
 							start := time.Now()
 							_, err := r.Save(b.Context(), ada(), checkpoint.SaveRequest{Session: fmt.Sprint("s", client, "_", i), Context: text, Workflow: "bench"})
 							d := time.Since(start)
@@ -66,9 +67,9 @@ func BenchmarkSave(b *testing.B) {
 func BenchmarkLoad(b *testing.B) {
 	warm := setup(b, checkpoint.ModeSQLite)
 	var ids []string
-	c := newConversation(1, benchSize, 0.1)
+	c := conversation.New(1, benchSize, 0.1)
 	for range 100 {
-		ids = append(ids, warm.save(b, "work", string(c.next())).ID)
+		ids = append(ids, warm.save(b, "work", string(c.Next())).ID)
 	}
 	for _, kind := range []string{"newest", "any", "deepest"} {
 		for _, clients := range []int{1, 8} {
@@ -111,9 +112,9 @@ func BenchmarkLoad(b *testing.B) {
 // first call of a process costs.
 func BenchmarkFirst(b *testing.B) {
 	first := setup(b, checkpoint.ModeSQLite)
-	c := newConversation(1, benchSize, 0.1)
+	c := conversation.New(1, benchSize, 0.1)
 	for range 10 {
-		first.save(b, "work", string(c.next()))
+		first.save(b, "work", string(c.Next()))
 	}
 	for name, call := range map[string]func(b *testing.B, r *rig){
 		"load": func(b *testing.B, r *rig) {
@@ -121,7 +122,7 @@ func BenchmarkFirst(b *testing.B) {
 				b.Fatal(err)
 			}
 		},
-		"save": func(b *testing.B, r *rig) { r.save(b, "work", string(c.next())) },
+		"save": func(b *testing.B, r *rig) { r.save(b, "work", string(c.Next())) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			var took []time.Duration
@@ -143,9 +144,9 @@ func BenchmarkStored(b *testing.B) {
 				var bytes, stored int64
 				for session := range 6 {
 					r := setup(b, checkpoint.ModeMemory)
-					c := newConversation(uint64(session), benchSize, fresh)
+					c := conversation.New(uint64(session), benchSize, fresh)
 					for range n {
-						r.save(b, "work", string(c.next()))
+						r.save(b, "work", string(c.Next()))
 					}
 					stats, err := r.Stats(b.Context(), "ada")
 					if err != nil {

@@ -57,13 +57,28 @@ func (s *Service) heal(ctx context.Context, about string) bool {
 func (v *survey) misfits(h Record, known []Record) (list []Record) {
 	for _, rec := range known {
 		_, taken := v.numbers[numbered{h.LineKey, h.Number}]
-		if rec.ID != h.ID || rec.LineKey != h.LineKey || rec.Base != h.Base || rec.Key != h.Key || rec.Stored != h.Stored ||
-			rec.Bytes != h.Bytes || rec.Run != h.Run || rec.Kind != h.Kind || !bytes.Equal(rec.Sum, h.Sum) ||
-			(rec.Number != h.Number && !taken) {
+		if !sameCheckpoint(rec, h) || rec.Base != h.Base || rec.Key != h.Key || rec.Stored != h.Stored || (rec.Number != h.Number && !taken) {
 			list = append(list, rec)
 		}
 	}
 	return list
+}
+
+// sameCheckpoint says whether two records are of one checkpoint, however it is
+// stored.
+func sameCheckpoint(a, b Record) bool {
+	return a.ID == b.ID && a.LineKey == b.LineKey && a.Bytes == b.Bytes && a.Run == b.Run && a.Kind == b.Kind && bytes.Equal(a.Sum, b.Sum)
+}
+
+// disown adds the records to the wrong ones that have no blob, while there is one
+// that says it is theirs, and something else than they do.
+func (v *survey) disown() {
+	for id, forms := range v.strangers {
+		rec, known := v.records[id]
+		if _, fine := v.there[rec.Blob]; known && !fine && !sameCheckpoint(rec, forms[0]) {
+			v.wrong = append(v.wrong, rec)
+		}
+	}
 }
 
 // numbered is a number of a line.
@@ -120,7 +135,7 @@ func (s *Service) newest(ctx context.Context, line Line) (*Record, error) {
 		return nil, err
 	case now.Last != line.Last || now.Count != line.Count:
 		return nil, guideway.Errorf(guideway.CodeConflict, "the session %s changes", line.Session)
-	case last > line.Last || len(all) != line.Count:
+	case last > line.Last, len(all) != line.Count, len(all) > 0 && all[len(all)-1].Number < 1:
 		return nil, damagedf("the index has %d checkpoints of the session %s, the last of them %d, and says that there are %d, the last of them %d",
 			len(all), line.Session, last, line.Count, line.Last)
 	}

@@ -68,7 +68,9 @@ func SessionID(given string) string {
 }
 
 // NewSession makes the id of a session for a context that has none, as Save does.
-func NewSession(workflow string, context []byte) string { return deriveSession(workflow, sumOf(context)) }
+func NewSession(workflow string, context []byte) string {
+	return deriveSession(workflow, sumOf(context))
+}
 
 // deriveSession makes the id of a session that has none: a hash of the workflow
 // and the first context, by which its kin are found, and something random,

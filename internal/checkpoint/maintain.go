@@ -26,11 +26,8 @@ func (s *Service) Maintain(ctx context.Context) (Upkept, error) {
 	if err := s.ready(ctx); err != nil {
 		return out, err
 	}
-	if r, ok := s.o.Blobs.(reserver); ok {
-		if err := r.HoldReserve(); err != nil {
-			s.o.Logger.WarnContext(ctx, "no room could be set aside for a full disk", "error", err)
-		}
-	}
+	s.compactIndex(ctx)
+	s.holdReserve(ctx)
 	v, err := s.survey(ctx, grace, false)
 	if err != nil {
 		return out, err

@@ -42,7 +42,7 @@ func (s *Service) Keep(ctx context.Context, who guideway.Principal, session stri
 			return piece, nil
 		case blob.IsFull(err) && !cleaned:
 			cleaned = true
-			if s.emergency(ctx, key) {
+			if _, again := s.emergency(ctx, key); again {
 				continue
 			}
 		case guideway.ErrorCode(err) == guideway.CodeConflict:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -20,10 +21,10 @@ func limits(l checkpoint.Limits) func(*checkpoint.Options) {
 
 // noise is a context that does not compress.
 func noise(n int, seed uint64) string {
-	c := newConversation(seed, 1, 0)
+	random := rand.New(rand.NewPCG(seed, 7))
 	var b strings.Builder
 	for b.Len() < n {
-		fmt.Fprintf(&b, "%016x", c.rng.Uint64())
+		fmt.Fprintf(&b, "%016x", random.Uint64())
 	}
 	return `{"noise":"` + b.String() + `"}`
 }

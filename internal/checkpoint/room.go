@@ -137,29 +137,65 @@ type reserver interface {
 	ReleaseReserve() error
 }
 
-// emergency makes room on a full disk, and says whether it could: the sessions
-// that were longest untouched go, until a tenth of all, or enough for a few saves,
-// is free.
-func (s *Service) emergency(ctx context.Context, keep LineKey) bool {
+// compacter is an index that can give back room without losing anything, such as
+// that of a log.
+type compacter interface {
+	Compact(ctx context.Context) error
+}
+
+// emergency makes room on a full disk. It says how many sessions are gone for it,
+// the longest untouched first, until a tenth of all, or enough for a few saves, is
+// free; and whether there may be room now.
+func (s *Service) emergency(ctx context.Context, keep LineKey) (gone int, again bool) {
 	const fewest = 512 << 10
 	if r, ok := s.o.Blobs.(reserver); ok {
 		if err := r.ReleaseReserve(); err != nil {
 			s.o.Logger.WarnContext(ctx, "the reserve could not be given up", "error", err)
 		}
-		defer func() { _ = r.HoldReserve() }() // there may be no room for it yet
+		defer s.holdReserve(ctx)
 	}
+	again = s.compactIndex(ctx)
 	totals, err := s.o.Index.Totals(ctx)
 	if err != nil {
-		return false
+		return 0, again
 	}
 	cleaned, err := s.retire(ctx, retirement{keep: keep, bounded: true, until: totals.Stored - max(totals.Stored/10, fewest), why: "the disk is full"})
 	if err != nil {
-		s.o.Logger.ErrorContext(ctx, "the disk is full and no room could be made", "error", err)
-		return false
+		s.o.Logger.ErrorContext(ctx, "the disk is full and no more room could be made", "error", err)
 	}
+	if cleaned.Checkpoints == 0 {
+		return 0, again
+	}
+	s.compactIndex(ctx)
 	s.o.Logger.ErrorContext(ctx, "the disk is full: the sessions that were longest untouched are gone",
 		"sessions", cleaned.Sessions, "checkpoints", cleaned.Checkpoints, "bytes", cleaned.Stored)
-	return cleaned.Checkpoints > 0
+	return max(cleaned.Sessions, 1), true
+}
+
+// holdReserve sets room aside. Where there is none for it yet, the next save that
+// goes well tries again.
+func (s *Service) holdReserve(ctx context.Context) {
+	r, ok := s.o.Blobs.(reserver)
+	if !ok {
+		return
+	}
+	err := r.HoldReserve()
+	s.reserveOut.Store(err != nil)
+	if err != nil && !blob.IsFull(err) {
+		s.o.Logger.WarnContext(ctx, "no room could be set aside for a full disk", "error", err)
+	}
+}
+
+func (s *Service) compactIndex(ctx context.Context) bool {
+	x, ok := s.o.Index.(compacter)
+	if !ok {
+		return false
+	}
+	err := x.Compact(ctx)
+	if err != nil {
+		s.o.Logger.WarnContext(ctx, "the index of checkpoints could not be made smaller", "error", err)
+	}
+	return err == nil
 }
 
 // retirement says which sessions go.

@@ -59,29 +59,41 @@ func (s *Service) Save(ctx context.Context, who guideway.Principal, r SaveReques
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
+	saved, err := s.insist(ctx, d)
+	// Not while the line is locked: to heal takes up what it lacks.
+	if errors.Is(err, errDamaged) && s.heal(ctx, d.key.User+" "+d.key.Session) {
+		saved, err = s.insist(ctx, d)
+	}
+	if errors.Is(err, errDamaged) {
+		return nil, misfit("save a checkpoint", err)
+	}
+	return saved, err
+}
+
+// insist tries to save a draft until no other process is in the way.
+func (s *Service) insist(ctx context.Context, d *draft) (*Saved, error) {
 	unlock := s.lines.lock(d.key)
 	defer unlock()
-	cleaned, wait := false, firstWait
+	cleaned, gone, wait := false, 0, firstWait
 	for range attempts {
 		saved, err := s.attempt(ctx, d)
 		switch {
 		case err == nil:
+			if s.reserveOut.Load() {
+				s.holdReserve(ctx)
+			}
 			saved.Warnings = slices.Concat(s.memoryWarning(), saved.Warnings, d.warnings)
-			if cleaned {
+			if gone > 0 {
 				saved.Warnings = append(saved.Warnings, Warning{Code: WarnCleaned, Message: "the disk was full: the sessions that were longest untouched are gone"})
 			}
 			return saved, nil
 		case blob.IsFull(err) && !cleaned:
 			cleaned = true
-			if !s.emergency(ctx, d.key) {
+			var again bool
+			if gone, again = s.emergency(ctx, d.key); !again {
 				return nil, err
 			}
 			continue
-		case errors.Is(err, errDamaged):
-			if s.heal(ctx, d.key.User+" "+d.key.Session) {
-				continue
-			}
-			return nil, misfit("save a checkpoint", err)
 		case guideway.ErrorCode(err) != guideway.CodeConflict:
 			return nil, err
 		}

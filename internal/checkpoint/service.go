@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -90,6 +91,8 @@ type Service struct {
 	// healed has when what was looked for in the blobs.
 	healing sync.Mutex
 	healed  map[string]time.Time
+	// reserveOut says that the reserve was given up and not set aside again.
+	reserveOut atomic.Bool
 }
 
 // New makes a service. It must be closed.

@@ -137,6 +137,7 @@ func (s *Service) rebuild(ctx context.Context) (Rebuilt, error) {
 	if err != nil {
 		return Rebuilt{}, err
 	}
+	v.disown()
 	if err := s.drop(ctx, v); err != nil {
 		return Rebuilt{}, err
 	}

@@ -172,7 +172,11 @@ func (x *Index) refresh() error {
 		}
 	}
 	for name, old := range x.files {
-		if !there[name] {
+		if there[name] {
+			continue
+		}
+		// A list of names may lack one that was replaced just then.
+		if _, err := os.Lstat(filepath.Join(x.o.Dir, name)); errors.Is(err, fs.ErrNotExist) {
 			x.lost = true // nobody who uses it removes a line with anything in it
 			x.set(old.key, nil)
 			delete(x.files, name)

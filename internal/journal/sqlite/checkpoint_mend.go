@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 )
@@ -18,6 +19,8 @@ func sqlMend() []string {
 		`REINDEX checkpoints`,
 		`REINDEX checkpoint_tags`,
 		`REINDEX checkpoint_lines`,
+		`DELETE FROM checkpoint_tags WHERE num NOT IN (SELECT num FROM checkpoints)`,
+		`DELETE FROM checkpoint_words WHERE rowid NOT IN (SELECT num FROM checkpoints)`,
 		`DELETE FROM checkpoint_lines AS l WHERE NOT EXISTS (SELECT 1 ` + ofLine + `)`,
 		`INSERT INTO checkpoint_lines (user, session, run, workflow, project, last, count, stored, bytes, touched)
 			SELECT user, session, run, workflow, project, max(number), 0, 0, 0, created FROM checkpoints WHERE true GROUP BY user, session
@@ -73,7 +76,15 @@ func sqlRemoveRecord() []string {
 func (s *Store) CheckCheckpoints(ctx context.Context) error {
 	const doing = "check the index of checkpoints"
 	return s.read(ctx, doing, func() error {
-		for _, table := range []string{"checkpoints", "checkpoint_lines", "checkpoint_tags", "checkpoint_words_data", "checkpoint_gone"} {
+		rows, err := s.readers.rows(ctx, `SELECT name FROM sqlite_schema WHERE name GLOB 'checkpoint*' AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`)
+		tables, err := collect(rows, err, func(row scanner) (name string, err error) {
+			err = row.Scan(&name)
+			return name, err
+		})
+		if err != nil {
+			return err
+		}
+		for _, table := range tables {
 			var text string
 			if err := s.readers.db.QueryRowContext(ctx, `SELECT * FROM pragma_quick_check(?)`, table).Scan(&text); err != nil {
 				return err
@@ -84,4 +95,31 @@ func (s *Store) CheckCheckpoints(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// briefly is how long to compact the file waits for readers: writers wait for it.
+const briefly = 100 * time.Millisecond
+
+// Compact moves what the write-ahead log has into the file and gives the log's
+// room back. Where somebody still reads the log it stays.
+func (s *Store) Compact(ctx context.Context) error {
+	const doing = "give back the room of the write-ahead log"
+	if err := s.enter(ctx, doing); err != nil {
+		return err
+	}
+	defer s.leave()
+	release, err := s.lock.acquire(ctx)
+	if err != nil {
+		return s.fault(doing, err)
+	}
+	defer release()
+	timeout := func(d time.Duration) error {
+		_, err := s.writer.db.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
+		return err
+	}
+	err = timeout(briefly)
+	if err == nil {
+		_, err = s.writer.db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	}
+	return s.fault(doing, errors.Join(err, timeout(s.o.BusyTimeout)))
 }

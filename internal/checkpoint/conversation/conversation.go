@@ -1,4 +1,7 @@
-package checkpoint_test
+// Package conversation makes contexts as agents carry them, for tests and for
+// benchmarks: they are made, the same for the same seed, and much of one is in the
+// next.
+package conversation
 
 import (
 	"encoding/json"
@@ -9,14 +12,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"testing"
 )
 
-// conversation makes the successive contexts of a session: a plan, findings, a
+// Conversation makes the successive contexts of a session: a plan, findings, a
 // transcript, logs with random ids, and source code, as agents carry them. From
 // one to the next a share of it is new: statuses flip, the transcript and the logs
 // move on, lines of code are edited.
-type conversation struct {
+type Conversation struct {
 	rng *rand.Rand
 	// fresh is the share of what is new, in bytes.
 	fresh float64
@@ -31,9 +33,10 @@ type conversation struct {
 	code       []string
 }
 
-// newConversation makes the first context's parts.
-func newConversation(seed uint64, size int, fresh float64) *conversation {
-	c := &conversation{rng: rand.New(rand.NewPCG(seed, 7)), fresh: fresh, size: size}
+// New makes the first context's parts. size is about how large a context is, in
+// bytes, fresh the share of it that is new with each step.
+func New(seed uint64, size int, fresh float64) *Conversation {
+	c := &Conversation{rng: rand.New(rand.NewPCG(seed, 7)), fresh: fresh, size: size}
 	for i := range 12 {
 		c.plan = append(c.plan, map[string]any{"id": fmt.Sprintf("step-%02d", i), "title": c.prose(6), "status": "pending", "evidence": ""})
 	}
@@ -91,27 +94,27 @@ var vocabulary = sync.OnceValue(func() []string {
 })
 
 // prose is a piece of running text.
-func (c *conversation) prose(words int) string {
+func (c *Conversation) prose(words int) string {
 	all := vocabulary()
 	at := c.rng.IntN(len(all) - words - 1)
 	return strings.Join(all[at:at+words], " ")
 }
 
-func (c *conversation) line() string { return material()[c.rng.IntN(len(material()))] }
+func (c *Conversation) line() string { return material()[c.rng.IntN(len(material()))] }
 
-func (c *conversation) log() string {
+func (c *Conversation) log() string {
 	return fmt.Sprintf("2026-11-20T%02d:%02d:%02d.%06dZ INFO request=%08x%08x path=/api/v1/%s/%d status=%d took=%dus",
 		c.rng.IntN(24), c.rng.IntN(60), c.rng.IntN(60), c.rng.IntN(1e6), c.rng.Uint32(), c.rng.Uint32(),
 		[]string{"users", "runs", "gates"}[c.rng.IntN(3)], c.rng.IntN(1e5), []int{200, 200, 201, 404, 500}[c.rng.IntN(5)], c.rng.IntN(1e6))
 }
 
-func (c *conversation) turn() map[string]any {
+func (c *Conversation) turn() map[string]any {
 	who := []string{"agent", "tool", "user"}[c.rng.IntN(3)]
 	return map[string]any{"who": who, "text": c.prose(20 + c.rng.IntN(60)), "id": fmt.Sprintf("%012x", c.rng.Uint64()>>16)}
 }
 
-// next gives the JSON of the next context.
-func (c *conversation) next() json.RawMessage {
+// Next gives the JSON of the next context.
+func (c *Conversation) Next() json.RawMessage {
 	if c.step > 0 {
 		c.move(int(float64(c.size) * c.fresh))
 	}
@@ -127,7 +130,7 @@ func (c *conversation) next() json.RawMessage {
 }
 
 // move replaces so many bytes.
-func (c *conversation) move(bytes int) {
+func (c *Conversation) move(bytes int) {
 	c.plan[c.rng.IntN(len(c.plan))]["status"] = []string{"pending", "active", "done"}[c.rng.IntN(3)]
 	for left := bytes * 35 / 100; left > 0; {
 		turn := c.turn()
@@ -148,38 +151,5 @@ func (c *conversation) move(bytes int) {
 		line := c.line()
 		left -= len(line) + 3
 		c.code[c.rng.IntN(len(c.code))] = line
-	}
-}
-
-// TestConversation: what benchmarks measure is what they say: contexts of the size
-// and with the share of new content that were asked for.
-func TestConversation(t *testing.T) {
-	t.Parallel()
-	if len(material()) < 1000 {
-		t.Skip("the sources of Go's library are not there")
-	}
-	for _, fresh := range []float64{0.03, 0.10} {
-		c := newConversation(1, 100_000, fresh)
-		before := c.next()
-		for range 5 {
-			after := c.next()
-			if len(after) < 80_000 || len(after) > 140_000 {
-				t.Errorf("a context has %d bytes", len(after))
-			}
-			known := map[string]bool{}
-			for _, piece := range strings.Split(string(before), `"`) {
-				known[piece] = true
-			}
-			shared := 0
-			for _, piece := range strings.Split(string(after), `"`) {
-				if known[piece] {
-					shared += len(piece) + 1
-				}
-			}
-			if got := 1 - float64(shared)/float64(len(after)); got < fresh*0.7 || got > fresh*1.3 {
-				t.Errorf("%.3f of it is new, want about %.3f", got, fresh)
-			}
-			before = after
-		}
 	}
 }
