@@ -273,19 +273,3 @@ func (r *rig) status(id string) *driver.Status {
 	}
 	return s
 }
-
-// kinds are the kinds of a run's events without those of leases.
-func (r *rig) kinds(id string) []string {
-	r.t.Helper()
-	events, err := r.Events(r.t.Context(), anna, id)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	var out []string
-	for _, e := range events {
-		if !strings.HasPrefix(e.Kind, "lease_") {
-			out = append(out, e.Kind)
-		}
-	}
-	return out
-}

@@ -1,0 +1,382 @@
+package driver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// small is a machine with one agent; more goes into its first state, rest into the
+// machine.
+func small(more, rest string) string {
+	return `{
+  "workflow_name": "small", "description": "d", "inputs": [], "output": {"name": "done", "type": "string", "description": "d"},
+  "contexts": [{"name": "talk", "starting_messages": [{"role": "user", "content": "go"}]}],
+  "agents": [{"agent_role": "worker", "context": "talk", "role": "assistant"}],
+  "states": [
+    {"name": "start", "agent": "worker", "post_handler": "keep"` + more + `},
+    {"name": "mended", "post_handler": "mended"},
+    {"name": "stop"}
+  ]` + rest + `}`
+}
+
+func smallHandlers() handlers {
+	return handlers{
+		"keep":   func(t *this) (any, error) { t.data["done"] = t.last().Content; return nil, nil },
+		"mended": func(t *this) (any, error) { t.data["done"] = "mended"; return nil, nil },
+		"mend": func(t *this) (any, error) {
+			t.data["why"] = t.Error.Kind
+			return "mended", nil
+		},
+		"loop": func(*this) (any, error) { return "start", nil },
+		"lost": func(*this) (any, error) { return "nowhere", nil },
+		"odd":  func(*this) (any, error) { return map[string]any{"then": 1}, nil },
+		"bad":  func(*this) (any, error) { return nil, errors.New("it broke") },
+	}
+}
+
+// TestFaults has the model fail in every way: each ends in another attempt, in the
+// error handler, or in a pause that says why, and never in an answer of before.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	const good = `{"content": "fine"}`
+	fault := func(kind string) string { return fmt.Sprintf(`{"content": "half of it", "fault": %q}`, kind) }
+	for _, kind := range []string{"429", "500", "401", "context", "refusal", "cut", "empty"} {
+		transient := kind != "401" && kind != "refusal"
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				script := func(n int) string { return "[" + strings.Repeat(fault(kind)+",", n) + good + "]" }
+				// One failure: repeated where that may help.
+				r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), script(1))
+				s := r.drive(r.begin("small", nil))
+				if transient && (s.Status != machine.StatusCompleted || string(s.Output) != `"fine"`) {
+					t.Errorf("after one %s: %s %s", kind, s.Status, s.Output)
+				}
+				if !transient && (s.Status != machine.StatusPaused || len(r.model.requests) != 1 || s.Pause.Fault == nil || s.Output != nil) {
+					t.Errorf("after one %s: %+v", kind, s)
+				}
+				// Failures to the end: a pause, which goes on later.
+				r = newRig(t, newMemory(), []*machines.Definition{define(t, small(`, "max_retries": 1`, ""), smallRoles)}, smallHandlers(), script(5))
+				id := r.begin("small", nil)
+				s = r.drive(id)
+				if s.Status != machine.StatusPaused || s.Pause.Message == "" || s.Output != nil {
+					t.Errorf("after many of %s: %+v", kind, s)
+				}
+				for s.Status == machine.StatusPaused {
+					if _, err := r.Resume(t.Context(), anna, id, machine.Limits{}); err != nil {
+						t.Fatal(err)
+					}
+					s = r.drive(id)
+				}
+				if string(s.Output) != `"fine"` {
+					t.Errorf("resumed: %+v", s)
+				}
+				// An error handler has the word where there is one.
+				r = newRig(t, newMemory(), []*machines.Definition{define(t, small(`, "max_retries": 1, "error_handler": "mend"`, ""), smallRoles)}, smallHandlers(), script(9))
+				s = r.drive(r.begin("small", nil))
+				if s.Status != machine.StatusCompleted || string(s.Output) != `"mended"` {
+					t.Errorf("with an error handler: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+const smallRoles = `{"worker": {"systemMessage": "Work."}}`
+
+// TestRetryAfter waits as long as the server asks, and does not wait for hours.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+			`[{"fault": "429", "retry_after": 90}, {"content": "fine"}]`)
+		if s := r.drive(r.begin("small", nil)); s.Status != machine.StatusCompleted || time.Since(begun) < 90*time.Second || time.Since(begun) > 100*time.Second {
+			t.Errorf("%s after %s", s.Status, time.Since(begun))
+		}
+		r = newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+			`[{"fault": "429", "retry_after": 7200}, {"content": "fine"}]`)
+		if s := r.drive(r.begin("small", nil)); s.Status != machine.StatusPaused || !strings.Contains(s.Pause.Message, "2h0m0s") {
+			t.Errorf("%+v", s.Pause)
+		}
+	})
+}
+
+// TestHandlersGoWrong pauses the run with the place, or with what was answered.
+func TestHandlersGoWrong(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ more, code, message string }{
+		{`, "transition_handler": "lost"`, machine.FaultTransition, `"nowhere"`},
+		{`, "transition_handler": "odd"`, machine.FaultTransition, `{"then":1}`},
+		{`, "pre_handler": "bad"`, machine.FaultHandler, "it broke"},
+		{`, "transition_handler": "bad", "error_handler": "bad"`, machine.FaultHandler, "it broke"},
+	}
+	for _, tt := range tests {
+		r := newRig(t, newMemory(), []*machines.Definition{define(t, small(tt.more, ""), smallRoles)}, smallHandlers(), `[{"content": "fine"}]`)
+		s := r.drive(r.begin("small", nil))
+		if s.Status != machine.StatusPaused || s.Pause.Code != tt.code || !strings.Contains(s.Pause.Message, tt.message) {
+			t.Errorf("%s: %+v", tt.more, s.Pause)
+		}
+		if tt.code == machine.FaultHandler && (s.Pause.Fault.Line != 3 || s.Pause.Fault.File == "") {
+			t.Errorf("%s: no place: %+v", tt.more, s.Pause.Fault)
+		}
+	}
+}
+
+// TestBudgets pauses a machine that would run for ever, keeps all that it has, and
+// goes on when the budget is raised.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	rules := `{"rules": [{"content": "again", "usage": {"input": 100, "output": 50}}]}`
+	for budget, raise := range map[string]machine.Limits{
+		"states": {States: 7}, "calls": {Calls: 7}, "tokens": {Tokens: 7 * 150}, "cost": {Cost: 7 * 150 * 2},
+	} {
+		limits := map[string]string{"states": `"states": 4`, "calls": `"calls": 4`, "tokens": `"tokens": 600`, "cost": `"cost": 0.0012`}[budget]
+		d := define(t, small(`, "transition_handler": "loop"`, `, "budgets": {`+limits+`}`), smallRoles)
+		r := newRig(t, newMemory(), []*machines.Definition{d}, smallHandlers(), rules)
+		r.model.price = 2_000_000
+		id := r.begin("small", nil)
+		s := r.drive(id)
+		if s.Status != machine.StatusPaused || s.Pause.Code != machine.PauseBudget || s.Pause.Budget != budget || len(r.model.requests) != 4 || s.Usage.Calls != 4 {
+			t.Errorf("%s: %s, %+v, %d requests", budget, s.Status, s.Pause, len(r.model.requests))
+		}
+		if _, err := r.Resume(t.Context(), anna, id, machine.Limits{}); guideway.ErrorCode(err) != guideway.CodeRefused {
+			t.Errorf("%s: it goes on without more: %v", budget, err)
+		}
+		if _, err := r.Resume(t.Context(), anna, id, raise); err != nil {
+			t.Fatal(err)
+		}
+		if s = r.drive(id); s.Status != machine.StatusPaused || len(r.model.requests) != 7 {
+			t.Errorf("%s: raised: %s, %d requests", budget, s.Status, len(r.model.requests))
+		}
+	}
+}
+
+// waiting is a machine that asks, and one that runs it within itself.
+const (
+	waiting = `{
+  "workflow_name": "waiting", "description": "d", "inputs": [{"name": "topic", "type": "string", "description": "d"}],
+  "output": {"name": "decision", "type": "string", "description": "d"},
+  "contexts": [{"name": "talk", "starting_messages": [{"role": "user", "content": "go"}]}],
+  "agents": [{"agent_role": "worker", "context": "talk", "role": "assistant"}],
+  "states": [
+    {"name": "start", "agent": "worker", "next_state": "ask"},
+    {"name": "ask", "input": {"name": "decision", "type": "string", "description": "Go on?", "options": ["yes", "no"], "show": "common_data.topic", "approval": "human"}},
+    {"name": "stop"}
+  ]}`
+	outer = `{
+  "workflow_name": "outer", "description": "d", "inputs": [{"name": "what", "type": "string", "description": "d"}],
+  "output": {"name": "inner", "type": "string", "description": "d"},
+  "contexts": [{"name": "talk", "starting_messages": [{"role": "user", "content": "go"}]}],
+  "agents": [{"agent_role": "worker", "context": "talk", "role": "assistant"}],
+  "states": [
+    {"name": "start", "agent": "worker", "next_state": "deep"},
+    {"name": "deep", "sub_machine": {"machine": "waiting", "inputs": {"topic": "common_data.what"}, "output": "inner"}, "next_state": "after"},
+    {"name": "after", "agent": "worker"},
+    {"name": "stop"}
+  ]}`
+)
+
+// TestInput waits for a person for as long as it takes, takes nobody else's word,
+// and goes on in another process.
+func TestInput(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newMemory(), []*machines.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`)
+	id := r.begin("outer", map[string]any{"what": "the plan"})
+	s := r.drive(id)
+	inner := s.Child
+	if s.Status != machine.StatusWaiting || inner == nil || inner.Asks == nil || string(inner.Asks.Show) != `"the plan"` || !inner.Asks.Person {
+		t.Fatalf("%+v", s)
+	}
+	if _, err := r.Input(t.Context(), anna, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
+		t.Errorf("an agent gives what is a person's: %v", err)
+	}
+	person := anna
+	person.Via = run.ViaTerminal
+	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"maybe"`)); guideway.ErrorCode(err) != guideway.CodeInvalid {
+		t.Errorf("it takes what is no option: %v", err)
+	}
+	bert := person
+	bert.User = "bert"
+	if _, err := r.Input(t.Context(), bert, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("somebody else's run is there: %v", err)
+	}
+	r.open()
+	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); err != nil {
+		t.Fatal(err)
+	}
+	s = r.drive(id)
+	if s.Status != machine.StatusCompleted || string(s.Output) != `"yes"` || s.Usage.Calls != 3 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
+		t.Errorf("it takes an input that it does not wait for: %v", err)
+	}
+}
+
+// TestFork goes another way from an event, and asks nothing again that was
+// answered before it.
+func TestFork(t *testing.T) {
+	t.Parallel()
+	whole := newTen(t, newMemory())
+	id := whole.begin("ten", map[string]any{"task": "x"})
+	want := outcomeOf(whole.drive(id))
+	events, err := whole.Events(t.Context(), anna, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events[1:] {
+		before := 0
+		for _, f := range events[:e.Seq] {
+			if f.Kind == string(machine.KindModelResult) {
+				before++
+			}
+		}
+		whole.model.requests = nil
+		s, err := whole.Fork(t.Context(), anna, id, e.Seq)
+		if e.Kind == string(machine.KindCompleted) || e.Seq == events[len(events)-1].Seq {
+			if guideway.ErrorCode(err) != guideway.CodeRefused {
+				t.Errorf("a fork at the end: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := whole.drive(s.RunID)
+		for got.Status == machine.StatusPaused { // forked between intent and result
+			if _, err := whole.Decide(t.Context(), anna, s.RunID, machine.DecideDone, "done "+got.Pause.Tool.Arguments); err != nil {
+				t.Fatal(err)
+			}
+			got = whole.drive(s.RunID)
+		}
+		if diff := cmp.Diff(want, outcomeOf(got)); diff != "" || len(whole.model.requests) != 10-before {
+			t.Errorf("forked at %d (%s): %d requests, %s", e.Seq, e.Kind, len(whole.model.requests), diff)
+		}
+	}
+}
+
+// TestLease keeps two processes from driving one run: the second one is told, the
+// lease of a dead one is taken over, and who has lost it writes nothing more.
+func TestLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		journal := newMemory()
+		r := newRig(t, journal, []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 600}]`)
+		id := r.begin("small", nil)
+		first := make(chan error, 1)
+		go func() { first <- r.Drive(t.Context(), anna.User, id, nil) }()
+		synctest.Wait()
+		other := newRig(t, journal, []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "other"}]`)
+		<-time.After(300 * time.Second) // many times the length of a lease
+		synctest.Wait()
+		if err := other.Drive(t.Context(), anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeConflict {
+			t.Errorf("a second process drives it: %v", err)
+		}
+		// The other process takes the first for dead, wrongly: the first must not
+		// write its answer any more.
+		other.opts.Alive = func(string) bool { return false }
+		other.open()
+		if s := other.drive(id); s.Status != machine.StatusCompleted || string(s.Output) != `"other"` {
+			t.Errorf("%+v", s)
+		}
+		if err := <-first; err == nil {
+			t.Error("who has lost the lease has not noticed")
+		}
+		if s := other.status(id); string(s.Output) != `"other"` {
+			t.Errorf("who has lost the lease has written: %+v", s)
+		}
+	})
+}
+
+// TestCancel ends a run that is at work, and its driver notices.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 3600}]`)
+		id := r.begin("small", nil)
+		done := make(chan error, 1)
+		go func() { done <- r.Drive(t.Context(), anna.User, id, nil) }()
+		synctest.Wait()
+		if s, err := r.Cancel(t.Context(), anna, id, "enough"); err != nil || s.Status != machine.StatusCancelled {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("the driver: %v", err)
+		}
+		if s := r.status(id); s.Status != machine.StatusCancelled || s.Output != nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestToolErrors tells the agent what went wrong, and calls nothing that was not
+// allowed.
+func TestToolErrors(t *testing.T) {
+	t.Parallel()
+	d := define(t, small("", ""), `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"]}}`)
+	r := newRig(t, newMemory(), []*machines.Definition{d}, smallHandlers(), `[
+		{"tool_calls": [{"name": "s__a", "arguments": "{\"cut"}, {"name": "other__x", "arguments": {}}, {"name": "s__none", "arguments": {}}, {"name": "s__a", "arguments": {}}]},
+		{"content": "fine"}]`)
+	r.tools.infos = []machine.ToolInfo{tool("s__a", false), tool("other__x", true)}
+	r.tools.call = func(machine.ToolCall) (machine.ToolResult, error) {
+		return machine.ToolResult{}, fmt.Errorf("the server is away: %w", driver.ErrNotCalled)
+	}
+	if s := r.drive(r.begin("small", nil)); s.Status != machine.StatusCompleted || len(r.tools.calls) != 1 {
+		t.Fatalf("%+v, %d calls", s, len(r.tools.calls))
+	}
+	told := r.model.requests[1].Messages
+	var results []string
+	for _, m := range told {
+		if m.Role == llm.Tool {
+			results = append(results, m.Content)
+		}
+	}
+	want := []string{"not valid JSON", `no tool "other__x"`, `no tool "s__none"`, "the server is away"}
+	for i, part := range want {
+		if i >= len(results) || !strings.Contains(results[i], part) {
+			t.Errorf("the agent is told %q", results)
+		}
+	}
+}
+
+// TestInterrupted stops at once when the process ends, and goes on later.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+			`{"rules": [{"content": "fine", "delay": 60}]}`)
+		id := r.begin("small", nil)
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := r.Drive(ctx, anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+			t.Errorf("interrupted: %v", err)
+		}
+		if s := r.status(id); s.Unknown == "" || s.Driver != "" {
+			t.Errorf("the outcome of the request is not told as unknown: %+v", s)
+		}
+		if s := r.drive(id); s.Status != machine.StatusCompleted {
+			t.Errorf("%+v", s)
+		}
+		if rec, err := r.List(t.Context(), anna, run.Filter{}); err != nil || len(rec) != 1 || rec[0].Status != guide.StatusCompleted {
+			t.Errorf("the list: %+v, %v", rec, err)
+		}
+	})
+}
