@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/ui"
 )
 
 // surface is what agents and browsers reach: the catalog, the stores that open
@@ -111,6 +112,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	}
 	documents := lazyStore{s.store}
 	return httpapi.NewHandler(httpapi.Options{
+		UI: ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
 		Catalog: s.catalog, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents,
 		CurrentProject: s.app.host.projectOf, Logger: s.app.logger(s.cfg),
