@@ -159,7 +159,7 @@ func reasonless(e guide.Event) string {
 // placeOf is an event without its words and values: where it happens. Values are
 // what a recheck computes again, not a fold.
 func placeOf(e guide.Event) string {
-	e.Vars, e.Value, e.Message = nil, nil, ""
+	e.Vars, e.Value, e.List, e.Rounds, e.Message = nil, nil, nil, 0, ""
 	return reasonless(e)
 }
 
