@@ -125,9 +125,9 @@ with an id of its own; its events are checked as if they happened now. FILE is t
 bundle, or - for the standard input.
 
 FILE may also be a state document of a phase workflow, in JSON or YAML, of this or
-another program: what "guideway schema state" describes. A run of the workflow that is
-served now begins where the document says; what it says was done is believed. Where
-the workflow has gates that only a person opens, it asks for your passphrase.`,
+another program: what "guideway schema phases --kind state" describes. A run of the
+workflow that is served now begins where the document says; what it says was done is
+believed. Where the workflow has gates that only a person opens, it asks for your passphrase.`,
 		Example: `  guideway runs import run.json
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state | ssh other guideway runs import -`,
 		Args: exactly(1, "one bundle or state document", "guideway runs import run.json"),

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
@@ -56,8 +57,31 @@ func (o *runsImportOptions) importState(ctx context.Context, state []byte) error
 		if err != nil {
 			return forPerson(err)
 		}
+		if err := o.warnOfVersion(ctx, d, state, answer.RunID); err != nil {
+			return err
+		}
 		return o.app.writeAnswer(answer, "Imported", o.JSON)
 	})
+}
+
+// warnOfVersion says where a document is of another version of the workflow than
+// its run goes by.
+func (o *runsImportOptions) warnOfVersion(ctx context.Context, d *runDesk, state []byte, id string) error {
+	var of struct {
+		Version string `json:"workflowVersion"`
+	}
+	if err := json.Unmarshal(state, &of); err != nil {
+		return fmt.Errorf("read the version in the state: %w", err)
+	}
+	begun, err := d.runs.Look(ctx, d.caller, run.Ref{RunID: id})
+	if err != nil {
+		return forPerson(err)
+	}
+	if begun.Version != of.Version {
+		fmt.Fprintf(o.app.host.Err, "warning: the state is of version %s of %q, and the run goes by version %s, which is served now: check where it stands\n",
+			of.Version, begun.Workflow, begun.Version)
+	}
+	return nil
 }
 
 // importAsPerson asks for the passphrase and imports again: the document may say

@@ -33,8 +33,8 @@ func newRunsShowCmd(a *app, run func(context.Context, *runsShowOptions) error) *
 		Short: "Show what a run is about, where it stands and what has happened",
 		Long: `Show what a run is about, where it stands and what has happened.
 
-With --state it is told as a state document, in JSON: what "guideway schema state"
-describes. "guideway runs import" goes on where such a document says.`,
+With --state it is told as a state document, in JSON: what "guideway schema phases
+--kind state" describes. "guideway runs import" goes on where such a document says.`,
 		Example: `  guideway runs show r_06bmyb2ad4ft47c6abwmtxs
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --events --vars
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state > state.json`,

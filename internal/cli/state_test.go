@@ -139,6 +139,25 @@ func TestStatesAreValidAndGoOn(t *testing.T) {
 	}
 }
 
+// A state of another version of the workflow is taken, and said to be one.
+func TestStateOfAnotherVersionIsToldSo(t *testing.T) {
+	t.Parallel()
+	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host.Dir = filepath.Join(host.Dir, "work")
+	write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), phasesFlow)
+	for version, told := range map[string]bool{"1.0.0": false, "0.9.0": true} {
+		out.Reset()
+		write(t, filepath.Join(host.Dir, "state.json"), `{"workflowId":"flow","workflowVersion":"`+version+`",
+			"startedAt":"2026-01-22T10:00:00Z","updatedAt":"2026-01-22T10:05:00Z","currentPhase":1}`)
+		if code := Run(t.Context(), []string{"runs", "import", "state.json"}, host); code != exitOK {
+			t.Fatalf("%d\n%s", code, out)
+		}
+		if got := strings.Contains(out.String(), `warning: the state is of version 0.9.0 of "flow"`); got != told {
+			t.Errorf("version %s:\n%s", version, out)
+		}
+	}
+}
+
 // Where a workflow has a gate that only a person opens, a state that claims its
 // answer wants the passphrase, and nothing else imports it.
 func TestStateOfAPersonsGateWantsThePerson(t *testing.T) {

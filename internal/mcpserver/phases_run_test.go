@@ -46,6 +46,19 @@ func TestPositionsBringTheirGuides(t *testing.T) {
 	}
 }
 
+// A section is not brought beside the whole guide that it is of.
+func TestPositionsBringAGuideOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	put(t, r, "routed/routed.json", routed("b"))
+	put(t, r, "routed/guides/00-way.md", "# The way\n\n## One\nslowly\n\n## Two\nsteadily\n")
+	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	started := ask(t, cs, "workflow_start", map[string]any{"workflowId": "routed"})
+	if n := strings.Count(started.texts[0], "steadily"); n != 1 || !strings.Contains(started.texts[0], "slowly") {
+		t.Errorf("the section comes %d times:\n%s", n, started.texts[0])
+	}
+}
+
 // A run is judged by the definition that it has pinned, whatever is in the catalog
 // by now.
 func TestTransitionsOfARunAreThoseOfItsDefinition(t *testing.T) {

@@ -23,7 +23,13 @@ func withGuides(lib *library.Library, a *run.Answer) *run.Answer {
 	copied.Position.Guides = slices.Clone(a.Position.Guides)
 	for i := range copied.Position.Guides {
 		g := &copied.Position.Guides[i]
-		g.Text = guideText(lib, a.Workflow, g)
+		text := guideText(lib, a.Workflow, g)
+		told := slices.ContainsFunc(copied.Position.Guides[:i], func(before guide.GuideText) bool {
+			return before.Path == g.Path && strings.Contains(before.Text, text)
+		})
+		if !told { // a section of a guide that is there as a whole
+			g.Text = text
+		}
 	}
 	return &copied
 }
