@@ -1,0 +1,45 @@
+package guide_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// The complete example of the document that describes the dialect runs to its end
+// both ways.
+func TestTheOriginalExampleRunsBothWays(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "seeds", "002_1ad3c5cb6ce7647a.txt"))
+	if err != nil {
+		t.Skip("the document is not beside this checkout")
+	}
+	_, example, _ := strings.Cut(string(text), "## Complete Example")
+	_, example, _ = strings.Cut(example, "```json\n")
+	example, _, _ = strings.Cut(example, "```")
+	d, found := definition.Parse("example.json", []byte(example))
+	if d == nil {
+		t.Fatal(found)
+	}
+	p := guide.CompilePhases(d.Phases)
+	for _, way := range []struct {
+		option, phase, step string
+		approved            bool
+	}{
+		{"approve", "phase-process", "step-process", true},
+		{"reject", "phase-rejected", "step-notify", false},
+	} {
+		s := flowDrive(t, p, guide.State{}, start(nil), output("gathered", nil), answer(way.option))
+		pos := p.PositionOf(s)
+		if pos.Phase == nil || pos.Phase.ID != way.phase || pos.ID != way.step || s.Vars["approved"] != way.approved {
+			t.Errorf("%s leads to %+v with approved %v", way.option, pos, s.Vars["approved"])
+		}
+		if s = flowDrive(t, p, s, output("done", nil)); p.Status(s) != guide.StatusCompleted {
+			t.Errorf("%s: the run is %s", way.option, p.Status(s))
+		}
+	}
+}
