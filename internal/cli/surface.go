@@ -25,6 +25,7 @@ type surface struct {
 	store       *store
 	checkpoints *checkpointStore
 	keeper      *memory.Keeper
+	contexts    *memory.Service
 	upkeep      *upkeep
 	upstreams   *upstreams
 	server      *mcpserver.Server
@@ -50,8 +51,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	if s.keeper, err = newKeeper(s.store, s.checkpoints); err != nil {
 		return nil, err
 	}
-	contexts, err := newMemory(s.store, s.checkpoints, s.keeper)
-	if err != nil {
+	if s.contexts, err = newMemory(s.store, s.checkpoints, s.keeper); err != nil {
 		return nil, err
 	}
 	if s.upstreams, err = a.openUpstreams(cfg); err != nil {
@@ -59,7 +59,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	}
 	s.server, err = mcpserver.New(mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
-		Runs: lazyRuns{s.store}, Project: project, Memory: contexts,
+		Runs: lazyRuns{s.store}, Project: project, Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: lazyStore{s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
 		Upstreams: s.upstreams.attached(),
 	})
@@ -115,7 +115,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 		UI: ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
 		Catalog: s.catalog, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents,
-		CurrentProject: s.app.host.projectOf, Logger: s.app.logger(s.cfg),
+		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Logger: s.app.logger(s.cfg),
 	})
 }
 

@@ -126,11 +126,11 @@ func (c *contextTools) save() *tool {
 		description: "Save your context so that it outlives this conversation: that of a run by its handle (context is then added in the checkpoint alone), " +
 			"or any under a sessionId. Runs save themselves at phase ends and gates.",
 		params: []param{
-			runHandleParam(), lineParam("Any name; makes one if absent"), workflowParam(), contextParam("What you need to go on"),
+			runHandleParam(), lineParam("Any; made if absent"), workflowParam(), contextParam("What you need to go on"),
 			{name: "name", kind: kindString, maxLength: 200},
 			{name: "tags", kind: kindStrings},
 			{name: "agentId", kind: kindString, maxLength: maxID},
-			{name: "expectedHead", kind: kindString, maxLength: maxID, description: "Checkpoint that you began from"},
+			{name: "expectedHead", kind: kindString, maxLength: maxID, description: "Where you began"},
 		},
 		output: object(map[string]any{
 			"checkpointId": typed("string"), "sessionId": typed("string"), "parentId": typed("string"), "bytes": typed("integer"),
@@ -196,7 +196,7 @@ func (c *contextTools) load() *tool {
 func (c *contextTools) list() *tool {
 	t := &tool{
 		name: "workflow_checkpoint_list", title: "List checkpoints",
-		description: "Find checkpoints, the newest first. Confirm with the user which one is meant where the words do not name it.",
+		description: "Find checkpoints, the newest first. Confirm with the user which one is meant.",
 		params: []param{
 			workflowParam(), lineParam(""),
 			{name: "query", kind: kindString, maxLength: 1000, description: "Words"},

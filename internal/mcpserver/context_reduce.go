@@ -12,7 +12,7 @@ func reduceParams(more ...param) []param {
 	list := []param{
 		contextParam("Your context"), runHandleParam(), lineParam("Keeps what is left out"), workflowParam(),
 		{name: "budgetTokens", kind: kindInteger, example: 2000},
-		{name: "question", kind: kindString, description: "What you need next; default: the run's position"},
+		{name: "question", kind: kindString, description: "What you need next"},
 	}
 	return append(list, more...)
 }
@@ -48,7 +48,7 @@ func reduceRequest(t *tool, in arguments) (memory.ReduceRequest, error) {
 
 func (c *contextTools) compress() *tool {
 	t := &tool{
-		name: "workflow_context_compress", title: "Make a context smaller", effect: effectAddsOnce,
+		name: "workflow_context_compress", title: "Shrink a context", effect: effectAddsOnce,
 		description: "Make a context (or that of a run) smaller by leaving out what the question needs least. Critical items stay whole; workflow_checkpoint_load {ref} reads back what stands in omitted.",
 		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Instead of budgetTokens, such as 4", example: 4}),
 		output: object(map[string]any{
@@ -66,8 +66,8 @@ func (c *contextTools) compress() *tool {
 
 func (c *contextTools) prioritize() *tool {
 	t := &tool{
-		name: "workflow_context_prioritize", title: "Sort a context by importance", effect: effectAddsOnce,
-		description: "Keep the items of a context that matter most, whole, within a token budget; ephemeral ones go. Says of each item its layer and why.",
+		name: "workflow_context_prioritize", title: "Sort a context", effect: effectAddsOnce,
+		description: "Keep the items of a context that matter most, whole, within a token budget; ephemeral ones go. Tells each item's layer and why.",
 		params:      reduceParams(),
 		output: object(map[string]any{
 			"context": typed("object"), "items": typed("array"),
