@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,24 +65,13 @@ func (a *app) openHooks(ctx context.Context) (*hookDesk, error) {
 		return nil, err
 	}
 	defer cat.Close()
-	d := &hookDesk{app: a, cfg: cfg, snapshot: cat.Snapshot()}
-	return d, d.readApprovals()
-}
-
-// readApprovals reads what is enabled. Where there is no file, no key is made.
-func (d *hookDesk) readApprovals() error {
-	_, err := os.Lstat(approvalsPath(d.cfg))
-	if err == nil {
-		var store *approval.Store
-		if store, err = openApprovals(d.cfg, d.app.host.now); err == nil {
-			d.approvals, err = store.List()
-		}
+	approvals, err := readApprovals(cfg, a.host.now)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	d.active = activateHooks(d.snapshot, d.approvals)
-	return nil
+	return &hookDesk{
+		app: a, cfg: cfg, snapshot: cat.Snapshot(), approvals: approvals, active: activateHooks(cat.Snapshot(), approvals),
+	}, nil
 }
 
 // approvalsPath is the file of approvals; its key lies with all that opens a

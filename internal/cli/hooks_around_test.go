@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/gateway"
+)
+
+// around makes the hooks of a desk's gateway.
+func around(t *testing.T, d *hooksDesk) *hooksAround {
+	t.Helper()
+	a := &app{host: &d.host, flags: &settingFlags{}}
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := a.openCatalog(t.Context(), cfg, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cat.Close)
+	h, err := newHooksAround(cfg, cat, slog.New(slog.NewTextHandler(t.Output(), nil)), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := h.close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// call has a call of the tool go through.
+func (h *hooksAround) call(t *testing.T, params, answer string) (result string, sent string, err error) {
+	t.Helper()
+	raw, err := h.Around(t.Context(), gateway.HookCall{
+		Method: "tools/call", Upstream: "files", Tool: "read", Client: guideway.Principal{User: "me", Client: "editor"}, Params: json.RawMessage(params),
+	}, func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+		sent = string(params)
+		return json.RawMessage(answer), nil
+	})
+	return string(raw), sent, err
+}
+
+// Nothing looks at a call until a graph is enabled; what another process enables
+// is in force soon after; and an edited file of approvals lets nothing pass.
+func TestHooksAroundCalls(t *testing.T) {
+	t.Parallel()
+	const params = `{"name":"read","arguments":{"path":"/home/u/.ssh/id_rsa"}}`
+	d := newHooksDesk(t)
+	h := around(t, d)
+	if h.Looks("tools/call", "files", "read") {
+		t.Error("something looks at a call though no graph is enabled")
+	}
+	if _, sent, err := h.call(t, params, `{"content":[]}`); err != nil || sent != params {
+		t.Errorf("sent %s, %v", sent, err)
+	}
+	d.want(exitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
+	await(t, func() bool { return h.Looks("tools/call", "files", "read") })
+	if _, sent, err := h.call(t, params, ""); guideway.ErrorCode(err) != guideway.CodeRefused || sent != "" {
+		t.Errorf("sent %s, %v", sent, err)
+	}
+	d.want(exitOK, "Enabled theirs", "hooks enable theirs --replace", "theirs")
+	await(t, func() bool {
+		_, sent, err := h.call(t, params, `{"content":[]}`)
+		return err == nil && strings.Contains(sent, `"mark":1`)
+	})
+	if err := os.WriteFile(approvalsPath(h.cfg), []byte(`{"form": 1, "records": [], "mac": ""}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool {
+		_, sent, err := h.call(t, params, `{"content":[]}`)
+		return err != nil && sent == "" && strings.Contains(err.Error(), "was edited")
+	})
+}
+
+// await waits until something holds, which another goroutine brings about.
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatal("it never came about")
+		case <-tick.C:
+		}
+	}
+}
+
+// A hook cannot have another tool called than the client chose: what the client
+// may call was judged for that one.
+func TestHooksChangeNoTool(t *testing.T) {
+	t.Parallel()
+	call := gateway.HookCall{Method: "tools/call", Tool: "read"}
+	for params, ok := range map[string]bool{
+		`{"name":"read"}`: true, `{"name":"delete"}`: false, `{"Name":"read"}`: false, `{}`: false, ``: false, `{"name":7}`: false,
+	} {
+		if err := sameTool(call, json.RawMessage(params)); (err == nil) != ok {
+			t.Errorf("%s: %v", params, err)
+		}
+	}
+}
+
+// The audit is a line of JSON for each record, in a file for this user alone.
+func TestAuditFile(t *testing.T) {
+	t.Parallel()
+	d := newHooksDesk(t)
+	d.want(exitOK, "Enabled audit-calls", "hooks enable audit-calls")
+	h := around(t, d)
+	failing := errors.New("it is down")
+	_, err := h.Around(t.Context(), gateway.HookCall{Method: "tools/call", Upstream: "files", Tool: "read", Params: json.RawMessage(`{"name":"read"}`)},
+		func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, failing })
+	if !errors.Is(err, failing) {
+		t.Errorf("the error is %v", err)
+	}
+	path := filepath.Join(h.cfg.DataDir, "hooks-audit.jsonl")
+	var text []byte
+	await(t, func() bool {
+		text, err = os.ReadFile(path)
+		return err == nil && strings.HasSuffix(string(text), "}\n")
+	})
+	var line struct {
+		Graph, ServerName string
+		Record            struct{ Tool, Outcome string }
+	}
+	if err := json.Unmarshal(text, &line); err != nil || line.Graph != "audit-calls" || line.ServerName != "files" || line.Record.Tool != "read" || line.Record.Outcome != "failed" {
+		t.Errorf("%s: %v", text, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info.Mode(), err)
+	}
+}
