@@ -242,8 +242,9 @@ func (d *drive) wait(ctx context.Context, until time.Time) error {
 	if err := d.flush(ctx); err != nil {
 		return err
 	}
+	left := until.Sub(d.s.clock())
 	_, err := during(ctx, d, func(ctx context.Context) struct{} {
-		t := time.NewTimer(until.Sub(d.s.clock()))
+		t := time.NewTimer(left)
 		defer t.Stop()
 		select {
 		case <-ctx.Done():

@@ -35,11 +35,12 @@ func (d *drive) handler(ctx context.Context, h *machine.Handler) error {
 	}
 	seed := fnv.New64a()
 	fmt.Fprintf(seed, "%s %d %s", d.l.rec.ID, len(d.l.state.Visited), h.Step)
+	call := HandlerCall{
+		Source: d.l.program.Script, File: d.l.program.ScriptFile, Function: h.Function, This: h.This, Now: begun, Seed: seed.Sum64(),
+		Wants: h.Step == machine.StepTransition || h.Step == machine.StepError,
+	}
 	out, err := during(ctx, d, func(ctx context.Context) outcome {
-		r, err := d.s.o.Handlers.Call(ctx, HandlerCall{
-			Source: d.l.program.Script, File: d.l.program.ScriptFile, Function: h.Function, This: h.This, Now: begun, Seed: seed.Sum64(),
-			Wants: h.Step == machine.StepTransition || h.Step == machine.StepError,
-		})
+		r, err := d.s.o.Handlers.Call(ctx, call)
 		return outcome{r, err}
 	})
 	if err != nil {
@@ -116,7 +117,7 @@ func (d *drive) model(ctx context.Context, c *machine.ModelCall) error {
 		response *llm.Response
 		err      error
 	}
-	begun, state := d.s.clock(), d.l.state.At
+	begun, state, id := d.s.clock(), d.l.state.At, d.l.rec.ID
 	out, err := during(ctx, d, func(ctx context.Context) outcome {
 		timeout := chosen.Timeout
 		if timeout == 0 {
@@ -125,7 +126,7 @@ func (d *drive) model(ctx context.Context, c *machine.ModelCall) error {
 		ctx, stop := context.WithTimeout(ctx, timeout)
 		defer stop()
 		response, err := chosen.Complete(ctx, r, func(delta llm.Delta) {
-			d.observe(Update{RunID: d.l.rec.ID, Delta: delta, Agent: c.Agent, State: state})
+			d.observe(Update{RunID: id, Delta: delta, Agent: c.Agent, State: state})
 		})
 		return outcome{response, err}
 	})
@@ -196,12 +197,11 @@ func (d *drive) tool(ctx context.Context, c machine.ToolCall) error {
 		result machine.ToolResult
 		err    error
 	}
-	begun := d.s.clock()
+	begun, timeout := d.s.clock(), d.l.program.Policy(c.Name).Timeout
+	if timeout == 0 {
+		timeout = toolTimeout
+	}
 	out, err := during(ctx, d, func(ctx context.Context) outcome {
-		timeout := d.l.program.Policy(c.Name).Timeout
-		if timeout == 0 {
-			timeout = toolTimeout
-		}
 		ctx, stop := context.WithTimeout(ctx, timeout)
 		defer stop()
 		r, err := d.s.o.Tools.Call(ctx, c)
@@ -289,8 +289,9 @@ func (d *drive) child(ctx context.Context, intent *machine.Event) (rest bool, er
 		return false, err
 	}
 	if d.s.due(child) {
+		user := l.rec.User
 		failed, err := during(ctx, d, func(ctx context.Context) error {
-			return d.s.Drive(ctx, l.rec.User, intent.Run, func(u Update) { u.Depth++; d.observe(u) })
+			return d.s.Drive(ctx, user, intent.Run, func(u Update) { u.Depth++; d.observe(u) })
 		})
 		if err := errors.Join(err, failed); err != nil {
 			return false, err
