@@ -41,7 +41,7 @@ func (a *app) runServe(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	mcp := transport.HTTP(s.server.MCP(), transport.HTTPOptions{Logger: a.logger(cfg), HostsChecked: true})
+	mcp := transport.HTTP(s.server.MCP(), transport.HTTPOptions{Logger: a.logger(cfg), HostsChecked: true, Shortcut: s.upstreams.shortcut()})
 	defer closeSessions(mcp)
 	handler, err := s.handler(mcp)
 	if err != nil {

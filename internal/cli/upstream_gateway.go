@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
 
@@ -112,6 +113,14 @@ func (a *app) openUpstreams(cfg *config.Config) (*upstreams, error) {
 
 // attached is what the MCP server is given: nothing where there is no gateway.
 func (u *upstreams) attached() mcpserver.Upstreams {
+	if u == nil {
+		return nil
+	}
+	return u.Gateway
+}
+
+// shortcut is the way of calls past the SDK; nil where there is no gateway.
+func (u *upstreams) shortcut() transport.Shortcut {
 	if u == nil {
 		return nil
 	}

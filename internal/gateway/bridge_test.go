@@ -13,14 +13,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// eras are all pairs of a client's and an upstream's era.
-func eras(t *testing.T, f func(t *testing.T, client string, mode string)) {
+// eras are all pairs of a client's and an upstream's era,
+// by the way through the SDK and past it.
+func eras(t *testing.T, f func(t *testing.T, client, mode, way string)) {
 	for _, client := range []string{legacy, modern} {
 		for _, mode := range []string{"", upstreamtest.Modern} {
-			t.Run(fmt.Sprintf("client %s upstream %s", client, mode), func(t *testing.T) {
-				t.Parallel()
-				f(t, client, mode)
-			})
+			for _, way := range []string{"", slow} {
+				t.Run(fmt.Sprintf("client %s upstream %s %s", client, mode, way), func(t *testing.T) {
+					t.Parallel()
+					f(t, client, mode, way)
+				})
+			}
 		}
 	}
 }
@@ -28,8 +31,8 @@ func eras(t *testing.T, f func(t *testing.T, client string, mode string)) {
 // What an upstream offers comes through in every pair of eras.
 func TestEverythingComesThrough(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode), entry(t, "two", mode)}})
+	eras(t, func(t *testing.T, version, mode, way string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode), entry(t, "two", mode)}}, way)
 		p := r.connect(t, ways{user: "ann", version: version})
 		names := p.names()
 		for _, want := range []string{"own_tool", "one__echo", "two__echo"} {
@@ -84,8 +87,8 @@ func checkOthers(t *testing.T, p *person) {
 // answer back, in every pair of eras.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}})
+	eras(t, func(t *testing.T, version, mode, way string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}}, way)
 		people := map[string]*person{}
 		for _, user := range []string{"ann", "bob"} {
 			people[user] = r.connect(t, ways{user: user, version: version})
@@ -120,8 +123,8 @@ func TestQuestions(t *testing.T) {
 // Who cannot be asked is not asked, and the upstream is told so.
 func TestQuestionToTheMute(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}})
+	eras(t, func(t *testing.T, version, mode, way string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}}, way)
 		p := r.connect(t, ways{user: "ann", version: version, mute: true})
 		p.names()
 		got := p.call("one__ask", args{"text": "anybody?"})
@@ -134,8 +137,8 @@ func TestQuestionToTheMute(t *testing.T) {
 // Progress reaches the client whose call it is, with the client's own token.
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}})
+	eras(t, func(t *testing.T, version, mode, way string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}}, way)
 		var wg sync.WaitGroup
 		for _, user := range []string{"ann", "bob"} {
 			p := r.connect(t, ways{user: user, version: version})

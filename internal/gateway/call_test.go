@@ -77,17 +77,14 @@ func TestCancellation(t *testing.T) {
 		p := r.connect(t, ways{user: "ann", version: version})
 		p.names()
 		ctx, cancel := context.WithCancel(t.Context())
-		params := &mcp.CallToolParams{Name: "one__slow", Arguments: args{"ms": 50, "text": "m"}}
+		params := &mcp.CallToolParams{Name: "one__sleep", Arguments: args{"ms": 60000}}
 		params.SetProgressToken("t")
-		p.call("one__echo", nil)
 		done := make(chan error, 1)
 		go func() {
-			_, err := p.session.CallTool(ctx, &mcp.CallToolParams{Name: "one__sleep", Arguments: args{"ms": 60000}})
+			_, err := p.session.CallTool(ctx, params)
 			done <- err
 		}()
-		if _, err := p.session.CallTool(t.Context(), params); err != nil { // by now the other call is there
-			t.Fatal(err)
-		}
+		<-p.progressed // the call has come to the upstream
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("the call has ended by %v", err)

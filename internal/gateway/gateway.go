@@ -117,6 +117,8 @@ type Gateway struct {
 	sealer  sealer
 	parking parking
 	limits  limits
+	// shortcuts are the calls that pass the SDK by.
+	shortcuts shortcuts
 
 	surface atomic.Pointer[surface]
 	// listed says that a client may hold a list.

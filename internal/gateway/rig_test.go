@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -66,7 +67,7 @@ type rig struct {
 
 // newRig makes a gateway behind an HTTP endpoint of both eras, with a tool of its
 // own.
-func newRig(t *testing.T, opts gateway.Options) *rig {
+func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
 	t.Helper()
 	opts.Key = []byte(strings.Repeat("k", 32))
 	opts.Reserved = append(opts.Reserved, "own_tool")
@@ -82,7 +83,11 @@ func newRig(t *testing.T, opts gateway.Options) *rig {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "own"}}}, nil
 		})
 	g.Attach(r.server)
-	h := transport.HTTP(r.server, transport.HTTPOptions{})
+	ho := transport.HTTPOptions{HostsChecked: true}
+	if !slices.Contains(change, slow) {
+		ho.Shortcut = g
+	}
+	h := transport.HTTP(r.server, ho)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		user := req.Header.Get("X-User")
 		req = req.WithContext(authn.WithPrincipal(req.Context(), guideway.Principal{User: user}))
@@ -117,13 +122,14 @@ type person struct {
 	progressed chan struct{}
 }
 
+// slow has all calls go through the SDK.
+const slow = "slow"
+
 type ways struct {
 	user, version string
 	// mute cannot be asked.
 	mute bool
 	url  bool
-	// inMemory is a connection without HTTP.
-	inMemory bool
 }
 
 // connect is a client of the SDK.
@@ -139,7 +145,7 @@ func (r *rig) connect(t *testing.T, w ways) *person {
 		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
 			p.note(&p.updated, req.Params.URI)
 		},
-		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) {
+		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { //nolint:staticcheck // SA1019: legacy clients listen
 			p.note(&p.logs, fmt.Sprint(req.Params.Data))
 		},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { p.changed <- struct{}{} },

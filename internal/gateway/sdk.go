@@ -223,6 +223,11 @@ func askClient(ctx, until context.Context, session *mcp.ServerSession, method st
 		defer context.AfterFunc(until, end)()
 		result, err = askTyped(apart, session, method, params)
 	}
+	return typedAnswer(result, err)
+}
+
+// typedAnswer is an answer of the SDK as it is on the wire.
+func typedAnswer(result any, err error) (json.RawMessage, *wire.Error) {
 	if err == nil {
 		var text json.RawMessage
 		if text, err = json.Marshal(result); err == nil {

@@ -271,7 +271,7 @@ func (s *surface) route(g *Gateway, uri string) (*member, string) {
 
 // print notes what the lists are, to see when they change.
 func (s *surface) print() {
-	print := func(kind Kind, lists ...[]*entry) {
+	mark := func(kind Kind, lists ...[]*entry) {
 		hash := sha256.New()
 		for _, list := range lists {
 			for _, e := range list {
@@ -284,7 +284,7 @@ func (s *surface) print() {
 	for i, t := range s.tools {
 		tools[i] = &t.entry
 	}
-	print(KindTools, tools)
-	print(KindPrompts, s.prompts)
-	print(KindResources, s.resources, s.templates)
+	mark(KindTools, tools)
+	mark(KindPrompts, s.prompts)
+	mark(KindResources, s.resources, s.templates)
 }

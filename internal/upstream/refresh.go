@@ -38,16 +38,16 @@ func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-u.fetching }()
+	u.mark(true)
 	session, done, err := u.anySession(ctx)
 	if err != nil {
+		u.mark(false)
 		return nil, err
 	}
 	defer done()
-	u.mu.Lock()
-	u.dirty, u.fresh = false, true
-	u.mu.Unlock()
 	c, err := fetch(ctx, session)
 	if err != nil {
+		u.mark(false)
 		return nil, u.describe(err)
 	}
 	before := u.catalog.Swap(c)
@@ -61,6 +61,16 @@ func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
 		u.opts.Changed()
 	}
 	return c, nil
+}
+
+// mark notes that the catalog is being fetched, or that it could not be.
+func (u *Upstream) mark(fresh bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fresh = fresh
+	if fresh {
+		u.dirty = false
+	}
 }
 
 // anySession gives a session that is there, whoever's it is: lists are the same

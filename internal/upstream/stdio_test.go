@@ -166,9 +166,11 @@ func TestCancel(t *testing.T) {
 			s := session(t, u, upstream.Want{})
 			ctx, cancel := context.WithCancel(t.Context())
 			started := tool("sleep", args{"ms": 60000})
+			there := make(chan struct{})
+			started.Notify = func(string, json.RawMessage) { close(there) }
 			done := make(chan error, 1)
 			go func() { _, err := s.Do(ctx, started); done <- err }()
-			call(t, s, tool("echo", args{"text": "the other call was sent"}))
+			<-there // the call has come to the server
 			cancel()
 			if err := <-done; !errors.Is(err, context.Canceled) {
 				t.Errorf("the call has ended by %v", err)

@@ -40,6 +40,9 @@ type HTTPOptions struct {
 	// own check of the Host header, which knows no allowed hosts but loopback,
 	// is not needed.
 	HostsChecked bool
+	// Shortcut answers some requests without the SDK; nil answers none. It is
+	// used with HostsChecked alone, for the SDK's check is passed by too.
+	Shortcut Shortcut
 }
 
 // HTTPHandler serves both eras of the protocol on one URL.
@@ -47,6 +50,7 @@ type HTTPHandler struct {
 	server         *mcp.Server
 	legacy, modern http.Handler
 	maxBody        int64
+	shortcut       *shortcut
 }
 
 var _ http.Handler = (*HTTPHandler)(nil)
@@ -66,9 +70,14 @@ func HTTP(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 	events := mcp.NewMemoryEventStore(nil)
 	events.SetMaxBytes(replayBytes)
 	get := func(*http.Request) *mcp.Server { return server }
+	var past *shortcut
+	if opts.Shortcut != nil && opts.HostsChecked {
+		past = &shortcut{to: opts.Shortcut, server: server, refresh: opts.SessionTimeout / 4}
+	}
 	return &HTTPHandler{
-		server:  server,
-		maxBody: opts.MaxBodyBytes,
+		server:   server,
+		maxBody:  opts.MaxBodyBytes,
+		shortcut: past,
 		legacy: bindUser(mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
 			EventStore:                 events,
 			SessionTimeout:             opts.SessionTimeout,
@@ -95,7 +104,14 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeTooLarge(w, h.maxBody)
 		return
 	}
-	modern, err := h.isModern(w, r)
+	done, err := h.shortcut.serve(w, r, h.maxBody)
+	if done {
+		return
+	}
+	modern := false
+	if err == nil {
+		modern, err = h.isModern(w, r)
+	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -106,6 +122,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.modern.ServeHTTP(w, r)
 	default:
 		h.legacy.ServeHTTP(w, r)
+		h.shortcut.opened(r, w)
 	}
 }
 

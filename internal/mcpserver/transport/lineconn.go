@@ -3,11 +3,13 @@ package transport
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -30,6 +32,11 @@ type lineConn struct {
 	closed     chan struct{}
 	closeOnce  sync.Once
 	queue      []jsonrpc.Message // rest of a batch; only Read uses it
+
+	// past is asked before the SDK; session is what it needs to know.
+	past    Shortcut
+	session atomic.Pointer[mcp.ServerSession]
+	pastCtx context.Context //nolint:containedctx // the life of the connection
 
 	writeMu sync.Mutex // one line at a time
 
@@ -96,6 +103,9 @@ func (c *lineConn) accept(l line) error {
 	if bytes.HasPrefix(l.text, []byte("[")) {
 		return c.acceptBatch(l.text)
 	}
+	if c.takePast(l.text) {
+		return nil
+	}
 	msg, bad := decode(l.text)
 	if bad != nil {
 		return c.reply(bad)
@@ -103,6 +113,31 @@ func (c *lineConn) accept(l line) error {
 	c.track(msg)
 	c.queue = append(c.queue, msg)
 	return nil
+}
+
+// takePast hands a line to the shortcut, if there is one that takes it. The end
+// of the input waits for it as for any call.
+func (c *lineConn) takePast(text []byte) bool {
+	session := c.session.Load()
+	if c.past == nil || session == nil {
+		return false
+	}
+	answer := c.past.Take(c.pastCtx, session, nil, text, func(text []byte, _ bool) error { return c.reply(text) })
+	if answer == nil {
+		return false
+	}
+	id, err := jsonrpc.MakeID(rand.Text())
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	c.inFlight[id] = struct{}{}
+	c.mu.Unlock()
+	go func() {
+		defer c.answered(id)
+		answer(c.pastCtx)
+	}()
+	return true
 }
 
 // track notes a call that will be answered.

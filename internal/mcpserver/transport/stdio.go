@@ -32,12 +32,21 @@ const (
 //
 // Stdio closes in and out.
 func Stdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.WriteCloser) error {
+	return StdioPast(ctx, server, nil, in, out)
+}
+
+// StdioPast is Stdio with a shortcut that is asked before the SDK; nil is none.
+func StdioPast(ctx context.Context, server *mcp.Server, past Shortcut, in io.ReadCloser, out io.WriteCloser) error {
 	conn := newLineConn(in, out, MaxMessageBytes)
+	calls, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	conn.past, conn.pastCtx = past, calls
 	session, err := server.Connect(ctx, connected{conn}, nil)
 	if err != nil {
 		_ = conn.Close()
 		return guideway.Errorf(guideway.CodeInternal, "serve on stdio: %w", err)
 	}
+	conn.session.Store(session)
 	ended := make(chan error, 1)
 	go func() { ended <- session.Wait() }()
 

@@ -307,6 +307,9 @@ func (s *Server) call(m message, stop chan struct{}) {
 	case "big":
 		s.answer(m.ID, text(strings.Repeat("x", p.Arguments.Size)))
 	case "sleep":
+		if p.Meta.Token != nil {
+			s.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0}}`, p.Meta.Token))
+		}
 		select {
 		case <-time.After(time.Duration(p.Arguments.Ms) * time.Millisecond):
 			s.answer(m.ID, text("slept"))
@@ -325,10 +328,6 @@ func (s *Server) call(m message, stop chan struct{}) {
 			}
 		}
 		s.answer(m.ID, text("done "+p.Arguments.Text))
-	case "fail":
-		s.answer(m.ID, `{"isError":true,"content":[{"type":"text","text":"it failed"}]}`)
-	case "refuse":
-		s.refuse(m.ID, -32042, "not today")
 	case "log":
 		s.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":` + string(quote(p.Arguments.Text)) + `}}`)
 		s.answer(m.ID, text("logged"))
@@ -353,6 +352,10 @@ func (s *Server) misbehave(tool string, m message) {
 	case "twice":
 		s.answer(m.ID, text("first"))
 		s.answer(m.ID, text("second"))
+	case "fail":
+		s.answer(m.ID, `{"isError":true,"content":[{"type":"text","text":"it failed"}]}`)
+	case "refuse":
+		s.refuse(m.ID, -32042, "not today")
 	default:
 		s.refuse(m.ID, -32602, "no such tool")
 	}

@@ -65,7 +65,7 @@ func Parse(text []byte) (*Message, error) {
 	if !utf8.Valid(text) {
 		return nil, errNotUTF8
 	}
-	if !json.Valid(text) {
+	if !Valid(text) {
 		return nil, errNotJSON
 	}
 	members, err := Members(text, "jsonrpc", "id", "method", "params", "result", "error")
@@ -264,7 +264,7 @@ type Member struct {
 
 // Object writes an object.
 func Object(members ...Member) json.RawMessage {
-	size := 2
+	size := 3 // one more, for the end of a line
 	for _, m := range members {
 		size += len(m.Key) + len(m.Value) + 4
 	}

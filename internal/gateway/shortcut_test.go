@@ -1,0 +1,303 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+)
+
+// post sends a message over HTTP as it is.
+func post(t *testing.T, url string, header map[string]string, body string) (int, string, http.Header) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("X-User", "ann")
+	for key, value := range header {
+		if value == "" {
+			req.Header.Del(key)
+			continue
+		}
+		req.Header.Set(key, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		var data []string
+		for line := range strings.Lines(string(text)) {
+			if d, ok := strings.CutPrefix(line, "data: "); ok && strings.TrimSpace(d) != "" {
+				data = append(data, strings.TrimSpace(d))
+			}
+		}
+		text = []byte(strings.Join(data, "\n"))
+	}
+	return resp.StatusCode, string(text), resp.Header
+}
+
+const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+
+// open begins a session of the legacy era and gives its headers.
+func open(t *testing.T, r *rig) map[string]string {
+	t.Helper()
+	_, _, h := post(t, r.url, nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	header := map[string]string{"Mcp-Session-Id": h.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": legacy}
+	post(t, r.url, header, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	post(t, r.url, header, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	return header
+}
+
+var serverInfo = regexp.MustCompile(`"_meta":\{"io.modelcontextprotocol/serverInfo":\{[^}]*\}\},?|,"_meta":\{"io.modelcontextprotocol/serverInfo":\{[^}]*\}\}`)
+
+// outcome is an answer without what may differ: white space, the order of
+// members, and who answers.
+func outcome(t *testing.T, status int, body string) string {
+	t.Helper()
+	body = serverInfo.ReplaceAllString(body, "")
+	var v map[string]any
+	if json.Unmarshal([]byte(body), &v) == nil {
+		if failure, ok := v["error"].(map[string]any); ok {
+			return fmt.Sprintf("%d error %v", status, failure["code"])
+		}
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = string(text)
+	}
+	return fmt.Sprint(status, " ", body)
+}
+
+// Whatever is sent, the way past the SDK has the outcome of the way through it.
+func TestShortcutIsNoOtherWay(t *testing.T) {
+	t.Parallel()
+	e := entry(t, "one")
+	fast := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	through := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}}, slow)
+	headers := map[*rig]map[string]string{fast: open(t, fast), through: open(t, through)}
+	modernHeader := map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__echo"}
+	with := func(base map[string]string, pairs ...string) map[string]string {
+		out := map[string]string{}
+		for key, value := range base {
+			out[key] = value
+		}
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i]] = pairs[i+1]
+		}
+		return out
+	}
+	echo := `"name":"one__echo","arguments":{"text":"é \u0041 \"\\ <&>"}`
+	for name, c := range map[string]struct {
+		body   string
+		modern bool
+		header []string
+	}{
+		"plain":                 {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`},
+		"white space":           {body: " {\n\"params\" : {" + echo + "\n},\"id\":\"x\" ,\"method\":\"tools/call\",\"jsonrpc\":\"2.0\"}\n"},
+		"no arguments":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo"}}`},
+		"arguments null":        {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo","arguments":null}}`},
+		"name escaped":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"n\u0061me":"one\u005f_echo","arguments":{"text":"x"}}}`},
+		"id null":               {body: `{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{` + echo + `}}`},
+		"id a fraction":         {body: `{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{` + echo + `}}`},
+		"no id":                 {body: `{"jsonrpc":"2.0","method":"tools/call","params":{` + echo + `}}`},
+		"other case":            {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"Name":"one__env",` + echo + `}}`},
+		"only another case":     {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"NAME":"one__echo"}}`},
+		"own tool":              {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"own_tool"}}`},
+		"unknown tool":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__nothing"}}`},
+		"name a number":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":7}}`},
+		"no params":             {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call"}`},
+		"params a list":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[]}`},
+		"not JSON":              {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}`},
+		"version 1":             {body: `{"jsonrpc":"1.0","id":7,"method":"tools/call","params":{` + echo + `}}`},
+		"failing tool":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__fail"}}`},
+		"refusing tool":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__refuse"}}`},
+		"other session":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Mcp-Session-Id", "other"}},
+		"other user":            {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"X-User", "bob"}},
+		"other version":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Mcp-Protocol-Version", "1999-01-01"}},
+		"no accept":             {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Accept", "text/html"}},
+		"plain text":            {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Content-Type", "text/plain"}},
+		"modern":                {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true},
+		"modern, wrong name":    {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true, header: []string{"Mcp-Name", "one__env"}},
+		"modern, wrong method":  {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true, header: []string{"Mcp-Method", "tools/list"}},
+		"modern, no name":       {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true, header: []string{"Mcp-Name", ""}},
+		"modern, no meta":       {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, modern: true},
+		"modern, wrong state":   {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,"requestState":"x",` + meta + `}}`, modern: true},
+		"modern, bad meta":      {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, modern: true},
+		"modern, other version": {body: strings.ReplaceAll(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{`+echo+`,`+meta+`}}`, modern, "2027-01-01"), modern: true},
+	} {
+		outcomes := map[*rig]string{}
+		for _, r := range []*rig{fast, through} {
+			header := headers[r]
+			if c.modern {
+				header = modernHeader
+			}
+			status, body, _ := post(t, r.url, with(header, c.header...), c.body)
+			outcomes[r] = outcome(t, status, body)
+		}
+		if diff := cmp.Diff(outcomes[through], outcomes[fast]); diff != "" {
+			t.Errorf("%s (-through the SDK +past it):\n%s", name, diff)
+		}
+	}
+}
+
+// A session that has ended is gone for the shortcut too.
+func TestShortcutOfAnEndedSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	header := open(t, r)
+	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"x"}}}`
+	if status, body, _ := post(t, r.url, header, call); status != http.StatusOK || !strings.Contains(body, `"x"`) {
+		t.Fatalf("%d %s", status, body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, r.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Mcp-Session-Id", header["Mcp-Session-Id"])
+	req.Header.Set("X-User", "ann")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	await(t, func() bool {
+		status, _, _ := post(t, r.url, header, call)
+		return status == http.StatusNotFound
+	})
+}
+
+// stdio is a client at the other end of standard input and output.
+type stdio struct {
+	t     *testing.T
+	in    *io.PipeWriter
+	lines chan string
+}
+
+func (r *rig) stdio(t *testing.T) *stdio {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	ctx := authn.WithPrincipal(context.WithoutCancel(t.Context()), guideway.Principal{User: "ann"})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = transport.StdioPast(ctx, r.server, r.Gateway, inR, outW)
+	}()
+	s := &stdio{t: t, in: inW, lines: make(chan string, 100)}
+	go func() {
+		defer close(s.lines)
+		scan := bufio.NewScanner(outR)
+		scan.Buffer(nil, 32<<20)
+		for scan.Scan() {
+			s.lines <- scan.Text()
+		}
+	}()
+	t.Cleanup(func() { inW.Close(); <-done; outR.Close() })
+	return s
+}
+
+func (s *stdio) send(text string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.in, text+"\n"); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stdio) receive() string {
+	s.t.Helper()
+	select {
+	case line := <-s.lines:
+		return line
+	case <-time.After(10 * time.Second):
+		s.t.Fatal("no answer within 10 s")
+	}
+	return ""
+}
+
+// On stdio too calls, questions, progress and cancellation pass the SDK by.
+func TestShortcutOnStdio(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"", upstreamtest.Modern} {
+		e := entry(t, "one", mode)
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+		s := r.stdio(t)
+		s.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+		s.receive()
+		s.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		s.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+		s.receive()
+		s.send(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"one__echo","arguments":{"text":"hi"}}}`)
+		if got, want := s.receive(), `{"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"hi"}]}}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		s.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"one__ask","arguments":{"text":"sure?"}}}`)
+		var question struct {
+			ID     string
+			Method string
+			Params struct{ Message string }
+		}
+		if err := json.Unmarshal([]byte(s.receive()), &question); err != nil || !strings.HasPrefix(question.ID, "gateway-") ||
+			question.Method != "elicitation/create" || question.Params.Message != `The MCP server "one" asks: sure?` {
+			t.Fatalf("the question is %+v %v", question, err)
+		}
+		s.send(`{"jsonrpc":"2.0","id":"` + question.ID + `","result":{"action":"accept","content":{"ok":"yes"}}}`)
+		if got := s.receive(); !strings.Contains(got, `"id":3`) || !strings.Contains(got, `\"yes\"`) {
+			t.Errorf("the answer is %s", got)
+		}
+		s.send(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"one__slow","arguments":{"ms":1,"text":"m"},"_meta":{"progressToken":"mine"}}}`)
+		for i := range 4 {
+			if got := s.receive(); !strings.Contains(got, `"progressToken":"mine"`) || !strings.Contains(got, fmt.Sprintf(`"progress":%d`, i)) {
+				t.Errorf("progress: %s", got)
+			}
+		}
+		if got := s.receive(); !strings.Contains(got, "done m") {
+			t.Errorf("slow: %s", got)
+		}
+		s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000}}}`)
+		s.send(`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"meanwhile"}}}`)
+		if got := s.receive(); !strings.Contains(got, "meanwhile") {
+			t.Errorf("meanwhile: %s", got)
+		}
+		s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+		await(t, func() bool { return counted(e) == 1 })
+	}
+}
+
+// A plain call passes the SDK by, which would answer it with events.
+func TestShortcutIsTaken(t *testing.T) {
+	t.Parallel()
+	e := entry(t, "one")
+	for _, c := range []struct{ way, want string }{{"", "application/json"}, {slow, "text/event-stream"}} {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}}, c.way)
+		_, body, header := post(t, r.url, open(t, r), `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"\u0041"}}}`)
+		if got := header.Get("Content-Type"); got != c.want {
+			t.Errorf("%q: answered by %s, want %s", c.way, got, c.want)
+		}
+		if want := `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"A"}]}}`; body != want {
+			t.Errorf("got %s, want %s", body, want)
+		}
+	}
+}
