@@ -121,7 +121,7 @@ func attacks() []attack {
 		{"source of templates", "return " + strings.Repeat("`${", 100_000), []script.Kind{script.Syntax, script.Stack, script.Memory, script.Timeout}},
 
 		// Noise.
-		{"console flood", `for (let i = 0; i < 1e5; i++) console.log("x".repeat(100)); return 1`, nil},
+		{"console flood", `for (let i = 0; i < 5000; i++) console.log("x".repeat(100)); return 1`, nil},
 		{"console giant", `console.log("x".repeat(1e7)); return 1`, nil},
 		{"console flood for ever", `for (;;) console.log("x")`, timeout},
 	}

@@ -25,6 +25,7 @@ func (v *vm) begin(r *wire.Request) {
 	v.console.room = r.Limits.Console
 	v.console.mu.Unlock()
 	v.q.SetMemoryLimit(uintptr(r.Limits.Memory))
+	v.q.SetGCThreshold(uintptr(min(gcThreshold, r.Limits.Memory/4)))
 	v.q.SetMaxStackSize(uintptr(r.Limits.Stack))
 }
 

@@ -23,6 +23,8 @@ import (
 // forbids to make any: RLIMIT_NPROC counts all threads of the user, this
 // process's own among them.
 func confine(setup wire.Setup) error {
+	letGo := ownPages()
+	defer letGo()
 	closeInherited()
 	// The kernel, if it must end a process for want of memory, ends this one
 	// first. It may not be allowed to be told so.
@@ -110,7 +112,7 @@ func needed() []string {
 		"mmap", "munmap", "mremap", "mprotect", "madvise", "mincore", "brk",
 		"futex", "futex_waitv", "rseq", "set_robust_list", "get_robust_list", "membarrier",
 		"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
-		"tgkill", "getpid", "gettid", "sched_yield", "sched_getaffinity",
+		"tgkill", "getpid", "getppid", "gettid", "sched_yield", "sched_getaffinity",
 		"nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "time",
 		"timer_create", "timer_settime", "timer_delete", "setitimer",
 		"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd2", "pipe2",

@@ -297,14 +297,14 @@
       });
     }
   }
-  const errors = [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError];
   allowOverride(Object.prototype, [
     "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf",
   ]);
-  allowOverride(Function.prototype, ["constructor", "name", "toString", "bind", "call", "apply"]);
-  for (const kind of errors) allowOverride(kind.prototype, ["constructor", "message", "name", "toString"]);
-  for (const kind of [Array, RealDate, Promise, Map, Set, RegExp]) {
-    allowOverride(kind.prototype, ["constructor", "toString", "then"]);
+  allowOverride(Function.prototype, ["name", "toString"]);
+  allowOverride(Error.prototype, ["constructor", "message", "name", "toString"]);
+  for (const kind of [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError]) {
+    delete kind.prototype.message; // it is that of Error
+    allowOverride(kind.prototype, ["constructor", "name"]);
   }
 
   const freeze = Object.freeze;

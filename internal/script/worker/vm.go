@@ -59,6 +59,9 @@ type vm struct {
 	reason  string
 }
 
+// gcThreshold is how much a VM allocates at most before it looks for cycles.
+const gcThreshold = 8 << 20
+
 // newVM prepares a VM: everything but the user's code.
 func newVM(code prelude) (_ *vm, err error) {
 	q, err := quickjs.NewVM()
@@ -71,6 +74,8 @@ func newVM(code prelude) (_ *vm, err error) {
 			err = errors.Join(err, q.Close())
 		}
 	}()
+	// Most calls end before there is garbage to speak of.
+	q.SetGCThreshold(gcThreshold)
 	// A script may end in a lone surrogate and give it to a utility.
 	q.SetWTF8(true)
 	q.SetModuleLoader(v.load, v.normalize)

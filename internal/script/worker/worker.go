@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -48,8 +49,9 @@ func Main(in io.Reader, out io.Writer) error {
 	if err := confine(setup); err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
-	w := &worker{out: out, code: code, known: forms{}, gone: make(chan error, 2)}
-	return w.serve(reader)
+	w := &worker{out: out, code: code, known: forms{}, gone: make(chan error, 3)}
+	go func() { w.gone <- w.serve(reader) }()
+	return clean(w.wait())
 }
 
 // worker is the state of the process.
@@ -62,54 +64,46 @@ type worker struct {
 	out io.Writer
 }
 
-// incoming is a request with the number of its call.
-type incoming struct {
-	call    uint64
-	request *wire.Request
-	err     error
-}
-
-// serve reads ahead, so that the end of the input ends the process even in the
-// middle of a call: then nobody waits for its answer.
-func (w *worker) serve(in io.Reader) error {
-	requests := make(chan incoming)
-	go func() {
-		for {
-			next := readRequest(in)
-			if next.err != nil {
-				w.gone <- next.err
-				return
-			}
-			requests <- next // there is none before the last one was answered
-		}
-	}()
-	fresh, err := newVM(w.code)
-	if err != nil {
-		return err
-	}
-	if err := w.write(0, &wire.Answer{}); err != nil { // ready
-		return err
-	}
+// wait gives the reason to end: the input's end, a script that cannot be ended
+// otherwise, or that the pool has died in the middle of a call.
+func (w *worker) wait() error {
+	parent := os.Getppid()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	for {
 		select {
 		case err := <-w.gone:
-			return clean(err)
-		case next := <-requests:
-			done := make(chan error, 1)
-			go func() { done <- w.handle(fresh, next) }()
-			select {
-			case err = <-done:
-			case err = <-w.gone:
+			return err
+		case <-look.C:
+			if os.Getppid() != parent {
+				return io.EOF
 			}
-			if err != nil {
-				return clean(err)
-			}
-			if fresh, err = newVM(w.code); err != nil {
-				return err
-			}
-			if err := w.write(0, &wire.Answer{}); err != nil { // ready again
-				return err
-			}
+		}
+	}
+}
+
+// serve answers requests until the input ends. All of a call happens in this
+// goroutine, because each change to another costs about what a small script
+// does.
+func (w *worker) serve(in io.Reader) error {
+	for {
+		fresh, err := newVM(w.code)
+		if err != nil {
+			return err
+		}
+		if err := w.write(0, &wire.Answer{}); err != nil { // ready
+			return err
+		}
+		call, message, err := wire.Read(in, wire.MaxRequest)
+		if err != nil {
+			return err
+		}
+		request, err := wire.ReadRequest(message)
+		if err != nil {
+			return err
+		}
+		if err := w.handle(fresh, call, request); err != nil {
+			return err
 		}
 	}
 }
@@ -123,36 +117,26 @@ func clean(err error) error {
 	return err
 }
 
-func readRequest(in io.Reader) incoming {
-	call, message, err := wire.Read(in, wire.MaxRequest)
-	if err != nil {
-		return incoming{err: err}
-	}
-	request, err := wire.ReadRequest(message)
-	return incoming{call: call, request: request, err: err}
-}
-
-// handle runs one request and answers it. Its goroutine ends with it, and the
-// stack that a recursion has made large.
-func (w *worker) handle(v *vm, next incoming) error {
+// handle runs one request and answers it.
+func (w *worker) handle(v *vm, call uint64, request *wire.Request) error {
 	began, usedBefore := time.Now(), processorTime()
-	v.begin(next.request)
-	dog := watch(v, next.request.Limits, usedBefore, func(a *wire.Answer) {
+	v.begin(request)
+	dog := watch(v, request.Limits, usedBefore, func(a *wire.Answer) {
 		// The engine did not end in time: answer without it. The lock is
 		// kept, so that nothing else is written while the process ends.
 		w.mu.Lock()
 		complete(a, v, began, usedBefore)
-		w.gone <- errors.Join(errSpent, w.writeLocked(next.call, a))
+		w.gone <- errors.Join(errSpent, w.writeLocked(call, a))
 	})
 	var a *wire.Answer
-	if next.request.Check {
+	if request.Check {
 		a = v.check(w.known)
 	} else {
-		a = v.call(next.request, w.known, dog.stopped)
+		a = v.call(request, w.known, dog.stopped)
 	}
 	dog.call()
 	complete(a, v, began, usedBefore)
-	if err := w.write(next.call, a); err != nil {
+	if err := w.write(call, a); err != nil {
 		return err
 	}
 	if a.Kind.Spent() {
