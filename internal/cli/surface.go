@@ -28,6 +28,7 @@ type surface struct {
 	contexts    *memory.Service
 	upkeep      *upkeep
 	upstreams   *upstreams
+	machines    *lazyMachines
 	server      *mcpserver.Server
 	dashboard   *dashboard
 }
@@ -57,11 +58,12 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	if s.upstreams, err = a.openUpstreams(cfg); err != nil {
 		return nil, err
 	}
+	s.machines = a.newLazyMachines(cfg)
 	s.server, err = mcpserver.New(mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
 		Runs: lazyRuns{s.store}, Project: project, Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: lazyStore{s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
-		Upstreams: s.upstreams.attached(),
+		Upstreams: s.upstreams.attached(), Machines: s.machines,
 	})
 	if err != nil {
 		return nil, err
@@ -79,6 +81,9 @@ func (s *surface) Close() {
 
 // closeServices ends what the server stands on, as far as it was opened.
 func (s *surface) closeServices() {
+	if s.machines != nil {
+		s.machines.close()
+	}
 	if s.upstreams != nil {
 		s.upstreams.close()
 	}

@@ -105,7 +105,7 @@ const (
 )
 
 // Toolsets are the toolsets that exist, those of DefaultToolsets first.
-func Toolsets() []string { return append(DefaultToolsets(), "phases", "gateway") }
+func Toolsets() []string { return append(DefaultToolsets(), "phases", "gateway", "machines") }
 
 // DefaultToolsets are the toolsets that are on where nobody chooses.
 func DefaultToolsets() []string { return []string{"steps", "runs", "sessions", "context"} }

@@ -33,10 +33,11 @@ const (
 	ToolsetContext  = "context"
 	ToolsetPhases   = "phases"
 	ToolsetGateway  = "gateway"
+	ToolsetMachines = "machines"
 )
 
 // Toolsets lists the names of the toolsets, the default ones first.
-func Toolsets() []string { return append(DefaultToolsets(), ToolsetPhases, ToolsetGateway) }
+func Toolsets() []string { return append(DefaultToolsets(), ToolsetPhases, ToolsetGateway, ToolsetMachines) }
 
 // DefaultToolsets lists the names of the toolsets that are offered where nobody
 // chooses.
@@ -76,6 +77,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Upstreams are the other MCP servers behind the toolset "gateway".
 	Upstreams Upstreams
+	// Machines is the service behind the toolset "machines".
+	Machines Machines
 }
 
 // Upstreams add to a server what other MCP servers offer.
@@ -205,6 +208,9 @@ func (s *Server) tools(opts Options) []*tool {
 	}
 	if slices.Contains(opts.Toolsets, ToolsetPhases) {
 		list = append(list, newPhaseTools(s, opts).tools()...)
+	}
+	if slices.Contains(opts.Toolsets, ToolsetMachines) && opts.Machines != nil {
+		list = append(list, (&machineTools{machines: opts.Machines}).tools()...)
 	}
 	return list
 }

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// lazyMachines opens the store of machines when the first call needs it.
+type lazyMachines struct {
+	app   *app
+	cfg   *config.Config
+	log   *slog.Logger
+	shelf *machineShelf
+
+	// mu guards what follows, and is held while the store opens.
+	mu         sync.Mutex
+	store      *machineStore
+	background *driver.Background
+	closed     bool
+}
+
+var _ mcpserver.Machines = (*lazyMachines)(nil)
+
+func (a *app) newLazyMachines(cfg *config.Config) *lazyMachines {
+	return &lazyMachines{app: a, cfg: cfg, log: a.logger(cfg), shelf: a.machineShelf(cfg)}
+}
+
+// open gives the service, and opens the store where that has not happened yet.
+func (l *lazyMachines) open(ctx context.Context) (*driver.Background, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.background != nil {
+		return l.background, nil
+	}
+	if l.closed {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the server is about to end")
+	}
+	user, err := authn.SystemUser()
+	if err != nil {
+		return nil, err
+	}
+	models, err := l.app.newMachineModels(l.cfg, "")
+	if err != nil {
+		return nil, err
+	}
+	if l.store, err = openMachineStore(ctx, l.cfg, user, l.shelf, models, l.log); err != nil {
+		return nil, err
+	}
+	l.background = driver.NewBackground(l.store.runs, l.log)
+	return l.background, nil
+}
+
+// close stops the runs that are at work, which can be gone on with.
+func (l *lazyMachines) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.background != nil {
+		l.background.Close()
+		l.store.close()
+		l.background = nil
+	}
+}
+
+// Served implements mcpserver.Machines.
+func (l *lazyMachines) Served(context.Context) ([]mcpserver.MachineInfo, error) {
+	served, _ := l.shelf.all()
+	var out []mcpserver.MachineInfo
+	for _, s := range served {
+		info := mcpserver.MachineInfo{Name: s.Definition.Name, Description: s.Definition.Description, Inputs: []mcpserver.MachineInput{}}
+		for i := range s.Definition.Inputs {
+			in := &s.Definition.Inputs[i]
+			info.Inputs = append(info.Inputs, mcpserver.MachineInput{
+				Name: in.Name, Type: string(in.Type), Description: in.Description, Required: !in.Optional, Default: in.Default,
+			})
+		}
+		out = append(out, info)
+	}
+	return out, nil
+}
+
+// Start implements mcpserver.Machines.
+func (l *lazyMachines) Start(ctx context.Context, c run.Caller, r driver.StartRequest) (*driver.Status, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Start(ctx, c, r)
+}
+
+// Wait implements mcpserver.Machines.
+func (l *lazyMachines) Wait(ctx context.Context, c run.Caller, id string, patience time.Duration) (*driver.Status, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Wait(ctx, c, id, patience)
+}
+
+// Input implements mcpserver.Machines.
+func (l *lazyMachines) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Input(ctx, c, id, value)
+}
+
+// Decide implements mcpserver.Machines.
+func (l *lazyMachines) Decide(ctx context.Context, c run.Caller, id string, decision engine.Decision, result string) (*driver.Status, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Decide(ctx, c, id, decision, result)
+}
+
+// Cancel implements mcpserver.Machines.
+func (l *lazyMachines) Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Cancel(ctx, c, id, reason)
+}
