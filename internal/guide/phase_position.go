@@ -97,6 +97,9 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 			pos.Criteria = append(pos.Criteria, "Say in notes: "+instruction(a))
 		} else if a.Action == phases.ActionValidate {
 			pos.Criteria = append(pos.Criteria, "In context: "+instruction(a))
+			if !p.owns(a.Target) && !holds(a, p.vars(s)) {
+				pos.Sets = append(pos.Sets, p.wanted(a))
+			}
 		}
 	}
 	if !step.Required {
@@ -191,7 +194,7 @@ func (p *PhaseProgram) waitsForRequired(s State) Position {
 	pos := Position{Kind: PositionContext, ID: p.Workflow.ID, Title: p.Workflow.Title, Message: "The workflow cannot begin without these variables."}
 	for _, name := range p.unset(s) {
 		v := p.Workflow.Variable(name)
-		need := Need{Variable: name, Tests: []string{anyOf(string(v.Type))}}
+		need := Need{Variable: name, Tests: []string{anyOf(string(v.Type))}, Example: p.example(name)}
 		if v.Description != "" {
 			need.Tests = append(need.Tests, v.Description)
 		}
@@ -208,10 +211,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 	case p.failing(s) != nil:
 		a := p.failing(s)
 		pos.Message = instruction(a)
-		need := Need{Variable: a.Target}
-		if a.HasValue {
-			need.Allowed = []any{a.Value}
-		}
+		need := p.wanted(a)
 		if value, found, _ := vars.Path(a.Target); found {
 			need.Found = typeName(value)
 		}
@@ -221,7 +221,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		pos.ID, pos.Title = loop.ID, loop.Name
 		if ph.Loop == nil {
 			_, pos.Message = p.items(s, loop)
-			pos.Needs = []Need{{Variable: loop.Over}}
+			pos.Needs = []Need{{Variable: loop.Over, Example: []any{"..."}}}
 			break
 		}
 		pos.Message = fmt.Sprintf("Whether '%s' goes on depends on variables that are not set.", loop.Name)
@@ -256,10 +256,44 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		pos.Message = "The phases lead in a circle with nothing to do: change the variables that decide their ways, or abort the run."
 		pos.Needs = p.reads()
 	}
+	for i := range pos.Needs {
+		if n := &pos.Needs[i]; n.Example == nil {
+			n.Example = p.example(n.Variable)
+		}
+	}
 	if len(pos.Needs) > 0 && !slices.ContainsFunc(pos.Needs, func(n Need) bool { return !p.owns(n.Variable) }) {
 		pos.Message += " Only the workflow sets what it waits for: fork the run at an earlier event, or abort it."
 	}
 	return pos
+}
+
+// wanted is the variable that a validate action wants.
+func (p *PhaseProgram) wanted(a *phases.Action) Need {
+	need := Need{Variable: a.Target, Example: p.example(a.Target)}
+	if a.HasValue {
+		need.Allowed = []any{a.Value}
+	}
+	return need
+}
+
+// example is a value of a variable's type; nil where it is not declared.
+func (p *PhaseProgram) example(name string) any {
+	v := p.Workflow.Variable(name)
+	if v == nil {
+		return nil
+	}
+	switch v.Type {
+	case phases.TypeNumber:
+		return 0
+	case phases.TypeBoolean:
+		return false
+	case phases.TypeArray:
+		return []any{"..."}
+	case phases.TypeObject:
+		return map[string]any{}
+	default:
+		return "..."
+	}
 }
 
 // owns says whether the variable that a path begins with is the engine's.

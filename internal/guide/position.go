@@ -2,6 +2,7 @@ package guide
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
@@ -55,6 +56,9 @@ type Position struct {
 	Phase *PhasePosition `json:"phase,omitempty"`
 	// Needs are the variables that a waiting run needs.
 	Needs []Need `json:"needs,omitempty"`
+	// Sets are the variables without which the step is not done, for the next
+	// call: its criteria say in words what they are.
+	Sets []Need `json:"-"`
 }
 
 // PhasePosition is a phase of a workflow.
@@ -106,6 +110,37 @@ type Need struct {
 	Tests []string `json:"tests,omitempty"`
 	// Found says what stands there where it is of the wrong kind.
 	Found string `json:"found,omitempty"`
+	// Example is a value that the run would take, for the next call; nil where
+	// none is known.
+	Example any `json:"-"`
+}
+
+// Values are a context that gives each of some needs a value that the run would
+// take: the first that is allowed, the example, or dots to be filled in. A path
+// becomes objects within each other.
+func Values(needs []Need) map[string]any {
+	values := map[string]any{}
+	for _, n := range needs {
+		var value any = "..."
+		switch {
+		case len(n.Allowed) > 0:
+			value = n.Allowed[0]
+		case n.Example != nil:
+			value = n.Example
+		}
+		in := values
+		name, rest, nested := strings.Cut(n.Variable, ".")
+		for ; nested; name, rest, nested = strings.Cut(rest, ".") {
+			inner, ok := in[name].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				in[name] = inner
+			}
+			in = inner
+		}
+		in[name] = value
+	}
+	return values
 }
 
 // Status gives the status of a run.

@@ -156,20 +156,16 @@ func nextCall(handle string, pos guide.Position) *Call {
 		if pos.NeedsNotes {
 			args["notes"] = "..."
 		}
+		if len(pos.Sets) > 0 {
+			args["context"] = guide.Values(pos.Sets)
+		}
 	case guide.PositionGate:
 		if pos.Person {
 			return StatusCall(Ref{Handle: handle})
 		}
 		args["answer"] = map[string]any{"optionId": pos.Options[0].ID}
 	case guide.PositionContext:
-		set := map[string]any{}
-		for _, need := range pos.Needs {
-			set[need.Variable] = "..."
-			if len(need.Allowed) > 0 {
-				set[need.Variable] = need.Allowed[0]
-			}
-		}
-		args["context"] = set
+		args["context"] = guide.Values(pos.Needs)
 	default:
 		return nil
 	}

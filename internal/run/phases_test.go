@@ -131,9 +131,13 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.shelf["checked"] = `{"id":"checked","version":"1.0.0","title":"Checked","initialPhase":"a","phases":[{"id":"a","name":"A","required":true,
+	b.shelf["checked"] = `{"id":"checked","version":"1.0.0","title":"Checked","initialPhase":"a",
+		"variables":[{"name":"names","type":"array","required":true},{"name":"size","type":"number"},{"name":"plan","type":"object"},{"name":"ready","type":"boolean"}],
+		"phases":[{"id":"a","name":"A","required":true,
 		"entryActions":[{"action":"validate","target":"desk","message":"Is the desk tidy?"}],
-		"steps":[{"id":"s","name":"Do","required":true,"actions":[{"action":"validate","target":"lamp","message":"Is the lamp on?"}]}],
+		"steps":[{"id":"s","name":"Do","required":true,"actions":[{"action":"validate","target":"lamp","message":"Is the lamp on?"},
+			{"action":"validate","target":"size"},{"action":"validate","target":"names"},{"action":"validate","target":"ready","value":true}]}],
+		"loops":[{"id":"l","name":"L","type":"forEach","over":"plan.parts.list","variable":"part","maxIterations":9,"steps":[{"id":"p","name":"Do it","required":true}]}],
 		"checkpoints":[{"id":"c","name":"C","message":"Good?","required":true,"blocking":true,"options":[{"id":"yes","label":"Yes"}]}]}]}`
 	a := start(t, b.Service, "checked", nil)
 	var moves int
@@ -141,6 +145,7 @@ func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 		var r struct {
 			Handle, Output, Notes string
 			Answer                *guide.Answer
+			Context               map[string]any
 		}
 		text, err := json.Marshal(a.Next.Arguments)
 		if err != nil {
@@ -149,9 +154,9 @@ func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 		if err := json.Unmarshal(text, &r); err != nil {
 			t.Fatal(err)
 		}
-		a = legal(t, b.Service, run.ContinueRequest{Handle: r.Handle, Output: r.Output, Notes: r.Notes, Answer: r.Answer})
+		a = legal(t, b.Service, run.ContinueRequest{Handle: r.Handle, Output: r.Output, Notes: r.Notes, Answer: r.Answer, Context: r.Context})
 	}
-	if moves != 3 || a.Status != guide.StatusCompleted {
+	if moves != 6 || a.Status != guide.StatusCompleted {
 		t.Errorf("%d moves, then %+v", moves, a)
 	}
 }
