@@ -37,7 +37,9 @@ const (
 )
 
 // Toolsets lists the names of the toolsets, the default ones first.
-func Toolsets() []string { return append(DefaultToolsets(), ToolsetPhases, ToolsetGateway, ToolsetMachines) }
+func Toolsets() []string {
+	return append(DefaultToolsets(), ToolsetPhases, ToolsetGateway, ToolsetMachines)
+}
 
 // DefaultToolsets lists the names of the toolsets that are offered where nobody
 // chooses.
