@@ -6,7 +6,7 @@
 // Messages are read and written here and not by the SDK, because a call is to
 // pass without being decoded, because what a server asks on the way of a call
 // has to stay with that call, and because what a newer server says must not be
-// lost; ADR 12 has the measurements.
+// lost; ADR 15 has the measurements.
 package upstream
 
 import (
