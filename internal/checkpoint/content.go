@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -77,56 +78,76 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// Bounds of what a context adds to the words that it is found by.
+// Bounds of what a context adds to the words that it is found by. They are most of
+// what an index has, so that each word is in it once.
 const (
-	maxWords    = 6 << 10
+	maxWords    = 3 << 10
 	maxFromText = 400
+	maxWord     = 40
 )
 
-// words gives what a context is found by: its keys and the beginnings of its
-// texts, from the outside in, without what looks like a secret.
+// words gives what a context is found by: its keys and the words at the beginning
+// of its texts, from the outside in and, of lists, from both ends, each once and
+// without what looks like a secret. Lists take turns: a long one leaves room for
+// the others.
 func words(tree map[string]any, findings []secret.Finding) string {
 	hidden := map[string]bool{}
 	for _, f := range findings {
 		hidden[f.Path] = true
 	}
-	var b strings.Builder
+	w := wordList{seen: map[string]bool{}}
 	type place struct {
 		path  string
 		value any
+		turn  int
 	}
-	level := []place{{"", tree}}
-	for len(level) > 0 && b.Len() < maxWords {
+	level := []place{{"", tree, 0}}
+	for len(level) > 0 && w.text.Len() < maxWords {
 		var next []place
 		for _, p := range level {
 			switch v := p.value.(type) {
 			case map[string]any:
 				for _, key := range slices.Sorted(maps.Keys(v)) {
-					addWords(&b, key)
-					next = append(next, place{secret.Join(p.path, key), v[key]})
+					w.add(key)
+					next = append(next, place{secret.Join(p.path, key), v[key], p.turn})
 				}
 			case []any:
 				for i, item := range v {
-					next = append(next, place{secret.JoinIndex(p.path, i), item})
+					next = append(next, place{secret.JoinIndex(p.path, i), item, p.turn + min(i, len(v)-1-i)})
 				}
 			case string:
 				if !hidden[p.path] {
-					addWords(&b, v)
+					w.add(v)
 				}
 			}
-			if b.Len() >= maxWords {
+			if w.text.Len() >= maxWords {
 				break
 			}
 		}
+		slices.SortStableFunc(next, func(a, b place) int { return cmp.Compare(a.turn, b.turn) })
 		level = next
 	}
-	return b.String()
+	return w.text.String()
 }
 
-func addWords(b *strings.Builder, text string) {
+// wordList collects words, each once.
+type wordList struct {
+	text strings.Builder
+	seen map[string]bool
+}
+
+// add adds the words of the beginning of a text. What is too long for a word is a
+// number, a hash or a token: nobody looks for a part of it.
+func (w *wordList) add(text string) {
 	if len(text) > maxFromText {
 		text = strings.ToValidUTF8(text[:maxFromText], "")
 	}
-	b.WriteString(strings.ReplaceAll(text, "\x00", " "))
-	b.WriteByte('\n')
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), notInWord) {
+		if len(word) > maxWord || w.seen[word] {
+			continue
+		}
+		w.seen[word] = true
+		w.text.WriteString(word)
+		w.text.WriteByte('\n')
+	}
 }

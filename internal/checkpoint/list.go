@@ -88,14 +88,17 @@ func (r ListRequest) filter(who guideway.Principal) (Filter, error) {
 // queryWords splits a query: nothing in it is an operator.
 func queryWords(query string) []string {
 	var list []string
-	for word := range strings.FieldsFuncSeq(strings.ToLower(query), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
-	}) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(query), notInWord) {
 		if len(list) < maxQuery && len(word) <= maxTag && !slices.Contains(list, word) {
 			list = append(list, word)
 		}
 	}
 	return list
+}
+
+// notInWord says what words end at.
+func notInWord(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 }
 
 func (r Record) cursor() string {

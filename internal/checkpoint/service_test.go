@@ -476,3 +476,25 @@ func TestFileModes(t *testing.T) {
 		t.Errorf("a blob that is not there: %v", err)
 	}
 }
+
+// TestWordsOfAll: a long list does not keep the others from being found, and its
+// last entry is found as its first is.
+func TestWordsOfAll(t *testing.T) {
+	t.Parallel()
+	r := setup(t, checkpoint.ModeSQLite)
+	code := make([]string, 2000)
+	for i := range code {
+		code[i] = fmt.Sprintf("func handle%d(w%d writer)", i, i)
+	}
+	code[0], code[1999] = "package gatehouse", "final brace"
+	text, err := json.Marshal(map[string]any{"code": code, "findings": []string{"nothing", "the hinge squeaks"}, "zeal": map[string]any{"goal": "mend the portcullis"}})
+	must(t, err)
+	r.save(t, "work", string(text))
+	for _, query := range []string{"gatehouse", "brace", "hinges", "portcullis", "zeal findings"} {
+		page, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Query: query})
+		must(t, err)
+		if len(page.Checkpoints) != 1 || page.Partial {
+			t.Errorf("%q finds %d (partial: %v)", query, len(page.Checkpoints), page.Partial)
+		}
+	}
+}

@@ -36,7 +36,7 @@ type Conversation struct {
 // New makes the first context's parts. size is about how large a context is, in
 // bytes, fresh the share of it that is new with each step.
 func New(seed uint64, size int, fresh float64) *Conversation {
-	c := &Conversation{rng: rand.New(rand.NewPCG(seed, 7)), fresh: fresh, size: size}
+	c := &Conversation{rng: rand.New(rand.NewPCG(seed, 7)), fresh: fresh, size: size} //nolint:gosec // it is to be the same every time
 	for i := range 12 {
 		c.plan = append(c.plan, map[string]any{"id": fmt.Sprintf("step-%02d", i), "title": c.prose(6), "status": "pending", "evidence": ""})
 	}

@@ -343,6 +343,29 @@ func TestAnotherKey(t *testing.T) {
 	}
 }
 
+// TestOtherMachine: what one machine has saved, encrypted, another one loads that
+// has the same database and key; with the database alone it loads nothing.
+func TestOtherMachine(t *testing.T) {
+	t.Parallel()
+	here := place{Dir: t.TempDir(), Store: emptyPostgres(t), Sealed: true}
+	f := fill(t, here, true)
+	there := place{Dir: t.TempDir(), Store: here.Store, Sealed: true}
+	w := hire(t, there)
+	r, err := w.opened()
+	if err != nil || r.ok() {
+		t.Fatalf("without the key it opens: %+v, %v", r, err)
+	}
+	wantRefused(t, r)
+	w.dismiss()
+	copyFiles(t, filepath.Dir(here.keyFile()), filepath.Dir(there.keyFile()))
+	w = hire(t, there).mustOpen()
+	f.ask(t, w, true)
+	w.dismiss()
+	if left, err := filepath.Glob(filepath.Join(there.data(), "*")); err != nil || len(left) > 0 {
+		t.Errorf("on the other machine are %v, %v", left, err)
+	}
+}
+
 func wantRefused(t *testing.T, r reply) {
 	t.Helper()
 	if r.Code != guideway.CodeUnavailable || r.Fix == "" {

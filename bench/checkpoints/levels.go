@@ -1,0 +1,345 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/checkpoint/conversation"
+	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+)
+
+const (
+	// contextSize is that of the contexts of the service levels, in bytes.
+	contextSize = 100_000
+	// fresh is the share of a context that is new with each step.
+	fresh   = 0.10
+	clients = 8
+)
+
+// level is a service level of seed 003, and the budget of the design.
+type level struct{ seed, budget string }
+
+// ada is whose checkpoints they all are.
+func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "bench"} }
+
+// open opens checkpoints in a directory.
+func (b *bench) open(ctx context.Context, dir string) (*checkpoints.Checkpoints, error) {
+	return checkpoints.Open(ctx, checkpoints.Options{DataDir: dir, Limits: checkpoint.Limits{PerLine: 1000}})
+}
+
+// newDir makes a directory.
+func (b *bench) newDir() (string, error) {
+	b.dirs++
+	dir := filepath.Join(b.dir, fmt.Sprint("data-", b.dirs))
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// levels measures the table of service levels.
+func (b *bench) levels(ctx context.Context) (*table, error) {
+	t := &table{
+		title: "### Service levels\n\nMilliseconds. Contexts of 100 kB, 10 percent of each new, on SQLite. \"Cold\" is the first call of a process, the opening of the store included; the system's cache of files is warm.",
+		head:  []string{"what", "calls", "p50", "p95", "p99", "max", "seed 003: p50 / p95 / p99 / max", "design: p50 / p99"},
+	}
+	for _, measure := range []func(context.Context, *table) error{b.saves, b.loads, b.window, b.queries} {
+		if err := measure(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func (t *table) level(what string, took *times, l level) {
+	t.add(append(append([]string{what}, took.cells()...), l.seed, l.budget)...)
+}
+
+// saver saves the contexts of one session.
+type saver struct {
+	session string
+	talk    *conversation.Conversation
+}
+
+func newSaver(seed uint64) *saver {
+	return &saver{session: fmt.Sprint("session-", seed), talk: conversation.New(seed, contextSize, fresh)}
+}
+
+func (s *saver) save(ctx context.Context, c *checkpoints.Checkpoints, took *times) error {
+	request := checkpoint.SaveRequest{Session: s.session, Context: s.talk.Next(), Workflow: "bench"}
+	return took.call(func() error {
+		_, err := c.Save(ctx, ada(), request)
+		return err
+	})
+}
+
+// saves measures saving.
+func (b *bench) saves(ctx context.Context, t *table) error {
+	l := level{"50 / 100 / 200 / 1000", "10 / 40"}
+	dir, err := b.newDir()
+	if err != nil {
+		return err
+	}
+	one, many, cold := &times{}, &times{}, &times{}
+	c, err := b.open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for session := range b.less(25, 5) {
+		s := newSaver(uint64(session))
+		for range 20 {
+			if err := s.save(ctx, c, one); err != nil {
+				return err
+			}
+		}
+	}
+	err = together(clients, func(client int) error {
+		s := newSaver(uint64(1000 + client))
+		for range b.less(100, 20) {
+			if err := s.save(ctx, c, many); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = c.Close()
+	}
+	if err != nil {
+		return err
+	}
+	s := newSaver(5000)
+	for range b.less(60, 10) {
+		request := checkpoint.SaveRequest{Session: s.session, Context: s.talk.Next(), Workflow: "bench"}
+		err := b.first(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
+			_, err := c.Save(ctx, ada(), request)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	t.level("save, one client", one, l)
+	t.level("save, 8 clients at once", many, l)
+	t.level("save, cold", cold, l)
+	return nil
+}
+
+// first measures the first call of a process.
+func (b *bench) first(ctx context.Context, dir string, took *times, do func(*checkpoints.Checkpoints) error) error {
+	var c *checkpoints.Checkpoints
+	err := took.call(func() (err error) {
+		if c, err = b.open(ctx, dir); err == nil {
+			err = do(c)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// together has so many do something at once.
+func together(n int, do func(i int) error) error {
+	errs := make(chan error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { errs <- do(i) })
+	}
+	group.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hundred saves a session of 100 checkpoints.
+func (b *bench) hundred(ctx context.Context, s *saver) (dir string, ids []string, err error) {
+	if dir, err = b.newDir(); err != nil {
+		return "", nil, err
+	}
+	c, err := b.open(ctx, dir)
+	if err != nil {
+		return "", nil, err
+	}
+	for range 100 {
+		saved, err := c.Save(ctx, ada(), checkpoint.SaveRequest{Session: s.session, Context: s.talk.Next(), Workflow: "bench"})
+		if err != nil {
+			return "", nil, err
+		}
+		ids = append(ids, saved.ID)
+	}
+	return dir, ids, c.Close()
+}
+
+// loads measures loading: the newest checkpoint of a session of 100, and any one,
+// which is up to 31 differences away from one that is whole.
+func (b *bench) loads(ctx context.Context, t *table) error {
+	l := level{"100 / 500 / 1000 / 5000", "5 / 10"}
+	s := newSaver(1)
+	dir, ids, err := b.hundred(ctx, s)
+	if err != nil {
+		return err
+	}
+	c, err := b.open(ctx, dir) // another process, which remembers nothing
+	if err != nil {
+		return err
+	}
+	load := func(took *times, r checkpoint.LoadRequest) error {
+		return took.call(func() error {
+			_, err := c.Load(ctx, ada(), r)
+			return err
+		})
+	}
+	newest, any, many, cold := &times{}, &times{}, &times{}, &times{}
+	for i := range b.less(500, 50) {
+		if err := load(newest, checkpoint.LoadRequest{Session: s.session}); err != nil {
+			return err
+		}
+		if err := load(any, checkpoint.LoadRequest{ID: ids[i*37%len(ids)]}); err != nil {
+			return err
+		}
+	}
+	err = together(clients, func(client int) error {
+		for i := range b.less(100, 10) {
+			if err := load(many, checkpoint.LoadRequest{ID: ids[(i*37+client*11)%len(ids)]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = c.Close()
+	}
+	if err != nil {
+		return err
+	}
+	for range b.less(60, 10) {
+		err := b.first(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
+			_, err := c.Load(ctx, ada(), checkpoint.LoadRequest{Session: s.session})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	t.level("load the newest, one client", newest, l)
+	t.level("load any of 100, one client", any, l)
+	t.level("load any of 100, 8 clients at once", many, l)
+	t.level("load the newest, cold", cold, l)
+	return nil
+}
+
+// queries measures lists among many checkpoints.
+func (b *bench) queries(ctx context.Context, t *table) error {
+	l := level{"5 / 10 / 20 / 100", "-"}
+	count := b.less(100_000, 5_000)
+	dir, err := b.many(ctx, count)
+	if err != nil {
+		return err
+	}
+	c, err := b.open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for _, q := range []struct {
+		name    string
+		request checkpoint.ListRequest
+	}{
+		{"by workflow", checkpoint.ListRequest{Workflow: "workflow-7"}},
+		{"by tag", checkpoint.ListRequest{Tags: []string{"rare-17"}}},
+		{"by two words", checkpoint.ListRequest{Query: "refactored topic17"}},
+		{"by words of all", checkpoint.ListRequest{Query: "refactor the module"}},
+	} {
+		one, many, cold := &times{}, &times{}, &times{}
+		list := func(took *times) error {
+			return took.call(func() error {
+				_, err := c.List(ctx, ada(), q.request)
+				return err
+			})
+		}
+		for range b.less(300, 30) {
+			if err := list(one); err != nil {
+				return err
+			}
+		}
+		err := together(clients, func(int) error {
+			for range b.less(50, 5) {
+				if err := list(many); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for range b.less(20, 3) {
+			if err := b.first(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
+				_, err := c.List(ctx, ada(), q.request)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		name := fmt.Sprintf("list 20 of %d %s", count, q.name)
+		t.level(name+", one client", one, l)
+		t.level(name+", 8 clients at once", many, l)
+		t.level(name+", cold", cold, l)
+	}
+	return c.Close()
+}
+
+// many makes a store with so many checkpoints.
+func (b *bench) many(ctx context.Context, count int) (dir string, err error) {
+	if dir, err = b.newDir(); err != nil {
+		return "", err
+	}
+	x, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "guideway.db")})
+	if err != nil {
+		return "", err
+	}
+	return dir, errors.Join(fillIndex(ctx, x, count), x.Close())
+}
+
+// fillIndex adds so many records without contents, 20 to a session.
+func fillIndex(ctx context.Context, x checkpoint.Index, n int) error {
+	start := time.Now().Add(-time.Duration(n) * time.Second)
+	for i := range n {
+		session, at := i/20, start.Add(time.Duration(i)*time.Second)
+		r := checkpoint.Record{
+			ID: fmt.Sprintf("c_%07d", i), LineKey: checkpoint.LineKey{User: "ada", Session: fmt.Sprint("s", session)},
+			Number: int64(i%20) + 1, Link: int64(i % 20), Workflow: fmt.Sprint("workflow-", session%50), Project: fmt.Sprint("project-", session%40),
+			Kind: checkpoint.KindManual, Created: at, Bytes: contextSize, Sum: []byte("sum"), Tags: []string{"green", fmt.Sprint("rare-", i%5000)},
+			Form: checkpoint.Form{Blob: "blob", Stored: 5000},
+		}
+		if i%20 > 0 {
+			r.Parent = fmt.Sprintf("c_%07d", i-1)
+		}
+		words := fmt.Sprintf("refactor the module of topic%d, subject%d is done and the tests pass", i%1000, i%20_000)
+		if err := x.Apply(ctx, checkpoint.Change{Line: r.LineKey, Add: &r, Words: words, At: at, Touch: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contextsOf are the first contexts of a session.
+func contextsOf(seed uint64, n int, fresh float64) []json.RawMessage {
+	talk := conversation.New(seed, contextSize, fresh)
+	list := make([]json.RawMessage, n)
+	for i := range list {
+		list[i] = talk.Next()
+	}
+	return list
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/journal/headfile"
+	"github.com/guideway-dev/guideway/internal/journal/keyfile"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/workflows"
+)
+
+// walked is a run of a bundled workflow, exported after each of its steps.
+type walked struct {
+	name    string
+	exports []json.RawMessage
+}
+
+// fixture is what the tests of the bundled workflows walk them by.
+type fixture struct {
+	Context map[string]any `yaml:"context"`
+	Paths   []struct {
+		Name    string                            `yaml:"name"`
+		Context map[string]any                    `yaml:"context"`
+		Sets    map[string]map[string]any         `yaml:"sets"`
+		SetsAt  map[string]map[int]map[string]any `yaml:"setsAt"`
+	} `yaml:"paths"`
+	Outputs map[string]struct {
+		Good string `yaml:"good"`
+	} `yaml:"outputs"`
+}
+
+// bundled are the workflows that runs are started of.
+type bundled map[string]*definition.Definition
+
+// Startable implements run.Definitions.
+func (b bundled) Startable(_ context.Context, id string) (*definition.Definition, error) {
+	if def := b[id]; def != nil {
+		return def, nil
+	}
+	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no %s", id)
+}
+
+// walks goes every path of every bundled steps workflow that has a fixture, which
+// needs the sources of the project: the directory that the command is run in.
+func (b *bench) walks(ctx context.Context) ([]walked, error) {
+	files, err := filepath.Glob(filepath.Join("workflows", "testdata", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no fixtures are in workflows/testdata: run the command in the repository's own directory")
+	}
+	defs := bundled{}
+	service, shut, err := b.runs(ctx, defs)
+	if err != nil {
+		return nil, err
+	}
+	defer shut()
+	var list []walked
+	for _, file := range files {
+		name := filepath.Base(file)
+		text, err := fs.ReadFile(workflows.FS(), name)
+		if err != nil {
+			continue // of another dialect
+		}
+		def, _ := definition.Check(name, text)
+		fixtureText, err := os.ReadFile(file)
+		if err != nil || def == nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		var fix fixture
+		if err := yaml.Unmarshal(fixtureText, &fix); err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		id := strings.TrimSuffix(name, ".yaml")
+		defs[id] = def
+		for i := range fix.Paths {
+			w, err := walkPath(ctx, service, id, fix, i)
+			if err != nil {
+				return nil, fmt.Errorf("walk %s, %s: %w", id, fix.Paths[i].Name, err)
+			}
+			list = append(list, w)
+		}
+	}
+	return list, nil
+}
+
+// runs opens a run service.
+func (b *bench) runs(ctx context.Context, defs bundled) (*run.Service, func(), error) {
+	dir, err := b.newDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	key, _, err := keyfile.LoadOrCreate(filepath.Join(dir, "journal.key"))
+	if err != nil {
+		return nil, nil, err
+	}
+	journal, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "guideway.db")})
+	if err != nil {
+		return nil, nil, err
+	}
+	heads, err := headfile.Open(filepath.Join(dir, "heads"), key)
+	if err != nil {
+		return nil, nil, err
+	}
+	service, err := run.New(run.Options{Journal: journal, Definitions: defs, Key: key, Heads: heads})
+	return service, func() { _ = journal.Close() }, err
+}
+
+// walkPath goes one path with the good answers, gates confirmed.
+func walkPath(ctx context.Context, service *run.Service, id string, fix fixture, path int) (walked, error) {
+	way := fix.Paths[path]
+	w := walked{name: id + " " + way.Name}
+	caller := run.Caller{Principal: ada(), Via: run.ViaAgent}
+	start := numbers(fix.Context, way.Context)
+	answer, err := service.Start(ctx, caller, run.StartRequest{WorkflowID: id, Goal: way.Name, Context: start})
+	counts := map[string]int{}
+	const longest = 200
+	for range longest {
+		if err != nil {
+			return w, err
+		}
+		text, err := service.Export(ctx, caller, run.Ref{RunID: answer.RunID})
+		if err != nil {
+			return w, err
+		}
+		w.exports = append(w.exports, text)
+		pos := answer.Position
+		if pos.Kind == guide.PositionEnd {
+			return w, nil
+		}
+		request := run.ContinueRequest{Handle: answer.Handle}
+		if pos.Kind == guide.PositionGate {
+			request.Answer = &guide.Answer{OptionID: guide.OptionConfirm}
+		} else {
+			counts[pos.ID]++
+			request.Output = fix.Outputs[pos.ID].Good
+			request.Context = numbers(way.Sets[pos.ID], way.SetsAt[pos.ID][counts[pos.ID]])
+		}
+		if answer, err = service.Continue(ctx, caller, request); err != nil {
+			return w, err
+		}
+	}
+	return w, fmt.Errorf("it does not end")
+}
+
+// numbers merges variables and turns YAML's integers into JSON's numbers.
+func numbers(layers ...map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, layer := range layers {
+		for _, key := range slices.Sorted(maps.Keys(layer)) {
+			out[key] = number(layer[key])
+		}
+	}
+	return out
+}
+
+func number(v any) any {
+	switch x := v.(type) {
+	case int:
+		return float64(x)
+	case []any:
+		list := slices.Clone(x)
+		for i := range list {
+			list[i] = number(list[i])
+		}
+		return list
+	case map[string]any:
+		return numbers(x)
+	}
+	return v
+}
