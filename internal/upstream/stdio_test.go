@@ -264,9 +264,16 @@ func TestGroupIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.Close(t.Context())
-	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
-	if err == nil && !strings.Contains(string(stat), ") Z ") {
-		t.Errorf("the grandchild still runs: %s", stat)
+	// The signal is sent by now; the system takes a moment to carry it out.
+	for limit := time.Now().Add(10 * time.Second); ; {
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("the grandchild still runs: %s", stat)
+		}
+		<-time.After(5 * time.Millisecond)
 	}
 }
 
