@@ -1,0 +1,295 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// sdkServer is a server of the SDK with a tool that echoes, tells of progress
+// and asks.
+func sdkServer() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
+	s.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if token := req.Params.GetProgressToken(); token != nil {
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: 1, Message: "half"})
+		}
+		var in struct{ Text, Ask string }
+		_ = json.Unmarshal(req.Params.Arguments, &in)
+		if in.Ask != "" {
+			answer, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: in.Ask, RequestedSchema: map[string]any{"type": "object"}})
+			if err != nil {
+				return nil, err
+			}
+			in.Text = answer.Action
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Text}}}, nil
+	})
+	return s
+}
+
+func serveHTTP(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	return srv
+}
+
+func ways(server *mcp.Server) map[string]http.Handler {
+	get := func(*http.Request) *mcp.Server { return server }
+	return map[string]http.Handler{
+		"stateful":  mcp.NewStreamableHTTPHandler(get, nil),
+		"json":      mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true}),
+		"stateless": mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true}),
+		"sse":       mcp.NewSSEHandler(get, nil),
+	}
+}
+
+// A server over HTTP is reached in the way that it has, whichever that is.
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{"stateful": "2025-11-25", "json": "2025-11-25", "stateless": "2026-07-28", "sse": "2025-11-25"}
+	for way, h := range ways(sdkServer()) {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			srv := serveHTTP(t, h)
+			u := open(t, upstream.Spec{Name: "http", URL: srv.URL}, upstream.Options{})
+			s := session(t, u, upstream.Want{})
+			if got := s.Info().Version; got != want[way] {
+				t.Errorf("the version is %s, want %s", got, want[way])
+			}
+			if got := call(t, s, tool("echo", args{"text": "hi é\n"})); got != "hi é\n" {
+				t.Errorf("echo: %q", got)
+			}
+			c, err := u.Refresh(t.Context())
+			if err != nil || len(c.Tools) != 1 {
+				t.Errorf("the catalog is %+v, %v", c, err)
+			}
+			if way == "json" { // it has no way for notifications
+				return
+			}
+			told := 0
+			with := tool("echo", args{"text": "x"})
+			with.Notify = func(method string, _ json.RawMessage) { told++ }
+			if got := call(t, s, with); got != "x" || told != 1 {
+				t.Errorf("with progress: %q, told %d times", got, told)
+			}
+		})
+	}
+}
+
+// What a server asks on the way of a call over HTTP is that call's.
+func TestQuestionOverHTTP(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"stateful", "sse"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			srv := serveHTTP(t, ways(sdkServer())[way])
+			u := open(t, upstream.Spec{Name: "http", URL: srv.URL}, upstream.Options{})
+			ask := func(_ context.Context, _ string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+				if !strings.Contains(string(params), "sure?") {
+					t.Errorf("asked %s", params)
+				}
+				return json.RawMessage(`{"action":"decline"}`), nil
+			}
+			s := session(t, u, upstream.Want{Client: "ann", Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
+			if got := call(t, s, tool("echo", args{"ask": "sure?"})); got != "decline" {
+				t.Errorf("echo: %q", got)
+			}
+		})
+	}
+}
+
+// rough is a server over HTTP that does as it is told.
+func rough(answer func(w http.ResponseWriter, r *http.Request, method, id string)) http.Handler {
+	return accepting(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.Unmarshal(body, &m)
+		if m.Method == "initialize" {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"r","version":"1"}}}`, m.ID)
+			return
+		}
+		answer(w, r, m.Method, string(m.ID))
+	})
+}
+
+// A stream that breaks is taken up where it was; the call is not sent again.
+func TestBrokenStream(t *testing.T) {
+	t.Parallel()
+	var calls, resumed atomic.Int32
+	srv := serveHTTP(t, rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+		switch {
+		case method == "tools/call":
+			calls.Add(1)
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "id: %s\nretry: 1\ndata:\n\n", id)
+		case r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") != "":
+			resumed.Add(1)
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\ndata: \"result\":{\"content\":[{\"type\":\"text\",\"text\":\"late\"}]}}\n\n", r.Header.Get("Last-Event-Id"))
+		default:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
+	}))
+	s := session(t, open(t, upstream.Spec{Name: "r", URL: srv.URL}, upstream.Options{}), upstream.Want{})
+	if got := call(t, s, tool("any", nil)); got != "late" || calls.Load() != 1 || resumed.Load() != 1 {
+		t.Errorf("got %q after %d calls and %d resumptions", got, calls.Load(), resumed.Load())
+	}
+}
+
+// Bad answers over HTTP are errors, and each call is sent once.
+func TestBadHTTPAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer func(w http.ResponseWriter, r *http.Request, method, id string)
+		want   string
+	}{
+		"status": {func(w http.ResponseWriter, _ *http.Request, _, _ string) { w.WriteHeader(http.StatusBadGateway) }, "502"},
+		"html": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<p>")
+		}, "neither JSON nor events"},
+		"large": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, strings.Repeat(" ", 1<<20))
+		}, "larger than"},
+		"wrong id": {func(w http.ResponseWriter, _ *http.Request, _, id string) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s1,"result":{}}`, id)
+		}, "wrong id"},
+		"forbidden": {func(w http.ResponseWriter, _ *http.Request, _, _ string) { w.WriteHeader(http.StatusForbidden) }, "403"},
+		"broken off": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: {\"jsonrpc\"")
+		}, "broken off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			srv := serveHTTP(t, rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+				if method != "tools/call" {
+					w.WriteHeader(http.StatusMethodNotAllowed)
+					return
+				}
+				calls.Add(1)
+				c.answer(w, r, method, id)
+			}))
+			spec := upstream.Spec{Name: "r", URL: srv.URL, Transport: upstream.TransportHTTP}
+			s := session(t, open(t, spec, upstream.Options{MaxMessageBytes: 1 << 16}), upstream.Want{})
+			_, err := s.Do(t.Context(), tool("any", nil))
+			if err == nil || !strings.Contains(err.Error(), c.want) || calls.Load() != 1 {
+				t.Errorf("the error is %v after %d calls, want %q", err, calls.Load(), c.want)
+			}
+		})
+	}
+}
+
+// accepting takes notifications.
+func accepting(h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), `"notifications/`) {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		h(w, r)
+	})
+}
+
+// Credentials go to their own host and to no other.
+func TestCredentialsStay(t *testing.T) {
+	t.Parallel()
+	var leaked atomic.Int32
+	evil := serveHTTP(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Key") != "" || r.Header.Get("Authorization") != "" {
+			leaked.Add(1)
+		}
+	}))
+	for name, h := range map[string]http.Handler{
+		"redirect": http.RedirectHandler(evil.URL, http.StatusTemporaryRedirect),
+		"endpoint": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet {
+				w.WriteHeader(http.StatusMethodNotAllowed)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "event: endpoint\ndata: %s/post\n\n", evil.URL)
+		}),
+	} {
+		srv := serveHTTP(t, h)
+		spec := upstream.Spec{Name: "x", URL: srv.URL, Headers: map[string]string{"X-Key": "s3cret"}, Bearer: "t0ken"}
+		_, _, err := open(t, spec, upstream.Options{StartTime: 5 * time.Second}).Session(t.Context(), upstream.Want{})
+		if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "t0ken") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if leaked.Load() > 0 {
+		t.Error("credentials went to another host")
+	}
+}
+
+// Tokens are got by client credentials, and a refusal says what to check.
+func TestOAuth(t *testing.T) {
+	t.Parallel()
+	tokens := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = r.ParseForm()
+		_, secret, _ := r.BasicAuth()
+		if secret != "s3cret" && r.Form.Get("client_secret") != "s3cret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"invalid_client"}`)
+			return
+		}
+		fmt.Fprint(w, `{"access_token":"good","token_type":"Bearer","expires_in":3600}`)
+	}))
+	inner := ways(sdkServer())["stateful"]
+	srv := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer good" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	for secret, works := range map[string]bool{"${env:OAUTH}": true, "wrong": false} {
+		spec := upstream.Spec{Name: "x", URL: srv.URL, OAuth: &upstream.OAuth{TokenURL: tokens.URL, ClientID: "me", ClientSecret: secret}}
+		u := open(t, spec, upstream.Options{Secrets: upstream.Secrets{Getenv: func(string) string { return "s3cret" }}})
+		s, done, err := u.Session(t.Context(), upstream.Want{})
+		switch {
+		case works && err != nil:
+			t.Error(err)
+		case works:
+			if got := call(t, s, tool("echo", args{"text": "in"})); got != "in" {
+				t.Errorf("echo: %q", got)
+			}
+			done()
+		case guideway.ErrorCode(err) != guideway.CodeUnauthorized || !strings.Contains(err.Error(), "invalid_client"):
+			t.Errorf("with a wrong secret: %v", err)
+		}
+	}
+	// Without a token at all the server's refusal is told.
+	_, _, err := open(t, upstream.Spec{Name: "x", URL: srv.URL}, upstream.Options{}).Session(t.Context(), upstream.Want{})
+	if guideway.ErrorCode(err) != guideway.CodeUnauthorized {
+		t.Errorf("without a token: %v", err)
+	}
+}
