@@ -84,6 +84,8 @@ const (
 	maxWords    = 3 << 10
 	maxFromText = 400
 	maxWord     = 40
+	// maxTurns is how many entries from either end of a list are looked at.
+	maxTurns = 64
 )
 
 // words gives what a context is found by: its keys and the words at the beginning
@@ -94,6 +96,10 @@ func words(tree map[string]any, findings []secret.Finding) string {
 	hidden := map[string]bool{}
 	for _, f := range findings {
 		hidden[f.Path] = true
+	}
+	join, joinIndex := secret.Join, secret.JoinIndex
+	if len(hidden) == 0 { // nothing to compare paths with
+		join, joinIndex = func(string, string) string { return "" }, func(string, int) string { return "" }
 	}
 	w := wordList{seen: map[string]bool{}}
 	type place struct {
@@ -109,11 +115,14 @@ func words(tree map[string]any, findings []secret.Finding) string {
 			case map[string]any:
 				for _, key := range slices.Sorted(maps.Keys(v)) {
 					w.add(key)
-					next = append(next, place{secret.Join(p.path, key), v[key], p.turn})
+					next = append(next, place{join(p.path, key), v[key], p.turn})
 				}
 			case []any:
 				for i, item := range v {
-					next = append(next, place{secret.JoinIndex(p.path, i), item, p.turn + min(i, len(v)-1-i)})
+					if min(i, len(v)-1-i) >= maxTurns {
+						continue
+					}
+					next = append(next, place{joinIndex(p.path, i), item, p.turn + min(i, len(v)-1-i)})
 				}
 			case string:
 				if !hidden[p.path] {

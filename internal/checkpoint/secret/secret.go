@@ -114,6 +114,9 @@ func (s *Scanner) look(text string) string {
 
 // Join adds a key to a pointer.
 func Join(path, key string) string {
+	if !strings.ContainsAny(key, "~/") {
+		return path + "/" + key // nearly always
+	}
 	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
