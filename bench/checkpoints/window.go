@@ -11,10 +11,7 @@ import (
 // window measures compression to a quarter, and classification.
 func (b *bench) window(_ context.Context, t *table) error {
 	compression, classification := level{"10 / 20 / 50 / 100", "-"}, level{"1 / 5 / 10 / 50", "-"}
-	tokenizer, err := window.NewTokenizer("")
-	if err != nil {
-		return err
-	}
+	tokenizer := window.NewTokenizer()
 	tokenizer.Count("loaded") // that is the process's affair, once
 	classifier := window.NewClassifier(window.Hints{})
 	compress := func(took *times, c window.Context, counter window.Counter) error {
@@ -52,7 +49,7 @@ func (b *bench) window(_ context.Context, t *table) error {
 		}
 	}
 	counter := window.NewCache(tokenizer, 0)
-	err = together(clients, func(client int) error {
+	err := together(clients, func(client int) error {
 		for i, text := range contextsOf(uint64(100+client), b.less(21, 4), fresh) {
 			c, err := spread(text)
 			if err != nil {

@@ -89,8 +89,8 @@ type Options struct {
 	AnswerTokens int
 	// ReadOnly says that nothing can be stored: then nothing is left out.
 	ReadOnly bool
-	// Counter counts tokens; nil is the tokenizer of window.O200k, which loads at
-	// the first count, behind a cache.
+	// Counter counts tokens; nil is window.Tokenizer, which loads at the first
+	// count, behind a cache.
 	Counter window.Counter
 	// Embedder ranks what a search has found; nil leaves it as it is.
 	Embedder Embedder
@@ -115,11 +115,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Counter == nil {
-		tokenizer, err := window.NewTokenizer(window.O200k)
-		if err != nil {
-			return o, err
-		}
-		o.Counter = window.NewCache(tokenizer, 0)
+		o.Counter = window.NewCache(window.NewTokenizer(), 0)
 	}
 	return o, nil
 }

@@ -83,10 +83,7 @@ func BenchmarkClassify(b *testing.B) {
 // BenchmarkCompress is the whole way of 100 KB to a quarter: classify, count,
 // compress. The design promises 10, 20, 50 and at most 100 ms.
 func BenchmarkCompress(b *testing.B) {
-	exact, err := NewTokenizer(O200k)
-	if err != nil {
-		b.Fatal(err)
-	}
+	exact := NewTokenizer()
 	exact.Count("load the vocabulary")
 	classifier := NewClassifier(Hints{})
 	run := func(b *testing.B, context func(i int) Context, counter Counter) {
@@ -131,10 +128,7 @@ func BenchmarkCompress(b *testing.B) {
 // BenchmarkCount is what a megabyte costs.
 func BenchmarkCount(b *testing.B) {
 	text := strings.Repeat(string(bigContext(b, 1)["notes0"]), 10)
-	exact, err := NewTokenizer(O200k)
-	if err != nil {
-		b.Fatal(err)
-	}
+	exact := NewTokenizer()
 	exact.Count("load the vocabulary")
 	for name, counter := range map[string]Counter{"o200k": exact, "estimate": Estimator{}, "cache": NewCache(exact, 0)} {
 		b.Run(name, func(b *testing.B) {

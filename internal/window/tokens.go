@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"sync"
 
-	"github.com/tiktoken-go/tokenizer"
+	"github.com/tiktoken-go/tokenizer/codec"
 )
 
 // Counter says how many tokens a text has.
@@ -13,50 +13,26 @@ type Counter interface {
 	Count(text string) int
 }
 
-// Encoding names a vocabulary.
-type Encoding string
-
-// The encodings. No exact tokenizer of every model is public; a count is exact
-// for models of the encoding and near for others.
-const (
-	O200k  Encoding = "o200k_base"
-	Cl100k Encoding = "cl100k_base"
-)
-
-// Tokenizer counts exactly, by the vocabulary of an encoding. The vocabulary is
-// loaded at the first count: about 40 ms once, and 20 MB as long as it lives.
-// It is safe for concurrent use.
+// Tokenizer counts exactly by the vocabulary o200k_base. No exact tokenizer of
+// every model is public: a count is exact for models of that encoding and near for
+// others. The vocabulary is loaded at the first count: about 40 ms once, and 20 MB
+// as long as it lives. It is safe for concurrent use. The codec is made by its own
+// function, so that the vocabularies of other encodings are not linked in: the
+// collector reads each as a root, counted with or not.
 type Tokenizer struct {
-	load func() tokenizer.Codec
+	load func() *codec.Codec
 }
 
-// NewTokenizer makes a counter for the encoding; "" is O200k.
-func NewTokenizer(encoding Encoding) (*Tokenizer, error) {
-	var kind tokenizer.Encoding
-	switch encoding {
-	case O200k, "":
-		kind = tokenizer.O200kBase
-	case Cl100k:
-		kind = tokenizer.Cl100kBase
-	default:
-		return nil, invalid("no encoding %q", encoding).WithFix("take %s or %s", O200k, Cl100k)
-	}
-	return &Tokenizer{load: sync.OnceValue(func() tokenizer.Codec {
-		codec, err := tokenizer.Get(kind)
-		if err != nil {
-			return nil
-		}
-		return codec
-	})}, nil
+// NewTokenizer makes a counter.
+func NewTokenizer() *Tokenizer {
+	return &Tokenizer{load: sync.OnceValue(codec.NewO200kBase)}
 }
 
 // Count implements Counter. A text that the tokenizer fails on is estimated;
 // none is known.
 func (t *Tokenizer) Count(text string) int {
-	if codec := t.load(); codec != nil {
-		if n, err := codec.Count(text); err == nil {
-			return n
-		}
+	if n, err := t.load().Count(text); err == nil {
+		return n
 	}
 	return Estimate(text)
 }

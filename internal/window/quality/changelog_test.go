@@ -113,10 +113,7 @@ func futureReferences(t *testing.T, half int) {
 	if len(logs) < 10 {
 		t.Skipf("%d changelogs at %s: not enough; they are there on Debian, unless the image leaves documentation out", len(logs), changelogGlob)
 	}
-	exact, err := window.NewTokenizer(window.O200k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exact := window.NewTokenizer()
 	counter := window.NewCache(exact, 100_000)
 	ratios := []int{2, 4, 10}
 	table := map[cell]*tally{}

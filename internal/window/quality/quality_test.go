@@ -30,10 +30,7 @@ type cell struct {
 func measure(t *testing.T, kinds []string, ratios []int, seed uint64) map[cell]*tally {
 	t.Helper()
 	f := readFiller(t)
-	exact, err := window.NewTokenizer(window.O200k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exact := window.NewTokenizer()
 	counter := window.NewCache(exact, 200_000)
 	table := map[cell]*tally{}
 	for n := range sessions {
