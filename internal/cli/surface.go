@@ -117,7 +117,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	}
 	documents := lazyStore{s.store}
 	return httpapi.NewHandler(httpapi.Options{
-		UI: ui.Files(),
+		UI:  ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
 		Catalog: s.catalog, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents,
 		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Logger: s.app.logger(s.cfg),
