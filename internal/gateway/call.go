@@ -209,6 +209,15 @@ func (c *Client) call(a ask, r Request, extra ...wire.Member) upstream.Call {
 	return call
 }
 
+func asksLogs(meta []wire.Member) bool {
+	for _, m := range meta {
+		if m.Key == metaLevel {
+			return true
+		}
+	}
+	return false
+}
+
 // metaLevel says in the modern era which log messages a request wants.
 const metaLevel = "io.modelcontextprotocol/logLevel"
 
@@ -248,6 +257,7 @@ func (g *Gateway) converse(ctx context.Context, c *Client, s *upstream.Session, 
 		}
 		call := c.call(a, r, extra...)
 		call.Notify = c.notes(ctx)
+		call.Logs = s.Modern() && asksLogs(call.Meta)
 		result, err := s.Do(ctx, call)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,7 +52,7 @@ func TestRealServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			direct := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
-			session, err := direct.Connect(t.Context(), &mcp.CommandTransport{Command: exec.Command(c.entry.Spec.Command, c.entry.Spec.Args...)}, nil)
+			session, err := direct.Connect(t.Context(), &mcp.CommandTransport{Command: exec.CommandContext(context.WithoutCancel(t.Context()), c.entry.Spec.Command, c.entry.Spec.Args...)}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,7 +39,7 @@ var errCancelled = errors.New("the client has cancelled the call")
 // Take implements the transport's Shortcut: it takes calls of tools of upstreams
 // that are as they should be, the answers to what was asked on their way, and
 // nothing else.
-func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte, send func([]byte, bool) error) func(context.Context) {
+func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte, send func([]byte, int) error) func(context.Context) {
 	if len(text) > maxShortcut {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header h
 		if context.Cause(ctx) == errCancelled && header == nil { //nolint:errorlint // it is the value itself
 			return // nobody waits for the answer
 		}
-		_ = send(wire.OneLine(answerTo(m.ID, result, err)), true) // the client may be gone
+		_ = send(wire.OneLine(answerTo(m.ID, result, err)), statusOf(err)) // the client may be gone
 	}
 }
 
@@ -97,6 +97,15 @@ func (g *Gateway) shortcutCall(params json.RawMessage) (Request, *tool) {
 // maxShortcut bounds what is looked at: larger messages are rare, and the limits
 // of the way in hold for them.
 const maxShortcut = 8 << 20
+
+// statusOf is the status that HTTP wants for an answer.
+func statusOf(err error) int {
+	var failure *wire.Error
+	if errors.As(err, &failure) && failure.Code == missingCapability {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
 
 func answerTo(id, result json.RawMessage, err error) []byte {
 	var failure *wire.Error
@@ -211,7 +220,7 @@ func levels() []string {
 }
 
 // converses has a client told and asked on the way of its call.
-func (g *Gateway) converses(c *Client, session *mcp.ServerSession, send func([]byte, bool) error) {
+func (g *Gateway) converses(c *Client, session *mcp.ServerSession, send func([]byte, int) error) {
 	c.Notify = func(_ context.Context, method string, params json.RawMessage) {
 		if method == "notifications/message" {
 			least := slices.Index(levels(), c.Level)
@@ -219,7 +228,7 @@ func (g *Gateway) converses(c *Client, session *mcp.ServerSession, send func([]b
 				return
 			}
 		}
-		_ = send(wire.OneLine(wire.Request(nil, method, params)), false) // the client may be gone
+		_ = send(wire.OneLine(wire.Request(nil, method, params)), 0) // the client may be gone
 	}
 	if c.Modern {
 		return
@@ -228,7 +237,7 @@ func (g *Gateway) converses(c *Client, session *mcp.ServerSession, send func([]b
 		key := shortcutID{session, string(wire.Text("gateway-" + rand.Text()))}
 		answer := g.shortcuts.ask(key)
 		defer g.shortcuts.forget(key)
-		if err := send(wire.OneLine(wire.Request(json.RawMessage(key.id), method, params)), false); err != nil {
+		if err := send(wire.OneLine(wire.Request(json.RawMessage(key.id), method, params)), 0); err != nil {
 			result, failure := askTyped(ctx, session, method, params) // the call was answered in between
 			return typedAnswer(result, failure)
 		}

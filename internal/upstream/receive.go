@@ -98,6 +98,9 @@ func (s *Session) progress(params json.RawMessage) {
 func (s *Session) notification(m *wire.Message, call string) {
 	s.mu.Lock()
 	p := s.calls[call]
+	if p == nil && m.Method == "notifications/message" {
+		p = s.logging()
+	}
 	s.mu.Unlock()
 	if p != nil {
 		p.take(note{m.Method, m.Params})
@@ -106,6 +109,22 @@ func (s *Session) notification(m *wire.Message, call string) {
 	if s.opts.notify != nil {
 		s.opts.notify(m.Method, m.Params)
 	}
+}
+
+// logging gives the one call that has asked for log messages; nil where none or
+// several have. On stdio a message does not say which call it belongs to, but in
+// the modern era there are none without a call that asks. mu is held.
+func (s *Session) logging() *pending {
+	var one *pending
+	for _, p := range s.calls {
+		if p.logs && one != nil {
+			return nil
+		}
+		if p.logs {
+			one = p
+		}
+	}
+	return one
 }
 
 func (p *pending) take(n note) {

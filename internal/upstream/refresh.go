@@ -15,7 +15,7 @@ const (
 	settleTime = 100 * time.Millisecond
 	// restTime is the least time between two fetches, whatever a server says of
 	// changes.
-	restTime = 2 * time.Second
+	restTime = 500 * time.Millisecond
 )
 
 // Catalog gives what the server offers: what is known already, else what the

@@ -65,6 +65,7 @@ type pending struct {
 	answer chan *wire.Message // takes one
 	failed chan error         // takes one
 	notes  chan note
+	logs   bool
 	ask    Asker
 	// open counts the questions that somebody is thinking about.
 	open atomic.Int32
@@ -123,6 +124,8 @@ type Call struct {
 	// Notify, if set, gets the notifications that belong to the call, progress
 	// among them, one after the other before Do returns.
 	Notify func(method string, params json.RawMessage)
+	// Logs says that the call has asked for log messages, in the modern era.
+	Logs bool
 	// Ask, if set, answers what the server asks on the way of this call.
 	Ask Asker
 	// Endless is a call without a time limit.
@@ -134,7 +137,7 @@ type Call struct {
 // says that there is none, so that nobody knows whether the call was done.
 func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	id := strconv.FormatInt(s.nextID.Add(1), 10)
-	p := &pending{answer: make(chan *wire.Message, 1), failed: make(chan error, 1), ask: c.Ask}
+	p := &pending{answer: make(chan *wire.Message, 1), failed: make(chan error, 1), ask: c.Ask, logs: c.Logs}
 	if c.Notify != nil {
 		p.notes = make(chan note, noteBuffer)
 	}

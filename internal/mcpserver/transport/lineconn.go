@@ -122,7 +122,7 @@ func (c *lineConn) takePast(text []byte) bool {
 	if c.past == nil || session == nil {
 		return false
 	}
-	answer := c.past.Take(c.pastCtx, session, nil, text, func(text []byte, _ bool) error { return c.reply(text) })
+	answer := c.past.Take(c.pastCtx, session, nil, text, func(text []byte, _ int) error { return c.reply(text) })
 	if answer == nil {
 		return false
 	}

@@ -21,9 +21,10 @@ type Shortcut interface {
 	//
 	// The session is nil for a request of the modern era over HTTP; the header
 	// is nil on stdio. send sends a message to the client on the way of this
-	// one; the last one is the answer. The text may be kept.
+	// one: the status is that of HTTP for the answer, which is the last one, and
+	// 0 for what comes before it. The text may be kept.
 	Take(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte,
-		send func(text []byte, last bool) error) (answer func(context.Context))
+		send func(text []byte, status int) error) (answer func(context.Context))
 }
 
 // userSession is a session of the legacy era over HTTP as the shortcut needs it:
@@ -142,15 +143,17 @@ type httpAnswer struct {
 	events, ended bool
 }
 
-func (a *httpAnswer) send(text []byte, last bool) error {
+func (a *httpAnswer) send(text []byte, status int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	last := status != 0
 	if a.ended {
 		return errAnswered
 	}
 	a.ended = last
 	if last && !a.events {
 		a.w.Header().Set("Content-Type", "application/json")
+		a.w.WriteHeader(status)
 		_, err := a.w.Write(text)
 		return err
 	}
