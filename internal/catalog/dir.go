@@ -20,6 +20,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
 // The bounds of a walk through a directory.
@@ -120,18 +121,7 @@ func (d *Dir) open(name string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	defer root.Close()
-	file, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
+	return regularfile.OpenIn(root, name)
 }
 
 // found is what a walk through the directory saw.
@@ -295,7 +285,7 @@ func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth 
 			w.diagnostics = append(w.diagnostics, unread(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
 		}
 	case !mode.IsRegular():
-		w.report(name, "file-special", "this is no regular file and is not opened: "+special(mode), "replace it by a regular file, or move it away")
+		w.report(name, "file-special", "this is no regular file and is not opened: "+regularfile.Kind(mode), "replace it by a regular file, or move it away")
 	default:
 		info, err := entry.Info()
 		switch {
@@ -340,7 +330,7 @@ func (w *walk) link(name string, wanted bool) {
 		w.report(name, "file-link", "links to directories are not followed", "put a directory here")
 	case !wanted:
 	case !info.Mode().IsRegular():
-		w.report(name, "file-special", "this leads to no regular file and is not opened: "+special(info.Mode()),
+		w.report(name, "file-special", "this leads to no regular file and is not opened: "+regularfile.Kind(info.Mode()),
 			"replace it by a regular file, or move it away")
 	default:
 		w.files = append(w.files, foundFile{name, info})
@@ -390,22 +380,6 @@ func unread(file, name string) []guideway.Diagnostic {
 			"name it 01-"+path.Base(name)+" or so")}
 	default:
 		return nil
-	}
-}
-
-// special names the kind of a file that is not regular.
-func special(mode fs.FileMode) string {
-	switch {
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeDevice != 0:
-		return "a device"
-	case mode.IsDir():
-		return "a directory"
-	default:
-		return "a special file"
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -100,31 +98,6 @@ func (h *Host) checkpointNotes(store checkpoint.Store, warnings []checkpoint.War
 	if store.Note != "" && !memory {
 		fmt.Fprintf(h.Err, "%s checkpoints are kept in %s: %s\n", s.yellow("warning:"), store.Mode, oneLine(store.Note))
 	}
-}
-
-// readInput reads a file, or the input where its name is "-", up to a size; none
-// bounds it where that is 0.
-func (h *Host) readInput(name string, most int64) ([]byte, error) {
-	in := h.In
-	if name != "-" {
-		file, err := os.Open(h.abs(name))
-		if err != nil {
-			return nil, unreadable(name, err)
-		}
-		defer func() { _ = file.Close() }()
-		in = file
-	}
-	if most <= 0 {
-		most = 1<<62 - 1
-	}
-	data, err := io.ReadAll(io.LimitReader(in, most+1))
-	if err != nil {
-		return nil, unreadable(name, err)
-	}
-	if int64(len(data)) > most {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %s", name, config.SizeText(most))
-	}
-	return data, nil
 }
 
 // since reads a moment: a date, a time, or how long ago.

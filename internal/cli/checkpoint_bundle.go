@@ -91,7 +91,7 @@ const maxCheckpointBundle = 1 << 30
 
 func runCheckpointImport(ctx context.Context, o *checkpointImportOptions) error {
 	host := o.app.host
-	bundle, err := host.readInput(o.File, maxCheckpointBundle)
+	bundle, err := host.readInput(ctx, o.File, maxCheckpointBundle)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func runCheckpointSave(ctx context.Context, o *checkpointSaveOptions) error {
 		return err
 	}
 	host := o.app.host
-	text, err := host.readInput(o.File, cfg.Checkpoints.MaxContext)
+	text, err := host.readInput(ctx, o.File, cfg.Checkpoints.MaxContext)
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/doc"
 	"github.com/spf13/cobra"
 )
 
@@ -57,7 +54,7 @@ func (a *app) find(ctx context.Context, name string) (found, error) {
 	if !isPath(name) {
 		return a.findID(ctx, name)
 	}
-	data, err := a.host.readDefinition(name)
+	data, err := a.host.readDefinition(ctx, name)
 	if err != nil {
 		return found{}, err
 	}
@@ -107,45 +104,6 @@ func (h *Host) abs(name string) string {
 		return name
 	}
 	return filepath.Join(h.Dir, name)
-}
-
-// readDefinition reads a document, "-" from the standard input. It reads a byte
-// more than a document may have, so that the parser says what is too long.
-func (h *Host) readDefinition(name string) ([]byte, error) {
-	in := h.In
-	if name != "-" {
-		info, err := os.Stat(h.abs(name))
-		if err == nil && info.IsDir() {
-			err = errors.New("it is a directory")
-		}
-		if err != nil {
-			return nil, unreadable(name, err)
-		}
-		file, err := os.Open(h.abs(name))
-		if err != nil {
-			return nil, unreadable(name, err)
-		}
-		defer func() { _ = file.Close() }()
-		in = file
-	}
-	data, err := io.ReadAll(io.LimitReader(in, doc.DefaultMaxBytes+1))
-	if err != nil {
-		return nil, unreadable(name, err)
-	}
-	return data, nil
-}
-
-// unreadable says why a file cannot be read, without naming it twice.
-func unreadable(name string, err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	code := guideway.CodeUnavailable
-	if errors.Is(err, fs.ErrNotExist) {
-		code = guideway.CodeNotFound
-	}
-	return guideway.Errorf(code, "cannot read %s: %w", name, err)
 }
 
 // writeDiagnostics prints findings, each with its place, rule and fix.

@@ -112,11 +112,11 @@ func (d *hookDesk) state(e *catalog.HookEntry) hookgraph.State {
 // find gives a graph by its id, or one in a file, linked with the modules beside
 // it and those of the library. A file that does not load is shown with its
 // problems.
-func (d *hookDesk) find(name string) (*catalog.HookEntry, error) {
+func (d *hookDesk) find(ctx context.Context, name string) (*catalog.HookEntry, error) {
 	if !isPath(name) {
 		return d.snapshot.Hook(name)
 	}
-	data, err := d.app.host.readDefinition(name)
+	data, err := d.app.host.readDefinition(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (d *hookDesk) find(name string) (*catalog.HookEntry, error) {
 	if name == "-" {
 		file = stdinName
 	}
-	e, found := d.read(file, name, data)
+	e, found := d.read(ctx, file, name, data)
 	if e == nil {
 		writeDiagnostics(d.app.host.Err, found, d.app.host.errStyles())
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, plural(len(found), "error", "errors")).
@@ -134,12 +134,12 @@ func (d *hookDesk) find(name string) (*catalog.HookEntry, error) {
 }
 
 // read reads a graph of a file; the entry is nil where it does not load or link.
-func (d *hookDesk) read(file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
+func (d *hookDesk) read(ctx context.Context, file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
 	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindGraph)})
 	if document == nil {
 		return nil, found
 	}
-	linked, found := hooks.Link(document.Graph, d.library(path))
+	linked, found := hooks.Link(document.Graph, d.library(ctx, path))
 	if linked == nil {
 		return nil, found
 	}
@@ -148,7 +148,7 @@ func (d *hookDesk) read(file, path string, data []byte) (*catalog.HookEntry, []g
 
 // library is the modules for a graph in a file: those in the folder modules beside
 // it, then those that this user has.
-func (d *hookDesk) library(path string) hooks.Library {
+func (d *hookDesk) library(ctx context.Context, path string) hooks.Library {
 	var modules []hooks.Module
 	if path != "-" {
 		dir := filepath.Join(filepath.Dir(d.app.host.abs(path)), "modules")
@@ -159,7 +159,7 @@ func (d *hookDesk) library(path string) hooks.Library {
 				continue
 			}
 			file := filepath.Join(dir, entry.Name())
-			data, err := d.app.host.readDefinition(file)
+			data, err := d.app.host.readDefinition(ctx, file)
 			if err != nil {
 				continue
 			}

@@ -85,7 +85,7 @@ func runHooksImport(ctx context.Context, o *hooksImportOptions) error {
 		}
 		return o.graph(ctx, d, e.Linked, true)
 	}
-	data, err := o.app.host.readDefinition(o.Name)
+	data, err := o.app.host.readDefinition(ctx, o.Name)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func runHooksImport(ctx context.Context, o *hooksImportOptions) error {
 	case document != nil && document.Module != nil:
 		return o.module(d, *document.Module)
 	case document != nil:
-		e, more := d.read(file, o.Name, data)
+		e, more := d.read(ctx, file, o.Name, data)
 		if e != nil {
 			return o.graph(ctx, d, e.Linked, o.changes())
 		}
@@ -125,7 +125,7 @@ func (o *hooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hoo
 		return err
 	}
 	// Read again, as it will be: what a setting made of it may be no graph.
-	e, found := d.read("the copy", "-", text)
+	e, found := d.read(ctx, "the copy", "-", text)
 	if e == nil {
 		writeDiagnostics(o.app.host.Err, found, o.app.host.errStyles())
 		return guideway.Errorf(guideway.CodeInvalid, "with these settings it is no valid hook graph; nothing was imported")
@@ -232,7 +232,7 @@ func runHooksExport(ctx context.Context, o *hooksExportOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := d.find(o.Name)
+	e, err := d.find(ctx, o.Name)
 	if err != nil {
 		return err
 	}

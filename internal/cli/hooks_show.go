@@ -87,7 +87,7 @@ func runHooksShow(ctx context.Context, o *hooksShowOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := d.find(o.Name)
+	e, err := d.find(ctx, o.Name)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (o *showOptions) showHook(ctx context.Context) (isHook bool, err error) {
 		return false, nil // the standard input can be read once, and is a workflow
 	}
 	if isPath(o.Name) {
-		data, err := o.app.host.readDefinition(o.Name)
+		data, err := o.app.host.readDefinition(ctx, o.Name)
 		if err != nil {
 			return false, nil //nolint:nilerr // who looks for a workflow says so
 		}
@@ -252,7 +252,7 @@ func (o *showOptions) showHook(ctx context.Context) (isHook bool, err error) {
 			return false, nil
 		}
 	}
-	e, err := d.find(o.Name)
+	e, err := d.find(ctx, o.Name)
 	if err != nil {
 		return true, err
 	}

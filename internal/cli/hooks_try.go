@@ -97,7 +97,7 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := d.find(o.Name)
+	e, err := d.find(ctx, o.Name)
 	if err != nil {
 		return err
 	}
@@ -109,11 +109,11 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	if err != nil {
 		return usageError{err}
 	}
-	request, err := o.request(linked.Type)
+	request, err := o.request(ctx, linked.Type)
 	if err != nil {
 		return err
 	}
-	server, err := o.server(linked.Type)
+	server, err := o.server(ctx, linked.Type)
 	if err != nil {
 		return err
 	}
@@ -177,8 +177,8 @@ func parseSet(set []string) (map[string]json.RawMessage, error) {
 }
 
 // request reads the params of the request.
-func (o *hooksTestOptions) request(method hooks.Type) (json.RawMessage, error) {
-	data, err := o.app.host.readDefinition(o.Request)
+func (o *hooksTestOptions) request(ctx context.Context, method hooks.Type) (json.RawMessage, error) {
+	data, err := o.app.host.readDefinition(ctx, o.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -199,14 +199,14 @@ func (o *hooksTestOptions) request(method hooks.Type) (json.RawMessage, error) {
 }
 
 // server stands for a server.
-func (o *hooksTestOptions) server(method hooks.Type) (hookgraph.Caller, error) {
+func (o *hooksTestOptions) server(ctx context.Context, method hooks.Type) (hookgraph.Caller, error) {
 	result := json.RawMessage(`{"content":[]}`)
 	if method == hooks.ToolsList {
 		result = json.RawMessage(`{"tools":[]}`)
 	}
 	var failure error
 	if o.Response != "" {
-		data, err := o.app.host.readDefinition(o.Response)
+		data, err := o.app.host.readDefinition(ctx, o.Response)
 		if err != nil {
 			return nil, err
 		}

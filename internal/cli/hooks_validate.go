@@ -97,7 +97,7 @@ func (d *hookDesk) validate(ctx context.Context, pool *script.Pool, name string)
 
 func (d *hookDesk) validateFile(ctx context.Context, pool *script.Pool, name string) (validateFile, error) {
 	file := validateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
-	data, err := d.app.host.readDefinition(name)
+	data, err := d.app.host.readDefinition(ctx, name)
 	if err != nil {
 		file.Error = err.Error()
 		return file, nil
@@ -116,7 +116,7 @@ func (d *hookDesk) validateFile(ctx context.Context, pool *script.Pool, name str
 		file.Valid = true
 		return file, nil
 	}
-	e, found := d.read(shown, name, data)
+	e, found := d.read(ctx, shown, name, data)
 	if e == nil {
 		file.Diagnostics = append(file.Diagnostics, found...)
 		return file, nil

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/llm/openai"
 	answering "github.com/guideway-dev/guideway/internal/llm/scripted"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
 // modelEntry is a model in the file of models.
@@ -56,7 +58,7 @@ var _ driver.Models = (*machineModels)(nil)
 // newMachineModels reads what there is. spec is that of --model, or "".
 func (a *app) newMachineModels(cfg *config.Config, spec string) (*machineModels, error) {
 	m := &machineModels{host: a.host, file: filepath.Join(filepath.Dir(cfg.Workflows.UserDir), "models.json")}
-	data, err := os.ReadFile(m.file)
+	data, err := readSettings(m.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the models: %w", err)
 	}
@@ -149,7 +151,7 @@ func (m *machineModels) chosen(e modelEntry) (driver.Chosen, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(m.host.Dir, path)
 		}
-		data, err := os.ReadFile(path)
+		data, err := readSettings(path)
 		if err != nil {
 			return out, guideway.Errorf(guideway.CodeNotFound, "read the answers of the scripted model: %w", err)
 		}
@@ -171,4 +173,21 @@ func scriptedModel(data []byte) (llm.Model, error) {
 		return nil, err
 	}
 	return answering.New(s), nil
+}
+
+// maxSettings bounds the file of the models, and the answers of a scripted one.
+const maxSettings = 16 << 20
+
+// readSettings reads a regular file of bounded size.
+func readSettings(path string) ([]byte, error) {
+	file, err := regularfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, maxSettings+1))
+	if err == nil && len(data) > maxSettings {
+		err = fmt.Errorf("it is larger than %d MiB", maxSettings>>20)
+	}
+	return data, err
 }

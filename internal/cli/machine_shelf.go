@@ -16,6 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/regularfile"
 	bundled "github.com/guideway-dev/guideway/workflows/machines"
 )
 
@@ -84,7 +85,7 @@ func (s *machineShelf) all() (served, broken []shelved) {
 		if err != nil {
 			continue
 		}
-		add(info.Name, root.FS(), info.Location)
+		add(info.Name, regularfile.In(root), info.Location)
 		_ = root.Close()
 	}
 	for _, one := range byName {
@@ -142,11 +143,11 @@ func (s *machineShelf) open(name string) (*shelved, error) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "read %s: %w", name, errors.Unwrap(err))
 	}
 	defer root.Close()
-	one := shelved{Loaded: machines.LoadFile(root.FS(), filepath.Dir(name), filepath.Base(path)), Source: "file"}
+	one := shelved{Loaded: machines.LoadFile(regularfile.In(root), filepath.Dir(name), filepath.Base(path)), Source: "file"}
 	if one.Definition == nil {
 		return &one, doesNotLoad(name, one.Found[0])
 	}
-	one.recording = recordingIn(root.FS(), strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	one.recording = recordingIn(regularfile.In(root), strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	return &one, nil
 }
 

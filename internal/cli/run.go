@@ -117,7 +117,7 @@ func runRun(ctx context.Context, o *runOptions) error {
 		t := newTerminal(host)
 		v, p = t, t
 	} else {
-		a, err := host.readAnswers(o.Answers, w.course)
+		a, err := host.readAnswers(ctx, o.Answers, w.course)
 		if err != nil {
 			return err
 		}

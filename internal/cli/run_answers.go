@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -49,8 +50,8 @@ func (s series[T]) at(n int) (T, bool) {
 }
 
 // readAnswers reads and checks the answers to a course.
-func (h *Host) readAnswers(name string, c course) (*answers, error) {
-	data, err := h.readDefinition(name)
+func (h *Host) readAnswers(ctx context.Context, name string, c course) (*answers, error) {
+	data, err := h.readDefinition(ctx, name)
 	if err != nil {
 		return nil, err
 	}

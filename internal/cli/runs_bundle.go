@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -141,7 +140,7 @@ believed. Where the workflow has gates that only a person opens, it asks for you
 }
 
 func runRunsImport(ctx context.Context, o *runsImportOptions) error {
-	bundle, err := o.app.host.readBundle(o.File)
+	bundle, err := o.app.host.readInput(ctx, o.File, run.MaxBundle)
 	if err != nil {
 		return err
 	}
@@ -159,24 +158,4 @@ func runRunsImport(ctx context.Context, o *runsImportOptions) error {
 		}
 		return o.app.writeAnswer(answer, "Imported", o.JSON)
 	})
-}
-
-func (h *Host) readBundle(name string) ([]byte, error) {
-	in := h.In
-	if name != "-" {
-		file, err := os.Open(h.abs(name))
-		if err != nil {
-			return nil, unreadable(name, err)
-		}
-		defer func() { _ = file.Close() }()
-		in = file
-	}
-	bundle, err := io.ReadAll(io.LimitReader(in, run.MaxBundle+1))
-	if err != nil {
-		return nil, unreadable(name, err)
-	}
-	if len(bundle) > run.MaxBundle {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %d MiB", name, run.MaxBundle>>20)
-	}
-	return bundle, nil
 }

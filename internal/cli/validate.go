@@ -144,17 +144,20 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	host := o.app.host
 	answer := validateAnswer{Files: []validateFile{}}
 	for _, name := range o.Files {
-		files, err := host.definitionFiles(name)
+		files, err := host.definitionFiles(ctx, name)
+		if ctx.Err() != nil {
+			return interrupted(ctx.Err())
+		}
 		if err != nil {
 			answer.add(validateFile{File: name, Diagnostics: []guideway.Diagnostic{}, Error: err.Error()})
 			continue
 		}
 		for _, file := range files {
+			if !slices.ContainsFunc(answer.Files, func(f validateFile) bool { return f.File == file }) {
+				answer.add(host.validate(ctx, file, definition.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
+			}
 			if err := ctx.Err(); err != nil {
 				return interrupted(err)
-			}
-			if !slices.ContainsFunc(answer.Files, func(f validateFile) bool { return f.File == file }) {
-				answer.add(host.validate(file, definition.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
 			}
 		}
 	}
@@ -183,9 +186,9 @@ func (a *validateAnswer) finish(host *Host, strict, asJSON bool) error {
 }
 
 // validate checks one file.
-func (h *Host) validate(name string, as definition.As) validateFile {
+func (h *Host) validate(ctx context.Context, name string, as definition.As) validateFile {
 	file := validateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
-	data, err := h.readDefinition(name)
+	data, err := h.readDefinition(ctx, name)
 	if err != nil {
 		file.Error = err.Error()
 		return file
@@ -254,7 +257,7 @@ func (a *validateAnswer) write(host *Host) {
 
 // definitionFiles gives the file, or the definitions below a directory: what
 // the catalog would read, and .guideway too.
-func (h *Host) definitionFiles(name string) ([]string, error) {
+func (h *Host) definitionFiles(ctx context.Context, name string) ([]string, error) {
 	if name == "-" {
 		return []string{name}, nil
 	}
@@ -266,6 +269,8 @@ func (h *Host) definitionFiles(name string) ([]string, error) {
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		base := filepath.Base(path)
 		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case err != nil && path == root:
 			return err
 		case path == root && !entry.IsDir():
@@ -315,9 +320,4 @@ func isBesides(file string) bool {
 		}
 	}
 	return false
-}
-
-// interrupted is the error of a command that was ended from outside.
-func interrupted(err error) error {
-	return &guideway.Error{Code: guideway.CodeUnavailable, Message: "interrupted", Err: err}
 }

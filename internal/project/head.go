@@ -11,6 +11,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
 // Bounds of what is read. Git itself has no longer ones in use: a reference is
@@ -120,8 +122,8 @@ func (r repository) loose(ref string) (content string, ok bool) {
 
 // packed looks a reference up among the packed ones.
 func (r repository) packed(ref string) string {
-	file, ok := openRegular(filepath.Join(r.common, "packed-refs"))
-	if !ok {
+	file, err := regularfile.Open(filepath.Join(r.common, "packed-refs"))
+	if err != nil {
 		return ""
 	}
 	defer file.Close()
@@ -142,8 +144,8 @@ func (r repository) packed(ref string) string {
 // readSmall reads a regular file. A longer one than any that Git writes is not
 // one of Git's.
 func readSmall(name string) (text string, ok bool) {
-	file, ok := openRegular(name)
-	if !ok {
+	file, err := regularfile.Open(name)
+	if err != nil {
 		return "", false
 	}
 	defer file.Close()
@@ -152,22 +154,4 @@ func readSmall(name string) (text string, ok bool) {
 		return "", false
 	}
 	return string(content), true
-}
-
-// openRegular opens a regular file. Opening anything else could block for good,
-// or give bytes without end.
-func openRegular(name string) (*os.File, bool) {
-	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, false
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, false
-	}
-	if info, err = file.Stat(); err != nil || !info.Mode().IsRegular() {
-		_ = file.Close()
-		return nil, false
-	}
-	return file, true
 }

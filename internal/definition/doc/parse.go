@@ -104,7 +104,7 @@ func (r *reporter) text(data []byte, limits Limits) ([]byte, bool) {
 	if len(data) > limits.MaxBytes {
 		r.report(Diagnostic{
 			Code:    CodeTooLarge,
-			Message: fmt.Sprintf("the file has %d bytes; the limit is %d", len(data), limits.MaxBytes),
+			Message: fmt.Sprintf("the file is larger than %d bytes, which is the limit", limits.MaxBytes),
 			Fix:     "split the definition, or move long texts out of it",
 		})
 		return nil, false

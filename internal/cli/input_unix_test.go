@@ -1,0 +1,99 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestNoCommandWaitsForAPipe protects from commands that hang for good: whoever
+// opens a named pipe waits for its other end, and whoever reads one of a
+// directory that came from elsewhere was not even told of it.
+func TestNoCommandWaitsForAPipe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, ".guideway/workflows/machines/pipes"), 0o700))
+	for _, pipe := range []string{
+		"pipe.yaml", ".guideway/workflows/machines/pipe.json",
+		".guideway/workflows/machines/pipes/machine.json", ".guideway/workflows/machines/pipes/recording.json",
+	} {
+		must(t, syscall.Mkfifo(filepath.Join(dir, pipe), 0o600))
+	}
+	must(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero.json")))
+	for _, tt := range []struct{ args, want string }{
+		{"validate .", "pipe.yaml: it is a named pipe, not a regular file"},
+		{"validate .", "zero.json: it is a device, not a regular file"},
+		{"validate pipe.yaml", "pipe.yaml: it is a named pipe"},
+		{"show ./pipe.yaml", "pipe.yaml: it is a named pipe"},
+		{"run coding-task --answers zero.json", "zero.json: it is a device"},
+		{"runs import pipe.yaml", "pipe.yaml: it is a named pipe"},
+		{"checkpoint save pipe.yaml", "pipe.yaml: it is a named pipe"},
+		{"hooks validate ./pipe.yaml", "pipe.yaml: it is a named pipe"},
+		{"hooks test block-by-argument --request zero.json", "zero.json: it is a device"},
+		{"machine validate pipe", "it is a named pipe"},
+		{"machine list", "it is a named pipe"},
+		{"machine run support-desk --model scripted:pipe.yaml", "it is a named pipe"},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			t.Parallel()
+			var said bytes.Buffer
+			host := Host{
+				In: strings.NewReader(""), Out: &said, Err: &said, Dir: dir,
+				Getenv: func(name string) string {
+					return map[string]string{"HOME": filepath.Join(dir, "home"), "XDG_RUNTIME_DIR": filepath.Join(dir, "run")}[name]
+				},
+			}
+			Run(t.Context(), strings.Fields(tt.args), host)
+			if !strings.Contains(said.String(), tt.want) {
+				t.Errorf("guideway %s does not say %q:\n%s", tt.args, tt.want, said.String())
+			}
+		})
+	}
+}
+
+// TestInputEndsWithTheCommand protects from commands that no signal ends: the
+// standard input may never say anything.
+func TestInputEndsWithTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"validate -", "validate --json -", "checkpoint save -", "runs import -", "hooks validate -"} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			silent, other := io.Pipe()
+			t.Cleanup(func() { _ = other.Close() })
+			ctx, cancel := context.WithCancel(t.Context())
+			var said bytes.Buffer
+			host := Host{
+				In: readsOnce{silent, cancel}, Out: &said, Err: &said, Dir: t.TempDir(),
+				Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] },
+			}
+			if code := Run(ctx, strings.Fields(args), host); code != exitFailed || !strings.Contains(said.String(), "interrupted") {
+				t.Errorf("guideway %s: exit code %d\n%s", args, code, said.String())
+			}
+		})
+	}
+}
+
+// readsOnce tells that somebody waits for the input.
+type readsOnce struct {
+	io.Reader
+	waits func()
+}
+
+func (r readsOnce) Read(p []byte) (int, error) {
+	r.waits()
+	return r.Reader.Read(p)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
