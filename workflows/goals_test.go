@@ -14,7 +14,7 @@ func TestGoalsInOtherWords(t *testing.T) {
 	lib := bundled(t).Library()
 	const ask, none = "?", ""
 	for goal, want := range map[string]string{
-		"I want to pick up the work from last week":      "resume-workflow",
+		"I want to pick up the work from last week": "resume-workflow",
 		"go on":                                          "resume-workflow",
 		"run the bug-investigation workflow":             "start-workflow",
 		"guide me through something":                     "start-workflow",
@@ -35,9 +35,9 @@ func TestGoalsInOtherWords(t *testing.T) {
 		"how much is left to do":                         "show-progress",
 		"what is next?":                                  "show-progress",
 
-		"finish the ticket":                   ask,
-		"don't start a workflow":              ask,
-		"I do not want to resume anything":    ask,
+		"finish the ticket":                ask,
+		"don't start a workflow":           ask,
+		"I do not want to resume anything": ask,
 
 		"restart the workflow": none,
 		"write me a poem":      none,
