@@ -89,3 +89,74 @@ func put(t *testing.T, r *rig, name, text string) {
 		t.Fatal(err)
 	}
 }
+
+// skipping asks twice before it leaves its first phase; the first answer has the
+// second phase, or the rest, skipped.
+const skipping = `{"id":"skipping","version":"1.0.0","title":"Skipping","initialPhase":"a","variables":[{"name":"big","type":"boolean","required":false}],
+"phases":[
+ {"id":"a","name":"A","required":true,
+  "checkpoints":[
+   {"id":"size","name":"Size","message":"How much?","required":true,"blocking":true,"options":[
+    {"id":"all","label":"All"},{"id":"quick","label":"Quick","effect":{"skipPhases":["b"]}},
+    {"id":"least","label":"Least","effect":{"skipPhases":["b","c"]}},{"id":"open","label":"Open","effect":{"skipPhases":["x"]}}]},
+   {"id":"go","name":"Go","message":"Go?","required":true,"blocking":true,"options":[{"id":"yes","label":"Yes"},{"id":"other","label":"Other","effect":{"transitionTo":"x"}}]}],
+  "transitions":[{"to":"b","isDefault":true}]},
+ {"id":"b","name":"B","required":true,"transitions":[{"to":"c","isDefault":true}]},
+ {"id":"c","name":"C","required":true,"steps":[{"id":"u","name":"End","required":true}]},
+ {"id":"x","name":"X","required":true,"transitions":[{"to":"c","condition":{"type":"simple","variable":"big","operator":"==","value":true}}]}]}`
+
+// Where a run goes is judged past the phases that an answer has had skipped, as
+// the run itself goes past them.
+func TestTransitionsPassWhatIsSkipped(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *mcpserver.Options) { o.Toolsets = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetPhases) })
+	put(t, r, "skipping/skipping.json", skipping)
+	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	tests := []struct {
+		answer, to string
+		valid      bool
+		leads      string
+		reason     string
+	}{
+		{"all", "b", true, "b", "by the transition"},
+		{"all", "c", false, "", "No valid transition. Valid: b, x"},
+		{"quick", "c", true, "c", "by the transition"},
+		{"quick", "b", false, "", "No valid transition. Valid: c, x"},
+		{"quick", "x", true, "c", "by the answer go/other"},
+		{"least", "c", false, "", "No valid transition. Valid: x"},
+		{"open", "x", false, "", "No valid transition. Valid: b"},
+		{"open", "b", true, "b", "by the transition"},
+	}
+	for _, tt := range tests {
+		started := good(t, cs, "workflow_start", map[string]any{"workflowId": "skipping"})
+		asked := good(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "answer": map[string]any{"optionId": tt.answer}})
+		got := ask(t, cs, "validate_transition", map[string]any{
+			"workflow_id": "skipping", "from_phase": "a", "to_phase": tt.to, "handle": asked["handle"],
+		})
+		leads, _ := got.structure["leads_to"].(string)
+		reason, _ := got.structure["reason"].(string)
+		if got.isError || got.structure["valid"] != tt.valid || leads != tt.leads || !strings.HasPrefix(reason, tt.reason) {
+			t.Errorf("%s, to %s: %v", tt.answer, tt.to, got.structure)
+		}
+		if tt.answer != "quick" || tt.to != "c" {
+			continue
+		}
+		left := good(t, cs, "workflow_continue", map[string]any{"handle": asked["handle"], "answer": map[string]any{"optionId": "yes"}})
+		if dig(left, "position/phase/id") != tt.to {
+			t.Errorf("the run went to %v, and the tool said %s", dig(left, "position/phase"), tt.to)
+		}
+	}
+
+	state := map[string]any{
+		"currentPhase": 1,
+		"checkpointResponses": map[string]any{"1-1": map[string]any{
+			"optionId": "least", "respondedAt": "2026-01-22T10:00:00Z", "effects": map[string]any{"phasesSkipped": []int{2, 3}},
+		}, "1-2": map[string]any{
+			"optionId": "other", "respondedAt": "2026-01-22T10:00:00Z", "effects": map[string]any{"transitionedTo": 4},
+		}},
+	}
+	got := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "skipping", "from_phase": "a", "to_phase": "x", "state": state})
+	if got.structure["valid"] != true || got.structure["leads_to"] != "x" {
+		t.Errorf("by a state document: %v", got.structure)
+	}
+}

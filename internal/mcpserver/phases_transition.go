@@ -27,8 +27,14 @@ type way struct {
 	Default   bool   `json:"isDefault,omitempty"`
 	// Holds is the verdict on the condition; absent where nobody asked.
 	Holds string `json:"holds,omitempty"`
+	// Past are the phases on this way that an answer has had skipped.
+	Past []string `json:"past,omitempty"`
 
 	expr *condition.Expr
+	// leads is where the way arrives: To, or what lies behind the skipped phases;
+	// "" where that is the end, or not decided yet (open).
+	leads string
+	open  bool
 }
 
 // waysOut are all ways out of a phase, in the order in which the original looks at
@@ -112,14 +118,15 @@ func (p *phaseTools) validateTransition() *tool {
 		if n := position.phase; n > 0 && &w.Phases[n-1] != from {
 			return worded{structure: transition{Reason: fmt.Sprintf("The current phase is %s, not %s", w.Phases[n-1].ID, from.ID)}}, nil
 		}
-		out := static(from, to)
+		out := static(position.ways(from), to)
 		switch {
 		case judge == nil || !out.Valid:
-		case position.leaves > 0:
-			out.LeadsTo = w.Phases[position.leaves-1].ID
-			out.Valid, out.Reason = out.LeadsTo == to.ID, "It is decided already that the phase leads to "+out.LeadsTo
+		case len(position.leaves) > 0:
+			taken := position.way(way{To: position.leaves})
+			out.LeadsTo = taken.leads
+			out.Valid, out.Reason = out.LeadsTo == to.ID, "It is decided already that the phase leads to "+taken.arrival()
 		default:
-			out = dynamic(from, to, judge, position.answered)
+			out = dynamic(from, to, judge, position)
 		}
 		out.First = position.first()
 		return worded{structure: out}, nil
@@ -142,14 +149,14 @@ func (p *phaseTools) ends(in arguments, w *phases.Workflow) (from, to *phases.Ph
 }
 
 // static is the answer of the original: whether there is a way at all.
-func static(from, to *phases.Phase) transition {
+func static(ways []way, to *phases.Phase) transition {
 	var out transition
 	var targets []string
-	for _, w := range waysOut(from) {
-		if !slices.Contains(targets, w.To) {
-			targets = append(targets, w.To)
+	for _, w := range ways {
+		if w.leads != "" && !slices.Contains(targets, w.leads) {
+			targets = append(targets, w.leads)
 		}
-		if w.To == to.ID {
+		if w.leads == to.ID {
 			out.Ways = append(out.Ways, w)
 		}
 	}
@@ -169,15 +176,15 @@ type judge func(*condition.Expr) (condition.Verdict, []string)
 // dynamic is the answer where the variables are known: decisions in order, then
 // transitions, as DESIGN 4 has it; and the options of checkpoints, which a person
 // may choose whatever the variables are, unless the checkpoint is answered.
-func dynamic(from, to *phases.Phase, decide judge, answered map[string]bool) transition {
+func dynamic(from, to *phases.Phase, decide judge, s standing) transition {
 	out := transition{}
-	all := waysOut(from)
+	all := s.ways(from)
 	for i := range all {
 		w := &all[i]
 		if w.By == "option" {
-			if checkpoint, _, _ := strings.Cut(w.ID, "/"); answered[checkpoint] {
+			if checkpoint, _, _ := strings.Cut(w.ID, "/"); s.answered[checkpoint] {
 				w.Holds = condition.No.String()
-			} else if w.To == to.ID {
+			} else if w.leads == to.ID {
 				out.Valid, out.Reason = true, "by the answer "+w.ID
 			}
 			continue
@@ -194,23 +201,37 @@ func dynamic(from, to *phases.Phase, decide judge, answered map[string]bool) tra
 	out.Waits, out.Ways = slices.Compact(out.Waits), all
 	taken, offered := takenWay(from, all)
 	if taken != nil {
-		out.LeadsTo = taken.To
+		out.LeadsTo = taken.leads
 	}
 	switch {
 	case out.Valid:
-	case taken != nil && taken.To == to.ID:
+	case taken != nil && taken.leads == to.ID:
 		out.Valid = true
 		out.Reason = "by the " + taken.By + taken.because()
 	case slices.Contains(offered, to.ID):
 		out.Valid, out.Reason = true, "if a person chooses the branch: nothing else applies"
 	case taken != nil:
-		out.Reason = fmt.Sprintf("The variables lead to %s, by the %s%s", taken.To, taken.By, taken.because())
+		out.Reason = fmt.Sprintf("The variables lead to %s, by the %s%s", taken.arrival(), taken.By, taken.because())
 	case len(out.Waits) > 0:
 		out.Reason = "No way can be taken yet: set " + strings.Join(out.Waits, ", ")
 	default:
 		out.Reason = "No condition holds, and there is no default"
 	}
 	return out
+}
+
+// arrival says where a way leads, in words.
+func (w *way) arrival() string {
+	switch past := strings.Join(w.Past, ", "); {
+	case past == "":
+		return w.leads
+	case w.open:
+		return w.To + ", which an answer has had skipped; where that leads on is not decided yet"
+	case w.leads == "":
+		return "the end of the run, past " + past + " that an answer has had skipped"
+	default:
+		return w.leads + ", past " + past + " that an answer has had skipped"
+	}
 }
 
 // because says what a way is taken for.
@@ -252,7 +273,7 @@ func takenWay(from *phases.Phase, all []way) (taken *way, offered []string) {
 		}
 		for _, b := range branches {
 			if b.expr == nil {
-				offered = append(offered, b.To)
+				offered = append(offered, b.leads)
 			}
 		}
 		if len(offered) > 0 {
@@ -279,33 +300,70 @@ type standing struct {
 	phase int
 	// answered are the ids of the phase's checkpoints that are answered.
 	answered map[string]bool
-	// leaves is the number of the phase that an answer or a decision already
-	// leads to, or 0.
-	leaves int
+	// leaves is the phase that an answer or a decision already leads to, or "".
+	leaves string
+	// through says where the way to a phase leads past what is to be skipped; nil
+	// where nothing is known of that.
+	through func(to string) (end string, past []string, ok bool)
 	guide.Position
+}
+
+// ways are the ways out of a phase, each with where it arrives.
+func (s standing) ways(from *phases.Phase) []way {
+	ways := waysOut(from)
+	for i := range ways {
+		ways[i] = s.way(ways[i])
+	}
+	return ways
+}
+
+func (s standing) way(w way) way {
+	w.leads = w.To
+	if s.through != nil {
+		end, past, ok := s.through(w.To)
+		w.leads, w.Past, w.open = end, past, !ok
+	}
+	return w
 }
 
 // standingOf says where a state document stands.
 func standingOf(w *phases.Workflow, d *guide.StateDocument) standing {
-	s := standing{phase: d.CurrentPhase, answered: map[string]bool{}}
+	s := standing{phase: d.CurrentPhase, answered: map[string]bool{}, through: past(w, d)}
+	leaves := 0
 	current := &w.Phases[d.CurrentPhase-1]
 	for i := range current.Checkpoints {
 		if r, ok := d.CheckpointResponses[fmt.Sprintf("%d-%d", s.phase, i+1)]; ok {
 			s.answered[current.Checkpoints[i].ID] = true
 			if r.Effects != nil && r.Effects.TransitionedTo > 0 {
-				s.leaves = r.Effects.TransitionedTo
+				leaves = r.Effects.TransitionedTo
 			}
 		}
 	}
 	for i := range current.Decisions {
 		if o, ok := d.DecisionOutcomes[fmt.Sprintf("%d-%d", s.phase, i+1)]; ok && o.TransitionedTo > 0 {
-			s.leaves = o.TransitionedTo
+			leaves = o.TransitionedTo
 		}
 	}
-	if s.leaves > len(w.Phases) {
-		s.leaves = 0
+	if leaves > 0 && leaves <= len(w.Phases) {
+		s.leaves = w.Phases[leaves-1].ID
 	}
 	return s
+}
+
+// past follows ways through the phases that answers have had skipped.
+func past(w *phases.Workflow, d *guide.StateDocument) func(string) (string, []string, bool) {
+	program := guide.CompilePhases(w)
+	ids := phaseIDs(w)
+	return func(to string) (end string, past []string, ok bool) {
+		number, skipped, ok := program.Through(d, slices.Index(ids, to)+1)
+		for _, n := range skipped {
+			past = append(past, ids[n-1])
+		}
+		if number > 0 {
+			end = ids[number-1]
+		}
+		return end, past, ok
+	}
 }
 
 // first says what the run asks for.
