@@ -2,15 +2,18 @@ package catalog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"path"
 	"strings"
+	"unicode/utf16"
 )
 
 // claimedID guesses the id of a document that does not load, so that a
 // diagnostic can say what is served in its place. Without an id in the text it
 // is the name of the file.
 func claimedID(data []byte, name string) string {
+	data = readable(data)
 	if id := jsonID(data); id != "" {
 		return id
 	}
@@ -29,8 +32,29 @@ func claimedID(data []byte, name string) string {
 			return id
 		}
 	}
+	return stemOf(name)
+}
+
+// stemOf is the name of a file without its extension.
+func stemOf(name string) string {
 	base := path.Base(name)
 	return strings.TrimSuffix(base, path.Ext(base))
+}
+
+// readable gives a text that begins as UTF-16 as UTF-8, for its id alone.
+func readable(data []byte) []byte {
+	var order binary.ByteOrder = binary.LittleEndian
+	switch {
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		order = binary.BigEndian
+	case !bytes.HasPrefix(data, []byte("\xff\xfe")):
+		return data
+	}
+	units := make([]uint16, 0, len(data)/2)
+	for data = data[2:]; len(data) >= 2; data = data[2:] {
+		units = append(units, order.Uint16(data))
+	}
+	return []byte(string(utf16.Decode(units)))
 }
 
 // jsonID finds the id at the top of a JSON document that may break off later.

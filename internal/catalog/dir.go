@@ -101,10 +101,12 @@ func (d *Dir) Documents(ctx context.Context) ([]Document, []guideway.Diagnostic,
 	}
 	documents := make([]Document, len(found.files))
 	for i, f := range found.files {
-		documents[i] = Document{
-			Name: f.name, Path: filepath.Join(d.info.Location, filepath.FromSlash(f.name)), Size: f.info.Size(),
-			Open: func(context.Context) (io.ReadCloser, error) { return d.open(f.name) },
+		documents[i] = Document{Name: f.name, Path: filepath.Join(d.info.Location, filepath.FromSlash(f.name)), Problem: f.problem}
+		if f.problem != nil {
+			continue
 		}
+		documents[i].Size = f.info.Size()
+		documents[i].Open = func(context.Context) (io.ReadCloser, error) { return d.open(f.name) }
 		if now.Sub(f.info.ModTime()) > settled {
 			documents[i].Stamp = stamp(f.info)
 		}
@@ -134,6 +136,8 @@ type found struct {
 type foundFile struct {
 	name string // with slashes
 	info fs.FileInfo
+	// problem says why it is not opened; then nothing else is known of it.
+	problem *guideway.Diagnostic
 }
 
 // fingerprint changes with everything that a walk can see.
@@ -144,6 +148,10 @@ func (f *found) fingerprint(err error) [sha256.Size]byte {
 	}
 	if f != nil {
 		for _, file := range f.files {
+			if file.problem != nil {
+				fmt.Fprintf(h, "%q %q\n", file.name, file.problem.Message)
+				continue
+			}
 			fmt.Fprintf(h, "%q %s\n", file.name, stamp(file.info))
 		}
 		for _, diagnostic := range f.diagnostics {
@@ -160,6 +168,9 @@ func (f *found) settles(now time.Time) (when time.Time) {
 		return when
 	}
 	for _, file := range f.files {
+		if file.problem != nil {
+			continue
+		}
 		if t := file.info.ModTime().Add(settled); !t.Before(now) && t.After(when) {
 			when = t
 		}
@@ -215,12 +226,20 @@ func (w *walk) report(name, code, message, fix string) {
 	w.diagnostics = append(w.diagnostics, problem(code, file, message, fix))
 }
 
+// refuse lists a document that is not opened, so that whoever asks for it learns
+// the reason.
+func (w *walk) refuse(name, code, message, fix string) {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	found := problem(code, filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), message, fix)
+	w.files = append(w.files, foundFile{name: name, problem: &found})
+}
+
 // enter reads a directory. Only a failure of the first one is an error.
 func (w *walk) enter(ctx context.Context, name string, info fs.FileInfo, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w.dirs = append(w.dirs, foundFile{name, info})
+	w.dirs = append(w.dirs, foundFile{name: name, info: info})
 	entries, err := w.read(name)
 	if err != nil {
 		if name == "." {
@@ -271,7 +290,7 @@ func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth 
 	wanted := isDocument(name)
 	if !utf8.ValidString(base) {
 		if wanted {
-			w.report(strings.ToValidUTF8(name, "\uFFFD"), "file-name", fmt.Sprintf("the file name %q is not UTF-8", base), "rename the file")
+			w.refuse(name, "file-name", fmt.Sprintf("the file name %q is not UTF-8", base), "rename the file")
 		}
 		return nil
 	}
@@ -285,15 +304,15 @@ func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth 
 			w.diagnostics = append(w.diagnostics, unread(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
 		}
 	case !mode.IsRegular():
-		w.report(name, "file-special", "this is no regular file and is not opened: "+regularfile.Kind(mode), "replace it by a regular file, or move it away")
+		w.refuse(name, "file-special", "this is no regular file and is not opened: "+regularfile.Kind(mode), "replace it by a regular file, or move it away")
 	default:
 		info, err := entry.Info()
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // gone since it was listed
 		case err != nil:
-			w.report(name, "file-unreadable", "the file cannot be read: "+cause(err), "make it readable, or move it away")
+			w.refuse(name, "file-unreadable", "the file cannot be read: "+cause(err), "make it readable, or move it away")
 		default:
-			w.files = append(w.files, foundFile{name, info})
+			w.files = append(w.files, foundFile{name: name, info: info})
 		}
 	}
 	return nil
@@ -314,26 +333,30 @@ func (w *walk) subdirectory(ctx context.Context, name string, entry fs.DirEntry,
 // link judges a symbolic link. One that stays within the directory and leads to
 // a file is as good as a file.
 func (w *walk) link(name string, wanted bool) {
+	tell := w.report
+	if wanted {
+		tell = w.refuse
+	}
 	info, err := w.root.Stat(filepath.FromSlash(name))
 	if err != nil {
 		// Links to other things than documents, such as a README, are nobody's
 		// concern; a directory that is linked in could be meant to be read.
 		outside, outsideErr := os.Stat(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)))
 		if wanted || (outsideErr == nil && outside.IsDir()) {
-			w.report(name, "file-link", "the link is not followed: "+cause(err),
+			tell(name, "file-link", "the link is not followed: "+cause(err),
 				"put a copy here, or name the directory that it leads to as a directory of workflows")
 		}
 		return
 	}
 	switch {
 	case info.IsDir():
-		w.report(name, "file-link", "links to directories are not followed", "put a directory here")
+		tell(name, "file-link", "links to directories are not followed", "put a directory here")
 	case !wanted:
 	case !info.Mode().IsRegular():
-		w.report(name, "file-special", "this leads to no regular file and is not opened: "+regularfile.Kind(info.Mode()),
+		w.refuse(name, "file-special", "this leads to no regular file and is not opened: "+regularfile.Kind(info.Mode()),
 			"replace it by a regular file, or move it away")
 	default:
-		w.files = append(w.files, foundFile{name, info})
+		w.files = append(w.files, foundFile{name: name, info: info})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -280,7 +279,7 @@ func (r *record) claimed(data []byte) string {
 		return r.place.ID()
 	}
 	id := claimedID(data, r.name)
-	if base := path.Base(r.name); r.place.Kind != "" && id == strings.TrimSuffix(base, path.Ext(base)) {
+	if r.place.Kind != "" && id == stemOf(r.name) {
 		return r.place.Name // the file's name, without the index
 	}
 	return id
@@ -288,9 +287,16 @@ func (r *record) claimed(data []byte) string {
 
 // content reads a document within its bound.
 func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guideway.Diagnostic) {
+	if document.Problem != nil {
+		return nil, document.Problem
+	}
 	limit := c.opts.Limits.FileBytes
 	tooLarge := func() *guideway.Diagnostic {
-		d := problem("file-too-large", document.Path, fmt.Sprintf("the file is larger than %d bytes", limit), "split the workflow")
+		message := fmt.Sprintf("the file is larger than %d bytes", limit)
+		if document.Size > limit {
+			message = fmt.Sprintf("the file has %d bytes; the limit is %d", document.Size, limit)
+		}
+		d := problem("file-too-large", document.Path, message, shorten(document.Name))
 		return &d
 	}
 	if document.Size > limit {
@@ -319,6 +325,21 @@ func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guid
 		return nil, tooLarge()
 	}
 	return data, nil
+}
+
+// shorten says how a document that is too large gets smaller, by what it is.
+func shorten(name string) string {
+	if hooks.PlaceOf(name).Kind != "" {
+		return "split it: scripts can be modules of their own"
+	}
+	switch place := library.PlaceOf(name); {
+	case place.IsText():
+		return fmt.Sprintf("split the %s into several, each with its own index", place.Kind)
+	case place.Kind != "":
+		return "move long texts of it to a guide"
+	default:
+		return "split the workflow"
+	}
 }
 
 // appendAll reads all of r into the free space of data, which grows as needed.

@@ -47,7 +47,7 @@ func (s *Snapshot) shelf(source *state) library.Source {
 // file leads people astray.
 func (s *Snapshot) own(owners map[string]string, r *record) {
 	dir, base := path.Split(r.name)
-	stem := strings.TrimSuffix(base, path.Ext(base))
+	stem := stemOf(base)
 	folder := strings.TrimSuffix(dir, "/")
 	if r.good == nil {
 		if folder == stem {

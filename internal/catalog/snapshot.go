@@ -259,6 +259,10 @@ func (s *Snapshot) explain(source *state) {
 		switch {
 		case serving == nil:
 			s.broken[r.claims] = r
+			// What cannot be read may not say its id: it is asked for by its name, too.
+			if stem := stemOf(r.name); s.broken[stem] == nil && s.byID[stem] == nil {
+				s.broken[stem] = r
+			}
 		case serving.Source.Rank <= source.info.Rank:
 			s.diagnostics = append(s.diagnostics, notice("override-broken", r.path,
 				fmt.Sprintf("%q is served from %s (%s), because this file did not load", r.claims, serving.Source.Name, serving.Path),

@@ -88,7 +88,9 @@ type Document struct {
 	// Stamp changes whenever the content may have changed; a document with the
 	// stamp of the last call is not read again. "" is always read.
 	Stamp string
-	// Open opens the content.
+	// Problem says why the content cannot be read; nil where it can.
+	Problem *guideway.Diagnostic
+	// Open opens the content. It is not called where there is a problem.
 	Open func(context.Context) (io.ReadCloser, error)
 }
 
