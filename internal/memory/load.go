@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/window"
 )
 
 // LoadRequest loads a checkpoint by its id, the last one of a session, or what
@@ -103,7 +104,7 @@ func (s *Service) Show(ctx context.Context, c run.Caller, id string) (*Loaded, e
 func (s *Service) read(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, *checkpoint.Loaded, *restored, error) {
 	loaded, err := s.o.Checkpoints.Load(ctx, c.Principal, checkpoint.LoadRequest{ID: r.ID, Session: r.Session})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, s.noneYet(ctx, c, r, err)
 	}
 	back, err := restore(loaded.Context)
 	if err != nil {
@@ -117,8 +118,32 @@ func (s *Service) read(ctx context.Context, c run.Caller, r LoadRequest) (*Loade
 	if len(r.Keys) > 0 {
 		vars, out.Missing = chosen(vars, r.Keys)
 	}
-	return out, loaded, back, s.fit(ctx, c, out, loaded, vars, r.Budget)
+	if r.Budget > 0 {
+		if vars, err = s.fit(ctx, c, out, loaded, vars, r.Budget); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	out.Context, err = encode(vars)
+	return out, loaded, back, err
 }
+
+// noneYet points to the run itself where a run has no checkpoint yet.
+func (s *Service) noneYet(ctx context.Context, c run.Caller, r LoadRequest, err error) error {
+	if r.ID != "" || !isRun(r.Session) || s.o.Runs == nil || guideway.ErrorCode(err) != guideway.CodeNotFound {
+		return err
+	}
+	ref := run.Ref{RunID: r.Session}
+	if _, look := s.o.Runs.Look(ctx, c, ref); look != nil {
+		return err // it is no run of the caller's
+	}
+	return &run.Refusal{
+		Code: guideway.CodeNotFound, Rule: ruleNoCheckpoint, RunID: r.Session,
+		Message: "the run has no checkpoint yet; workflow_status gives its context and the handle that goes on", Next: run.StatusCall(ref),
+	}
+}
+
+// ruleNoCheckpoint refuses to load a run that has not been saved yet.
+const ruleNoCheckpoint = "no-checkpoint"
 
 // chosen takes some variables, and names those that are not there.
 func chosen(all map[string]json.RawMessage, keys []string) (some map[string]json.RawMessage, missing []string) {
@@ -133,22 +158,29 @@ func chosen(all map[string]json.RawMessage, keys []string) (some map[string]json
 	return some, missing
 }
 
-// fit writes the context, reduced where a budget is given.
-func (s *Service) fit(ctx context.Context, c run.Caller, out *Loaded, loaded *checkpoint.Loaded, vars map[string]json.RawMessage, budget int) (err error) {
-	if budget > 0 {
-		m, err := s.sessionMaterial(ctx, c, sessionContext{session: loaded.Session, workflow: loaded.Workflow, values: vars})
-		if err != nil {
-			return err
-		}
-		reduced, err := s.compress(ctx, m, Fit{Budget: budget})
-		if err != nil {
-			return err
-		}
-		vars, out.Omitted = reduced.Context, reduced.Omitted
-		out.Note = reduced.Over
+// fit reduces a context to a budget. That of a run goes by the hints of its pinned
+// definition and by the run's marks; its checkpoint has neither.
+func (s *Service) fit(ctx context.Context, c run.Caller, out *Loaded, loaded *checkpoint.Loaded, vars map[string]json.RawMessage, budget int) (window.Context, error) {
+	m, err := s.sessionMaterial(ctx, c, sessionContext{session: loaded.Session, workflow: loaded.Workflow, values: vars})
+	if err != nil {
+		return nil, err
 	}
-	out.Context, err = encode(vars)
-	return err
+	if loaded.Run != "" && s.o.Runs != nil {
+		// A run that is away leaves what its workflow says now.
+		if d, err := s.o.Runs.Look(ctx, c, run.Ref{RunID: loaded.Run}); err == nil {
+			own, err := s.materialOf(ctx, c, d)
+			if err != nil {
+				return nil, err
+			}
+			m.hints, m.question = own.hints, own.question
+		}
+	}
+	reduced, err := s.compress(ctx, m, Fit{Budget: budget})
+	if err != nil {
+		return nil, err
+	}
+	out.Omitted, out.Note = reduced.Omitted, reduced.Over
+	return reduced.Context, nil
 }
 
 // goOn gives the handle that goes on from a checkpoint of a run.

@@ -223,6 +223,30 @@ func TestASummaryOfARun(t *testing.T) {
 	}
 }
 
+// A checkpoint of a run that is loaded within a budget leaves whole what the run's
+// marks and its pinned rules call critical, whatever the budget.
+func TestALoadWithinABudgetTouchesNothingCritical(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	given := map[string]any{"service": "login", "contract": long("contract", 40), "pinned": long("pinned", 40), "notes": long("notes", 40)}
+	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: given})
+	must(t, err)
+	saved, err := r.Save(t.Context(), ada(), memory.SaveRequest{Handle: a.Handle})
+	must(t, err)
+	_, err = r.Mark(t.Context(), ada(), memory.MarkRequest{Handle: a.Handle, Keys: []string{"pinned"}})
+	must(t, err)
+	back, err := r.Load(t.Context(), ada(), memory.LoadRequest{ID: saved.ID, Budget: 50})
+	must(t, err)
+	for _, key := range []string{"service", "contract", "pinned"} {
+		if !strings.Contains(string(back.Context), asJSON(t, given[key])) {
+			t.Errorf("%s was touched: %s", key, back.Context)
+		}
+	}
+	if len(back.Omitted) != 1 || back.Omitted[0].Key != "notes" || !strings.Contains(back.Note, "critical") {
+		t.Errorf("left out %+v, note %q", back.Omitted, back.Note)
+	}
+}
+
 // Sessions: a branch is told, keys choose, a damaged checkpoint gives an older one.
 func TestSessions(t *testing.T) {
 	t.Parallel()
