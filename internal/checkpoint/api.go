@@ -135,9 +135,11 @@ type Page struct {
 	Heads []string `json:"heads,omitempty"`
 	// Partial says that none has all words of the query: these have some, the
 	// best first.
-	Partial bool   `json:"partial,omitempty"`
-	Next    string `json:"nextCursor,omitempty"`
-	Store   Store  `json:"store"`
+	Partial bool `json:"partial,omitempty"`
+	// Wordless says that what is saved is encrypted, so that no query finds it.
+	Wordless bool   `json:"-"`
+	Next     string `json:"nextCursor,omitempty"`
+	Store    Store  `json:"store"`
 }
 
 // DeleteRequest names what goes: checkpoints, or a session as a whole.

@@ -37,12 +37,15 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 	if page.Partial {
 		out.Ranked = "words"
 	}
+	if r.Query != "" && page.Wordless {
+		out.Note = "encrypted checkpoints are not found by words: leave query out and name the session, workflow, project, tags or time"
+	}
 	if !ranking || len(page.Checkpoints) == 0 {
 		return out, nil
 	}
 	if err := s.rank(ctx, c, r.Query, page.Checkpoints); err != nil {
 		s.o.Logger.WarnContext(ctx, "a search was not ranked by its meaning", "error", err)
-		out.Note = "found by words alone: the embeddings endpoint did not answer"
+		out.Note += more(out.Note) + "found by words alone: the embeddings endpoint did not answer"
 	} else {
 		out.Ranked = "meaning"
 	}

@@ -3,11 +3,13 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/guideway-dev/guideway/internal/blob/seal"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/memory"
 )
@@ -79,5 +81,25 @@ func TestRanking(t *testing.T) {
 	calls := m.calls
 	if _, err = r.List(t.Context(), ada(), checkpoint.ListRequest{}); err != nil || m.calls != calls {
 		t.Errorf("a list without a query was sent, %v", err)
+	}
+}
+
+// Who looks for words where checkpoints are encrypted is told that these are not
+// found by them, and how else.
+func TestEncryptedAreNotFoundByWords(t *testing.T) {
+	t.Parallel()
+	r := setup(t, func(p *parts) {
+		keys, err := seal.Open(t.Context(), p.checkpoint.Blobs, seal.File{Path: filepath.Join(t.TempDir(), "key")})
+		must(t, err)
+		p.checkpoint.Keys = keys
+	})
+	_, err := r.Save(t.Context(), ada(), memory.SaveRequest{Session: "s", Context: map[string]any{"goal": "parse"}})
+	must(t, err)
+	for query, note := range map[string]bool{"parse": true, "": false} {
+		page, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Query: query})
+		must(t, err)
+		if (page.Note != "") != note || len(page.Checkpoints) > 0 == note {
+			t.Errorf("%q finds %d with the note %q", query, len(page.Checkpoints), page.Note)
+		}
 	}
 }
