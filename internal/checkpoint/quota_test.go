@@ -30,7 +30,7 @@ func noise(n int, seed uint64) string {
 }
 
 // TestPerLine: a session has so many checkpoints and no more; the oldest go, and a
-// warning comes before.
+// warning comes before, from 80 percent on.
 func TestPerLine(t *testing.T) {
 	t.Parallel()
 	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -39,7 +39,7 @@ func TestPerLine(t *testing.T) {
 		for i := range 25 {
 			saved := r.save(t, "work", bulky(i))
 			ids = append(ids, saved.ID)
-			if warns := warned(saved.Warnings, checkpoint.WarnLine); warns != (i >= 8) {
+			if warns := warned(saved.Warnings, checkpoint.WarnLine); warns != (i >= 7) {
 				t.Errorf("save %d warns: %v", i, saved.Warnings)
 			}
 		}

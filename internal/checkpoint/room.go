@@ -92,17 +92,17 @@ func (s *Service) roomInLine(ctx context.Context, key LineKey, line Line, more i
 	tooMany := 0
 	if l.PerLine > 0 {
 		tooMany = max(line.Count+1-l.PerLine, 0)
-		if left := line.Count + 1 - tooMany; left > int(part(int64(l.PerLine), l.Warn)) {
+		if left := line.Count + 1 - tooMany; left >= int(part(int64(l.PerLine), l.Warn)) {
 			rm.warnings = append(rm.warnings, Warning{Code: WarnLine, Message: fmt.Sprintf(
-				"the session has %d of %d checkpoints; from then on the oldest goes with each save", left, l.PerLine)})
+				"the session has %d of %d checkpoints; where it has all of them, the oldest goes with each save", left, l.PerLine)})
 		}
 	}
 	over := int64(0)
 	if l.LineBytes > 0 {
 		over = max(line.Stored+more-l.LineBytes, 0)
-		if over == 0 && line.Stored+more > part(l.LineBytes, l.Warn) {
+		if over == 0 && line.Stored+more >= part(l.LineBytes, l.Warn) {
 			rm.warnings = append(rm.warnings, Warning{Code: WarnLine, Message: fmt.Sprintf(
-				"the session takes %s of %s; from then on the oldest checkpoint goes with each save", size(line.Stored+more), size(l.LineBytes))})
+				"the session takes %s of %s; where there is no more room, the oldest checkpoint goes with each save", size(line.Stored+more), size(l.LineBytes))})
 		}
 	}
 	if tooMany == 0 && over == 0 {
