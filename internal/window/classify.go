@@ -122,8 +122,20 @@ func (c *Classifier) byContent(value []byte) Verdict {
 	case longLog:
 		return Verdict{Useful, "a long log", FromContent}
 	case longText:
-		return Verdict{Useful, "a long text", FromContent}
+		return Verdict{Useful, longWhy(value), FromContent}
 	default:
 		return Verdict{Useful, "nothing is known of it", FromDefault}
+	}
+}
+
+// longWhy says what a long value is.
+func longWhy(value []byte) string {
+	switch {
+	case len(value) > 0 && value[0] == '[':
+		return "a long list"
+	case len(value) > 0 && value[0] == '{':
+		return "a large object"
+	default:
+		return "a long text"
 	}
 }

@@ -69,20 +69,28 @@ func joinPassages(passages []Passage) string {
 type digest struct {
 	passages []Passage
 	pieces   []piece
-	chooser  *chooser
-	all      []int
-	counter  Counter
+	// under has the heading within its passage that each piece stands below.
+	under   []string
+	chooser *chooser
+	all     []int
+	counter Counter
 }
 
 func newDigest(passages []Passage, o Options) *digest {
 	d := &digest{passages: passages, counter: o.Counter}
 	for i, p := range passages {
+		under := ""
 		for _, s := range cut(p.Text, kindOfText(p.Text)) {
 			text := strings.Join(strings.Fields(p.Text[s.from:s.to]), " ")
+			if heading, ok := headingOf(p.Text[s.from:s.to]); ok {
+				under = heading
+				continue
+			}
 			if text == "" {
 				continue
 			}
 			at := len(d.pieces)
+			d.under = append(d.under, under)
 			d.pieces = append(d.pieces, piece{item: i, text: text, tokens: float64(Estimate(text)) + 1, leader: at})
 			d.all = append(d.all, at)
 		}
@@ -108,6 +116,16 @@ func (d *digest) choose(room float64) {
 	d.chooser.take(d.all, room)
 }
 
+// headingOf reads a part that is a heading, of the second level or below, as folds
+// write them: it says what the sentences below it are about, and is none itself.
+func headingOf(part string) (heading string, ok bool) {
+	part = strings.TrimSpace(part)
+	rest := strings.TrimLeft(part, "#")
+	heading, spaced := strings.CutPrefix(rest, " ")
+	depth := len(part) - len(rest)
+	return strings.TrimSpace(heading), spaced && depth >= 2 && depth <= 6 && !strings.Contains(part, "\n")
+}
+
 // write puts the kept sentences below the headings of their passages.
 func (d *digest) write(heading, ref string) (text string, kept int) {
 	var b strings.Builder
@@ -115,7 +133,7 @@ func (d *digest) write(heading, ref string) (text string, kept int) {
 		fmt.Fprintf(&b, "# %s\n", heading)
 	}
 	for i, p := range d.passages {
-		open := false
+		open, under := false, p.Heading
 		for at, piece := range d.pieces {
 			if piece.item != i || !d.chooser.keep[at] {
 				continue
@@ -124,6 +142,10 @@ func (d *digest) write(heading, ref string) (text string, kept int) {
 				fmt.Fprintf(&b, "## %s\n", p.Heading)
 			}
 			open = true
+			if within := d.under[at]; within != "" && within != under {
+				fmt.Fprintf(&b, "### %s\n", within)
+				under = within
+			}
 			kept++
 			fmt.Fprintf(&b, "- %s\n", strings.TrimPrefix(piece.text, "- "))
 		}

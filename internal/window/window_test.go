@@ -416,6 +416,29 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// TestFoldOfFolds: in a summary of summaries the headings of the steps stay
+// headings, each once and only where something stands below it; a heading is no
+// sentence, and a line that goes on is no heading.
+func TestFoldOfFolds(t *testing.T) {
+	t.Parallel()
+	one := Fold("", []Passage{{"plan", "We decided to use pgx."}, {"build, round 1", "The build took 40 s."}}, Options{Budget: 200})
+	single := Fold("", []Passage{{"report", "All of it was reported."}}, Options{Budget: 200})
+	got := Fold("", []Passage{{"prepare", one.Text}, {"report", single.Text}, {"under way", "## Look\nat the log first."}}, Options{Budget: 400})
+	want := `## prepare
+### plan
+- We decided to use pgx.
+### build, round 1
+- The build took 40 s.
+## report
+- All of it was reported.
+## under way
+- ## Look at the log first.
+`
+	if d := cmp.Diff(want, got.Text); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 // TestFoldIsExtractive: no sentence of a summary is new, and the budget holds.
 func TestFoldIsExtractive(t *testing.T) {
 	t.Parallel()
