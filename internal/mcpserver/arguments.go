@@ -136,6 +136,12 @@ func (a arguments) number(name string) float64 {
 	return f
 }
 
+// below says whether a number is given and less than the least.
+func (a arguments) below(name string, least float64) bool {
+	_, given := a[name]
+	return given && a.number(name) < least
+}
+
 // members gives an object whose members were checked, or nil if it is absent.
 func (a arguments) members(name string) arguments { return a.object(name) }
 

@@ -88,28 +88,60 @@ func (t *tool) refused(in arguments, err error) error {
 		return err
 	}
 	ce = &callError{Code: code, Message: err.Error(), Fix: guideway.ErrorFix(err)}
-	for _, name := range []string{"checkpointId", "ref", "expectedHead", "cursor", "sessionId", "handle"} {
-		if given := in.text(name); given != "" {
-			ce.Field, ce.Given = name, shorten(given)
-			break
-		}
-	}
 	switch code {
 	case guideway.CodeNotFound:
-		ce.Next = &nextCall{Tool: "workflow_checkpoint_list", Arguments: map[string]any{}}
-	case guideway.CodeInvalid, guideway.CodeTooLarge, guideway.CodeRefused:
+		ce.tellGiven(in)
+		ce.Next = listCall(in)
+	case guideway.CodeTooLarge:
+		ce.Field = "context"
+		ce.Next = smallerCall(in)
+	case guideway.CodeInvalid, guideway.CodeRefused:
+		ce.tellGiven(in)
 		ce.Next = t.exampleCall()
+	case guideway.CodeForbidden, guideway.CodeUnavailable: // no other argument would do
+	default:
+		ce.tellGiven(in)
 	}
 	return ce
+}
+
+// tellGiven names the argument that an error of a service is about.
+func (e *callError) tellGiven(in arguments) {
+	for _, name := range []string{"checkpointId", "ref", "expectedHead", "cursor", "sessionId", "handle"} {
+		if given := in.text(name); given != "" {
+			e.Field, e.Given = name, shorten(given)
+			return
+		}
+	}
+}
+
+// listCall shows the checkpoints that there are. Those of the session where what is
+// missing is one of them.
+func listCall(in arguments) *nextCall {
+	next := &nextCall{Tool: "workflow_checkpoint_list", Arguments: map[string]any{}}
+	if in.text("expectedHead") != "" && in.text("sessionId") != "" {
+		next.Arguments["sessionId"] = in.text("sessionId")
+	}
+	return next
+}
+
+// smallerCall makes what is too large to be saved smaller.
+func smallerCall(in arguments) *nextCall {
+	next := &nextCall{Tool: "workflow_context_compress", Arguments: map[string]any{"ratio": 4}}
+	if handle := in.text("handle"); handle != "" && in.object("context") == nil {
+		next.Arguments["handle"] = handle
+		return next
+	}
+	next.Arguments["context"] = map[string]any{"goal": "..."}
+	return next
 }
 
 // exampleCall is a call that works wherever what it names is there.
 func (t *tool) exampleCall() *nextCall {
 	args := map[string]any{}
 	switch t.name {
-	case "workflow_checkpoint_load":
-		args["checkpointId"] = exampleCheckpoint
-	case "workflow_checkpoint_list":
+	case "workflow_checkpoint_load", "workflow_checkpoint_list":
+		return &nextCall{Tool: "workflow_checkpoint_list", Arguments: args}
 	case "workflow_mark_critical":
 		args["sessionId"], args["keys"] = exampleSession, []any{"goal"}
 	case "workflow_checkpoint_save":
@@ -177,7 +209,14 @@ func (c *contextTools) load() *tool {
 			Budget: int(in.integer("budgetTokens")),
 		}
 		if r.ID == "" && r.Session == "" && r.Ref == "" {
-			return nil, t.badCall(in, "checkpointId", "checkpointId, sessionId or ref is required")
+			bad := t.badCall(in, "checkpointId", "checkpointId, sessionId or ref is required")
+			bad.Next = t.exampleCall() // which shows the ids that there are
+			return nil, bad
+		}
+		if in.below("budgetTokens", 1) {
+			bad := t.badCall(in, "budgetTokens", "budgetTokens must be 1 or more")
+			bad.Next.Arguments["budgetTokens"] = 2000
+			return nil, bad
 		}
 		loaded, err := c.memory.Load(ctx, caller, r)
 		if err != nil {

@@ -30,11 +30,11 @@ func reduceRequest(t *tool, in arguments) (memory.ReduceRequest, error) {
 		bad := t.badCall(in, "handle", "context and handle exclude each other")
 		delete(bad.Next.Arguments, "handle")
 		return r, bad
-	case r.Budget < 0:
+	case in.below("budgetTokens", 1):
 		bad := t.badCall(in, "budgetTokens", "budgetTokens must be 1 or more")
 		bad.Next.Arguments["budgetTokens"] = 2000
 		return r, bad
-	case r.Ratio != 0 && r.Ratio < 1:
+	case in.below("ratio", 1):
 		bad := t.badCall(in, "ratio", "ratio says how many times smaller the context becomes: it is 1 or more")
 		bad.Next.Arguments["ratio"] = 4
 		return r, bad
@@ -95,7 +95,10 @@ func (c *contextTools) mark() *tool {
 	}
 	return c.answering(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
 		if in.text("handle") == "" && in.text("sessionId") == "" {
-			return nil, t.badCall(in, "handle", "handle or sessionId is required")
+			bad := t.badCall(in, "handle", "handle or sessionId is required")
+			delete(bad.Next.Arguments, "handle")
+			bad.Next.Arguments["sessionId"] = exampleSession
+			return nil, bad
 		}
 		return c.memory.Mark(ctx, caller, memory.MarkRequest{
 			Handle: in.text("handle"), Session: in.text("sessionId"), Keys: in.texts("keys"), Tags: in.texts("tags"),

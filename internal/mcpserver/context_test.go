@@ -215,6 +215,7 @@ func TestBadCallsOfTheContextTools(t *testing.T) {
 		{"workflow_checkpoint_save", map[string]any{"context": context, "sessionId": "s", "expectedHead": "c_nowhere"}, "expectedHead"},
 		{"workflow_checkpoint_load", nil, "checkpointId"},
 		{"workflow_checkpoint_load", map[string]any{"checkpointId": "c_nowhere"}, "checkpointId"},
+		{"workflow_checkpoint_load", map[string]any{"sessionId": "s", "budgetTokens": 0}, "budgetTokens"},
 		{"workflow_checkpoint_load", map[string]any{"sessionId": "nowhere"}, "sessionId"},
 		{"workflow_checkpoint_load", map[string]any{"ref": "../../etc/passwd"}, "ref"},
 		{"workflow_checkpoint_load", map[string]any{"ref": "o_0123456789abcdefghjkmnp.3"}, "ref"},
@@ -223,15 +224,52 @@ func TestBadCallsOfTheContextTools(t *testing.T) {
 		{"workflow_context_compress", nil, "context"},
 		{"workflow_context_compress", map[string]any{"context": context, "handle": "h_0123456789abcdefghjkm"}, "handle"},
 		{"workflow_context_compress", map[string]any{"context": context, "ratio": 0.5}, "ratio"},
+		{"workflow_context_compress", map[string]any{"context": context, "ratio": 0}, "ratio"},
 		{"workflow_context_compress", map[string]any{"context": context, "ratio": "4"}, "ratio"},
 		{"workflow_context_compress", map[string]any{"context": context, "ratio": 2, "budgetTokens": 10}, "ratio"},
 		{"workflow_context_prioritize", map[string]any{"context": context, "budgetTokens": -1}, "budgetTokens"},
+		{"workflow_context_prioritize", map[string]any{"context": context, "budgetTokens": 0}, "budgetTokens"},
 		{"workflow_mark_critical", map[string]any{"keys": []any{"a"}}, "handle"},
 		{"workflow_mark_critical", map[string]any{"sessionId": "s", "keys": []any{}}, "sessionId"},
 	} {
 		bad := badContext(t, cs, c.tool, c.args)
 		if field, _ := bad["field"].(string); field != c.field {
 			t.Errorf("%s %v: the field is %q, want %q: %v", c.tool, c.args, field, c.field, bad)
+		}
+	}
+}
+
+// The call that a refusal names works as it stands, where nothing was saved yet.
+func TestWhatARefusalOfTheContextToolsNamesWorks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	a := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
+	context := map[string]any{"goal": "g"}
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		next string
+	}{
+		{"workflow_checkpoint_save", nil, "workflow_checkpoint_save"},
+		{"workflow_checkpoint_save", map[string]any{"context": context, "sessionId": "s", "expectedHead": "c_nowhere"}, "workflow_checkpoint_list"},
+		{"workflow_checkpoint_load", nil, "workflow_checkpoint_list"},
+		{"workflow_checkpoint_load", map[string]any{"checkpointId": "c_nowhere"}, "workflow_checkpoint_list"},
+		{"workflow_checkpoint_load", map[string]any{"ref": "nowhere"}, "workflow_checkpoint_list"},
+		{"workflow_checkpoint_load", map[string]any{"sessionId": a["runId"]}, "workflow_status"},
+		{"workflow_checkpoint_list", map[string]any{"since": "yesterday"}, "workflow_checkpoint_list"},
+		{"workflow_context_compress", map[string]any{"context": context, "ratio": 0}, "workflow_context_compress"},
+		{"workflow_mark_critical", map[string]any{"keys": []any{"a"}}, "workflow_mark_critical"},
+	} {
+		res, isError := call(t, cs, c.tool, c.args)
+		next, _ := res["next"].(map[string]any)
+		if !isError || next["tool"] != c.next {
+			t.Errorf("%s %v: %v", c.tool, c.args, res)
+			continue
+		}
+		args, _ := next["arguments"].(map[string]any)
+		if res, isError := call(t, cs, c.next, args); isError {
+			t.Errorf("%s %v names %v, which is refused: %v", c.tool, c.args, next, res)
 		}
 	}
 }
