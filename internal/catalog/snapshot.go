@@ -59,6 +59,15 @@ type Overridden struct {
 // again; if that changed since, they have no lines.
 func (e *Entry) Lint() []guideway.Diagnostic { return e.loaded.lint(e.layout) }
 
+// Text gives the document as it is now, which may be newer than the definition;
+// nil where it is gone.
+func (e *Entry) Text() []byte {
+	if e.loaded == nil {
+		return nil
+	}
+	return e.loaded.content()
+}
+
 // Filter chooses entries. An empty field does not choose.
 type Filter struct {
 	Dialect guideway.Dialect

@@ -1,5 +1,5 @@
 // Package httpapi is the HTTP surface: the MCP endpoint, the JSON API with its
-// streams of changes, the person's login, a plain live view, and the server that
+// streams of changes, the person's login, the dashboard, and the server that
 // carries them. openapi.yaml describes the API; a test holds every route and
 // every answer against it.
 package httpapi
@@ -62,6 +62,10 @@ type Options struct {
 type Catalog interface {
 	List(catalog.Filter) []*catalog.Entry
 	Get(id string) (*catalog.Entry, error)
+	Sources() []catalog.SourceStatus
+	Diagnostics() []guideway.Diagnostic
+	// Load reads the sources again.
+	Load(context.Context) error
 }
 
 // Runs is what the API needs of the run service.
@@ -123,6 +127,8 @@ type api struct {
 	// document is the OpenAPI document. It is made when somebody asks for it,
 	// so that nothing waits for it at the start.
 	document func() ([]byte, error)
+	// writing lets one document be written at a time.
+	writing sync.Mutex
 }
 
 // NewHandler makes the whole surface:
@@ -131,8 +137,8 @@ type api struct {
 //	/api/health  {"status":"ok"}, guarded, open: a status alone
 //	/api/...     the JSON API, guarded, by token or a logged in browser
 //	/login/...   where a link logs a browser in, guarded
-//	/, /dashboard/..., /assets/...
-//	             pages without data of their own, guarded
+//	/, /runs, ..., /assets/...
+//	             the dashboard, without data of its own, guarded
 //
 // A guard or a bearer check that is missing is an error: nothing is served
 // without them. It does no I/O.

@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 )
 
-// pageFiles are the pages, and what they load: plain scripts and styles without
-// a build. They hold no data; what they show they ask the API for.
+// pageFiles are the pages of the login, and what they load: plain scripts and
+// styles without a build.
 //
 //go:embed assets
 var pageFiles embed.FS
@@ -44,23 +44,25 @@ func (a *api) mountPages(mux *http.ServeMux) {
 		handle(path, methods{"GET": {handle: p.app}})
 	}
 	handle("/icon.svg", methods{"GET": {handle: p.icon}})
-	handle("/dashboard/{id}", methods{"GET": {handle: p.session}})
 	handle("/login/{code}", methods{"GET": {handle: p.confirm}, "POST": {handle: p.login}})
 	handle("/assets/{file}", methods{"GET": {handle: p.asset}})
 }
 
 // appPages are the addresses that the dashboard has pages for; which one it is the
-// application reads from the address.
-var appPages = []string{"/{$}", "/runs", "/runs/{id}", "/sessions"}
+// application reads from the address. ui/src/App.tsx has the same.
+var appPages = []string{
+	"/{$}", "/runs", "/runs/{id}", "/sessions", "/dashboard/{id}",
+	"/workflows", "/workflows/{id}", "/workflows/{id}/edit", "/workflows/{id}/try", "/new-workflow",
+}
 
 // app is the dashboard, for a browser that is logged in.
 func (p *pages) app(w http.ResponseWriter, r *http.Request) error {
-	if p.UI == nil {
-		return p.inside(w, r, "live.html")
-	}
 	cookie := p.Browsers.Renew(r)
 	if cookie == nil {
 		return p.show(w, http.StatusUnauthorized, "outside.html", nil)
+	}
+	if p.UI == nil {
+		return p.show(w, http.StatusNotFound, "without.html", nil)
 	}
 	page, err := fs.ReadFile(p.UI, "index.html")
 	if err != nil {
@@ -69,21 +71,6 @@ func (p *pages) app(w http.ResponseWriter, r *http.Request) error {
 	http.SetCookie(w, cookie)
 	writePage(w, http.StatusOK, page)
 	return nil
-}
-
-// session is the page of a session document.
-func (p *pages) session(w http.ResponseWriter, r *http.Request) error {
-	return p.inside(w, r, "session.html")
-}
-
-// inside shows a page to a browser that is logged in, and to others how to.
-func (p *pages) inside(w http.ResponseWriter, r *http.Request, name string) error {
-	cookie := p.Browsers.Renew(r)
-	if cookie == nil {
-		return p.show(w, http.StatusUnauthorized, "outside.html", nil)
-	}
-	http.SetCookie(w, cookie)
-	return p.show(w, http.StatusOK, name, nil)
 }
 
 // confirm asks the person to log this browser in. To open the link changes
@@ -138,7 +125,7 @@ var assetTypes = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".woff2": "font/woff2", ".svg": "image/svg+xml",
 }
 
-// asset gives a file that a page loads: of the dashboard, or of the plain pages.
+// asset gives a file that a page loads: of the dashboard, or of the login.
 // They are the program's own, the same for everybody, so that they need no login.
 func (p *pages) asset(w http.ResponseWriter, r *http.Request) error {
 	return p.file(w, r, "assets/"+r.PathValue("file"))

@@ -18,7 +18,7 @@ import (
 // The way of a person in: the link, the form, the cookie, the page, and out.
 func TestLogin(t *testing.T) {
 	t.Parallel()
-	s := newRig(t)
+	s := newRig(t, func(o *httpapi.Options) { o.UI = application() })
 	code, _, err := s.browsers.NewLink("ann")
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestPagesWithoutALogin(t *testing.T) {
 	}
 	// The token of /mcp is no login, and a page no place to send it to.
 	s.want(t, 401, asAgent, "GET", "/", "")
-	for _, page := range []string{"/none", "/assets/none.js", "/assets/live.html", "/assets/..%2fopenapi.yaml", "/dashboard", "/login/"} {
+	for _, page := range []string{"/none", "/assets/none.js", "/assets/confirm.html", "/assets/..%2fopenapi.yaml", "/dashboard", "/login/"} {
 		s.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", page, "")
 	}
 	s.wantCode(t, 405, guideway.CodeInvalid, anybody, "POST", "/", "")
@@ -92,7 +92,10 @@ func TestPagesAreStrict(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	reads, _ := s.login(t, "ann")
-	got := s.want(t, 200, reads, "GET", "/", "")
+	got := s.want(t, 404, reads, "GET", "/", "")
+	if !strings.Contains(string(got.body), "no_ui") {
+		t.Errorf("without a dashboard the page says %s", got.body)
+	}
 	policy := got.Header.Get("Content-Security-Policy")
 	for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
 		if !strings.Contains(policy, part) {
@@ -103,7 +106,7 @@ func TestPagesAreStrict(t *testing.T) {
 		t.Errorf("the policy is %q", policy)
 	}
 	pages, err := fs.Glob(os.DirFS("assets"), "*.html")
-	if err != nil || len(pages) < 5 {
+	if err != nil || len(pages) < 4 {
 		t.Fatalf("pages: %v, %v", pages, err)
 	}
 	for _, name := range pages {
@@ -124,7 +127,7 @@ func TestPagesAreStrict(t *testing.T) {
 			s.want(t, 304, anybody, "GET", asset, "", "If-None-Match", got.Header.Get("ETag"))
 		}
 	}
-	for _, name := range []string{"live.js", "session.js", "welcome.js"} {
+	for _, name := range []string{"welcome.js"} {
 		text, err := os.ReadFile(path.Join("assets", name))
 		if err != nil {
 			t.Fatal(err)
@@ -135,25 +138,28 @@ func TestPagesAreStrict(t *testing.T) {
 	}
 }
 
+// application is the build of a dashboard.
+func application() fs.FS {
+	return fstest.MapFS{
+		"index.html": {Data: []byte("<title>App</title>")}, "icon.svg": {Data: []byte("<svg/>")},
+		"assets/index-1a.js": {Data: []byte("go()")}, "assets/inter.woff2": {Data: []byte("font")}, "secret.txt": {Data: []byte("no")},
+	}
+}
+
 // The dashboard is one page at each of its addresses, for browsers that are logged
 // in; what it loads needs no login and is asked for again.
 func TestTheDashboardIsServed(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(o *httpapi.Options) {
-		o.UI = fstest.MapFS{
-			"index.html": {Data: []byte("<title>App</title>")}, "icon.svg": {Data: []byte("<svg/>")},
-			"assets/index-1a.js": {Data: []byte("go()")}, "assets/inter.woff2": {Data: []byte("font")}, "secret.txt": {Data: []byte("no")},
-		}
-	})
+	s := newRig(t, func(o *httpapi.Options) { o.UI = application() })
 	reads, _ := s.login(t, "ann")
-	for _, page := range []string{"/", "/runs", "/runs/r_1", "/sessions"} {
+	for _, page := range routesOfTheApplication(t) {
 		s.want(t, 401, anybody, "GET", page, "")
 		got := s.want(t, 200, reads, "GET", page, "")
 		if string(got.body) != "<title>App</title>" || !strings.Contains(got.Header.Get("Content-Security-Policy"), "font-src 'self'") || len(got.Cookies()) != 1 {
 			t.Errorf("%s: %v %s", page, got.Header, got.body)
 		}
 	}
-	for file, mediaType := range map[string]string{"/assets/index-1a.js": "text/javascript; charset=utf-8", "/assets/inter.woff2": "font/woff2", "/icon.svg": "image/svg+xml", "/assets/live.css": "text/css; charset=utf-8"} {
+	for file, mediaType := range map[string]string{"/assets/index-1a.js": "text/javascript; charset=utf-8", "/assets/inter.woff2": "font/woff2", "/icon.svg": "image/svg+xml", "/assets/login.css": "text/css; charset=utf-8"} {
 		got := s.want(t, 200, anybody, "GET", file, "")
 		if got.Header.Get("Content-Type") != mediaType {
 			t.Errorf("%s is %s", file, got.Header.Get("Content-Type"))
@@ -162,4 +168,48 @@ func TestTheDashboardIsServed(t *testing.T) {
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", "/assets/..%2fsecret.txt", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", "/secret.txt", "")
+	s.wantCode(t, 404, guideway.CodeNotFound, reads, "GET", "/runs/r_1/none", "")
+}
+
+// routesOfTheApplication are the addresses that the application knows, so that a
+// page that it has can be opened by its address.
+func routesOfTheApplication(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../ui/src/App.tsx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages []string
+	for _, m := range regexp.MustCompile(`<Route path="([^"]+)"`).FindAllSubmatch(text, -1) {
+		pages = append(pages, strings.ReplaceAll(string(m[1]), ":id", "one"))
+	}
+	if len(pages) < 8 {
+		t.Fatalf("only the pages %v", pages)
+	}
+	return pages
+}
+
+// The pages of the login have the colours of the dashboard.
+func TestTheLoginLooksAsTheDashboard(t *testing.T) {
+	t.Parallel()
+	colours := func(file string) map[string]string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, m := range regexp.MustCompile(`(--[a-z-]+): (light-dark[^;]+);`).FindAllSubmatch(text, -1) {
+			all[string(m[1])] = string(m[2])
+		}
+		return all
+	}
+	tokens, login := colours("../../ui/src/look/tokens.css"), colours("assets/login.css")
+	if len(login) < 5 {
+		t.Fatalf("the login has the colours %v", login)
+	}
+	for name, value := range login {
+		if tokens[name] != value {
+			t.Errorf("%s is %s, and that of the dashboard %s", name, value, tokens[name])
+		}
+	}
 }

@@ -92,6 +92,12 @@ func (s shelf) Get(id string) (*catalog.Entry, error) {
 
 func (s shelf) List(catalog.Filter) []*catalog.Entry { return s }
 
+func (s shelf) Sources() []catalog.SourceStatus { return nil }
+
+func (s shelf) Diagnostics() []guideway.Diagnostic { return nil }
+
+func (s shelf) Load(context.Context) error { return nil }
+
 // rig is a whole server on a store on a disk, and clients of it.
 type rig struct {
 	*running

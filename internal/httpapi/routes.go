@@ -34,10 +34,7 @@ func (a *api) routes() []route {
 		table = append(table, route{"POST", "/api/logout", authn.RightRead, a.logout})
 	}
 	if a.Catalog != nil {
-		table = append(table,
-			route{"GET", "/api/workflows", authn.RightRead, a.workflows},
-			route{"GET", "/api/workflows/{id}", authn.RightRead, a.workflow},
-		)
+		table = append(table, a.workflowRoutes()...)
 	}
 	if a.Runs != nil {
 		table = append(table, a.runRoutes()...)
@@ -58,6 +55,19 @@ func (a *api) routes() []route {
 		table = append(table, route{"GET", "/api/current-project", authn.RightRead, a.currentProject})
 	}
 	return table
+}
+
+func (a *api) workflowRoutes() []route {
+	return []route{
+		{"GET", "/api/catalog", authn.RightRead, a.catalogState},
+		{"GET", "/api/workflows", authn.RightRead, a.workflows},
+		{"GET", "/api/workflows/{id}", authn.RightRead, a.workflow},
+		{"GET", "/api/workflows/{id}/source", authn.RightRead, a.workflowSource},
+		{"PUT", "/api/workflows/{id}/source", authn.RightWork, a.saveWorkflow},
+		{"GET", "/api/schemas/{dialect}", authn.RightRead, a.schema},
+		{"POST", "/api/validate", authn.RightWork, a.validate},
+		{"POST", "/api/try", authn.RightWork, a.try},
+	}
 }
 
 func (a *api) runRoutes() []route {

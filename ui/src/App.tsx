@@ -1,13 +1,21 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
-import { Redirect, Route, Switch } from "wouter";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { Route, Switch } from "wouter";
 import { follow, type Liveness } from "./api/live";
 import { Frame } from "./parts/Frame";
-import { Missing } from "./parts/States";
+import { NoticeProvider } from "./parts/Notice";
+import { Missing, Skeleton } from "./parts/States";
 import { OverviewPage } from "./pages/overview/OverviewPage";
-import { RunPage } from "./pages/run/RunPage";
 import { RunsPage } from "./pages/runs/RunsPage";
+import { SessionPage } from "./pages/session/SessionPage";
 import { SessionsPage } from "./pages/sessions/SessionsPage";
+import { WorkflowsPage } from "./pages/workflows/WorkflowsPage";
+
+// What draws graphs and edits texts is fetched when it is first wanted.
+const RunPage = lazy(async () => ({ default: (await import("./pages/run/RunPage")).RunPage }));
+const WorkflowPage = lazy(async () => ({ default: (await import("./pages/workflows/WorkflowPage")).WorkflowPage }));
+const EditorPage = lazy(async () => ({ default: (await import("./pages/editor/EditorPage")).EditorPage }));
+const TryPage = lazy(async () => ({ default: (await import("./pages/try/TryPage")).TryPage }));
 
 /** The application: a frame around the page that the address names. */
 export function App() {
@@ -15,15 +23,24 @@ export function App() {
   const [liveness, setLiveness] = useState<Liveness>("connecting");
   useEffect(() => follow(queries, setLiveness), [queries]);
   return (
-    <Frame liveness={liveness}>
-      <Switch>
-        <Route path="/"><OverviewPage /></Route>
-        <Route path="/runs"><RunsPage /></Route>
-        <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
-        <Route path="/sessions"><SessionsPage /></Route>
-        <Route path="/overview"><Redirect to="/" replace /></Route>
-        <Route><Missing what="page" /></Route>
-      </Switch>
-    </Frame>
+    <NoticeProvider>
+      <Frame liveness={liveness}>
+        <Suspense fallback={<Skeleton rows={12} />}>
+          <Switch>
+            <Route path="/"><OverviewPage /></Route>
+            <Route path="/runs"><RunsPage /></Route>
+            <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
+            <Route path="/sessions"><SessionsPage /></Route>
+            <Route path="/dashboard/:id">{({ id }) => <SessionPage key={id} id={id} />}</Route>
+            <Route path="/workflows"><WorkflowsPage /></Route>
+            <Route path="/workflows/:id">{({ id }) => <WorkflowPage key={id} id={id} />}</Route>
+            <Route path="/workflows/:id/edit">{({ id }) => <EditorPage key={id} id={id} />}</Route>
+            <Route path="/workflows/:id/try">{({ id }) => <TryPage key={id} id={id} />}</Route>
+            <Route path="/new-workflow"><EditorPage /></Route>
+            <Route><Missing what="page" /></Route>
+          </Switch>
+        </Suspense>
+      </Frame>
+    </NoticeProvider>
   );
 }

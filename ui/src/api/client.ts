@@ -43,7 +43,7 @@ interface Outcome<T> {
   response: Response;
 }
 
-/** The answer of a call, or an ApiError. */
+/** Gives what the server answers, or throws an ApiError. */
 export async function answerOf<T>(call: Promise<Outcome<T>>): Promise<T> {
   const { data, error, response } = await call;
   if (data !== undefined) return data;

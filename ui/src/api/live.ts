@@ -22,7 +22,7 @@ export function follow(queries: QueryClient, tell: (l: Liveness) => void): () =>
   events.addEventListener("change", (event) => {
     const change = JSON.parse(event.data as string) as Schemas["ChangeEvent"];
     if (change.subject === "run") stale("runs", `run\n${change.id}`);
-    else if (change.subject === "session") stale("sessions", `session\n${change.id}`);
+    else if (change.subject === "session") stale("sessions", "projects", `session\n${change.id}`);
   });
   events.onerror = () => tell(events.readyState === EventSource.CLOSED ? "lost" : "connecting");
   return () => events.close();

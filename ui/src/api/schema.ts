@@ -109,6 +109,100 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workflows/{id}/source": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The text of a definition, with what is to be said of it */
+        get: operations["getWorkflowSource"];
+        /**
+         * Save a definition in a directory of the user or the project
+         * @description For a logged in browser alone. What does not load is refused, and so is a change
+         *     that began from another version than the one that is there. A new id is a new file.
+         */
+        put: operations["saveWorkflow"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/catalog": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where definitions come from, and what did not load */
+        get: operations["getCatalog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/schemas/{dialect}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The JSON Schema of a dialect's workflows */
+        get: operations["getSchema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say what there is to say of a definition; nothing is kept */
+        post: operations["validateDefinition"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Walk through a definition with the engine that agents get; nothing is kept
+         * @description The request has all moves from the beginning, and the answer is where they lead. To
+         *     undo the last one, leave it out.
+         */
+        post: operations["tryDefinition"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs": {
         parameters: {
             query?: never;
@@ -265,6 +359,97 @@ export interface paths {
         put?: never;
         /** Make a new run of the beginning of this one */
         post: operations["forkRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the checkpoints of a run, the newest first */
+        get: operations["listRunCheckpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The variables of a run by what they are worth
+         * @description Of each variable its layer and why, its size in bytes and tokens, its age in steps and its beginning; and what was done so far, for a run of some length.
+         */
+        get: operations["getRunContext"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List or find checkpoints, the newest first */
+        get: operations["listCheckpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/checkpoints/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A checkpoint with its context
+         * @description To look at. To go on from one is an agent's, with workflow_checkpoint_load.
+         */
+        get: operations["getCheckpoint"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/checkpoints/{id}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What changed up to a checkpoint */
+        get: operations["diffCheckpoint"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -478,6 +663,167 @@ export interface components {
             /** @description An answer to a gate counts as a person's. */
             person: boolean;
         };
+        /** @description A stored context, without what it holds. */
+        Checkpoint: {
+            checkpointId: string;
+            /** @description Of a run its id. */
+            sessionId: string;
+            runId?: string;
+            /** @description The run's last event then. */
+            runSeq?: number;
+            parentId?: string;
+            /** @description Its parent had another successor already. */
+            branch?: boolean;
+            /** @description Nothing follows it. */
+            head: boolean;
+            /** @description Counts the checkpoints of the session. */
+            number: number;
+            workflowId?: string;
+            projectId?: string;
+            agentId?: string;
+            name?: string;
+            tags?: string[];
+            /** @enum {unknown} */
+            kind: "manual" | "auto";
+            /** Format: date-time */
+            createdAt: string;
+            bytes: number;
+            /** @description What it takes on the disk. */
+            storedBytes: number;
+            /** @description Estimated for automatic ones. */
+            tokens?: number;
+            encrypted?: boolean;
+            /** @description Why it could not be read when that was last tried. */
+            problem?: string;
+        };
+        CheckpointStore: {
+            /** @enum {unknown} */
+            mode: "sqlite" | "postgres" | "files" | "memory";
+            /** @description Why it is not the mode that was asked for. */
+            note?: string;
+        };
+        /** @description The checkpoints that this server saves by itself. */
+        AutomaticCheckpoints: {
+            off?: boolean;
+            saved: number;
+            failed?: number;
+            /** @description Too many waited. */
+            dropped?: number;
+            waiting?: number;
+            /** @description The last failure */
+            error?: string;
+            /** Format: date-time */
+            errorAt?: string;
+        };
+        CheckpointList: {
+            /** @constant */
+            success: true;
+            count: number;
+            checkpoints: components["schemas"]["Checkpoint"][];
+            /**
+             * @description By what they are ordered: words where none has all of them.
+             * @enum {unknown}
+             */
+            ranked: "newest" | "words" | "meaning";
+            note?: string;
+            /** @description Goes on as the parameter cursor. */
+            next?: string;
+            store: components["schemas"]["CheckpointStore"];
+            automatic: components["schemas"]["AutomaticCheckpoints"];
+        };
+        CheckpointDetails: {
+            /** @constant */
+            success: true;
+            checkpoint: components["schemas"]["Checkpoint"];
+            context: {
+                [key: string]: unknown;
+            };
+            /** @description The run's then. */
+            status?: string;
+            /** @description Where the run stood then. */
+            position?: {
+                [key: string]: unknown;
+            };
+            /** @description Of a walk by workflow_next. */
+            completedSteps?: string[];
+            /** @description It is not the checkpoint that was asked for. */
+            degraded?: {
+                wanted: string;
+                problem: string;
+                passed: string[];
+            };
+            store: components["schemas"]["CheckpointStore"];
+        };
+        CheckpointDiff: {
+            /** @constant */
+            success: true;
+            from: components["schemas"]["Checkpoint"];
+            to: components["schemas"]["Checkpoint"];
+            changes: {
+                /** @description A JSON pointer. */
+                path: string;
+                /** @enum {unknown} */
+                op: "added" | "removed" | "changed";
+                /** @description The value; a long one as a text that is cut. */
+                before?: unknown;
+                /** @description The same. */
+                after?: unknown;
+            }[];
+            /** @description There are more changes. */
+            more?: boolean;
+        };
+        RunContext: {
+            /** @constant */
+            success: true;
+            runId: string;
+            seq: number;
+            tokens: number;
+            bytes: number;
+            /** @description How large it should become; negative for no limit. */
+            limitTokens: number;
+            /** @description What of it an answer to an agent holds at most. */
+            answerTokens: number;
+            layers: {
+                layer: components["schemas"]["Layer"];
+                /** @description The part of a budget that it may count on. */
+                share: number;
+                items: number;
+                tokens: number;
+                bytes: number;
+            }[];
+            items: {
+                key: string;
+                layer: components["schemas"]["Layer"];
+                why: string;
+                /** @enum {unknown} */
+                rule: "engine" | "mark" | "hint" | "variable" | "key" | "content" | "default";
+                tokens: number;
+                bytes: number;
+                /** @description For how many steps it has not changed. */
+                age: number;
+                tags?: string[];
+                /** @description The value; a long one as a text that is cut. */
+                value: unknown;
+                cut?: boolean;
+            }[];
+            summary?: {
+                /** @description Sentences of what was handed in. */
+                text: string;
+                steps: number;
+                /** @description Reads all of it back. */
+                ref: string;
+                chapters?: {
+                    title: string;
+                    steps: number;
+                    from: number;
+                    to: number;
+                }[];
+            };
+            automatic: components["schemas"]["AutomaticCheckpoints"];
+            store: components["schemas"]["CheckpointStore"];
+        };
+        /** @enum {unknown} */
+        Layer: "critical" | "important" | "useful" | "ephemeral";
         Problem: {
             /** @constant */
             success: false;
@@ -556,6 +902,127 @@ export interface components {
             rank: number;
             trust: string;
             optional?: boolean;
+        };
+        SourceStatus: {
+            name: string;
+            kind: string;
+            location?: string;
+            rank: number;
+            trust: string;
+            optional?: boolean;
+            /** @enum {unknown} */
+            state: "unread" | "ok" | "missing" | "failed";
+            error?: string;
+            documents: number;
+            /** @description What does not load. */
+            broken: number;
+            /** @description What is not overridden. */
+            served: number;
+            /** Format: date-time */
+            loaded: string;
+            /** @description A person may save definitions in it. */
+            writable: boolean;
+        };
+        Diagnostic: {
+            /**
+             * @example error
+             * @example warning
+             * @example info
+             */
+            severity: string;
+            /** @description The rule. */
+            code: string;
+            file?: string;
+            line?: number;
+            column?: number;
+            /** @description A JSON pointer to the value. */
+            pointer: string;
+            node?: string;
+            message: string;
+            fix?: string;
+        };
+        Catalog: {
+            /** @constant */
+            success: true;
+            sources: components["schemas"]["SourceStatus"][];
+            /** @description What did not load. */
+            diagnostics: components["schemas"]["Diagnostic"][];
+        };
+        WorkflowText: {
+            /** @constant */
+            success: true;
+            workflow: components["schemas"]["Workflow"];
+            text: string;
+            /** @enum {unknown} */
+            format: "json" | "yaml";
+            /** @description Names this version of the text. */
+            base: string;
+            /** @description A person may save it where it came from. */
+            writable: boolean;
+            diagnostics: components["schemas"]["Diagnostic"][];
+        };
+        SaveRequest: {
+            /** @description The name of a writable source. */
+            source: string;
+            text: string;
+            /** @description The version that the change began from; empty for what the source does not have. */
+            base: string;
+        };
+        ValidateRequest: {
+            /** @description JSON or YAML. */
+            text: string;
+        };
+        Verdict: {
+            /** @constant */
+            success: true;
+            valid: boolean;
+            diagnostics: components["schemas"]["Diagnostic"][];
+            id?: string;
+            dialect?: string;
+            definition?: components["schemas"]["Definition"];
+        };
+        TryRequest: {
+            /** @description The definition */
+            text: string;
+            context?: {
+                [key: string]: unknown;
+            };
+            moves: components["schemas"]["TryMove"][];
+        };
+        /** @description What is handed in at one position. */
+        TryMove: {
+            output?: string;
+            notes?: string;
+            context?: {
+                [key: string]: unknown;
+            };
+            optionId?: string;
+            decline?: boolean;
+            /** @description Why an optional step is left out. */
+            skip?: string;
+        };
+        Trial: {
+            /** @constant */
+            success: true;
+            status: components["schemas"]["RunStatus"];
+            refused?: {
+                rule: string;
+                message: string;
+                given?: unknown;
+                allowed?: unknown;
+                issues?: string[];
+            };
+            position: components["schemas"]["Position"];
+            variables: {
+                [key: string]: unknown;
+            };
+            events: {
+                seq: number;
+                kind: string;
+                data: {
+                    [key: string]: unknown;
+                };
+            }[];
         };
         /** @enum {unknown} */
         RunStatus: "running" | "waiting" | "completed" | "aborted";
@@ -660,6 +1127,7 @@ export interface components {
              * @example run_completed
              * @example run_aborted
              * @example command_refused
+             * @example context_marked
              * @example phase_entered
              * @example phase_exited
              * @example phase_skipped
@@ -710,6 +1178,14 @@ export interface components {
             options?: components["schemas"]["Option"][];
             /** @description Only a person can answer the gate. */
             person?: boolean;
+            /** @description The gate takes decline in place of an option. */
+            declinable?: boolean;
+            /** @description The step is not done without notes. */
+            needsNotes?: boolean;
+            /** @description Guides that the prompt names. */
+            guides?: {
+                [key: string]: unknown;
+            }[];
             phase?: components["schemas"]["PhasePosition"];
             needs?: components["schemas"]["Need"][];
         };
@@ -1139,6 +1615,12 @@ export interface components {
         WorkflowID: string;
         /** @description A run's id. */
         RunID: string;
+        /** @description A checkpoint's id. */
+        CheckpointID: string;
+        /** @description How many at most. */
+        Limit: number;
+        /** @description The member next of the page before. */
+        Cursor: string;
         /** @description A workflow's id. */
         Workflow: string;
         /** @description A session document's id. */
@@ -1290,6 +1772,173 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["Broken"];
+        };
+    };
+    getWorkflowSource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The text as the file has it now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowText"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Broken"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    saveWorkflow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveRequest"];
+            };
+        };
+        responses: {
+            /** @description What is served for the id now; that may be another source's. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowText"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Broken"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCatalog: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sources in order of precedence, the lowest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Catalog"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+        };
+    };
+    getSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description steps, phases or hooks. */
+                dialect: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schema alone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+        };
+    };
+    validateDefinition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ValidateRequest"];
+            };
+        };
+        responses: {
+            /** @description The findings, in the words of guideway validate. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verdict"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+        };
+    };
+    tryDefinition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TryRequest"];
+            };
+        };
+        responses: {
+            /** @description Where the trial has come to; refused says that the last move was not legal. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trial"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
             422: components["responses"]["Broken"];
         };
     };
@@ -1628,6 +2277,161 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Refused"];
             413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listRunCheckpoints: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: components["parameters"]["Limit"];
+                /** @description The member next of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path: {
+                /** @description A run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckpointList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRunContext: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The context by layer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunContext"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listCheckpoints: {
+        parameters: {
+            query?: {
+                /** @description A session's id; that of a run for its checkpoints. */
+                session?: string;
+                /** @description A workflow's id. */
+                workflow?: string;
+                /** @description A project's id. */
+                project?: string;
+                /** @description Words that must all be there; where none has all of them some will do. */
+                q?: string;
+                /** @description A tag that must be there; may be repeated, or several separated by commas. */
+                tag?: string;
+                /** @description Not older than this. */
+                since?: string;
+                /** @description Older than this. */
+                until?: string;
+                /** @description How many at most. */
+                limit?: components["parameters"]["Limit"];
+                /** @description The member next of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckpointList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCheckpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A checkpoint's id. */
+                id: components["parameters"]["CheckpointID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The checkpoint; the newest older one that can be read, where it is damaged. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckpointDetails"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    diffCheckpoint: {
+        parameters: {
+            query?: {
+                /** @description The checkpoint to compare with; its parent if left out. */
+                from?: string;
+            };
+            header?: never;
+            path: {
+                /** @description A checkpoint's id. */
+                id: components["parameters"]["CheckpointID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The values that differ, at most 500. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckpointDiff"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             503: components["responses"]["Unavailable"];
         };
     };

@@ -1,69 +1,120 @@
-import { Background, Controls, Handle, MarkerType, MiniMap, Position, ReactFlow, type Edge, type Node, type NodeProps } from "@xyflow/react";
+import { Background, Controls, MarkerType, MiniMap, Panel, ReactFlow, type ReactFlowInstance } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { useMemo } from "react";
-import { place } from "./layout";
-import type { GraphModel, GraphNode, NodeState } from "./model";
+import { useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { GraphSearch } from "./GraphSearch";
+import { place, type Drawing, type Placed } from "./layout";
+import type { GraphModel, NodeState } from "./model";
+import { Part, stateWords, type PartNode } from "./Part";
+import { Way, type WayEdge } from "./Way";
 import "./graph.css";
 
 interface Props {
   model: GraphModel;
   /** Where a run stands with each node; none is a definition without a run. */
   states?: Map<string, NodeState>;
+  /** The element that is chosen, by the id that the definition gives it. */
+  chosen?: string | undefined;
+  onChoose?: (ref: string | undefined) => void;
   label: string;
 }
 
-type Data = { node: GraphNode; state: NodeState | undefined; frame: boolean };
+type Flow = ReactFlowInstance<PartNode, WayEdge>;
 
 const nodeTypes = { part: Part };
-const words: Record<NodeState, string> = { done: "done", skipped: "skipped", refused: "refused", here: "the run is here", ahead: "" };
+const edgeTypes = { way: Way };
+/** From so many nodes on there is a map. */
+const mapFrom = 40;
 
 /** Draws a definition of any dialect: frames for what holds others, gates as
  * hexagons, and where a run is. */
-export function Graph({ model, states, label }: Props) {
-  const { nodes, edges } = useMemo(() => drawn(model, states), [model, states]);
-  const here = nodes.filter((n) => n.data.state === "here");
+export function Graph({ model, states, chosen, onChoose, label }: Props) {
+  const drawing = useMemo(() => place(model), [model]);
+  const nodes = useMemo(() => nodesOf(drawing, states, chosen), [drawing, states, chosen]);
+  const edges = useMemo(() => edgesOf(drawing), [drawing]);
+  const box = useRef<HTMLDivElement>(null);
+  const [flow, setFlow] = useState<Flow | undefined>();
+  const here = innermost(nodes.filter((n) => n.data.state === "here"));
+  const show = (id: string) => {
+    const at = flow === undefined ? undefined : centre(flow, id);
+    if (at !== undefined) void flow?.setCenter(at.x, at.y, { zoom: Math.max(0.8, Math.min(1, flow.getZoom())) });
+  };
   return (
-    <div className="graph" role="group" aria-label={label}>
-      <ReactFlow
-        nodes={nodes} edges={edges} nodeTypes={nodeTypes} fitView
-        fitViewOptions={here.length > 0 ? { nodes: here, maxZoom: 1, minZoom: 0.6 } : { maxZoom: 1, minZoom: 0.4 }}
-        minZoom={0.1} maxZoom={1.5} nodesDraggable={false} nodesConnectable={false} edgesFocusable={false}
-        proOptions={{ hideAttribution: true }}
+    <div ref={box} className="graph" role="group" aria-label={label} onKeyDown={(e) => travel(e, drawing, show)}>
+      <ReactFlow<PartNode, WayEdge>
+        nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes}
+        onInit={(f) => { setFlow(f); begin(f, drawing, here, box.current); }}
+        minZoom={0.1} maxZoom={1.5} nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} deleteKeyCode={null}
+        onlyRenderVisibleElements={nodes.length > 120} proOptions={{ hideAttribution: true }}
+        onNodeClick={(_, n) => onChoose?.(n.data.chosen ? undefined : n.data.node.ref)} onPaneClick={() => onChoose?.(undefined)}
       >
         <Background gap={16} />
-        <Controls showInteractive={false} />
-        {model.nodes.length > 40 ? <MiniMap pannable zoomable ariaLabel="Map of the graph" /> : null}
+        <Controls showInteractive={false} fitViewOptions={{ maxZoom: 1 }} />
+        <Panel position="top-right" className="graph-tools">
+          <GraphSearch model={model} onFind={(id) => { show(id); focusNode(box.current, id); }} />
+          {here === undefined ? null : <button type="button" className="button button-small" onClick={() => show(here.id)}>Where the run is</button>}
+        </Panel>
+        {model.nodes.length > mapFrom ? <MiniMap pannable zoomable ariaLabel="Map of the graph" nodeClassName={(n) => `map-${n.data.state ?? "plain"}`} /> : null}
       </ReactFlow>
     </div>
   );
 }
 
-function drawn(model: GraphModel, states: Map<string, NodeState> | undefined): { nodes: Node<Data>[]; edges: Edge[] } {
-  const placed = place(model);
-  const frames = new Set(model.nodes.map((n) => n.parent).filter((p) => p !== undefined));
-  const nodes = placed.map(({ node, x, y, width, height }): Node<Data> => ({
-    id: node.id, type: "part", position: { x, y }, width, height, style: { width, height },
-    ...(node.parent === undefined ? {} : { parentId: node.parent, extent: "parent" as const }),
-    data: { node, state: states?.get(node.id), frame: frames.has(node.id) },
-    ariaLabel: `${node.kind} ${node.title}${states?.has(node.id) === true ? `, ${words[states.get(node.id) ?? "ahead"]}` : ""}`,
-  }));
-  const edges = model.edges.map((e, i): Edge => ({
-    id: String(i), source: e.from, target: e.to, type: "smoothstep", markerEnd: { type: MarkerType.ArrowClosed },
-    ...(e.label === undefined ? {} : { label: e.label.length > 44 ? `${e.label.slice(0, 43)}…` : e.label }),
-  }));
-  return { nodes, edges };
+function nodesOf(drawing: Drawing, states: Map<string, NodeState> | undefined, chosen: string | undefined): PartNode[] {
+  const frames = new Set(drawing.nodes.map((p) => p.node.parent).filter((p) => p !== undefined));
+  return drawing.nodes.map(({ node, x, y, width, height }): PartNode => {
+    const state = states?.get(node.id);
+    return {
+      id: node.id, type: "part", position: { x, y }, width, height,
+      ...(node.parent === undefined ? {} : { parentId: node.parent }),
+      data: { node, state, frame: frames.has(node.id), chosen: chosen !== undefined && node.ref === chosen },
+      ariaLabel: [node.kind, node.title, state === undefined ? "" : stateWords[state]].filter((t) => t !== "").join(", "),
+    };
+  });
 }
 
-function Part({ data }: NodeProps<Node<Data>>) {
-  const { node, state, frame } = data;
-  return (
-    <div className="node" data-kind={node.kind} data-state={state} data-frame={frame || undefined} title={node.title}>
-      <Handle type="target" position={Position.Top} isConnectable={false} />
-      <div className="node-title">{node.title}</div>
-      {node.note === undefined && (state === undefined || state === "ahead") ? null : (
-        <div className="node-note">{[state === undefined || state === "ahead" ? "" : words[state], node.note ?? ""].filter((t) => t !== "").join(" · ")}</div>
-      )}
-      <Handle type="source" position={Position.Bottom} isConnectable={false} />
-    </div>
-  );
+function edgesOf(drawing: Drawing): WayEdge[] {
+  const parents = new Map(drawing.nodes.map((p) => [p.node.id, p.node.parent]));
+  return drawing.edges.map((routed, i): WayEdge => ({
+    id: String(i), source: routed.edge.from, target: routed.edge.to, type: "way", data: { routed },
+    markerEnd: { type: MarkerType.ArrowClosed }, zIndex: parents.get(routed.edge.from) === undefined ? 0 : 10,
+  }));
+}
+
+/** The one that lies in the others: a step rather than its loop or phase. */
+function innermost(here: PartNode[]): PartNode | undefined {
+  return here.find((n) => !here.some((other) => other.parentId === n.id)) ?? here[0];
+}
+
+function centre(flow: Flow, id: string): { x: number; y: number } | undefined {
+  const node = flow.getInternalNode(id);
+  if (node === undefined) return undefined;
+  const { x, y } = node.internals.positionAbsolute;
+  return { x: x + (node.width ?? 0) / 2, y: y + Math.min((node.height ?? 0) / 2, 200) };
+}
+
+/** Begins at the top, or where the run is, as large as can be read. */
+function begin(flow: Flow, drawing: Drawing, here: PartNode | undefined, box: HTMLDivElement | null) {
+  const width = box?.clientWidth ?? 800;
+  const height = box?.clientHeight ?? 600;
+  const zoom = Math.max(0.5, Math.min(1, width / drawing.width));
+  const at = here === undefined ? undefined : centre(flow, here.id);
+  if (at !== undefined && drawing.height * zoom > height) void flow.setCenter(drawing.width * zoom > width ? at.x : drawing.width / 2, at.y, { zoom });
+  else if (drawing.width * zoom > width && drawing.nodes[0] !== undefined) void flow.setViewport({ x: width / 2 - (drawing.nodes[0].x + drawing.nodes[0].width / 2) * zoom, y: 0, zoom });
+  else void flow.setViewport({ x: (width - drawing.width * zoom) / 2, y: Math.max(0, (height - drawing.height * zoom) / 2), zoom });
+}
+
+/** The arrow keys lead from a node to the next in the order of the document. */
+function travel(e: KeyboardEvent<HTMLDivElement>, drawing: Drawing, show: (id: string) => void) {
+  const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
+  const from = e.target instanceof HTMLElement ? e.target.closest<HTMLElement>(".react-flow__node")?.dataset["id"] : undefined;
+  if (step === 0 || from === undefined) return;
+  const next: Placed | undefined = drawing.nodes[drawing.nodes.findIndex((p) => p.node.id === from) + step];
+  if (next === undefined) return;
+  e.preventDefault();
+  show(next.node.id);
+  focusNode(e.currentTarget, next.node.id);
+}
+
+function focusNode(box: HTMLElement | null, id: string) {
+  requestAnimationFrame(() => box?.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)?.focus({ preventScroll: true }));
 }

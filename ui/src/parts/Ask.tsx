@@ -1,33 +1,39 @@
-import { AlertDialog } from "radix-ui";
-import type { ReactNode } from "react";
+import { cloneElement, useId, useRef, type ReactElement, type ReactNode } from "react";
 import "./ask.css";
 
 interface AskProps {
-  /** What opens the question. */
-  trigger: ReactNode;
+  /** The button that opens the question. */
+  trigger: ReactElement<{ onClick?: () => void }>;
   title: string;
   children: ReactNode;
   /** The verb of the button that does it. */
   verb: string;
+  /** Says why it cannot be done just now. */
+  cannot?: boolean;
   onAgree: () => void;
 }
 
-/** Asks before something that cannot be undone. */
-export function Ask({ trigger, title, children, verb, onAgree }: AskProps) {
+/**
+ * Asks before something is done. It is the browser's own dialog: that keeps the
+ * focus inside, closes with Escape, and needs no style that the content security
+ * policy would stop.
+ */
+export function Ask({ trigger, title, children, verb, cannot = false, onAgree }: AskProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const heading = useId();
   return (
-    <AlertDialog.Root>
-      <AlertDialog.Trigger asChild>{trigger}</AlertDialog.Trigger>
-      <AlertDialog.Portal>
-        <AlertDialog.Overlay className="ask-overlay" />
-        <AlertDialog.Content className="ask">
-          <AlertDialog.Title asChild><h2>{title}</h2></AlertDialog.Title>
-          <AlertDialog.Description asChild><div className="quiet">{children}</div></AlertDialog.Description>
+    <>
+      {cloneElement(trigger, { onClick: () => dialog.current?.showModal() })}
+      <dialog ref={dialog} className="ask" aria-labelledby={heading}>
+        <form method="dialog" onSubmit={(e) => { if (e.nativeEvent instanceof SubmitEvent && e.nativeEvent.submitter?.getAttribute("value") === "agree") onAgree(); }}>
+          <h2 id={heading}>{title}</h2>
+          <div className="ask-body">{children}</div>
           <div className="ask-buttons">
-            <AlertDialog.Cancel className="button">Cancel</AlertDialog.Cancel>
-            <AlertDialog.Action className="button button-main" onClick={onAgree}>{verb}</AlertDialog.Action>
+            <button type="button" className="button" onClick={() => dialog.current?.close()}>Cancel</button>
+            <button type="submit" className="button button-main" value="agree" disabled={cannot}>{verb}</button>
           </div>
-        </AlertDialog.Content>
-      </AlertDialog.Portal>
-    </AlertDialog.Root>
+        </form>
+      </dialog>
+    </>
   );
 }

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import type { Liveness } from "../api/live";
+import { Keys } from "./Keys";
 import { ThemeSwitch } from "./ThemeSwitch";
 import "./frame.css";
 
@@ -8,6 +9,7 @@ const places = [
   { path: "/", name: "Overview" },
   { path: "/runs", name: "Runs" },
   { path: "/sessions", name: "Sessions" },
+  { path: "/workflows", name: "Workflows" },
 ];
 
 const words: Record<Liveness, string> = { live: "Live", connecting: "Connecting again", lost: "Not live: reload the page" };
@@ -32,11 +34,12 @@ export function Frame({ liveness, children }: { liveness: Liveness; children: Re
         <span className="frame-state" role="status" data-state={liveness}>{words[liveness]}</span>
         <ThemeSwitch />
       </header>
+      <Keys />
       <main id="page" tabIndex={-1}>{children}</main>
     </div>
   );
 }
 
 function isIn(location: string, path: string): boolean {
-  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
+  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`) || (path === "/sessions" && location.startsWith("/dashboard/")) || (path === "/workflows" && location === "/new-workflow");
 }

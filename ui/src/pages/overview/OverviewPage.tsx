@@ -1,31 +1,91 @@
 import { Link } from "wouter";
-import { useRuns } from "../../api/reads";
+import { useCatalog, useCheckpointHealth, useRuns, useSessions } from "../../api/reads";
 import { Failed, Skeleton } from "../../parts/States";
+import { useTitle } from "../../parts/title";
 import { NoRuns } from "../runs/RunsPage";
-import { RunTable } from "../runs/RunTable";
+import { rowOf, RunTable } from "../runs/RunTable";
+import { SessionCard } from "../sessions/SessionCard";
+import { WaitingRun } from "./WaitingRun";
+import "./overview.css";
+
+/** How many gates are shown whole; each is read for itself. */
+const gatesInPlace = 5;
 
 /** What needs a person first, then what is under way. */
 export function OverviewPage() {
-  const waiting = useRuns({ person: true });
-  const recent = useRuns({});
-  const gates = waiting.data?.pages[0]?.runs ?? [];
-  const runs = recent.data?.pages[0]?.runs.slice(0, 12) ?? [];
+  useTitle("");
   return (
     <>
       <h1 className="visually-hidden">Overview</h1>
-      <section className="section" aria-labelledby="waits">
-        <h2 id="waits">Waits for you</h2>
-        {waiting.isPending ? <Skeleton rows={2} /> : null}
-        {waiting.isSuccess && gates.length === 0 ? <p className="quiet">Nothing waits for a person.</p> : null}
-        {gates.length > 0 ? <RunTable runs={gates} label="Runs that wait for a person" /> : null}
-      </section>
-      <section className="section" aria-labelledby="recent">
-        <div className="section-head"><h2 id="recent">Recent runs</h2><Link href="/runs">All runs</Link></div>
-        {recent.isPending ? <Skeleton /> : null}
-        {recent.isError ? <Failed error={recent.error} doing="read the runs" retry={() => void recent.refetch()} /> : null}
-        {recent.isSuccess && runs.length === 0 ? <NoRuns /> : null}
-        {runs.length > 0 ? <RunTable runs={runs} label="Recent runs" /> : null}
-      </section>
+      <Waiting />
+      <Recent />
+      <Sessions />
+      <Trouble />
     </>
+  );
+}
+
+function Waiting() {
+  const waiting = useRuns({ person: true });
+  const runs = waiting.data?.pages[0]?.runs ?? [];
+  const rest = runs.slice(gatesInPlace);
+  return (
+    <section className="section" aria-labelledby="waits">
+      <h2 id="waits">Waits for you {runs.length > 0 ? <span className="quiet">{waiting.hasNextPage ? `${runs.length}+` : runs.length}</span> : null}</h2>
+      {waiting.isPending ? <Skeleton rows={2} /> : null}
+      {waiting.isError ? <Failed error={waiting.error} doing="read what waits for you" retry={() => void waiting.refetch()} /> : null}
+      {waiting.isSuccess && runs.length === 0 ? <p className="quiet">Nothing waits for a person.</p> : null}
+      {runs.slice(0, gatesInPlace).map((r) => <WaitingRun key={r.runId} run={r} />)}
+      {rest.length > 0 ? <RunTable rows={rest.slice(0, 20).map(rowOf)} label="More runs that wait for a person" /> : null}
+      {rest.length > 20 ? <Link href="/runs?person=true">All that wait for a person</Link> : null}
+    </section>
+  );
+}
+
+function Recent() {
+  const recent = useRuns({});
+  const runs = recent.data?.pages[0]?.runs.slice(0, 12) ?? [];
+  return (
+    <section className="section" aria-labelledby="recent">
+      <div className="section-head"><h2 id="recent">Recent runs</h2><Link href="/runs">All runs</Link></div>
+      {recent.isPending ? <Skeleton /> : null}
+      {recent.isError ? <Failed error={recent.error} doing="read the runs" retry={() => void recent.refetch()} /> : null}
+      {recent.isSuccess && runs.length === 0 ? <NoRuns /> : null}
+      {runs.length > 0 ? <RunTable rows={runs.map(rowOf)} label="Recent runs" /> : null}
+    </section>
+  );
+}
+
+function Sessions() {
+  const sessions = useSessions();
+  const list = sessions.data?.sessions.slice(0, 4) ?? [];
+  if (list.length === 0) return null;
+  return (
+    <section className="section" aria-labelledby="sessions">
+      <div className="section-head"><h2 id="sessions">Sessions</h2><Link href="/sessions">All sessions</Link></div>
+      <ul className="cards">{list.map((s) => <li key={`${s.projectId}/${s.workflowId}/${s.id}`}><SessionCard session={s} /></li>)}</ul>
+    </section>
+  );
+}
+
+/** What is wrong with the installation; nothing where all is well. */
+function Trouble() {
+  const catalog = useCatalog();
+  const kept = useCheckpointHealth();
+  const broken = new Set(catalog.data?.diagnostics.map((d) => d.file)).size;
+  const failed = catalog.data?.sources.filter((s) => s.state === "failed") ?? [];
+  const store = kept.data?.store;
+  const save = kept.data?.automatic.error;
+  if (broken === 0 && failed.length === 0 && store?.note === undefined && save === undefined) return null;
+  return (
+    <section className="section" aria-labelledby="trouble">
+      <h2 id="trouble">To look into</h2>
+      <ul className="bullets">
+        {broken > 0 ? <li><Link href="/workflows">{broken === 1 ? "One document does not load" : `${broken} documents do not load`}</Link></li> : null}
+        {failed.map((s) => <li key={s.name}>The source {s.name} cannot be read: {s.error}</li>)}
+        {store?.note === undefined ? null : <li>Checkpoints are kept in the mode {store.mode}: {store.note}</li>}
+        {save === undefined ? null : <li>The last automatic checkpoint was not saved: {save}</li>}
+      </ul>
+    </section>
   );
 }

@@ -1,3 +1,4 @@
+import { useState } from "react";
 import { useLocation } from "wouter";
 import { useAbort, useFork } from "../../api/commands";
 import type { Schemas } from "../../api/client";
@@ -9,9 +10,10 @@ export function RunActions({ run }: { run: Schemas["Run"] }) {
   const [, go] = useLocation();
   const fork = useFork(run.runId);
   const abort = useAbort(run.runId);
+  const [reason, setReason] = useState("");
   const ended = run.status === "completed" || run.status === "aborted";
   return (
-    <div className="run-actions">
+    <div className="actions run-actions">
       <a className="button" href={`/api/runs/${run.runId}/export`} download>Export</a>
       <button type="button" className="button" disabled={fork.isPending} onClick={() => fork.mutate(undefined, { onSuccess: (a) => go(`/runs/${a.runId}`) })}>
         Fork
@@ -19,9 +21,10 @@ export function RunActions({ run }: { run: Schemas["Run"] }) {
       {ended ? null : (
         <Ask
           trigger={<button type="button" className="button">Abort</button>}
-          title="Abort this run?" verb="Abort the run" onAgree={() => abort.mutate("")}
+          title="Abort this run?" verb="Abort the run" onAgree={() => abort.mutate(reason)}
         >
-          It ends for good. What it has done stays, and you can fork it later.
+          <p>It ends for good. What it has done stays, and you can fork it later.</p>
+          <label className="field"><span>Reason (optional)</span><input type="text" value={reason} onChange={(e) => setReason(e.target.value)} /></label>
         </Ask>
       )}
       {fork.isError ? <Failed error={fork.error} doing="fork the run" /> : null}

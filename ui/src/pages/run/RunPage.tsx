@@ -1,44 +1,78 @@
-import { useRun } from "../../api/reads";
-import { ApiError } from "../../api/client";
+import { useMemo, useState } from "react";
+import { Link } from "wouter";
+import { useRun, useRunDefinition, useRunEvents } from "../../api/reads";
+import { ApiError, type Schemas } from "../../api/client";
+import { graphOf } from "../../graph/model";
 import { Failed, Missing, Skeleton } from "../../parts/States";
 import { Status } from "../../parts/Status";
+import { Tabs } from "../../parts/Tabs";
+import { useTitle } from "../../parts/title";
 import { When } from "../../parts/When";
+import { Checkpoints } from "./Checkpoints";
+import { Outputs } from "./Outputs";
 import { RunActions } from "./RunActions";
+import { RunContext } from "./RunContext";
 import { RunGraph } from "./RunGraph";
 import { RunPosition } from "./RunPosition";
 import { Timeline } from "./Timeline";
-import { Variables } from "./Variables";
 import "./run.css";
 
 /** One run: what it waits for, where it is, what has happened. */
 export function RunPage({ id }: { id: string }) {
   const run = useRun(id);
+  useTitle(run.data === undefined ? "Run" : nameOf(run.data.run));
   if (run.isPending) return <Skeleton rows={12} />;
   if (run.isError) {
     if (run.error instanceof ApiError && run.error.status === 404) return <Missing what="run" />;
     return <Failed error={run.error} doing="read the run" retry={() => void run.refetch()} />;
   }
-  const { run: record, position, events, variables, handle } = run.data;
+  const { run: record, position, handle } = run.data;
   return (
     <div className="run">
-      <header className="run-head">
+      <header className="head run-head">
         <div>
-          <h1>{record.goal === undefined || record.goal === "" ? record.workflowName : record.goal}</h1>
+          <h1>{nameOf(record)}</h1>
           <p className="quiet">
-            <Status word={record.status} /> · {record.workflowName} {record.version} · {record.done} steps done · changed <When at={record.updatedAt} />
+            <Status word={record.status} /> · <Link href={`/workflows/${encodeURIComponent(record.workflowId)}`}>{record.workflowName}</Link> {record.version}
+            {" · "}{record.done === 1 ? "1 step" : `${record.done} steps`} done · changed <When at={record.updatedAt} />
           </p>
-          <p className="mono quiet">{record.runId}</p>
+          <p className="mono quiet">{record.runId}{record.parent === undefined ? null : <> · forked from <Link href={`/runs/${record.parent}`}>{record.parent}</Link>{record.parentSeq === undefined ? "" : ` at event ${record.parentSeq}`}</>}</p>
         </div>
         <RunActions run={record} />
       </header>
       <RunPosition runId={id} handle={handle ?? ""} position={position} status={record.status} />
-      <div className="run-columns">
-        <RunGraph runId={id} position={position} events={events} />
-        <div className="run-side">
-          <Timeline events={events} />
-          <Variables variables={variables} />
-        </div>
-      </div>
+      <RunBody id={id} position={position} />
+    </div>
+  );
+}
+
+function nameOf(run: Schemas["Run"]): string {
+  return run.goal === undefined || run.goal === "" ? run.workflowName : run.goal;
+}
+
+/** The graph beside what has happened. A node that is chosen narrows the events. */
+function RunBody({ id, position }: { id: string; position: Schemas["Position"] }) {
+  const events = useRunEvents(id);
+  const definition = useRunDefinition(id);
+  const model = useMemo(() => graphOf(definition.data), [definition.data]);
+  const [chosen, setChosen] = useState<string | undefined>();
+  const titles = useMemo(() => new Map(model?.nodes.map((n) => [n.ref ?? n.id, n.title])), [model]);
+  const list = events.data ?? [];
+  if (events.isError) return <Failed error={events.error} doing="read the events" retry={() => void events.refetch()} />;
+  const done = list.filter((e) => e.kind === "step_completed").length;
+  const loading = events.isPending ? <Skeleton /> : undefined;
+  return (
+    <div className="run-columns">
+      <RunGraph definition={definition} model={model} position={position} events={list} chosen={chosen} onChoose={setChosen} />
+      <Tabs
+        label="About the run"
+        tabs={[
+          { id: "events", name: "Events", count: list.length, body: loading ?? <Timeline runId={id} events={list} titles={titles} about={chosen} onAll={() => setChosen(undefined)} /> },
+          { id: "outputs", name: "Outputs", count: done, body: loading ?? <Outputs events={list} titles={titles} /> },
+          { id: "context", name: "Context", body: <RunContext runId={id} /> },
+          { id: "checkpoints", name: "Checkpoints", body: <Checkpoints runId={id} /> },
+        ]}
+      />
     </div>
   );
 }

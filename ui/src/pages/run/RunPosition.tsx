@@ -19,18 +19,18 @@ export function RunPosition({ runId, handle, position, status }: Props) {
       <h2>{position.title}</h2>
       {position.message === undefined ? null : <p className="prose">{position.message}</p>}
       <Words title="Waits for" list={position.needs?.map(need)} />
-      <Prompt position={position} />
+      <RunPrompt position={position} open={position.kind === "gate"} />
       {position.kind === "gate" ? <Gate key={handle} runId={runId} handle={handle} position={position} /> : null}
     </section>
   );
 }
 
-/** What the agent is told; open where a person has to judge it. */
-function Prompt({ position }: { position: Schemas["Position"] }) {
+/** What the agent is told, and what its output must meet. */
+export function RunPrompt({ position, open }: { position: Schemas["Position"]; open: boolean }) {
   const prompt = position.prompt === position.title ? undefined : position.prompt;
   if (prompt === undefined && position.criteria === undefined) return null;
   return (
-    <details open={position.kind === "gate"}>
+    <details open={open}>
       <summary className="quiet">{position.criteria === undefined ? "Prompt" : `Prompt and ${position.criteria.length} criteria`}</summary>
       {prompt === undefined ? null : <pre className="run-prompt">{prompt}</pre>}
       <Words title="Criteria" list={position.criteria} />
@@ -62,32 +62,51 @@ function Words({ title, list }: { title: string; list: string[] | undefined }) {
   );
 }
 
+/** What an option stands for where a gate can be declined. */
+const declined = "(decline)";
+
 /** The answers that a gate takes. The answer is for the position that was shown. */
-function Gate({ runId, handle, position }: Omit<Props, "status">) {
+export function Gate({ runId, handle, position }: Omit<Props, "status">) {
   const answer = useAnswerGate(runId);
   const [option, setOption] = useState("");
   const [note, setNote] = useState("");
   const name = useId();
+  const options = position.options ?? [];
+  const chosen = options.find((o) => o.id === option);
+  const send = () => answer.mutate({
+    handle, ...(option === declined ? { decline: true } : { optionId: option }),
+    ...(position.id === undefined ? {} : { stepId: position.id }), ...(note === "" ? {} : { note }),
+  });
   return (
-    <form
-      className="gate"
-      onSubmit={(e) => {
-        e.preventDefault();
-        answer.mutate({ optionId: option, handle, ...(position.id === undefined ? {} : { stepId: position.id }), ...(note === "" ? {} : { note }) });
-      }}
-    >
+    <form className="gate" onSubmit={(e) => { e.preventDefault(); send(); }}>
       <fieldset>
         <legend className="visually-hidden">Your answer</legend>
-        {position.options?.map((o) => (
-          <label key={o.id} className="gate-option">
-            <input type="radio" name={name} value={o.id} checked={option === o.id} onChange={() => setOption(o.id)} />
-            <span>{o.label}{o.description === undefined ? null : <span className="quiet"> {o.description}</span>}</span>
-          </label>
-        ))}
+        {options.map((o) => <Choice key={o.id} name={name} value={o.id} label={o.label} description={o.description} chosen={option} onChoose={setOption} />)}
+        {position.declinable === true ? <Choice name={name} value={declined} label="Decline" description="Go on without an answer." chosen={option} onChoose={setOption} /> : null}
       </fieldset>
       <label className="gate-note"><span>Note (optional)</span><textarea rows={2} value={note} onChange={(e) => setNote(e.target.value)} /></label>
-      <button type="submit" className="button button-main" disabled={option === "" || answer.isPending}>Answer</button>
+      <button type="submit" className="button button-main" disabled={option === "" || answer.isPending}>
+        {chosen === undefined ? (option === declined ? "Decline" : "Choose an answer") : `Answer: ${chosen.label}`}
+      </button>
       {answer.isError ? <Failed error={answer.error} doing="answer the gate" /> : null}
     </form>
+  );
+}
+
+interface ChoiceProps {
+  name: string;
+  value: string;
+  label: string;
+  description: string | undefined;
+  chosen: string;
+  onChoose: (value: string) => void;
+}
+
+function Choice({ name, value, label, description, chosen, onChoose }: ChoiceProps) {
+  return (
+    <label className="gate-option">
+      <input type="radio" name={name} value={value} checked={chosen === value} onChange={() => onChoose(value)} />
+      <span>{label}{description === undefined ? null : <span className="quiet"> {description}</span>}</span>
+    </label>
   );
 }

@@ -1,55 +1,80 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useRef } from "react";
+import { useMemo, useRef } from "react";
 import type { Schemas } from "../../api/client";
+import { stepOf } from "../../graph/states";
+import { Empty } from "../../parts/States";
 import { When } from "../../parts/When";
 import { told } from "./events";
+import { ForkHere } from "./ForkHere";
 
-/** All events of a run, the newest first. Long runs draw only what is seen. */
-export function Timeline({ events }: { events: Schemas["Event"][] }) {
+interface Props {
+  runId: string;
+  events: Schemas["Event"][];
+  /** The titles of steps, by their ids. */
+  titles: Map<string, string>;
+  /** Only events of this step, if it is given. */
+  about: string | undefined;
+  onAll: () => void;
+}
+
+/** The events of a run, the newest first. Long runs draw only what is seen. */
+export function Timeline({ runId, events, titles, about, onAll }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
+  const shown = useMemo(() => (about === undefined ? events : events.filter((e) => stepOf(e.data) === about)), [events, about]);
   const rows = useVirtualizer({
-    count: events.length,
+    count: shown.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => 44,
+    estimateSize: () => 34,
     overscan: 12,
-    measureElement: (e) => e.getBoundingClientRect().height,
+    getItemKey: (i) => shown[shown.length - 1 - i]?.seq ?? i,
   });
   return (
-    <section className="panel" aria-labelledby="timeline">
-      <h2 id="timeline">Events <span className="quiet">{events.length}</span></h2>
-      <div ref={scroller} className="timeline" tabIndex={0} role="list" aria-label="Events, the newest first">
-        <div style={{ height: rows.getTotalSize(), position: "relative" }}>
+    <>
+      {about === undefined ? null : (
+        <p className="timeline-about">Events of <strong>{titles.get(about) ?? about}</strong> <button type="button" className="button button-small" onClick={onAll}>Show all</button></p>
+      )}
+      {shown.length === 0 ? <Empty title="Nothing yet">The run has not come here.</Empty> : null}
+      <div ref={scroller} className="timeline" tabIndex={0} role="list" aria-label="Events, the newest first" hidden={shown.length === 0}>
+        <div style={{ height: rows.getTotalSize(), position: "relative" }} role="presentation">
           {rows.getVirtualItems().map((row) => {
-            const event = events[events.length - 1 - row.index];
+            const event = shown[shown.length - 1 - row.index];
             if (event === undefined) return null;
             return (
-              <div key={event.seq} ref={rows.measureElement} data-index={row.index} role="listitem" className="event" style={{ transform: `translateY(${row.start}px)` }}>
-                <EventRow event={event} />
+              <div key={row.key} ref={rows.measureElement} data-index={row.index} role="listitem" aria-posinset={row.index + 1} aria-setsize={shown.length} className="event" style={{ transform: `translateY(${row.start}px)` }}>
+                <EventRow runId={runId} event={event} titles={titles} />
               </div>
             );
           })}
         </div>
       </div>
-    </section>
-  );
-}
-
-function EventRow({ event }: { event: Schemas["Event"] }) {
-  const { word, kind, about, text } = told(event);
-  return (
-    <>
-      <span className="event-seq mono quiet">{event.seq}</span>
-      <span className="event-what" data-kind={kind}>{word}</span>
-      <span className="event-about">{about}</span>
-      <span className="event-when quiet"><When at={event.at} /></span>
-      {text === "" ? null : (
-        <details className="event-text"><summary>{firstLine(text)}</summary><pre>{text}</pre></details>
-      )}
     </>
   );
 }
 
-function firstLine(text: string): string {
-  const line = text.split("\n", 1)[0] ?? "";
-  return line.length > 120 ? `${line.slice(0, 119)}…` : line;
+function EventRow({ runId, event, titles }: { runId: string; event: Schemas["Event"]; titles: Map<string, string> }) {
+  const { word, kind, about, text } = told(event, titles);
+  return (
+    <details className="event-row">
+      <summary>
+        <span className="event-seq mono quiet">{event.seq}</span>
+        <span className="event-what" data-kind={kind}>{word}</span>
+        <span className="event-about">{about}</span>
+        <span className="event-when quiet"><When at={event.at} /></span>
+      </summary>
+      <div className="event-more">
+        <p className="quiet">{byWords(event.by)}, <time dateTime={event.at}>{new Date(event.at).toLocaleString()}</time></p>
+        {text === "" ? null : <pre>{text}</pre>}
+        <ForkHere runId={runId} seq={event.seq} />
+      </div>
+    </details>
+  );
+}
+
+const ways: Record<Schemas["By"]["via"], string> = {
+  agent: "By an agent", server: "By the server", elicitation: "By a person, asked by the client", terminal: "By a person at a terminal",
+  browser: "By a person in a browser", token: "By a token that may approve", import: "By an import",
+};
+
+function byWords(by: Schemas["By"]): string {
+  return ways[by.via] + (by.client === undefined || by.client === "" ? "" : ` (${by.client})`);
 }

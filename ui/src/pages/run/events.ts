@@ -17,19 +17,21 @@ const kinds: Record<string, StatusWord> = {
 };
 
 /** Says what an event is about: its kind in words, the element, and what was handed in. */
-export function told(event: Schemas["Event"]): Told {
+export function told(event: Schemas["Event"], titles: Map<string, string>): Told {
   const data = typeof event.data === "object" && event.data !== null ? (event.data as Record<string, unknown>) : {};
   const kind = kinds[event.kind];
+  const word = event.kind.replaceAll("_", " ");
   return {
-    word: event.kind.replaceAll("_", " "),
+    word: word.charAt(0).toUpperCase() + word.slice(1),
     ...(kind === undefined ? {} : { kind }),
-    about: aboutOf(data),
+    about: aboutOf(data, titles),
     text: textOf(data),
   };
 }
 
-function aboutOf(data: Record<string, unknown>): string {
-  const parts = [stringOf(data["step"]), stringOf(data["option"]), stringOf(data["target"]), stringOf(data["rule"])];
+function aboutOf(data: Record<string, unknown>, titles: Map<string, string>): string {
+  const step = stringOf(data["step"]);
+  const parts = [titles.get(step) ?? step, stringOf(data["option"]), stringOf(data["target"]), stringOf(data["rule"])];
   const round = data["round"];
   if (typeof round === "number") parts.push(`round ${round}`);
   return parts.filter((p) => p !== "").join(" · ");
@@ -37,6 +39,8 @@ function aboutOf(data: Record<string, unknown>): string {
 
 function textOf(data: Record<string, unknown>): string {
   const parts = [stringOf(data["output"]), stringOf(data["notes"]), stringOf(data["reason"]), stringOf(data["message"])].filter((p) => p !== "");
+  const issues = data["issues"];
+  if (Array.isArray(issues)) parts.push(...issues.filter((i) => typeof i === "string"));
   if (typeof data["vars"] === "object" && data["vars"] !== null) parts.push(JSON.stringify(data["vars"], null, 2));
   return parts.join("\n\n");
 }

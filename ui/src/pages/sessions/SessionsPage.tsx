@@ -1,49 +1,93 @@
+import { useState } from "react";
+import { useSearchParams } from "wouter";
+import type { Schemas } from "../../api/client";
 import { useSessions } from "../../api/reads";
+import { SearchBox } from "../../parts/SearchBox";
+import { folder } from "../../parts/sizes";
 import { Empty, Failed, Skeleton } from "../../parts/States";
-import { Status } from "../../parts/Status";
-import { When } from "../../parts/When";
-import "../../parts/table.css";
+import { useTitle } from "../../parts/title";
 import { headOf } from "./head";
+import { SessionCard } from "./SessionCard";
+import { useDeleting } from "./deleting";
+import "./sessions.css";
 
-/** All session documents. */
+type Summary = Schemas["SessionSummary"];
+
+/** All session documents, with what narrows them in the address. */
 export function SessionsPage() {
+  useTitle("Sessions");
   const sessions = useSessions();
-  const list = sessions.data?.sessions ?? [];
   return (
     <section className="section">
       <h1>Sessions</h1>
       {sessions.isPending ? <Skeleton /> : null}
       {sessions.isError ? <Failed error={sessions.error} doing="read the sessions" retry={() => void sessions.refetch()} /> : null}
-      {sessions.isSuccess && list.length === 0 ? (
+      {sessions.isSuccess && sessions.data.sessions.length === 0 ? (
         <Empty title="No session documents yet">
           A session document is what an agent writes for you to follow its work. It makes one with <code>workrail_create_session</code>.
         </Empty>
       ) : null}
-      {list.length > 0 ? (
-        <table className="table" aria-label="Session documents">
-          <thead>
-            <tr>
-              <th scope="col">Status</th><th scope="col">Session</th><th scope="col">Workflow</th>
-              <th scope="col">Project</th><th scope="col" className="number">Progress</th><th scope="col" className="number">Changed</th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((s) => {
-              const head = headOf(s.data.dashboard);
-              return (
-                <tr key={`${s.projectId}/${s.workflowId}/${s.id}`}>
-                  <td data-label="Status">{head.status === undefined ? "" : <Status word={head.status} />}</td>
-                  <td data-label="Session"><a href={s.url}>{head.title ?? s.id}</a></td>
-                  <td data-label="Workflow">{s.workflowId}</td>
-                  <td data-label="Project" title={s.projectPath}>{s.projectPath.split(/[\\/]/).filter(Boolean).pop() ?? s.projectId}</td>
-                  <td data-label="Progress" className="number">{head.progress === undefined ? "" : `${head.progress} %`}</td>
-                  <td data-label="Changed" className="number"><When at={s.updatedAt} /></td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      ) : null}
+      {sessions.isSuccess && sessions.data.sessions.length > 0 ? <SessionList list={sessions.data.sessions} /> : null}
     </section>
   );
+}
+
+const keyOf = (s: Summary) => `${s.projectId}/${s.workflowId}/${s.id}`;
+
+function SessionList({ list }: { list: Summary[] }) {
+  const [search, setSearch] = useSearchParams();
+  const [chosen, setChosen] = useState<Set<string>>(new Set());
+  const remove = useDeleting();
+  const set = (name: string, value: string) => setSearch((now) => {
+    if (value === "") now.delete(name);
+    else now.set(name, value);
+    return now;
+  }, { replace: true });
+  const words = (search.get("q") ?? "").toLowerCase();
+  const project = search.get("project") ?? "";
+  const workflow = search.get("workflow") ?? "";
+  const shown = list.filter((s) =>
+    (project === "" || s.projectId === project) && (workflow === "" || s.workflowId === workflow) && (words === "" || wordsOf(s).includes(words)));
+  const picked = list.filter((s) => chosen.has(keyOf(s)));
+  const toggle = (key: string, on: boolean) => setChosen((now) => {
+    const next = new Set(now);
+    if (on) next.add(key);
+    else next.delete(key);
+    return next;
+  });
+  return (
+    <>
+      <div className="filters" role="search">
+        <SearchBox label="Find sessions" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
+        <select aria-label="Project" value={project} onChange={(e) => set("project", e.target.value)}>
+          <option value="">Any project</option>
+          {[...new Map(list.map((s) => [s.projectId, s.projectPath]))].map(([id, path]) => <option key={id} value={id}>{folder(path)}</option>)}
+        </select>
+        <select aria-label="Workflow" value={workflow} onChange={(e) => set("workflow", e.target.value)}>
+          <option value="">Any workflow</option>
+          {[...new Set(list.map((s) => s.workflowId))].sort().map((id) => <option key={id} value={id}>{id}</option>)}
+        </select>
+      </div>
+      {shown.length === 0 ? <Empty title="No session is like that">Take a filter away to see more.</Empty> : null}
+      <ul className="cards">
+        {shown.map((s) => (
+          <li key={keyOf(s)}>
+            <SessionCard session={s} choice={<label className="check"><input type="checkbox" checked={chosen.has(keyOf(s))} onChange={(e) => toggle(keyOf(s), e.target.checked)} /><span className="visually-hidden">Choose {headOf(s.data.dashboard).title ?? s.id}</span></label>} />
+          </li>
+        ))}
+      </ul>
+      {picked.length === 0 ? null : (
+        <div className="chosen-bar" role="group" aria-label="What to do with the chosen sessions">
+          <span>{picked.length === 1 ? "1 session is chosen" : `${picked.length} sessions are chosen`}</span>
+          <button type="button" className="button" disabled={remove.isPending} onClick={() => remove.run(picked, () => setChosen(new Set()))}>Delete</button>
+          <button type="button" className="button button-bare" onClick={() => setChosen(new Set())}>Choose none</button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function wordsOf(s: Summary): string {
+  const head = headOf(s.data.dashboard);
+  return [s.id, s.workflowId, s.projectPath, head.title, head.subtitle, head.status, head.phase, head.step].join(" ").toLowerCase();
 }

@@ -1,0 +1,289 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
+)
+
+// sourceStatus is a source of definitions for people.
+type sourceStatus struct {
+	catalog.SourceStatus
+	// Writable says that a person may save definitions in it.
+	Writable bool `json:"writable"`
+}
+
+// writable tells the directories of this user and of the project from what is
+// built in and what others answer for.
+func writable(s catalog.SourceInfo) bool {
+	return s.Kind == "dir" && s.Location != "" && (s.Trust == catalog.TrustUser || s.Trust == catalog.TrustProject)
+}
+
+func (a *api) catalogState(w http.ResponseWriter, _ *http.Request) error {
+	type state struct {
+		Success bool `json:"success"`
+		// Sources are in order of precedence, the lowest first.
+		Sources []sourceStatus `json:"sources"`
+		// Diagnostics say what did not load.
+		Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+	}
+	out := state{Success: true, Sources: []sourceStatus{}, Diagnostics: a.Catalog.Diagnostics()}
+	for _, s := range a.Catalog.Sources() {
+		out.Sources = append(out.Sources, sourceStatus{s, writable(s.SourceInfo)})
+	}
+	if out.Diagnostics == nil {
+		out.Diagnostics = []guideway.Diagnostic{}
+	}
+	answer(w, http.StatusOK, out)
+	return nil
+}
+
+// workflowText is the text of a definition as its file has it.
+type workflowText struct {
+	Success  bool            `json:"success"`
+	Workflow workflowSummary `json:"workflow"`
+	Text     string          `json:"text"`
+	// Format is that of the text.
+	Format string `json:"format"`
+	// Base names this version of the text, for a change of it.
+	Base string `json:"base"`
+	// Writable says that a person may save it where it came from.
+	Writable bool `json:"writable"`
+	// Diagnostics are what is to be said of the text.
+	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+}
+
+func (a *api) workflowSource(w http.ResponseWriter, r *http.Request) error {
+	return a.answerSource(w, r.PathValue("id"))
+}
+
+func (a *api) answerSource(w http.ResponseWriter, id string) error {
+	entry, err := a.Catalog.Get(id)
+	if err != nil {
+		return err
+	}
+	data := entry.Text()
+	if data == nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "the text of %q cannot be read just now", clip(id)).
+			WithFix("look whether %s is there", entry.Path)
+	}
+	found := entry.Lint()
+	if found == nil {
+		found = []guideway.Diagnostic{}
+	}
+	answer(w, http.StatusOK, workflowText{
+		Success: true, Workflow: summary(entry), Text: string(data), Format: formatOf(string(data)), Base: textHash(data),
+		Writable: writable(entry.Source), Diagnostics: found,
+	})
+	return nil
+}
+
+func formatOf(text string) string {
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return "json"
+	}
+	return "yaml"
+}
+
+// textHash names a version of a text.
+func textHash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// saveBody is a new text of a definition.
+type saveBody struct {
+	// Source is where it is saved.
+	Source string `json:"source"`
+	Text   string `json:"text"`
+	// Base is the version of the source's text that the change began from; empty
+	// for a definition that the source does not have.
+	Base string `json:"base"`
+}
+
+// saveWorkflow writes a definition into a directory of the user or the project.
+// It is a person's: an agent that could change what stands at its gates would
+// have none.
+func (a *api) saveWorkflow(w http.ResponseWriter, r *http.Request) error {
+	if g := authn.GrantFrom(r.Context()); g.Proof != authn.ProofBrowser {
+		return guideway.Errorf(guideway.CodeForbidden, "only a person saves definitions here").
+			WithFix("use a browser that is logged in, or edit the file")
+	}
+	var body saveBody
+	if err := decode(w, r, &body); err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	if err := savable(id, body.Text); err != nil {
+		return err
+	}
+	info, name, err := a.fileOf(id, body)
+	if err != nil {
+		return err
+	}
+	a.writing.Lock()
+	err = write(info, name, body)
+	a.writing.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := a.Catalog.Load(context.WithoutCancel(r.Context())); err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "read the catalog again: %w", err)
+	}
+	return a.answerSource(w, id)
+}
+
+// fileName is what an id must be to name a file.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// savable refuses what would not load, or would load as something else.
+func savable(id, text string) error {
+	loads, found := definition.Parse("", []byte(text))
+	if loads == nil {
+		err := guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", firstError(found))
+		if len(found) > 0 && found[0].Fix != "" {
+			err = err.WithFix("%s", found[0].Fix)
+		}
+		return err
+	}
+	if loads.ID != id {
+		return guideway.Errorf(guideway.CodeInvalid, "the definition has the id %q, and is saved as %q", clip(loads.ID), clip(id)).
+			WithFix("save it under its own id")
+	}
+	if !fileName.MatchString(id) {
+		return guideway.Errorf(guideway.CodeInvalid, "the id %q cannot name a file", clip(id)).
+			WithFix("use letters, digits, dots, hyphens and underscores")
+	}
+	return nil
+}
+
+func firstError(found []guideway.Diagnostic) string {
+	if len(found) == 0 {
+		return "it is no workflow"
+	}
+	return found[0].Message
+}
+
+// fileOf finds the directory and the name of the file in it.
+func (a *api) fileOf(id string, body saveBody) (catalog.SourceInfo, string, error) {
+	var info *catalog.SourceInfo
+	var names []string
+	for _, s := range a.Catalog.Sources() {
+		if writable(s.SourceInfo) {
+			names = append(names, s.Name)
+			if s.Name == body.Source {
+				info = &s.SourceInfo
+			}
+		}
+	}
+	if info == nil {
+		return catalog.SourceInfo{}, "", guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in %q", clip(body.Source)).
+			WithFix("choose one of: %s", strings.Join(names, ", "))
+	}
+	name := id + "." + formatOf(body.Text)
+	if entry, err := a.Catalog.Get(id); err == nil {
+		path := ""
+		if entry.Source.Name == info.Name {
+			path = entry.Path
+		}
+		for _, o := range entry.Overrides {
+			if path == "" && o.Source.Name == info.Name {
+				path = o.Path
+			}
+		}
+		if rel, err := filepath.Rel(info.Location, path); path != "" && err == nil {
+			name = rel
+		}
+	}
+	return *info, name, nil
+}
+
+// write puts the text in place of the version that the change began from, whole
+// or not at all. Nothing is written out of the source's directory, by a link
+// neither.
+func write(info catalog.SourceInfo, name string, body saveBody) error {
+	if err := os.MkdirAll(info.Location, 0o755); err != nil { //nolint:gosec // G301: a directory of documents, as an editor makes it
+		return unwritable(info, err)
+	}
+	root, err := os.OpenRoot(info.Location)
+	if err != nil {
+		return unwritable(info, err)
+	}
+	defer func() { _ = root.Close() }()
+	mode := fs.FileMode(0o644)
+	switch now, err := readIn(root, name); {
+	case errors.Is(err, fs.ErrNotExist):
+		if body.Base != "" {
+			return guideway.Errorf(guideway.CodeConflict, "%s was deleted since this change began", name).
+				WithFix("save it as a new file, or leave it")
+		}
+	case err != nil:
+		return unwritable(info, err)
+	case body.Base == "":
+		return guideway.Errorf(guideway.CodeConflict, "%s has a file %s already", info.Name, name).
+			WithFix("open that one, or choose another id")
+	case textHash(now) != body.Base:
+		return guideway.Errorf(guideway.CodeConflict, "%s was changed since this change began", name).
+			WithFix("look at what is there now, and bring the two together")
+	default:
+		if stat, err := root.Stat(name); err == nil {
+			mode = stat.Mode().Perm()
+		}
+	}
+	if err := replace(root, name, body.Text, mode); err != nil {
+		return unwritable(info, err)
+	}
+	return nil
+}
+
+func readIn(root *os.Root, name string) ([]byte, error) {
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	if stat, err := file.Stat(); err != nil || !stat.Mode().IsRegular() {
+		return nil, errors.Join(err, errors.New(name+" is not a plain file"))
+	}
+	return io.ReadAll(io.LimitReader(file, maxBody+1))
+}
+
+// replace writes beside the file and renames. The name begins with a dot, which
+// sources pass over.
+func replace(root *os.Root, name, text string, mode fs.FileMode) error {
+	beside := filepath.Join(filepath.Dir(name), ".saving-"+filepath.Base(name))
+	_ = root.Remove(beside) // of a program that was killed
+	file, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(file, text)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = root.Rename(beside, name)
+	}
+	if err != nil {
+		_ = root.Remove(beside)
+	}
+	return err
+}
+
+func unwritable(info catalog.SourceInfo, err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "write to %s: %w", info.Name, err).
+		WithFix("make %s writable for this user", info.Location)
+}

@@ -1,0 +1,51 @@
+import type { Schemas } from "../api/client";
+import { endID, inPhase, type GraphModel, type NodeState } from "./model";
+
+/** What of an event decides where a run stands; a trial's events have it too. */
+export interface Happened {
+  kind: string;
+  data?: unknown;
+}
+
+const done = new Set([
+  "step_completed", "gate_answered", "checkpoint_response", "decision_branch_taken", "decision_passed",
+  "loop_ended", "loop_completed", "loop_break", "phase_exited",
+]);
+const skipped = new Set(["step_skipped", "phase_skipped"]);
+
+/** Where a run stands with each node that an event or the position names. */
+export function statesOf(model: GraphModel, position: Schemas["Position"], events: Happened[]): Map<string, NodeState> {
+  const known = new Set(model.nodes.map((n) => n.id));
+  const states = new Map<string, NodeState>();
+  let phase = "";
+  const mark = (id: string, state: NodeState) => {
+    const inside = inPhase(phase, id);
+    if (phase !== "" && phase !== id && known.has(inside)) states.set(inside, state);
+    else if (known.has(id)) states.set(id, state);
+  };
+  for (const { kind, data } of events) {
+    const step = stepOf(data);
+    if (kind === "run_completed") mark(endID, "done");
+    if (step === "") continue;
+    if (kind === "phase_entered") {
+      phase = step;
+      states.delete(step);
+    } else if (done.has(kind)) mark(step, "done");
+    else if (skipped.has(kind)) mark(step, "skipped");
+  }
+  if (position.phase !== undefined) {
+    phase = position.phase.id;
+    states.set(phase, "here");
+  }
+  if (position.loop !== undefined) mark(position.loop.id, "here");
+  if (position.kind === "end") {
+    if (states.get(endID) !== "done") mark(endID, "here");
+  } else if (position.id !== undefined) mark(position.id, "here");
+  return states;
+}
+
+/** The element that an event is about; "" where it is about none. */
+export function stepOf(data: unknown): string {
+  if (typeof data !== "object" || data === null || !("step" in data)) return "";
+  return typeof data.step === "string" ? data.step : "";
+}
