@@ -3,7 +3,10 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
@@ -96,8 +99,11 @@ func (t *tool) refused(in arguments, err error) error {
 		ce.Field = "context"
 		ce.Next = smallerCall(in)
 	case guideway.CodeInvalid, guideway.CodeRefused:
-		ce.tellGiven(in)
 		ce.Next = t.exampleCall()
+		if name := t.blamed(in, ce.Message+" "+ce.Fix); name != "" {
+			ce.Field, ce.Given = name, t.badCall(in, name, "").Given
+			ce.Next = t.without(in, name)
+		}
 	case guideway.CodeForbidden, guideway.CodeUnavailable: // no other argument would do
 	default:
 		ce.tellGiven(in)
@@ -105,14 +111,43 @@ func (t *tool) refused(in arguments, err error) error {
 	return ce
 }
 
-// tellGiven names the argument that an error of a service is about.
+// tellGiven names the argument that something was looked for by.
 func (e *callError) tellGiven(in arguments) {
 	for _, name := range []string{"checkpointId", "ref", "expectedHead", "cursor", "sessionId", "handle"} {
-		if given := in.text(name); given != "" {
-			e.Field, e.Given = name, shorten(given)
+		if text := in.text(name); text != "" {
+			e.Field, e.Given = name, shorten(text)
 			return
 		}
 	}
+}
+
+// blamed gives the argument that an error of a service names, "" where it names
+// none that was given.
+func (t *tool) blamed(in arguments, text string) string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
+	for _, p := range t.params {
+		one := strings.TrimSuffix(p.name, "s") // "the tag" is of tags
+		if in[p.name] != nil && p.name != "context" && (slices.Contains(words, p.name) || slices.Contains(words, one)) {
+			return p.name
+		}
+	}
+	return ""
+}
+
+// without is the caller's call without an argument, or with an example of it where
+// it is needed. One that was given alone cannot be left out.
+func (t *tool) without(in arguments, name string) *nextCall {
+	next := t.nextCall(in, "")
+	delete(next.Arguments, name)
+	for _, p := range t.params {
+		if p.name == name && p.required {
+			next.Arguments[name] = p.example
+		}
+	}
+	if len(next.Arguments) == 0 {
+		return t.exampleCall()
+	}
+	return next
 }
 
 // listCall shows the checkpoints that there are. Those of the session where what is

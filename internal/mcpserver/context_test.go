@@ -211,7 +211,8 @@ func TestBadCallsOfTheContextTools(t *testing.T) {
 		field string
 	}{
 		{"workflow_checkpoint_save", nil, "context"},
-		{"workflow_checkpoint_save", map[string]any{"context": context, "tags": []any{""}}, ""},
+		{"workflow_checkpoint_save", map[string]any{"context": context, "tags": []any{""}}, "tags"},
+		{"workflow_checkpoint_save", map[string]any{"context": context, "tags": []any{strings.Repeat("x", 300)}, "sessionId": "s"}, "tags"},
 		{"workflow_checkpoint_save", map[string]any{"context": context, "sessionId": "s", "expectedHead": "c_nowhere"}, "expectedHead"},
 		{"workflow_checkpoint_load", nil, "checkpointId"},
 		{"workflow_checkpoint_load", map[string]any{"checkpointId": "c_nowhere"}, "checkpointId"},
@@ -230,7 +231,7 @@ func TestBadCallsOfTheContextTools(t *testing.T) {
 		{"workflow_context_prioritize", map[string]any{"context": context, "budgetTokens": -1}, "budgetTokens"},
 		{"workflow_context_prioritize", map[string]any{"context": context, "budgetTokens": 0}, "budgetTokens"},
 		{"workflow_mark_critical", map[string]any{"keys": []any{"a"}}, "handle"},
-		{"workflow_mark_critical", map[string]any{"sessionId": "s", "keys": []any{}}, "sessionId"},
+		{"workflow_mark_critical", map[string]any{"sessionId": "s", "keys": []any{}}, "keys"},
 	} {
 		bad := badContext(t, cs, c.tool, c.args)
 		if field, _ := bad["field"].(string); field != c.field {
@@ -259,6 +260,12 @@ func TestWhatARefusalOfTheContextToolsNamesWorks(t *testing.T) {
 		{"workflow_checkpoint_load", map[string]any{"sessionId": a["runId"]}, "workflow_status"},
 		{"workflow_checkpoint_list", map[string]any{"since": "yesterday"}, "workflow_checkpoint_list"},
 		{"workflow_context_compress", map[string]any{"context": context, "ratio": 0}, "workflow_context_compress"},
+		{"workflow_context_compress", map[string]any{"context": context, "sessionId": a["runId"]}, "workflow_context_compress"},
+		{"workflow_checkpoint_save", map[string]any{"handle": a["handle"], "sessionId": "s"}, "workflow_checkpoint_save"},
+		{"workflow_checkpoint_save", map[string]any{"handle": a["handle"], "workflowId": "manned"}, "workflow_checkpoint_save"},
+		{"workflow_checkpoint_save", map[string]any{"context": context, "tags": []any{strings.Repeat("x", 300)}}, "workflow_checkpoint_save"},
+		{"workflow_checkpoint_list", map[string]any{"cursor": "x"}, "workflow_checkpoint_list"},
+		{"workflow_mark_critical", map[string]any{"sessionId": "s", "keys": []any{}}, "workflow_mark_critical"},
 		{"workflow_mark_critical", map[string]any{"keys": []any{"a"}}, "workflow_mark_critical"},
 	} {
 		res, isError := call(t, cs, c.tool, c.args)
