@@ -14,6 +14,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
@@ -27,16 +28,17 @@ import (
 // process enables or disables is in force soon after.
 const approvalsPoll = time.Second
 
-// hooksAround has the active hook graphs stand around the calls of a gateway. It
-// keeps up with the catalog and with what is enabled.
+// hooksAround has the active hook graphs stand around the calls and lists of tools
+// of a gateway. It keeps up with the catalog and with what is enabled.
 type hooksAround struct {
 	cfg    *config.Config
 	cat    *catalog.Catalog
 	log    *slog.Logger
 	now    func() time.Time
-	pool   *script.Pool
 	engine *hookgraph.Engine
-	set    atomic.Pointer[hookgraph.Set]
+	// onLists is called when other graphs may stand around lists of tools.
+	onLists atomic.Pointer[func()]
+	set     atomic.Pointer[hookgraph.Set]
 
 	refreshing sync.Mutex
 	seen       fs.FileInfo // the file of approvals, as it was read last
@@ -46,16 +48,12 @@ type hooksAround struct {
 
 var _ gateway.Hooks = (*hooksAround)(nil)
 
-// newHooksAround reads what is active and follows it until close. The catalog must
-// be open as long.
-func newHooksAround(cfg *config.Config, cat *catalog.Catalog, log *slog.Logger, now func() time.Time) (*hooksAround, error) {
-	pool, err := script.NewPool(script.Options{Log: log})
-	if err != nil {
-		return nil, err
-	}
-	h := &hooksAround{cfg: cfg, cat: cat, log: log, now: now, pool: pool}
+// newHooksAround reads what is active and follows it until close. The catalog and
+// the pool must be open as long.
+func newHooksAround(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, log *slog.Logger, now func() time.Time) *hooksAround {
+	h := &hooksAround{cfg: cfg, cat: cat, log: log, now: now}
 	h.engine = hookgraph.New(hookgraph.Options{
-		Scripts: &sandbox.Scripts{Runner: pool}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnAside: h.onAside, Now: now,
+		Scripts: &sandbox.Scripts{Runner: pool, Owner: userOf}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnAside: h.onAside, Now: now,
 	})
 	h.refresh()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -66,16 +64,21 @@ func newHooksAround(cfg *config.Config, cat *catalog.Catalog, log *slog.Logger, 
 	})
 	h.done.Go(func() { h.follow(ctx) })
 	h.stop = func() { unsubscribe(); cancel() }
-	return h, nil
+	return h
 }
 
-// close waits for the hooks that run aside, until ctx is done, and ends the
-// workers.
-func (h *hooksAround) close(ctx context.Context) error {
+// userOf names for whom a call is made, so that the scripts around one user's
+// calls do not hold up another's.
+func userOf(ctx context.Context) string {
+	principal, _ := authn.PrincipalFrom(ctx)
+	return principal.User
+}
+
+// close waits for the hooks that run aside, until ctx is done.
+func (h *hooksAround) close(ctx context.Context) {
 	h.stop()
 	h.done.Wait()
 	h.engine.Close(ctx)
-	return h.pool.Close(ctx)
 }
 
 // follow looks at the file of approvals now and then.
@@ -115,13 +118,22 @@ func (h *hooksAround) refresh() {
 	records, err := readApprovals(h.cfg, h.now)
 	if err != nil {
 		h.log.Error("the approvals of hook graphs cannot be read; no call of an upstream passes", "error", err)
-		h.set.Store(hookgraph.NewSet(nil, []hookgraph.Blocked{
+		h.put(hookgraph.NewSet(nil, []hookgraph.Blocked{
 			{ID: "(unknown)", Type: hooks.ToolsCall, Why: err.Error(), Fix: guideway.ErrorFix(err)},
 			{ID: "(unknown)", Type: hooks.ToolsList, Why: err.Error(), Fix: guideway.ErrorFix(err)},
 		}))
 		return
 	}
-	h.set.Store(activateHooks(h.cat.Snapshot(), records).Set)
+	h.put(activateHooks(h.cat.Snapshot(), records).Set)
+}
+
+// put puts a set in force. Where lists of tools may come out otherwise by it, that
+// is told.
+func (h *hooksAround) put(next *hookgraph.Set) {
+	before := h.set.Swap(next)
+	if tell := h.onLists.Load(); tell != nil && (before.Has(hooks.ToolsList) || next.Has(hooks.ToolsList)) {
+		(*tell)()
+	}
 }
 
 // readApprovals reads what is approved. Where there is no file, no key is made.
@@ -144,7 +156,13 @@ func (h *hooksAround) Looks(method, upstream, tool string) bool {
 
 // Around implements gateway.Hooks.
 func (h *hooksAround) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
-	p, err := h.set.Load().For(hooks.Type(call.Method), call.Upstream, call.Tool)
+	set := h.set.Load()
+	p, err := set.For(hooks.Type(call.Method), call.Upstream, call.Tool)
+	if err == nil && p != nil && call.Before != "" {
+		if did, _ := set.For(hooks.Type(call.Method), call.Upstream, call.Before); did == p {
+			p = nil // it stands around this call already
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -155,30 +173,12 @@ func (h *hooksAround) Around(ctx context.Context, call gateway.HookCall, send fu
 		Params:   call.Params,
 		Metadata: hookgraph.Metadata{ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream},
 	}, hookgraph.CallerFunc(func(ctx context.Context, c hookgraph.Call) (json.RawMessage, error) {
-		if err := sameTool(call, c.Params); err != nil {
-			return nil, err
-		}
 		return send(ctx, c.Params)
 	}))
 	if h.log.Enabled(ctx, slog.LevelDebug) {
 		h.log.DebugContext(ctx, "a call went through a hook graph", "graph", p.Graph().ID, "upstream", call.Upstream, "tool", call.Tool, "outcome", out.Status)
 	}
 	return out.Response, out.Err
-}
-
-// sameTool refuses a call that a hook has made one of another tool: what this
-// client may call was judged for the one that it chose.
-func sameTool(call gateway.HookCall, params json.RawMessage) error {
-	if hooks.Type(call.Method) != hooks.ToolsCall {
-		return nil
-	}
-	var members map[string]json.RawMessage // keys in their exact case
-	var name string
-	if json.Unmarshal(params, &members) != nil || json.Unmarshal(members["name"], &name) != nil || name != call.Tool {
-		return guideway.Errorf(guideway.CodeRefused, "a hook changed the tool that is called from %q to %q, which this gateway does not do", call.Tool, name).
-			WithFix("rename tools in the configuration of the upstream")
-	}
-	return nil
 }
 
 // onAside logs the errors of fire-and-forget hooks.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -70,7 +69,12 @@ func (a *app) withMachines(ctx context.Context, models driver.Models, do func(co
 		return err
 	}
 	log := a.logger(cfg)
-	store, err := openMachineStore(ctx, cfg, user, a.machineShelf(cfg), models, log)
+	pool, err := script.NewPool(script.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	defer closePool(pool, log)
+	store, err := openMachineStore(ctx, cfg, user, a.machineShelf(cfg), models, pool, log)
 	if err != nil {
 		return err
 	}
@@ -90,20 +94,27 @@ type machineStore struct {
 	log     *slog.Logger
 }
 
-// close ends the scripts and closes the journal.
+// close closes the journal.
 func (s *machineStore) close() {
+	if err := s.journal.Close(); err != nil {
+		s.log.Warn("the store of machines did not close", "error", err)
+	}
+}
+
+// closePool ends the workers of scripts.
+func closePool(pool *script.Pool, log *slog.Logger) {
 	const patience = 5 * time.Second
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
-	if err := errors.Join(s.pool.Close(ctx), s.journal.Close()); err != nil {
-		s.log.Warn("the store of machines did not close", "error", err)
+	if err := pool.Close(ctx); err != nil {
+		log.Warn("the workers of scripts did not end", "error", err)
 	}
 }
 
 // openMachineStore opens the journal of machines. It is one of its own: a run of a
 // machine is no guided run, and what agents say to each other would make that
 // journal large.
-func openMachineStore(ctx context.Context, cfg *config.Config, user string, shelf *machineShelf, models driver.Models, log *slog.Logger) (*machineStore, error) {
+func openMachineStore(ctx context.Context, cfg *config.Config, user string, shelf *machineShelf, models driver.Models, pool *script.Pool, log *slog.Logger) (*machineStore, error) {
 	own := *cfg
 	var journal keeper
 	var err error
@@ -120,7 +131,7 @@ func openMachineStore(ctx context.Context, cfg *config.Config, user string, shel
 	if err != nil {
 		return nil, notOpened(err)
 	}
-	s := &machineStore{shelf: shelf, journal: journal, log: log}
+	s := &machineStore{shelf: shelf, journal: journal, pool: pool, log: log}
 	if err := s.serve(ctx, &own, user, models); err != nil {
 		_ = journal.Close()
 		return nil, notOpened(err)
@@ -136,9 +147,6 @@ func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user strin
 	}
 	heads, err := openHeads(cfg, key)
 	if err != nil {
-		return err
-	}
-	if s.pool, err = script.NewPool(script.Options{Log: s.log}); err != nil {
 		return err
 	}
 	s.runs, err = driver.New(driver.Options{

@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/script"
 )
 
 // lazyMachines opens the store of machines when the first call needs it.
@@ -22,6 +23,7 @@ type lazyMachines struct {
 	cfg   *config.Config
 	log   *slog.Logger
 	shelf *machineShelf
+	pool  *script.Pool
 
 	// mu guards what follows, and is held while the store opens.
 	mu         sync.Mutex
@@ -32,8 +34,9 @@ type lazyMachines struct {
 
 var _ mcpserver.Machines = (*lazyMachines)(nil)
 
-func (a *app) newLazyMachines(cfg *config.Config) *lazyMachines {
-	return &lazyMachines{app: a, cfg: cfg, log: a.logger(cfg), shelf: a.machineShelf(cfg)}
+// newLazyMachines makes them on a pool that is open for longer than they are.
+func (a *app) newLazyMachines(cfg *config.Config, pool *script.Pool) *lazyMachines {
+	return &lazyMachines{app: a, cfg: cfg, log: a.logger(cfg), shelf: a.machineShelf(cfg), pool: pool}
 }
 
 // open gives the service, and opens the store where that has not happened yet.
@@ -54,7 +57,7 @@ func (l *lazyMachines) open(ctx context.Context) (*driver.Background, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.store, err = openMachineStore(ctx, l.cfg, user, l.shelf, models, l.log); err != nil {
+	if l.store, err = openMachineStore(ctx, l.cfg, user, l.shelf, models, l.pool, l.log); err != nil {
 		return nil, err
 	}
 	l.background = driver.NewBackground(l.store.runs, l.log)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -16,9 +17,26 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
 		os.Exit(Main(os.Args[1:], System())) // a command that runs in this process starts its workers so
 	}
+	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
+		serveUpstream(modes)
+		return
+	}
 	testscript.Main(m, map[string]func(){
 		"guideway": func() { os.Exit(Main(os.Args[1:], System())) },
 	})
+}
+
+// serveUpstream has the test binary be an upstream.
+func serveUpstream(modes string) {
+	server := upstreamtest.New(os.Stdout, modes)
+	server.Count = func() {
+		file, err := os.OpenFile(os.Getenv(upstreamtest.CountFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, _ = file.WriteString("once\n")
+			_ = file.Close()
+		}
+	}
+	_ = server.Serve(os.Stdin)
 }
 
 // The scripts are the commands as a person types them.

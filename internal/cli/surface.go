@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/guideway-dev/guideway/ui"
 )
@@ -27,6 +28,7 @@ type surface struct {
 	keeper      *memory.Keeper
 	contexts    *memory.Service
 	upkeep      *upkeep
+	scripts     *script.Pool
 	upstreams   *upstreams
 	machines    *lazyMachines
 	server      *mcpserver.Server
@@ -55,10 +57,13 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	if s.contexts, err = newMemory(s.store, s.checkpoints, s.keeper); err != nil {
 		return nil, err
 	}
-	if s.upstreams, err = a.openUpstreams(cfg); err != nil {
+	if s.scripts, err = script.NewPool(script.Options{Log: a.logger(cfg)}); err != nil {
 		return nil, err
 	}
-	s.machines = a.newLazyMachines(cfg)
+	if s.upstreams, err = a.openUpstreams(cfg, cat, s.scripts); err != nil {
+		return nil, err
+	}
+	s.machines = a.newLazyMachines(cfg, s.scripts)
 	s.server, err = mcpserver.New(mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
 		Runs: lazyRuns{s.store}, Project: project, Memory: s.contexts,
@@ -86,6 +91,9 @@ func (s *surface) closeServices() {
 	}
 	if s.upstreams != nil {
 		s.upstreams.close()
+	}
+	if s.scripts != nil {
+		closePool(s.scripts, s.store.log)
 	}
 	if s.keeper != nil {
 		closeKeeper(s.store, s.keeper)

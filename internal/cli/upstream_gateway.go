@@ -11,16 +11,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
 
-// upstreams are the other MCP servers of this process.
+// upstreams are the other MCP servers of this process, with the hook graphs around
+// them.
 type upstreams struct {
 	*gateway.Gateway
+	hooks  *hooksAround
 	app    *app
 	logger *slog.Logger
 	stop   context.CancelFunc
@@ -85,9 +89,9 @@ func upstreamPins(cfg *config.Config) gateway.PinFiles {
 	return gateway.PinFiles{Dir: filepath.Join(cfg.DataDir, "upstreams")}
 }
 
-// openUpstreams makes the gateway; nil where the toolset is not chosen. reload
-// follows the configuration file.
-func (a *app) openUpstreams(cfg *config.Config) (*upstreams, error) {
+// openUpstreams makes the gateway; nil where the toolset is not chosen. It follows
+// the configuration file, the approvals and the catalog.
+func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool) (*upstreams, error) {
 	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
 		return nil, nil
 	}
@@ -96,15 +100,19 @@ func (a *app) openUpstreams(cfg *config.Config) (*upstreams, error) {
 	opts.Log = u.logs.line
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: the process ends instead
+	u.hooks = newHooksAround(cfg, cat, pool, u.logger, a.host.now)
 	var err error
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: gatewayEntries(cfg), Upstream: opts, Lazy: cfg.Gateway.Exposure == config.ExposureSearch,
 		Project: cfg.Gateway.Project, Pins: upstreamPins(cfg), ClientPerMinute: cfg.Gateway.CallsPerMinute,
-		Key: key, Logger: u.logger,
+		Hooks: u.hooks, Key: key, Logger: u.logger,
 	})
 	if err != nil {
+		u.closeHooks()
 		return nil, err
 	}
+	relist := u.Relist
+	u.hooks.onLists.Store(&relist)
 	ctx, stop := context.WithCancel(context.Background())
 	u.stop = stop
 	u.wg.Go(func() { u.follow(ctx, cfg) })
@@ -174,6 +182,15 @@ func stamp(path string) string {
 // it does within a second.
 const upstreamEndTime = 100 * time.Millisecond
 
+// hooksEndTime is how long hooks that run aside may take when the process ends.
+const hooksEndTime = 150 * time.Millisecond
+
+func (u *upstreams) closeHooks() {
+	ctx, cancel := context.WithTimeout(context.Background(), hooksEndTime)
+	defer cancel()
+	u.hooks.close(ctx)
+}
+
 func (u *upstreams) close() {
 	if u == nil {
 		return
@@ -183,5 +200,6 @@ func (u *upstreams) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), upstreamEndTime)
 	defer cancel()
 	u.Close(ctx)
+	u.closeHooks()
 	u.logs.close()
 }

@@ -31,7 +31,7 @@ type Request struct {
 // Has tells whether a tool is one of an upstream.
 func (g *Gateway) Has(name string) bool {
 	s := g.surface.Load()
-	return s.byName[name] != nil || g.opts.Lazy && isLazy(name)
+	return s.byName[name] != nil || g.opts.Lazy && isLazy(name) || g.unlisted(name) != nil
 }
 
 // Call calls a tool. An error that is a *wire.Error is for the client as it is.
@@ -45,29 +45,36 @@ func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessa
 func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	t, err := g.find(ctx, c, r.Name)
 	if err != nil {
-		return nil, err
+		if t = g.unlisted(r.Name); t == nil || !g.access(ctx, c).tool(t) {
+			return nil, err
+		}
 	}
 	if t.blocked != "" {
-		return c.finish(toolError(guideway.CodeForbidden, fmt.Sprintf("the tool %s is held back: %s", t.name, t.blocked),
-			"ask the user to look at it and to run: guideway upstream approve "+t.member.Name()), nil)
+		return c.finish(toolError(guideway.CodeForbidden, fmt.Sprintf("the tool %s is held back: %s", t.name, t.blocked), approveFix(t)), nil)
 	}
 	if r.State == "" { // an answer to a question belongs to a call that was counted
 		if why := g.limited(c, t); why != "" {
 			return c.finish(toolError(guideway.CodeUnavailable, why, "wait"), nil)
 		}
 	}
-	ask := ask{method: "tools/call", member: t.member, original: t.original, shown: t.name, headers: t.headers}
-	send := func(ctx context.Context, arguments json.RawMessage) (json.RawMessage, error) {
-		r.Arguments = arguments
-		return g.send(ctx, c, ask, r)
-	}
 	var result json.RawMessage
-	if g.opts.Hooks != nil && g.opts.Hooks.Looks("tools/call", t.member.Name(), t.original) {
-		result, err = g.hooked(ctx, c, t, r, send)
+	if g.looks(methodCall, t.member, t.original) {
+		result, err = g.hooked(ctx, c, t, r)
 	} else {
-		result, err = send(ctx, r.Arguments)
+		result, err = g.sendTool(ctx, c, t, t, r)
 	}
 	return g.toolAnswer(c, t, result, err)
+}
+
+// approveFix says what lets a tool that is held back be called.
+func approveFix(t *tool) string {
+	return "ask the user to look at it and to run: guideway upstream approve " + t.member.Name()
+}
+
+// sendTool sends the call of one tool to another one of its upstream, or to
+// itself.
+func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r Request) (json.RawMessage, error) {
+	return g.send(ctx, c, ask{method: methodCall, member: to.member, original: to.original, shown: called.name, headers: to.headers}, r)
 }
 
 // toolAnswer gives errors of ours the form that a model reads.
@@ -89,23 +96,6 @@ func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err err
 	return c.finish(toolError(code, fmt.Sprintf("%s: %v", t.name, err), guideway.ErrorFix(err)), nil)
 }
 
-// hooked does a call with the hooks around it.
-func (g *Gateway) hooked(ctx context.Context, c *Client, t *tool, r Request, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
-	members := []wire.Member{{Key: "name", Value: wire.Text(t.original)}}
-	if r.Arguments != nil {
-		members = append(members, wire.Member{Key: "arguments", Value: r.Arguments})
-	}
-	return g.opts.Hooks.Around(ctx, HookCall{
-		Method: "tools/call", Upstream: t.member.Name(), Tool: t.original, Client: c.Principal, Params: wire.Object(members...),
-	}, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-		changed, err := wire.Members(params, "name", "arguments")
-		if err != nil {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook has made params that are none: %w", err)
-		}
-		return send(ctx, changed["arguments"])
-	})
-}
-
 // find gives a tool that the client may call.
 func (g *Gateway) find(ctx context.Context, c *Client, name string) (*tool, error) {
 	s := g.surface.Load()
@@ -124,11 +114,15 @@ func (g *Gateway) find(ctx context.Context, c *Client, name string) (*tool, erro
 			known = append(known, each.name)
 		}
 	}
+	return nil, unknownTool(name, known)
+}
+
+func unknownTool(name string, known []string) error {
 	message := fmt.Sprintf("unknown tool %q", clip(name, maxName))
 	if near := spelling.Closest(name, known); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	}
-	return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: message}
+	return &wire.Error{Code: wire.CodeInvalidParams, Message: message}
 }
 
 func clip(text string, most int) string {

@@ -72,8 +72,6 @@ type Options struct {
 	Upstreams []Entry
 	// Upstream says how they are reached. Its Changed and Notified are ours.
 	Upstream upstream.Options
-	// Reserved are names that no upstream's tool may have.
-	Reserved []string
 	// Lazy offers tool_search and tool_call in place of the tools.
 	Lazy bool
 	// Project, if set, leaves only the upstreams of that project.
@@ -93,23 +91,6 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Hooks are a user's own logic around calls.
-type Hooks interface {
-	// Looks tells whether any hook looks at a method of an upstream's tool. It
-	// is asked at every call.
-	Looks(method, upstream, tool string) bool
-	// Around does a call with the hooks. send makes the call itself, once at
-	// most. The result is what the client gets.
-	Around(ctx context.Context, call HookCall, send func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error)
-}
-
-// HookCall is what hooks are told of a call.
-type HookCall struct {
-	Method, Upstream, Tool string
-	Client                 guideway.Principal
-	Params                 json.RawMessage
-}
-
 // Gateway is many upstreams as one surface.
 type Gateway struct {
 	opts    Options
@@ -121,13 +102,15 @@ type Gateway struct {
 	shortcuts shortcuts
 
 	surface atomic.Pointer[surface]
-	// listed says that a client may hold a list.
-	listed atomic.Bool
+	// held says that a client may hold a list.
+	held atomic.Bool
 
 	mu      sync.Mutex
 	members []*member
 	notify  func(kind Kind)
-	hear    func(client, method string, params json.RawMessage)
+	// own are the names of the server's own tools.
+	own  []string
+	hear func(client, method string, params json.RawMessage)
 	// downstream is where clients come from.
 	downstream *downstream
 	closed     bool
@@ -329,7 +312,7 @@ func (g *Gateway) rebuild() {
 	g.surface.Store(next)
 	notify := g.notify
 	g.mu.Unlock()
-	if notify == nil || before == nil || !g.listed.Load() {
+	if notify == nil || before == nil || !g.held.Load() {
 		return // nobody holds a list yet
 	}
 	for _, kind := range []Kind{KindTools, KindPrompts, KindResources} {
@@ -360,7 +343,7 @@ func (g *Gateway) ready(ctx context.Context) *surface {
 		}
 	}
 	if len(unknown) == 0 {
-		g.listed.Store(true)
+		g.held.Store(true)
 		return g.surface.Load()
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
@@ -375,7 +358,7 @@ func (g *Gateway) ready(ctx context.Context) *surface {
 	}
 	asked.Wait()
 	g.rebuild()
-	g.listed.Store(true)
+	g.held.Store(true)
 	return g.surface.Load()
 }
 

@@ -70,11 +70,26 @@ func (g *Gateway) limited(c *Client, t *tool) string {
 	}{
 		{"client", c.Principal.User + "\x00" + c.Principal.Client, g.opts.ClientPerMinute},
 		{"upstream", t.member.Name(), t.member.PerMinute},
-		{"tool", t.member.Name() + "\x00" + t.original, t.member.ToolPerMinute},
 	} {
-		if wait, ok := g.limits.allow(each.what, each.name, each.perMinute); !ok {
-			return fmt.Sprintf("the %s has been called %d times within a minute, which is its limit; call again in %s", each.what, each.perMinute, wait)
+		if why := g.limits.refuse(each.what, each.name, each.perMinute); why != "" {
+			return why
 		}
 	}
-	return ""
+	if t.unlisted {
+		return "" // it is the tool that it turns out to be that counts
+	}
+	return g.toolLimited(t)
+}
+
+// toolLimited is limited for the tool alone.
+func (g *Gateway) toolLimited(t *tool) string {
+	return g.limits.refuse("tool", t.member.Name()+"\x00"+t.original, t.member.ToolPerMinute)
+}
+
+func (l *limits) refuse(what, name string, perMinute int) string {
+	wait, ok := l.allow(what, name, perMinute)
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("the %s has been called %d times within a minute, which is its limit; call again in %s", what, perMinute, wait)
 }

@@ -14,7 +14,7 @@ func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 		return lazyTools()
 	}
 	var out []json.RawMessage
-	for _, t := range g.visible(ctx, c) {
+	for _, t := range g.listed(ctx, c) {
 		out = append(out, t.shown)
 	}
 	return out

@@ -70,7 +70,6 @@ type rig struct {
 func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
 	t.Helper()
 	opts.Key = []byte(strings.Repeat("k", 32))
-	opts.Reserved = append(opts.Reserved, "own_tool")
 	g, err := gateway.New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +81,7 @@ func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "own"}}}, nil
 		})
-	g.Attach(r.server)
+	g.Attach(r.server, []string{"own_tool", "workflow_start"})
 	ho := transport.HTTPOptions{HostsChecked: true}
 	if !slices.Contains(change, slow) {
 		ho.Shortcut = g

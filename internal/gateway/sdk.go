@@ -34,13 +34,15 @@ func (g *Gateway) Extend(opts *mcp.ServerOptions) {
 	}
 }
 
-// Attach has a server offer what the gateway offers, besides its own.
-func (g *Gateway) Attach(server *mcp.Server) {
+// Attach has a server offer what the gateway offers, besides its own tools, whose
+// names no upstream gets.
+func (g *Gateway) Attach(server *mcp.Server, own []string) {
 	d := &downstream{gateway: g, server: server, sessions: map[*mcp.ServerSession]*downstreamSession{}}
 	d.handle = d.handlers()
 	g.mu.Lock()
-	g.downstream = d
+	g.downstream, g.own = d, own
 	g.mu.Unlock()
+	g.rebuild()
 	server.AddReceivingMiddleware(d.middleware)
 	g.OnChange(d.poke)
 	g.OnNotification(d.hear)

@@ -69,7 +69,7 @@ func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawM
 	if members["limit"] != nil && (json.Unmarshal(members["limit"], &limit) != nil || limit < 1 || limit > 50) {
 		return bad("limit must be a number from 1 to 50")
 	}
-	return c.finish(found(g.visible(ctx, c), clip(query, 1<<10), limit), nil)
+	return c.finish(found(g.listed(ctx, c), clip(query, 1<<10), limit), nil)
 }
 
 // found is the answer of tool_search.

@@ -88,7 +88,7 @@ func (g *Gateway) shortcutCall(params json.RawMessage) (Request, *tool) {
 		return Request{}, nil
 	}
 	t := g.surface.Load().byName[r.Name]
-	if t == nil || t.blocked != "" || g.opts.Hooks != nil && g.opts.Hooks.Looks("tools/call", t.member.Name(), t.original) {
+	if t == nil || t.blocked != "" || g.looks(methodCall, t.member, t.original) {
 		return Request{}, nil
 	}
 	return r, t

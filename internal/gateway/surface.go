@@ -16,8 +16,10 @@ import (
 // surface is what the gateway offers, made of what the upstreams offer. It does
 // not change.
 type surface struct {
-	tools   []*tool
-	byName  map[string]*tool
+	tools  []*tool
+	byName map[string]*tool
+	// names are those that are taken or reserved, of tools.
+	names   *names
 	prompts []*entry
 	prompt  map[string]*entry
 	// resources and templates keep the upstreams' addresses where they are
@@ -58,15 +60,17 @@ type tool struct {
 	headers []headerArgument
 	// blocked says why the tool is not offered; empty is not at all.
 	blocked string
+	// unlisted marks a name that no upstream's tool has; see Gateway.unlisted.
+	unlisted bool
 }
 
 // build makes the surface of what is known of the members. mu is held.
 func (g *Gateway) build(members []*member) *surface {
 	s := &surface{
-		byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
+		names: newNames(append(lazyNames(), g.own...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
 		schemes: map[string]*member{}, prints: map[Kind]string{},
 	}
-	toolNames, promptNames := newNames(append(lazyNames(), g.opts.Reserved...)), newNames(nil)
+	promptNames := newNames(nil)
 	for _, m := range members {
 		c := m.Known()
 		if c == nil {
@@ -76,7 +80,7 @@ func (g *Gateway) build(members []*member) *surface {
 			s.note(m, "", text)
 		}
 		prefix := m.prefix()
-		g.addTools(s, m, c, prefix, toolNames)
+		g.addTools(s, m, c, prefix)
 		for _, raw := range c.Prompts {
 			original := member1(raw, "name")
 			name, ok := promptNames.give(prefix, original)
@@ -108,7 +112,7 @@ func (s *surface) note(m *member, tool, text string) {
 }
 
 // addTools adds the tools of an upstream that may be offered.
-func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix string, given *names) {
+func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix string) {
 	verdicts := g.judge(m, c)
 	for _, raw := range c.Tools {
 		original := member1(raw, "name")
@@ -120,7 +124,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix st
 		if rule.Name != "" {
 			want = rule.Name
 		}
-		name, ok := given.give(prefix, want)
+		name, ok := s.names.give(prefix, want)
 		if !ok {
 			s.note(m, original, "the tool is left out: its name is taken or reserved")
 			continue

@@ -51,7 +51,7 @@ func TestNoPrefix(t *testing.T) {
 	bare.NoPrefix = true
 	second := entry(t, "second")
 	second.NoPrefix = true
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{bare, second}, Reserved: []string{"workflow_start"}})
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{bare, second}})
 	names := r.connect(t, ways{user: "ann", version: legacy}).names()
 	slices.Sort(names)
 	if len(slices.Compact(slices.Clone(names))) != len(names) {

@@ -41,6 +41,10 @@ func NewSet(programs []*Program, blocked []Blocked) *Set {
 	return s
 }
 
+// Has tells whether any graph of a type is in the set, one that cannot run
+// included.
+func (s *Set) Has(t hooks.Type) bool { return s != nil && len(s.byType[t]) > 0 }
+
 // For gives the program that stands around a request to an upstream; the tool is
 // "" for tools/list. It is nil where none does, which costs one look into a map
 // where no graph of the type is active. An error means that the request must not

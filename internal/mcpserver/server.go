@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,8 +88,9 @@ type Options struct {
 type Upstreams interface {
 	// Extend says what the server can do with them.
 	Extend(opts *mcp.ServerOptions)
-	// Attach adds them to the server.
-	Attach(server *mcp.Server)
+	// Attach adds them to the server. own are the names of its own tools, which
+	// stay its own.
+	Attach(server *mcp.Server, own []string)
 }
 
 // Server offers a catalog over MCP. It serves any number of connections.
@@ -108,8 +110,23 @@ type Server struct {
 	shown map[string]string
 }
 
-// instructions tell a model what the server is for.
-func instructions(withRuns bool) string {
+// instructions tell a model what the server is for, by the tools that are there.
+func instructions(toolsets []string, withRuns, withUpstreams bool) string {
+	var said []string
+	if withRuns || slices.Contains(toolsets, ToolsetSteps) {
+		said = append(said, workflowInstructions(withRuns))
+	}
+	if slices.Contains(toolsets, ToolsetPhases) {
+		said = append(said, "For what the user wants call match_activity with their words: it names the activity to follow. Guides and templates that a step names come by get_guide and get_template.")
+	}
+	if withUpstreams && len(said) == 0 {
+		said = append(said, "Guideway stands in front of other MCP servers, whose tools, prompts and resources are here.")
+	}
+	return strings.Join(said, " ")
+}
+
+// workflowInstructions say how workflows are followed.
+func workflowInstructions(withRuns bool) string {
 	const what = "Guideway leads you through workflows one step at a time. Before a task of some size call workflow_list; if a workflow fits, "
 	if withRuns {
 		return what + "begin it with workflow_start, do what position asks, and hand in the result with workflow_continue, until status is completed. " +
@@ -119,14 +136,6 @@ func instructions(withRuns bool) string {
 	return what + "follow it with workflow_next: " +
 		"do the step, append its id to completedSteps, send back the context, until isComplete is true. " +
 		"Check a step's output with workflow_validate where it has validationCriteria."
-}
-
-// phaseInstructions say how the toolset "phases" is begun with.
-func phaseInstructions(toolsets []string) string {
-	if !slices.Contains(toolsets, ToolsetPhases) {
-		return ""
-	}
-	return " For what the user wants call match_activity with their words: it names the activity to follow. Guides and templates that a step names come by get_guide and get_template."
 }
 
 // New makes a server. Close releases it. An unknown toolset is an error with
@@ -162,7 +171,7 @@ func New(opts Options) (*Server, error) {
 	}
 	withUpstreams := opts.Upstreams != nil && slices.Contains(opts.Toolsets, ToolsetGateway)
 	protocol := &mcp.ServerOptions{
-		Instructions:      instructions(s.runs != nil) + phaseInstructions(opts.Toolsets),
+		Instructions:      instructions(opts.Toolsets, s.runs != nil, withUpstreams),
 		Logger:            opts.Logger,
 		CompletionHandler: s.complete,
 		Capabilities: &mcp.ServerCapabilities{
@@ -177,11 +186,13 @@ func New(opts Options) (*Server, error) {
 		opts.Upstreams.Extend(protocol)
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version}, protocol)
+	var own []string
 	for _, t := range s.tools(opts) {
 		s.mcp.AddTool(t.definition(), t.server(opts.Logger))
+		own = append(own, t.name)
 	}
 	if withUpstreams {
-		opts.Upstreams.Attach(s.mcp)
+		opts.Upstreams.Attach(s.mcp, own)
 	}
 	s.mcp.AddReceivingMiddleware(explainFailedForms)
 	s.mcp.AddReceivingMiddleware(transport.Recover(opts.Logger))

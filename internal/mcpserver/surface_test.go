@@ -104,6 +104,25 @@ func TestPositionsAreSmall(t *testing.T) {
 	}
 }
 
+// Where there are other servers alone, the instructions are about those, and name
+// no tool that is not there.
+func TestInstructionsOfTheGatewayAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *mcpserver.Options) {
+		o.Toolsets, o.Upstreams = []string{mcpserver.ToolsetGateway}, noUpstreams{}
+	})
+	said := dial(t, r.server, "memory", "ann", "2025-11-25", nil).InitializeResult().Instructions
+	if !strings.Contains(said, "other MCP servers") || strings.Contains(said, "workflow") {
+		t.Errorf("the instructions are %q", said)
+	}
+}
+
+// noUpstreams is a gateway with nothing behind it.
+type noUpstreams struct{}
+
+func (noUpstreams) Extend(*mcp.ServerOptions)    {}
+func (noUpstreams) Attach(*mcp.Server, []string) {}
+
 // Prompts and instructions name the tools that are there.
 func TestPromptsNameTheToolsThatAreThere(t *testing.T) {
 	t.Parallel()

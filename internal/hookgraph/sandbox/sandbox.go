@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
@@ -46,7 +47,7 @@ const (
 func (s *Scripts) RunHook(ctx context.Context, call hookgraph.ScriptCall) (*hookgraph.ScriptResult, error) {
 	size := int64(len(call.Context))
 	request := script.Call{
-		Module: script.Module{Name: call.Script.Name, Source: call.Script.Text, Params: []string{"context"}},
+		Module: module(call.Script),
 		Args:   []json.RawMessage{call.Context},
 		Limits: script.Limits{
 			Wall:   call.Timeout,
@@ -67,6 +68,12 @@ func (s *Scripts) RunHook(ctx context.Context, call hookgraph.ScriptCall) (*hook
 	}
 	out := &hookgraph.ScriptResult{Context: result.Args[0], Value: result.Value, Audit: result.Audit, Console: lines(result.Console, result.Truncated)}
 	return out, nil
+}
+
+// module is a script of a hook. Its hash is the one that was approved with the
+// graph, so that nothing else runs.
+func module(s hooks.Script) script.Module {
+	return script.Module{Name: s.Name, Source: s.Text, Hash: strings.TrimPrefix(s.Hash, "sha256:"), Params: []string{"context"}}
 }
 
 // failure is an error of the sandbox as the engine tells it.
@@ -102,7 +109,7 @@ func Check(ctx context.Context, checker Checker, graph *hooks.Linked) ([]guidewa
 		if !ok {
 			continue
 		}
-		found, err := checker.Check(ctx, script.Module{Name: s.Name, Source: s.Text, Params: []string{"context"}}, nil)
+		found, err := checker.Check(ctx, module(s), nil)
 		if err != nil {
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "check the script %s: %w", s.Name, err)
 		}

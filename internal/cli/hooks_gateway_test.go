@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+)
+
+// gatewayClient is a client of `guideway mcp` in this process.
+type gatewayClient struct {
+	*wire
+	end func()
+}
+
+// connect starts the program with the settings of a desk, and shakes hands.
+func (d *hooksDesk) connect(args ...string) *gatewayClient {
+	d.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	host := d.host
+	host.In, host.Out, host.Err = inR, outW, d.Output()
+	host.InTerminal, host.OutTerminal = false, false
+	done := make(chan int, 1)
+	go func() {
+		done <- Run(d.Context(), append([]string{"mcp"}, args...), host)
+		_ = outW.Close()
+	}()
+	a := &gatewayClient{wire: &wire{t: d.T, in: inW, out: bufio.NewReaderSize(outR, 1<<20)}}
+	a.end = func() {
+		_ = inW.Close()
+		go func() { _, _ = io.Copy(io.Discard, outR) }()
+		if code := <-done; code != exitOK {
+			d.Errorf("exit code %d", code)
+		}
+	}
+	a.ask("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "agent", "version": "1"},
+	})
+	a.write(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	return a
+}
+
+// ask sends a request and gives the answer; notifications in between are left out.
+func (a *gatewayClient) ask(method string, params map[string]any) (answer struct {
+	ID     int
+	Result json.RawMessage
+	Error  *struct{ Message string }
+},
+) {
+	a.t.Helper()
+	a.id++
+	a.write(map[string]any{"jsonrpc": "2.0", "id": a.id, "method": method, "params": params})
+	for answer.ID != a.id {
+		line, err := a.out.ReadString('\n')
+		if err != nil {
+			a.t.Fatalf("%s: no answer: %v", method, err)
+		}
+		if err := json.Unmarshal([]byte(line), &answer); err != nil {
+			a.t.Fatalf("%s: %v: %s", method, err, line)
+		}
+	}
+	return answer
+}
+
+// say calls a tool with one text, and gives what the answer says.
+func (a *gatewayClient) say(tool, text string) string {
+	a.t.Helper()
+	answer := a.ask("tools/call", map[string]any{"name": tool, "arguments": map[string]any{"text": text}})
+	if answer.Error != nil {
+		return "error: " + answer.Error.Message
+	}
+	var result struct {
+		Content []struct{ Text string }
+		IsError bool
+	}
+	if err := json.Unmarshal(answer.Result, &result); err != nil || len(result.Content) == 0 {
+		a.t.Fatalf("%s: %s", tool, answer.Result)
+	}
+	if result.IsError {
+		return "isError: " + result.Content[0].Text
+	}
+	return result.Content[0].Text
+}
+
+func (a *gatewayClient) tools() []string {
+	a.t.Helper()
+	var list struct{ Tools []struct{ Name string } }
+	if err := json.Unmarshal(a.ask("tools/list", map[string]any{}).Result, &list); err != nil {
+		a.t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+// newGatewayDesk is a desk with an upstream that is this binary; count is the file
+// that tells how often its tool "count" was done.
+func newGatewayDesk(t *testing.T) (d *hooksDesk, count string) {
+	t.Helper()
+	d = newHooksDesk(t)
+	count = filepath.Join(t.TempDir(), "count")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.want(exitOK, "", "upstream add one --env "+upstreamtest.Variable+"=good --env "+upstreamtest.CountFile+"="+count+" -- "+program)
+	return d, count
+}
+
+const failingGraph = `id: failing
+name: Failing
+workflowType: tools/call
+bindings: [{ upstream: one, tool: env }]
+nodes:
+  - { id: start, type: start }
+  - { id: h, type: hook, data: { hook: { script: "null.x;" } } }
+  - { id: call, type: mcp-call }
+  - { id: end, type: end }
+edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
+`
+
+// The bundled graphs work in the running gateway: a response is redacted, a call
+// is refused by its argument, a call is audited aside, tools are renamed, and a
+// hook that fails lets nothing pass. Each call is sent once.
+func TestGraphsInTheGateway(t *testing.T) {
+	t.Parallel()
+	d, count := newGatewayDesk(t)
+	failing := filepath.Join(t.TempDir(), "failing.yaml")
+	write(t, failing, failingGraph)
+	for _, command := range []string{
+		"hooks import --template redact-secrets --id redact --upstream one --tool echo",
+		"hooks import --template block-by-argument --id block --upstream one --tool params",
+		"hooks import --template audit-calls --id audit --upstream one --tool count",
+		`hooks import --template rename-tools --id names --upstream one --set names={"params":"show"}`,
+		`hooks import --template rename-tools-back --id names-back --upstream one --tool show --set names={"params":"show"}`,
+		"hooks import " + failing,
+		"hooks enable redact", "hooks enable block", "hooks enable audit", "hooks enable names", "hooks enable names-back", "hooks enable failing",
+	} {
+		d.want(exitOK, "", command)
+	}
+	a := d.connect("--toolsets", "gateway")
+	if names := a.tools(); !slices.Contains(names, "one__show") || slices.Contains(names, "one__params") || !slices.Contains(names, "one__echo") {
+		t.Errorf("the tools are %v", names)
+	}
+	for _, c := range []struct{ tool, text, want string }{
+		{"one__echo", "key AKIAABCDEFGHIJKLMNOP", "key [redacted]"},
+		{"one__show", "plain", `{"name":"params","arguments":{"text":"plain"}`},
+		{"one__show", "/home/u/.ssh/id_rsa", "isError: "},
+		{"one__params", "/home/u/.ssh/id_rsa", "it names a file of secrets"},
+		{"one__env", "x", "isError: "},
+		{"one__count", "x", "counted"},
+	} {
+		if got := a.say(c.tool, c.text); !strings.Contains(got, c.want) {
+			t.Errorf("%s %q gives %s", c.tool, c.text, got)
+		}
+	}
+	var lines []string
+	await(t, func() bool { // nothing waits for it
+		lines = audited(t, &d.host)
+		return len(lines) > 0
+	})
+	a.end()
+	if text, err := os.ReadFile(count); err != nil || string(text) != "once\n" {
+		t.Errorf("the tool was done %q, %v", text, err)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], `"graph":"audit"`) || !strings.Contains(lines[0], `"tool":"count"`) || !strings.Contains(lines[0], `"serverName":"one"`) {
+		t.Errorf("the audit is %q", lines)
+	}
+}
+
+// What is enabled and disabled while a gateway runs is in force soon after; and
+// clients hear that the list of tools is another one.
+func TestGraphsComeAndGoInTheGateway(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayDesk(t)
+	d.want(exitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
+	a := d.connect("--toolsets", "gateway")
+	for _, step := range []struct{ command, tool string }{
+		{"hooks enable names", "one__say"}, {"hooks disable names", "one__echo"},
+	} {
+		before := a.tools()
+		if slices.Contains(before, step.tool) {
+			t.Fatalf("the tools are %v", before)
+		}
+		d.want(exitOK, "", step.command)
+		for told := false; !told; {
+			line, err := a.out.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			told = strings.Contains(line, "notifications/tools/list_changed")
+		}
+		if names := a.tools(); !slices.Contains(names, step.tool) {
+			t.Errorf("after %s the tools are %v", step.command, names)
+		}
+	}
+	a.end()
+}
+
+// audited are the lines of the audit.
+func audited(t *testing.T, host *Host) []string {
+	t.Helper()
+	a := &app{host: host, flags: &settingFlags{}}
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(cfg.DataDir, "hooks-audit.jsonl"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return slices.Collect(strings.Lines(string(text)))
+}
