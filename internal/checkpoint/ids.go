@@ -3,16 +3,13 @@ package checkpoint
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base32"
-	"encoding/binary"
 	"encoding/hex"
 	"regexp"
 	"strings"
 	"time"
-)
 
-// letters write ids: no capitals, and nothing that is read for something else.
-const letters = "0123456789abcdefghjkmnpqrstvwxyz"
+	"github.com/guideway-dev/guideway/internal/shortid"
+)
 
 const (
 	idPrefix      = "c_"
@@ -21,26 +18,14 @@ const (
 	maxSession    = 96
 )
 
-func spell(b []byte) string {
-	return base32.NewEncoding(letters).WithPadding(base32.NoPadding).EncodeToString(b)
-}
-
-// newID makes an id that sorts by time to the millisecond and has 64 random bits.
-func newID(now time.Time) string {
-	var b [14]byte
-	var ms [8]byte
-	binary.BigEndian.PutUint64(ms[:], uint64(max(now.UnixMilli(), 0)))
-	copy(b[:6], ms[2:])
-	_, _ = rand.Read(b[6:]) // it never fails
-	return idPrefix + spell(b[:])
-}
+func newID(now time.Time) string { return shortid.Timed(idPrefix, now) }
 
 // pieceID gives the id of a piece: the same content in the same line is kept once.
 func pieceID(key LineKey, sum []byte) string {
 	h := sha256.New()
 	h.Write([]byte(key.User + "\x00" + key.Session + "\x00"))
 	h.Write(sum)
-	return piecePrefix + spell(h.Sum(nil)[:15])
+	return piecePrefix + shortid.Spell(h.Sum(nil)[:15])
 }
 
 // idPattern is what ids look like: letters, digits, dashes and underscores.
@@ -81,5 +66,5 @@ func deriveSession(workflow string, sum []byte) string {
 	h.Write(sum)
 	var b [10]byte
 	_, _ = rand.Read(b[:]) // it never fails
-	return sessionPrefix + hex.EncodeToString(h.Sum(nil)[:6]) + "_" + spell(b[:])
+	return sessionPrefix + hex.EncodeToString(h.Sum(nil)[:6]) + "_" + shortid.Spell(b[:])
 }

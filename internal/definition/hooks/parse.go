@@ -284,31 +284,18 @@ func (p *parser) bounded(at shape.Place, most int) {
 	}
 }
 
-// list reads a list of objects; noun names one of them. What is no object is
-// reported and read as the zero value, so that positions stay.
+// list reads a list of objects; noun names one of them.
 func list[T any](p *parser, at shape.Place, noun string, read func(shape.Place) T) []T {
-	if !p.Array(at, "a list of objects") {
-		return nil
-	}
-	out := make([]T, len(at.Node.Items))
-	for i := range at.Node.Items {
-		item := at.Index(i)
-		if item.Node.Kind != doc.Object {
-			p.WrongType(item, "an object")
-			continue
-		}
-		out[i] = read(item.In(entry(item, noun, i)))
-	}
-	return out
+	return shape.Entries(&p.Report, at, "objects", func(item shape.Place, i int) string { return entry(item, noun, i) }, read)
 }
 
 // entry says that something is in an entry of a list: "in node 1 ('start')".
 func entry(item shape.Place, noun string, i int) string {
-	where := fmt.Sprintf("in %s %d", noun, i+1)
+	name := ""
 	if id := item.Node.Get("id"); id != nil && id.Kind == doc.String && strings.TrimSpace(id.Text) != "" {
-		where += " (" + shape.Quote(id.Text) + ")"
+		name = id.Text
 	}
-	return where
+	return shape.Entry(noun, i, name)
 }
 
 // ParseModule checks a document that is a module and reads it.

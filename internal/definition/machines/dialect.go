@@ -77,25 +77,13 @@ func (p *parser) raw(at shape.Place) json.RawMessage {
 
 // list reads the objects of a list, each told by its place and its name.
 func list[T any](p *parser, at shape.Place, noun, key string, read func(shape.Place) T) []T {
-	if !p.Array(at, "a list of "+noun+"s") {
-		return nil
-	}
-	out := make([]T, 0, len(at.Node.Items))
-	for i := range at.Node.Items {
-		one := at.Index(i)
-		if one.Node.Kind != doc.Object {
-			p.WrongType(one, "an object")
-			var none T
-			out = append(out, none) // so that the positions of others stay
-			continue
+	return shape.Entries(&p.Report, at, noun+"s", func(item shape.Place, i int) string {
+		name := ""
+		if n := item.Node.Get(key); n != nil && n.Kind == doc.String {
+			name = n.Text
 		}
-		where := fmt.Sprintf("in %s %d", noun, i+1)
-		if n := one.Node.Get(key); n != nil && n.Kind == doc.String && n.Text != "" {
-			where += " (" + shape.Quote(n.Text) + ")"
-		}
-		out = append(out, read(one.In(where)))
-	}
-	return out
+		return shape.Entry(noun, i, name)
+	}, read)
 }
 
 // filled reports a list without elements.

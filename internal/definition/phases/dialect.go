@@ -94,31 +94,15 @@ func sample(key string) string {
 	}
 }
 
-// list reads a list of objects; noun names one of them. What is no object is
-// reported and read as the zero value, so that positions stay.
+// list reads a list of objects; noun names one of them.
 func list[T any](p *parser, at shape.Place, noun string, read func(shape.Place) T) []T {
-	if !p.Array(at, "a list of "+plural(noun)) {
-		return nil
-	}
-	out := make([]T, len(at.Node.Items))
-	for i := range at.Node.Items {
-		item := at.Index(i)
-		if item.Node.Kind != doc.Object {
-			p.WrongType(item, "an object")
-			continue
-		}
-		out[i] = read(item.In(entry(item, noun, i)))
-	}
-	return out
+	return shape.Entries(&p.Report, at, plural(noun), func(item shape.Place, i int) string { return entry(item, noun, i) }, read)
 }
 
 // entry says that something is in an entry of a list: "in checkpoint 1 ('ask') of
 // phase 2 ('plan')".
 func entry(item shape.Place, noun string, i int) string {
-	where := fmt.Sprintf("in %s %d", noun, i+1)
-	if id := idOf(item.Node); id != "" {
-		where += " (" + shape.Quote(id) + ")"
-	}
+	where := shape.Entry(noun, i, idOf(item.Node))
 	if outer, ok := strings.CutPrefix(item.Where, "in "); ok {
 		where += " of " + outer
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/llm"
 	"github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/shortid"
 )
 
 // Machines is where a run's definition comes from when it starts. From then on the
@@ -171,7 +172,7 @@ func New(o Options) (*Service, error) {
 		o.Lease = defaultLease
 	}
 	if o.Owner == "" {
-		o.Owner = token("o_")
+		o.Owner = shortid.Token("o_")
 	}
 	if o.Counter == nil {
 		o.Counter = estimate{}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
 	"time"
@@ -16,42 +14,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/shortid"
 	"github.com/guideway-dev/guideway/internal/window"
 )
-
-// letters write ids, as those of guided runs.
-const letters = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // RunPrefix begins the ids of runs of machines.
 const RunPrefix = "m_"
 
-func spell(b []byte) string {
-	return base32.NewEncoding(letters).WithPadding(base32.NoPadding).EncodeToString(b)
-}
-
-// newRunID makes an id that sorts by time and cannot be guessed.
-func newRunID(now time.Time) string {
-	var b [14]byte
-	var ms [8]byte
-	binary.BigEndian.PutUint64(ms[:], uint64(max(now.UnixMilli(), 0)))
-	copy(b[:6], ms[2:])
-	_, _ = rand.Read(b[6:]) // it never fails
-	return RunPrefix + spell(b[:])
-}
-
-// token makes 13 random bytes behind a prefix.
-func token(prefix string) string {
-	var b [13]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	return prefix + spell(b[:])
-}
+func newRunID(now time.Time) string { return shortid.Timed(RunPrefix, now) }
 
 // subRunID is the id of the run of a machine within a run: the same after a crash.
 func subRunID(parent string, seq int64) string {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(seq))
 	sum := sha256.Sum256(append([]byte(parent), n[:]...))
-	return RunPrefix + spell(sum[:14])
+	return RunPrefix + shortid.Spell(sum[:14])
 }
 
 // estimate counts tokens by their usual length.

@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/shortid"
 )
 
 // StartRequest begins a run.
@@ -163,7 +164,7 @@ func (s *Service) create(id string, created run.Created, p *machine.Program, by 
 	l := &loaded{created: created, program: p, head: s.o.Key.Root(id), rec: run.Record{
 		ID: id, User: by.User, Client: by.Client, Workflow: created.Workflow, Name: created.Name, Version: created.Version, Hash: created.Hash,
 		Goal: created.Goal, Project: created.Project, Parent: created.Parent, ParentSeq: created.ParentSeq,
-		Created: now, Updated: now, Handle: token("h_"),
+		Created: now, Updated: now, Handle: shortid.Token("h_"),
 	}}
 	first, err := newEvent(run.KindCreated, created)
 	if err != nil {
