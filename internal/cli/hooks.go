@@ -133,6 +133,20 @@ func (d *hookDesk) find(ctx context.Context, name string) (*catalog.HookEntry, e
 	return e, nil
 }
 
+// hookThatLoads opens the desk and finds a graph on it that loads.
+func (a *app) hookThatLoads(ctx context.Context, name string) (*hookDesk, *catalog.HookEntry, error) {
+	d, err := a.openHooks(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := d.find(ctx, name)
+	if err == nil && e.Linked == nil {
+		err = guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
+			WithFix("guideway hooks validate %s", name)
+	}
+	return d, e, err
+}
+
 // read reads a graph of a file; the entry is nil where it does not load or link.
 func (d *hookDesk) read(ctx context.Context, file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
 	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindGraph)})

@@ -228,17 +228,9 @@ its hooks name. Other installations import it, and so do tools that know the for
 }
 
 func runHooksExport(ctx context.Context, o *hooksExportOptions) error {
-	d, err := o.app.openHooks(ctx)
+	d, e, err := o.app.hookThatLoads(ctx, o.Name)
 	if err != nil {
 		return err
-	}
-	e, err := d.find(ctx, o.Name)
-	if err != nil {
-		return err
-	}
-	if e.Linked == nil {
-		return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
-			WithFix("guideway hooks validate %s", e.ID)
 	}
 	text, err := e.Linked.Export(d.state(e) == hookgraph.StateActive)
 	if err != nil {

@@ -93,17 +93,9 @@ type hookError struct {
 }
 
 func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
-	d, err := o.app.openHooks(ctx)
+	_, e, err := o.app.hookThatLoads(ctx, o.Name)
 	if err != nil {
 		return err
-	}
-	e, err := d.find(ctx, o.Name)
-	if err != nil {
-		return err
-	}
-	if e.Linked == nil {
-		return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
-			WithFix("guideway hooks validate %s", o.Name)
 	}
 	linked, err := withVariables(e, o.Variables)
 	if err != nil {
