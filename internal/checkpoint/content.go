@@ -54,7 +54,10 @@ func decode(text []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var tree map[string]any
-	if err := decoder.Decode(&tree); err != nil {
+	var other *json.UnmarshalTypeError
+	if err := decoder.Decode(&tree); errors.As(err, &other) {
+		return nil, errors.New("it is of the type " + other.Value)
+	} else if err != nil {
 		return nil, err
 	}
 	if tree == nil {

@@ -76,6 +76,9 @@ func TestCanonical(t *testing.T) {
 	for _, bad := range []string{``, `null`, `[]`, `"text"`, `{`, `{} {}`, "{\"a\":\"\xff\"}", `{"a":}`} {
 		_, err := r.Save(t.Context(), ada(), checkpoint.SaveRequest{Context: json.RawMessage(bad)})
 		wantCode(t, err, guideway.CodeInvalid, bad)
+		if strings.Contains(err.Error(), "Go value") {
+			t.Errorf("%s: the error speaks of the program: %v", bad, err)
+		}
 	}
 }
 

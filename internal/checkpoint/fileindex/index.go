@@ -199,8 +199,11 @@ func (x *Index) readFile(name string, info fs.FileInfo) error {
 	l, ok := parse(data)
 	if !ok || fileName(l.Key) != name {
 		x.lost = true
-		err := os.Rename(path, path+badSuffix)
-		x.o.Logger.Error("a file of the index of checkpoints is damaged and was put aside; what it said is taken from the blobs", "file", path, "error", err)
+		if err := os.Rename(path, path+badSuffix); err != nil {
+			x.o.Logger.Error("a file of the index of checkpoints is damaged and could not be put aside", "file", path, "error", err)
+		} else {
+			x.o.Logger.Error("a file of the index of checkpoints is damaged and was put aside; what it said is taken from the blobs", "file", path)
+		}
 		if old, known := x.files[name]; known {
 			x.set(old.key, nil)
 			delete(x.files, name)
