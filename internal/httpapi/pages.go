@@ -117,7 +117,7 @@ func writePage(w http.ResponseWriter, status int, page []byte) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", pagePolicy)
 	w.WriteHeader(status)
-	_, _ = w.Write(page) //nolint:gosec // G705: pages are the program's own; the client may be gone
+	_, _ = w.Write(page) // the client may be gone
 }
 
 // assetTypes are the types of files that pages load.

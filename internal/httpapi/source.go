@@ -17,6 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
 // sourceStatus is a source of definitions for people.
@@ -215,7 +216,7 @@ func (a *api) fileOf(id string, body saveBody) (catalog.SourceInfo, string, erro
 // or not at all. Nothing is written out of the source's directory, by a link
 // neither.
 func write(info catalog.SourceInfo, name string, body saveBody) error {
-	if err := os.MkdirAll(info.Location, 0o755); err != nil { //nolint:gosec // G301: a directory of documents, as an editor makes it
+	if err := os.MkdirAll(info.Location, 0o755); err != nil { // as an editor makes it
 		return unwritable(info, err)
 	}
 	root, err := os.OpenRoot(info.Location)
@@ -250,14 +251,11 @@ func write(info catalog.SourceInfo, name string, body saveBody) error {
 }
 
 func readIn(root *os.Root, name string) ([]byte, error) {
-	file, err := root.Open(name)
+	file, err := regularfile.OpenIn(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	if stat, err := file.Stat(); err != nil || !stat.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New(name+" is not a plain file"))
-	}
 	return io.ReadAll(io.LimitReader(file, maxBody+1))
 }
 
