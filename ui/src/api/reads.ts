@@ -63,6 +63,27 @@ export function useRunEvents(id: string) {
   });
 }
 
+/** How far back the output that a gate is about is looked for. */
+const recent = 60;
+
+/** What was last handed in for a step, for whoever has to judge it; seq is the run's last event. */
+export function useHandedIn(id: string, seq: number, step: string | undefined) {
+  return useQuery({
+    queryKey: ["handed-in", id, seq, step],
+    enabled: step !== undefined,
+    staleTime: Infinity,
+    queryFn: async () => {
+      const after = Math.max(0, seq - recent);
+      const { events } = await answerOf(api.GET("/api/runs/{id}", { params: { path: { id }, query: { after, limit: recent } } }));
+      for (const e of events.reverse()) {
+        const data = e.data as { step?: string; output?: string; notes?: string } | undefined;
+        if (e.kind === "step_completed" && data?.step === step) return { output: data?.output ?? "", notes: data?.notes ?? "" };
+      }
+      return null;
+    },
+  });
+}
+
 /** The definition that a run is pinned to. It never changes. */
 export function useRunDefinition(id: string) {
   return useQuery({

@@ -1,4 +1,4 @@
-import { Background, Controls, MarkerType, MiniMap, Panel, ReactFlow, type ReactFlowInstance } from "@xyflow/react";
+import { Background, Controls, MarkerType, MiniMap, ReactFlow, type ReactFlowInstance } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
 import { useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { GraphSearch } from "./GraphSearch";
@@ -24,6 +24,7 @@ const nodeTypes = { part: Part };
 const edgeTypes = { way: Way };
 /** From so many nodes on there is a map. */
 const mapFrom = 40;
+const mapSize = { width: 112, height: 128 };
 
 /** Draws a definition of any dialect: frames for what holds others, gates as
  * hexagons, and where a run is. */
@@ -39,22 +40,24 @@ export function Graph({ model, states, chosen, onChoose, label }: Props) {
     if (at !== undefined) void flow?.setCenter(at.x, at.y, { zoom: Math.max(0.8, Math.min(1, flow.getZoom())) });
   };
   return (
-    <div ref={box} className="graph" role="group" aria-label={label} onKeyDown={(e) => travel(e, drawing, show)}>
-      <ReactFlow<PartNode, WayEdge>
-        nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes}
-        onInit={(f) => { setFlow(f); begin(f, drawing, here, box.current); }}
-        minZoom={0.1} maxZoom={1.5} nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} deleteKeyCode={null}
-        onlyRenderVisibleElements={nodes.length > 120} proOptions={{ hideAttribution: true }}
-        onNodeClick={(_, n) => onChoose?.(n.data.chosen ? undefined : n.data.node.ref)} onPaneClick={() => onChoose?.(undefined)}
-      >
-        <Background gap={16} />
-        <Controls showInteractive={false} fitViewOptions={{ maxZoom: 1 }} />
-        <Panel position="top-right" className="graph-tools">
-          <GraphSearch model={model} onFind={(id) => { show(id); focusNode(box.current, id); }} />
-          {here === undefined ? null : <button type="button" className="button button-small" onClick={() => show(here.id)}>Where the run is</button>}
-        </Panel>
-        {model.nodes.length > mapFrom ? <MiniMap pannable zoomable ariaLabel="Map of the graph" nodeClassName={(n) => `map-${n.data.state ?? "plain"}`} /> : null}
-      </ReactFlow>
+    <div className="graph" role="group" aria-label={label} onKeyDown={(e) => travel(e, drawing, show)}>
+      <div className="graph-tools">
+        <GraphSearch model={model} onFind={(id) => { show(id); focusNode(box.current, id); }} />
+        {here === undefined ? null : <button type="button" className="button button-small" onClick={() => show(here.id)}>Where the run is</button>}
+      </div>
+      <div ref={box} className="graph-canvas">
+        <ReactFlow<PartNode, WayEdge>
+          nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes}
+          onInit={(f) => { setFlow(f); begin(f, drawing, here, box.current); }}
+          minZoom={0.1} maxZoom={1.5} nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} deleteKeyCode={null}
+          onlyRenderVisibleElements={nodes.length > 120} proOptions={{ hideAttribution: true }}
+          onNodeClick={(_, n) => onChoose?.(n.data.chosen ? undefined : n.data.node.ref)} onPaneClick={() => onChoose?.(undefined)}
+        >
+          <Background gap={16} />
+          <Controls showInteractive={false} fitViewOptions={{ maxZoom: 1 }} />
+          {model.nodes.length > mapFrom ? <MiniMap pannable zoomable style={mapSize} ariaLabel="Map of the graph" nodeClassName={(n) => `map-${n.data.state ?? "plain"}`} /> : null}
+        </ReactFlow>
+      </div>
     </div>
   );
 }
@@ -97,10 +100,15 @@ function begin(flow: Flow, drawing: Drawing, here: PartNode | undefined, box: HT
   const width = box?.clientWidth ?? 800;
   const height = box?.clientHeight ?? 600;
   const zoom = Math.max(0.5, Math.min(1, width / drawing.width));
-  const at = here === undefined ? undefined : centre(flow, here.id);
-  if (at !== undefined && drawing.height * zoom > height) void flow.setCenter(drawing.width * zoom > width ? at.x : drawing.width / 2, at.y, { zoom });
-  else if (drawing.width * zoom > width && drawing.nodes[0] !== undefined) void flow.setViewport({ x: width / 2 - (drawing.nodes[0].x + drawing.nodes[0].width / 2) * zoom, y: 0, zoom });
-  else void flow.setViewport({ x: (width - drawing.width * zoom) / 2, y: Math.max(0, (height - drawing.height * zoom) / 2), zoom });
+  const first = drawing.nodes[0];
+  const at = (here === undefined ? undefined : centre(flow, here.id)) ?? { x: first === undefined ? 0 : first.x + first.width / 2, y: 0 };
+  void flow.setViewport({ x: inView(at.x, drawing.width, width, zoom), y: inView(at.y, drawing.height, height, zoom), zoom });
+}
+
+/** Brings a place to the middle as far as no empty space comes into view; what fits stands in the middle. */
+function inView(at: number, drawn: number, seen: number, zoom: number): number {
+  if (drawn * zoom <= seen) return (seen - drawn * zoom) / 2;
+  return Math.min(0, Math.max(seen - drawn * zoom, seen / 2 - at * zoom));
 }
 
 /** The arrow keys lead from a node to the next in the order of the document. */

@@ -12,6 +12,8 @@ const done = new Set([
   "loop_ended", "loop_completed", "loop_break", "phase_exited",
 ]);
 const skipped = new Set(["step_skipped", "phase_skipped"]);
+/** What begins a round: the steps of the loop are to be done again. */
+const again = new Set(["round_started", "loop_iteration"]);
 
 /** Where a run stands with each node that an event or the position names. */
 export function statesOf(model: GraphModel, position: Schemas["Position"], events: Happened[]): Map<string, NodeState> {
@@ -23,6 +25,9 @@ export function statesOf(model: GraphModel, position: Schemas["Position"], event
     if (phase !== "" && phase !== id && known.has(inside)) states.set(inside, state);
     else if (known.has(id)) states.set(id, state);
   };
+  const reset = (loop: string) => {
+    for (const n of model.nodes) if (n.parent === loop || n.parent === inPhase(phase, loop)) states.delete(n.id);
+  };
   for (const { kind, data } of events) {
     const step = stepOf(data);
     if (kind === "run_completed") mark(endID, "done");
@@ -30,7 +35,8 @@ export function statesOf(model: GraphModel, position: Schemas["Position"], event
     if (kind === "phase_entered") {
       phase = step;
       states.delete(step);
-    } else if (done.has(kind)) mark(step, "done");
+    } else if (again.has(kind)) reset(step);
+    else if (done.has(kind)) mark(step, "done");
     else if (skipped.has(kind)) mark(step, "skipped");
   }
   if (position.phase !== undefined) {

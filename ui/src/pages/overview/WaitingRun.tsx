@@ -3,6 +3,7 @@ import type { Schemas } from "../../api/client";
 import { useRun } from "../../api/reads";
 import { Skeleton } from "../../parts/States";
 import { When } from "../../parts/When";
+import { HandedIn } from "../run/HandedIn";
 import { Gate, RunPrompt } from "../run/RunPosition";
 
 /** A run that waits for a person, with its gate to be answered in place. */
@@ -20,6 +21,7 @@ export function WaitingRun({ run }: { run: Schemas["Run"] }) {
       {position?.kind === "gate" ? (
         <>
           <p className="prose"><strong>{position.title}</strong>{position.message === undefined ? "" : `: ${position.message}`}</p>
+          <HandedIn runId={run.runId} seq={details.data?.run.seq ?? run.seq} step={position.id} />
           <RunPrompt position={position} open={false} />
           <Gate key={details.data?.handle} runId={run.runId} handle={details.data?.handle ?? ""} position={position} />
         </>

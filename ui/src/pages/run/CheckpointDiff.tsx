@@ -1,24 +1,42 @@
+import type { Schemas } from "../../api/client";
 import { useCheckpointDiff } from "../../api/reads";
 import { Failed, Skeleton } from "../../parts/States";
 
 const words = { added: "Added", removed: "Removed", changed: "Changed" } as const;
+
+/** Below this a checkpoint of a run says where the run stood. */
+const ofTheRun = "/_run";
 
 /** What differs between two checkpoints, value by value. */
 export function CheckpointDiff({ id, from }: { id: string; from: string | undefined }) {
   const diff = useCheckpointDiff(id, from);
   if (diff.isPending) return <Skeleton rows={3} />;
   if (diff.isError) return <Failed error={diff.error} doing="compare the checkpoints" retry={() => void diff.refetch()} />;
-  if (diff.data.changes.length === 0) return <p className="quiet">Nothing: the two are the same.</p>;
+  const { changes, more } = diff.data;
+  if (changes.length === 0) return <p className="quiet">Nothing: the two are the same.</p>;
+  const place = changes.filter((c) => c.path.startsWith(ofTheRun));
+  const variables = changes.filter((c) => !c.path.startsWith(ofTheRun));
+  return (
+    <div className="changes">
+      {variables.length === 0 ? <p className="quiet">No variable has changed.</p> : <Changes list={variables} />}
+      {more === true ? <p className="quiet">There are more than these.</p> : null}
+      {place.length === 0 ? null : <details><summary>Where the run stood ({place.length})</summary><Changes list={place} /></details>}
+    </div>
+  );
+}
+
+type Change = Schemas["CheckpointDiff"]["changes"][number];
+
+function Changes({ list }: { list: Change[] }) {
   return (
     <ul className="changes">
-      {diff.data.changes.map((c) => (
+      {list.map((c) => (
         <li key={c.path} data-op={c.op}>
           <span className="change-op">{words[c.op]}</span> <code>{c.path}</code>
           {c.op === "added" ? null : <pre className="change-before">− {textOf(c.before)}</pre>}
           {c.op === "removed" ? null : <pre className="change-after">+ {textOf(c.after)}</pre>}
         </li>
       ))}
-      {diff.data.more === true ? <li className="quiet">There are more than these.</li> : null}
     </ul>
   );
 }

@@ -40,7 +40,7 @@ export function RunPage({ id }: { id: string }) {
         </div>
         <RunActions run={record} />
       </header>
-      <RunPosition runId={id} handle={handle ?? ""} position={position} status={record.status} />
+      <RunPosition runId={id} seq={record.seq} handle={handle ?? ""} position={position} status={record.status} />
       <RunBody id={id} position={position} />
     </div>
   );

@@ -2,24 +2,29 @@ import { useId, useState } from "react";
 import { useAnswerGate } from "../../api/commands";
 import type { Schemas } from "../../api/client";
 import { Failed } from "../../parts/States";
+import { HandedIn } from "./HandedIn";
+import "./position.css";
 
 interface Props {
   runId: string;
+  /** The number of the run's last event. */
+  seq: number;
   handle: string;
   position: Schemas["Position"];
   status: string;
 }
 
 /** What the run asks for now; a gate is answered here. */
-export function RunPosition({ runId, handle, position, status }: Props) {
-  if (position.kind === "end") return <section className="run-now" aria-label="Where the run is"><p>The run is {status}.</p></section>;
+export function RunPosition({ runId, seq, handle, position, status }: Props) {
+  if (position.kind === "end") return <section className="run-now" data-kind="end" aria-label="Where the run is"><p>The run is {status}.</p></section>;
   return (
     <section className="run-now" data-kind={position.kind} aria-label="Where the run is">
       <p className="quiet">{asks(position)}</p>
       <h2>{position.title}</h2>
       {position.message === undefined ? null : <p className="prose">{position.message}</p>}
       <Words title="Waits for" list={position.needs?.map(need)} />
-      <RunPrompt position={position} open={position.kind === "gate"} />
+      {position.kind === "gate" ? <HandedIn runId={runId} seq={seq} step={position.id} /> : null}
+      <RunPrompt position={position} open={false} />
       {position.kind === "gate" ? <Gate key={handle} runId={runId} handle={handle} position={position} /> : null}
     </section>
   );
@@ -31,7 +36,7 @@ export function RunPrompt({ position, open }: { position: Schemas["Position"]; o
   if (prompt === undefined && position.criteria === undefined) return null;
   return (
     <details open={open}>
-      <summary className="quiet">{position.criteria === undefined ? "Prompt" : `Prompt and ${position.criteria.length} criteria`}</summary>
+      <summary className="quiet">{position.criteria === undefined ? "Prompt" : `Prompt and ${position.criteria.length === 1 ? "1 criterion" : `${position.criteria.length} criteria`}`}</summary>
       {prompt === undefined ? null : <pre className="run-prompt">{prompt}</pre>}
       <Words title="Criteria" list={position.criteria} />
     </details>
@@ -66,7 +71,7 @@ function Words({ title, list }: { title: string; list: string[] | undefined }) {
 const declined = "(decline)";
 
 /** The answers that a gate takes. The answer is for the position that was shown. */
-export function Gate({ runId, handle, position }: Omit<Props, "status">) {
+export function Gate({ runId, handle, position }: Omit<Props, "status" | "seq">) {
   const answer = useAnswerGate(runId);
   const [option, setOption] = useState("");
   const [note, setNote] = useState("");

@@ -42,13 +42,15 @@ function Pairs({ of, depth }: { of: Json; depth: number }) {
 
 function Table({ rows }: { rows: Json[] }) {
   const columns = columnsOf(rows);
+  const numbers = new Set(columns.filter((c) => rows.every((row) => row[c] === undefined || typeof row[c] === "number")));
+  const align = (c: string) => (numbers.has(c) ? "number" : undefined);
   return (
     <div className="session-scroll" tabIndex={0} role="group" aria-label="Table">
       <table className="table session-table">
-        <thead><tr>{columns.map((c) => <th key={c} scope="col">{nameInWords(c)}</th>)}</tr></thead>
+        <thead><tr>{columns.map((c) => <th key={c} scope="col" className={align(c)}>{nameInWords(c)}</th>)}</tr></thead>
         <tbody>
           {rows.map((row, i) => (
-            <tr key={i}>{columns.map((c) => <td key={c} data-label={nameInWords(c)} className={typeof row[c] === "number" ? "number" : undefined}><Value value={row[c]} name={c} /></td>)}</tr>
+            <tr key={i}>{columns.map((c) => <td key={c} data-label={nameInWords(c)} className={align(c)}><Value value={row[c]} name={c} /></td>)}</tr>
           ))}
         </tbody>
       </table>

@@ -29,7 +29,7 @@ export function WorkflowPage({ id }: { id: string }) {
       <header className="head">
         <div>
           <h1>{w.name}</h1>
-          <p className="prose">{w.description}</p>
+          <p className="prose about-workflow" title={w.description}>{w.description}</p>
           <p className="quiet">
             <span className="mono">{w.id}</span> {w.version} · {w.dialect} · from <span title={w.path}>{w.source}</span>
             {overrides === undefined || overrides.length === 0 ? "" : ` · takes the place of that of ${overrides.map((o) => o.source.name).join(", ")}`}

@@ -1,0 +1,90 @@
+import AxeBuilder from "@axe-core/playwright";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { launch, login, type Person } from "./browser";
+import { release } from "./fixtures";
+import { seed, type Seeded } from "./seed";
+import { Server } from "./server";
+
+let server: Server;
+let browser: Browser;
+let person: Person;
+let data: Seeded;
+
+beforeAll(async () => {
+  server = await Server.start([release]);
+  browser = await launch();
+  data = await seed(server);
+  person = await login(browser, server);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const pages: Record<string, (d: Seeded) => string> = {
+  overview: () => "/",
+  runs: () => "/runs",
+  "runs, narrowed": () => "/runs?status=waiting&person=true",
+  "runs, searched": () => "/runs?q=release",
+  "a run that works": (d) => `/runs/${d.working}`,
+  "the context of a run": (d) => `/runs/${d.working}?tab=context`,
+  "the checkpoints of a run": (d) => `/runs/${d.working}?tab=checkpoints`,
+  "the outputs of a run": (d) => `/runs/${d.completed}?tab=outputs`,
+  "a run at a gate": (d) => `/runs/${d.waiting}`,
+  "no such run": () => "/runs/r_none",
+  sessions: () => "/sessions",
+  "a session": (d) => `/dashboard/${d.session.id}?workflow=${d.session.workflow}`,
+  workflows: () => "/workflows",
+  "a workflow": () => "/workflows/release",
+  "an editor": () => "/workflows/release/edit",
+  "a trial": () => "/workflows/release/try",
+  "a new workflow": () => "/new-workflow",
+};
+
+// What axe calls serious or critical is on no page, in either look, wide or
+// narrow; no script fails, and nothing that the policy stops is tried.
+describe.each([["light", 1280], ["dark", 390]] as const)("%s, %i wide", (colorScheme, width) => {
+  test.each(Object.keys(pages))("%s", async (name) => {
+    const { page, complaints } = person;
+    complaints.length = 0;
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme });
+    await page.goto(pages[name]?.(data) ?? "/");
+    await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
+    await page.waitForFunction(() => document.querySelector(".skeleton") === null);
+    const found = await new AxeBuilder({ page }).analyze();
+    const serious = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
+    expect(serious.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(" ")} ${n.failureSummary ?? ""}`).slice(0, 3).join("; ")}`)).toEqual([]);
+    const across = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(across, "the page scrolls sideways").toBeLessThanOrEqual(0);
+    expect(complaints.filter((c) => !(name === "no such run" && c.includes("404")))).toEqual([]);
+  });
+});
+
+test("keys lead to pages, and the skip link to the page", async () => {
+  const { page } = person;
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.goto("/");
+  await page.getByRole("heading", { name: "Recent runs" }).waitFor();
+  await page.keyboard.press("g");
+  await page.keyboard.press("r");
+  await page.getByRole("heading", { name: "Runs", level: 1 }).waitFor();
+  await page.keyboard.press("/");
+  expect(await page.evaluate(() => document.activeElement?.getAttribute("type"))).toBe("search");
+  await page.goto("/workflows");
+  await page.keyboard.press("Tab");
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to the page");
+});
+
+test("a browser without the login is told how to get in", async () => {
+  const stranger = await browser.newContext({ baseURL: server.url });
+  const page = await stranger.newPage();
+  for (const path of ["/", "/runs", "/workflows/release/edit"]) {
+    const got = await page.goto(path);
+    expect(got?.status()).toBe(401);
+    expect(await page.textContent("main")).toContain("guideway open");
+  }
+  await stranger.close();
+});
