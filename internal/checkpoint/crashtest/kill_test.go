@@ -68,7 +68,7 @@ func newSeat(t *testing.T, p place, random *rand.Rand, name string) *seat {
 	for i := range 2 {
 		s.lanes = append(s.lanes, &lane{
 			session: fmt.Sprintf("%s-%d", name[len(name)-1:], i), random: rand.New(rand.NewPCG(random.Uint64(), 0)),
-			size: []int{2_000, 20_000}[i], refs: map[string]text{},
+			size: []int{2_000, 20_000}[i], refs: map[string]text{}, old: map[string]text{},
 		})
 	}
 	return s
@@ -127,6 +127,9 @@ type lane struct {
 	// oldest first. Of those that were found after a crash nobody knows whether
 	// they were.
 	acked []kept
+	// old are those that the limit may have taken; what is there of them must be
+	// what it was.
+	old map[string]text
 	// pending is the save that no answer came for; it may have happened.
 	pending *text
 	refs    map[string]text
@@ -194,14 +197,19 @@ func (l *lane) save(w *worker) (bool, error) {
 	}
 	if r.ok() {
 		l.saves++
-		l.acked = append(l.acked, kept{id: r.Checkpoint, text: x})
+		l.acknowledge(kept{id: r.Checkpoint, text: x})
 	}
 	return false, unwanted("save", r, err)
 }
 
-// required are those that must be there: more than the limit has room for need
-// not.
-func (l *lane) required() []kept { return l.acked[max(len(l.acked)-(perLine-1), 0):] }
+// acknowledge adds a checkpoint. What the session has no room for then may be gone,
+// and stays gone when others are deleted later.
+func (l *lane) acknowledge(k kept) {
+	l.acked = append(l.acked, k)
+	for ; len(l.acked) > perLine; l.acked = l.acked[1:] {
+		l.old[l.acked[0].id] = l.acked[0].text
+	}
+}
 
 func (l *lane) load(w *worker, i int) (bool, error) {
 	want := l.acked[i]
@@ -209,7 +217,7 @@ func (l *lane) load(w *worker, i int) (bool, error) {
 	if err != nil {
 		return true, nil
 	}
-	if r.Code == guideway.CodeNotFound && (want.doubtful || i < len(l.acked)-len(l.required())) {
+	if r.Code == guideway.CodeNotFound && want.doubtful {
 		return false, nil
 	}
 	if !r.ok() || r.Degraded || r.Sum != want.text.sum() {
@@ -224,7 +232,7 @@ func (l *lane) remove(w *worker, i int) (bool, error) {
 		l.acked[i].doubtful = true
 		return true, nil
 	}
-	if r.Code == guideway.CodeNotFound && (l.acked[i].doubtful || i < len(l.acked)-len(l.required())) {
+	if r.Code == guideway.CodeNotFound && l.acked[i].doubtful {
 		r.Code = ""
 	}
 	l.acked = slices.Delete(l.acked, i, i+1)
@@ -279,31 +287,37 @@ func (l *lane) compare(list []one) error {
 	for _, c := range list {
 		found[c.Checkpoint] = c
 	}
-	missing := 0
-	for _, want := range l.required() {
+	if c, happened := found[newest(list)]; happened && l.pending != nil && c.Sum == l.pending.sum() && !l.knows(c.Checkpoint) {
+		l.acknowledge(kept{id: c.Checkpoint, text: *l.pending})
+	}
+	l.pending = nil
+	for _, want := range l.acked {
 		c, there := found[want.id]
 		if !there && want.doubtful {
-			continue
-		}
-		if !there && l.pending != nil && missing == 0 && want.id == l.required()[0].id {
-			missing++ // the pending one has pushed it out
 			continue
 		}
 		if !there || c.Sum != want.text.sum() {
 			return fmt.Errorf("save %d of %s, %s, was acknowledged and is not there (%+v); there are %d", want.text.N, l.session, want.id, c, len(list))
 		}
 	}
-	for i, c := range list {
-		if slices.ContainsFunc(l.acked, func(k kept) bool { return k.id == c.Checkpoint }) {
-			continue
-		}
-		if i > 0 || l.pending == nil || c.Sum != l.pending.sum() {
+	for _, c := range list {
+		if old, was := l.old[c.Checkpoint]; !l.knows(c.Checkpoint) && (!was || old.sum() != c.Sum) {
 			return fmt.Errorf("%s of %s is there and nobody has saved it", c.Checkpoint, l.session)
 		}
-		l.acked = append(l.acked, kept{id: c.Checkpoint, text: *l.pending})
 	}
-	l.pending = nil
 	return nil
+}
+
+func (l *lane) knows(id string) bool {
+	return slices.ContainsFunc(l.acked, func(k kept) bool { return k.id == id })
+}
+
+// newest is the id of the newest of a list; "" where it is empty.
+func newest(list []one) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0].Checkpoint
 }
 
 // arrive compares everything that there ever was.
@@ -336,7 +350,7 @@ func TestComparisonFindsLoss(t *testing.T) {
 	t.Parallel()
 	texts := []text{{"s", 1, 100}, {"s", 2, 100}, {"s", 3, 100}, {"s", 4, 100}}
 	known := func(pending bool) *lane {
-		l := &lane{session: "s"}
+		l := &lane{session: "s", old: map[string]text{}}
 		for i, x := range texts[:3] {
 			l.acked = append(l.acked, kept{id: fmt.Sprint("c", i), text: x})
 		}
