@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,29 +22,7 @@ type gatewayClient struct {
 // connect starts the program with the settings of a desk, and shakes hands.
 func (d *hooksDesk) connect(args ...string) *gatewayClient {
 	d.Helper()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	host := d.host
-	host.In, host.Out, host.Err = inR, outW, d.Output()
-	host.InTerminal, host.OutTerminal = false, false
-	done := make(chan int, 1)
-	go func() {
-		done <- Run(d.Context(), append([]string{"mcp"}, args...), host)
-		_ = outW.Close()
-	}()
-	a := &gatewayClient{wire: &wire{t: d.T, in: inW, out: bufio.NewReaderSize(outR, 1<<20)}}
-	a.end = func() {
-		_ = inW.Close()
-		go func() { _, _ = io.Copy(io.Discard, outR) }()
-		if code := <-done; code != exitOK {
-			d.Errorf("exit code %d", code)
-		}
-	}
-	a.ask("initialize", map[string]any{
-		"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "agent", "version": "1"},
-	})
-	a.write(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
-	return a
+	return d.start(append([]string{"mcp"}, args...)...)
 }
 
 // ask sends a request and gives the answer; notifications in between are left out.

@@ -104,3 +104,13 @@ func headerText(value json.RawMessage) (string, bool) {
 	}
 	return "", false
 }
+
+// ParamHeaders gives what makes the headers of a tool's calls of their arguments;
+// nil where the tool has none.
+func ParamHeaders(tool json.RawMessage) func(arguments json.RawMessage) map[string]string {
+	list := headerArguments(tool)
+	if len(list) == 0 {
+		return nil
+	}
+	return func(arguments json.RawMessage) map[string]string { return headersOf(list, arguments) }
+}

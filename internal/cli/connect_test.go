@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+)
+
+// A client that starts programs uses a server over HTTP through the bridge: lists,
+// calls, templates, and news of changed lists; also after the server has been
+// started anew, without a call being done twice.
+func TestConnect(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayDesk(t)
+	d.want(exitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
+	host := d.host
+	a := &app{host: &host, flags: &settingFlags{}}
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Toolsets = []string{"gateway"}
+	s, err := a.openSurface(t.Context(), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var current atomic.Pointer[transport.HTTPHandler]
+	start := func() {
+		if old := current.Swap(transport.HTTP(s.server.MCP(), transport.HTTPOptions{HostsChecked: true, Shortcut: s.upstreams.shortcut()})); old != nil {
+			closeSessions(old)
+		}
+	}
+	start()
+	defer func() { closeSessions(current.Load()) }()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		current.Load().ServeHTTP(w, r)
+	}))
+	defer server.Close()
+
+	c := d.bridge("--url", server.URL, "--token", "secret")
+	if names := c.tools(); !slices.Contains(names, "one__echo") {
+		t.Errorf("the tools are %v", names)
+	}
+	if got := c.say("one__echo", "hi"); got != "hi" {
+		t.Errorf("the call gives %s", got)
+	}
+	if answer := c.ask("resources/templates/list", map[string]any{}); !strings.Contains(string(answer.Result), "note://{id}") {
+		t.Errorf("the templates are %s", answer.Result)
+	}
+	s.upstreams.Relist()
+	for told := false; !told; {
+		line, err := c.out.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		told = strings.Contains(line, "notifications/tools/list_changed")
+	}
+	start() // it has forgotten the session
+	if got := c.say("one__count", "x"); got != "counted" {
+		t.Errorf("after a restart the call gives %s", got)
+	}
+	c.end()
+	server.CloseClientConnections()
+}
+
+// A token that is not taken is told to the client.
+func TestConnectWithAWrongToken(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }))
+	defer server.Close()
+	d := newHooksDesk(t)
+	c := d.bridge("--url", server.URL, "--token", "wrong")
+	if answer := c.ask("tools/list", map[string]any{}); answer.Error == nil || !strings.Contains(answer.Error.Message, "does not take the token") {
+		t.Errorf("the answer is %+v", answer)
+	}
+	c.end()
+}
+
+// bridge starts guideway connect, and shakes hands.
+func (d *hooksDesk) bridge(args ...string) *gatewayClient {
+	d.Helper()
+	return d.start(append([]string{"connect"}, args...)...)
+}
+
+// start starts a command that speaks the protocol, and shakes hands.
+func (d *hooksDesk) start(args ...string) *gatewayClient {
+	d.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	host := d.host
+	host.In, host.Out, host.Err = inR, outW, d.Output()
+	host.InTerminal, host.OutTerminal = false, false
+	done := make(chan int, 1)
+	go func() {
+		done <- Run(context.WithoutCancel(d.Context()), args, host)
+		_ = outW.Close()
+	}()
+	c := &gatewayClient{wire: &wire{t: d.T, in: inW, out: bufio.NewReaderSize(outR, 1<<20)}}
+	c.end = func() {
+		_ = inW.Close()
+		go func() { _, _ = io.Copy(io.Discard, outR) }()
+		if code := <-done; code != exitOK {
+			d.Errorf("exit code %d", code)
+		}
+	}
+	c.ask("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "agent", "version": "1"},
+	})
+	c.write(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	return c
+}
