@@ -77,7 +77,7 @@ func reopen(t testing.TB, old *rig, change ...func(*checkpoint.Options)) *rig {
 		r.blobs = blobs
 		r.index = openIndex(t, r.mode, r.dir)
 	}
-	o := checkpoint.Options{Index: r.index, Blobs: r.blobs, Store: checkpoint.Store{Mode: r.mode}, Now: r.clock.Now}
+	o := checkpoint.Options{Index: r.index, Blobs: r.blobs, Store: checkpoint.Store{Mode: r.mode}, Now: r.clock.Now, Settle: -1}
 	for _, f := range change {
 		f(&o)
 	}

@@ -29,6 +29,10 @@ type Options struct {
 	// Active says whether a run is still under way: its last checkpoint is never
 	// cleaned away. nil knows of none.
 	Active func(ctx context.Context, run string) (bool, error)
+	// Settle is how long a save of another process may take between its blob and
+	// its record: what is younger is looked at again after so long before it is
+	// taken for lost. 2 seconds if 0; a negative one does not wait.
+	Settle time.Duration
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
 	// Logger gets what goes wrong beside a call; nil is silence.

@@ -14,6 +14,8 @@ import (
 const (
 	// grace is how old something must be that nobody may still be working on.
 	grace = 15 * time.Minute
+	// defaultSettle is Options.Settle.
+	defaultSettle = 2 * time.Second
 	// pageSize is how many records are read at once where all are.
 	pageSize = 1000
 )
@@ -133,7 +135,7 @@ func (s *Service) rebuild(ctx context.Context) (Rebuilt, error) {
 			return Rebuilt{}, err
 		}
 	}
-	v, err := s.survey(ctx, 0, mendable)
+	v, err := s.settled(ctx, mendable)
 	if err != nil {
 		return Rebuilt{}, err
 	}
@@ -146,6 +148,46 @@ func (s *Service) rebuild(ctx context.Context) (Rebuilt, error) {
 		err = mender.Mend(ctx)
 	}
 	return out, err
+}
+
+// settled is a survey without the strangers that are being saved just now: one that
+// is young must still be one after a while, and what is new by then is left out.
+func (s *Service) settled(ctx context.Context, deep bool) (*survey, error) {
+	first, err := s.survey(ctx, 0, deep)
+	settle := cmp.Or(s.o.Settle, defaultSettle)
+	if err != nil || settle < 0 || !first.young(settle) {
+		return first, err
+	}
+	if !pause(ctx, settle) {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "look through the blobs of checkpoints: %w", ctx.Err())
+	}
+	v, err := s.survey(ctx, 0, deep)
+	if err != nil {
+		return nil, err
+	}
+	for id, forms := range v.strangers {
+		v.strangers[id] = slices.DeleteFunc(forms, func(r Record) bool {
+			_, was := first.there[r.Blob]
+			return !was
+		})
+		if len(v.strangers[id]) == 0 {
+			delete(v.strangers, id)
+		}
+	}
+	return v, nil
+}
+
+// young says whether a stranger may still be one that is being saved. Files have
+// the time of the system, whatever the service's clock says.
+func (v *survey) young(settle time.Duration) bool {
+	for _, forms := range v.strangers {
+		for _, r := range forms {
+			if time.Since(v.there[r.Blob].Modified) < settle {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // reconcile makes the index fit a survey.

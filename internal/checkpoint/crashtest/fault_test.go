@@ -143,7 +143,7 @@ func (b *bench) open(p *trap) (shut func()) {
 	ctx := b.t.Context()
 	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(b.dir, "contexts")})
 	b.must(err)
-	o := checkpoint.Options{Blobs: faultyBlobs{blobs, p}, Store: checkpoint.Store{Mode: checkpoint.ModeSQLite}, Limits: checkpoint.Limits{PerLine: 8}}
+	o := checkpoint.Options{Blobs: faultyBlobs{blobs, p}, Store: checkpoint.Store{Mode: checkpoint.ModeSQLite}, Limits: checkpoint.Limits{PerLine: 8}, Settle: -1}
 	var closer interface{ Close() error }
 	if b.files {
 		x, err := fileindex.Open(fileindex.Options{Dir: filepath.Join(b.dir, "contexts", "index")})
