@@ -1,4 +1,5 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import type { Server } from "./server";
 
@@ -28,6 +29,7 @@ export interface Person {
 /** Logs a person in by the link that guideway open prints. */
 export async function login(browser: Browser, server: Server): Promise<Person> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, baseURL: server.url, reducedMotion: "reduce" });
+  if (process.env["GUIDEWAY_UI"] !== undefined) await serveFrom(context, process.env["GUIDEWAY_UI"], server.url);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(error.message));
@@ -42,4 +44,19 @@ export async function login(browser: Browser, server: Server): Promise<Person> {
   await page.getByRole("button", { name: "Log in" }).click();
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
   return { context, page, complaints };
+}
+
+const types: Record<string, string> = { ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2" };
+
+/** Has a build on the disk stand in for the one in the program, for work on the pages alone. */
+async function serveFrom(context: BrowserContext, dist: string, origin: string) {
+  await context.route(`${origin}/assets/*`, (route) => {
+    const name = new URL(route.request().url()).pathname;
+    const file = join(dist, name);
+    return existsSync(file) ? route.fulfill({ body: readFileSync(file), contentType: types[extname(name)] ?? "text/plain" }) : route.continue();
+  });
+  await context.route((url) => url.origin === origin && !/^\/(api|assets|login|icon)/.test(url.pathname), async (route) => {
+    const response = await route.fetch();
+    return route.fulfill(response.ok() ? { response, body: readFileSync(join(dist, "index.html")) } : { response });
+  });
 }

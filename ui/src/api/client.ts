@@ -32,7 +32,8 @@ export const api = createClient<paths>({ baseUrl: "", credentials: "same-origin"
 
 api.use({
   onRequest({ request }) {
-    if (request.method !== "GET") request.headers.set("X-Guideway-Key", browserKey());
+    const key = browserKey();
+    if (key !== "") request.headers.set("X-Guideway-Key", key);
     return request;
   },
 });
