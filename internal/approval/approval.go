@@ -1,6 +1,6 @@
 // Package approval keeps what a person has approved: which content, by its hash,
-// of which source, by whom and when. Hook graphs use it, and every later kind of
-// thing that runs nothing until somebody has looked at it.
+// of which source, by whom and when. Hook graphs and the tools of other MCP servers
+// use it, and every later kind of thing that waits until somebody has looked at it.
 //
 // A record is of one subject of one source: to approve its new content is to
 // replace the record, and nothing that is not exactly what was approved passes.
@@ -21,6 +21,15 @@ type Kind string
 // KindHookGraph is a hook graph with its scripts, by its pin. A graph is active
 // while there is a record of it.
 const KindHookGraph Kind = "hook-graph"
+
+const (
+	// KindUpstreamTool is a tool of another MCP server, by the hash of what it
+	// says of itself.
+	KindUpstreamTool Kind = "upstream-tool"
+	// KindUpstream says of another MCP server that its tools were looked at: what
+	// it adds later is new.
+	KindUpstream Kind = "upstream"
+)
 
 // Record is one approval.
 type Record struct {

@@ -99,16 +99,16 @@ func (s *Store) Put(ctx context.Context, r Record) (Record, error) {
 		return Record{}, guideway.Errorf(guideway.CodeInternal, "an approval needs a kind, a subject, a hash and who gives it")
 	}
 	r.When = s.opts.Now().UTC().Truncate(time.Millisecond)
-	return r, s.change(ctx, func(rs Records) Records {
-		return append(without(rs, r.Key()), r)
+	return r, s.Change(ctx, func(rs Records) (Records, error) {
+		return append(without(rs, r.Key()), r), nil
 	})
 }
 
 // Remove takes an approval away; ok says whether there was one.
 func (s *Store) Remove(ctx context.Context, k Key) (ok bool, err error) {
-	err = s.change(ctx, func(rs Records) Records {
+	err = s.Change(ctx, func(rs Records) (Records, error) {
 		ok = rs.Find(k) != nil
-		return without(rs, k)
+		return without(rs, k), nil
 	})
 	return ok, err
 }
@@ -117,8 +117,9 @@ func without(rs Records, k Key) Records {
 	return slices.DeleteFunc(slices.Clone(rs), func(r Record) bool { return r.Key() == k })
 }
 
-// change replaces the records while no other process does.
-func (s *Store) change(ctx context.Context, edit func(Records) Records) (err error) {
+// Change replaces the records by what edit makes of them, while no other process
+// does. With an error of edit's nothing is changed.
+func (s *Store) Change(ctx context.Context, edit func(Records) (Records, error)) (err error) {
 	if err := privatefile.MakeDir(filepath.Dir(s.opts.Path)); err != nil {
 		return s.unwritable(err)
 	}
@@ -131,7 +132,9 @@ func (s *Store) change(ctx context.Context, edit func(Records) Records) (err err
 	if err != nil {
 		return err
 	}
-	records = edit(records)
+	if records, err = edit(records); err != nil {
+		return err
+	}
 	slices.SortFunc(records, compare)
 	mac, err := s.mac(records)
 	if err != nil {

@@ -100,14 +100,14 @@ func (a *app) upstreamRow(cfg *config.Config, u config.Upstream) upstreamRow {
 	}
 	row.Tools, row.Asked = len(c.Tools), &c.Fetched
 	if e.Pins != gateway.PinOff {
-		row.Waiting = len(waitingTools(cfg, e, c))
+		row.Waiting = len(a.waitingTools(cfg, e, c))
 	}
 	return row
 }
 
 // waitingTools are the tools that are held back.
-func waitingTools(cfg *config.Config, e gateway.Entry, c *upstream.Catalog) []gateway.Waiting {
-	pins := upstreamPins(cfg)
+func (a *app) waitingTools(cfg *config.Config, e gateway.Entry, c *upstream.Catalog) []gateway.Waiting {
+	pins := a.upstreamPins(cfg)
 	approved, err := pins.Approved(e.Spec.Name)
 	if err != nil || approved == nil && e.Pins != gateway.PinApprove {
 		return nil
@@ -294,7 +294,7 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	if c := upstream.Cached(upstreamCache(cfg), gatewayEntry(u).Spec); c != nil {
 		d.Server, d.Notes = &c.Info, c.Notes
 		d.Offered = gateway.ToolNames(c)
-		d.Held = waitingTools(cfg, gatewayEntry(u), c)
+		d.Held = o.app.waitingTools(cfg, gatewayEntry(u), c)
 	}
 	if o.JSON {
 		return writeJSON(o.app.host.Out, d)

@@ -57,7 +57,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	pins := upstreamPins(cfg)
+	pins := o.app.upstreamPins(cfg)
 	waiting, err := gateway.Review(pins, c, u.Name)
 	if err != nil {
 		return err

@@ -193,7 +193,7 @@ func runUpstreamRemove(ctx context.Context, o *upstreamNameOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := upstreamPins(cfg).Forget(u.Name); err != nil {
+	if err := o.app.upstreamPins(cfg).Forget(u.Name); err != nil {
 		return err
 	}
 	if cache := upstreamCache(cfg); cache != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
@@ -85,8 +87,48 @@ func upstreamCache(cfg *config.Config) string {
 	return filepath.Join(cfg.Dirs.Cache, "upstreams")
 }
 
-func upstreamPins(cfg *config.Config) gateway.PinFiles {
-	return gateway.PinFiles{Dir: filepath.Join(cfg.DataDir, "upstreams")}
+// upstreamPins are the tools of upstreams that were approved.
+func (a *app) upstreamPins(cfg *config.Config) gateway.PinStore {
+	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.host.now}, Dir: filepath.Join(cfg.DataDir, "upstreams")}
+}
+
+// approvals opens the store of approvals when it is needed, and reads it again only
+// where it has changed.
+type approvals struct {
+	cfg *config.Config
+	now func() time.Time
+
+	mu      sync.Mutex
+	seen    fs.FileInfo
+	records approval.Records
+}
+
+var _ gateway.Approvals = (*approvals)(nil)
+
+// List implements gateway.Approvals.
+func (s *approvals) List() (approval.Records, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, err := os.Stat(approvalsPath(s.cfg))
+	if err == nil && s.seen != nil && sameFile(s.seen, info) {
+		return s.records, nil
+	}
+	s.seen = nil
+	records, err := readApprovals(s.cfg, s.now)
+	if err != nil {
+		return nil, err
+	}
+	s.seen, s.records = info, records
+	return records, nil
+}
+
+// Change implements gateway.Approvals.
+func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (approval.Records, error)) error {
+	store, err := openApprovals(s.cfg, s.now)
+	if err != nil {
+		return err
+	}
+	return store.Change(ctx, edit)
 }
 
 // openUpstreams makes the gateway; nil where the toolset is not chosen. It follows
@@ -104,7 +146,7 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 	var err error
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: gatewayEntries(cfg), Upstream: opts, Lazy: cfg.Gateway.Exposure == config.ExposureSearch,
-		Project: cfg.Gateway.Project, Pins: upstreamPins(cfg), ClientPerMinute: cfg.Gateway.CallsPerMinute,
+		Project: cfg.Gateway.Project, Pins: a.upstreamPins(cfg), ClientPerMinute: cfg.Gateway.CallsPerMinute,
 		Hooks: u.hooks, Key: key, Logger: u.logger,
 	})
 	if err != nil {
@@ -143,14 +185,14 @@ const followTime = 2 * time.Second
 func (u *upstreams) follow(ctx context.Context, cfg *config.Config) {
 	tick := time.NewTicker(followTime)
 	defer tick.Stop()
-	file, pins := stamp(cfg.File), stamp(upstreamPins(cfg).Dir)
+	file, pins := stamp(cfg.File), stamp(approvalsPath(cfg))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if now := stamp(upstreamPins(cfg).Dir); now != pins {
+		if now := stamp(approvalsPath(cfg)); now != pins {
 			pins = now
 			u.Reload()
 		}

@@ -1,12 +1,18 @@
 package gateway_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
 )
@@ -21,7 +27,7 @@ func TestQuarantine(t *testing.T) {
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()
-			pins := gateway.PinFiles{Dir: filepath.Join(t.TempDir(), "pins")}
+			pins := newPins(t, t.TempDir())
 			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", c.mode)}, Pins: pins})
 			p := r.connect(t, ways{user: "ann", version: legacy})
 			p.names()
@@ -55,23 +61,99 @@ func TestApproveAll(t *testing.T) {
 	t.Parallel()
 	e := entry(t, "one")
 	e.Pins = gateway.PinApprove
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: gateway.PinFiles{Dir: t.TempDir()}})
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: newPins(t, t.TempDir())})
 	if names := r.connect(t, ways{user: "ann", version: legacy}).names(); len(names) != 1 {
 		t.Errorf("the tools are %v", names)
 	}
 }
 
-// Approvals that cannot be read are not taken for none.
+// Approvals that cannot be read, or that somebody has edited, are not taken for
+// none.
 func TestDamagedPins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "one.json"), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "approvals.json"), []byte(`{"form":1,"records":[],"mac":""}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}, Pins: gateway.PinFiles{Dir: dir}})
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}, Pins: newPins(t, dir)})
 	if names := r.connect(t, ways{user: "ann", version: legacy}).names(); len(names) != 1 {
 		t.Errorf("the tools are %v", names)
 	}
+}
+
+// What earlier versions kept in files is taken over, once: what waited goes on
+// waiting, what was approved stays so, and a file that is put there later counts
+// for nothing.
+func TestPinsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pins := newPins(t, dir)
+	const definition = `{"description":"Reads.","name":"read"}`
+	sum := sha256.Sum256([]byte(definition))
+	old := filepath.Join(dir, "pins", "one.json")
+	put := func(tool string) {
+		text, err := json.MarshalIndent(map[string]gateway.Pin{tool: {Hash: hex.EncodeToString(sum[:]), Definition: json.RawMessage(definition), By: "ann"}}, "", "  ")
+		if err == nil {
+			err = errors.Join(os.MkdirAll(filepath.Dir(old), 0o700), os.WriteFile(old, text, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("read")
+	if _, err := pins.Approved("two"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file that was taken over: %v", err)
+	}
+	for range 2 {
+		got, err := pins.Approved("one")
+		if err != nil || len(got) != 1 || got["read"].By != "ann" || string(got["read"].Definition) != definition {
+			t.Fatalf("the pins are %v, %v", got, err)
+		}
+		put("evil")
+	}
+	if err := pins.Forget("one"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pins.Approved("one"); err != nil || got != nil {
+		t.Errorf("after it was forgotten: %v, %v", got, err)
+	}
+}
+
+// A definition that somebody has edited is not shown as what was approved.
+func TestPinnedDefinitions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pins := newPins(t, dir)
+	sum := sha256.Sum256([]byte(`{"name":"a"}`))
+	err := pins.Approve("one", map[string]gateway.Pin{"a": {Hash: hex.EncodeToString(sum[:]), Definition: json.RawMessage(`{"name":"a"}`), By: "ann"}, "gone": {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pins.Approved("one"); err != nil || len(got) != 1 || string(got["a"].Definition) != `{"name":"a"}` {
+		t.Errorf("the pins are %v, %v", got, err)
+	}
+	if got, err := pins.Approved("two"); err != nil || got != nil {
+		t.Errorf("those of another one are %v, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pins", "definitions", "one.json"), []byte(`{"a":{"name":"b"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pins.Approved("one"); err != nil || got["a"].Definition != nil || got["a"].Hash == "" {
+		t.Errorf("the edited pins are %v, %v", got, err)
+	}
+}
+
+// newPins are the pins in a directory.
+func newPins(t *testing.T, dir string) gateway.PinStore {
+	t.Helper()
+	store, err := approval.Open(approval.Options{Path: filepath.Join(dir, "approvals.json"), Key: []byte("key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gateway.PinStore{Approvals: store, Dir: filepath.Join(dir, "pins")}
 }
 
 // A difference shows what a person would not see.

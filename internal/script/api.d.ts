@@ -9,23 +9,40 @@ type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 // ---------------------------------------------------------------------------
 // Hooks: export default async function (context) { ... }, or the body alone.
 
-/** What a hook sees of a call, and may change. */
+/** What a hook sees of a call, and may change: request.params, response and variables. */
 interface HookContext {
   request: {
-    /** The MCP method: "tools/call" or "tools/list". */
-    method: string;
+    /** The MCP method. */
+    method: "tools/call" | "tools/list";
+    /** Of a call: the tool's name, as its server has it, and the arguments. */
     params: any;
   };
-  /** The answer; only after the MCP call. */
+  /** The answer; behind the MCP call, or once a hook has answered. */
   response?: any;
-  metadata: {
-    clientId: string;
-    serverName?: string;
-    workflowId: string;
-    nodeId: string;
-    [key: string]: any;
-  };
-  [key: string]: any;
+  metadata: HookMetadata;
+  /** The graph's variables, which its hooks share during one request. */
+  variables: Record<string, any>;
+}
+
+/** What a hook learns of a call besides; changes of it but for shared mean nothing. */
+interface HookMetadata {
+  /** Who calls. */
+  clientId?: string;
+  clientName?: string;
+  /** The server that is called. */
+  serverId?: string;
+  serverName?: string;
+  /** The graph and the node that run. */
+  workflowId: string;
+  nodeId: string;
+  /** When the request came in, in milliseconds since 1970. */
+  startTime: number;
+  /** How long the MCP call took, in milliseconds; behind it. */
+  duration?: number;
+  /** Why the MCP call failed, for the hooks that are told. */
+  error?: { code: string; message: string };
+  /** Values that the hooks of one request hand on to each other. */
+  shared: Record<string, any>;
 }
 
 /** What a hook may return; nothing is { continue: true }. */
