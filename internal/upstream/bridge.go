@@ -40,6 +40,8 @@ type Bridge struct {
 
 	mu    sync.Mutex
 	calls map[string]*bridged
+	// leaving says that the client has gone.
+	leaving bool
 	// hello is the client's initialize, to begin a new session with where the
 	// server has forgotten the old one.
 	hello   []byte
@@ -129,6 +131,9 @@ func (b *Bridge) Run(ctx context.Context, in io.Reader) error {
 	case err = <-ended:
 	case <-ctx.Done():
 	}
+	b.mu.Lock()
+	b.leaving = true
+	b.mu.Unlock()
 	left := make(chan struct{})
 	go func() { b.wg.Wait(); close(left) }()
 	_ = wait(ctxOf(left), leaveTime) // answers may be on their way
@@ -182,19 +187,26 @@ func (b *Bridge) take(ctx context.Context, text []byte) {
 		ctx, cancel := context.WithTimeout(ctx, noteTime)
 		defer cancel()
 		if err := b.web.send(ctx, out); err != nil && errors.Is(err, errSessionLost) {
-			b.again(ctx, out)
+			_ = b.again(ctx, out) // nobody waits for an answer that could tell
 		}
 		return
 	}
 	out.call = string(m.ID)
 	ctx, cancel := context.WithCancel(ctx)
 	b.mu.Lock()
+	if b.leaving {
+		b.mu.Unlock()
+		cancel()
+		return
+	}
 	b.calls[out.call] = &bridged{method: m.Method, cancel: cancel}
 	if m.Method == "initialize" {
 		b.hello = text
 	}
+	b.wg.Add(1) // under the lock: Run waits for nothing that begins later
 	b.mu.Unlock()
-	b.wg.Go(func() {
+	go func() {
+		defer b.wg.Done()
 		defer cancel()
 		err := b.web.send(ctx, out)
 		if errors.Is(err, errSessionLost) {
@@ -206,7 +218,7 @@ func (b *Bridge) take(ctx context.Context, text []byte) {
 		b.mu.Lock()
 		delete(b.calls, out.call)
 		b.mu.Unlock()
-	})
+	}()
 }
 
 // describe sets what the headers of a message say.
