@@ -74,6 +74,7 @@ test("keys lead to pages, and the skip link to the page", async () => {
   await page.keyboard.press("/");
   expect(await page.evaluate(() => document.activeElement?.getAttribute("type"))).toBe("search");
   await page.goto("/workflows");
+  await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
   await page.keyboard.press("Tab");
   expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to the page");
 });

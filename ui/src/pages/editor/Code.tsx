@@ -25,7 +25,7 @@ export function Code({ label, text, extensions, onReady }: Props) {
     if (kept.current.from !== text) kept.current = { from: text, now: text };
     const view = new EditorView({
       root, parent: root,
-      state: EditorState.create({ doc: kept.current.now, extensions: [extensions, EditorView.contentAttributes.of({ "aria-label": label })] }),
+      state: EditorState.create({ doc: kept.current.now, extensions: [extensions, EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" })] }),
     });
     onReady?.(view);
     return () => {

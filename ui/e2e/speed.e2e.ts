@@ -1,0 +1,125 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { launch, login, type Person } from "./browser";
+import { Client } from "./mcp";
+import { Server } from "./server";
+
+// Measures, with 1,000 runs, 10,000 events in one of them and a graph of 200 nodes:
+// GUIDEWAY_SPEED=1 npm run e2e -- e2e/speed.e2e.ts. The figures stand in bench/README.md.
+const wanted = process.env["GUIDEWAY_SPEED"] !== undefined;
+const runs = 1_000;
+const rounds = 5_000;
+
+const long = {
+  id: "long", name: "Long", description: "Many rounds.", version: "1.0.0",
+  steps: [{ id: "rounds", type: "loop", title: "Rounds", loop: { type: "for", count: rounds, maxIterations: rounds }, body: [{ id: "work", title: "Work", prompt: "Work." }] }],
+};
+const wide = {
+  id: "wide", name: "Wide", description: "Many steps.", version: "1.0.0",
+  steps: Array.from({ length: 200 }, (_, i) => ({
+    id: `s${i}`, title: `Step ${i} of a workflow that has many`, prompt: "Do it.", ...(i % 3 === 0 ? { runCondition: { var: `v${i}`, equals: "a value" } } : {}),
+  })),
+};
+
+let server: Server;
+let browser: Browser;
+let person: Person;
+let longRun = "";
+const dir = mkdtempSync(join(tmpdir(), "guideway-speed-"));
+
+beforeAll(async () => {
+  if (!wanted) return;
+  const files = [long, wide].map((w) => {
+    const file = join(dir, `${w.id}.json`);
+    writeFileSync(file, JSON.stringify(w));
+    return file;
+  });
+  server = await Server.start(files);
+  browser = await launch();
+  const client = await Client.connect(server.url, server.token);
+  for (let i = 1; i < runs; i++) await client.call("workflow_start", { workflowId: "wide", goal: `Goal number ${i}` });
+  let at = await client.call("workflow_start", { workflowId: "long", goal: "A long run" });
+  longRun = String(at["runId"]);
+  for (let i = 0; i < rounds; i++) at = await client.call("workflow_continue", { handle: at["handle"], output: `Round ${i} is done.` });
+  person = await login(browser, server);
+}, 900_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** What a trace says: the longest task of the page, and how long all above 50 ms took. */
+interface Traced {
+  longest: number;
+  above50: number;
+}
+
+async function traced(page: Page, act: () => Promise<void>): Promise<Traced> {
+  await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"] });
+  await act();
+  const trace = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: { name: string; dur?: number; pid: number; tid: number; args?: { name?: string } }[] };
+  const main = new Set(trace.traceEvents.filter((e) => e.name === "thread_name" && e.args?.name === "CrRendererMain").map((e) => `${e.pid}/${e.tid}`));
+  const tasks = trace.traceEvents.filter((e) => e.name === "RunTask" || e.name === "ThreadControllerImpl::RunTask").filter((e) => main.has(`${e.pid}/${e.tid}`)).map((e) => (e.dur ?? 0) / 1000);
+  return { longest: Math.max(0, ...tasks), above50: tasks.filter((t) => t > 50).reduce((a, b) => a + b, 0) };
+}
+
+async function paints(page: Page): Promise<{ first: number; whole: number }> {
+  return page.evaluate(() => ({
+    first: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1,
+    whole: performance.now(),
+  }));
+}
+
+const rows: string[] = [];
+const round = (n: number) => Math.round(n);
+
+async function opens(name: string, path: string, ready: string) {
+  const { page } = person;
+  let paint = { first: 0, whole: 0 };
+  const t = await traced(page, async () => {
+    await page.goto(path);
+    await page.locator(ready).first().waitFor();
+    paint = await paints(page);
+  });
+  rows.push(`| ${name}: open | ${round(paint.first)} | ${round(paint.whole)} | ${round(t.longest)} | ${round(t.above50)} |`);
+}
+
+async function does(name: string, act: () => Promise<void>) {
+  const t = await traced(person.page, act);
+  rows.push(`| ${name} | | | ${round(t.longest)} | ${round(t.above50)} |`);
+}
+
+describe.runIf(wanted)("speed", () => {
+  test("of pages with much to show", async () => {
+    const { page } = person;
+    const wheel = async (selector: string) => {
+      await page.locator(selector).first().hover();
+      for (let i = 0; i < 20; i++) await page.mouse.wheel(0, 1_200);
+      await page.waitForTimeout(300);
+    };
+    await opens("overview", "/", "table.runs a");
+    await opens("1,000 runs", "/runs", "table.runs a");
+    await does("1,000 runs: scroll to the end", () => wheel("table.runs"));
+    await opens("10,000 events", `/runs/${longRun}`, ".event");
+    await does("10,000 events: scroll", () => wheel(".timeline"));
+    await does("10,000 events: choose a node", () => page.locator('.react-flow__node[data-id="work"]').click());
+    await opens("200 nodes", "/workflows/wide", ".react-flow__node");
+    await does("200 nodes: zoom and drag", async () => {
+      const box = await page.locator(".graph-canvas").boundingBox();
+      if (box === null) throw new Error("no graph");
+      await page.mouse.move(box.x + 20, box.y + 200);
+      for (let i = 0; i < 6; i++) await page.mouse.wheel(0, 200);
+      await page.mouse.down();
+      await page.mouse.move(box.x + 300, box.y + 20, { steps: 20 });
+      await page.mouse.up();
+    });
+    await opens("200 nodes: the editor", "/workflows/wide/edit", ".cm-content");
+    console.log(["| | first paint ms | usable ms | longest task ms | tasks above 50 ms, together |", "|---|---|---|---|---|", ...rows].join("\n"));
+    expect(rows.length).toBeGreaterThan(8);
+  }, 300_000);
+});
