@@ -24,7 +24,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	if rest == "0" {
 		return 0, nil
 	}
-	total := 0.0
+	total := time.Duration(0)
 	for first := true; first || rest != ""; first = false {
 		part := durationPart.FindStringSubmatch(rest)
 		if part == nil {
@@ -32,23 +32,23 @@ func ParseDuration(text string) (time.Duration, error) {
 		}
 		rest = rest[len(part[0]):]
 		number, unit := part[1], part[2]
-		scale := 1.0
+		scale := time.Duration(1)
 		switch unit {
 		case "d":
-			scale, unit = day.Hours(), "h"
+			scale, unit = day/time.Hour, "h"
 		case "w":
-			scale, unit = week.Hours(), "h"
+			scale, unit = week/time.Hour, "h"
 		}
 		d, err := time.ParseDuration(number + unit)
 		if err != nil {
 			return 0, fmt.Errorf("%q is not a duration", text)
 		}
-		total += float64(d) * scale
+		if d > (math.MaxInt64-total)/scale {
+			return 0, fmt.Errorf("%q is too long", text)
+		}
+		total += d * scale
 	}
-	if total >= math.MaxInt64 {
-		return 0, fmt.Errorf("%q is too long", text)
-	}
-	return time.Duration(total), nil
+	return total, nil
 }
 
 // DurationText writes a duration so that ParseDuration reads it: whole days as
