@@ -1,0 +1,98 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+)
+
+// Every route of the OpenAPI document refuses whoever shows nothing, pages of
+// other origins and names that were pointed at this machine. It is the document
+// that names the routes, so that none is forgotten.
+func TestEveryRouteIsGuarded(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	reads, commands := s.login(t, "ann")
+	elsewhere := func(c credential, site, origin string) credential {
+		return func(r *http.Request) {
+			c(r)
+			r.Header.Set("Sec-Fetch-Site", site)
+			r.Header.Set("Origin", origin)
+		}
+	}
+	rebound := func(c credential) credential {
+		return func(r *http.Request) { c(r); r.Host = "evil.example:3000" }
+	}
+	tests := []struct {
+		name   string
+		who    credential
+		status int
+		// open says that the health check answers too.
+		open bool
+	}{
+		{"nobody", anybody, 401, true},
+		{"a wrong token", bearer(strings.Repeat("x", 48)), 401, true},
+		{"a page of another origin, with the cookie and the key", elsewhere(commands, "cross-site", "http://evil.example"), 403, false},
+		{"a page of another port, with the cookie and the key", elsewhere(commands, "same-site", "http://127.0.0.1:1"), 403, false},
+		{"a page without an origin", elsewhere(commands, "cross-site", "null"), 403, false},
+		{"another origin that has the token of /mcp", elsewhere(asAgent, "cross-site", "http://evil.example"), 403, false},
+		{"a name that was pointed here, with the token", rebound(asAgent), 403, false},
+		{"a name that was pointed here, with the cookie and the key", rebound(commands), 403, false},
+	}
+	routes := 0
+	for path, operations := range s.contract.paths {
+		for method, o := range operations.(map[string]any) {
+			routes++
+			target := strings.NewReplacer("{id}", "one", "{workflow}", "flow", "{dialect}", "steps").Replace(path)
+			for _, tt := range tests {
+				want := tt.status
+				if path == "/api/health" && tt.open {
+					want = http.StatusOK
+				}
+				if got := s.knock(t, tt.who, method, target); got != want {
+					t.Errorf("%s %s for %s: %d, want %d", method, path, tt.name, got, want)
+				}
+			}
+			// The cookie alone looks, and commands nothing.
+			if wantsKey(o.(map[string]any)) {
+				if got := s.knock(t, reads, method, target); got != http.StatusForbidden {
+					t.Errorf("%s %s for a browser without the key: %d", method, path, got)
+				}
+			}
+		}
+	}
+	if routes < 30 {
+		t.Errorf("only %d routes", routes)
+	}
+}
+
+func wantsKey(operation map[string]any) bool {
+	ways, _ := operation["security"].([]any)
+	for _, way := range ways {
+		if _, ok := way.(map[string]any)["key"]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// knock sends a request and gives the status.
+func (s *rig) knock(t *testing.T, who credential, method, path string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), strings.ToUpper(method), s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who(r)
+	resp, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode < 300 && r.Header.Get(authn.KeyHeader) != "" {
+		t.Errorf("%s %s was carried out", method, path)
+	}
+	return resp.StatusCode
+}
