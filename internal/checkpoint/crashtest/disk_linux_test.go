@@ -17,6 +17,7 @@ const room = 16 << 20
 // loading goes on; with room again so does everything else, and nothing that was
 // acknowledged is lost but what had to go.
 func TestFullDisk(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needMounts(t)
 	for _, store := range []string{"", checkpoints.StoreFiles} {

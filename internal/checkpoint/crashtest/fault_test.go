@@ -299,6 +299,7 @@ func contextOf(l *checkpoint.Loaded) string {
 // every way that writes fail: whatever was acknowledged is there, what was not is
 // an error that says what to do, and what follows goes well.
 func TestEveryWriteFails(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for _, store := range []struct {
 		name          string

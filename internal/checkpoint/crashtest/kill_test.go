@@ -18,6 +18,7 @@ const perLine = 40
 // while they save, fold, delete and sweep, and has others go on. Two of them work
 // on one directory at a time.
 func TestKilled(t *testing.T) {
+	long(t)
 	t.Parallel()
 	kills := amount(t, "GUIDEWAY_CRASH_KILLS", 24, 8)
 	for _, seed := range seeds(t) {

@@ -124,6 +124,7 @@ func bySort(t *testing.T, dir string) map[string][]string {
 // context is right, or an older one with a word, or an error. What the blobs have
 // is there again once the index was made anew, and no key is ever replaced.
 func TestNoise(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -263,6 +264,7 @@ func (f *filled) ask(t *testing.T, w *worker, all bool) {
 // TestGone takes whole files away: without its database or index everything is
 // there; without a key it is refused, and none is made.
 func TestGone(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for _, c := range []struct {
 		what   string
@@ -312,6 +314,7 @@ func TestGone(t *testing.T) {
 // TestAnotherKey: with another key nothing opens, nothing changes, and with the
 // right one everything is there.
 func TestAnotherKey(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for _, store := range []string{"", checkpoints.StoreFiles} {
 		p := place{Dir: t.TempDir(), Store: store, Sealed: true}
@@ -346,6 +349,7 @@ func TestAnotherKey(t *testing.T) {
 // TestOtherMachine: what one machine has saved, encrypted, another one loads that
 // has the same database and key; with the database alone it loads nothing.
 func TestOtherMachine(t *testing.T) {
+	long(t)
 	t.Parallel()
 	here := place{Dir: t.TempDir(), Store: emptyPostgres(t), Sealed: true}
 	f := fill(t, here, true)
@@ -376,6 +380,7 @@ func wantRefused(t *testing.T, r reply) {
 // TestClocks has processes whose clocks are years apart save to one session, sweep
 // and fold: the order is that of the saves, and nothing is lost.
 func TestClocks(t *testing.T) {
+	long(t)
 	t.Parallel()
 	const day = 24 * 60 * 60
 	for _, store := range []string{"", checkpoints.StoreFiles} {

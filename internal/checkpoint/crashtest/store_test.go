@@ -88,6 +88,15 @@ func seeds(t *testing.T) []uint64 {
 	return []uint64{1, random}
 }
 
+// long leaves a test out of short mode, which is that of the race detector: nothing
+// in it runs side by side in one process.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes long, and the race detector finds nothing in it; .ci/run crash runs it")
+	}
+}
+
 // amount is how much of something a test does: what the environment says, else
 // little, and still less in short mode.
 func amount(t *testing.T, name string, little, short int) int {
