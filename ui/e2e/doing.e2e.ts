@@ -151,3 +151,16 @@ test("the editor completes by the schema", async () => {
   await page.keyboard.type("    val");
   await page.locator(".cm-tooltip-autocomplete").getByText("validationCriteria").waitFor();
 });
+
+test("a graph is travelled by keys, and the chosen node narrows the events", async () => {
+  const { page } = person;
+  await page.goto(`/runs/${data.working}`);
+  await page.getByLabel("Find a step").fill("Write the notes");
+  await page.keyboard.press("Enter");
+  await page.locator('.react-flow__node[data-id="notes"]:focus').waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.locator('.react-flow__node[data-id="migrate"]:focus').waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByText("Events of Write a guide for the migration").waitFor();
+  expect(await page.locator(".event").count()).toBe(1);
+});

@@ -11,8 +11,10 @@ import { Server } from "./server";
 // GUIDEWAY_SHOTS names: npm run shots. People look at them; no test does.
 const out = process.env["GUIDEWAY_SHOTS"];
 const corpus = resolve(import.meta.dirname, "../../../shared/corpus");
-const large = ["steps/workflows/systematic-bug-investigation-with-loops.json", "phases/work-package/work-package.json"]
-  .map((name) => join(corpus, name)).filter((file) => existsSync(file));
+const large = [
+  { name: "large-steps", id: "systematic-bug-investigation-with-loops", file: join(corpus, "steps/workflows/systematic-bug-investigation-with-loops.json") },
+  { name: "large-phases", id: "work-package", file: join(corpus, "phases/work-package/work-package.json") },
+].filter(({ file }) => existsSync(file));
 const looks = ["1280-light", "1280-dark", "390-light", "390-dark"];
 
 let server: Server | undefined;
@@ -22,7 +24,7 @@ let data: Seeded;
 
 beforeAll(async () => {
   if (out === undefined) return;
-  server = await Server.start([release, ...large]);
+  server = await Server.start([release, ...large.map(({ file }) => file)]);
   browser = await launch();
   data = await seed(server);
   person = await login(browser, server);
@@ -53,7 +55,7 @@ test.runIf(out !== undefined)("pictures of each page", async () => {
   const dir = out ?? "";
   mkdirSync(dir, { recursive: true });
   const { page } = person;
-  const more = Object.fromEntries(large.map((file) => [`large-${file.split("/")[0] ?? ""}`, () => `/workflows/${file.split("/").pop()?.replace(".json", "") ?? ""}`]));
+  const more = Object.fromEntries(large.map(({ name, id }) => [name, () => `/workflows/${id}`]));
   const wanted = process.env["GUIDEWAY_ONLY"]?.split(",");
   for (const [name, path] of Object.entries({ ...pages, ...more })) {
     if (wanted !== undefined && !wanted.includes(name)) continue;
@@ -63,8 +65,12 @@ test.runIf(out !== undefined)("pictures of each page", async () => {
       await page.emulateMedia({ colorScheme: colorScheme === "dark" ? "dark" : "light" });
       await page.goto(path(data));
       await page.waitForFunction(() => document.querySelector("h1") !== null && document.querySelector(".skeleton") === null);
+      if (name === "overview" || name === "run-gate") await page.locator(".handed-in").first().waitFor();
       if (name === "editor") await page.getByText("No findings").waitFor();
       await page.evaluate(() => document.fonts.ready);
+      await page.evaluate((home) => { // pictures are of the project alone, not of where they were taken
+        for (const cell of document.querySelectorAll(".sources td")) cell.textContent = cell.textContent?.replace(home, "/home/ann") ?? "";
+      }, server?.project.replace(/.project$/, "") ?? "");
       await page.screenshot({ path: join(dir, `${name}-${look}.png`), animations: "disabled" });
     }
   }

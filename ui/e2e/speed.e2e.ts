@@ -11,16 +11,18 @@ import { Server } from "./server";
 // GUIDEWAY_SPEED=1 npm run e2e -- e2e/speed.e2e.ts. The figures stand in bench/README.md.
 const wanted = process.env["GUIDEWAY_SPEED"] !== undefined;
 const runs = 1_000;
-const rounds = 5_000;
+/** A round is an event, and each of its steps one more. */
+const rounds = 1_000;
+const stepsOfRound = 9;
 
 const long = {
   id: "long", name: "Long", description: "Many rounds.", version: "1.0.0",
-  steps: [{ id: "rounds", type: "loop", title: "Rounds", loop: { type: "for", count: rounds, maxIterations: rounds }, body: [{ id: "work", title: "Work", prompt: "Work." }] }],
+  steps: [{ id: "rounds", type: "loop", title: "Rounds", loop: { type: "for", count: rounds, maxIterations: rounds }, body: Array.from({ length: stepsOfRound }, (_, i) => ({ id: `work-${i}`, title: `Work ${i}`, prompt: "Work." })) }],
 };
 const wide = {
   id: "wide", name: "Wide", description: "Many steps.", version: "1.0.0",
   steps: Array.from({ length: 200 }, (_, i) => ({
-    id: `s${i}`, title: `Step ${i} of a workflow that has many`, prompt: "Do it.", ...(i % 3 === 0 ? { runCondition: { var: `v${i}`, equals: "a value" } } : {}),
+    id: `step-${i}`, title: `Step ${i} of a workflow that has many`, prompt: "Do it.", ...(i % 3 === 0 ? { runCondition: { var: `v${i}`, equals: "a value" } } : {}),
   })),
 };
 
@@ -43,7 +45,7 @@ beforeAll(async () => {
   for (let i = 1; i < runs; i++) await client.call("workflow_start", { workflowId: "wide", goal: `Goal number ${i}` });
   let at = await client.call("workflow_start", { workflowId: "long", goal: "A long run" });
   longRun = String(at["runId"]);
-  for (let i = 0; i < rounds; i++) at = await client.call("workflow_continue", { handle: at["handle"], output: `Round ${i} is done.` });
+  for (let i = 0; i < rounds * stepsOfRound; i++) at = await client.call("workflow_continue", { handle: at["handle"], output: `Part ${i} is done.` });
   person = await login(browser, server);
 }, 900_000);
 
@@ -107,7 +109,13 @@ describe.runIf(wanted)("speed", () => {
     await does("1,000 runs: scroll to the end", () => wheel("table.runs"));
     await opens("10,000 events", `/runs/${longRun}`, ".event");
     await does("10,000 events: scroll", () => wheel(".timeline"));
-    await does("10,000 events: choose a node", () => page.locator('.react-flow__node[data-id="work"]').click());
+    await does("10,000 events: find and choose a node", async () => {
+      await page.getByLabel("Find a step").fill("Work 3");
+      await page.keyboard.press("Enter");
+      await page.locator('.react-flow__node[data-id="work-3"]:focus').waitFor();
+      await page.keyboard.press("Enter");
+      await page.getByText("Events of Work 3").waitFor();
+    });
     await opens("200 nodes", "/workflows/wide", ".react-flow__node");
     await does("200 nodes: zoom and drag", async () => {
       const box = await page.locator(".graph-canvas").boundingBox();

@@ -58,6 +58,7 @@ export function useRunEvents(id: string) {
         const page = await answerOf(api.GET("/api/runs/{id}", { params: { path: { id }, query: { after, limit: eventPage } } }));
         if (page.events.length > 0) events = [...events, ...page.events];
         if (page.nextAfter === undefined) return events;
+        queries.setQueryData(queryKey, events); // what is there is shown while the rest comes
       }
     },
   });

@@ -40,7 +40,7 @@ export function Graph({ model, states, chosen, onChoose, label }: Props) {
     if (at !== undefined) void flow?.setCenter(at.x, at.y, { zoom: Math.max(0.8, Math.min(1, flow.getZoom())) });
   };
   return (
-    <div className="graph" role="group" aria-label={label} onKeyDown={(e) => travel(e, drawing, show)}>
+    <div className="graph" role="group" aria-label={label} onKeyDown={(e) => travel(e, drawing, show, (ref) => onChoose?.(ref === chosen ? undefined : ref))}>
       <div className="graph-tools">
         <GraphSearch model={model} onFind={(id) => { show(id); focusNode(box.current, id); }} />
         {here === undefined ? null : <button type="button" className="button button-small" onClick={() => show(here.id)}>Where the run is</button>}
@@ -99,7 +99,7 @@ function centre(flow: Flow, id: string): { x: number; y: number } | undefined {
 function begin(flow: Flow, drawing: Drawing, here: PartNode | undefined, box: HTMLDivElement | null) {
   const width = box?.clientWidth ?? 800;
   const height = box?.clientHeight ?? 600;
-  const zoom = Math.max(0.5, Math.min(1, width / drawing.width));
+  const zoom = Math.max(0.7, Math.min(1, width / drawing.width));
   const first = drawing.nodes[0];
   const at = (here === undefined ? undefined : centre(flow, here.id)) ?? { x: first === undefined ? 0 : first.x + first.width / 2, y: 0 };
   void flow.setViewport({ x: inView(at.x, drawing.width, width, zoom), y: inView(at.y, drawing.height, height, zoom), zoom });
@@ -111,12 +111,14 @@ function inView(at: number, drawn: number, seen: number, zoom: number): number {
   return Math.min(0, Math.max(seen - drawn * zoom, seen / 2 - at * zoom));
 }
 
-/** The arrow keys lead from a node to the next in the order of the document. */
-function travel(e: KeyboardEvent<HTMLDivElement>, drawing: Drawing, show: (id: string) => void) {
-  const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
+/** The arrow keys lead from a node to the next in the order of the document; Enter chooses it. */
+function travel(e: KeyboardEvent<HTMLDivElement>, drawing: Drawing, show: (id: string) => void, choose: (ref: string | undefined) => void) {
   const from = e.target instanceof HTMLElement ? e.target.closest<HTMLElement>(".react-flow__node")?.dataset["id"] : undefined;
-  if (step === 0 || from === undefined) return;
-  const next: Placed | undefined = drawing.nodes[drawing.nodes.findIndex((p) => p.node.id === from) + step];
+  const at = drawing.nodes.findIndex((p) => p.node.id === from);
+  if (at < 0) return;
+  if (e.key === "Enter") choose(drawing.nodes[at]?.node.ref);
+  const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
+  const next: Placed | undefined = step === 0 ? undefined : drawing.nodes[at + step];
   if (next === undefined) return;
   e.preventDefault();
   show(next.node.id);
