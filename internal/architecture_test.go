@@ -106,12 +106,14 @@ func restricted() map[string][]string {
 
 // pure are the parts that must not reach outside, and what they would do it by.
 func pure() (parts, imports []string) {
-	return []string{
+	parts = []string{
 		"internal/condition", "internal/criterion", "internal/graph", "internal/guide", "internal/hookgraph",
 		"internal/library", "internal/machine", "internal/window", ".",
-	}, []string{
+	}
+	imports = []string{
 		"os", "os/exec", "net", "net/http", "io/ioutil", "log", "log/slog", "database/sql", "math/rand", "math/rand/v2",
 	}
+	return parts, imports
 }
 
 // file is a Go file of the product and what it imports.
