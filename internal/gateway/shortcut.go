@@ -22,10 +22,17 @@ import (
 type shortcuts struct {
 	mu sync.Mutex
 	// calls are those under way, for their cancellation.
-	calls map[shortcutID]context.CancelCauseFunc
+	calls map[shortcutID]*underway
 	// asked are the questions to clients of the legacy era, by our ids, which
 	// nobody can guess.
 	asked map[shortcutID]chan *wire.Message
+}
+
+// underway is a call that was taken. It can be cancelled before anybody works at
+// it: what is read next may be its cancellation.
+type underway struct {
+	cancel    context.CancelCauseFunc
+	cancelled bool
 }
 
 type shortcutID struct {
@@ -65,8 +72,9 @@ func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header h
 		return nil
 	}
 	g.converses(c, session, send)
+	work := g.shortcuts.begin(session, m.ID)
 	return func(ctx context.Context) {
-		ctx, done := g.shortcuts.begin(ctx, session, m.ID)
+		ctx, done := work(ctx)
 		defer done()
 		result, err := g.Call(ctx, c, r)
 		if context.Cause(ctx) == errCancelled && header == nil { //nolint:errorlint // it is the value itself
@@ -283,24 +291,35 @@ func (s *shortcuts) forget(key shortcutID) {
 	delete(s.asked, key)
 }
 
-// begin makes a call known for its cancellation.
-func (s *shortcuts) begin(ctx context.Context, session *mcp.ServerSession, id json.RawMessage) (context.Context, func()) {
+// begin makes a call known for its cancellation, and gives what the work at it
+// begins with.
+func (s *shortcuts) begin(session *mcp.ServerSession, id json.RawMessage) func(context.Context) (context.Context, func()) {
 	if session == nil {
-		return ctx, func() {}
+		return func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	key := shortcutID{session, string(id)}
+	key, call := shortcutID{session, string(id)}, &underway{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls == nil {
-		s.calls = map[shortcutID]context.CancelCauseFunc{}
+		s.calls = map[shortcutID]*underway{}
 	}
-	s.calls[key] = cancel
-	return ctx, func() {
+	s.calls[key] = call
+	return func(ctx context.Context) (context.Context, func()) {
+		ctx, cancel := context.WithCancelCause(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.calls, key)
-		cancel(nil)
+		call.cancel = cancel
+		if call.cancelled {
+			cancel(errCancelled)
+		}
+		return ctx, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.calls[key] == call {
+				delete(s.calls, key)
+			}
+			cancel(nil)
+		}
 	}
 }
 
@@ -314,7 +333,12 @@ func (s *shortcuts) cancel(session *mcp.ServerSession, params json.RawMessage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cancel := s.calls[shortcutID{session, string(members["requestId"])}]; cancel != nil {
-		cancel(errCancelled)
+	call := s.calls[shortcutID{session, string(members["requestId"])}]
+	if call == nil {
+		return
+	}
+	call.cancelled = true
+	if call.cancel != nil {
+		call.cancel(errCancelled)
 	}
 }

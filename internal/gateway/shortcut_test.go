@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // post sends a message over HTTP as it is.
@@ -276,7 +277,10 @@ func TestShortcutOnStdio(t *testing.T) {
 		if got := s.receive(); !strings.Contains(got, "done m") {
 			t.Errorf("slow: %s", got)
 		}
-		s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000}}}`)
+		s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000},"_meta":{"progressToken":"begun"}}}`)
+		if got := s.receive(); !strings.Contains(got, `"begun"`) {
+			t.Errorf("the upstream's first word is %s", got)
+		}
 		s.send(`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"meanwhile"}}}`)
 		if got := s.receive(); !strings.Contains(got, "meanwhile") {
 			t.Errorf("meanwhile: %s", got)
@@ -285,6 +289,39 @@ func TestShortcutOnStdio(t *testing.T) {
 		await(t, func() bool { return counted(e) == 1 })
 	}
 }
+
+// A cancellation that is read before anybody works at its call reaches it all
+// the same.
+func TestCancelledBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	e := entry(t, "one")
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	open(t, r) // its tools are known now
+	session, err := r.server.Connect(authn.WithPrincipal(t.Context(), guideway.Principal{User: "ann"}),
+		&mcp.IOTransport{Reader: io.NopCloser(strings.NewReader("")), Writer: discard{}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	// As a client of the modern era: who calls is in the request.
+	call := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000},` + meta + `}}`
+	var sent []string
+	send := func(text []byte, _ int) error { sent = append(sent, string(text)); return nil }
+	work := r.Take(t.Context(), session, nil, []byte(call), send)
+	if work == nil {
+		t.Fatal("the call was not taken")
+	}
+	r.Take(t.Context(), session, nil, []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`), send)
+	work(t.Context())
+	if len(sent) != 0 {
+		t.Errorf("a cancelled call was answered: %s", sent)
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(text []byte) (int, error) { return len(text), nil }
+func (discard) Close() error                   { return nil }
 
 // A plain call passes the SDK by, which would answer it with events.
 func TestShortcutIsTaken(t *testing.T) {
