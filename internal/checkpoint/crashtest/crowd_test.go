@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/crash"
 )
 
 // crowd has a worker play many clients at once, who all save to one session.
@@ -70,20 +72,20 @@ func TestCrowd(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			p := k.place(t)
-			steps := amount(t, "GUIDEWAY_CRASH_STEPS", 12, 6)
+			steps := crash.Amount(t, "GUIDEWAY_CRASH_STEPS", 12, 6)
 			var workers []*worker
 			for range processes { // they open one new store at once
 				workers = append(workers, hire(t, p))
 			}
 			for _, w := range workers {
-				w.mustOpen()
+				w.MustOpen()
 			}
 			replies := make([]reply, processes)
 			var under sync.WaitGroup
 			for i, w := range workers {
 				under.Go(func() {
 					var err error
-					replies[i], err = w.do(order{Do: opCrowd, Crowd: &crowd{Name: fmt.Sprint("worker ", i), Clients: clients, Steps: steps, Session: "shared"}})
+					replies[i], err = w.Do(order{Do: opCrowd, Crowd: &crowd{Name: fmt.Sprint("worker ", i), Clients: clients, Steps: steps, Session: "shared"}})
 					if err != nil {
 						t.Error(err)
 					}
@@ -99,10 +101,10 @@ func TestCrowd(t *testing.T) {
 			}
 			compareCrowd(t, workers[0], all)
 			for _, w := range workers {
-				if r := w.mustDo(order{Do: opVerify}); len(r.Damaged) > 0 || r.Total != len(all) {
+				if r := w.MustDo(order{Do: opVerify}); len(r.Damaged) > 0 || r.Total != len(all) {
 					t.Errorf("verified are %d, damaged %v", r.Total, r.Damaged)
 				}
-				w.dismiss()
+				w.Dismiss()
 			}
 		})
 	}
@@ -111,7 +113,7 @@ func TestCrowd(t *testing.T) {
 // compareCrowd compares the session with what everybody has seen of it.
 func compareCrowd(t *testing.T, w *worker, all []saved) {
 	t.Helper()
-	list := w.mustDo(order{Do: opList, Session: "shared"}).List
+	list := w.MustDo(order{Do: opList, Session: "shared"}).List
 	there := map[string]one{}
 	for i, c := range list {
 		there[c.Checkpoint] = c
@@ -137,7 +139,7 @@ func compareCrowd(t *testing.T, w *worker, all []saved) {
 		if s.Branch {
 			branches++
 		}
-		r := w.mustDo(order{Do: opLoad, Checkpoint: s.Checkpoint})
+		r := w.MustDo(order{Do: opLoad, Checkpoint: s.Checkpoint})
 		if r.Sum != s.Text.sum() || r.Degraded {
 			t.Fatalf("%s is loaded as %+v", s.Checkpoint, r)
 		}

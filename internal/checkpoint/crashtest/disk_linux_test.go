@@ -6,6 +6,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
 )
 
@@ -17,29 +18,29 @@ const room = 16 << 20
 // loading goes on; with room again so does everything else, and nothing that was
 // acknowledged is lost but what had to go.
 func TestFullDisk(t *testing.T) {
-	long(t)
+	crash.Long(t)
 	t.Parallel()
-	needMounts(t)
+	crash.NeedMounts(t)
 	for _, store := range []string{"", checkpoints.StoreFiles} {
 		t.Run("store "+store, func(t *testing.T) {
 			t.Parallel()
-			w := hire(t, place{Dir: t.TempDir(), Store: store, Room: room}).mustOpen()
+			w := hire(t, place{Dir: t.TempDir(), Store: store, Room: room}).MustOpen()
 			for n := range 30 {
-				w.mustDo(order{Do: opSave, Text: text{Session: fmt.Sprint("old-", n), N: n, Size: 50_000}})
+				w.MustDo(order{Do: opSave, Text: text{Session: fmt.Sprint("old-", n), N: n, Size: 50_000}})
 			}
-			w.mustDo(order{Do: opMaintain})
+			w.MustDo(order{Do: opMaintain})
 			known := map[string]text{}
 			n, full, cleaned := 0, 0, 0
 			for _, left := range []int64{0, 4 << 10, 20 << 10, 100 << 10, 0} {
-				w.mustDo(order{Do: opFill, Room: left})
+				w.MustDo(order{Do: opFill, Room: left})
 				for range 60 {
 					n++
 					x := text{Session: "work", N: n, Size: 50_000}
-					r, err := w.do(order{Do: opSave, Text: x})
+					r, err := w.Do(order{Do: opSave, Text: x})
 					if err != nil {
 						t.Fatalf("the worker did not survive a full disk: %v", err)
 					}
-					if !r.ok() {
+					if !r.OK() {
 						full++
 						if r.Code != guideway.CodeUnavailable || r.Fix == "" {
 							t.Errorf("a full disk is answered with %s %s (fix %q)", r.Code, r.Message, r.Fix)
@@ -54,23 +55,23 @@ func TestFullDisk(t *testing.T) {
 					}
 				}
 				askAll(t, w, known)
-				w.mustDo(order{Do: opDrain})
+				w.MustDo(order{Do: opDrain})
 				n++
 				x := text{Session: "work", N: n, Size: 50_000}
-				known[w.mustDo(order{Do: opSave, Text: x}).Checkpoint] = x
-				w.mustDo(order{Do: opReopen})
+				known[w.MustDo(order{Do: opSave, Text: x}).Checkpoint] = x
+				w.MustDo(order{Do: opReopen})
 				askAll(t, w, known)
 			}
-			if r := w.mustDo(order{Do: opVerify}); len(r.Damaged) > 0 {
+			if r := w.MustDo(order{Do: opVerify}); len(r.Damaged) > 0 {
 				t.Errorf("damaged are %v", r.Damaged)
 			}
 			if full == 0 || cleaned == 0 {
 				t.Errorf("%d saves found no room and %d made some: nothing was tested", full, cleaned)
 			}
 			t.Logf("%d saves found no room, %d made some", full, cleaned)
-			w.dismiss()
+			w.Dismiss()
 			if t.Failed() {
-				t.Log(w.said())
+				t.Log(w.Said())
 			}
 		})
 	}
@@ -79,7 +80,7 @@ func TestFullDisk(t *testing.T) {
 func askAll(t *testing.T, w *worker, known map[string]text) {
 	t.Helper()
 	for id, x := range known {
-		if r := w.mustDo(order{Do: opLoad, Checkpoint: id}); r.Sum != x.sum() || r.Degraded {
+		if r := w.MustDo(order{Do: opLoad, Checkpoint: id}); r.Sum != x.sum() || r.Degraded {
 			t.Fatalf("save %d is %+v", x.N, r)
 		}
 	}

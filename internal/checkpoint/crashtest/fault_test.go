@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/blob/seal"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/checkpoint/fileindex"
+	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
 )
 
@@ -299,7 +300,7 @@ func contextOf(l *checkpoint.Loaded) string {
 // every way that writes fail: whatever was acknowledged is there, what was not is
 // an error that says what to do, and what follows goes well.
 func TestEveryWriteFails(t *testing.T) {
-	long(t)
+	crash.Long(t)
 	t.Parallel()
 	for _, store := range []struct {
 		name          string
@@ -308,7 +309,7 @@ func TestEveryWriteFails(t *testing.T) {
 		for _, how := range faults() {
 			t.Run(store.name+"/"+how.name, func(t *testing.T) {
 				t.Parallel()
-				every := amount(t, "GUIDEWAY_CRASH_WRITES", 11, 25)
+				every := crash.Amount(t, "GUIDEWAY_CRASH_WRITES", 11, 25)
 				trials := 0
 				for at := 1; ; at += every {
 					b := &bench{t: t, dir: t.TempDir(), files: store.files, sealed: store.sealed, known: map[string]string{}, refs: map[string]string{}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/crash"
 )
 
 // perLine is the limit of the sessions in these tests: the oldest go.
@@ -18,10 +19,10 @@ const perLine = 40
 // while they save, fold, delete and sweep, and has others go on. Two of them work
 // on one directory at a time.
 func TestKilled(t *testing.T) {
-	long(t)
+	crash.Long(t)
 	t.Parallel()
-	kills := amount(t, "GUIDEWAY_CRASH_KILLS", 24, 8)
-	for _, seed := range seeds(t) {
+	kills := crash.Amount(t, "GUIDEWAY_CRASH_KILLS", 24, 8)
+	for _, seed := range crash.Seeds(t) {
 		for i, k := range kinds() {
 			t.Run(fmt.Sprintf("seed %d/%s", seed, k.name), func(t *testing.T) {
 				t.Parallel()
@@ -77,45 +78,25 @@ func newSeat(t *testing.T, p place, random *rand.Rand, name string) *seat {
 
 // life is one worker from its start to its end.
 func (s *seat) life() error {
-	w := hire(s.t, s.place)
-	defer w.kill()
-	if s.random.IntN(8) == 0 {
-		s.after(w, 40*time.Millisecond)
-		return nil
+	life := crash.Life[order, reply]{Random: s.random, Check: s.check, Replies: 40, Rest: 6 * time.Millisecond}
+	for _, l := range s.lanes {
+		life.Clients = append(life.Clients, func(w *worker) error { return l.drive(w, 1e6) })
 	}
-	if r, err := w.opened(); err != nil || !r.ok() {
-		return fmt.Errorf("a worker does not open its checkpoints: %w %+v", err, r)
+	opened, err := life.Live(hire(s.t, s.place))
+	if opened {
+		s.opened++
 	}
-	s.opened++
+	return err
+}
+
+// check compares some of each session with what is known of it.
+func (s *seat) check(w *worker) error {
 	for _, l := range s.lanes {
 		if err := l.check(w, 5); err != nil {
 			return err
 		}
 	}
-	errs := make([]error, len(s.lanes))
-	var clients sync.WaitGroup
-	for i, l := range s.lanes {
-		clients.Go(func() {
-			if errs[i] = l.drive(w, 1e6); errs[i] != nil {
-				w.kill() // there is nothing left to wait for
-			}
-		})
-	}
-	w.acknowledges(s.random.IntN(40))
-	s.after(w, 6*time.Millisecond)
-	clients.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
 	return nil
-}
-
-// after kills a worker after a random time.
-func (s *seat) after(w *worker, most time.Duration) {
-	<-time.After(time.Duration(s.random.Int64N(int64(most))))
-	w.kill()
 }
 
 // lane is one session and what is known of it.
@@ -168,13 +149,13 @@ func (l *lane) step(w *worker) (died bool, err error) {
 		return l.remove(w, l.random.IntN(len(l.acked)))
 	case choice < 96:
 		x := text{Session: l.session, N: 1_000_000 + l.random.IntN(20), Size: 500}
-		r, err := w.do(order{Do: opKeep, Session: l.session, Text: x})
-		if err == nil && r.ok() {
+		r, err := w.Do(order{Do: opKeep, Session: l.session, Text: x})
+		if err == nil && r.OK() {
 			l.refs[r.Checkpoint] = x
 		}
 		return err != nil, unwanted("keep", r, err)
 	default:
-		r, err := w.do(order{Do: opMaintain})
+		r, err := w.Do(order{Do: opMaintain})
 		return err != nil, unwanted("maintain", r, err)
 	}
 }
@@ -182,7 +163,7 @@ func (l *lane) step(w *worker) (died bool, err error) {
 // unwanted is the error of an answer that should have been good; that the worker
 // was killed is no news.
 func unwanted(what string, r reply, err error) error {
-	if err != nil || r.ok() {
+	if err != nil || r.OK() {
 		return nil
 	}
 	return fmt.Errorf("%s: %s %s", what, r.Code, r.Message)
@@ -191,12 +172,12 @@ func unwanted(what string, r reply, err error) error {
 func (l *lane) save(w *worker) (bool, error) {
 	l.n++
 	x := text{Session: l.session, N: l.n, Size: l.size}
-	r, err := w.do(order{Do: opSave, Text: x})
+	r, err := w.Do(order{Do: opSave, Text: x})
 	if err != nil {
 		l.pending = &x
 		return true, nil
 	}
-	if r.ok() {
+	if r.OK() {
 		l.saves++
 		l.acknowledge(kept{id: r.Checkpoint, text: x})
 	}
@@ -214,21 +195,21 @@ func (l *lane) acknowledge(k kept) {
 
 func (l *lane) load(w *worker, i int) (bool, error) {
 	want := l.acked[i]
-	r, err := w.do(order{Do: opLoad, Checkpoint: want.id})
+	r, err := w.Do(order{Do: opLoad, Checkpoint: want.id})
 	if err != nil {
 		return true, nil
 	}
 	if r.Code == guideway.CodeNotFound && want.doubtful {
 		return false, nil
 	}
-	if !r.ok() || r.Degraded || r.Sum != want.text.sum() {
+	if !r.OK() || r.Degraded || r.Sum != want.text.sum() {
 		return false, fmt.Errorf("%s, save %d of %s, is loaded as %+v", want.id, want.text.N, l.session, r)
 	}
 	return false, nil
 }
 
 func (l *lane) remove(w *worker, i int) (bool, error) {
-	r, err := w.do(order{Do: opDelete, Checkpoint: l.acked[i].id})
+	r, err := w.Do(order{Do: opDelete, Checkpoint: l.acked[i].id})
 	if err != nil {
 		l.acked[i].doubtful = true
 		return true, nil
@@ -244,20 +225,20 @@ func (l *lane) remove(w *worker, i int) (bool, error) {
 // acknowledged is missing, and nothing is there that nobody has saved. It loads
 // the newest and so many others; less than 0 is all.
 func (l *lane) check(w *worker, loads int) error {
-	r, err := w.do(order{Do: opList, Session: l.session})
-	if err != nil || !r.ok() {
+	r, err := w.Do(order{Do: opList, Session: l.session})
+	if err != nil || !r.OK() {
 		return fmt.Errorf("list %s: %w %+v", l.session, err, r)
 	}
 	if err := l.compare(r.List); err != nil {
 		return err
 	}
 	if len(r.List) > 0 {
-		newest, err := w.do(order{Do: opLoad, Session: l.session})
+		newest, err := w.Do(order{Do: opLoad, Session: l.session})
 		last := l.acked[len(l.acked)-1]
 		for i := len(l.acked) - 1; i > 0 && last.doubtful && last.id != newest.Checkpoint; i-- {
 			last = l.acked[i-1]
 		}
-		if err != nil || !newest.ok() || newest.Checkpoint != last.id || newest.Sum != last.text.sum() || newest.Degraded {
+		if err != nil || !newest.OK() || newest.Checkpoint != last.id || newest.Sum != last.text.sum() || newest.Degraded {
 			return fmt.Errorf("the last of %s is %+v, %w; want %s, save %d", l.session, newest, err, last.id, last.text.N)
 		}
 	}
@@ -274,8 +255,8 @@ func (l *lane) check(w *worker, loads int) error {
 		}
 	}
 	for ref, x := range l.refs {
-		r, err := w.do(order{Do: opRecall, Checkpoint: ref})
-		if err != nil || !r.ok() || r.Sum != x.sum() {
+		r, err := w.Do(order{Do: opRecall, Checkpoint: ref})
+		if err != nil || !r.OK() || r.Sum != x.sum() {
 			return fmt.Errorf("the piece %s of %s is %+v, %w", ref, l.session, r, err)
 		}
 	}
@@ -324,8 +305,8 @@ func newest(list []one) string {
 // arrive compares everything that there ever was.
 func arrive(t *testing.T, p place, seats []*seat) {
 	t.Helper()
-	w := hire(t, p).mustOpen()
-	w.mustDo(order{Do: opMaintain})
+	w := hire(t, p).MustOpen()
+	w.MustDo(order{Do: opMaintain})
 	opened, saves := 0, 0
 	for _, s := range seats {
 		opened += s.opened
@@ -336,10 +317,10 @@ func arrive(t *testing.T, p place, seats []*seat) {
 			saves += l.saves
 		}
 	}
-	if r := w.mustDo(order{Do: opVerify}); len(r.Damaged) > 0 {
+	if r := w.MustDo(order{Do: opVerify}); len(r.Damaged) > 0 {
 		t.Errorf("behind it all damaged are %v", r.Damaged)
 	}
-	w.dismiss()
+	w.Dismiss()
 	if opened == 0 || saves < 4 {
 		t.Errorf("%d workers opened the checkpoints and %d saves were acknowledged: nothing was tested", opened, saves)
 	}

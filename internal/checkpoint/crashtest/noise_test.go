@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
 )
 
@@ -30,23 +31,23 @@ type filled struct {
 func fill(t *testing.T, p place, killed bool) *filled {
 	t.Helper()
 	f := &filled{dir: t.TempDir(), known: map[string]text{}, lasts: map[string]text{}, pieces: map[string]text{}}
-	w := hire(t, p).mustOpen()
+	w := hire(t, p).MustOpen()
 	for n := range 14 {
 		for _, session := range []string{"alpha", "beta", "gamma"} {
 			x := text{Session: session, N: n, Size: 1500}
-			f.known[w.mustDo(order{Do: opSave, Text: x}).Checkpoint] = x
+			f.known[w.MustDo(order{Do: opSave, Text: x}).Checkpoint] = x
 			f.lasts[session] = x
 		}
 	}
 	x := text{Session: "alpha", N: 999, Size: 300}
-	f.pieces[w.mustDo(order{Do: opKeep, Session: "alpha", Text: x}).Checkpoint] = x
-	w.mustDo(order{Do: opMaintain})
+	f.pieces[w.MustDo(order{Do: opKeep, Session: "alpha", Text: x}).Checkpoint] = x
+	w.MustDo(order{Do: opMaintain})
 	if killed {
 		copyFiles(t, p.Dir, f.dir)
-		w.kill()
+		w.Kill()
 		return f
 	}
-	w.dismiss()
+	w.Dismiss()
 	copyFiles(t, p.Dir, f.dir)
 	return f
 }
@@ -124,7 +125,7 @@ func bySort(t *testing.T, dir string) map[string][]string {
 // context is right, or an older one with a word, or an error. What the blobs have
 // is there again once the index was made anew, and no key is ever replaced.
 func TestNoise(t *testing.T) {
-	long(t)
+	crash.Long(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -147,8 +148,8 @@ func TestNoise(t *testing.T) {
 					}
 				}
 			})
-			for _, seed := range seeds(t) {
-				for i := range amount(t, "GUIDEWAY_CRASH_DAMAGES", 12, 6) {
+			for _, seed := range crash.Seeds(t) {
+				for i := range crash.Amount(t, "GUIDEWAY_CRASH_DAMAGES", 12, 6) {
 					what := kinds[i%len(kinds)]
 					t.Run(fmt.Sprintf("seed %d/%d %s", seed, i, what), func(t *testing.T) {
 						t.Parallel()
@@ -205,26 +206,26 @@ func (f *filled) survive(t *testing.T, p place, what string) {
 	t.Helper()
 	key, keyErr := os.ReadFile(p.keyFile())
 	w := hire(t, p)
-	r, err := w.opened()
+	r, err := w.Opened()
 	if err != nil {
-		t.Fatalf("the worker did not survive: %v\n%s", err, w.said())
+		t.Fatalf("the worker did not survive: %v\n%s", err, w.Said())
 	}
-	if !r.ok() {
+	if !r.OK() {
 		if r.Fix == "" || rebuildable(what) {
 			t.Errorf("opening is answered with %s %s (fix %q)", r.Code, r.Message, r.Fix)
 		}
 	} else {
 		f.ask(t, w, false)
 		if rebuildable(what) {
-			w.mustDo(order{Do: opRebuild})
+			w.MustDo(order{Do: opRebuild})
 			f.ask(t, w, true)
 		}
 		x := text{Session: "delta", N: 1, Size: 400}
-		if r := w.mustDo(order{Do: opSave, Text: x}); w.mustDo(order{Do: opLoad, Checkpoint: r.Checkpoint}).Sum != x.sum() {
+		if r := w.MustDo(order{Do: opSave, Text: x}); w.MustDo(order{Do: opLoad, Checkpoint: r.Checkpoint}).Sum != x.sum() {
 			t.Error("what is saved now is another context")
 		}
 	}
-	w.dismiss()
+	w.Dismiss()
 	if after, err := os.ReadFile(p.keyFile()); !bytes.Equal(after, key) || errors.Is(err, fs.ErrNotExist) != errors.Is(keyErr, fs.ErrNotExist) {
 		t.Error("the key file was replaced")
 	}
@@ -235,15 +236,15 @@ func (f *filled) ask(t *testing.T, w *worker, all bool) {
 	t.Helper()
 	ask := func(o order, want text, about string) {
 		t.Helper()
-		r, err := w.do(o)
+		r, err := w.Do(o)
 		switch {
 		case err != nil:
 			t.Fatalf("the worker did not survive %s: %v", about, err)
-		case !r.ok() && all:
+		case !r.OK() && all:
 			t.Errorf("%s is not there: %s %s", about, r.Code, r.Message)
-		case !r.ok() && (r.Code == "" || r.Message == ""):
+		case !r.OK() && (r.Code == "" || r.Message == ""):
 			t.Errorf("%s is answered without a word", about)
-		case !r.ok():
+		case !r.OK():
 		case !r.Degraded && r.Sum == want.sum():
 		case !all && r.Degraded && f.known[r.Checkpoint].sum() == r.Sum && f.known[r.Checkpoint].N < want.N && f.known[r.Checkpoint].Session == want.Session:
 		default:
@@ -264,7 +265,7 @@ func (f *filled) ask(t *testing.T, w *worker, all bool) {
 // TestGone takes whole files away: without its database or index everything is
 // there; without a key it is refused, and none is made.
 func TestGone(t *testing.T) {
-	long(t)
+	crash.Long(t)
 	t.Parallel()
 	for _, c := range []struct {
 		what   string
@@ -292,8 +293,8 @@ func TestGone(t *testing.T) {
 				}
 			}
 			w := hire(t, p)
-			r, err := w.opened()
-			if err != nil || r.ok() != c.opens {
+			r, err := w.Opened()
+			if err != nil || r.OK() != c.opens {
 				t.Fatalf("opening is %+v, %v", r, err)
 			}
 			if c.opens {
@@ -306,7 +307,7 @@ func TestGone(t *testing.T) {
 					}
 				}
 			}
-			w.dismiss()
+			w.Dismiss()
 		})
 	}
 }
@@ -314,7 +315,7 @@ func TestGone(t *testing.T) {
 // TestAnotherKey: with another key nothing opens, nothing changes, and with the
 // right one everything is there.
 func TestAnotherKey(t *testing.T) {
-	long(t)
+	crash.Long(t)
 	t.Parallel()
 	for _, store := range []string{"", checkpoints.StoreFiles} {
 		p := place{Dir: t.TempDir(), Store: store, Sealed: true}
@@ -328,43 +329,43 @@ func TestAnotherKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := hire(t, p)
-		r, err := w.opened()
-		if err != nil || r.ok() {
+		r, err := w.Opened()
+		if err != nil || r.OK() {
 			t.Fatalf("with another key it opens: %+v, %v", r, err)
 		}
 		wantRefused(t, r)
-		w.dismiss()
+		w.Dismiss()
 		if now, err := os.ReadFile(p.keyFile()); err != nil || !bytes.Equal(now, another) {
 			t.Errorf("the key file was changed: %v", err)
 		}
 		if err := os.WriteFile(p.keyFile(), right, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w = hire(t, p).mustOpen()
+		w = hire(t, p).MustOpen()
 		f.ask(t, w, true)
-		w.dismiss()
+		w.Dismiss()
 	}
 }
 
 // TestOtherMachine: what one machine has saved, encrypted, another one loads that
 // has the same database and key; with the database alone it loads nothing.
 func TestOtherMachine(t *testing.T) {
-	long(t)
+	crash.Long(t)
 	t.Parallel()
-	here := place{Dir: t.TempDir(), Store: emptyPostgres(t), Sealed: true}
+	here := place{Dir: t.TempDir(), Store: crash.EmptyPostgres(t), Sealed: true}
 	f := fill(t, here, true)
 	there := place{Dir: t.TempDir(), Store: here.Store, Sealed: true}
 	w := hire(t, there)
-	r, err := w.opened()
-	if err != nil || r.ok() {
+	r, err := w.Opened()
+	if err != nil || r.OK() {
 		t.Fatalf("without the key it opens: %+v, %v", r, err)
 	}
 	wantRefused(t, r)
-	w.dismiss()
+	w.Dismiss()
 	copyFiles(t, filepath.Dir(here.keyFile()), filepath.Dir(there.keyFile()))
-	w = hire(t, there).mustOpen()
+	w = hire(t, there).MustOpen()
 	f.ask(t, w, true)
-	w.dismiss()
+	w.Dismiss()
 	if left, err := filepath.Glob(filepath.Join(there.data(), "*")); err != nil || len(left) > 0 {
 		t.Errorf("on the other machine are %v, %v", left, err)
 	}
@@ -380,7 +381,7 @@ func wantRefused(t *testing.T, r reply) {
 // TestClocks has processes whose clocks are years apart save to one session, sweep
 // and fold: the order is that of the saves, and nothing is lost.
 func TestClocks(t *testing.T) {
-	long(t)
+	crash.Long(t)
 	t.Parallel()
 	const day = 24 * 60 * 60
 	for _, store := range []string{"", checkpoints.StoreFiles} {
@@ -389,29 +390,29 @@ func TestClocks(t *testing.T) {
 		var last int64
 		for n, ahead := range []int64{0, 25 * day, -400 * day, 0, -10_000 * day, 20 * day, -1} {
 			p.Ahead = ahead
-			w := hire(t, p).mustOpen()
+			w := hire(t, p).MustOpen()
 			for i := range 3 {
-				r := w.mustDo(order{Do: opSave, Text: text{Session: "work", N: 3*n + i, Size: 1000}})
+				r := w.MustDo(order{Do: opSave, Text: text{Session: "work", N: 3*n + i, Size: 1000}})
 				if r.Number != int64(len(ids)+1) || r.Created <= last {
 					t.Errorf("save %d has the number %d and the time %d behind %d", len(ids)+1, r.Number, r.Created, last)
 				}
 				ids, last = append(ids, r.Checkpoint), r.Created
 			}
-			w.mustDo(order{Do: opMaintain})
-			w.dismiss()
+			w.MustDo(order{Do: opMaintain})
+			w.Dismiss()
 		}
 		p.Ahead = 0
-		w := hire(t, p).mustOpen()
-		list := w.mustDo(order{Do: opList, Session: "work"}).List
+		w := hire(t, p).MustOpen()
+		list := w.MustDo(order{Do: opList, Session: "work"}).List
 		for i, id := range slices.Backward(ids) {
 			want := text{Session: "work", N: i, Size: 1000}
-			if r := w.mustDo(order{Do: opLoad, Checkpoint: id}); r.Sum != want.sum() || list[len(ids)-1-i].Checkpoint != id {
+			if r := w.MustDo(order{Do: opLoad, Checkpoint: id}); r.Sum != want.sum() || list[len(ids)-1-i].Checkpoint != id {
 				t.Errorf("save %d is %+v", i, r)
 			}
 		}
-		if r := w.mustDo(order{Do: opLoad, Session: "work"}); r.Checkpoint != ids[len(ids)-1] {
+		if r := w.MustDo(order{Do: opLoad, Session: "work"}); r.Checkpoint != ids[len(ids)-1] {
 			t.Errorf("the last one is number %d", r.Number)
 		}
-		w.dismiss()
+		w.Dismiss()
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/crash"
 )
 
 // place is where a worker finds its checkpoints, as one value of its environment.
@@ -26,6 +28,9 @@ type place struct {
 	// file system of its own there, which is gone when it ends.
 	Room int64 `json:"room,omitempty"`
 }
+
+// Disk implements crash.Place.
+func (p place) Disk() crash.Disk { return crash.Disk{Dir: p.Dir, Room: p.Room} }
 
 func (p place) data() string    { return filepath.Join(p.Dir, "data") }
 func (p place) keyFile() string { return filepath.Join(p.Dir, "keys", "key") }
@@ -61,8 +66,7 @@ func (x text) sum() string { return sum(x.json()) }
 
 // order is a line on a worker's standard input.
 type order struct {
-	ID int `json:"id"`
-	Do op  `json:"do"`
+	Do op `json:"do"`
 
 	Session    string `json:"session,omitempty"`
 	Checkpoint string `json:"checkpoint,omitempty"`
@@ -94,14 +98,9 @@ const (
 	opReopen op = "reopen"
 )
 
-// ready is the id of the line that a worker writes when it has opened its
-// checkpoints, or has failed to.
-const ready = 0
-
 // reply is a line on a worker's standard output: the acknowledgement of what is in
 // it.
 type reply struct {
-	ID int `json:"id"`
 	// Code, Message and Fix are of an error.
 	Code    guideway.Code `json:"code,omitempty"`
 	Message string        `json:"message,omitempty"`
@@ -130,5 +129,14 @@ type one struct {
 	Sum string `json:"sum,omitempty"`
 }
 
-// ok says that the order was carried out.
-func (r reply) ok() bool { return r.Code == "" }
+// OK says that the order was carried out.
+func (r reply) OK() bool { return r.Code == "" }
+
+// worker is a process that has checkpoints open.
+type worker = crash.Worker[order, reply]
+
+// hire starts a worker.
+func hire(t testing.TB, p place) *worker {
+	t.Helper()
+	return crash.Hire[order, reply](t, p)
+}

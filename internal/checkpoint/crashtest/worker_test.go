@@ -1,38 +1,22 @@
 package crashtest
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"sync"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/blob/seal"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
 )
 
-// placeVariable makes this program a worker.
-const placeVariable = "GUIDEWAY_CHECKPOINTS_PLACE"
-
-func TestMain(m *testing.M) {
-	if text := os.Getenv(placeVariable); text != "" {
-		if err := work(context.Background(), text, os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { crash.Main(m, begin) }
 
 // desk is what a worker works at.
 type desk struct {
@@ -60,61 +44,33 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	return &desk{place: p, service: c}, nil
 }
 
-// work carries out orders until there are no more. Each reply is one write.
-func work(ctx context.Context, text string, in io.Reader, out io.Writer) error {
-	var p place
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return fmt.Errorf("read the place: %w", err)
-	}
-	if err := p.bound(); err != nil {
-		return err
-	}
-	var writing sync.Mutex
-	say := func(r reply) error {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return fmt.Errorf("write a reply: %w", err)
-		}
-		writing.Lock()
-		defer writing.Unlock()
-		_, err = out.Write(append(line, '\n'))
-		return err
-	}
+// begin opens a worker's place.
+func begin(ctx context.Context, p place) (crash.Desk[order, reply], reply) {
 	d, err := p.open(ctx)
 	if err != nil {
-		return say(failed(order{ID: ready}, err))
+		return nil, failed(err)
 	}
-	if err := say(reply{ID: ready, Mode: string(d.service.Store().Mode)}); err != nil {
-		return err
-	}
-	var orders sync.WaitGroup
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var o order
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			return fmt.Errorf("read an order: %w", err)
-		}
-		orders.Go(func() { _ = say(d.carryOut(ctx, o)) }) // nobody reads it: the next order tells
-	}
-	orders.Wait()
-	return d.service.Close()
+	return d, reply{Mode: string(d.service.Store().Mode)}
 }
+
+// Close ends the worker's work.
+func (d *desk) Close() error { return d.service.Close() }
 
 // ada is whose checkpoints they all are.
 func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "crashtest"} }
 
-func (d *desk) carryOut(ctx context.Context, o order) reply {
+// CarryOut implements crash.Desk.
+func (d *desk) CarryOut(ctx context.Context, o order) reply {
 	r, err := d.do(ctx, o)
 	if err != nil {
-		return failed(o, err)
+		return failed(err)
 	}
-	r.ID, r.Mode = o.ID, string(d.service.Store().Mode)
+	r.Mode = string(d.service.Store().Mode)
 	return r
 }
 
-func failed(o order, err error) reply {
-	return reply{ID: o.ID, Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
+func failed(err error) reply {
+	return reply{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
 }
 
 func (d *desk) do(ctx context.Context, o order) (reply, error) {
@@ -151,9 +107,9 @@ func (d *desk) do(ctx context.Context, o order) (reply, error) {
 	case opCrowd:
 		return d.crowd(ctx, *o.Crowd)
 	case opFill:
-		return reply{}, d.place.fill(o.Room)
+		return reply{}, d.place.Disk().Fill(o.Room)
 	case opDrain:
-		return reply{}, d.place.drain()
+		return reply{}, d.place.Disk().Drain()
 	case opReopen:
 		return reply{}, d.reopen(ctx)
 	default:

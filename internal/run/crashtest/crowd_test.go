@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -124,7 +125,7 @@ func TestCrowd(t *testing.T) {
 	for _, store := range stores() {
 		t.Run(store.name, func(t *testing.T) {
 			t.Parallel()
-			crowd(t, store.place(t), amount(t, "GUIDEWAY_CRASH_STEPS", 40))
+			crowd(t, store.place(t), crash.Amount(t, "GUIDEWAY_CRASH_STEPS", 40, 40))
 		})
 	}
 }
@@ -138,11 +139,11 @@ func crowd(t *testing.T, p place, steps int) {
 		workers = append(workers, hire(t, p))
 	}
 	for _, w := range workers { // they open one new journal at once
-		w.mustOpen()
+		w.MustOpen()
 	}
 	var shared []string
 	for i := range races {
-		shared = append(shared, workers[0].mustDo(order{Do: opStart, Goal: fmt.Sprintf("shared %d", i)}).Run)
+		shared = append(shared, workers[0].MustDo(order{Do: opStart, Goal: fmt.Sprintf("shared %d", i)}).Run)
 	}
 	all := crowdReply{Runs: map[string][]string{}, Won: map[string][]string{}, Lost: map[string]int{}}
 	replies := make([]reply, processes)
@@ -150,14 +151,14 @@ func crowd(t *testing.T, p place, steps int) {
 	var under sync.WaitGroup
 	for i, w := range workers {
 		under.Go(func() {
-			replies[i], errs[i] = w.do(order{Do: opCrowd, Crowd: &crowdOrder{
+			replies[i], errs[i] = w.Do(order{Do: opCrowd, Crowd: &crowdOrder{
 				Clients: clients, Steps: steps, Name: fmt.Sprintf("worker %d", i), Shared: shared,
 			}})
 		})
 	}
 	under.Wait()
 	for i, r := range replies {
-		if errs[i] != nil || !r.ok() {
+		if errs[i] != nil || !r.OK() {
 			t.Fatalf("worker %d: %v %+v", i, errs[i], r)
 		}
 		all.add(*r.Crowd)
@@ -184,7 +185,7 @@ func crowd(t *testing.T, p place, steps int) {
 		if err := verified(w, ""); err != nil {
 			t.Error(err)
 		}
-		w.dismiss()
+		w.Dismiss()
 	}
 	tell(t, fmt.Sprintf("%d processes x %d clients, %d lost races", processes, clients, all.Lost[run.RuleStaleHandle]), all.Took)
 }
@@ -193,7 +194,7 @@ func crowd(t *testing.T, p place, steps int) {
 func textsOf(t *testing.T, w *worker, id string) []string {
 	t.Helper()
 	texts := []string{}
-	r := w.mustDo(order{Do: opEvents, Run: id})
+	r := w.MustDo(order{Do: opEvents, Run: id})
 	for i, e := range r.Events {
 		if e.Seq != int64(i+1) {
 			t.Errorf("run %s has event %d in the place of %d", id, e.Seq, i+1)

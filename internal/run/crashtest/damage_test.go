@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -23,16 +24,16 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	whole := place{Dir: t.TempDir()}
 	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
-	w := hire(t, whole).mustOpen()
+	w := hire(t, whole).MustOpen()
 	if err := l.drive(w, 60); err != nil {
 		t.Fatal(err)
 	}
 	closed, logged := t.TempDir(), t.TempDir()
 	copyPlace(t, whole.Dir, logged) // with its write-ahead log
-	w.dismiss()
+	w.Dismiss()
 	copyPlace(t, whole.Dir, closed)
-	for _, seed := range seeds(t) {
-		for i := range amount(t, "GUIDEWAY_CRASH_DAMAGES", 12) {
+	for _, seed := range crash.Seeds(t) {
+		for i := range crash.Amount(t, "GUIDEWAY_CRASH_DAMAGES", 12, 12) {
 			t.Run(fmt.Sprintf("seed %d/%d", seed, i), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -111,12 +112,12 @@ func damage(t *testing.T, name string, random *rand.Rand) string {
 func survive(t *testing.T, p place, l *lane) {
 	t.Helper()
 	w := hire(t, p)
-	defer w.kill()
-	r, err := w.opened()
+	defer w.Kill()
+	r, err := w.Opened()
 	if err != nil {
-		t.Fatalf("the worker dies of it: %s", w.said())
+		t.Fatalf("the worker dies of it: %s", w.Said())
 	}
-	if !r.ok() {
+	if !r.OK() {
 		mustSayWhatToDo(t, "open", r)
 		return
 	}
@@ -133,11 +134,11 @@ func survive(t *testing.T, p place, l *lane) {
 			{Do: opStart, Goal: "begin anew"},
 			{Do: opStatus, Run: led.id},
 		} {
-			r, err := w.do(o)
+			r, err := w.Do(o)
 			switch {
 			case err != nil:
-				t.Fatalf("the worker dies of %s: %s", o.Do, w.said())
-			case !r.ok():
+				t.Fatalf("the worker dies of %s: %s", o.Do, w.Said())
+			case !r.OK():
 				mustSayWhatToDo(t, o.Do, r)
 			case o.Do == opVerify:
 				report = r
@@ -145,14 +146,14 @@ func survive(t *testing.T, p place, l *lane) {
 				shown = r
 			}
 		}
-		if shown.ID == 0 {
+		if shown.Run == "" {
 			continue
 		}
 		whole, err := led.begins(shown.Events)
 		if err != nil {
 			t.Error(err)
 		}
-		if !whole && report.ID > 0 && len(report.Report.Faults) == 0 {
+		if !whole && report.Report != nil && len(report.Report.Faults) == 0 {
 			t.Errorf("run %s has %d events, of %d, and verify finds nothing", led.id, len(shown.Events), led.length())
 		}
 	}

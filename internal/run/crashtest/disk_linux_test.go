@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/crash"
 )
 
 // room is that of a bounded directory: the write-ahead log alone may grow to 5 MB.
@@ -16,19 +17,19 @@ const room = 16 << 20
 // with room again, so does everything else, and nothing was lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	needMounts(t)
+	crash.NeedMounts(t)
 	shelf, err := newShelf()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := hire(t, place{Dir: t.TempDir(), Room: room}).mustOpen()
+	w := hire(t, place{Dir: t.TempDir(), Room: room}).MustOpen()
 	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
 	if err := l.drive(w, 20); err != nil {
 		t.Fatal(err)
 	}
 	full := 0
 	for _, left := range []int64{0, 4 << 10, 8 << 10, 40 << 10, 100 << 10, 300 << 10, 0} {
-		w.mustDo(order{Do: opFill, Room: left})
+		w.MustDo(order{Do: opFill, Room: left})
 		if driveUntilFull(t, l, w) {
 			full++
 		}
@@ -38,7 +39,7 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("with %d bytes left, reading: %v", left, err)
 			}
 		}
-		w.mustDo(order{Do: opDrain})
+		w.MustDo(order{Do: opDrain})
 		if err := l.drive(w, 5); err != nil {
 			t.Fatalf("with room again after %d bytes: %v", left, err)
 		}
@@ -52,7 +53,7 @@ func TestFullDisk(t *testing.T) {
 	if full < 5 {
 		t.Errorf("the disk was full only %d times", full)
 	}
-	w.dismiss()
+	w.Dismiss()
 }
 
 // driveUntilFull sends commands until one is answered with an error, which must
@@ -61,7 +62,7 @@ func driveUntilFull(t *testing.T, l *lane, w *worker) bool {
 	t.Helper()
 	for range 400 {
 		led, p := l.next()
-		r, err := w.do(p.order)
+		r, err := w.Do(p.order)
 		if err != nil {
 			t.Fatalf("the worker did not survive a full disk: %v", err)
 		}
@@ -93,27 +94,27 @@ func mustBeClear(t *testing.T, what string, r reply) {
 // so, and the journal with all that is in it once there is.
 func TestOpenOnFullDisk(t *testing.T) {
 	t.Parallel()
-	needMounts(t)
+	crash.NeedMounts(t)
 	shelf, err := newShelf()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := hire(t, place{Dir: t.TempDir(), Room: room}).mustOpen()
+	w := hire(t, place{Dir: t.TempDir(), Room: room}).MustOpen()
 	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
 	for range 3 {
 		if err := l.drive(w, 30); err != nil {
 			t.Fatal(err)
 		}
-		w.mustDo(order{Do: opFill})
-		r, err := w.do(order{Do: opReopen})
+		w.MustDo(order{Do: opFill})
+		r, err := w.Do(order{Do: opReopen})
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case !r.ok():
+		case !r.OK():
 			mustBeClear(t, "opening on a full disk", r)
 		}
-		w.mustDo(order{Do: opDrain})
-		w.mustDo(order{Do: opReopen})
+		w.MustDo(order{Do: opDrain})
+		w.MustDo(order{Do: opReopen})
 		if err := l.current().check(w); err != nil {
 			t.Fatal(err)
 		}
@@ -121,14 +122,14 @@ func TestOpenOnFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.dismiss()
+	w.Dismiss()
 }
 
 // TestReadOnlyDirectory opens journals where nothing can be written: an error
 // that says so, and no damage.
 func TestReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
-	needMounts(t)
+	crash.NeedMounts(t)
 	shelf, err := newShelf()
 	if err != nil {
 		t.Fatal(err)
@@ -136,13 +137,13 @@ func TestReadOnlyDirectory(t *testing.T) {
 	p := place{Dir: t.TempDir()}
 	sealed := p
 	sealed.Sealed = true
-	r, err := hire(t, sealed).opened()
-	if err != nil || r.ok() {
+	r, err := hire(t, sealed).Opened()
+	if err != nil || r.OK() {
 		t.Fatalf("a journal is made in a read-only directory: %v %+v", err, r)
 	}
 	mustBeClear(t, "a new journal in a read-only directory", r)
 
-	w := hire(t, p).mustOpen()
+	w := hire(t, p).MustOpen()
 	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
 	if err := l.drive(w, 30); err != nil {
 		t.Fatal(err)
@@ -150,24 +151,24 @@ func TestReadOnlyDirectory(t *testing.T) {
 	for _, how := range []struct {
 		name string
 		end  func()
-	}{{"closed", w.dismiss}, {"killed", func() {
-		w = hire(t, p).mustOpen()
+	}{{"closed", w.Dismiss}, {"killed", func() {
+		w = hire(t, p).MustOpen()
 		if err := l.drive(w, 10); err != nil {
 			t.Error(err)
 		}
-		w.kill()
+		w.Kill()
 	}}} {
 		how.end()
 		reader := hire(t, sealed)
-		r, err := reader.opened()
+		r, err := reader.Opened()
 		if err != nil {
-			t.Fatalf("%s: %v %s", how.name, err, reader.said())
+			t.Fatalf("%s: %v %s", how.name, err, reader.Said())
 		}
-		if !r.ok() {
+		if !r.OK() {
 			mustBeClear(t, "a journal that was "+how.name+", in a read-only directory", r)
 		} else {
 			led, next := l.next()
-			answer, err := reader.do(next.order)
+			answer, err := reader.Do(next.order)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,14 +177,14 @@ func TestReadOnlyDirectory(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		reader.kill()
+		reader.Kill()
 	}
-	w = hire(t, p).mustOpen()
+	w = hire(t, p).MustOpen()
 	if err := l.drive(w, 10); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.current().check(w); err != nil {
 		t.Error(err)
 	}
-	w.dismiss()
+	w.Dismiss()
 }

@@ -3,12 +3,11 @@ package crashtest
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -19,8 +18,8 @@ import (
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	const each = 50
-	kills := amount(t, "GUIDEWAY_CRASH_KILLS", 40)
-	for _, seed := range seeds(t) {
+	kills := crash.Amount(t, "GUIDEWAY_CRASH_KILLS", 40, 40)
+	for _, seed := range crash.Seeds(t) {
 		for i := range max(kills/each, 1) {
 			t.Run(fmt.Sprintf("seed %d/%d", seed, i), func(t *testing.T) {
 				t.Parallel()
@@ -31,40 +30,11 @@ func TestKilled(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("seed %d/postgres", seed), func(t *testing.T) {
 			t.Parallel()
-			j := newJourney(t, place{Dir: t.TempDir(), Postgres: emptyPostgres(t)}, seed, uint64(kills))
+			j := newJourney(t, place{Dir: t.TempDir(), Postgres: crash.EmptyPostgres(t)}, seed, uint64(kills))
 			j.travel(min(kills, each))
 			j.arrive()
 		})
 	}
-}
-
-// seeds are a fixed seed and a random one, or the one that repeats a run.
-func seeds(t *testing.T) []uint64 {
-	t.Helper()
-	if text := os.Getenv("GUIDEWAY_CRASH_SEED"); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("GUIDEWAY_CRASH_SEED: %v", err)
-		}
-		return []uint64{seed}
-	}
-	random := rand.Uint64N(1e9)
-	t.Logf("GUIDEWAY_CRASH_SEED=%d repeats this run", random)
-	return []uint64{1, random}
-}
-
-// amount is how much of something a test does.
-func amount(t *testing.T, name string, least int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return least
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s is %q, not a number from 1 on", name, text)
-	}
-	return n
 }
 
 // journey is the life of one journal under several workers.
@@ -125,43 +95,15 @@ func (j *journey) travel(kills int) {
 
 // life is one worker from its start to its end.
 func (s *seat) life() error {
-	w := hire(s.j.t, s.j.place)
-	defer w.kill()
-	if s.random.IntN(8) == 0 {
-		s.after(w, 40*time.Millisecond)
-		return nil
+	life := crash.Life[order, reply]{Random: s.random, Check: s.check, Replies: 16, Rest: 4 * time.Millisecond}
+	for _, l := range s.lanes {
+		life.Clients = append(life.Clients, func(w *worker) error { return l.drive(w, 1e6) })
 	}
-	if r, err := w.opened(); err != nil || !r.ok() {
-		return fmt.Errorf("a worker does not open its journal: %w %+v", err, r)
+	opened, err := life.Live(hire(s.j.t, s.j.place))
+	if opened {
+		s.opened++
 	}
-	s.opened++
-	if err := s.check(w); err != nil {
-		return err
-	}
-	errs := make([]error, len(s.lanes))
-	var clients sync.WaitGroup
-	for i, l := range s.lanes {
-		clients.Go(func() {
-			if errs[i] = l.drive(w, 1e6); errs[i] != nil {
-				w.kill() // there is nothing left to wait for
-			}
-		})
-	}
-	w.acknowledges(s.random.IntN(16))
-	s.after(w, 4*time.Millisecond)
-	clients.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// after kills a worker after a random time.
-func (s *seat) after(w *worker, most time.Duration) {
-	<-time.After(time.Duration(s.random.Int64N(int64(most))))
-	w.kill()
+	return err
 }
 
 // check compares the runs that the seat's clients work on with what they know.
@@ -187,8 +129,8 @@ func (s *seat) check(w *worker) error {
 
 // check compares a run in a journal with its ledger.
 func (led *ledger) check(w *worker) error {
-	r, err := w.do(order{Do: opEvents, Run: led.id})
-	if err != nil || !r.ok() {
+	r, err := w.Do(order{Do: opEvents, Run: led.id})
+	if err != nil || !r.OK() {
 		return fmt.Errorf("read run %s: %w %+v", led.id, err, r)
 	}
 	happened, err := led.compare(r.Events)
@@ -203,8 +145,8 @@ func (led *ledger) check(w *worker) error {
 
 // verified has a worker check the chains.
 func verified(w *worker, id string) error {
-	r, err := w.do(order{Do: opVerify, Run: id})
-	if err != nil || !r.ok() {
+	r, err := w.Do(order{Do: opVerify, Run: id})
+	if err != nil || !r.OK() {
 		return fmt.Errorf("verify: %w %+v", err, r)
 	}
 	if len(r.Report.Faults) > 0 {
@@ -217,7 +159,7 @@ func verified(w *worker, id string) error {
 // ever were.
 func (j *journey) arrive() {
 	j.t.Helper()
-	w := hire(j.t, j.place).mustOpen()
+	w := hire(j.t, j.place).MustOpen()
 	runs, events, opened, commands := 0, 0, 0, 0
 	for _, s := range j.seats {
 		opened += s.opened
@@ -238,11 +180,11 @@ func (j *journey) arrive() {
 			}
 		}
 	}
-	r := w.mustDo(order{Do: opVerify})
+	r := w.MustDo(order{Do: opVerify})
 	if r.Report.Runs != runs || len(r.Report.Faults) > 0 {
 		j.t.Errorf("there are %d runs, of %d that were begun; faults: %+v", r.Report.Runs, runs, r.Report.Faults)
 	}
-	w.dismiss()
+	w.Dismiss()
 	if opened == 0 || commands < 4 {
 		j.t.Errorf("%d workers opened the journal and %d commands were sent: nothing was tested", opened, commands)
 	}

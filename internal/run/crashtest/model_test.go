@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -142,7 +143,7 @@ func (l *lane) acknowledge(led *ledger, r reply) error {
 		led.pending = nil
 		return nil
 	}
-	if !r.ok() {
+	if !r.OK() {
 		return fmt.Errorf("%+v is legal, and the answer is %+v", p.order, r)
 	}
 	l.happened(led)
@@ -170,8 +171,8 @@ func (l *lane) happened(led *ledger) {
 func (l *lane) drive(w *worker, most int) error {
 	for range most {
 		led, p := l.next()
-		r, err := w.do(p.order)
-		if errors.Is(err, errDied) {
+		r, err := w.Do(p.order)
+		if errors.Is(err, crash.ErrDied) {
 			return nil
 		}
 		if err != nil {

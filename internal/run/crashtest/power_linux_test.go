@@ -2,7 +2,6 @@ package crashtest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/crash"
 )
 
 // entry is a command of a run in the order in which they were sent, each after
@@ -51,7 +52,7 @@ func record(t *testing.T, seed uint64, commands int) *recording {
 	}
 	for life := range 2 {
 		log := filepath.Join(logs, fmt.Sprint(life))
-		w := hire(t, r.place, tracer(t, log)...).mustOpen()
+		w := hire(t, r.place, tracer(t, log)...).MustOpen()
 		errs := make([]error, len(lanes))
 		var writing sync.Mutex
 		var clients sync.WaitGroup
@@ -62,7 +63,7 @@ func record(t *testing.T, seed uint64, commands int) *recording {
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		w.dismiss()
+		w.Dismiss()
 		calls, err := readTrace(log)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +77,8 @@ func record(t *testing.T, seed uint64, commands int) *recording {
 func (r *recording) drive(w *worker, l *lane, life, commands int, writing *sync.Mutex) error {
 	for range commands {
 		led, p := l.next()
-		answer, err := w.do(p.order)
+		number, replied := w.Send(p.order)
+		answer, err := replied()
 		if err == nil {
 			err = l.acknowledge(led, answer)
 		}
@@ -84,7 +86,7 @@ func (r *recording) drive(w *worker, l *lane, life, commands int, writing *sync.
 			return fmt.Errorf("%+v: %w", p.order, err)
 		}
 		writing.Lock()
-		r.history[led] = append(r.history[led], entry{life: life, reply: answer.ID, pending: p, id: led.id, handle: led.handle})
+		r.history[led] = append(r.history[led], entry{life: life, reply: number, pending: p, id: led.id, handle: led.handle})
 		writing.Unlock()
 	}
 	return nil
@@ -110,16 +112,15 @@ func moments(calls []*call) []moment {
 	return list
 }
 
-// replies are the ids of the lines that a call writes to standard output.
+// replies are the numbers of the lines that a call writes to standard output.
 func (c *call) replies() []int {
 	if c.name != "write" || c.args[0].word != "1" {
 		return nil
 	}
 	var ids []int
 	for line := range bytes.Lines(c.args[1].data) {
-		var r reply
-		if json.Unmarshal(line, &r) == nil {
-			ids = append(ids, r.ID)
+		if id, ok := crash.Number(line); ok {
+			ids = append(ids, id)
 		}
 	}
 	return ids
@@ -197,10 +198,10 @@ func (r *recording) known(acknowledged map[[2]int]bool) []*lane {
 // acknowledged, and has it go on.
 func (r *recording) check(t *testing.T, dir string, acknowledged map[[2]int]bool) error {
 	w := hire(t, place{Dir: dir})
-	defer w.kill()
-	first, err := w.opened()
-	if err != nil || !first.ok() {
-		return fmt.Errorf("a worker does not open its journal: %w %+v %s", err, first, w.said())
+	defer w.Kill()
+	first, err := w.Opened()
+	if err != nil || !first.OK() {
+		return fmt.Errorf("a worker does not open its journal: %w %+v %s", err, first, w.Said())
 	}
 	if err := verified(w, ""); err != nil {
 		return err
@@ -227,14 +228,14 @@ func (r *recording) check(t *testing.T, dir string, acknowledged map[[2]int]bool
 // of the rest what chance leaves. Everything that was acknowledged is there.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seeds(t) {
+	for _, seed := range crash.Seeds(t) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			r := record(t, seed, 160)
 			random := rand.New(rand.NewPCG(seed, 1))
 			l := newLayer(r.place.Dir)
 			n := 0
-			err := r.cuts(l, random, amount(t, "GUIDEWAY_CRASH_CUTS", 20), func(acknowledged map[[2]int]bool) error {
+			err := r.cuts(l, random, crash.Amount(t, "GUIDEWAY_CRASH_CUTS", 20, 20), func(acknowledged map[[2]int]bool) error {
 				n++
 				m := mercy(random.IntN(int(mercies)))
 				if m != keepSome && random.IntN(2) == 0 {

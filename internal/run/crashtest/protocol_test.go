@@ -1,9 +1,11 @@
 package crashtest
 
 import (
+	"testing"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -21,10 +23,12 @@ type place struct {
 	Sealed bool `json:"sealed,omitempty"`
 }
 
+// Disk implements crash.Place.
+func (p place) Disk() crash.Disk { return crash.Disk{Dir: p.Dir, Room: p.Room, ReadOnly: p.Sealed} }
+
 // order is a line on a worker's standard input.
 type order struct {
-	ID int `json:"id"`
-	Do op  `json:"do"`
+	Do op `json:"do"`
 
 	Handle string `json:"handle,omitempty"`
 	Run    string `json:"run,omitempty"`
@@ -60,14 +64,9 @@ const (
 	opReopen op = "reopen"
 )
 
-// ready is the id of the line that a worker writes when it has opened its
-// journal, or has failed to.
-const ready = 0
-
 // reply is a line on a worker's standard output: the acknowledgement of what is
 // in it.
 type reply struct {
-	ID int `json:"id"`
 	// Code, Rule, Message and Fix are of an error.
 	Code    guideway.Code `json:"code,omitempty"`
 	Rule    string        `json:"rule,omitempty"`
@@ -85,8 +84,17 @@ type reply struct {
 	Crowd  *crowdReply `json:"crowd,omitempty"`
 }
 
-// ok says that the order was carried out.
-func (r reply) ok() bool { return r.Code == "" }
+// OK says that the order was carried out.
+func (r reply) OK() bool { return r.Code == "" }
+
+// worker is a process that has a journal open.
+type worker = crash.Worker[order, reply]
+
+// hire starts a worker.
+func hire(t testing.TB, p place, front ...string) *worker {
+	t.Helper()
+	return crash.Hire[order, reply](t, p, front...)
+}
 
 // crowdOrder has a worker play many clients at once.
 type crowdOrder struct {

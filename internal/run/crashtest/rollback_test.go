@@ -44,10 +44,10 @@ func TestRollbackIsFound(t *testing.T) {
 			c := scene(t)
 			elsewhere := t.TempDir()
 			if test.open {
-				w := hire(t, c.place).mustOpen()
-				w.mustDo(order{Do: opStart, Goal: "a third run"})
+				w := hire(t, c.place).MustOpen()
+				w.MustDo(order{Do: opStart, Goal: "a third run"})
 				copyTo(t, c.files(), elsewhere)
-				w.kill()
+				w.Kill()
 			} else {
 				copyTo(t, c.files(), elsewhere)
 			}

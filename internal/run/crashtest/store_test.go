@@ -1,6 +1,10 @@
 package crashtest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/crash"
+)
 
 // store is a kind of journal.
 type store struct {
@@ -18,7 +22,7 @@ func stores() []store {
 		}},
 		{"postgres", func(t *testing.T) place {
 			t.Helper()
-			return place{Dir: t.TempDir(), Postgres: emptyPostgres(t)}
+			return place{Dir: t.TempDir(), Postgres: crash.EmptyPostgres(t)}
 		}},
 	}
 }

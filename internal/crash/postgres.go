@@ -1,4 +1,4 @@
-package crashtest
+package crash
 
 import (
 	"context"
@@ -11,8 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// emptyPostgres gives the URL of a schema that nobody uses, or skips the test.
-func emptyPostgres(t *testing.T) string {
+// EmptyPostgres gives the URL of a schema that nobody uses, or skips the test. The
+// schema is gone after the test.
+func EmptyPostgres(t testing.TB) string {
 	t.Helper()
 	text := os.Getenv("GUIDEWAY_TEST_POSTGRES")
 	if text == "" {
@@ -30,7 +31,7 @@ func emptyPostgres(t *testing.T) string {
 			t.Error(err)
 			return
 		}
-		defer conn.Close(ctx)
+		defer func() { _ = conn.Close(ctx) }()
 		if _, err := conn.Exec(ctx, "drop schema if exists "+schema+" cascade"); err != nil {
 			t.Error(err)
 		}
