@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -26,6 +27,8 @@ type Request struct {
 	// era.
 	Responses json.RawMessage
 	State     string
+	// Header came with the call over HTTP; nil is nothing to compare with.
+	Header http.Header
 }
 
 // Has tells whether a tool is one of an upstream.
@@ -47,6 +50,11 @@ func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawM
 	if err != nil {
 		if t = g.unlisted(r.Name); t == nil || !g.access(ctx, c).tool(t) {
 			return nil, err
+		}
+	}
+	if c.Modern && r.Header != nil {
+		if failure := mismatch(t.headers, r.Header, r.Arguments); failure != nil {
+			return nil, failure
 		}
 	}
 	if t.blocked != "" {

@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
@@ -84,6 +86,33 @@ func headersOf(list []headerArgument, arguments json.RawMessage) map[string]stri
 		}
 	}
 	return headers
+}
+
+// headerMismatch is the protocol's error for headers that say other than the
+// body.
+const headerMismatch = -32020
+
+// mismatch compares the headers of a call with its arguments: what stands between
+// a client and us may decide by the headers, so they must say the same.
+func mismatch(list []headerArgument, header http.Header, arguments json.RawMessage) *wire.Error {
+	if len(list) == 0 {
+		return nil
+	}
+	want := headersOf(list, arguments)
+	for _, h := range list {
+		given, wanted := header.Values(h.header), want[h.header]
+		if len(given) == 0 && wanted == "" {
+			continue
+		}
+		got, ok := "", len(given) == 1
+		if ok {
+			got, ok = upstream.HeaderText(given[0])
+		}
+		if !ok || got != wanted {
+			return &wire.Error{Code: headerMismatch, Message: "the header " + h.header + " is not what the argument " + strings.Join(h.path, ".") + " says"}
+		}
+	}
+	return nil
 }
 
 // headerText writes a text, a whole number or a truth value.

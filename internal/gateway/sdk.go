@@ -408,6 +408,9 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 		return nil, err
 	}
 	in.Arguments = p.Arguments
+	if extra := r.GetExtra(); extra != nil {
+		in.Header = extra.Header
+	}
 	return rawResult(d.gateway.Call(ctx, c, in))
 }
 

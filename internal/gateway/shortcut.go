@@ -71,6 +71,7 @@ func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header h
 	if c == nil {
 		return nil
 	}
+	r.Header = header
 	g.converses(c, session, send)
 	work := g.shortcuts.begin(session, m.ID)
 	return func(ctx context.Context) {
@@ -109,7 +110,7 @@ const maxShortcut = 8 << 20
 // statusOf is the status that HTTP wants for an answer.
 func statusOf(err error) int {
 	var failure *wire.Error
-	if errors.As(err, &failure) && failure.Code == missingCapability {
+	if errors.As(err, &failure) && (failure.Code == missingCapability || failure.Code == headerMismatch) {
 		return http.StatusBadRequest
 	}
 	return http.StatusOK
@@ -179,7 +180,7 @@ func (c *Client) fromMeta(header http.Header, has map[string]json.RawMessage, t 
 		return nil
 	}
 	if header != nil && (header.Get("Mcp-Protocol-Version") != version || header.Get("Mcp-Method") != "tools/call" ||
-		header.Get("Mcp-Name") != t.name || len(t.headers) > 0 || !accepts(header)) {
+		header.Get("Mcp-Name") != t.name || !accepts(header)) {
 		return nil
 	}
 	capabilities := has[metaCapabilities]

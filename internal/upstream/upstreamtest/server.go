@@ -44,6 +44,8 @@ const (
 	Flood = "flood"
 	// Phishing asks by a URL, whatever the client can.
 	Phishing = "phishing"
+	// Headed has a tool with an argument that is a header too.
+	Headed = "headed"
 	// Talkative writes lines that are no messages.
 	Talkative = "talkative"
 )
@@ -262,6 +264,8 @@ func (s *Server) tools(m message) {
 			tools = append(tools, `{"name":`+string(quote(name))+`,`+schema+`}`)
 		}
 		tools = append(tools, tools[0], `{"name":"noschema"}`, `7`)
+	case s.is(Headed):
+		tools = append(tools, `{"name":"headed","inputSchema":{"type":"object","properties":{"text":{"type":"string","x-mcp-header":"Text"}}}}`)
 	case s.is(CaseVariant):
 		tools = append(tools, `{"name":"safe","Name":"unsafe",`+schema+`}`)
 	case s.is(Changing) && n > 1:
@@ -293,7 +297,7 @@ func (s *Server) call(m message, stop chan struct{}) {
 	}
 	_ = json.Unmarshal(m.Params, &p)
 	switch p.Name {
-	case "echo":
+	case "echo", "headed":
 		s.answer(m.ID, text(p.Arguments.Text))
 	case "params":
 		s.answer(m.ID, text(string(m.Params)))

@@ -1,0 +1,44 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+)
+
+// What stands before us may route or refuse by the headers of a call; one whose
+// headers say other than its arguments is refused, by the way past the SDK and
+// through it.
+func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"", slow} {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Headed)}}, way)
+		open(t, r)
+		for name, c := range map[string]struct {
+			argument, header string
+			fine             bool
+		}{
+			"the same":               {`{"text":"a"}`, "a", true},
+			"the same, encoded":      {`{"text":"é"}`, "=?base64?w6k=?=", true},
+			"neither":                {`{}`, "", true},
+			"null":                   {`{"text":null}`, "", true},
+			"looks encoded, is not":  {`{"text":"=?base64?YQ=="}`, "=?base64?YQ==", true},
+			"another":                {`{"text":"a"}`, "b", false},
+			"no header":              {`{"text":"a"}`, "", false},
+			"no argument":            {`{}`, "a", false},
+			"bad encoding":           {`{"text":"a"}`, "=?base64?Y!?=", false},
+			"the encoded is another": {`{"text":"a"}`, "=?base64?Yg==?=", false},
+		} {
+			header := map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__headed"}
+			if c.header != "" {
+				header["Mcp-Param-Text"] = c.header
+			}
+			status, body, _ := post(t, r.url, header, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__headed","arguments":`+c.argument+`,`+meta+`}}`)
+			if refused := strings.Contains(body, "-32020"); refused == c.fine || way == "" && (status == 200) != c.fine {
+				t.Errorf("%s%s: %d %s", way, name, status, body)
+			}
+		}
+	}
+}
