@@ -36,6 +36,7 @@ $(LINT):
 
 conformance: ## run the official MCP suite and the MCP Inspector against us (needs npm)
 	conformance/run
+	conformance/through
 	conformance/inspector
 
 bench: ## measure against the budgets
