@@ -67,6 +67,11 @@ type SaveRequest struct {
 	// that has a successor already, this one begins a branch. Empty follows the
 	// last one.
 	ExpectedHead string
+	// Once says that a run's event has at most one such checkpoint, whoever saves
+	// it: its id follows from Run and RunSeq. One that is there is the answer, as it
+	// is. One that was deleted is not saved again, and none comes behind one of a
+	// later event: that is CodeRefused.
+	Once bool
 
 	// id and created are those of an import.
 	id      string

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -19,6 +20,12 @@ const (
 )
 
 func newID(now time.Time) string { return shortid.Timed(idPrefix, now) }
+
+// onceID gives the id of the one checkpoint of a run's event.
+func onceID(key LineKey, run string, seq int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", key.User, key.Session, run, seq))
+	return idPrefix + shortid.Spell(sum[:14])
+}
 
 // pieceID gives the id of a piece: the same content in the same line is kept once.
 func pieceID(key LineKey, sum []byte) string {

@@ -103,7 +103,7 @@ func (s *Service) keep(ctx context.Context, key LineKey, piece Piece, part, sum 
 		return err
 	}
 	change := Change{Line: key, NoWords: true, At: now, Touch: true}
-	_, err = s.store(ctx, &rec, data, change, func() *folded { return nil })
+	_, err = s.store(ctx, &rec, data, change, false, func() *folded { return nil })
 	if err != nil || sealed == nil {
 		return err
 	}

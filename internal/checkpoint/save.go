@@ -23,7 +23,7 @@ const (
 	attempts = 200
 
 	maxName   = 200
-	maxTags   = 20
+	maxTags   = 40
 	maxTag    = 64
 	maxOther  = 256
 	firstWait = 2 * time.Millisecond
@@ -241,8 +241,11 @@ func (s *Service) record(d *draft, p *place) Record {
 		Created: now, Bytes: int64(len(d.content.raw)), Tokens: r.Tokens, Sum: d.content.sum,
 	}
 	rec.ID = newID(now)
-	if r.id != "" {
+	switch {
+	case r.id != "":
 		rec.ID = r.id
+	case r.Once:
+		rec.ID = onceID(d.key, r.Run, r.RunSeq)
 	}
 	if !r.created.IsZero() && r.created.Before(now) {
 		rec.Created = r.created
@@ -271,6 +274,11 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 		return nil, err
 	}
 	rec := s.record(d, p)
+	if d.request.Once {
+		if there, err := s.saved(ctx, rec, p); there != nil || err != nil {
+			return there, err
+		}
+	}
 	key, err := s.keyFor(ctx, p.newest)
 	if err != nil {
 		return nil, err
@@ -303,7 +311,7 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 			At: rec.Created, Action: ActionDelete, LineKey: d.key, Checkpoint: gone.ID, Client: d.who.Client, Detail: "the session's limit",
 		})
 	}
-	fold, err := s.store(ctx, &rec, whole, change, func() *folded { return s.fold(ctx, rec, d.content.raw, p, change.Remove) })
+	fold, err := s.store(ctx, &rec, whole, change, d.request.Once, func() *folded { return s.fold(ctx, rec, d.content.raw, p, change.Remove) })
 	if err != nil {
 		return nil, err
 	}
@@ -320,6 +328,28 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 			"%s had a successor already, so that this checkpoint begins a branch; the session's last one was %s", rec.Parent, p.newest.ID)})
 	}
 	return saved, nil
+}
+
+// saved gives the one checkpoint of a run's event where it is there already, and
+// refuses to save what was deleted, or what would stand behind its successor.
+func (s *Service) saved(ctx context.Context, rec Record, p *place) (*Saved, error) {
+	there, err := s.o.Index.Checkpoint(ctx, rec.ID)
+	switch {
+	case err == nil:
+		return &Saved{Record: there, Store: s.o.Store}, nil
+	case guideway.ErrorCode(err) != guideway.CodeNotFound:
+		return nil, err
+	case p.newest != nil && p.newest.Run == rec.Run && p.newest.RunSeq > rec.RunSeq:
+		return nil, guideway.Errorf(guideway.CodeRefused, "the session %s has a checkpoint of a later event already, %s", rec.Session, p.newest.ID)
+	}
+	gone, err := s.o.Index.Deleted(ctx, []string{rec.ID})
+	if err != nil {
+		return nil, err
+	}
+	if gone[rec.ID] {
+		return nil, guideway.Errorf(guideway.CodeRefused, "the checkpoint of event %d of %s was deleted", rec.RunSeq, rec.Run)
+	}
+	return nil, nil
 }
 
 // keyFor gives the data key of a line's next checkpoint: that of its last one, or
@@ -393,8 +423,9 @@ func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte
 }
 
 // store writes the blobs and then the index; rec gets its blob's name. While the
-// disk takes the first blob, its parent is made smaller.
-func (s *Service) store(ctx context.Context, rec *Record, whole []byte, change Change, fold func() *folded) (*folded, error) {
+// disk takes the first blob, its parent is made smaller. once says that others may
+// store the same at the same time.
+func (s *Service) store(ctx context.Context, rec *Record, whole []byte, change Change, once bool, fold func() *folded) (*folded, error) {
 	type outcome struct {
 		name blob.Name
 		err  error
@@ -424,7 +455,11 @@ func (s *Service) store(ctx context.Context, rec *Record, whole []byte, change C
 	if err == nil {
 		return f, nil
 	}
-	return f, s.settle(ctx, err, rec, f)
+	mine := f
+	if once {
+		mine = nil // another process may be saving the same, and need it
+	}
+	return f, s.settle(ctx, err, rec, mine)
 }
 
 // settle looks what has come of a save that got an error, and takes back what is
@@ -442,8 +477,8 @@ func (s *Service) settle(ctx context.Context, cause error, rec *Record, fold *fo
 	if rec.Blob != "" {
 		s.unlink(ctx, rec.Blob)
 	}
-	// The delta has a name that only this save could have given it: its base has
-	// an id of its own.
+	// The delta has a name that only this save could have given it, where its base
+	// has an id of its own.
 	if fold != nil {
 		s.unlink(ctx, fold.swap.New.Blob)
 	}

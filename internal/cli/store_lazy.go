@@ -89,6 +89,11 @@ func (l lazyRuns) Events(ctx context.Context, c run.Caller, r run.Ref, after int
 	return with(ctx, l.store, func(o *opened) ([]run.Event, error) { return o.runs.Events(ctx, c, r, after, limit) })
 }
 
+// Behind gives a run as it was behind one of its events.
+func (l lazyRuns) Behind(ctx context.Context, c run.Caller, r run.Ref, seq int64) (run.Committed, error) {
+	return with(ctx, l.store, func(o *opened) (run.Committed, error) { return o.runs.Behind(ctx, c, r, seq) })
+}
+
 // Export gives a run as a bundle.
 func (l lazyRuns) Export(ctx context.Context, c run.Caller, r run.Ref) ([]byte, error) {
 	return with(ctx, l.store, func(o *opened) ([]byte, error) { return o.runs.Export(ctx, c, r) })

@@ -36,6 +36,7 @@ type KeeperOptions struct {
 type Keeper struct {
 	o     KeeperOptions
 	queue chan job
+	late  late
 	done  sync.WaitGroup
 
 	mu     sync.Mutex
@@ -103,6 +104,7 @@ func NewKeeper(o KeeperOptions) (*Keeper, error) {
 		o: o, queue: make(chan job, o.Queue), health: Health{Off: o.Off},
 		sizes: map[string]int{}, preparing: map[string]bool{}, walks: map[string][sha256.Size]byte{},
 	}
+	k.late.runs = make(chan string, maxLate)
 	k.done.Go(k.work)
 	return k, nil
 }
@@ -165,26 +167,65 @@ func (k *Keeper) enqueue(j job) (taken bool) {
 // jobTime bounds one job, so that a store that hangs does not hold up the end.
 const jobTime = 30 * time.Second
 
+// work does what is queued, and between that looks after runs that came into view.
 func (k *Keeper) work() {
-	for j := range k.queue {
-		ctx, cancel := context.WithTimeout(context.Background(), jobTime)
-		err := j.do(ctx)
-		cancel()
-		k.mu.Lock()
-		k.health.Waiting--
-		switch {
-		case err != nil && j.saves:
-			k.health.Failed++
-			k.health.Error, k.health.ErrorAt = err.Error(), k.o.Now().UTC()
-		case j.saves:
-			k.health.Saved++
-			k.health.Error, k.health.ErrorAt = "", time.Time{}
+	for {
+		select {
+		case j, open := <-k.queue:
+			if !open {
+				k.lookAfterAll()
+				return
+			}
+			k.carryOut(j)
+			continue
+		default:
 		}
-		k.mu.Unlock()
-		if err != nil {
-			k.o.Logger.Warn("something beside an answer failed", "what", j.what, "error", err)
+		select {
+		case j, open := <-k.queue:
+			if !open {
+				k.lookAfterAll()
+				return
+			}
+			k.carryOut(j)
+		case id := <-k.late.runs:
+			k.lookAfter(id)
 		}
 	}
+}
+
+func (k *Keeper) carryOut(j job) {
+	ctx, cancel := context.WithTimeout(context.Background(), jobTime)
+	defer cancel()
+	err := j.do(ctx)
+	k.mu.Lock()
+	k.health.Waiting--
+	k.mu.Unlock()
+	if j.saves {
+		k.count(err)
+	}
+	if err != nil && !isMoot(err) {
+		k.o.Logger.Warn("something beside an answer failed", "what", j.what, "error", err)
+	}
+}
+
+// isMoot says that a checkpoint is not wanted any more: it was deleted, or a later
+// one of the run is there.
+func isMoot(err error) bool { return guideway.ErrorCode(err) == guideway.CodeRefused }
+
+// count counts a checkpoint that was saved, or was not.
+func (k *Keeper) count(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if isMoot(err) {
+		return
+	}
+	if err != nil {
+		k.health.Failed++
+		k.health.Error, k.health.ErrorAt = err.Error(), k.o.Now().UTC()
+		return
+	}
+	k.health.Saved++
+	k.health.Error, k.health.ErrorAt = "", time.Time{}
 }
 
 // Committed implements run.Observer.
@@ -196,6 +237,7 @@ func (k *Keeper) Committed(_ context.Context, c run.Committed) {
 	}
 	name := first(strings.Join(names, "; "), 200)
 	k.enqueue(job{what: c.Record.ID + " " + name, saves: true, do: func(ctx context.Context) error {
+		k.lookAfter(c.Record.ID) // what is missing comes before what is new
 		return k.save(ctx, c, name, tags)
 	}})
 }
@@ -250,7 +292,9 @@ func (k *Keeper) save(ctx context.Context, c run.Committed, name string, tags []
 	}
 	_, err = k.o.Checkpoints.Save(ctx, guideway.Principal{User: c.Record.User, Client: c.By.Client}, checkpoint.SaveRequest{
 		Session: c.Record.ID, Run: c.Record.ID, RunSeq: c.Record.Seq, Context: doc, Workflow: c.Record.Workflow,
-		Project: c.Record.Project.ID, Agent: c.By.Client, Name: name, Tags: tags, Kind: checkpoint.KindAuto,
+		Project: c.Record.Project.ID, Agent: c.By.Client, Name: name, Tags: withTags(tags, tagsOf(c.Marks)...),
+		// Another process may have seen that it is missing.
+		Kind: checkpoint.KindAuto, Once: true,
 		// Counting would load the vocabulary in every process that has a run.
 		Tokens: int64(estimate(c.State.Vars)),
 	})
@@ -320,10 +364,16 @@ func (k *Keeper) Walked(who guideway.Principal, workflow string, completed []str
 		if err != nil {
 			return err
 		}
-		if _, own := vars[keyCritical]; m != nil && !own {
+		own, there := vars[keyCritical]
+		if there {
+			m = marksIn(own)
+		}
+		if m != nil {
+			request.Tags = withTags(nil, m.tags()...)
+		}
+		if m != nil && !there {
 			marked := without(vars)
 			marked[keyCritical] = m
-			request.Tags = withTag(nil)
 			if request.Context, err = prepareWalk(marked, at); err != nil {
 				return err
 			}

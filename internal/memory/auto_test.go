@@ -211,3 +211,57 @@ func TestOptions(t *testing.T) {
 		t.Errorf("two sessions that begin alike: %+v, %+v", saved, again)
 	}
 }
+
+// Checkpoints have the tags of what is marked, so that lists find them by those:
+// those of a run from the mark on, saved by itself or by an agent, and those of a
+// session and of a walk.
+func TestTagsOfMarks(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: map[string]any{"service": "s", "files": []any{}}})
+	must(t, err)
+	_, err = r.Mark(t.Context(), ada(), memory.MarkRequest{Handle: a.Handle, Keys: []string{"service"}, Tags: []string{"billing", "q3"}})
+	must(t, err)
+	_, err = r.Save(t.Context(), ada(), memory.SaveRequest{Handle: a.Handle, Tags: []string{"mine"}})
+	must(t, err)
+	_, err = step(t.Context(), r, a, "The plan.") // and a gate opens
+	must(t, err)
+
+	context := map[string]any{"goal": "g", "contract": "c"}
+	_, err = r.Save(t.Context(), ada(), memory.SaveRequest{Session: "line", Context: context})
+	must(t, err)
+	_, err = r.Mark(t.Context(), ada(), memory.MarkRequest{Session: "line", Keys: []string{"contract"}, Tags: []string{"billing"}})
+	must(t, err)
+	_, err = r.Mark(t.Context(), ada(), memory.MarkRequest{Session: "line", Keys: []string{"goal"}, Tags: []string{"q3"}})
+	must(t, err)
+	_, err = r.Save(t.Context(), ada(), memory.SaveRequest{Session: "line", Context: context, Tags: []string{"mine"}})
+	must(t, err)
+	r.Walked(ada().Principal, "move", nil, map[string]any{"_sessionId": "line", "n": 1})
+	must(t, r.keeper.Close())
+
+	for tag, want := range map[string]map[string]int{
+		"billing": {a.RunID: 2, "line": 4}, "q3": {a.RunID: 2, "line": 3}, "mine": {a.RunID: 1, "line": 1},
+	} {
+		page, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Tags: []string{tag}})
+		must(t, err)
+		got := map[string]int{}
+		for _, rec := range page.Checkpoints {
+			got[rec.Session]++
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("found by %q (-want +got):\n%s", tag, d)
+		}
+	}
+	many := make([]string, 20)
+	for i := range many {
+		many[i] = fmt.Sprint("tag-", i)
+	}
+	saved, err := r.Save(t.Context(), ada(), memory.SaveRequest{Session: "line", Context: context, Tags: many})
+	must(t, err)
+	if rec, err := r.Get(t.Context(), ada(), saved.ID); err != nil || len(rec.Tags) != 23 {
+		t.Errorf("beside %d tags of the caller's: %v, %v", len(many), rec.Tags, err)
+	}
+	if _, err := r.Save(t.Context(), ada(), memory.SaveRequest{Session: "line", Context: context, Tags: append(many, "one more")}); guideway.ErrorCode(err) != guideway.CodeInvalid {
+		t.Errorf("too many tags: %v", err)
+	}
+}

@@ -29,6 +29,7 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 	if ranking {
 		r.Limit = max(limit, candidates)
 	}
+	s.settled(ctx, c, r.Session)
 	page, err := s.o.Checkpoints.List(ctx, c.Principal, r)
 	if err != nil {
 		return nil, err

@@ -102,6 +102,9 @@ func (s *Service) Show(ctx context.Context, c run.Caller, id string) (*Loaded, e
 
 // read reads a checkpoint, and changes nothing.
 func (s *Service) read(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, *checkpoint.Loaded, *restored, error) {
+	if r.ID == "" {
+		s.settled(ctx, c, r.Session)
+	}
 	loaded, err := s.o.Checkpoints.Load(ctx, c.Principal, checkpoint.LoadRequest{ID: r.ID, Session: r.Session})
 	if err != nil {
 		return nil, nil, nil, s.noneYet(ctx, c, r, err)

@@ -45,6 +45,9 @@ func (s *Service) Mark(ctx context.Context, c run.Caller, r MarkRequest) (*Marke
 	if len(r.Keys) == 0 || slices.ContainsFunc(r.Keys, func(key string) bool { return key == "" || len(key) > maxMarkKey }) {
 		return nil, invalid("keys must name variables, of 1 to %d bytes each", maxMarkKey).WithFix(`such as ["userGoal"]`)
 	}
+	if err := checkTags(r.Tags); err != nil {
+		return nil, err
+	}
 	return s.markSession(ctx, c, r)
 }
 
@@ -115,7 +118,7 @@ func (s *Service) markSession(ctx context.Context, c run.Caller, r MarkRequest) 
 	if err != nil {
 		return nil, err
 	}
-	request := checkpoint.SaveRequest{Session: r.Session, Context: doc, Name: "marks", Tags: withTag(r.Tags), ExpectedHead: head}
+	request := checkpoint.SaveRequest{Session: r.Session, Context: doc, Name: "marks", Tags: withTags(r.Tags, m.tags()...), ExpectedHead: head}
 	if loaded != nil {
 		request.Workflow, request.Project = loaded.Workflow, loaded.Project
 	}

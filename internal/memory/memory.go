@@ -39,6 +39,7 @@ type Runs interface {
 	Look(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
 	Status(ctx context.Context, c run.Caller, r run.Ref) (*run.Answer, error)
 	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
+	Behind(ctx context.Context, c run.Caller, r run.Ref, seq int64) (run.Committed, error)
 	Flow(ctx context.Context, c run.Caller, r run.Ref) (guide.Flow, error)
 	Fork(ctx context.Context, c run.Caller, r run.ForkRequest) (*run.Answer, error)
 	Admit(ctx context.Context, c run.Caller, r run.Ref, vars map[string]any) error
@@ -152,6 +153,7 @@ func New(o Options) (*Service, error) {
 	}
 	if o.Keeper != nil && o.Runs != nil {
 		o.Keeper.whenLarge(s.threshold(), s.prepareBrief)
+		o.Keeper.follow(o.Runs)
 	}
 	return s, nil
 }

@@ -22,7 +22,11 @@ const childDir, childFlow = "GUIDEWAY_MEMORY_TEST_DIR", "GUIDEWAY_MEMORY_TEST_FL
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		if err := victim(dir, os.Getenv(childFlow)); err != nil {
+		end := victim
+		if os.Getenv(childSteps) != "" {
+			end = hasty
+		}
+		if err := end(dir, os.Getenv(childFlow)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -120,10 +124,10 @@ func TestKilledAndResumed(t *testing.T) {
 }
 
 // killed runs a server on a directory and kills it where it says that it stands.
-func killed(t *testing.T, dir, flow string) stood {
+func killed(t *testing.T, dir, flow string, env ...string) stood {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	child.Env = append(os.Environ(), childDir+"="+dir, childFlow+"="+flow)
+	child.Env = append(append(os.Environ(), childDir+"="+dir, childFlow+"="+flow), env...)
 	child.Stderr = os.Stderr
 	stdin, err := child.StdinPipe()
 	must(t, err)

@@ -92,16 +92,20 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 	if r.Workflow != "" && r.Workflow != d.Workflow {
 		return nil, invalid("the run is of the workflow %s, not of %.80q", d.Workflow, r.Workflow).WithFix("leave workflowId out")
 	}
+	if err := checkTags(r.Tags); err != nil {
+		return nil, err
+	}
 	if err := s.admit(ctx, runs, c, ref, r.Context); err != nil {
 		return nil, err
 	}
+	s.settled(ctx, c, d.ID) // what belongs before this one comes before it
 	doc, err := prepare(d.Variables, r.Context, placeOf(d.Record, d.Status, d.Position))
 	if err != nil {
 		return nil, err
 	}
 	return s.store(ctx, c, checkpoint.SaveRequest{
 		Session: d.ID, Run: d.ID, RunSeq: d.Seq, Context: doc, Workflow: d.Workflow, Project: d.Project.ID,
-		Agent: r.Agent, Name: r.Name, Tags: r.Tags, ExpectedHead: r.ExpectedHead,
+		Agent: r.Agent, Name: r.Name, Tags: withTags(r.Tags, tagsOf(d.Marks)...), ExpectedHead: r.ExpectedHead,
 	})
 }
 
@@ -134,15 +138,18 @@ func (s *Service) saveSession(ctx context.Context, c run.Caller, r SaveRequest) 
 		}
 	}
 	vars := without(r.Context, keyRun, keyNext)
-	marks, tagged, err := s.sessionMarks(ctx, c, r.Session, vars)
+	if err := checkTags(r.Tags); err != nil {
+		return nil, err
+	}
+	marks, err := s.sessionMarks(ctx, c, r.Session, vars)
 	if err != nil {
 		return nil, err
 	}
 	if marks != nil {
-		vars[keyCritical] = marks
+		r.Tags = withTags(r.Tags, marks.tags()...)
 	}
-	if tagged {
-		r.Tags = withTag(r.Tags)
+	if _, own := vars[keyCritical]; marks != nil && !own {
+		vars[keyCritical] = marks
 	}
 	doc, err := encode(vars)
 	if err != nil {
@@ -188,12 +195,48 @@ func (s *Service) count(doc json.RawMessage) int {
 // them knows of them at the price of one look at the index.
 const tagMarked = "has-marks"
 
-func withTag(tags []string) []string {
-	if slices.Contains(tags, tagMarked) {
-		return tags
+// The bounds of tags: a caller gives a few, and those of marks come to them.
+const (
+	maxTags    = 20
+	maxAllTags = 40
+	maxTag     = 64
+)
+
+// checkTags refuses more tags of a caller's than there is room for beside those of
+// marks.
+func checkTags(tags []string) error {
+	if len(tags) <= maxTags {
+		return nil
 	}
-	return append(slices.Clone(tags), tagMarked)
+	return invalid("there are %d tags, more than %d", len(tags), maxTags).WithFix("give fewer tags")
 }
+
+// withTags adds the tags of marks to those of a checkpoint, as far as there is room,
+// so that lists find by them what was saved of marked variables.
+func withTags(tags []string, more ...string) []string {
+	out := slices.Clone(tags)
+	for _, tag := range more {
+		if len(out) >= maxAllTags {
+			break
+		}
+		if tag != "" && len(tag) <= maxTag && !slices.Contains(out, tag) {
+			out = append(out, tag)
+		}
+	}
+	return out
+}
+
+// tagsOf are the tags of a run's marks.
+func tagsOf(list []run.Mark) []string {
+	var out []string
+	for _, m := range list {
+		out = withTags(out, m.Tags...)
+	}
+	return out
+}
+
+// tags are on every checkpoint of a session with marks.
+func (m *marks) tags() []string { return append([]string{tagMarked}, m.Tags...) }
 
 // marks are the keys of a session that an agent has called critical.
 type marks struct {
@@ -215,14 +258,13 @@ func marksIn(value any) *marks {
 }
 
 // sessionMarks gives the marks that are to be saved with a context: its own, or
-// those that the session had. nil leaves the context as it is; tagged says that it
-// has some.
-func (s *Service) sessionMarks(ctx context.Context, c run.Caller, session string, vars map[string]any) (m *marks, tagged bool, err error) {
+// those that the session had; nil is none.
+func (s *Service) sessionMarks(ctx context.Context, c run.Caller, session string, vars map[string]any) (*marks, error) {
 	if own, there := vars[keyCritical]; there {
-		return nil, marksIn(own) != nil, nil
+		return marksIn(own), nil
 	}
-	m, _, err = lastMarks(ctx, s.o.Checkpoints, c.Principal, session)
-	return m, m != nil, err
+	m, _, err := lastMarks(ctx, s.o.Checkpoints, c.Principal, session)
+	return m, err
 }
 
 // lastMarks gives the marks of a session's last checkpoint, and what is known of

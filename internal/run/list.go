@@ -9,7 +9,11 @@ import (
 // List lists the caller's runs, the last changed first.
 func (s *Service) List(ctx context.Context, c Caller, f Filter) ([]Record, error) {
 	f.User = c.User
-	return s.journal.Runs(ctx, f)
+	list, err := s.journal.Runs(ctx, f)
+	for _, rec := range list {
+		s.seen(ctx, rec)
+	}
+	return list, err
 }
 
 // Events gives up to limit events of a run of the caller's after one, each checked

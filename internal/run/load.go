@@ -115,6 +115,7 @@ func (s *Service) load(ctx context.Context, r Record) (*loaded, error) {
 	if l != nil && l.seq == r.Seq && sameMAC(l.head, r.Head) {
 		return l, nil
 	}
+	fresh := l == nil
 	if l == nil || l.seq > r.Seq {
 		l = s.fromSnapshot(ctx, r)
 	}
@@ -129,6 +130,9 @@ func (s *Service) load(ctx context.Context, r Record) (*loaded, error) {
 		return nil, err
 	}
 	s.cache.keep(r.ID, next)
+	if fresh {
+		s.seen(ctx, r)
+	}
 	return next, nil
 }
 

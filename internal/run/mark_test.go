@@ -115,6 +115,14 @@ func TestAdmitSetsNothing(t *testing.T) {
 type observer struct {
 	mu   sync.Mutex
 	seen []run.Committed
+	// viewed are the runs that came into view.
+	viewed []string
+}
+
+func (o *observer) Seen(_ context.Context, r run.Record) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.viewed = append(o.viewed, r.ID)
 }
 
 func (o *observer) Committed(_ context.Context, c run.Committed) {
@@ -150,5 +158,68 @@ func TestTheObserverIsTold(t *testing.T) {
 	}
 	if want := []string{"run_started", "", "step_completed", ""}; !slices.Equal(kinds, want) {
 		t.Errorf("told of %q, want %q", kinds, want)
+	}
+}
+
+// A run comes into view where a process lists it or makes its state of the journal,
+// and not with each command.
+func TestTheObserverSeesARunOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "guarded", nil)
+	o := &observer{}
+	other := b.service(t, func(opts *run.Options) { opts.Observer = o })
+	for range 3 {
+		if _, err := other.Status(t.Context(), agent(), run.Ref{RunID: a.RunID}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(o.viewed, []string{a.RunID}) {
+		t.Errorf("looked at three times, seen %q", o.viewed)
+	}
+	if _, err := other.List(t.Context(), agent(), run.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(o.viewed, []string{a.RunID, a.RunID}) {
+		t.Errorf("listed, seen %q", o.viewed)
+	}
+}
+
+// What a run was behind one of its events is what it was then, whatever came since.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	a := start(t, b.Service, "guarded", map[string]any{"n": 1})
+	var want []run.Details
+	for range 3 {
+		d, err := b.Look(t.Context(), agent(), run.Ref{RunID: a.RunID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, *d)
+		if a.Position.Kind != guide.PositionStep {
+			break
+		}
+		a = legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"n": len(want) + 1}})
+	}
+	for _, was := range want {
+		c, err := b.Behind(t.Context(), agent(), run.Ref{RunID: was.ID}, was.Seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(was.Position, c.Flow.PositionOf(c.State)); d != "" {
+			t.Errorf("behind %d (-then +now):\n%s", was.Seq, d)
+		}
+		if d := cmp.Diff(was.Variables, c.State.Vars); d != "" || c.Record.Seq != was.Seq || c.Record.Status != was.Status {
+			t.Errorf("behind %d (-then +now): %s, %+v", was.Seq, d, c.Record)
+		}
+	}
+	for _, seq := range []int64{0, -1, 1000} {
+		if _, err := b.Behind(t.Context(), agent(), run.Ref{RunID: a.RunID}, seq); guideway.ErrorCode(err) != guideway.CodeInvalid {
+			t.Errorf("behind %d: %v", seq, err)
+		}
+	}
+	if _, err := b.Behind(t.Context(), run.Caller{Principal: guideway.Principal{User: "eve"}}, run.Ref{RunID: a.RunID}, 1); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("somebody else's: %v", err)
 	}
 }
