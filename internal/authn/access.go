@@ -34,6 +34,9 @@ const (
 	// RightAnswer answers a gate. Whether the answer is a person's follows
 	// from the proof.
 	RightAnswer Right = "answer"
+	// RightManage changes what agents are let at: upstreams, the approvals of
+	// their tools, and the tokens of clients. No credential of /mcp has it.
+	RightManage Right = "manage"
 )
 
 // Grant is what a request may do, and in whose name.
@@ -67,7 +70,7 @@ func GrantFrom(ctx context.Context) Grant {
 }
 
 // Access finds out what a request to the API may do. It is for the API alone:
-// /mcp takes the token of Bearer and nothing else, by Bearer.Handler.
+// who may come in at /mcp the Door says.
 type Access struct {
 	// Bearer is required.
 	Bearer *Bearer
@@ -105,7 +108,7 @@ func (a *Access) browser(r *http.Request) (Grant, error) {
 	}
 	g := Grant{Principal: guideway.Principal{User: user, Client: "browser"}, Proof: ProofBrowser, Rights: []Right{RightRead}}
 	if commands {
-		g.Rights = append(g.Rights, RightWork, RightAnswer)
+		g.Rights = append(g.Rights, RightWork, RightAnswer, RightManage)
 	}
 	return g, nil
 }
@@ -122,6 +125,9 @@ func (a *Access) named(token string) (Grant, error) {
 			g.Rights = append(g.Rights, RightRead)
 		case ScopeApprove:
 			g.Rights = append(g.Rights, RightRead, RightAnswer)
+		case ScopeManage:
+			g.Rights = append(g.Rights, RightRead, RightManage)
+		case ScopeMCP: // it is for /mcp alone
 		}
 	}
 	return g, nil

@@ -20,8 +20,7 @@ type BearerOptions struct {
 
 // Bearer lets a request through that carries a valid token in its header
 // Authorization, and says in the request's context whom the token names.
-// It is the one credential of /mcp; named tokens (Tokens) and the browser's
-// cookie (Browsers) never work there.
+// The browser's cookie (Browsers) never works there; named tokens come in by a Door.
 type Bearer struct {
 	digest [sha256.Size]byte
 	user   string

@@ -253,10 +253,10 @@ func TestBrowserRights(t *testing.T) {
 		{name: "reads, typed in", method: "GET", change: func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read"},
 		{name: "reads, old browser", method: "GET", change: func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }, rights: "read"},
 		{name: "posts without the key", method: "POST", rights: "read"},
-		{name: "posts with the key", method: "POST", change: key(l.Key), rights: "read work answer"},
+		{name: "posts with the key", method: "POST", change: key(l.Key), rights: "read work answer manage"},
 		{name: "posts with another's key", method: "POST", change: key(other.Key), rights: "read"},
 		{name: "posts with the cookie as key", method: "POST", change: key(l.Cookie.Value), rights: "read"},
-		{name: "looks with the key", method: "GET", change: key(l.Key), rights: "read work answer"},
+		{name: "looks with the key", method: "GET", change: key(l.Key), rights: "read work answer manage"},
 		{name: "posts with the key, and the browser says nothing", method: "POST", change: func(r *http.Request) {
 			key(l.Key)(r)
 			r.Header.Del("Origin")

@@ -11,16 +11,28 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Scope is what a named token is good for. No scope is good for /mcp.
+// Scope is what a named token is good for.
 type Scope string
 
 // The scopes.
 const (
+	// ScopeMCP is good for /mcp, as far as its Allow goes, and for nothing else.
+	// It stands alone, so that no token opens a person's gate and works on /mcp.
+	ScopeMCP Scope = "mcp"
 	// ScopeRead sees the user's runs, sessions and workflows.
 	ScopeRead Scope = "read"
 	// ScopeApprove is ScopeRead, and answers gates as a person.
 	ScopeApprove Scope = "approve"
+	// ScopeManage is ScopeRead, and changes upstreams, approves their tools and
+	// makes tokens for clients.
+	ScopeManage Scope = "manage"
 )
+
+// Scopes are all scopes.
+func Scopes() []Scope { return []Scope{ScopeMCP, ScopeRead, ScopeApprove, ScopeManage} }
+
+// Person tells whether who has the scope counts as a person.
+func (s Scope) Person() bool { return s == ScopeApprove || s == ScopeManage }
 
 // namedPrefix begins a named token, so that a scanner for leaked secrets knows
 // one, and so that /mcp can say why it refuses one.
@@ -35,8 +47,8 @@ type TokenOptions struct {
 	Now func() time.Time
 }
 
-// Tokens are named tokens with scopes. They are apart from the token of /mcp:
-// that one commands as an agent does, and these never work there.
+// Tokens are named tokens with scopes. They are apart from the token of the token
+// file: that one commands as an agent does.
 type Tokens struct{ vault vault }
 
 // NewTokens makes the check. It does not touch the disk.
@@ -53,38 +65,77 @@ type NamedToken struct {
 	User    string    `json:"user"`
 	Scopes  []Scope   `json:"scopes"`
 	Created time.Time `json:"createdAt"`
+	// Allow is what a token of ScopeMCP may use.
+	Allow *Allow `json:"allow,omitempty"`
+	// Expires is when the token ends by itself; nil is never.
+	Expires *time.Time `json:"expiresAt,omitempty"`
+	// Used is when it was used last, to a minute; nil is never.
+	Used *time.Time `json:"usedAt,omitempty"`
+
+	// id tells this token from every other one, those of the same name that were
+	// revoked among them.
+	id string
 }
 
-// Create makes a token and gives its secret, which is kept nowhere. The name is
-// for people; one that is taken is CodeConflict.
-func (t *Tokens) Create(name, user string, scopes ...Scope) (string, error) {
-	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`).MatchString(name) {
-		return "", guideway.Errorf(guideway.CodeInvalid, "the name %q is not one for a token", clip(name)).
-			WithFix("use up to 64 letters, digits and ._-")
-	}
-	if user == "" || len(scopes) == 0 {
-		return "", guideway.Errorf(guideway.CodeInvalid, "a token needs a user and a scope")
-	}
-	for _, s := range scopes {
-		if s != ScopeRead && s != ScopeApprove {
-			return "", guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", clip(string(s))).
-				WithFix("the scopes are %s and %s", ScopeRead, ScopeApprove)
-		}
+// Expired tells whether the token has ended by a time.
+func (t *NamedToken) Expired(now time.Time) bool { return t.Expires != nil && !now.Before(*t.Expires) }
+
+// has tells whether the token has a scope.
+func (t *NamedToken) has(s Scope) bool { return slices.Contains(t.Scopes, s) }
+
+// Create makes a token and gives its secret, which is kept nowhere. Name, User and
+// Scopes are needed; Created and Used are not looked at. A name that is taken is
+// CodeConflict.
+func (t *Tokens) Create(token NamedToken) (string, error) {
+	now := t.vault.now().UTC()
+	if err := token.check(now); err != nil {
+		return "", err
 	}
 	all, err := t.List()
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(all, func(o NamedToken) bool { return o.Name == name }) {
-		return "", guideway.Errorf(guideway.CodeConflict, "there is a token with the name %q", name).
+	if slices.ContainsFunc(all, func(o NamedToken) bool { return o.Name == token.Name }) {
+		return "", guideway.Errorf(guideway.CodeConflict, "there is a token with the name %q", token.Name).
 			WithFix("revoke it, or take another name")
 	}
+	token.Created, token.Used = now, nil
 	secret := newSecret(namedPrefix, tokenBytes)
-	err = t.vault.put(secret, NamedToken{Name: name, User: user, Scopes: scopes, Created: t.vault.now().UTC()})
-	if err != nil {
+	if err := t.vault.put(secret, token); err != nil {
 		return "", err
 	}
-	return secret, nil
+	// A record that was touched at its own time was never used.
+	return secret, t.vault.touchAt(secret, token.Created)
+}
+
+// check refuses what is no token.
+func (t *NamedToken) check(now time.Time) error {
+	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`).MatchString(t.Name) {
+		return guideway.Errorf(guideway.CodeInvalid, "the name %q is not one for a token", clip(t.Name)).
+			WithFix("use up to 64 letters, digits and ._-")
+	}
+	if t.User == "" || len(t.Scopes) == 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "a token needs a user and a scope")
+	}
+	for _, s := range t.Scopes {
+		if !slices.Contains(Scopes(), s) {
+			return guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", clip(string(s))).
+				WithFix("the scopes are %v", Scopes())
+		}
+	}
+	switch {
+	case t.has(ScopeMCP) && len(t.Scopes) > 1:
+		return guideway.Errorf(guideway.CodeInvalid, "the scope %s stands alone: what works on /mcp proves no person", ScopeMCP).
+			WithFix("make two tokens")
+	case !t.has(ScopeMCP) && t.Allow != nil:
+		return guideway.Errorf(guideway.CodeInvalid, "upstreams, projects, tools and toolsets are for the scope %s", ScopeMCP).
+			WithFix("leave them out, or take the scope %s", ScopeMCP)
+	case t.Expired(now):
+		return guideway.Errorf(guideway.CodeInvalid, "the token would have ended before it begins").WithFix("give a later time")
+	case t.Allow != nil:
+		return t.Allow.check()
+	}
+	return nil
 }
 
 // List gives the tokens in order of their names.
@@ -124,12 +175,14 @@ func (t *Tokens) each(visit func(path string, token NamedToken) error) error {
 	}
 	for _, path := range paths {
 		var token NamedToken
-		if _, err := t.vault.read(path, &token); err != nil {
+		touched, err := t.vault.read(path, &token)
+		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDamaged) {
 				continue
 			}
 			return err
 		}
+		token.usedAt(touched)
 		if err := visit(path, token); err != nil {
 			return err
 		}
@@ -137,10 +190,33 @@ func (t *Tokens) each(visit func(path string, token NamedToken) error) error {
 	return nil
 }
 
-// find gives the token of a secret.
+// usedAt says when the record was touched last.
+func (t *NamedToken) usedAt(touched time.Time) {
+	t.Used = nil
+	if touched = touched.UTC().Truncate(time.Millisecond); touched.After(t.Created) {
+		t.Used = &touched
+	}
+}
+
+// usedTime is how often the use of a token is noted.
+const usedTime = time.Minute
+
+// find gives the token of a secret, and notes that it is used.
 func (t *Tokens) find(secret string) (NamedToken, error) {
+	token, err := t.look(secret)
+	if err != nil {
+		return NamedToken{}, err
+	}
+	if token.Used == nil || t.vault.now().Sub(*token.Used) >= usedTime {
+		_ = t.vault.touch(secret) // whether it is noted decides nothing
+	}
+	return token, nil
+}
+
+// look is find without the note.
+func (t *Tokens) look(secret string) (NamedToken, error) {
 	var token NamedToken
-	_, err := t.vault.get(secret, &token)
+	touched, err := t.vault.get(secret, &token)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return NamedToken{}, err
 	}
@@ -148,8 +224,14 @@ func (t *Tokens) find(secret string) (NamedToken, error) {
 		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token is not one of this server, or was revoked").
 			WithFix("make a new one on the machine of this server")
 	}
+	if token.Expired(t.vault.now()) {
+		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token has expired").
+			WithFix("make a new one on the machine of this server")
+	}
+	token.usedAt(touched)
+	token.id = hashOf(secret)[:16]
 	return token, nil
 }
 
-// isNamed tells a named token from the token of /mcp by its form.
+// isNamed tells a named token from the token of the token file by its form.
 func isNamed(token string) bool { return strings.HasPrefix(token, namedPrefix) }

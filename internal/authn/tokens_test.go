@@ -36,11 +36,11 @@ func TestNamedTokens(t *testing.T) {
 	if list, err := tokens.List(); err != nil || len(list) != 0 {
 		t.Fatalf("at first: %v, %v", list, err)
 	}
-	approve, err := tokens.Create("phone", "bob", authn.ScopeApprove)
+	approve, err := tokens.Create(authn.NamedToken{Name: "phone", User: "bob", Scopes: []authn.Scope{authn.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := tokens.Create("monitor", "bob", authn.ScopeRead)
+	read, err := tokens.Create(authn.NamedToken{Name: "monitor", User: "bob", Scopes: []authn.Scope{authn.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestNamedTokens(t *testing.T) {
 			t.Errorf("%s: %s, person %v", g.Principal.Client, diff, g.Person())
 		}
 	}
-	if _, err := tokens.Create("phone", "bob", authn.ScopeRead); guideway.ErrorCode(err) != guideway.CodeConflict {
+	if _, err := tokens.Create(authn.NamedToken{Name: "phone", User: "bob", Scopes: []authn.Scope{authn.ScopeRead}}); guideway.ErrorCode(err) != guideway.CodeConflict {
 		t.Errorf("a name twice: %v", err)
 	}
 	list, err := tokens.List()
@@ -107,7 +107,7 @@ func TestBearerRefusesWhatProvesAPerson(t *testing.T) {
 	tokens := newTokens(t, t.TempDir())
 	b := newBrowsers(t, t.TempDir(), newClock())
 	a := access(t, b, tokens)
-	approve, err := tokens.Create("phone", "ann", authn.ScopeApprove)
+	approve, err := tokens.Create(authn.NamedToken{Name: "phone", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,11 +137,19 @@ func TestTokensRefuse(t *testing.T) {
 	t.Parallel()
 	tokens := newTokens(t, t.TempDir())
 	for name, create := range map[string]func() (string, error){
-		"no name":       func() (string, error) { return tokens.Create("", "ann", authn.ScopeRead) },
-		"a path":        func() (string, error) { return tokens.Create("../x", "ann", authn.ScopeRead) },
-		"no user":       func() (string, error) { return tokens.Create("x", "", authn.ScopeRead) },
-		"no scope":      func() (string, error) { return tokens.Create("x", "ann") },
-		"unknown scope": func() (string, error) { return tokens.Create("x", "ann", "work") },
+		"no name": func() (string, error) {
+			return tokens.Create(authn.NamedToken{Name: "", User: "ann", Scopes: []authn.Scope{authn.ScopeRead}})
+		},
+		"a path": func() (string, error) {
+			return tokens.Create(authn.NamedToken{Name: "../x", User: "ann", Scopes: []authn.Scope{authn.ScopeRead}})
+		},
+		"no user": func() (string, error) {
+			return tokens.Create(authn.NamedToken{Name: "x", User: "", Scopes: []authn.Scope{authn.ScopeRead}})
+		},
+		"no scope": func() (string, error) { return tokens.Create(authn.NamedToken{Name: "x", User: "ann"}) },
+		"unknown scope": func() (string, error) {
+			return tokens.Create(authn.NamedToken{Name: "x", User: "ann", Scopes: []authn.Scope{"work"}})
+		},
 	} {
 		if secret, err := create(); secret != "" || guideway.ErrorCode(err) != guideway.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
@@ -154,7 +162,7 @@ func TestDamagedToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tokens := newTokens(t, dir)
-	secret, err := tokens.Create("phone", "ann", authn.ScopeApprove)
+	secret, err := tokens.Create(authn.NamedToken{Name: "phone", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,9 +85,10 @@ func (v vault) put(secret string, record any) error {
 }
 
 // touch says that a record is used now.
-func (v vault) touch(secret string) error {
-	now := v.now()
-	if err := os.Chtimes(v.path(secret), now, now); err != nil {
+func (v vault) touch(secret string) error { return v.touchAt(secret, v.now()) }
+
+func (v vault) touchAt(secret string, at time.Time) error {
+	if err := os.Chtimes(v.path(secret), at, at); err != nil {
 		return v.failed("mark as used", err)
 	}
 	return nil

@@ -4,37 +4,39 @@ import (
 	"context"
 	"path"
 	"slices"
+
+	"github.com/guideway-dev/guideway/internal/authn"
 )
 
-// Access says what a principal may use. The zero value is nothing.
-type Access struct {
-	// All allows everything.
-	All bool
-	// Upstreams and Projects allow what is in them; Tools allow single tools,
-	// by patterns on the names that clients see, such as "github__get_*".
-	Upstreams []string
-	Projects  []string
-	Tools     []string
+// access says what a client may use. The zero value is nothing.
+type access struct {
+	authn.Allow
+}
+
+// may is what a client may use: everything, but for one that came in by a token of
+// its own, which says what.
+func (g *Gateway) may(ctx context.Context) *access {
+	h := authn.HolderFrom(ctx)
+	if h == nil {
+		return &access{authn.Allow{All: true}}
+	}
+	return &access{h.Allow}
 }
 
 // upstream tells whether all of an upstream may be used.
-func (a *Access) upstream(m *member) bool {
+func (a *access) upstream(m *member) bool {
 	return a.All || slices.Contains(a.Upstreams, m.Name()) || m.Project != "" && slices.Contains(a.Projects, m.Project)
 }
 
 // tool tells whether a tool may be used.
-func (a *Access) tool(t *tool) bool {
+func (a *access) tool(t *tool) bool {
 	return a.upstream(t.member) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
 		ok, err := path.Match(pattern, t.name)
 		return ok && err == nil
 	})
 }
 
-// access is what a client may use.
-func (g *Gateway) access(ctx context.Context, c *Client) *Access {
-	if g.opts.Access == nil {
-		return &Access{All: true}
-	}
-	a := g.opts.Access(ctx, c.Principal)
-	return &a
+// some tells whether anything of an upstream may be used.
+func (a *access) some(s *surface, m *member) bool {
+	return a.upstream(m) || slices.ContainsFunc(s.tools, func(t *tool) bool { return t.member.Upstream == m.Upstream && a.tool(t) })
 }

@@ -48,7 +48,7 @@ func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessa
 func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	t, err := g.find(ctx, c, r.Name)
 	if err != nil {
-		if t = g.unlisted(r.Name); t == nil || !g.access(ctx, c).tool(t) {
+		if t = g.unlisted(r.Name); t == nil || !g.may(ctx).tool(t) {
 			return nil, err
 		}
 	}
@@ -112,7 +112,7 @@ func (g *Gateway) find(ctx context.Context, c *Client, name string) (*tool, erro
 		s = g.ready(ctx) // its upstream may not be known yet
 		t = s.byName[name]
 	}
-	may := g.access(ctx, c)
+	may := g.may(ctx)
 	if t != nil && may.tool(t) {
 		return t, nil
 	}
@@ -155,7 +155,7 @@ func (g *Gateway) send(ctx context.Context, c *Client, a ask, r Request) (json.R
 	var st state
 	if r.State != "" {
 		var err error
-		if st, err = g.sealer.open(r.State, c.Principal.User, a.shown); err != nil {
+		if st, err = g.sealer.open(r.State, c.owner(), a.shown); err != nil {
 			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: err.Error()}
 		}
 		if st.Parked != "" {
@@ -278,7 +278,7 @@ func (g *Gateway) converse(ctx context.Context, c *Client, s *upstream.Session, 
 			return nil, err
 		}
 		if c.Modern {
-			return c.asking(questions, g.sealer.seal(state{User: c.Principal.User, Tool: a.shown, Upstream: next}))
+			return c.asking(questions, g.sealer.seal(state{User: c.owner(), Tool: a.shown, Upstream: next}))
 		}
 		if responses, err = g.askAll(ctx, c, questions); err != nil {
 			return nil, err

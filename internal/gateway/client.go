@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
@@ -15,6 +16,8 @@ type Client struct {
 	// which has none.
 	Session   string
 	Principal guideway.Principal
+	// Holder names the client's own token; empty is that of the token file.
+	Holder string
 	// Modern is the era of the request.
 	Modern bool
 	// Can is what the client can be asked for.
@@ -77,7 +80,23 @@ func (c *Client) name() string {
 	if c.Session != "" {
 		return "session:" + c.Session
 	}
-	return "user:" + c.Principal.User + ":" + c.Principal.Client
+	return "user:" + c.owner() + ":" + c.Principal.Client
+}
+
+// owner is whose a question is: the user's, and a token's own where the client has
+// one.
+func (c *Client) owner() string {
+	if c.Holder == "" {
+		return c.Principal.User
+	}
+	return c.Principal.User + "\x00" + c.Holder
+}
+
+// by names the token that a client came in by.
+func (c *Client) by(ctx context.Context) {
+	if h := authn.HolderFrom(ctx); h != nil {
+		c.Holder = h.ID
+	}
 }
 
 const modernVersion = upstream.ModernVersion

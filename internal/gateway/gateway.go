@@ -78,8 +78,6 @@ type Options struct {
 	Project string
 	// Pins remembers the tools that were approved; nil approves all.
 	Pins Pins
-	// Access says what a principal may use; nil is everything.
-	Access func(ctx context.Context, p guideway.Principal) Access
 	// ClientPerMinute bounds the calls of one client in a minute; zero is no
 	// bound.
 	ClientPerMinute int

@@ -128,7 +128,7 @@ func (g *Gateway) target(ctx context.Context, c *Client, t *tool, name string) (
 		}
 	}
 	switch {
-	case to != nil && name != t.original && g.access(ctx, c).tool(to):
+	case to != nil && name != t.original && g.may(ctx).tool(to):
 	case name == t.original:
 		return nil, unknownTool(t.name, nil)
 	default:
@@ -201,7 +201,7 @@ func (g *Gateway) relisted(ctx context.Context, c *Client, m *member, tools []*t
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook has made a list of tools that is none")
 	}
 	part, err := g.renamed(m, known, list)
-	may := g.access(ctx, c)
+	may := g.may(ctx)
 	return slices.DeleteFunc(part, func(t *tool) bool { return !may.tool(t) }), err
 }
 

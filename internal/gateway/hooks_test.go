@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
 )
@@ -125,9 +125,8 @@ func TestHooksAreNotIgnored(t *testing.T) {
 			t.Parallel()
 			e := hidden
 			e.Spec.Env = map[string]string{upstreamtest.Variable: "", upstreamtest.CountFile: countFile(t)}
-			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Hooks: &replacing{pairs: tt.pairs}, Access: func(context.Context, guideway.Principal) gateway.Access {
-				return gateway.Access{Tools: []string{"one__echo", "one__env", "one__params", "one__fail", "one__said"}}
-			}})
+			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Hooks: &replacing{pairs: tt.pairs}})
+			r.allow = map[string]authn.Allow{"ann": {Tools: []string{"one__echo", "one__env", "one__params", "one__fail", "one__said"}}}
 			p := r.connect(t, ways{user: "ann", version: legacy})
 			p.names()
 			got := p.call(tt.tool, args{"text": "x"})

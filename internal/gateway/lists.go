@@ -22,7 +22,7 @@ func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 
 // visible are the tools that a client may call.
 func (g *Gateway) visible(ctx context.Context, c *Client) []*tool {
-	s, may := g.ready(ctx), g.access(ctx, c)
+	s, may := g.ready(ctx), g.may(ctx)
 	var out []*tool
 	for _, t := range s.tools {
 		if may.tool(t) {
@@ -48,7 +48,7 @@ func (g *Gateway) Templates(ctx context.Context, c *Client) []json.RawMessage {
 }
 
 func (g *Gateway) shown(ctx context.Context, c *Client, list func(*surface) []*entry) []json.RawMessage {
-	s, may := g.ready(ctx), g.access(ctx, c)
+	s, may := g.ready(ctx), g.may(ctx)
 	var out []json.RawMessage
 	for _, e := range list(s) {
 		if may.upstream(e.member) {
@@ -64,7 +64,7 @@ func (g *Gateway) HasPrompt(name string) bool { return g.surface.Load().prompt[n
 // GetPrompt gets a prompt.
 func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	e := g.ready(ctx).prompt[r.Name]
-	if e == nil || !g.access(ctx, c).upstream(e.member) {
+	if e == nil || !g.may(ctx).upstream(e.member) {
 		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clip(r.Name, maxName))}
 	}
 	return g.send(ctx, c, ask{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
@@ -83,7 +83,7 @@ func resourceNotFound(c *Client, uri string) error {
 // owner finds whose resource an address is.
 func (g *Gateway) owner(ctx context.Context, c *Client, uri string) (*member, string, error) {
 	m, original := g.ready(ctx).route(g, uri)
-	if m == nil || !g.access(ctx, c).upstream(m) {
+	if m == nil || !g.may(ctx).upstream(m) {
 		return nil, "", resourceNotFound(c, uri)
 	}
 	return m, original, nil
@@ -120,7 +120,7 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 		key = "uri"
 		e = s.address[member1(ref, "uri")]
 	}
-	if e == nil || !g.access(ctx, c).upstream(e.member) {
+	if e == nil || !g.may(ctx).upstream(e.member) {
 		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the ref names nothing that is there"}
 	}
 	if ref, err = wire.With(ref, wire.Member{Key: key, Value: wire.Text(e.original)}); err != nil {

@@ -160,7 +160,7 @@ func (g *Gateway) waitParked(ctx context.Context, c *Client, call *parkedCall, a
 		turn := call.turn
 		call.expiry = time.AfterFunc(stateTime, func() { call.cancel(errors.New("nobody has answered in time")) })
 		call.mu.Unlock()
-		return c.asking([]question{q.question}, g.sealer.seal(state{User: c.Principal.User, Tool: a.shown, Parked: call.id, Turn: turn}))
+		return c.asking([]question{q.question}, g.sealer.seal(state{User: c.owner(), Tool: a.shown, Parked: call.id, Turn: turn}))
 	case <-ctx.Done():
 		call.cancel(context.Cause(ctx))
 		return nil, context.Cause(ctx)

@@ -63,6 +63,9 @@ type rig struct {
 	*gateway.Gateway
 	server *mcp.Server
 	url    string
+	// allow are the users that have a token of their own, with what it allows. It
+	// is set before they connect.
+	allow map[string]authn.Allow
 }
 
 // newRig makes a gateway behind an HTTP endpoint of both eras, with a tool of its
@@ -89,7 +92,12 @@ func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
 	h := transport.HTTP(r.server, ho)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		user := req.Header.Get("X-User")
-		req = req.WithContext(authn.WithPrincipal(req.Context(), guideway.Principal{User: user}))
+		ctx := authn.WithPrincipal(req.Context(), guideway.Principal{User: user})
+		if allow, ok := r.allow[user]; ok {
+			// All tokens are of one user here.
+			ctx = authn.WithHolder(authn.WithPrincipal(ctx, guideway.Principal{User: "all"}), &authn.Holder{ID: user, Name: user, Allow: allow})
+		}
+		req = req.WithContext(ctx)
 		req.Header.Set("Authorization", "Bearer "+user)
 		h.ServeHTTP(w, req)
 	}))

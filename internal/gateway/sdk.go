@@ -153,6 +153,7 @@ func (d *downstream) client(ctx context.Context, req request) (*Client, error) {
 		Principal: principal, Modern: req.ProtocolVersion() >= upstream.ModernVersion, Logs: true,
 		Notify: func(ctx context.Context, method string, params json.RawMessage) { notify(ctx, session, method, params) },
 	}
+	c.by(ctx)
 	if caps := req.ClientCapabilities(); caps != nil {
 		c.Can = canOf(caps)
 	}

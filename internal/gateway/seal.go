@@ -17,7 +17,7 @@ type sealer struct {
 }
 
 // state is what an answer that asks for input lets the client hand back. It is
-// good for one user and one tool.
+// good for one owner (see Client.owner) and one tool.
 type state struct {
 	User string `json:"u"`
 	Tool string `json:"t"`

@@ -131,6 +131,7 @@ func answerTo(id, result json.RawMessage, err error) []byte {
 func (g *Gateway) shortcutClient(ctx context.Context, session *mcp.ServerSession, header http.Header, meta json.RawMessage, t *tool) *Client {
 	principal, _ := authn.PrincipalFrom(ctx)
 	c := &Client{Principal: principal, Logs: true}
+	c.by(ctx)
 	var has map[string]json.RawMessage
 	if meta != nil {
 		var err error

@@ -14,7 +14,8 @@ type subscription struct{ upstream, uri string }
 // following is the one subscription at an upstream that stands for all clients.
 type following struct {
 	shown string
-	users int
+	// users counts the subscriptions of each client: nobody ends another's.
+	users map[string]int
 	stop  func()
 	// ready is closed when the upstream has agreed, or err is set.
 	ready chan struct{}
@@ -32,10 +33,10 @@ func (g *Gateway) Subscribe(ctx context.Context, c *Client, uri string) error {
 	f := g.subscriptions[key]
 	first := f == nil
 	if first {
-		f = &following{shown: uri, ready: make(chan struct{}), stop: func() {}}
+		f = &following{shown: uri, users: map[string]int{}, ready: make(chan struct{}), stop: func() {}}
 		g.subscriptions[key] = f
 	}
-	f.users++
+	f.users[c.name()]++
 	g.mu.Unlock()
 	if first {
 		f.err = g.startFollowing(ctx, m, original, f)
@@ -44,11 +45,11 @@ func (g *Gateway) Subscribe(ctx context.Context, c *Client, uri string) error {
 	select {
 	case <-f.ready:
 	case <-ctx.Done():
-		g.leave(key)
+		g.leave(c, key)
 		return context.Cause(ctx)
 	}
 	if f.err != nil {
-		g.leave(key)
+		g.leave(c, key)
 	}
 	return f.err
 }
@@ -92,26 +93,42 @@ func (g *Gateway) startFollowing(ctx context.Context, m *member, uri string, f *
 }
 
 // Unsubscribe ends what Subscribe began.
-func (g *Gateway) Unsubscribe(ctx context.Context, _ *Client, uri string) {
+func (g *Gateway) Unsubscribe(ctx context.Context, c *Client, uri string) {
 	if m, original := g.ready(ctx).route(g, uri); m != nil {
-		g.leave(subscription{m.Name(), original})
+		g.leave(c, subscription{m.Name(), original})
 	}
 }
 
-func (g *Gateway) leave(key subscription) {
+func (g *Gateway) leave(c *Client, key subscription) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := g.subscriptions[key]
-	if f == nil {
+	if f == nil || f.users[c.name()] == 0 {
 		return
 	}
-	if f.users--; f.users > 0 {
+	if f.users[c.name()]--; f.users[c.name()] == 0 {
+		delete(f.users, c.name())
+	}
+	if len(f.users) > 0 {
 		return
 	}
 	delete(g.subscriptions, key)
 	if !g.closed {
 		f.stop()
 	}
+}
+
+// followed has each subscription of a client as often as it was made.
+func (g *Gateway) followed(c *Client) []subscription {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []subscription
+	for key, f := range g.subscriptions {
+		for range f.users[c.name()] {
+			all = append(all, key)
+		}
+	}
+	return all
 }
 
 // notified takes what an upstream tells outside of calls.
@@ -149,9 +166,10 @@ func (g *Gateway) OnNotification(f func(client, method string, params json.RawMe
 // sessions that are the client's own.
 func (g *Gateway) SetLevel(ctx context.Context, c *Client, level string) {
 	var told sync.WaitGroup
+	s, may := g.surface.Load(), g.may(ctx)
 	for _, m := range g.all() {
 		known := m.Known()
-		if known == nil || known.Info.Capabilities.Logging == nil || known.Info.Version >= modernVersion {
+		if known == nil || !may.some(s, m) || known.Info.Capabilities.Logging == nil || known.Info.Version >= modernVersion {
 			continue
 		}
 		want, parked := g.want(c, m, false)
@@ -172,6 +190,9 @@ func (g *Gateway) SetLevel(ctx context.Context, c *Client, level string) {
 
 // Release ends what belongs to a client whose session has ended.
 func (g *Gateway) Release(c *Client) {
+	for _, key := range g.followed(c) {
+		g.leave(c, key)
+	}
 	for _, m := range g.all() {
 		m.Upstream.Release(c.name())
 	}

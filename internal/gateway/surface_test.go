@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -9,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
@@ -113,16 +112,13 @@ func TestPoisonedDescription(t *testing.T) {
 // A principal sees and calls what it may and nothing else.
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	grants := map[string]gateway.Access{
+	two := entry(t, "two")
+	two.Project = "p"
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), two}})
+	r.allow = map[string]authn.Allow{
 		"upstream": {Upstreams: []string{"one"}}, "project": {Projects: []string{"p"}},
 		"tool": {Tools: []string{"one__e*"}}, "all": {All: true}, "nothing": {},
 	}
-	two := entry(t, "two")
-	two.Project = "p"
-	r := newRig(t, gateway.Options{
-		Upstreams: []gateway.Entry{entry(t, "one"), two},
-		Access:    func(_ context.Context, p guideway.Principal) gateway.Access { return grants[p.User] },
-	})
 	for user, want := range map[string]map[string]bool{
 		"upstream": {"one__echo": true, "one__count": true},
 		"project":  {"two__echo": true, "two__count": true},

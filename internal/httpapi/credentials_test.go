@@ -17,15 +17,15 @@ func TestEveryCredentialOnEveryWayIn(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	reads, commands := s.login(t, "ann")
-	approve, err := s.tokens.Create("phone", "ann", authn.ScopeApprove)
+	approve, err := s.tokens.Create(authn.NamedToken{Name: "phone", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := s.tokens.Create("monitor", "ann", authn.ScopeRead)
+	read, err := s.tokens.Create(authn.NamedToken{Name: "monitor", User: "ann", Scopes: []authn.Scope{authn.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	revoked, err := s.tokens.Create("lost", "ann", authn.ScopeApprove)
+	revoked, err := s.tokens.Create(authn.NamedToken{Name: "lost", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
 	if err == nil {
 		err = s.tokens.Revoke("lost")
 	}

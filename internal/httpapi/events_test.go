@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -354,7 +355,7 @@ func TestTooManyStreams(t *testing.T) {
 		open = append(open, s.listen(t, asAgent, "/api/events"))
 	}
 	s.wantCode(t, 503, guideway.CodeUnavailable, asAgent, "GET", "/api/events", "")
-	bob, err := s.tokens.Create("bob", "bob", "read")
+	bob, err := s.tokens.Create(authn.NamedToken{Name: "bob", User: "bob", Scopes: []authn.Scope{"read"}})
 	if err != nil {
 		t.Fatal(err)
 	}

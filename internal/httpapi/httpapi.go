@@ -133,7 +133,7 @@ type api struct {
 
 // NewHandler makes the whole surface:
 //
-//	/mcp         the MCP endpoint, guarded, by its token alone
+//	/mcp         the MCP endpoint, guarded, by its token or a client's own
 //	/api/health  {"status":"ok"}, guarded, open: a status alone
 //	/api/...     the JSON API, guarded, by token or a logged in browser
 //	/login/...   where a link logs a browser in, guarded
@@ -160,7 +160,8 @@ func NewHandler(opts Options) (http.Handler, error) {
 	mux := http.NewServeMux()
 	a.mount(mux)
 	if opts.MCP != nil {
-		mux.Handle("/mcp", opts.Bearer.Handler(opts.MCP))
+		door := &authn.Door{Bearer: opts.Bearer, Tokens: opts.Tokens}
+		mux.Handle("/mcp", door.Handler(opts.MCP))
 	}
 	return secure(opts.Guard.Handler(bodyDeadline(a.plainPaths(mux), bodyTime))), nil
 }

@@ -17,7 +17,8 @@ const (
 	runTemplate = runPrefix + "{runId}"
 	// The plus lets ids have a colon, as times do; without it the template
 	// would stand for addresses with %3A alone.
-	sessionTemplate = "guideway://sessions/{projectId}/{+workflowId}/{+id}"
+	sessionPrefix   = "guideway://sessions/"
+	sessionTemplate = sessionPrefix + "{projectId}/{+workflowId}/{+id}"
 )
 
 // maxRunEvents bounds the events in the resource of a run.

@@ -186,10 +186,15 @@ func New(opts Options) (*Server, error) {
 		opts.Upstreams.Extend(protocol)
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version}, protocol)
+	limits := &allowed{toolset: map[string]string{}}
+	s.mcp.AddReceivingMiddleware(limits.middleware)
 	var own []string
-	for _, t := range s.tools(opts) {
-		s.mcp.AddTool(t.definition(), t.server(opts.Logger))
-		own = append(own, t.name)
+	for toolset, tools := range s.tools(opts) {
+		for _, t := range tools {
+			s.mcp.AddTool(t.definition(), t.server(opts.Logger))
+			own = append(own, t.name)
+			limits.toolset[t.name] = toolset
+		}
 	}
 	if withUpstreams {
 		opts.Upstreams.Attach(s.mcp, own)
@@ -203,29 +208,29 @@ func New(opts Options) (*Server, error) {
 }
 
 // tools are the tools of the toolsets that are offered.
-func (s *Server) tools(opts Options) []*tool {
-	var list []*tool
+func (s *Server) tools(opts Options) map[string][]*tool {
+	all := map[string][]*tool{}
 	if slices.Contains(opts.Toolsets, ToolsetSteps) {
-		list = append(list, (&stepTools{catalog: opts.Catalog, runs: s.runs != nil, memory: opts.Memory}).tools()...)
+		all[ToolsetSteps] = (&stepTools{catalog: opts.Catalog, runs: s.runs != nil, memory: opts.Memory}).tools()
 	}
 	if s.runs != nil {
-		list = append(list, (&runTools{runs: s.runs, places: places{opts.Project}, forms: newForms(opts.Now), catalog: s.catalog, memory: opts.Memory}).tools()...)
+		all[ToolsetRuns] = (&runTools{runs: s.runs, places: places{opts.Project}, forms: newForms(opts.Now), catalog: s.catalog, memory: opts.Memory}).tools()
 	}
 	if s.sessions != nil {
-		list = append(list, (&sessionTools{
+		all[ToolsetSessions] = (&sessionTools{
 			sessions: s.sessions, places: places{opts.Project}, open: opts.Dashboard, live: opts.LiveDashboard,
-		}).tools()...)
+		}).tools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetContext) && opts.Memory != nil {
-		list = append(list, (&contextTools{memory: opts.Memory, places: places{opts.Project}}).tools()...)
+		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: places{opts.Project}}).tools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetPhases) {
-		list = append(list, newPhaseTools(s, opts).tools()...)
+		all[ToolsetPhases] = newPhaseTools(s, opts).tools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetMachines) && opts.Machines != nil {
-		list = append(list, (&machineTools{machines: opts.Machines}).tools()...)
+		all[ToolsetMachines] = (&machineTools{machines: opts.Machines}).tools()
 	}
-	return list
+	return all
 }
 
 // MCP is the protocol's side of the server, for a transport.

@@ -58,8 +58,9 @@ var _ http.Handler = (*HTTPHandler)(nil)
 // HTTP serves server over streamable HTTP: requests of the modern era without
 // a session, those of the legacy era with sessions, resumable streams and the
 // GET stream. It checks no credentials: put authn.Guard and authn.Bearer in
-// front. A legacy session belongs to the user that opened it; a request of
-// another user gets 403.
+// front. A legacy session belongs to the user that opened it, and to the client
+// where that has a token of its own; a request of anybody else gets 403. It ends
+// when the token does.
 func HTTP(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 	if opts.SessionTimeout == 0 {
 		opts.SessionTimeout = defaultSessionTimeout
@@ -122,7 +123,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.modern.ServeHTTP(w, r)
 	default:
 		h.legacy.ServeHTTP(w, r)
-		h.shortcut.opened(r, w)
+		h.opened(w, r)
 	}
 }
 
@@ -191,15 +192,15 @@ func (h *HTTPHandler) Close(ctx context.Context) error {
 }
 
 // bindUser tells the SDK who calls, so that it binds a legacy session to its
-// user. A request without a principal passes as it is: whether one is needed is
+// user, and to the client's own token where it has one. A request without a principal passes as it is: whether one is needed is
 // not decided here.
 func bindUser(next http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
-		p, ok := authn.PrincipalFrom(ctx)
+		id, ok := authn.Identity(ctx)
 		if !ok {
 			return nil, auth.ErrInvalidToken
 		}
-		return &auth.TokenInfo{UserID: p.User}, nil
+		return &auth.TokenInfo{UserID: id}, nil
 	}
 	bound := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

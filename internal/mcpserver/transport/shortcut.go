@@ -31,7 +31,7 @@ type Shortcut interface {
 // whose it is, and when the SDK last saw it.
 type userSession struct {
 	session *mcp.ServerSession
-	user    string
+	owner   string // its identity; see authn.Identity
 	seen    time.Time
 }
 
@@ -78,8 +78,9 @@ func (s *shortcut) serve(w http.ResponseWriter, r *http.Request, maxBody int64) 
 	}
 	ctx := r.Context()
 	if session != nil {
-		// In the legacy era a broken connection is no cancellation.
-		ctx = context.WithoutCancel(ctx)
+		var done func()
+		ctx, done = outliving(ctx)
+		defer done()
 	}
 	answer(ctx)
 	if !a.ended {
@@ -91,11 +92,11 @@ func (s *shortcut) serve(w http.ResponseWriter, r *http.Request, maxBody int64) 
 // find gives the session of an id, if it is this user's. From time to time it
 // gives none, so that the SDK sees that the session is in use.
 func (s *shortcut) find(ctx context.Context, id string) *mcp.ServerSession {
-	p, ok := authn.PrincipalFrom(ctx)
+	who, ok := authn.Identity(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.sessions[id]
-	if u == nil || !ok || u.user != p.User {
+	if u == nil || !ok || u.owner != who {
 		return nil
 	}
 	if now := time.Now(); now.Sub(u.seen) > s.refresh {
@@ -105,31 +106,36 @@ func (s *shortcut) find(ctx context.Context, id string) *mcp.ServerSession {
 	return u.session
 }
 
-// opened notes a session that the SDK has opened by this request.
-func (s *shortcut) opened(r *http.Request, w http.ResponseWriter) {
-	id := w.Header().Get("Mcp-Session-Id")
-	p, ok := authn.PrincipalFrom(r.Context())
-	if s == nil || id == "" || !ok || r.Header.Get("Mcp-Session-Id") != "" {
-		return
+// outliving is the context of a call of the legacy era, where a broken connection
+// is no cancellation. That the client's token was revoked is one.
+func outliving(ctx context.Context) (context.Context, func()) {
+	on := context.WithoutCancel(ctx)
+	if authn.HolderFrom(ctx) == nil {
+		return on, func() {}
 	}
-	for session := range s.server.Sessions() {
-		if session.ID() != id {
-			continue
+	on, cancel := context.WithCancelCause(on)
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); errors.Is(cause, authn.ErrRevoked) {
+			cancel(cause)
 		}
-		s.mu.Lock()
-		if s.sessions == nil {
-			s.sessions = map[string]*userSession{}
-		}
-		s.sessions[id] = &userSession{session: session, user: p.User, seen: time.Now()}
-		s.mu.Unlock()
-		go func() {
-			_ = session.Wait() // however it has ended
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			delete(s.sessions, id)
-		}()
-		return
+	})
+	return on, func() { stop(); cancel(nil) }
+}
+
+// note remembers a session until it ends.
+func (s *shortcut) note(session *mcp.ServerSession, owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions == nil {
+		s.sessions = map[string]*userSession{}
 	}
+	s.sessions[session.ID()] = &userSession{session: session, owner: owner, seen: time.Now()}
+}
+
+func (s *shortcut) forget(session *mcp.ServerSession) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, session.ID())
 }
 
 var errAnswered = errors.New("the request was answered already")

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/spf13/cobra"
+)
+
+func newTokenCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "token",
+		Aliases: []string{"tokens"},
+		Short:   "Make and revoke tokens for clients and for the API",
+		Long: `A named token lets one client in, for as long as you want. Of the scope "mcp" it is good
+for /mcp, where the client sees and calls only what the token names: upstreams,
+projects, single tools, and toolsets of Guideway's own. The other scopes are good for
+/api: "read" sees your runs and session documents, "approve" answers gates as a person,
+too, and "manage" changes upstreams and approves their tools. Give the last two to
+nothing that an agent can use.`,
+		Example: `  guideway token create laptop --upstream files --tool 'github__get_*' --expires 30d
+  guideway token create phone --scope approve
+  guideway token list
+  guideway token revoke laptop`,
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newTokenCreateCmd(a, runTokenCreate), newTokenListCmd(a, runTokenList),
+		newTokenShowCmd(a, runTokenShow), newTokenRevokeCmd(a, runTokenRevoke),
+	)
+	return cmd
+}
+
+func (a *app) openTokens() (*authn.Tokens, *config.Config, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	tokens, err := newTokens(cfg)
+	return tokens, cfg, err
+}
+
+// tokenListOptions is the command line of guideway token list.
+type tokenListOptions struct {
+	app  *app
+	JSON bool
+}
+
+// tokenListAnswer is the answer of guideway token list --json.
+type tokenListAnswer struct {
+	Tokens []authn.NamedToken `json:"tokens"`
+}
+
+func newTokenListCmd(a *app, run func(context.Context, *tokenListOptions) error) *cobra.Command {
+	o := &tokenListOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the named tokens, without their secrets",
+		Example: "  guideway token list --json",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+func runTokenList(_ context.Context, o *tokenListOptions) error {
+	tokens, _, err := o.app.openTokens()
+	if err != nil {
+		return err
+	}
+	list, err := tokens.List()
+	if err != nil {
+		return err
+	}
+	host := o.app.host
+	if o.JSON {
+		return writeJSON(host.Out, tokenListAnswer{Tokens: orEmpty(list)})
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(host.Err, "There are no named tokens: guideway token create NAME")
+		return nil
+	}
+	t := table{flexible: 2}
+	t.add("NAME", "SCOPES", "MAY USE", "MADE", "USED", "ENDS")
+	for _, token := range list {
+		t.add(oneLine(token.Name), scopesText(token.Scopes), oneLine(allowText(token)), host.ago(token.Created), host.agoOr(token.Used, "never"), host.ends(token))
+	}
+	t.write(host.Out, host.terminalWidth(), host.outStyles())
+	return nil
+}
+
+func scopesText(scopes []authn.Scope) string {
+	texts := make([]string, len(scopes))
+	for i, scope := range scopes {
+		texts[i] = string(scope)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// allowText says in a line what a token may use on /mcp.
+func allowText(t authn.NamedToken) string {
+	switch {
+	case !slices.Contains(t.Scopes, authn.ScopeMCP):
+		return "-"
+	case t.Allow.Nothing():
+		return "nothing"
+	case t.Allow.All:
+		return "everything"
+	}
+	var parts []string
+	for _, part := range []struct {
+		what string
+		list []string
+	}{{"upstreams", t.Allow.Upstreams}, {"projects", t.Allow.Projects}, {"tools", t.Allow.Tools}, {"toolsets", t.Allow.Toolsets}} {
+		if len(part.list) > 0 {
+			parts = append(parts, part.what+" "+strings.Join(part.list, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (h *Host) agoOr(at *time.Time, otherwise string) string {
+	if at == nil {
+		return otherwise
+	}
+	return h.ago(*at)
+}
+
+// ends says when a token ends by itself.
+func (h *Host) ends(t authn.NamedToken) string {
+	switch {
+	case t.Expires == nil:
+		return "never"
+	case t.Expired(h.now()):
+		return "has expired"
+	}
+	return t.Expires.Local().Format("2006-01-02 15:04")
+}
+
+// tokenNameOptions is the command line of the commands that want a name.
+type tokenNameOptions struct {
+	app  *app
+	Name string
+	JSON bool
+}
+
+func newTokenShowCmd(a *app, run func(context.Context, *tokenNameOptions) error) *cobra.Command {
+	o := &tokenNameOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show what a token may do, without its secret",
+		Example:           "  guideway token show laptop --json",
+		Args:              exactly(1, "one name", "guideway token show laptop"),
+		ValidArgsFunction: a.completeTokens,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+func runTokenShow(_ context.Context, o *tokenNameOptions) error {
+	tokens, _, err := o.app.openTokens()
+	if err != nil {
+		return err
+	}
+	list, err := tokens.List()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(t authn.NamedToken) bool { return t.Name == o.Name })
+	if i < 0 {
+		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", o.Name).WithFix("guideway token list")
+	}
+	host, token := o.app.host, list[i]
+	if o.JSON {
+		return writeJSON(host.Out, token)
+	}
+	fmt.Fprintf(host.Out, "%s\n", host.outStyles().bold(oneLine(token.Name)))
+	fmt.Fprintf(host.Out, "  scopes   %s\n  user     %s\n", scopesText(token.Scopes), oneLine(token.User))
+	fmt.Fprintf(host.Out, "  may use  %s\n", oneLine(allowText(token)))
+	fmt.Fprintf(host.Out, "  made     %s\n  used     %s\n  ends     %s\n", host.ago(token.Created), host.agoOr(token.Used, "never"), host.ends(token))
+	return nil
+}
+
+func (a *app) completeTokens(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if tokens, _, err := a.openTokens(); err == nil && len(args) == 0 {
+		list, _ := tokens.List() // a shell that completes shows no errors
+		for _, token := range list {
+			names = append(names, token.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func newTokenRevokeCmd(a *app, run func(context.Context, *tokenNameOptions) error) *cobra.Command {
+	o := &tokenNameOptions{app: a}
+	return &cobra.Command{
+		Use: "revoke NAME", Short: "End a token, at once and everywhere",
+		Long: `End a token, at once and everywhere: it lets nobody in any more, and the sessions and
+calls of a client that has it end within seconds.`,
+		Example:           "  guideway token revoke laptop",
+		Args:              exactly(1, "one name", "guideway token revoke laptop"),
+		ValidArgsFunction: a.completeTokens,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+}
+
+func runTokenRevoke(_ context.Context, o *tokenNameOptions) error {
+	tokens, _, err := o.app.openTokens()
+	if err != nil {
+		return err
+	}
+	if err := tokens.Revoke(o.Name); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.app.host.Out, "Revoked: %s\n", o.Name)
+	return nil
+}

@@ -1,0 +1,244 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// everything is done by two clients of one user at once, each with a token of its
+// own that allows the same: neither sees the other's answers, progress or
+// questions, though both call themselves the same.
+func TestTokensNeverCross(t *testing.T) {
+	t.Parallel()
+	eras(t, func(t *testing.T, version, mode, way string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}}, way)
+		r.allow = map[string]authn.Allow{"phone": {Upstreams: []string{"one"}}, "laptop": {Tools: []string{"one__*"}}}
+		people := map[string]*person{}
+		for name := range r.allow {
+			people[name] = r.connect(t, ways{user: name, version: version})
+			people[name].names()
+		}
+		var wg sync.WaitGroup
+		for name, p := range people {
+			for i := range 6 {
+				wg.Go(func() { converse(t, p, name, i) })
+			}
+		}
+		wg.Wait()
+		for name, p := range people {
+			for _, text := range slices.Concat(p.noted(&p.asked), p.noted(&p.progress)) {
+				if !strings.Contains(text, name) {
+					t.Errorf("%s was told %q", name, text)
+				}
+			}
+			if n := len(p.noted(&p.asked)); n != 6 {
+				t.Errorf("%s was asked %d times", name, n)
+			}
+		}
+	})
+}
+
+// converse has a client call, follow progress and answer a question.
+func converse(t *testing.T, p *person, name string, i int) {
+	text := fmt.Sprintf("%s %d %s", name, i, strings.Repeat("x", i*50))
+	if got := p.call("one__echo", args{"text": text}); got != text {
+		t.Errorf("%s got %.40q", name, got)
+	}
+	params := &mcp.CallToolParams{Name: "one__slow", Arguments: args{"ms": 2, "text": name}}
+	params.SetProgressToken(fmt.Sprintf("%s/%d", name, i))
+	if _, err := p.session.CallTool(t.Context(), params); err != nil {
+		t.Error(err)
+	}
+	if got := p.call("one__ask", args{"text": fmt.Sprintf("question %d of %s", i, name)}); !strings.Contains(got, name+" says yes") {
+		t.Errorf("%s got %s", name, got)
+	}
+}
+
+// A token that names one tool of one upstream reaches nothing else: by no method,
+// by no way, and by no name.
+func TestEachIllegalAccessIsRefused(t *testing.T) {
+	t.Parallel()
+	eras(t, func(t *testing.T, version, mode, way string) {
+		two := entry(t, "two", mode)
+		two.Project = "secret"
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode), two}}, way)
+		r.allow = map[string]authn.Allow{
+			"laptop": {Upstreams: []string{"one"}}, "phone": {Tools: []string{"one__echo"}}, "watch": {Projects: []string{"none"}}, "tv": {},
+		}
+		all := r.connect(t, ways{user: "ann", version: version}) // what is there is known
+		all.names()
+		for name := range r.allow {
+			p := r.connect(t, ways{user: name, version: version})
+			for _, tool := range p.names() {
+				if tool != "own_tool" && (!strings.HasPrefix(tool, "one__") || name == "phone" && tool != "one__echo" || name != "laptop" && name != "phone") {
+					t.Errorf("%s sees %s", name, tool)
+				}
+			}
+			refusals(t, p, name, name == "laptop")
+		}
+	})
+}
+
+// refusals tries what is of the upstream "two", and what else of "one" a token has
+// no right to.
+func refusals(t *testing.T, p *person, name string, one bool) {
+	t.Helper()
+	ctx := t.Context()
+	for tool, ok := range map[string]bool{"two__echo": false, "two__count": false, "two__nothing": false, "one__count": one, "one__echo": one || name == "phone"} {
+		if got := p.call(tool, args{"text": "x"}); strings.Contains(got, "unknown tool") == ok {
+			t.Errorf("%s calls %s: %s", name, tool, got)
+		}
+	}
+	for prompt, ok := range map[string]bool{"two__greet": false, "one__greet": one} {
+		if _, err := p.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: prompt, Arguments: map[string]string{"who": "you"}}); (err == nil) != ok {
+			t.Errorf("%s gets the prompt %s: %v", name, prompt, err)
+		}
+		_, err := p.session.Complete(ctx, &mcp.CompleteParams{
+			Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: prompt}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"},
+		})
+		if (err == nil) != ok {
+			t.Errorf("%s completes %s: %v", name, prompt, err)
+		}
+	}
+	for uri, ok := range map[string]bool{"guideway-upstream:two/note://one": false, "note://one": one, "note://any": one} {
+		if _, err := p.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri}); (err == nil) != ok {
+			t.Errorf("%s reads %s: %v", name, uri, err)
+		}
+	}
+	lists := ""
+	prompts, err := p.session.ListPrompts(ctx, nil)
+	lists += marshal(t, prompts)
+	if err == nil {
+		var resources *mcp.ListResourcesResult
+		resources, err = p.session.ListResources(ctx, nil)
+		lists += marshal(t, resources)
+	}
+	if err == nil {
+		var templates *mcp.ListResourceTemplatesResult
+		templates, err = p.session.ListResourceTemplates(ctx, nil)
+		lists += marshal(t, templates)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(lists, "two") || strings.Contains(lists, "greet") != one {
+		t.Errorf("%s lists %s", name, lists)
+	}
+	if p.session.InitializeResult().ProtocolVersion == legacy {
+		if err := p.session.Subscribe(ctx, &mcp.SubscribeParams{URI: "guideway-upstream:two/note://one"}); err == nil {
+			t.Errorf("%s follows what it may not read", name)
+		}
+	}
+}
+
+// Search and its call know no more than the token does.
+func TestSearchIsNarrowed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Lazy: true, Upstreams: []gateway.Entry{entry(t, "one"), entry(t, "two")}})
+	r.allow = map[string]authn.Allow{"laptop": {Tools: []string{"one__echo"}}}
+	for _, version := range []string{legacy, modern} {
+		p := r.connect(t, ways{user: "laptop", version: version})
+		if got := p.call("tool_search", args{"query": ""}); !strings.Contains(got, "one__echo") || !strings.Contains(got, `"of":1`) {
+			t.Errorf("found: %s", got)
+		}
+		if got := p.call("tool_call", args{"name": "one__echo", "arguments": args{"text": "hi"}}); got != "hi" {
+			t.Errorf("called: %s", got)
+		}
+		for _, tool := range []string{"two__echo", "one__count"} {
+			if got := p.call("tool_call", args{"name": tool}); !strings.Contains(got, "unknown tool") {
+				t.Errorf("%s: %s", tool, got)
+			}
+		}
+	}
+}
+
+// Nobody takes another's subscription, session or question over by knowing its
+// name, not even with another token of the same user.
+func TestTokensTakeNothingOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	r.allow = map[string]authn.Allow{"laptop": {Upstreams: []string{"one"}}, "phone": {Upstreams: []string{"one"}}}
+	laptop := r.connect(t, ways{user: "laptop", version: legacy})
+	laptop.names()
+	if err := laptop.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"phone", "all", "ann"} {
+		for _, body := range []string{
+			`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"stolen"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"resources/unsubscribe","params":{"uri":"note://one"}}`,
+		} {
+			status, text := r.post(t, user, body, map[string]string{"Mcp-Session-Id": laptop.session.ID(), "Mcp-Protocol-Version": legacy})
+			if status != http.StatusForbidden {
+				t.Errorf("%q in the session of another token: %d %s", user, status, text)
+			}
+		}
+	}
+	// An answer to a question of the other's call.
+	asked := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__ask","arguments":{"text":"who?"},%s` + modernMeta + `}}`
+	header := map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__ask"}
+	_, text := r.post(t, "laptop", fmt.Sprintf(asked, ""), header)
+	var question struct {
+		Result struct {
+			RequestState string `json:"requestState"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal([]byte(text), &question); err != nil || question.Result.RequestState == "" {
+		t.Fatalf("%v in %s", err, text)
+	}
+	answer := fmt.Sprintf(asked, `"requestState":"`+question.Result.RequestState+`","inputResponses":{"q":{"action":"accept","content":{"ok":"stolen"}}},`)
+	if _, text := r.post(t, "phone", answer, header); !strings.Contains(text, "not one of this call") {
+		t.Errorf("another token has answered: %s", text)
+	}
+	if _, text := r.post(t, "laptop", answer, header); !strings.Contains(text, "stolen") {
+		t.Errorf("its own answer: %s", text)
+	}
+}
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},` +
+	`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
+
+// post sends a message and gives the answer, out of its event if it came as one.
+func (r *rig) post(t *testing.T, user, body string, header map[string]string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-User", user)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var text strings.Builder
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := resp.Body.Read(buf)
+		text.Write(buf[:n])
+		if err != nil {
+			break
+		}
+	}
+	for line := range strings.Lines(text.String()) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok && strings.HasPrefix(data, `{"jsonrpc":"2.0","id":`) {
+			return resp.StatusCode, data
+		}
+	}
+	return resp.StatusCode, text.String()
+}

@@ -1,0 +1,114 @@
+package mcpserver_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// connectWith is a client whose token allows something.
+func connectWith(t *testing.T, r *rig, allow authn.Allow) *mcp.ClientSession {
+	t.Helper()
+	ctx := authn.WithHolder(authn.WithPrincipal(context.Background(), guideway.Principal{User: "ann", Client: "laptop"}),
+		&authn.Holder{ID: "1", Name: "laptop", Allow: allow})
+	near, far := mcp.NewInMemoryTransports()
+	ss, err := r.server.MCP().Connect(ctx, far, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ss.Wait() })
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), near, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cs.Close() })
+	return cs
+}
+
+// A client's own token keeps it to the toolsets that it names: in lists, in calls,
+// and in the prompts and resources that belong to them.
+func TestTokensNarrowToolsets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *mcpserver.Options) { o.Toolsets = mcpserver.Toolsets() })
+	for _, tt := range []struct {
+		name      string
+		allow     authn.Allow
+		tools     []string // each with whether it is there
+		not       []string
+		workflows bool
+		runs      bool
+	}{
+		{"nothing", authn.Allow{}, nil, []string{"workflow_list", "workflow_start", "workrail_create_session", "workflow_checkpoint_list", "get_rules"}, false, false},
+		{"upstreams alone", authn.Allow{Upstreams: []string{"x"}}, nil, []string{"workflow_list", "workflow_start"}, false, false},
+		{"steps", authn.Allow{Toolsets: []string{"steps"}}, []string{"workflow_list", "workflow_next"}, []string{"workflow_start", "workrail_create_session"}, true, false},
+		{"runs", authn.Allow{Toolsets: []string{"runs"}}, []string{"workflow_start"}, []string{"workflow_list", "workflow_checkpoint_list"}, true, true},
+		{"sessions", authn.Allow{Toolsets: []string{"sessions"}}, []string{"workrail_create_session"}, []string{"workflow_list", "workflow_start"}, false, false},
+		{"everything", authn.Allow{All: true}, []string{"workflow_list", "workflow_start", "workrail_create_session", "get_rules"}, nil, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cs := connectWith(t, r, tt.allow)
+			listed, err := cs.ListTools(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sees := func(name string) bool {
+				return slices.ContainsFunc(listed.Tools, func(tool *mcp.Tool) bool { return tool.Name == name })
+			}
+			calls := func(name string) bool {
+				_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{}})
+				return err == nil || !strings.Contains(err.Error(), "unknown tool")
+			}
+			for _, name := range tt.tools {
+				if !sees(name) || !calls(name) {
+					t.Errorf("%s is not there", name)
+				}
+			}
+			for _, name := range tt.not {
+				if sees(name) || calls(name) {
+					t.Errorf("%s is there", name)
+				}
+			}
+			checkOwn(t, cs, tt.workflows, tt.runs)
+		})
+	}
+}
+
+// checkOwn looks at what is of workflows and runs besides tools.
+func checkOwn(t *testing.T, cs *mcp.ClientSession, workflows, runs bool) {
+	t.Helper()
+	prompts, err := cs.ListPrompts(t.Context(), nil)
+	if err != nil || len(prompts.Prompts) > 0 != workflows {
+		t.Errorf("the prompts are %v, %v", prompts, err)
+	}
+	if _, err := cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "guarded"}); (err == nil) != workflows {
+		t.Errorf("a prompt: %v", err)
+	}
+	resources, err := cs.ListResources(t.Context(), nil)
+	if err != nil || len(resources.Resources) > 0 != workflows {
+		t.Errorf("the resources are %v, %v", resources, err)
+	}
+	if _, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "guideway://workflows/guarded"}); (err == nil) != workflows {
+		t.Errorf("a resource: %v", err)
+	}
+	templates, err := cs.ListResourceTemplates(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := slices.ContainsFunc(templates.ResourceTemplates, func(e *mcp.ResourceTemplate) bool { return strings.HasPrefix(e.URITemplate, "guideway://runs/") })
+	if there != runs {
+		t.Errorf("the template of runs is there: %v", there)
+	}
+	_, err = cs.Complete(t.Context(), &mcp.CompleteParams{
+		Ref: &mcp.CompleteReference{Type: "ref/resource", URI: "guideway://runs/{runId}"}, Argument: mcp.CompleteParamsArgument{Name: "runId", Value: ""},
+	})
+	if (err == nil) != runs {
+		t.Errorf("ids of runs are completed: %v", err)
+	}
+}
