@@ -49,14 +49,14 @@ func Main(in io.Reader, out io.Writer) error {
 	if err := confine(setup); err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
-	w := &worker{out: out, code: code, known: forms{}, gone: make(chan error, 3)}
+	w := &worker{out: out, stock: stock{code: code}, known: forms{}, gone: make(chan error, 3)}
 	go func() { w.gone <- w.serve(reader) }()
 	return clean(w.wait())
 }
 
 // worker is the state of the process.
 type worker struct {
-	code  prelude
+	stock stock
 	known forms
 	gone  chan error // ends the process, whatever the engine is doing
 
@@ -87,8 +87,7 @@ func (w *worker) wait() error {
 // does.
 func (w *worker) serve(in io.Reader) error {
 	for {
-		fresh, err := newVM(w.code)
-		if err != nil {
+		if err := w.stock.fill(w.known); err != nil {
 			return err
 		}
 		if err := w.write(0, &wire.Answer{}); err != nil { // ready
@@ -102,7 +101,7 @@ func (w *worker) serve(in io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if err := w.handle(fresh, call, request); err != nil {
+		if err := w.handle(w.stock.take(request), call, request); err != nil {
 			return err
 		}
 	}
@@ -141,6 +140,9 @@ func (w *worker) handle(v *vm, call uint64, request *wire.Request) error {
 	}
 	if a.Kind.Spent() {
 		return errSpent
+	}
+	if a.Kind == "" {
+		w.stock.ran(request)
 	}
 	return v.close()
 }
