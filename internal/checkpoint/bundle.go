@@ -74,6 +74,9 @@ type Imported struct {
 
 // Export writes a bundle. What is damaged is named in it and left out.
 func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRequest) ([]byte, error) {
+	if err := s.unlocked("export checkpoints"); err != nil {
+		return nil, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

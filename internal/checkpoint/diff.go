@@ -21,6 +21,9 @@ const (
 // Diff says what changed from one checkpoint of the caller's to another. Both must
 // be readable.
 func (s *Service) Diff(ctx context.Context, who guideway.Principal, from, to string) (*Difference, error) {
+	if err := s.unlocked("compare checkpoints"); err != nil {
+		return nil, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (s *Service) List(ctx context.Context, who guideway.Principal, r ListReques
 	}
 	limit := f.Limit
 	f.Limit++ // to know whether there are more
-	out := &Page{Checkpoints: []Record{}, Store: s.o.Store, Wordless: s.o.Keys != nil}
+	out := &Page{Checkpoints: []Record{}, Store: s.o.Store, Wordless: s.o.Keys != nil || s.o.Locked != nil}
 	if r.Query != "" && len(f.Words) == 0 {
 		return out, nil // nothing that could be looked for
 	}

@@ -22,6 +22,9 @@ const maxChain = 4 * keyframeEvery
 // be read now, because a key is missing or the disk fails. CodeInternal: it is
 // damaged, and so is all before it.
 func (s *Service) Load(ctx context.Context, who guideway.Principal, r LoadRequest) (*Loaded, error) {
+	if err := s.unlocked("load a checkpoint"); err != nil {
+		return nil, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

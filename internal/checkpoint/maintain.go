@@ -247,6 +247,9 @@ func (s *Service) refold(ctx context.Context, r, successor Record) (bool, error)
 // unmarks what is not, but in read-only mode; CodeUnavailable where something
 // cannot be read for another reason, such as a missing key.
 func (s *Service) Verify(ctx context.Context) (*Report, error) {
+	if err := s.unlocked("verify checkpoints"); err != nil {
+		return nil, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

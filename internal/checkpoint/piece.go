@@ -139,6 +139,9 @@ func (s *Service) replace(ctx context.Context, rec Record, part []byte) error {
 
 // Recall gives a part that was kept, as it was.
 func (s *Service) Recall(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
+	if err := s.unlocked("read back what was left out"); err != nil {
+		return nil, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

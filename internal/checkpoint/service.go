@@ -26,6 +26,10 @@ type Options struct {
 	Limits Limits
 	// ReadOnly refuses whatever would change something.
 	ReadOnly bool
+	// Locked says why no content can be read or written: the master key is missing,
+	// or another one. Then lists and figures are all there is; what would need a
+	// content is refused with it.
+	Locked error
 	// Active says whether a run is still under way: its last checkpoint is never
 	// cleaned away. nil knows of none.
 	Active func(ctx context.Context, run string) (bool, error)
@@ -111,6 +115,7 @@ func New(o Options) (*Service, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.ReadOnly = o.ReadOnly || o.Locked != nil
 	s := &Service{o: o, secrets: secret.NewScanner()}
 	s.ledger = newLedger(o.Index, o.Logger, o.ReadOnly)
 	return s, nil
@@ -138,6 +143,9 @@ func (s *Service) Encryption() string {
 	return s.o.Keys.Kind()
 }
 
+// Locked says why no content can be read or written; nil where it can.
+func (s *Service) Locked() error { return s.o.Locked }
+
 // memoryWarning says in every answer that nothing lasts.
 func (s *Service) memoryWarning() []Warning {
 	if s.o.Store.Mode != ModeMemory || s.o.ReadOnly {
@@ -148,11 +156,19 @@ func (s *Service) memoryWarning() []Warning {
 
 // writable refuses in read-only mode.
 func (s *Service) writable(doing string) error {
-	if !s.o.ReadOnly {
-		return nil
+	if err := s.unlocked(doing); err != nil || !s.o.ReadOnly {
+		return err
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "%s: checkpoints are read-only here", doing).
 		WithFix("take the read-only setting out of the configuration")
+}
+
+// unlocked refuses where the master key is missing.
+func (s *Service) unlocked(doing string) error {
+	if s.o.Locked == nil {
+		return nil
+	}
+	return guideway.Errorf(guideway.ErrorCode(s.o.Locked), "%s: %w", doing, s.o.Locked).WithFix("%s", guideway.ErrorFix(s.o.Locked))
 }
 
 // ready makes the index anew where it is empty and the blobs are not, or where it

@@ -168,7 +168,7 @@ func (a *app) lookAtCheckpoints(ctx context.Context, do func(context.Context, *c
 	if !hasCheckpoints(cfg) {
 		return nil
 	}
-	return a.onCheckpoints(ctx, masterKey{host: a.host}, do)
+	return a.listCheckpoints(ctx, do)
 }
 
 // checkpointWords says in a few words what a checkpoint is.

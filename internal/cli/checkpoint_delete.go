@@ -105,7 +105,7 @@ type checkpointLogAnswer struct {
 
 func runCheckpointLog(ctx context.Context, o *checkpointLogOptions) error {
 	host := o.app.host
-	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
+	return o.app.listCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
 		entries, err := d.checkpoints.Audit(ctx, d.person, o.Limit)
 		if err != nil {
 			return err

@@ -83,7 +83,7 @@ func (o *checkpointListOptions) request(here string) (checkpoint.ListRequest, er
 }
 
 func runCheckpointList(ctx context.Context, o *checkpointListOptions) error {
-	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
+	return o.app.listCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
 		request, err := o.request(d.here)
 		if err != nil {
 			return err

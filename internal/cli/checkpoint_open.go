@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ func (c *checkpointStore) open(ctx context.Context) (*checkpoints.Checkpoints, e
 	}
 	options, err := c.options()
 	if err != nil {
-		return nil, err
+		return nil, &checkpoints.Locked{Cause: err}
 	}
 	opened, err := checkpoints.Open(ctx, options)
 	if err != nil {
@@ -62,6 +63,27 @@ func (c *checkpointStore) open(ctx context.Context) (*checkpoints.Checkpoints, e
 	}
 	c.opened = opened
 	return opened, nil
+}
+
+// openListed gives the checkpoints to be listed and counted, which needs no master
+// key: where that cannot be had nothing else is possible, and all else is refused with
+// the reason. done must be called.
+func (c *checkpointStore) openListed(ctx context.Context) (opened *checkpoints.Checkpoints, done func(), err error) {
+	opened, err = c.open(ctx)
+	var locked *checkpoints.Locked
+	if !errors.As(err, &locked) {
+		return opened, func() {}, err
+	}
+	options, _ := c.options() // it may be this that has no key
+	opened, err = checkpoints.Listed(ctx, options, locked.Cause)
+	if err != nil {
+		return nil, nil, notOpened(err)
+	}
+	return opened, func() {
+		if err := opened.Close(); err != nil {
+			c.log.Warn("the checkpoints did not close", "error", err)
+		}
+	}, nil
 }
 
 // where says what keeps the checkpoints; before they are opened, what is to.
@@ -161,6 +183,23 @@ func (a *app) withCheckpoints(ctx context.Context, do func(context.Context, *che
 }
 
 func (a *app) onCheckpoints(ctx context.Context, key masterKey, do func(context.Context, *checkpointDesk) error) error {
+	return a.onCheckpointStore(ctx, key, do, func(c *checkpointStore) (*checkpoints.Checkpoints, func(), error) {
+		opened, err := c.open(ctx)
+		return opened, func() {}, err
+	})
+}
+
+// listCheckpoints opens the checkpoints to be listed and counted. No passphrase is
+// asked for, as none is needed.
+func (a *app) listCheckpoints(ctx context.Context, do func(context.Context, *checkpointDesk) error) error {
+	return a.onCheckpointStore(ctx, masterKey{host: a.host}, do, func(c *checkpointStore) (*checkpoints.Checkpoints, func(), error) {
+		return c.openListed(ctx)
+	})
+}
+
+func (a *app) onCheckpointStore(ctx context.Context, key masterKey, do func(context.Context, *checkpointDesk) error,
+	open func(*checkpointStore) (*checkpoints.Checkpoints, func(), error),
+) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -176,10 +215,11 @@ func (a *app) onCheckpoints(ctx context.Context, key masterKey, do func(context.
 	if cfg.Origin("log.level").Kind == config.OriginDefault {
 		c.log = a.loggerFrom(cfg, slog.LevelError) // a command tells of warnings in its own words
 	}
-	opened, err := c.open(ctx)
+	opened, done, err := open(c)
 	if err != nil {
 		return err
 	}
+	defer done()
 	return do(ctx, &checkpointDesk{checkpoints: opened, person: person, here: a.host.project().ID})
 }
 

@@ -39,13 +39,20 @@ func (o *doctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 	store := o.app.newCheckpointStore(s, masterKey{host: o.app.host})
 	store.readOnly = true
 	defer store.close()
-	opened, err := store.open(ctx)
+	opened, done, err := store.openListed(ctx)
 	if err != nil {
 		return []check{failed(c, err)}
 	}
+	defer done()
 	stats, err := opened.Stats(ctx, "")
 	if err != nil {
 		return []check{failed(c, err)}
+	}
+	if locked := opened.Locked(); locked != nil {
+		stats.Store.Note = "" // it is told by the check of the encryption
+		encryption := failed(check{Name: "encryption"}, locked)
+		encryption.Message += "; until it is there, nothing can be saved or loaded"
+		return []check{checkKept(cfg, stats), checkLimits(cfg, stats), encryption}
 	}
 	return []check{
 		checkKept(cfg, stats), checkContents(ctx, opened.Service), checkLimits(cfg, stats), checkEncryption(cfg, opened.Encryption()),

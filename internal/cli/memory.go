@@ -86,6 +86,17 @@ func kept[T any](ctx context.Context, l lazyCheckpoints, call func(*checkpoint.S
 	return call(opened.Service)
 }
 
+// listed opens them for one call that needs no content, and so no master key.
+func listed[T any](ctx context.Context, l lazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {
+	opened, done, err := l.store.openListed(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer done()
+	return call(opened.Service)
+}
+
 // Save stores a context; see checkpoint.Service, as for all methods.
 func (l lazyCheckpoints) Save(ctx context.Context, who guideway.Principal, r checkpoint.SaveRequest) (*checkpoint.Saved, error) {
 	return kept(ctx, l, func(s *checkpoint.Service) (*checkpoint.Saved, error) { return s.Save(ctx, who, r) })
@@ -98,12 +109,12 @@ func (l lazyCheckpoints) Load(ctx context.Context, who guideway.Principal, r che
 
 // List gives checkpoints.
 func (l lazyCheckpoints) List(ctx context.Context, who guideway.Principal, r checkpoint.ListRequest) (*checkpoint.Page, error) {
-	return kept(ctx, l, func(s *checkpoint.Service) (*checkpoint.Page, error) { return s.List(ctx, who, r) })
+	return listed(ctx, l, func(s *checkpoint.Service) (*checkpoint.Page, error) { return s.List(ctx, who, r) })
 }
 
 // Get gives what is known of a checkpoint.
 func (l lazyCheckpoints) Get(ctx context.Context, who guideway.Principal, id string) (checkpoint.Record, error) {
-	return kept(ctx, l, func(s *checkpoint.Service) (checkpoint.Record, error) { return s.Get(ctx, who, id) })
+	return listed(ctx, l, func(s *checkpoint.Service) (checkpoint.Record, error) { return s.Get(ctx, who, id) })
 }
 
 // Diff says what changed from one checkpoint to another.

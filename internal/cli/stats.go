@@ -32,7 +32,7 @@ is still there.`,
 }
 
 func runStats(ctx context.Context, o *statsOptions) error {
-	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
+	return o.app.listCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
 		stats, err := d.checkpoints.Stats(ctx, d.person.User)
 		if err != nil {
 			return err

@@ -63,6 +63,8 @@ type Options struct {
 	// Logger gets what nobody can be told; nil is silence.
 	Logger *slog.Logger
 
+	// locked is why the master key could not be had; see Listed.
+	locked error
 	// patience is how long a store that does not open is tried again; 0 is 3 s.
 	patience time.Duration
 }
@@ -130,20 +132,48 @@ func Open(ctx context.Context, o Options) (*Checkpoints, error) {
 	return c, nil
 }
 
+// Locked is the error of Open where the master key is missing, or another one. Lists
+// and figures need none: see Listed.
+type Locked struct{ Cause error }
+
+// Error implements error.
+func (l *Locked) Error() string { return l.Cause.Error() }
+
+// Unwrap gives the cause, with its code and what to do.
+func (l *Locked) Unwrap() error { return l.Cause }
+
+// Listed opens checkpoints whose master key cannot be had, for the reason that is
+// given: to be listed and counted. It asks for no key, makes none, and changes
+// nothing; whatever needs a content is refused with the reason.
+func Listed(ctx context.Context, o Options, why error) (*Checkpoints, error) {
+	o.Encryption, o.ReadOnly, o.locked = nil, true, why
+	return Open(ctx, o)
+}
+
 // serve makes the service.
 func (o Options) serve(ctx context.Context, p *parts) (*Checkpoints, error) {
 	keys, err := o.keys(ctx, p)
 	if err != nil {
-		return nil, err
+		return nil, &Locked{Cause: err}
+	}
+	if o.locked != nil {
+		p.store.Note = joined(p.store.Note, "no content can be read or written: "+o.locked.Error())
 	}
 	s, err := checkpoint.New(checkpoint.Options{
 		Index: p.index, Blobs: p.blobs, Store: p.store, Keys: keys, Limits: o.Limits,
-		ReadOnly: o.ReadOnly, Active: o.Active, Now: o.Now, Logger: o.Logger,
+		ReadOnly: o.ReadOnly, Locked: o.locked, Active: o.Active, Now: o.Now, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Checkpoints{Service: s, closers: p.closers}, nil
+}
+
+func joined(note, more string) string {
+	if note == "" {
+		return more
+	}
+	return note + "; " + more
 }
 
 // keys opens the master key. Where nothing is written for good, and nothing is

@@ -3,6 +3,7 @@ package checkpoints
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/guideway-dev/guideway"
@@ -242,6 +244,89 @@ func TestKeys(t *testing.T) {
 		}
 		must(t, os.Rename(path+".away", path))
 	}
+}
+
+// TestListedWithoutTheKey: without its key a store is listed and counted, nothing of a
+// content is given or taken, and nothing at all is changed: no key is made, none is
+// erased, and with the key everything is as it was.
+func TestListedWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{StoreSQLite, StoreFiles} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "key")
+			o := Options{DataDir: t.TempDir(), Store: store, Encryption: seal.File{Path: path}}
+			c, err := Open(t.Context(), o)
+			must(t, err)
+			saved := save(t, c, "work", `{"a":1}`)
+			must(t, c.Close())
+			must(t, os.Rename(path, path+".away"))
+			before := tree(t, filepath.Join(o.DataDir, contextsDir, "slots"))
+
+			_, err = Open(t.Context(), o)
+			var locked *Locked
+			if !errors.As(err, &locked) {
+				t.Fatalf("opened without the key: %v", err)
+			}
+			listed, err := Listed(t.Context(), o, locked.Cause)
+			must(t, err)
+			page, err := listed.List(t.Context(), ada(), checkpoint.ListRequest{Session: "work"})
+			must(t, err)
+			if len(page.Checkpoints) != 1 || page.Checkpoints[0].ID != saved.ID || !strings.Contains(page.Store.Note, "no content") {
+				t.Errorf("listed %+v", page)
+			}
+			if stats, err := listed.Stats(t.Context(), ""); err != nil || stats.Count != 1 {
+				t.Errorf("counted %+v, %v", stats, err)
+			}
+			for what, err := range refusals(t.Context(), listed, saved.ID) {
+				if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "key file") || guideway.ErrorFix(err) == "" {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			must(t, listed.Close())
+			if _, err := os.Stat(path); !os.IsNotExist(err) {
+				t.Error("a key was made")
+			}
+			if d := cmp.Diff(before, tree(t, filepath.Join(o.DataDir, contextsDir, "slots"))); d != "" {
+				t.Errorf("the slots of keys have changed (-before +after):\n%s", d)
+			}
+			must(t, os.Rename(path+".away", path))
+			wantLast(t, open(t, o), "work", `{"a":1}`)
+		})
+	}
+}
+
+// refusals calls whatever needs a content or changes something.
+func refusals(ctx context.Context, c *Checkpoints, id string) map[string]error {
+	out := map[string]error{}
+	_, out["save"] = c.Save(ctx, ada(), checkpoint.SaveRequest{Session: "new", Context: json.RawMessage(`{}`)})
+	_, out["load"] = c.Load(ctx, ada(), checkpoint.LoadRequest{ID: id})
+	_, out["keep"] = c.Keep(ctx, ada(), "work", json.RawMessage(`{}`))
+	_, out["recall"] = c.Recall(ctx, ada(), "o_00000000000000000000000")
+	_, out["diff"] = c.Diff(ctx, ada(), id, id)
+	_, out["export"] = c.Export(ctx, ada(), checkpoint.ExportRequest{ID: id})
+	_, out["import"] = c.Import(ctx, ada(), checkpoint.ImportRequest{Data: []byte(`{}`)})
+	_, out["delete"] = c.Delete(ctx, ada(), checkpoint.DeleteRequest{IDs: []string{id}})
+	_, out["cleanup"] = c.Cleanup(ctx, checkpoint.CleanupRequest{})
+	_, out["verify"] = c.Verify(ctx)
+	_, out["rebuild"] = c.Rebuild(ctx)
+	_, out["maintain"] = c.Maintain(ctx)
+	_, out["sweep"] = c.Sweep(ctx)
+	return out
+}
+
+// tree is what lies in a directory, with its bytes.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		must(t, err)
+		out[e.Name()] = string(text)
+	}
+	return out
 }
 
 // TestBackFromFiles: what was saved, deleted and noted while the metadata were
