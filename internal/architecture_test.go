@@ -46,7 +46,7 @@ func layers() []layer {
 		{"services", []string{
 			"internal/catalog", "internal/checkpoint", "internal/gateway", "internal/journal", "internal/machine/driver", "internal/memory",
 			"internal/run", "internal/session",
-			"internal/upstream",
+			"internal/upstream", "internal/hookdesk",
 		}},
 		// Surfaces speak a protocol to the outside.
 		{"surfaces", []string{"internal/httpapi", "internal/mcpserver", "ui"}},
@@ -67,6 +67,8 @@ func exceptions() map[string][]string {
 		"internal/definition": {"internal/condition", "internal/criterion", "internal/window"},
 		// The gateway is many upstreams as one surface.
 		"internal/gateway": {"internal/upstream"},
+		// The desk of hook graphs writes what the catalog reads.
+		"internal/hookdesk": {"internal/catalog"},
 		// Memory joins the runs with the checkpoints of their contexts.
 		"internal/memory": {"internal/checkpoint", "internal/run"},
 		// An implementation of a journal knows the interfaces that runs, session

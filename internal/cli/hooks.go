@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
 	"github.com/guideway-dev/guideway/internal/journal/keyfile"
 	"github.com/guideway-dev/guideway/internal/script"
@@ -70,7 +71,7 @@ func (a *app) openHooks(ctx context.Context) (*hookDesk, error) {
 		return nil, err
 	}
 	return &hookDesk{
-		app: a, cfg: cfg, snapshot: cat.Snapshot(), approvals: approvals, active: activateHooks(cat.Snapshot(), approvals),
+		app: a, cfg: cfg, snapshot: cat.Snapshot(), approvals: approvals, active: hookdesk.Activate(cat.Snapshot(), approvals),
 	}, nil
 }
 
@@ -87,25 +88,9 @@ func openApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, e
 	return approval.Open(approval.Options{Path: approvalsPath(cfg), Key: key, Now: now})
 }
 
-// activateHooks says which graphs of a snapshot are active by the approvals.
-func activateHooks(snapshot *catalog.Snapshot, approvals approval.Records) *hookgraph.Activation {
-	var candidates []hookgraph.Candidate
-	for _, e := range snapshot.Hooks() {
-		candidates = append(candidates, candidateOf(e))
-	}
-	return hookgraph.Activate(candidates, approvals, func(source string) bool {
-		return slices.ContainsFunc(snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == source })
-	})
-}
-
-// candidateOf is a graph as one that could be active.
-func candidateOf(e *catalog.HookEntry) hookgraph.Candidate {
-	return hookgraph.Candidate{ID: e.ID, Source: e.Source.Key(), Own: e.Own(), Graph: e.Linked, Problem: e.Problem}
-}
-
 // state says how a graph stands.
 func (d *hookDesk) state(e *catalog.HookEntry) hookgraph.State {
-	c := candidateOf(e)
+	c := hookdesk.Candidate(e)
 	return d.active.States[c.Key()]
 }
 

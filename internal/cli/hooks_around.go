@@ -19,6 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
 	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
 	"github.com/guideway-dev/guideway/internal/script"
@@ -124,7 +125,7 @@ func (h *hooksAround) refresh() {
 		}))
 		return
 	}
-	h.put(activateHooks(h.cat.Snapshot(), records).Set)
+	h.put(hookdesk.Activate(h.cat.Snapshot(), records).Set)
 }
 
 // put puts a set in force. Where lists of tools may come out otherwise by it, that

@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
 	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/spf13/cobra"
@@ -63,7 +64,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	if err != nil {
 		return err
 	}
-	candidate := candidateOf(e)
+	candidate := hookdesk.Candidate(e)
 	record, err := candidate.Approval(who)
 	if err != nil {
 		return err

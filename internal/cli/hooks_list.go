@@ -8,6 +8,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
 	"github.com/spf13/cobra"
 )
@@ -130,7 +131,7 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 
 // isEnabled says whether a graph was approved, whatever became of it.
 func (d *hookDesk) isEnabled(e *catalog.HookEntry) bool {
-	c := candidateOf(e)
+	c := hookdesk.Candidate(e)
 	return d.approvals.Find(c.Key()) != nil
 }
 

@@ -3,16 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
-	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
 	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/spf13/cobra"
 )
@@ -66,54 +62,28 @@ The exit code is 1 if a hook or the call failed.`,
 	return cmd
 }
 
-// hooksTestAnswer is the answer of guideway hooks test --json.
-type hooksTestAnswer struct {
-	Outcome  hookgraph.Status      `json:"outcome"`
-	Request  hookRequest           `json:"request"`
-	Response json.RawMessage       `json:"response,omitempty"`
-	Error    *hookError            `json:"error,omitempty"`
-	Nodes    []hookgraph.NodeTrace `json:"nodes"`
-	// Audit is what the hooks handed to the audit.
-	Audit []json.RawMessage `json:"audit,omitempty"`
-}
-
-// hookRequest is the request as the server would have got it.
-type hookRequest struct {
-	Method hooks.Type      `json:"method"`
-	Params json.RawMessage `json:"params,omitempty"`
-}
-
-// hookError is why there is no response.
-type hookError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Node    string `json:"node,omitempty"`
-	// Sent says whether the call was sent.
-	Sent bool `json:"sent"`
-}
-
 func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	_, e, err := o.app.hookThatLoads(ctx, o.Name)
 	if err != nil {
 		return err
 	}
-	linked, err := withVariables(e, o.Variables)
+	sample, err := o.sample(ctx)
+	if err != nil {
+		return err
+	}
+	linked, err := hookdesk.WithVariables(e.Linked, sample.Variables)
 	if err != nil {
 		return usageError{err}
 	}
-	request, err := o.request(ctx, linked.Type)
-	if err != nil {
+	sample.Variables = nil
+	var answer *hookdesk.Trial
+	err = withPool(ctx, func(pool *script.Pool) error {
+		answer, err = hookdesk.Try(ctx, linked, sample, pool, o.app.host.now)
+		if ctx.Err() != nil {
+			return interrupted(err)
+		}
 		return err
-	}
-	server, err := o.server(ctx, linked.Type)
-	if err != nil {
-		return err
-	}
-	program, err := hookgraph.Compile(linked)
-	if err != nil {
-		return err
-	}
-	answer, err := o.try(ctx, program, request, server)
+	})
 	if err != nil {
 		return err
 	}
@@ -124,28 +94,6 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 		return silentError{exitFailed}
 	}
 	return nil
-}
-
-// withVariables is a graph that begins with other values.
-func withVariables(e *catalog.HookEntry, set []string) (*hooks.Linked, error) {
-	values, err := parseSet(set)
-	if err != nil || len(values) == 0 {
-		return e.Linked, err
-	}
-	linked, g := *e.Linked, *e.Graph
-	g.Variables = map[string]json.RawMessage{}
-	for name, value := range e.Graph.Variables {
-		g.Variables[name] = value
-	}
-	for name, value := range values {
-		if _, ok := g.Variables[name]; !ok {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "the hook graph %s has no variable %q", e.ID, name).
-				WithFix("guideway hooks show %s, which names those that it has", e.ID)
-		}
-		g.Variables[name] = value
-	}
-	linked.Graph = &g
-	return &linked, nil
 }
 
 // parseSet reads values of variables. What is no JSON is a text.
@@ -168,106 +116,35 @@ func parseSet(set []string) (map[string]json.RawMessage, error) {
 	return values, nil
 }
 
-// request reads the params of the request.
-func (o *hooksTestOptions) request(ctx context.Context, method hooks.Type) (json.RawMessage, error) {
-	data, err := o.app.host.readDefinition(ctx, o.Request)
+// sample reads the files of the request and of the response.
+func (o *hooksTestOptions) sample(ctx context.Context) (s hookdesk.Sample, err error) {
+	s.Client, s.Server = o.Client, o.Server
+	if s.Variables, err = parseSet(o.Variables); err != nil {
+		return s, usageError{err}
+	}
+	if s.Request, err = o.object(ctx, "request", o.Request, `{"name": "a_tool", "arguments": {...}}`); err != nil {
+		return s, err
+	}
+	if o.Response != "" {
+		s.Response, err = o.object(ctx, "response", o.Response, `{"content": [{"type": "text", "text": "..."}]}`)
+	}
+	return s, err
+}
+
+// object reads a file with a JSON object.
+func (o *hooksTestOptions) object(ctx context.Context, what, name, form string) (json.RawMessage, error) {
+	data, err := o.app.host.readDefinition(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the request in %s is no JSON object: %w", o.Request, err).
-			WithFix(`write {"name": "a_tool", "arguments": {...}}`)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s in %s is no JSON object: %w", what, name, err).WithFix("write %s", form)
 	}
-	said, isRequest := whole["method"]
-	if !isRequest {
-		return json.RawMessage(data), nil
-	}
-	var got hooks.Type
-	if json.Unmarshal(said, &got) != nil || got != method {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the request in %s is %s, and the graph stands around %s", o.Request, said, method)
-	}
-	return whole["params"], nil
+	return json.RawMessage(data), nil
 }
 
-// server stands for a server.
-func (o *hooksTestOptions) server(ctx context.Context, method hooks.Type) (hookgraph.Caller, error) {
-	result := json.RawMessage(`{"content":[]}`)
-	if method == hooks.ToolsList {
-		result = json.RawMessage(`{"tools":[]}`)
-	}
-	var failure error
-	if o.Response != "" {
-		data, err := o.app.host.readDefinition(ctx, o.Response)
-		if err != nil {
-			return nil, err
-		}
-		var whole map[string]json.RawMessage
-		if err := json.Unmarshal(data, &whole); err != nil {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "the response in %s is no JSON object: %w", o.Response, err).
-				WithFix(`write {"content": [{"type": "text", "text": "..."}]}`)
-		}
-		result = json.RawMessage(data)
-		var failed struct{ Message string }
-		switch {
-		case whole["result"] != nil:
-			result = whole["result"]
-		case whole["error"] != nil && json.Unmarshal(whole["error"], &failed) == nil:
-			failure = guideway.Errorf(guideway.CodeUnavailable, "the server failed: %s", failed.Message)
-		}
-	}
-	return hookgraph.CallerFunc(func(context.Context, hookgraph.Call) (json.RawMessage, error) { return result, failure }), nil
-}
-
-// try takes the request through the graph.
-func (o *hooksTestOptions) try(ctx context.Context, program *hookgraph.Program, params json.RawMessage, server hookgraph.Caller) (*hooksTestAnswer, error) {
-	answer := &hooksTestAnswer{}
-	err := withPool(ctx, func(pool *script.Pool) error {
-		heard := &heardAudit{}
-		engine := hookgraph.New(hookgraph.Options{Scripts: &sandbox.Scripts{Runner: pool}, Audit: heard, Now: o.app.host.now})
-		defer engine.Close(ctx)
-		out := engine.Run(ctx, program, hookgraph.Request{
-			Params: params, Metadata: hookgraph.Metadata{ClientID: o.Client, ClientName: o.Client, ServerID: o.Server, ServerName: o.Server},
-		}, server)
-		nodes, err := out.Settle(ctx)
-		if err != nil {
-			return interrupted(err)
-		}
-		answer.Outcome, answer.Response, answer.Nodes, answer.Audit = out.Status, out.Response, nodes, heard.all()
-		answer.Request = hookRequest{Method: out.Request.Method, Params: out.Request.Params}
-		if out.Err != nil {
-			answer.Error = &hookError{Code: string(guideway.ErrorCode(out.Err)), Message: out.Err.Error(), Node: out.Node, Sent: out.Sent}
-			var refusal *hookgraph.Refusal
-			if errors.As(out.Err, &refusal) {
-				answer.Error.Code = refusal.Code
-			}
-		}
-		return nil
-	})
-	return answer, err
-}
-
-// heardAudit keeps the audit to show it.
-type heardAudit struct {
-	mu      sync.Mutex
-	records []json.RawMessage
-}
-
-// Audit implements hookgraph.Auditor.
-func (h *heardAudit) Audit(_ context.Context, e hookgraph.AuditEntry) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.records = append(h.records, e.Record)
-	return nil
-}
-
-func (h *heardAudit) all() []json.RawMessage {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.records
-}
-
-func (o *hooksTestOptions) write(answer *hooksTestAnswer) error {
+func (o *hooksTestOptions) write(answer *hookdesk.Trial) error {
 	host := o.app.host
 	if o.JSON {
 		return writeJSON(host.Out, answer)
@@ -282,7 +159,7 @@ func (o *hooksTestOptions) write(answer *hooksTestAnswer) error {
 		fmt.Fprintf(host.Out, "%s\n", oneLine(answer.Error.Message))
 	}
 	for _, n := range answer.Nodes {
-		writeNodeTrace(host, s, n)
+		writeNodeTrace(host, s, n.NodeTrace)
 	}
 	fmt.Fprintf(host.Out, "%s %s\n", s.cyan("request"), oneLine(string(answer.Request.Params)))
 	if len(answer.Response) > 0 {

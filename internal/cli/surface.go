@@ -8,6 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/memory"
@@ -127,8 +128,21 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	return httpapi.NewHandler(httpapi.Options{
 		UI:  ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
-		Catalog: s.catalog, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents,
+		Catalog: s.catalog, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents, Hooks: s.hookDesk(),
 		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Logger: s.app.logger(s.cfg),
+	})
+}
+
+// hookDesk is where a person works on hook graphs, in a browser.
+func (s *surface) hookDesk() *hookdesk.Desk {
+	return hookdesk.New(hookdesk.Options{
+		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.host.now}, Scripts: s.scripts,
+		Versions: filepath.Join(s.cfg.DataDir, "hook-versions"), Now: s.app.host.now,
+		OnApproval: func() {
+			if s.upstreams != nil {
+				s.upstreams.hooks.refresh()
+			}
+		},
 	})
 }
 

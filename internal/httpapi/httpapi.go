@@ -42,6 +42,8 @@ type Options struct {
 	Runs Runs
 	// Sessions are the session documents.
 	Sessions Sessions
+	// Hooks has the hook graphs.
+	Hooks Hooks
 	// Memory has the checkpoints, and what is known of the contexts of runs.
 	Memory Memory
 	// Feed tells of changes of runs and sessions.

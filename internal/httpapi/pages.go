@@ -53,6 +53,7 @@ func (a *api) mountPages(mux *http.ServeMux) {
 var appPages = []string{
 	"/{$}", "/runs", "/runs/{id}", "/sessions", "/dashboard/{id}",
 	"/workflows", "/workflows/{id}", "/workflows/{id}/edit", "/workflows/{id}/try", "/new-workflow",
+	"/hooks", "/hooks/{id}", "/new-hook",
 }
 
 // app is the dashboard, for a browser that is logged in.

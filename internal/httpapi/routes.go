@@ -42,6 +42,9 @@ func (a *api) routes() []route {
 	if a.Sessions != nil {
 		table = append(table, a.sessionRoutes()...)
 	}
+	if a.Hooks != nil {
+		table = append(table, a.hookRoutes()...)
+	}
 	if a.Memory != nil {
 		table = append(table, a.memoryRoutes()...)
 	}

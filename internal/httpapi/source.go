@@ -2,13 +2,7 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"io"
-	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/filing"
 	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
 // sourceStatus is a source of definitions for people.
@@ -25,12 +19,6 @@ type sourceStatus struct {
 	catalog.SourceStatus
 	// Writable says that a person may save definitions in it.
 	Writable bool `json:"writable"`
-}
-
-// writable tells the directories of this user and of the project from what is
-// built in and what others answer for.
-func writable(s catalog.SourceInfo) bool {
-	return s.Kind == "dir" && s.Location != "" && (s.Trust == catalog.TrustUser || s.Trust == catalog.TrustProject)
 }
 
 func (a *api) catalogState(w http.ResponseWriter, _ *http.Request) error {
@@ -43,7 +31,7 @@ func (a *api) catalogState(w http.ResponseWriter, _ *http.Request) error {
 	}
 	out := state{Success: true, Sources: []sourceStatus{}, Diagnostics: a.Catalog.Diagnostics()}
 	for _, s := range a.Catalog.Sources() {
-		out.Sources = append(out.Sources, sourceStatus{s, writable(s.SourceInfo)})
+		out.Sources = append(out.Sources, sourceStatus{s, filing.Writable(s.SourceInfo)})
 	}
 	if out.Diagnostics == nil {
 		out.Diagnostics = []guideway.Diagnostic{}
@@ -86,23 +74,10 @@ func (a *api) answerSource(w http.ResponseWriter, id string) error {
 		found = []guideway.Diagnostic{}
 	}
 	answer(w, http.StatusOK, workflowText{
-		Success: true, Workflow: summary(entry), Text: string(data), Format: formatOf(string(data)), Base: textHash(data),
-		Writable: writable(entry.Source), Diagnostics: found,
+		Success: true, Workflow: summary(entry), Text: string(data), Format: filing.Format(string(data)), Base: filing.Base(data),
+		Writable: filing.Writable(entry.Source), Diagnostics: found,
 	})
 	return nil
-}
-
-func formatOf(text string) string {
-	if strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return "json"
-	}
-	return "yaml"
-}
-
-// textHash names a version of a text.
-func textHash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // saveBody is a new text of a definition.
@@ -136,7 +111,7 @@ func (a *api) saveWorkflow(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.writing.Lock()
-	err = write(info, name, body)
+	err = filing.Save(info, filing.Change{Name: name, Text: body.Text, Base: body.Base})
 	a.writing.Unlock()
 	if err != nil {
 		return err
@@ -183,7 +158,7 @@ func (a *api) fileOf(id string, body saveBody) (catalog.SourceInfo, string, erro
 	var info *catalog.SourceInfo
 	var names []string
 	for _, s := range a.Catalog.Sources() {
-		if writable(s.SourceInfo) {
+		if filing.Writable(s.SourceInfo) {
 			names = append(names, s.Name)
 			if s.Name == body.Source {
 				info = &s.SourceInfo
@@ -194,7 +169,7 @@ func (a *api) fileOf(id string, body saveBody) (catalog.SourceInfo, string, erro
 		return catalog.SourceInfo{}, "", guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in %q", clip(body.Source)).
 			WithFix("choose one of: %s", strings.Join(names, ", "))
 	}
-	name := id + "." + formatOf(body.Text)
+	name := id + "." + filing.Format(body.Text)
 	if entry, err := a.Catalog.Get(id); err == nil {
 		path := ""
 		if entry.Source.Name == info.Name {
@@ -210,78 +185,4 @@ func (a *api) fileOf(id string, body saveBody) (catalog.SourceInfo, string, erro
 		}
 	}
 	return *info, name, nil
-}
-
-// write puts the text in place of the version that the change began from, whole
-// or not at all. Nothing is written out of the source's directory, by a link
-// neither.
-func write(info catalog.SourceInfo, name string, body saveBody) error {
-	if err := os.MkdirAll(info.Location, 0o755); err != nil { // as an editor makes it
-		return unwritable(info, err)
-	}
-	root, err := os.OpenRoot(info.Location)
-	if err != nil {
-		return unwritable(info, err)
-	}
-	defer func() { _ = root.Close() }()
-	mode := fs.FileMode(0o644)
-	switch now, err := readIn(root, name); {
-	case errors.Is(err, fs.ErrNotExist):
-		if body.Base != "" {
-			return guideway.Errorf(guideway.CodeConflict, "%s was deleted since this change began", name).
-				WithFix("save it as a new file, or leave it")
-		}
-	case err != nil:
-		return unwritable(info, err)
-	case body.Base == "":
-		return guideway.Errorf(guideway.CodeConflict, "%s has a file %s already", info.Name, name).
-			WithFix("open that one, or choose another id")
-	case textHash(now) != body.Base:
-		return guideway.Errorf(guideway.CodeConflict, "%s was changed since this change began", name).
-			WithFix("look at what is there now, and bring the two together")
-	default:
-		if stat, err := root.Stat(name); err == nil {
-			mode = stat.Mode().Perm()
-		}
-	}
-	if err := replace(root, name, body.Text, mode); err != nil {
-		return unwritable(info, err)
-	}
-	return nil
-}
-
-func readIn(root *os.Root, name string) ([]byte, error) {
-	file, err := regularfile.OpenIn(root, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	return io.ReadAll(io.LimitReader(file, maxBody+1))
-}
-
-// replace writes beside the file and renames. The name begins with a dot, which
-// sources pass over.
-func replace(root *os.Root, name, text string, mode fs.FileMode) error {
-	beside := filepath.Join(filepath.Dir(name), ".saving-"+filepath.Base(name))
-	_ = root.Remove(beside) // of a program that was killed
-	file, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(file, text)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = root.Rename(beside, name)
-	}
-	if err != nil {
-		_ = root.Remove(beside)
-	}
-	return err
-}
-
-func unwritable(info catalog.SourceInfo, err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "write to %s: %w", info.Name, err).
-		WithFix("make %s writable for this user", info.Location)
 }

@@ -203,6 +203,238 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All hook graphs and modules, and how they stand */
+        get: operations["listHooks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A hook graph to work on, with what is to be said of it */
+        get: operations["getHook"];
+        /**
+         * Save a hook graph in a directory of the user or the project
+         * @description For a logged in browser alone. What breaks a rule is refused, and so is a change that began
+         *     from another version than the one that is there. A new id is a new file. What takes its
+         *     place stays among the versions. An active graph of the user's own is in force as saved.
+         */
+        put: operations["saveHook"];
+        post?: never;
+        /**
+         * Delete the file of a hook graph that is not enabled
+         * @description For a logged in browser alone. The version stays among those that were saved.
+         */
+        delete: operations["deleteHook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hooks/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A hook graph in the form that other installations and tools read */
+        get: operations["exportHook"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hooks/{id}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a hook graph active
+         * @description For a logged in browser alone. Approves exactly what the pin names. A graph that changed
+         *     since is refused, and so is one that stands around the same requests as an active one,
+         *     unless replace turns that off.
+         */
+        post: operations["enableHook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hooks/{id}/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Turn a hook graph off
+         * @description For a logged in browser alone; also one that is broken or gone.
+         */
+        post: operations["disableHook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hooks/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was saved of a hook graph, the newest first */
+        get: operations["listHookVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hooks/{id}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One version of a hook graph */
+        get: operations["getHookVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hooks/{id}/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Save an earlier version anew
+         * @description For a logged in browser alone.
+         */
+        post: operations["restoreHookVersion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hook-modules/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A module with its script */
+        get: operations["getHookModule"];
+        /**
+         * Save the script of a module
+         * @description For a logged in browser alone. Active graphs of the user's own run it at once.
+         */
+        put: operations["saveHookModule"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hook-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What scripts can use, as TypeScript */
+        get: operations["getHookTypes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hook-check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say what there is to say of a hook graph or a module; nothing is kept */
+        post: operations["checkHook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hook-test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a request through a hook graph without any server; nothing is kept
+         * @description For a logged in browser alone. The scripts run in the sandbox.
+         */
+        post: operations["testHook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs": {
         parameters: {
             query?: never;
@@ -948,6 +1180,257 @@ export interface components {
             /** @description What did not load. */
             diagnostics: components["schemas"]["Diagnostic"][];
         };
+        /** @description A document of the hooks dialect; GET /api/schemas/hooks has its schema. */
+        HookGraph: {
+            [key: string]: unknown;
+        };
+        HookBinding: {
+            /** @description A pattern with * and ?. */
+            upstream?: string;
+            /** @description A pattern with * and ?. */
+            tool?: string;
+        };
+        Hook: {
+            id: string;
+            name?: string;
+            description?: string;
+            version?: string;
+            /** @enum {unknown} */
+            type?: "tools/call" | "tools/list";
+            /** @description Which requests it stands around; all of its type without. */
+            bindings?: components["schemas"]["HookBinding"][];
+            /** @enum {unknown} */
+            state: "off" | "active" | "changed" | "broken" | "template";
+            /** @description It was approved, whatever became of it since. */
+            enabled: boolean;
+            /** @description Why it does not load, or is not active though it is enabled. */
+            why?: string;
+            source: string;
+            path: string;
+            /** @description The user answers for the source; else it came with a project. */
+            own: boolean;
+            /** @description A person may save it where it came from. */
+            writable: boolean;
+            /** @description The hash of all that it does, for enabling it. */
+            pin?: string;
+            /** @description The file no longer loads; this is the last version that did. */
+            stale?: boolean;
+            /** @description Active graphs that stand around some of the same requests. */
+            overlaps?: string[];
+            overrides?: components["schemas"]["Overridden"][];
+        };
+        HookModule: {
+            id: string;
+            name: string;
+            source: string;
+            path: string;
+            writable: boolean;
+            /** @description The graphs that run it. */
+            usedBy: string[];
+        };
+        HookList: {
+            /** @constant */
+            success: true;
+            graphs: components["schemas"]["Hook"][];
+            modules: components["schemas"]["HookModule"][];
+            /** @description Graphs that are enabled and gone. What they stood around is refused. */
+            missing: {
+                id: string;
+                source: string;
+            }[];
+            diagnostics: components["schemas"]["Diagnostic"][];
+        };
+        HookAnswer: {
+            /** @constant */
+            success: true;
+            hook: components["schemas"]["Hook"];
+            /** @description The document as JSON, if it loads. */
+            graph?: components["schemas"]["HookGraph"];
+            /** @description As the file has it now. */
+            text: string;
+            /** @enum {unknown} */
+            format: "json" | "yaml";
+            /** @description Names this version of the file, for a change of it; none where it has no file of its own. */
+            base?: string;
+            diagnostics: components["schemas"]["Diagnostic"][];
+        };
+        HookSave: {
+            /** @description The name of a writable source. */
+            source: string;
+            /** @description The version that the change began from; empty for what the source does not have. */
+            base?: string;
+            /** @description The document; a file in YAML keeps its comments. */
+            graph?: components["schemas"]["HookGraph"];
+            /** @description The text of the file, in place of graph. */
+            text?: string;
+        };
+        HookEnable: {
+            /** @description Of what the person has looked at. */
+            pin: string;
+            /** @description Turn off the active graphs that stand around the same requests. */
+            replace?: boolean;
+        };
+        HookEnabled: {
+            /** @constant */
+            success: true;
+            /** @description The graphs that were turned off for it. */
+            replaced: string[];
+        };
+        HookVersion: {
+            id: string;
+            source: string;
+            /** Format: date-time */
+            when: string;
+            who?: string;
+            note?: string;
+            base: string;
+            /** @description It is what the file has now. */
+            current: boolean;
+        };
+        HookVersions: {
+            /** @constant */
+            success: true;
+            versions: components["schemas"]["HookVersion"][];
+        };
+        HookVersionText: {
+            /** @constant */
+            success: true;
+            id: string;
+            source: string;
+            /** Format: date-time */
+            when: string;
+            who?: string;
+            note?: string;
+            base: string;
+            current: boolean;
+            text: string;
+        };
+        HookRestore: {
+            /** @description The version of the file that is there now; empty where there is none. */
+            base: string;
+        };
+        HookModuleAnswer: {
+            /** @constant */
+            success: true;
+            module: {
+                id: string;
+                name: string;
+                source: string;
+                path: string;
+                writable: boolean;
+                usedBy: string[];
+                script: string;
+                base?: string;
+            };
+        };
+        HookModuleSave: {
+            source: string;
+            base?: string;
+            script: string;
+        };
+        HookTypes: {
+            /** @constant */
+            success: true;
+            types: string;
+        };
+        /** @description A graph as JSON, or any document of the dialect as a text. */
+        HookDocument: {
+            graph?: components["schemas"]["HookGraph"];
+            /** @description JSON or YAML. */
+            text?: string;
+            /** @description The source that it is in or will be, whose modules it finds. */
+            source?: string;
+        };
+        HookVerdict: {
+            /** @constant */
+            success: true;
+            valid: boolean;
+            /** @enum {unknown} */
+            kind?: "graph" | "module";
+            id?: string;
+            pin?: string;
+            graph?: components["schemas"]["HookGraph"];
+            module?: {
+                id: string;
+                name: string;
+                script: string;
+            };
+            overlaps?: string[];
+            /** @description Those of scripts have the pointer of the script, and lines in it. */
+            diagnostics: components["schemas"]["Diagnostic"][];
+        };
+        HookTest: {
+            graph?: components["schemas"]["HookGraph"];
+            text?: string;
+            source?: string;
+            /** @description {method, params}, or the params alone. */
+            request: {
+                [key: string]: unknown;
+            };
+            /** @description What the server answers: a result, or {error: {message}} for a call that fails. */
+            response?: {
+                [key: string]: unknown;
+            };
+            client?: string;
+            server?: string;
+            variables?: {
+                [key: string]: unknown;
+            };
+        };
+        HookNodeTrace: {
+            id: string;
+            /** @enum {unknown} */
+            type: "start" | "end" | "mcp-call" | "hook" | "condition";
+            ms: number;
+            aside?: boolean;
+            pending?: boolean;
+            skipped?: boolean;
+            /** @enum {unknown} */
+            branch?: "true" | "false";
+            error?: {
+                code: string;
+                message: string;
+                file?: string;
+                line?: number;
+                column?: number;
+            };
+            console: {
+                level: string;
+                text: string;
+            }[];
+            changes?: {
+                /** @enum {unknown} */
+                op: "add" | "remove" | "replace";
+                pointer: string;
+                before?: unknown;
+                after?: unknown;
+            }[];
+            /** @description The context that the script got. */
+            input?: unknown;
+            /** @description The context as the script left it. */
+            output?: unknown;
+        };
+        HookTrial: {
+            /** @constant */
+            success: true;
+            /** @enum {unknown} */
+            outcome: "passed" | "changed" | "answered" | "refused" | "error";
+            request: {
+                method: string;
+                params?: unknown;
+            };
+            /** @description What the client gets. */
+            response?: unknown;
+            error?: {
+                code: string;
+                message: string;
+                node?: string;
+                /** @description The call was sent. */
+                sent: boolean;
+            };
+            nodes: components["schemas"]["HookNodeTrace"][];
+            audit?: unknown[];
+        };
         WorkflowText: {
             /** @constant */
             success: true;
@@ -1611,6 +2094,8 @@ export interface components {
         };
     };
     parameters: {
+        /** @description The id of a hook graph or module. */
+        HookID: string;
         /** @description A workflow's id. */
         WorkflowID: string;
         /** @description A run's id. */
@@ -1940,6 +2425,438 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             422: components["responses"]["Broken"];
+        };
+    };
+    listHooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description In order of their ids. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookList"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getHook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As its file has it now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookAnswer"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    saveHook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HookSave"];
+            };
+        };
+        responses: {
+            /** @description What is served for the id now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Broken"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteHook: {
+        parameters: {
+            query: {
+                source: string;
+                /** @description The version that was looked at. */
+                base: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    exportHook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The graph alone, with a place for each node and the modules that it needs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookGraph"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Broken"];
+        };
+    };
+    enableHook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HookEnable"];
+            };
+        };
+        responses: {
+            /** @description It is active. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookEnabled"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Broken"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    disableHook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is off. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listHookVersions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Also of one that was deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookVersions"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getHookVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description With its text. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookVersionText"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+        };
+    };
+    restoreHookVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HookRestore"];
+            };
+        };
+        responses: {
+            /** @description What is served for the id now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Broken"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getHookModule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description That of the source with the highest precedence. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookModuleAnswer"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    saveHookModule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a hook graph or module. */
+                id: components["parameters"]["HookID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HookModuleSave"];
+            };
+        };
+        responses: {
+            /** @description The module as it is now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookModuleAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Broken"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getHookTypes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A declaration file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookTypes"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+        };
+    };
+    checkHook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HookDocument"];
+            };
+        };
+        responses: {
+            /** @description The findings, each with the pointer of the node or edge. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookVerdict"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testHook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HookTest"];
+            };
+        };
+        responses: {
+            /** @description How it came out, and what each node did. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookTrial"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Broken"];
+            503: components["responses"]["Unavailable"];
         };
     };
     listRuns: {
