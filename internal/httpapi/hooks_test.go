@@ -158,7 +158,7 @@ func TestHookGraphsAreAPersons(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newHooks(t)
 	reads, person := s.login(t, "ann")
-	approve, err := s.tokens.Create("phone", "ann", authn.ScopeApprove)
+	approve, err := s.tokens.Create(authn.NamedToken{Name: "phone", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
 	}
