@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -23,6 +24,7 @@ type installOptions struct {
 	Scope  string
 	Name   string
 	Env    []string
+	Launch string
 
 	DryRun, Undo, Force, JSON bool
 
@@ -48,6 +50,7 @@ client, the command lists what it finds.`,
 		Example: `  guideway install
   guideway install claude-desktop --dry-run
   guideway install vscode --scope project
+  guideway install cursor --launch npx
   guideway install codex --env GUIDEWAY_LOG=debug
   guideway install cursor --undo`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -76,6 +79,9 @@ client, the command lists what it finds.`,
 	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "configuration to use: user or project")
 	f.StringVar(&o.Name, "name", install.DefaultName, "name of the entry")
 	f.StringArrayVar(&o.Env, "env", nil, "environment variable of the server, as NAME=value; may be repeated")
+	f.StringVar(&o.Launch, "launch", string(install.LaunchAuto), "what the client starts: binary, npx or docker; auto is this binary, or npx where npx started it")
+	_ = cmd.RegisterFlagCompletionFunc("launch", cobra.FixedCompletions(
+		[]string{string(install.LaunchAuto), string(install.LaunchBinary), string(install.LaunchNPX), string(install.LaunchDocker)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(
 		[]string{string(install.ScopeUser), string(install.ScopeProject)}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -107,6 +113,10 @@ func (o *installOptions) check() error {
 	default:
 		return guideway.Errorf(guideway.CodeInvalid, "unknown scope %q (user or project)", o.Scope).
 			WithFix("--scope project")
+	}
+	if !slices.Contains(install.Launches(), install.Launch(o.Launch)) {
+		return guideway.Errorf(guideway.CodeInvalid, "unknown way to start %q (auto, binary, npx or docker)", o.Launch).
+			WithFix("--launch auto")
 	}
 	if o.Client == "" {
 		for _, f := range []struct {
@@ -181,7 +191,7 @@ func (o *installOptions) request() (install.Request, error) {
 	if err != nil {
 		return req, guideway.Errorf(guideway.CodeInternal, "cannot tell the path of this program (%w)", err)
 	}
-	req.Command, err = install.Binary(executable, o.Host.Getenv("PATH"))
+	req.Command, req.Args, err = install.Start(install.Launch(o.Launch), executable, o.Host.Getenv("PATH"), req.Env)
 	return req, err
 }
 

@@ -24,8 +24,10 @@ const DefaultName = "guideway"
 type Request struct {
 	// Name is the key of the entry; empty means DefaultName.
 	Name string
-	// Command is the absolute path of the binary.
+	// Command is the absolute path of what is started, and Args are its
+	// arguments; none means those of the binary.
 	Command string
+	Args    []string
 	// Env is set for the server; other variables of an earlier entry stay.
 	Env map[string]string
 	// Force replaces, or removes, an entry of that name that starts another
@@ -132,7 +134,7 @@ func Plan(env Env, client Client, req Request, f File) (Change, error) {
 		Action: ActionInstalled, Client: client, Path: f.Path,
 		Before: f.Content, Existed: f.Exists, Backup: f.Exists,
 	}
-	want := Entry{Command: req.Command, Args: []string{"mcp"}, Env: req.Env}
+	want := req.entry()
 	old, found, err := form.lookup(f.Content, name)
 	if err != nil {
 		return Change{}, refuse(err, f.Path, client, name, want)
@@ -265,7 +267,16 @@ func undoByEdit(form format, name string, f File, change *Change) error {
 
 // Snippet is the text that a person can paste into the client's configuration.
 func Snippet(client Client, req Request) string {
-	return client.format().snippet(nameOf(req), Entry{Command: req.Command, Args: []string{"mcp"}, Env: req.Env})
+	return client.format().snippet(nameOf(req), req.entry())
+}
+
+// entry is what a client is to have.
+func (r Request) entry() Entry {
+	e := Entry{Command: r.Command, Args: r.Args, Env: r.Env}
+	if len(e.Args) == 0 {
+		e.Args = mcpArgs()
+	}
+	return e
 }
 
 func nameOf(req Request) string {
@@ -307,7 +318,7 @@ func checkRequest(client Client, name string, req Request) error {
 // looksOurs says whether an entry starts Guideway.
 func looksOurs(env Env, e Entry, command string) bool {
 	base := strings.ToLower(path.Base(strings.ReplaceAll(e.Command, `\`, "/")))
-	return len(e.Args) > 0 && e.Args[0] == "mcp" &&
+	return startsPackage(e) || len(e.Args) > 0 && e.Args[0] == "mcp" &&
 		(strings.HasPrefix(base, "guideway") || env.samePath(e.Command, command))
 }
 

@@ -1,0 +1,97 @@
+package install_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/install"
+)
+
+// program puts an executable file into a directory of its own.
+func program(t *testing.T, elem ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{t.TempDir()}, elem...)...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Each way to start Guideway is the one that works on the machine; one that is
+// not there is refused with what to install.
+func TestLaunch(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("programs have other names on Windows")
+	}
+	own := program(t, "guideway")
+	cached := program(t, "_npx", "1f", "node_modules", ".bin", "guideway")
+	npx, docker := program(t, "npx"), program(t, "docker")
+	all := filepath.Dir(own) + ":" + filepath.Dir(npx) + ":" + filepath.Dir(docker)
+	env := map[string]string{"B": "2", "A": "1"}
+	type start struct {
+		Command string
+		Args    []string
+	}
+	container := []string{"run", "--rm", "-i", "-v", "guideway:/data", "-e", "A", "-e", "B", install.Image, "mcp"}
+	for name, c := range map[string]struct {
+		way        install.Launch
+		executable string
+		path       string
+		want       start
+	}{
+		"the binary":                       {install.LaunchAuto, own, all, start{own, []string{"mcp"}}},
+		"started by npx":                   {install.LaunchAuto, cached, all, start{npx, []string{"-y", install.Package, "mcp"}}},
+		"npx by choice":                    {install.LaunchNPX, own, all, start{npx, []string{"-y", install.Package, "mcp"}}},
+		"a container":                      {install.LaunchDocker, own, all, start{docker, container}},
+		"the binary in the cache of npx":   {install.LaunchBinary, cached, all, start{}},
+		"npx is not here":                  {install.LaunchNPX, own, filepath.Dir(own), start{}},
+		"docker is not here":               {install.LaunchDocker, own, filepath.Dir(own), start{}},
+		"npx in a relative path is not it": {install.LaunchNPX, own, ".", start{}},
+		"unknown":                          {"snap", own, all, start{}},
+	} {
+		command, args, err := install.Start(c.way, c.executable, c.path, env)
+		if (err != nil) != (c.want.Command == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		if diff := cmp.Diff(c.want, start{command, args}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// An entry that starts Guideway by npx or in a container is known for our own:
+// it may be updated and taken out, and is no server to import.
+func TestLaunchesAreOurs(t *testing.T) {
+	t.Parallel()
+	client, err := install.Find("cursor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := `{"mcpServers": {
+	"a": {"command": "npx", "args": ["-y", "@guideway-dev/guideway@1.2.3", "mcp"]},
+	"b": {"command": "/usr/bin/docker", "args": ["run", "-i", "ghcr.io/guideway-dev/guideway:1", "mcp"]},
+	"c": {"command": "npx", "args": ["-y", "@other/guideway", "mcp"]},
+	"d": {"command": "docker", "args": ["run", "-i", "ghcr.io/other/guideway-dev", "mcp"]}
+}}`
+	servers, err := install.Servers(install.Env{GOOS: "linux", Getenv: func(string) string { return "" }}, client, []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range servers {
+		names = append(names, s.Name)
+	}
+	if diff := cmp.Diff([]string{"c", "d"}, names); diff != "" {
+		t.Errorf("foreign servers (-want +got):\n%s", diff)
+	}
+}
