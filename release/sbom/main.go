@@ -67,7 +67,7 @@ func write(binary, file string) error {
 	if err != nil {
 		return fmt.Errorf("reading what is in %s: %w", binary, err)
 	}
-	content, err := os.ReadFile(binary)
+	content, err := os.ReadFile(binary) //nolint:gosec // it is what was asked for
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// conversation is a client at the other end of a server's standard input and
+// output. It speaks the few words that a trial needs.
+type conversation struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	last int
+}
+
+func (t *trial) converse(ctx context.Context) (*conversation, error) {
+	c := &conversation{cmd: t.command(ctx, "mcp")}
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.out = bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		return nil, failedAs("cannot start the server", err)
+	}
+	if _, err := c.ask("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "self-check", "version": version()},
+	}); err != nil {
+		c.kill()
+		return nil, err
+	}
+	return c, c.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+}
+
+// kill ends the server without a word, as the end of power does.
+func (c *conversation) kill() {
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+}
+
+func (c *conversation) send(message map[string]any) error {
+	text, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	_, err = c.in.Write(append(text, '\n'))
+	return err
+}
+
+// ask sends a request and waits for its answer.
+func (c *conversation) ask(method string, params map[string]any) (json.RawMessage, error) {
+	c.last++
+	if err := c.send(map[string]any{"jsonrpc": "2.0", "id": c.last, "method": method, "params": params}); err != nil {
+		return nil, failedAs("the server does not listen", err)
+	}
+	for {
+		line, err := c.out.ReadBytes('\n')
+		if err != nil {
+			return nil, failedAs("the server has not answered "+method, err)
+		}
+		var m struct {
+			ID     *int            `json:"id"`
+			Result json.RawMessage `json:"result"`
+			Error  *struct {
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, guideway.Errorf(guideway.CodeInternal, "the server wrote what is no message: %.80s", line)
+		}
+		if m.ID == nil || *m.ID != c.last {
+			continue // it tells of something
+		}
+		if m.Error != nil {
+			return nil, guideway.Errorf(guideway.CodeInternal, "%s was refused: %s", method, m.Error.Message)
+		}
+		return m.Result, nil
+	}
+}
+
+// moved is the answer of a tool of runs, as far as a trial reads it.
+type moved struct {
+	RunID    string `json:"runId"`
+	Handle   string `json:"handle"`
+	Status   string `json:"status"`
+	Position struct {
+		ID string `json:"id"`
+	} `json:"position"`
+	Candidates []struct {
+		RunID    string `json:"runId"`
+		Position struct {
+			ID string `json:"id"`
+		} `json:"position"`
+	} `json:"candidates"`
+	refused bool
+}
+
+func (c *conversation) call(tool string, arguments map[string]any) (moved, error) {
+	result, err := c.ask("tools/call", map[string]any{"name": tool, "arguments": arguments})
+	if err != nil {
+		return moved{}, err
+	}
+	var r struct {
+		IsError           bool            `json:"isError"`
+		StructuredContent json.RawMessage `json:"structuredContent"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return moved{}, err
+	}
+	m := moved{refused: r.IsError}
+	if len(r.StructuredContent) == 0 {
+		return m, nil
+	}
+	return m, json.Unmarshal(r.StructuredContent, &m)
+}
+
+// trialWorkflow is what a trial is led through.
+const trialWorkflow = "coding-task"
+
+// enforces tries to pass a step with an output that says nothing.
+func (t *trial) enforces(ctx context.Context) (string, error) {
+	c, err := t.converse(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer c.kill()
+	began, err := c.call("workflow_start", map[string]any{"workflowId": trialWorkflow, "goal": "the trial of an installation"})
+	if err != nil {
+		return "", err
+	}
+	if began.refused || began.RunID == "" || began.Position.ID == "" {
+		return "", guideway.Errorf(guideway.CodeInternal, "a run of %s cannot begin", trialWorkflow)
+	}
+	cheat, err := c.call("workflow_continue", map[string]any{"handle": began.Handle, "output": "ok"})
+	if err != nil {
+		return "", err
+	}
+	if !cheat.refused {
+		return "", guideway.Errorf(guideway.CodeInternal, "an output that says nothing was taken")
+	}
+	return fmt.Sprintf("a client has begun %s over MCP; an output that says nothing was refused", trialWorkflow), nil
+}
+
+// survives kills the server and looks for the run in another one.
+func (t *trial) survives(ctx context.Context) (string, error) {
+	first, err := t.converse(ctx)
+	if err != nil {
+		return "", err
+	}
+	began, err := first.call("workflow_start", map[string]any{"workflowId": trialWorkflow, "goal": "a run that outlives its server"})
+	first.kill()
+	if err != nil {
+		return "", err
+	}
+	second, err := t.converse(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer second.kill()
+	found, err := second.call("workflow_resume", map[string]any{"query": "outlives its server"})
+	if err != nil {
+		return "", err
+	}
+	for _, each := range found.Candidates {
+		if each.RunID == began.RunID && each.Position.ID == began.Position.ID {
+			return fmt.Sprintf("the server was killed; the run was found again at %s", strings.ToLower(each.Position.ID)), nil
+		}
+	}
+	return "", guideway.Errorf(guideway.CodeInternal, "the server was killed, and run %s is not found again", began.RunID)
+}
