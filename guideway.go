@@ -21,6 +21,9 @@ const (
 	// DialectHooks is the hook graph: hooks around the requests of the gateway
 	// (seed 001).
 	DialectHooks Dialect = "hooks"
+	// DialectMachines is the agent machine: agents that are led through states by
+	// the functions of a script (seed 004).
+	DialectMachines Dialect = "machines"
 )
 
 // Severity says whether a finding keeps a definition from loading.

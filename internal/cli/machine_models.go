@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
@@ -21,55 +18,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
-// modelEntry is a model in the file of models.
-type modelEntry struct {
-	// Provider is openai, anthropic or scripted.
-	Provider string `json:"provider"`
-	// Model is the name that the server knows; for scripted it is a file.
-	Model string `json:"model"`
-	// BaseURL reaches another server with the same protocol.
-	BaseURL string `json:"baseUrl,omitempty"`
-	// KeyEnv names the variable that has the key.
-	KeyEnv    string `json:"keyEnv,omitempty"`
-	MaxTokens int    `json:"maxTokens,omitempty"`
-	// OldMaxTokens is for servers that know max_tokens alone.
-	OldMaxTokens bool `json:"oldMaxTokens,omitempty"`
-	// Price is for a million tokens.
-	Price struct {
-		Input  float64 `json:"input"`
-		Cached float64 `json:"cached"`
-		Output float64 `json:"output"`
-	} `json:"price"`
-}
-
-// machineModels gives models: those of --model for all, else those of the file of
-// models and of the environment.
+// machineModels gives models: the shipped recording to demonstrations, else those of
+// --model for all, else those of the configuration and of the environment.
 type machineModels struct {
 	host *Host
 	// fixed is the model of --model; nil where there is none.
 	fixed *driver.Chosen
-	// entries are those of the file, by level or name.
-	entries map[string]modelEntry
-	file    string
+	// entries are those of the configuration, by level or name.
+	entries map[string]config.Model
+	// shelf finds the recordings.
+	shelf *machineShelf
 }
 
 var _ driver.Models = (*machineModels)(nil)
 
 // newMachineModels reads what there is. spec is that of --model, or "".
-func (a *app) newMachineModels(cfg *config.Config, spec string) (*machineModels, error) {
-	m := &machineModels{host: a.host, file: filepath.Join(filepath.Dir(cfg.Workflows.UserDir), "models.json")}
-	data, err := readSettings(m.file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the models: %w", err)
-	}
-	if err == nil {
-		dec := json.NewDecoder(bytes.NewReader(data))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&m.entries); err != nil {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "%s does not read: %w", m.file, err).
-				WithFix(`write {"fast": {"provider": "openai", "model": "...", "keyEnv": "OPENAI_API_KEY"}}`)
-		}
-	}
+func (a *app) newMachineModels(cfg *config.Config, shelf *machineShelf, spec string) (*machineModels, error) {
+	m := &machineModels{host: a.host, entries: cfg.Models, shelf: shelf}
 	if spec != "" {
 		chosen, err := m.parse(spec)
 		if err != nil {
@@ -81,13 +46,16 @@ func (a *app) newMachineModels(cfg *config.Config, spec string) (*machineModels,
 }
 
 // Model implements driver.Models.
-func (m *machineModels) Model(level machines.Level, name string) (driver.Chosen, error) {
+func (m *machineModels) Model(f driver.For, level machines.Level, name string) (driver.Chosen, error) {
 	if m.fixed != nil {
 		chosen := *m.fixed
 		if _, ok := chosen.Model.(*answering.Model); ok && name != "" {
 			chosen.Name = name
 		}
 		return chosen, nil
+	}
+	if f.Demo != "" {
+		return m.recorded(f.Demo)
 	}
 	if name != "" {
 		if e, ok := m.entries[name]; ok {
@@ -107,23 +75,37 @@ func (m *machineModels) Model(level machines.Level, name string) (driver.Chosen,
 		return m.parse(spec)
 	}
 	return driver.Chosen{}, guideway.Errorf(guideway.CodeInvalid, "no model is set for the level %q", level).
-		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, write %s, or try it with --demo or --model scripted:FILE", m.file)
+		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, name it in \"models\" of guideway.json, or try it with --demo or --model scripted:FILE")
+}
+
+// recorded is the recording that is shipped with a machine, as a model.
+func (m *machineModels) recorded(name string) (driver.Chosen, error) {
+	one, err := m.shelf.find(name)
+	if err != nil {
+		return driver.Chosen{}, err
+	}
+	data, err := one.demonstration()
+	if err != nil {
+		return driver.Chosen{}, err
+	}
+	model, err := scriptedModel(data)
+	return driver.Chosen{Model: model, Name: "scripted"}, err
 }
 
 // parse reads PROVIDER:MODEL.
 func (m *machineModels) parse(spec string) (driver.Chosen, error) {
 	provider, model, ok := strings.Cut(spec, ":")
 	if !ok {
-		provider, model = "openai", spec
+		provider, model = config.ProviderOpenAI, spec
 	}
-	return m.chosen(modelEntry{Provider: provider, Model: model})
+	return m.chosen(config.Model{Provider: provider, Model: model})
 }
 
 // chosen makes the model of an entry.
-func (m *machineModels) chosen(e modelEntry) (driver.Chosen, error) {
+func (m *machineModels) chosen(e config.Model) (driver.Chosen, error) {
 	const millionths = 1e6
 	out := driver.Chosen{
-		Name: e.Model, MaxTokens: e.MaxTokens,
+		Name: e.Model, MaxTokens: e.MaxTokens, Timeout: time.Duration(e.Timeout),
 		InputPrice: int64(e.Price.Input * millionths), CachedPrice: int64(e.Price.Cached * millionths), OutputPrice: int64(e.Price.Output * millionths),
 	}
 	if e.Price.Cached == 0 {
@@ -142,11 +124,11 @@ func (m *machineModels) chosen(e modelEntry) (driver.Chosen, error) {
 		return m.host.Getenv(usual)
 	}
 	switch e.Provider {
-	case "openai":
+	case config.ProviderOpenAI:
 		out.Model = openai.New(openai.Options{BaseURL: base("OPENAI_BASE_URL"), Key: key("OPENAI_API_KEY"), OldMaxTokens: e.OldMaxTokens})
-	case "anthropic":
+	case config.ProviderAnthropic:
 		out.Model = anthropic.New(anthropic.Options{BaseURL: base("ANTHROPIC_BASE_URL"), Key: key("ANTHROPIC_API_KEY")})
-	case "scripted":
+	case config.ProviderScripted:
 		path := e.Model
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(m.host.Dir, path)
@@ -175,7 +157,7 @@ func scriptedModel(data []byte) (llm.Model, error) {
 	return answering.New(s), nil
 }
 
-// maxSettings bounds the file of the models, and the answers of a scripted one.
+// maxSettings bounds the answers of a scripted model.
 const maxSettings = 16 << 20
 
 // readSettings reads a regular file of bounded size.

@@ -71,8 +71,8 @@ func newMachineRunCmd(a *app, do func(context.Context, *machineRunOptions) error
 used up, or because something failed for good. All of it is kept: "guideway machine
 input" and "guideway machine resume" go on with it, on any day.
 
-The models are those of --model; else those that models.json beside guideway.json
-maps the levels base, smart and fast to; else GUIDEWAY_MODEL_BASE, GUIDEWAY_MODEL_SMART,
+The models are those of --model; else those that "models" in guideway.json maps
+the levels base, smart and fast to; else GUIDEWAY_MODEL_BASE, GUIDEWAY_MODEL_SMART,
 GUIDEWAY_MODEL_FAST and GUIDEWAY_MODEL. A model is openai:NAME, anthropic:NAME or
 scripted:FILE. Keys are in OPENAI_API_KEY and ANTHROPIC_API_KEY, other servers with the
 same protocols in OPENAI_BASE_URL and ANTHROPIC_BASE_URL.
@@ -138,11 +138,12 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	if err != nil {
 		return err
 	}
-	one, err := o.app.machineShelf(cfg).find(o.Name)
+	shelf := o.app.machineShelf(cfg)
+	one, err := shelf.find(o.Name)
 	if err != nil {
 		return err
 	}
-	models, err := o.app.newMachineModels(cfg, o.Model)
+	models, err := o.app.newMachineModels(cfg, shelf, o.Model)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	}
 	return o.app.withMachines(ctx, models, func(ctx context.Context, d *machineDesk) error {
 		s, err := d.runs.Start(ctx, d.caller, driver.StartRequest{
-			Machine: one.Definition.Name, Definition: one.Definition, Inputs: inputs, Goal: o.Goal, Project: d.here, Limits: limits,
+			Machine: one.Definition.Name, Definition: one.Definition, Inputs: inputs, Goal: o.Goal, Project: d.here, Limits: limits, Demo: o.Demo,
 		})
 		if err != nil {
 			return err
@@ -170,11 +171,7 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 
 // demonstrate has the shipped recording answer, and gives what nobody has given.
 func (o *machineRunOptions) demonstrate(one *shelved, models *machineModels, inputs, answers map[string]json.RawMessage) error {
-	if one.recording == nil {
-		return guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", one.Definition.Name).
-			WithFix("run it with a model: --model openai:NAME, or --model scripted:FILE")
-	}
-	data, err := one.recording()
+	data, err := one.demonstration()
 	if err != nil {
 		return err
 	}

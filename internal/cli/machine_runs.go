@@ -135,7 +135,7 @@ func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Cont
 	if err != nil {
 		return err
 	}
-	models, err := o.app.newMachineModels(cfg, o.Model)
+	models, err := o.app.newMachineModels(cfg, o.app.machineShelf(cfg), o.Model)
 	if err != nil {
 		return err
 	}

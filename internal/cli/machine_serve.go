@@ -53,7 +53,7 @@ func (l *lazyMachines) open(ctx context.Context) (*driver.Background, error) {
 	if err != nil {
 		return nil, err
 	}
-	models, err := l.app.newMachineModels(l.cfg, "")
+	models, err := l.app.newMachineModels(l.cfg, l.shelf, "")
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,16 @@ type shelved struct {
 	recording func() ([]byte, error)
 }
 
+// demonstration gives what is shipped for a demonstration; CodeNotFound where there
+// is nothing.
+func (s *shelved) demonstration() ([]byte, error) {
+	if s.recording == nil {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", s.Claims).
+			WithFix("run it with a model: --model openai:NAME, or --model scripted:FILE")
+	}
+	return s.recording()
+}
+
 // all gives the machines that are served, in order of their names, and all that
 // does not load.
 func (s *machineShelf) all() (served, broken []shelved) {

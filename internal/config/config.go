@@ -51,6 +51,9 @@ type Config struct {
 	Gateway Gateway
 	// Upstreams are other MCP servers, by their names.
 	Upstreams []Upstream
+	// Models are language models, by the levels of roles (base, smart, fast) or
+	// by names that roles use.
+	Models map[string]Model
 
 	// Dirs are this user's directories.
 	Dirs Dirs

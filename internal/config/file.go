@@ -242,8 +242,12 @@ func (f *fileReader) member(prefix, key, pointer string, keyAt, valueAt int) {
 		f.skip()
 		return
 	}
-	if name == "upstreams" {
+	switch name {
+	case "upstreams":
 		f.upstreams(valueAt)
+		return
+	case "models":
+		f.readModels(valueAt)
 		return
 	}
 	if prefix == "" && f.isGroup(key) {

@@ -174,6 +174,8 @@ func article(kind string) string {
 		return "an object"
 	case strings.HasPrefix(kind, "int"):
 		return "a whole number"
+	case strings.HasPrefix(kind, "float"):
+		return "a number"
 	case kind == "bool":
 		return "true or false"
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/definition/doc"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
@@ -33,6 +34,10 @@ type Document struct {
 	Activity  *phases.Activity
 	Graph     *hooks.Graph
 	Module    *hooks.Module
+	// Machine is a configuration that was read alone, without its script and its
+	// roles; machines.LoadFile reads all of it.
+	Machine *machines.Definition
+	Roles   map[string]*machines.Role
 }
 
 // As says what a document is to be read as. What is empty is guessed from the
@@ -45,7 +50,7 @@ type As struct {
 
 // Dialects are the dialects that documents can have.
 func Dialects() []guideway.Dialect {
-	return []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks}
+	return []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines}
 }
 
 // Kinds are the kinds that documents of a dialect can be of; all that there are
@@ -55,7 +60,13 @@ func Kinds(dialect guideway.Dialect) []phases.Kind {
 	for _, kind := range hooks.Kinds() {
 		ofHooks = append(ofHooks, phases.Kind(kind))
 	}
+	var ofMachines []phases.Kind
+	for _, kind := range machines.Kinds() {
+		ofMachines = append(ofMachines, phases.Kind(kind))
+	}
 	switch dialect {
+	case guideway.DialectMachines:
+		return ofMachines
 	case guideway.DialectSteps:
 		return []phases.Kind{phases.KindWorkflow}
 	case guideway.DialectPhases:
@@ -63,17 +74,19 @@ func Kinds(dialect guideway.Dialect) []phases.Kind {
 	case guideway.DialectHooks:
 		return ofHooks
 	default:
-		return append(phases.Kinds(), ofHooks...)
+		return append(append(phases.Kinds(), ofHooks...), ofMachines...)
 	}
 }
 
 // Schema is the published JSON Schema of a dialect's kind; nil where there is
-// none. No kind means a workflow, or a graph of hooks.
+// none. No kind means a workflow, a graph of hooks, or a machine.
 func Schema(as As) []byte {
 	if as.Kind == "" {
 		as.Kind = mainKind(as.Dialect)
 	}
 	switch {
+	case as.Dialect == guideway.DialectMachines:
+		return machines.Schema(machines.Kind(as.Kind))
 	case as.Dialect == guideway.DialectHooks:
 		return hooks.Schema(hooks.Kind(as.Kind))
 	case as.Dialect == guideway.DialectPhases:
@@ -87,10 +100,14 @@ func Schema(as As) []byte {
 
 // mainKind is the kind that documents of a dialect are of, unless another is said.
 func mainKind(dialect guideway.Dialect) phases.Kind {
-	if dialect == guideway.DialectHooks {
+	switch dialect {
+	case guideway.DialectHooks:
 		return phases.Kind(hooks.KindGraph)
+	case guideway.DialectMachines:
+		return phases.Kind(machines.KindMachine)
+	default:
+		return phases.KindWorkflow
 	}
-	return phases.KindWorkflow
 }
 
 // ParseAs reads a document of any kind. The diagnostics are what keeps it from
@@ -116,6 +133,9 @@ func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic)
 		return document, phases.LintActivity(document.Activity, root, file)
 	case document.Graph != nil:
 		return document, hooks.Lint(document.Graph, root, file)
+	case document.Machine != nil:
+		_, found = machines.Check(alone(file, data))
+		return document, found
 	default:
 		return document, nil
 	}
@@ -123,6 +143,11 @@ func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic)
 
 // guess fills in what is not said.
 func (as As) guess(file string, root *doc.Node) As {
+	if kind := machines.Guess(file, root); as.Dialect == guideway.DialectMachines || as.Dialect == "" && kind != "" && (as.Kind == "" || as.Kind == phases.Kind(kind)) {
+		as.Dialect = guideway.DialectMachines
+		as.Kind = cmp.Or(as.Kind, phases.Kind(kind), mainKind(as.Dialect))
+		return as
+	}
 	kind := cmp.Or(phases.Guess(root), phases.KindAt(file))
 	if hook := hooks.Guess(root); as.Dialect == guideway.DialectHooks || as.Dialect == "" && hook != "" && (kind == "" || hook == hooks.KindGraph) {
 		as.Dialect = guideway.DialectHooks
@@ -153,7 +178,11 @@ func parse(file string, data []byte, as As) (*Document, *doc.Node, []guideway.Di
 	}
 	as = as.guess(file, root)
 	document := &Document{Dialect: as.Dialect, Kind: as.Kind}
-	found = append(found, document.read(file, root)...)
+	if as.Dialect == guideway.DialectMachines {
+		found = document.readMachines(file, root, data) // which reads the text itself
+	} else {
+		found = append(found, document.read(file, root)...)
+	}
 	if len(found) > 0 {
 		doc.Sort(found)
 		return nil, nil, found
@@ -240,6 +269,28 @@ func (d *Document) readHooks(file string, root *doc.Node) (found []guideway.Diag
 	case hooks.KindModule:
 		if d.Module, found = hooks.ParseModule(file, root); d.Module != nil {
 			d.ID, d.Canonical = d.Module.ID, d.Module.Canonical
+		}
+	default:
+		return []guideway.Diagnostic{d.unknown(file, root)}
+	}
+	return found
+}
+
+// alone is a configuration of a machine without what lies beside it.
+func alone(file string, data []byte) machines.Files {
+	return machines.Files{Config: machines.File{Path: file, Data: data}, Alone: true}
+}
+
+// readMachines reads a configuration of a machine, or a file of roles.
+func (d *Document) readMachines(file string, root *doc.Node, data []byte) (found []guideway.Diagnostic) {
+	switch machines.Kind(d.Kind) {
+	case machines.KindMachine:
+		if d.Machine, found = machines.Parse(alone(file, data)); d.Machine != nil {
+			d.ID, d.Version, d.Canonical = d.Machine.Name, d.Machine.Version, string(doc.Canonical(root))
+		}
+	case machines.KindRoles:
+		if d.Roles, found = machines.ParseRoles(file, data); d.Roles != nil {
+			d.Canonical = string(doc.Canonical(root))
 		}
 	default:
 		return []guideway.Diagnostic{d.unknown(file, root)}

@@ -86,6 +86,9 @@ type State struct {
 	// Index counts the answers and errors of models that are known.
 	Index int
 	Depth int
+	// Demo is the machine whose recording answers in the place of models; "" is
+	// none.
+	Demo string
 }
 
 // Turn is a call of an agent: requests to its model with rounds of tools between.
@@ -208,7 +211,7 @@ func (s *State) settle() {
 func (p *Program) start(s *State, e Event) {
 	*s = State{
 		Status: StatusRunning, Inputs: e.Inputs, Data: map[string]json.RawMessage{}, Conversations: map[string][]llm.Message{},
-		Limits: p.LimitsOf(), Index: e.Index, Depth: e.Depth,
+		Limits: p.LimitsOf(), Index: e.Index, Depth: e.Depth, Demo: e.Demo,
 	}
 	if e.Limits != nil {
 		s.Limits = *e.Limits

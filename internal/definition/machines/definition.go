@@ -28,6 +28,9 @@ type Files struct {
 	// Roles are files of roles; of two roles with one name that of the earlier
 	// file counts, and those of the configuration come before all.
 	Roles []File
+	// Alone says that nothing is known of what lies beside the configuration: a
+	// script and roles that are not given are not missed.
+	Alone bool
 }
 
 // Definition is a machine that loads, with what pins it.
@@ -133,7 +136,7 @@ func (p *parser) adopt(m *Machine, sources map[string]json.RawMessage, roles map
 // broken, those that it may have are not missed.
 func (p *parser) needed(at shape.Place, m *Machine, files Files, broken bool) {
 	for i := range m.Agents {
-		if broken {
+		if broken || files.Alone {
 			break
 		}
 		p.known(at.Key("agents").Index(i).Key("agent_role"), CodeRoleUnknown, "role", m.Agents[i].Role, func() []string {
@@ -142,7 +145,7 @@ func (p *parser) needed(at shape.Place, m *Machine, files Files, broken bool) {
 	}
 	functions := m.Functions()
 	if files.Script == nil {
-		if len(functions) > 0 {
+		if len(functions) > 0 && !files.Alone {
 			dir := scriptDir(files.Config.Path)
 			p.Errorf(at.Key("states"), CodeScriptMissing, "write "+dir+"/script.js with: export default { "+functions[0]+"() { ... } }",
 				"The states name handlers, and there is no script.")
@@ -180,7 +183,9 @@ func (d *Definition) pin(config string, sources map[string]json.RawMessage) {
 	used := map[string]*Role{}
 	for i := range d.Agents {
 		name := d.Agents[i].Role
-		p.Roles[name], used[name] = sources[name], d.Roles[name]
+		if d.Roles[name] != nil { // it may be read alone
+			p.Roles[name], used[name] = sources[name], d.Roles[name]
+		}
 	}
 	d.Roles = used
 	text, err := json.Marshal(p)

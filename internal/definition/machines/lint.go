@@ -24,7 +24,9 @@ func lint(d *Definition, at shape.Place, files Files) []guideway.Diagnostic {
 	l.roles(at.Key("roles"))
 	l.transitions(at.Key("states"))
 	l.reach(at.Key("states"))
-	l.tools(at.Key("tools"))
+	if !files.Alone {
+		l.tools(at.Key("tools"))
+	}
 	return l.Findings(guideway.SeverityWarning)
 }
 

@@ -58,7 +58,7 @@ func parseConfig(root *doc.Node) []guideway.Diagnostic {
 func TestAgreement(t *testing.T) {
 	t.Parallel()
 	a := &shapetest.Agreement{
-		Schema: shapetest.Compile(t, Schema()),
+		Schema: shapetest.Compile(t, Schema(KindMachine)),
 		Parse:  parseConfig,
 		Beyond: func(code string) bool {
 			return slices.Contains([]string{
@@ -72,7 +72,7 @@ func TestAgreement(t *testing.T) {
 		Value: &doc.Node{Kind: doc.String, Text: "x"},
 	}
 	a.Check(t, shapetest.Load(t, "testdata/full.json"), 1500)
-	shapetest.Explained(t, Schema())
+	shapetest.Explained(t, Schema(KindMachine))
 }
 
 // TestParse reads everything that there is, and pins it: the pinned text loads

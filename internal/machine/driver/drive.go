@@ -132,7 +132,7 @@ func (d *drive) interrupted(err error) error {
 // env is what the next decision needs.
 func (d *drive) env(ctx context.Context) (machine.Env, error) {
 	if !d.known && d.s.o.Tools != nil {
-		tools, err := d.s.o.Tools.Tools(ctx)
+		tools, err := d.s.o.Tools.Tools(ctx, d.l.purpose())
 		if err != nil {
 			return machine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools: %w", err)
 		}

@@ -75,10 +75,19 @@ type HandlerError struct {
 // Error implements error.
 func (e *HandlerError) Error() string { return e.Message }
 
+// For says what a model or a tool is wanted for.
+type For struct {
+	// User owns the run; Run and Machine name it.
+	User, Run, Machine string
+	// Demo is the machine whose shipped recording answers in the place of
+	// models; "" is none.
+	Demo string
+}
+
 // Models gives models.
 type Models interface {
 	// Model gives the model of a name, or of a level where the name is empty.
-	Model(level machines.Level, name string) (Chosen, error)
+	Model(f For, level machines.Level, name string) (Chosen, error)
 }
 
 // Chosen is a model with what is known of it.
@@ -103,11 +112,11 @@ func (c *Chosen) cost(u llm.Usage) int64 {
 
 // Tools calls tools.
 type Tools interface {
-	// Tools lists those that there are.
-	Tools(ctx context.Context) ([]machine.ToolInfo, error)
+	// Tools lists those that there are for a run.
+	Tools(ctx context.Context, f For) ([]machine.ToolInfo, error)
 	// Call calls one. An error that wraps ErrNotCalled says that nothing was
 	// done; after any other the outcome is not known.
-	Call(ctx context.Context, c machine.ToolCall) (machine.ToolResult, error)
+	Call(ctx context.Context, f For, c machine.ToolCall) (machine.ToolResult, error)
 }
 
 // ErrNotCalled says that a tool was not called at all.

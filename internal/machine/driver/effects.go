@@ -93,7 +93,7 @@ func changes(before, after map[string]json.RawMessage) (set map[string]json.RawM
 
 // model sends a request: the intent before it, the result after it.
 func (d *drive) model(ctx context.Context, c *machine.ModelCall) error {
-	chosen, err := d.s.o.Models.Model(c.Level, c.Request.Model)
+	chosen, err := d.s.o.Models.Model(d.l.purpose(), c.Level, c.Request.Model)
 	if err != nil {
 		return d.add(machine.Event{Kind: machine.KindPaused, Pause: &machine.Pause{
 			Code: machine.FaultModel, Message: fmt.Sprintf("there is no model for the agent %s: %v", c.Agent, err), Fix: guideway.ErrorFix(err),
@@ -201,10 +201,11 @@ func (d *drive) tool(ctx context.Context, c machine.ToolCall) error {
 	if timeout == 0 {
 		timeout = toolTimeout
 	}
+	purpose := d.l.purpose()
 	out, err := during(ctx, d, func(ctx context.Context) outcome {
 		ctx, stop := context.WithTimeout(ctx, timeout)
 		defer stop()
-		r, err := d.s.o.Tools.Call(ctx, c)
+		r, err := d.s.o.Tools.Call(ctx, purpose, c)
 		return outcome{r, err}
 	})
 	if err != nil {
@@ -277,7 +278,7 @@ func (d *drive) child(ctx context.Context, intent *machine.Event) (rest bool, er
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		child, err = d.s.begin(ctx, beginning{
 			id: intent.Run, machine: intent.Machine, inputs: intent.Inputs, by: d.s.server(l), project: l.rec.Project,
-			goal: l.rec.Goal, parent: l.rec.ID, parentSeq: l.seq, index: l.state.Index, depth: l.state.Depth + 1,
+			goal: l.rec.Goal, parent: l.rec.ID, parentSeq: l.seq, index: l.state.Index, depth: l.state.Depth + 1, demo: l.state.Demo,
 		})
 		if code := guideway.ErrorCode(err); code == guideway.CodeNotFound || code == guideway.CodeInvalid || code == guideway.CodeInvalidDefinition {
 			return false, d.settle(ctx, machine.Event{Kind: machine.KindSubResult, Run: intent.Run, Fault: &machine.Fault{

@@ -72,6 +72,11 @@ type loaded struct {
 	buffer []run.Event
 }
 
+// purpose is what models and tools of the run are wanted for.
+func (l *loaded) purpose() For {
+	return For{User: l.rec.User, Run: l.rec.ID, Machine: l.rec.Workflow, Demo: l.state.Demo}
+}
+
 // newEvent makes a journal's event.
 func newEvent(kind string, data any) (run.Event, error) {
 	var b bytes.Buffer

@@ -112,7 +112,7 @@ type model struct {
 	price         int64
 }
 
-func (m *model) Model(_ machines.Level, name string) (driver.Chosen, error) {
+func (m *model) Model(_ driver.For, _ machines.Level, name string) (driver.Chosen, error) {
 	if name == "" {
 		name = "test-model"
 	}
@@ -145,9 +145,9 @@ type tools struct {
 	before, after func()
 }
 
-func (t *tools) Tools(context.Context) ([]machine.ToolInfo, error) { return t.infos, nil }
+func (t *tools) Tools(context.Context, driver.For) ([]machine.ToolInfo, error) { return t.infos, nil }
 
-func (t *tools) Call(_ context.Context, c machine.ToolCall) (machine.ToolResult, error) {
+func (t *tools) Call(_ context.Context, _ driver.For, c machine.ToolCall) (machine.ToolResult, error) {
 	if t.before != nil {
 		t.before()
 	}

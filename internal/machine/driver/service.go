@@ -24,6 +24,9 @@ type StartRequest struct {
 	Project    run.Project
 	// Limits replace the definition's where they are not zero.
 	Limits machine.Limits
+	// Demo has the recording that is shipped with the machine answer in the
+	// place of models.
+	Demo bool
 	// RequestID makes the request repeatable. Empty makes a new run every time.
 	RequestID string
 }
@@ -99,6 +102,7 @@ type beginning struct {
 	parentSeq   int64
 	index       int
 	depth       int
+	demo        string
 }
 
 func by(c run.Caller) run.By {
@@ -116,8 +120,12 @@ func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Sta
 			return s.Status(ctx, c, h.Run)
 		}
 	}
+	demo := ""
+	if r.Demo {
+		demo = r.Machine
+	}
 	l, err := s.begin(ctx, beginning{
-		id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: by(c), project: r.Project,
+		demo: demo, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: by(c), project: r.Project,
 		goal: cut(strings.ToValidUTF8(strings.TrimSpace(r.Goal), "\uFFFD"), 4<<10), request: r.RequestID,
 	})
 	if err != nil {
@@ -147,7 +155,7 @@ func (s *Service) begin(ctx context.Context, b beginning) (*loaded, error) {
 		return nil, err
 	}
 	l.request = b.request
-	started := machine.Event{Kind: machine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth}
+	started := machine.Event{Kind: machine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo}
 	limits := merge(l.program.LimitsOf(), b.limits)
 	if limits != l.program.LimitsOf() {
 		started.Limits = &limits

@@ -1,0 +1,55 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway/internal/config"
+)
+
+// Models are read whole, with prices and the variable of their key.
+func TestModels(t *testing.T) {
+	t.Parallel()
+	path := writeConfig(t, `{"models": {
+		"base": {"provider": "anthropic", "model": "big", "keyEnv": "MY_KEY", "price": {"input": 3, "cached": 0.3, "output": 15}},
+		"fast": {"provider": "openai", "model": "small", "baseUrl": "http://127.0.0.1:1/v1", "oldMaxTokens": true, "maxTokens": 100, "timeout": "90s"}
+	}}`)
+	got := load(t, config.Options{File: path, Getenv: environment(), GOOS: "linux", Dir: "/"}).Models
+	want := map[string]config.Model{
+		"base": {Provider: "anthropic", Model: "big", KeyEnv: "MY_KEY", Price: config.ModelPrice{Input: 3, Cached: 0.3, Output: 15}},
+		"fast": {
+			Provider: "openai", Model: "small", BaseURL: "http://127.0.0.1:1/v1", OldMaxTokens: true, MaxTokens: 100,
+			Timeout: config.UpstreamTime(90 * time.Second),
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What is wrong with a model is told with its place and its fix; a key in the file
+// most of all.
+func TestWrongModels(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"models": []}`:          `write an object of models`,
+		`{"models": {"a": null}}`: `has the provider ""`,
+		`{"models": {"a": {"provider": "opnai", "model": "x"}}}`:                                             `use one of: openai, anthropic, scripted`,
+		`{"models": {"a": {"provider": "openai"}}}`:                                                          `has no name of a model`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "apiKey": "secret"}}}`:                        `keys are read from the environment`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "baseURI": "x"}}}`:                            `did you mean "baseUrl"?`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "maxTokens": "many"}}}`:                       `write a whole number`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": "dear"}}}}`:                `write a number`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": -1}}}}`:                    `below zero`,
+		`{"models": {"a": {"provider": "openai", "model": "x"}, "a": {"provider": "openai", "model": "y"}}}`: `is given twice`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "timeout": "soon"}}}`:                         `is not a time`,
+	} {
+		_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is told %v, without %q", text, err, want)
+		}
+	}
+}
