@@ -202,6 +202,8 @@ type Change struct {
 	Library bool
 	// Hooks says that other hook graphs are served than before.
 	Hooks bool
+	// Machines says that other agent machines are served than before.
+	Machines bool
 	// Diagnostics says that other things do not load than before.
 	Diagnostics bool
 	// Snapshot is the new state.

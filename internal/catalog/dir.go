@@ -32,8 +32,6 @@ const (
 	// settled is how old a file must be for its time to say whether it
 	// changed: a file can change twice within one tick of the clock.
 	settled = 2 * time.Second
-	// machinesDir has agent machines, which are no definitions of a catalog.
-	machinesDir = "machines"
 )
 
 // DirOptions adjust a Dir; the zero value is right outside of tests.
@@ -284,7 +282,7 @@ func (w *walk) read(name string) ([]fs.DirEntry, error) {
 // entry decides what an entry is to the catalog.
 func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth int) error {
 	base := entry.Name()
-	if isSkipped(base) || w.full && entry.IsDir() || name == machinesDir && entry.IsDir() {
+	if isSkipped(base) || w.full && entry.IsDir() {
 		return nil
 	}
 	wanted := isDocument(name)
@@ -381,6 +379,10 @@ func isSkipped(base string) bool {
 
 // isDocument says whether a source reads what has this name in it.
 func isDocument(name string) bool {
+	if strings.HasPrefix(name, machinesDir+"/") {
+		is, _ := isMachineFile(name)
+		return is
+	}
 	switch strings.ToLower(path.Ext(name)) {
 	case ".json", ".yaml", ".yml":
 		return true

@@ -28,6 +28,10 @@ type state struct {
 	loaded      time.Time
 	missing     bool
 	failure     string
+	// machines are what the files below machines give, machineSum what they were
+	// made of.
+	machines   []*machined
+	machineSum [sha256.Size]byte
 }
 
 // size is what the documents of the source take of the total.
@@ -45,9 +49,12 @@ type record struct {
 	place library.Place
 	// hookPlace is the same for the hooks dialect.
 	hookPlace hooks.Place
-	size      int64
-	stamp     string
-	sum       [sha256.Size]byte
+	// machineFile says that it is a file of an agent machine, whose text is data.
+	machineFile bool
+	data        []byte
+	size        int64
+	stamp       string
+	sum         [sha256.Size]byte
 	// good is the last version that loaded; nil if none did.
 	good *loaded
 	// item is the same of a document of the library.
@@ -118,6 +125,11 @@ func (c *Catalog) reload(ctx context.Context, which int) error {
 	c.perform(jobs)
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	for i := range next {
+		if listings[i].done {
+			c.assemble(&next[i], &c.states[i])
+		}
 	}
 	c.states = next
 	c.publish(merge(next))
@@ -201,7 +213,9 @@ func (c *Catalog) records(ctx context.Context, s *state, documents []Document, p
 		fresh := &record{
 			name: document.Name, path: document.Path, hookPlace: hooks.PlaceOf(document.Name), size: size, stamp: document.Stamp,
 		}
-		if fresh.hookPlace.Kind == "" {
+		if fresh.machineFile, _ = isMachineFile(document.Name); fresh.machineFile {
+			fresh.hookPlace = hooks.Place{}
+		} else if fresh.hookPlace.Kind == "" {
 			fresh.place = library.PlaceOf(document.Name)
 		}
 		s.records = append(s.records, fresh)
@@ -238,6 +252,7 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, known 
 		r.sum = sha256.Sum256(data)
 		if known != nil && known.sum == r.sum {
 			r.good, r.item, r.hook, r.broken, r.found, r.claims = known.good, known.item, known.hook, known.broken, known.found, known.claims
+			r.data = known.data
 			return
 		}
 		if c.parse(r, document, data) {
@@ -248,6 +263,9 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, known 
 		r.found, r.stamp = []guideway.Diagnostic{*finding}, ""
 	}
 	r.broken = true
+	if r.machineFile {
+		return
+	}
 	r.claims = r.claimed(data)
 	if known != nil {
 		r.good, r.item, r.hook = known.good, known.item, known.hook
@@ -369,6 +387,10 @@ func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) 
 				fmt.Sprintf("the parser failed on this document, which is a defect of the program: %v", failure), "report it, with the document")}
 		}
 	}()
+	if r.machineFile {
+		r.data = data // a machine is read when all of its files are there
+		return true
+	}
 	if r.hookPlace.Kind != "" {
 		r.hook, r.found = parseHook(r.hookPlace, r.path, data)
 	} else if r.place.Kind != "" {

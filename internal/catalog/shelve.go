@@ -31,7 +31,7 @@ func (s *Snapshot) shelf(source *state) library.Source {
 	shelf := library.Source{Name: source.info.Name, Owners: map[string]string{}}
 	for _, r := range source.records {
 		switch {
-		case r.hookPlace.Kind != "":
+		case r.hookPlace.Kind != "", r.machineFile:
 		case r.place.Kind == "":
 			s.own(shelf.Owners, r)
 		case r.item != nil:

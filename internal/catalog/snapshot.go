@@ -22,8 +22,9 @@ type Snapshot struct {
 	byID        map[string]*Entry
 	broken      map[string]*record // by the id that is claimed and not served
 	library     *library.Library
-	hooks       []*HookEntry // in order of ids
-	modules     []HookModule // lowest rank first
+	hooks       []*HookEntry    // in order of ids
+	modules     []HookModule    // lowest rank first
+	machines    []*MachineEntry // in order of names
 	diagnostics []guideway.Diagnostic
 	sources     []SourceStatus
 }
@@ -185,6 +186,9 @@ func (s *Snapshot) Lint(ctx context.Context) ([]guideway.Diagnostic, error) {
 		}
 		found = append(found, entry.Lint()...)
 	}
+	for _, entry := range s.machines {
+		found = append(found, entry.Lint()...)
+	}
 	return found, nil
 }
 
@@ -199,12 +203,18 @@ func merge(states []state) *Snapshot {
 	}
 	s.shelve(states)
 	s.hang(states)
+	s.enlist(states)
 	s.entries = slices.SortedFunc(maps.Values(s.byID), func(a, b *Entry) int {
 		return strings.Compare(a.Definition.ID, b.Definition.ID)
 	})
 	served := map[string]int{}
 	for _, entry := range s.entries {
 		served[entry.Source.Name]++
+	}
+	for _, e := range s.machines {
+		if e.Definition != nil {
+			served[e.Source.Name]++
+		}
 	}
 	for i := range s.sources {
 		s.sources[i].Served = served[s.sources[i].Name]
@@ -261,7 +271,7 @@ func (s *Snapshot) add(source *state) {
 // explain says of documents that never loaded what is served in their place.
 func (s *Snapshot) explain(source *state) {
 	for _, r := range source.records {
-		if r.good != nil || r.place.Kind != "" || r.hookPlace.Kind != "" {
+		if r.good != nil || r.place.Kind != "" || r.hookPlace.Kind != "" || r.machineFile {
 			continue
 		}
 		serving := s.byID[r.claims]
@@ -284,7 +294,7 @@ func (s *Snapshot) explain(source *state) {
 func compare(before, after *Snapshot) *Change {
 	change := &Change{
 		Snapshot: after, Diagnostics: !slices.Equal(before.diagnostics, after.diagnostics),
-		Library: !before.library.Equal(after.library), Hooks: !sameHooks(before, after),
+		Library: !before.library.Equal(after.library), Hooks: !sameHooks(before, after), Machines: !sameMachines(before, after),
 	}
 	for _, entry := range after.entries {
 		id := entry.Definition.ID
@@ -301,7 +311,7 @@ func compare(before, after *Snapshot) *Change {
 			change.Removed = append(change.Removed, id)
 		}
 	}
-	if len(change.Added)+len(change.Removed)+len(change.Changed) == 0 && !change.Diagnostics && !change.Library && !change.Hooks {
+	if len(change.Added)+len(change.Removed)+len(change.Changed) == 0 && !change.Diagnostics && !change.Library && !change.Hooks && !change.Machines {
 		return nil
 	}
 	return change

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,12 +18,19 @@ import (
 //go:embed example/example.yaml
 var example string
 
+// exampleMachine is the machine that guideway init --dialect machines begins with.
+//
+//go:embed example/machine
+var exampleMachine embed.FS
+
 // initOptions is the command line of guideway init.
 type initOptions struct {
 	app *app
 	// Dir is the project; "" is the working directory.
-	Dir  string
-	JSON bool
+	Dir string
+	// Dialect is that of the example.
+	Dialect string
+	JSON    bool
 }
 
 func newInitCmd(a *app, run func(context.Context, *initOptions) error) *cobra.Command {
@@ -32,9 +39,11 @@ func newInitCmd(a *app, run func(context.Context, *initOptions) error) *cobra.Co
 		Use:   "init [DIR]",
 		Short: "Begin workflows of your own in a project",
 		Long: `Make .guideway/workflows in the project's directory, with one small example that
-shows a condition, a loop, a gate and criteria. A file that is there already is left
-as it is.`,
+shows a condition, a loop, a gate and criteria. With --dialect machines the example is
+an agent machine with its script, its roles and a recording to try it with. A file that
+is there already is left as it is.`,
 		Example: `  guideway init
+  guideway init --dialect machines
   guideway init ~/my-project`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -50,10 +59,16 @@ as it is.`,
 			if len(args) == 1 {
 				o.Dir = args[0]
 			}
+			if o.Dialect != string(guideway.DialectSteps) && o.Dialect != string(guideway.DialectMachines) {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no example of the dialect %q", o.Dialect).
+					WithFix("--dialect steps, or --dialect machines")}
+			}
 			return run(cmd.Context(), o)
 		},
 	}
+	cmd.Flags().StringVar(&o.Dialect, "dialect", string(guideway.DialectSteps), "`dialect` of the example: steps, machines")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions([]string{string(guideway.DialectSteps), string(guideway.DialectMachines)}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -68,19 +83,29 @@ type initAnswer struct {
 func runInit(_ context.Context, o *initOptions) error {
 	host := o.app.host
 	dir := filepath.Join(o.Dir, ".guideway", "workflows")
-	file := filepath.Join(dir, "example.yaml")
+	files, text := []string{"example.yaml"}, func(string) string { return example }
+	first, next := filepath.Join(dir, "example.yaml"), nextSteps
+	if o.Dialect == string(guideway.DialectMachines) {
+		dir = filepath.Join(dir, "machines", "example")
+		files, text = machineExample()
+		first, next = dir, nextMachine
+	}
 	answer := initAnswer{Dir: dir, Created: []string{}, Existing: []string{}}
 	err := os.MkdirAll(host.abs(dir), 0o755)
-	if err == nil {
-		err = createNew(host.abs(file), example)
-	}
-	switch {
-	case err == nil:
-		answer.Created = append(answer.Created, file)
-	case errors.Is(err, fs.ErrExist) && isFile(host.abs(file)):
-		answer.Existing = append(answer.Existing, file)
-	default:
-		return guideway.Errorf(guideway.CodeUnavailable, "make %s: %w", file, err).WithFix("guideway init in a directory that you may write to")
+	for _, name := range files {
+		file := filepath.Join(dir, name)
+		if err == nil {
+			err = createNew(host.abs(file), text(name))
+		}
+		switch {
+		case err == nil:
+			answer.Created = append(answer.Created, file)
+		case errors.Is(err, fs.ErrExist) && isFile(host.abs(file)):
+			answer.Existing = append(answer.Existing, file)
+			err = nil
+		default:
+			return guideway.Errorf(guideway.CodeUnavailable, "make %s: %w", file, err).WithFix("guideway init in a directory that you may write to")
+		}
 	}
 	if o.JSON {
 		return writeJSON(host.Out, answer)
@@ -92,15 +117,30 @@ func runInit(_ context.Context, o *initOptions) error {
 		fmt.Fprintf(host.Out, "Already there: %s\n", name)
 	}
 	fmt.Fprintln(host.Out, "\nNext:")
-	for _, next := range [][2]string{
+	for _, line := range next(first, dir) {
+		fmt.Fprintf(host.Out, "  guideway %-*s  %s\n", len("validate "+first), line[0], line[1])
+	}
+	return nil
+}
+
+// nextSteps are commands for a workflow that was begun, with what they do.
+func nextSteps(file, dir string) [][2]string {
+	return [][2]string{
 		{"show " + file, "what it does, step by step"},
 		{"run " + file, "walk through it in the agent's place"},
 		{"validate " + dir, "check it after a change"},
 		{"list", "all workflows; those of the project are among them"},
-	} {
-		fmt.Fprintf(host.Out, "  guideway %-*s  %s\n", len("validate "+file), next[0], next[1])
 	}
-	return nil
+}
+
+// nextMachine are the same for an agent machine.
+func nextMachine(file, dir string) [][2]string {
+	return [][2]string{
+		{"machine run example --demo", "see it work, on its recording"},
+		{"show " + file, "its agents and its states"},
+		{"validate " + dir, "check it after a change"},
+		{"machine run example --model openai:NAME", "let it work; it asks for what it needs"},
+	}
 }
 
 func isFile(path string) bool {

@@ -18,7 +18,8 @@ type listOptions struct {
 	app    *app
 	Query  []string
 	Source string
-	// Dialect chooses a dialect; hooks are only listed where they are asked for.
+	// Dialect chooses a dialect; hooks and machines are only listed where they are
+	// asked for.
 	Dialect string
 	JSON    bool
 }
@@ -30,7 +31,8 @@ func newListCmd(a *app, run func(context.Context, *listOptions) error) *cobra.Co
 		Short: "List the workflows of all sources",
 		Long: `List the workflows that are served, from all sources. With words, those whose id,
 name or description has all of them. What did not load follows, with the reason. Hook
-graphs are listed by --dialect hooks, and by "guideway hooks list".`,
+graphs are listed by --dialect hooks, agent machines by --dialect machines, and by
+"guideway hooks list" and "guideway machine list".`,
 		Example: `  guideway list
   guideway list bug
   guideway list --source bundled --json`,
@@ -97,6 +99,9 @@ func runList(ctx context.Context, o *listOptions) error {
 	answer := listAnswer{Definitions: []listRow{}, Diagnostics: orEmpty(findings)}
 	if o.Dialect == string(guideway.DialectHooks) {
 		answer.Definitions = append(answer.Definitions, o.hookRows(snap)...)
+	}
+	if o.Dialect == string(guideway.DialectMachines) {
+		answer.Definitions = append(answer.Definitions, o.machineRows(snap)...)
 	}
 	for _, e := range snap.List(catalog.Filter{Source: o.Source, Dialect: guideway.Dialect(o.Dialect)}) {
 		if o.matches(e) {

@@ -74,7 +74,11 @@ func (a *app) withMachines(ctx context.Context, models driver.Models, do func(co
 		return err
 	}
 	defer closePool(pool, log)
-	store, err := openMachineStore(ctx, cfg, user, a.machineShelf(cfg), models, pool, log)
+	shelf, err := a.machineShelf(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	store, err := openMachineStore(ctx, cfg, user, shelf, models, pool, log)
 	if err != nil {
 		return err
 	}

@@ -45,12 +45,16 @@ type machineListRow struct {
 	Hash        string `json:"hash"`
 }
 
-func runMachineList(_ context.Context, o *machineListOptions) error {
+func runMachineList(ctx context.Context, o *machineListOptions) error {
 	cfg, err := o.app.load()
 	if err != nil {
 		return err
 	}
-	served, broken := o.app.machineShelf(cfg).all()
+	shelf, err := o.app.machineShelf(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	served, broken := shelf.all()
 	answer := machineListAnswer{Machines: []machineListRow{}, Diagnostics: []guideway.Diagnostic{}}
 	for _, s := range served {
 		d := s.Definition
@@ -104,12 +108,16 @@ type machineValidity struct {
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
 
-func runMachineValidate(_ context.Context, o *machineListOptions) error {
+func runMachineValidate(ctx context.Context, o *machineListOptions) error {
 	cfg, err := o.app.load()
 	if err != nil {
 		return err
 	}
-	shelf, host := o.app.machineShelf(cfg), o.app.host
+	shelf, err := o.app.machineShelf(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	host := o.app.host
 	var answers []machineValidity
 	invalid := false
 	for _, name := range o.Files {
@@ -145,12 +153,16 @@ func runMachineValidate(_ context.Context, o *machineListOptions) error {
 }
 
 // completeMachines completes the names of machines.
-func (a *app) completeMachines(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeMachines(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	cfg, err := a.load()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	served, _ := a.machineShelf(cfg).all()
+	shelf, err := a.machineShelf(cmd.Context(), cfg)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	served, _ := shelf.all()
 	names := make([]string, len(served))
 	for i := range served {
 		names[i] = served[i].Definition.Name

@@ -138,7 +138,10 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	if err != nil {
 		return err
 	}
-	shelf := o.app.machineShelf(cfg)
+	shelf, err := o.app.machineShelf(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	one, err := shelf.find(o.Name)
 	if err != nil {
 		return err

@@ -135,7 +135,11 @@ func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Cont
 	if err != nil {
 		return err
 	}
-	models, err := o.app.newMachineModels(cfg, o.app.machineShelf(cfg), o.Model)
+	shelf, err := o.app.machineShelf(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	models, err := o.app.newMachineModels(cfg, shelf, o.Model)
 	if err != nil {
 		return err
 	}
@@ -282,7 +286,7 @@ func newMachineShowCmd(a *app, do func(context.Context, *machineShowOptions) err
 		Args:    exactly(1, "one machine or run", "guideway machine show support-desk"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
-			if o.Graph != "" && o.Graph != "mermaid" {
+			if o.Graph != "" && o.Graph != graphMermaid {
 				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no graph %q", o.Graph).WithFix("--graph mermaid")}
 			}
 			return do(cmd.Context(), o)
@@ -302,20 +306,11 @@ func runMachineShow(ctx context.Context, o *machineShowOptions) error {
 	if err != nil {
 		return err
 	}
-	one, err := o.app.machineShelf(cfg).find(o.Name)
+	shelf, err := o.app.machineShelf(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	host, d := o.app.host, one.Definition
-	switch {
-	case o.Graph != "":
-		fmt.Fprint(host.Out, d.Mermaid())
-	case o.JSON:
-		return writeJSON(host.Out, json.RawMessage(d.Canonical))
-	default:
-		showMachine(host, one, d)
-	}
-	return nil
+	return o.showOne(shelf)
 }
 
 // showMachine tells what a machine does.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	engine "github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
@@ -35,8 +36,8 @@ type lazyMachines struct {
 var _ mcpserver.Machines = (*lazyMachines)(nil)
 
 // newLazyMachines makes them on a pool that is open for longer than they are.
-func (a *app) newLazyMachines(cfg *config.Config, pool *script.Pool) *lazyMachines {
-	return &lazyMachines{app: a, cfg: cfg, log: a.logger(cfg), shelf: a.machineShelf(cfg), pool: pool}
+func (a *app) newLazyMachines(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool) *lazyMachines {
+	return &lazyMachines{app: a, cfg: cfg, log: a.logger(cfg), shelf: &machineShelf{snapshot: cat.Snapshot, dir: a.host.Dir}, pool: pool}
 }
 
 // open gives the service, and opens the store where that has not happened yet.

@@ -30,7 +30,7 @@ func newSchemaCmd(a *app, run func(context.Context, *schemaOptions) error) *cobr
 		Short: "Print the JSON Schema of a dialect or of guideway.json",
 		Long: `Print a JSON Schema (draft-07), for editors and other tools: of a dialect's
 definitions, or of guideway.json. The phases dialect has a schema for each kind of
-its documents, and so do hooks.`,
+its documents, and so do hooks and machines.`,
 		Example: `  guideway schema steps > steps.schema.json
   guideway schema phases --kind activity > activity.schema.json
   guideway schema config > guideway.schema.json`,
@@ -60,7 +60,7 @@ its documents, and so do hooks.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (workflow, or graph, if absent)")
+	cmd.Flags().StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (workflow, graph or machine, if absent)")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds(""), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -35,7 +35,7 @@ func newShowCmd(a *app, run func(context.Context, *showOptions) error) *cobra.Co
 and criteria; of a phase workflow its phases with their steps, loops, checkpoints,
 decisions and the ways between them. FILE is a path, such as ./my-workflow.yaml, or - for the standard
 input. With --graph mermaid it is drawn as a Mermaid flowchart. A hook graph is shown, too, as
-"guideway hooks show" does.`,
+"guideway hooks show" does, and an agent machine as "guideway machine show" does.`,
 		Example: `  guideway show coding-task
   guideway show ./my-workflow.yaml --graph mermaid > my-workflow.mmd
   guideway show coding-task --json`,
@@ -58,6 +58,9 @@ input. With --graph mermaid it is drawn as a Mermaid flowchart. A hook graph is 
 
 func runShow(ctx context.Context, o *showOptions) error {
 	if isHook, err := o.showHook(ctx); isHook || err != nil {
+		return err
+	}
+	if isMachine, err := o.showMachine(ctx); isMachine || err != nil {
 		return err
 	}
 	def, err := o.app.find(ctx, o.Name)

@@ -64,7 +64,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	if s.upstreams, err = a.openUpstreams(cfg, cat, s.scripts); err != nil {
 		return nil, err
 	}
-	s.machines = a.newLazyMachines(cfg, s.scripts)
+	s.machines = a.newLazyMachines(cfg, cat, s.scripts)
 	s.server, err = mcpserver.New(mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
 		Runs: lazyRuns{s.store}, Project: project, Memory: s.contexts,

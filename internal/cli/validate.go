@@ -47,7 +47,8 @@ func newValidateCmd(a *app, run func(context.Context, *validateOptions) error) *
 		Long: `Check definitions: every error and every warning, each with its place and its fix.
 FILE is a definition in YAML or JSON, a directory (its .yaml, .yml and .json files at
 any depth), or - for the standard input. The conditions, states, skills and activities
-of the phases dialect are checked, too, and the graphs and modules of hooks.
+of the phases dialect are checked, too, and the graphs and modules of hooks. Agent
+machines are checked with the script and the roles that lie beside them.
 
 The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
 with warnings alone; --strict makes warnings count as errors.`,
@@ -197,6 +198,9 @@ func (h *Host) validate(ctx context.Context, name string, as definition.As) vali
 	if name == "-" {
 		shown = stdinName
 	}
+	if name != "-" && isMachine(shown, data, as) {
+		return h.validateMachine(name, file)
+	}
 	def, found := definition.CheckAs(shown, data, as)
 	file.Diagnostics = orEmpty(found)
 	if def != nil {
@@ -310,8 +314,11 @@ func isDefinitionName(base string) bool {
 }
 
 // isBesides says whether a file lies where phase workflows have their rules and
-// guides, which are no definitions.
+// guides, or machines their recordings, which are no definitions.
 func isBesides(file string) bool {
+	if isRecording(file) {
+		return true
+	}
 	parts := strings.Split(filepath.ToSlash(file), "/")
 	for _, depth := range []int{2, 3} {
 		entry, ok := phases.Locate(strings.Join(parts[max(0, len(parts)-depth):], "/"))

@@ -60,10 +60,14 @@ func parseWorkflow(file string, data []byte) (*Definition, *doc.Node, []guideway
 	case document == nil:
 		return nil, nil, found
 	case document.Workflow == nil:
+		fix := "keep workflows apart from other documents: a workflow has 'steps', or 'phases' and 'initialPhase'"
+		if document.Machine != nil || document.Roles != nil {
+			fix = "keep agent machines, with their scripts and roles, in the directory machines of the source"
+		}
 		return nil, nil, []guideway.Diagnostic{{
 			Severity: guideway.SeverityError, Code: CodeNoWorkflow, File: file, Line: root.Line, Column: root.Column,
 			Message: fmt.Sprintf("This is %s, not a workflow.", withArticle(document.Kind)),
-			Fix:     "keep workflows apart from other documents: a workflow has 'steps', or 'phases' and 'initialPhase'",
+			Fix:     fix,
 		}}
 	}
 	return document.Workflow, root, nil

@@ -141,12 +141,32 @@ func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic)
 	}
 }
 
+// Guess says what a document would be read as.
+func Guess(file string, data []byte, as As) As {
+	root, _ := doc.Parse(file, data, doc.Limits{})
+	if root == nil {
+		return as
+	}
+	return as.guess(file, root)
+}
+
+// machine is guess for what is of the machines dialect; ok says whether it is.
+func (as As) machine(file string, root *doc.Node) (of As, ok bool) {
+	kind := phases.Kind(machines.Guess(file, root))
+	switch {
+	case as.Dialect == guideway.DialectMachines:
+	case as.Dialect != "" || kind == "" || as.Kind != "" && as.Kind != kind:
+		return as, false
+	}
+	as.Dialect = guideway.DialectMachines
+	as.Kind = cmp.Or(as.Kind, kind, mainKind(as.Dialect))
+	return as, true
+}
+
 // guess fills in what is not said.
 func (as As) guess(file string, root *doc.Node) As {
-	if kind := machines.Guess(file, root); as.Dialect == guideway.DialectMachines || as.Dialect == "" && kind != "" && (as.Kind == "" || as.Kind == phases.Kind(kind)) {
-		as.Dialect = guideway.DialectMachines
-		as.Kind = cmp.Or(as.Kind, phases.Kind(kind), mainKind(as.Dialect))
-		return as
+	if of, ok := as.machine(file, root); ok {
+		return of
 	}
 	kind := cmp.Or(phases.Guess(root), phases.KindAt(file))
 	if hook := hooks.Guess(root); as.Dialect == guideway.DialectHooks || as.Dialect == "" && hook != "" && (kind == "" || hook == hooks.KindGraph) {

@@ -17,7 +17,9 @@ const (
 	configStem    = "machine"
 	configStemOld = "config"
 	scriptFile    = "script.js"
-	rolesFile     = "roles.json"
+	rolesStem     = "roles"
+	rolesFile     = rolesStem + ".json"
+	recordingFile = "recording.json"
 )
 
 // The bounds of a directory of machines.
@@ -45,41 +47,107 @@ func (l *Loaded) Lint() []guideway.Diagnostic {
 	return found
 }
 
-// Load reads all machines of a directory: NAME.json with NAME/script.js and
-// NAME/roles.json beside it, or NAME/machine.json with both in the same
-// directory; roles.json in the directory itself is for all of them. The prefix
-// leads from a person's view to the directory. The error is of the directory.
+// Files are what the machine was read from.
+func (l *Loaded) Files() Files { return l.files }
+
+// Load reads all machines of a directory, which fsys is; see LoadFiles. The error is
+// of the directory.
 func Load(fsys fs.FS, prefix string) ([]Loaded, error) {
-	entries, err := fs.ReadDir(fsys, ".")
+	var names []string
+	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch depth := strings.Count(name, "/"); {
+		case err != nil && name == ".":
+			return err
+		case err != nil || name == ".":
+			return nil
+		case entry.IsDir():
+			if depth > 0 || isPassedOver(entry.Name()) {
+				return fs.SkipDir
+			}
+		default:
+			names = append(names, name)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
+	return LoadFiles(names, func(name string) ([]byte, error) { return readFile(fsys, name) }, prefix), nil
+}
+
+// LoadFiles reads all machines of a directory whose files have these names: NAME.json
+// with NAME/script.js and NAME/roles.json beside it, or NAME/machine.json with both
+// in the same directory; roles.json in the directory itself is for all of them. read
+// gives a file's text, or an error that wraps fs.ErrNotExist. The prefix leads from a
+// person's view to the directory.
+func LoadFiles(names []string, read func(name string) ([]byte, error), prefix string) []Loaded {
 	var out []Loaded
-	for _, e := range entries {
-		name := e.Name()
-		if len(out) == maxMachines || strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" {
-			continue
-		}
+	there := map[string]bool{}
+	for _, name := range names {
+		there[name] = true
+	}
+	done := map[string]bool{}
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		dir, base := path.Split(name)
+		dir = strings.TrimSuffix(dir, "/")
 		switch {
-		case e.IsDir():
-			if config := configIn(fsys, name); config != "" {
-				out = append(out, load(fsys, prefix, config, name))
+		case len(out) == maxMachines || isPassedOver(name) || isPassedOver(dir) || !isConfig(base):
+		case dir == "" && stemOf(base) != rolesStem:
+			out = append(out, load(read, prefix, name, stemOf(name)))
+		case dir != "" && !done[dir] && !strings.Contains(dir, "/"):
+			if config := configAmong(dir, func(name string) bool { return there[name] }); config != "" {
+				done[dir] = true
+				out = append(out, load(read, prefix, config, dir))
 			}
-		case isConfig(name) && stemOf(name) != "roles":
-			out = append(out, load(fsys, prefix, name, stemOf(name)))
 		}
 	}
-	return out, nil
+	return out
+}
+
+// isPassedOver says whether a name is hidden, or of what is no machine.
+func isPassedOver(name string) bool {
+	return strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules"
+}
+
+// IsFile says whether a file of this name in a directory of machines belongs to one;
+// recording says that it is read by demonstrations alone.
+func IsFile(name string) (is, recording bool) {
+	dir, base, nested := strings.Cut(name, "/")
+	if !nested {
+		return isConfig(name) && !isPassedOver(name), false
+	}
+	switch stem := stemOf(base); {
+	case strings.Contains(base, "/") || isPassedOver(dir):
+		return false, false
+	case base == recordingFile:
+		return true, true
+	default:
+		return base == scriptFile || base == rolesFile || isConfig(base) && (stem == configStem || stem == configStemOld), false
+	}
+}
+
+// RecordingOf is the name of the recording of a machine that LoadFiles has read with
+// this prefix, below the directory.
+func RecordingOf(l Loaded, prefix string) string {
+	name := strings.TrimPrefix(strings.TrimPrefix(l.Path, prefix), "/")
+	if dir := path.Dir(name); dir != "." {
+		return path.Join(dir, recordingFile)
+	}
+	return path.Join(stemOf(name), recordingFile)
 }
 
 // LoadFile reads the machine of one configuration, which may be a directory.
 func LoadFile(fsys fs.FS, prefix, name string) Loaded {
+	read := func(name string) ([]byte, error) { return readFile(fsys, name) }
 	if info, err := fs.Stat(fsys, name); err == nil && info.IsDir() {
-		config := configIn(fsys, name)
+		config := configAmong(name, func(name string) bool {
+			info, err := fs.Stat(fsys, name)
+			return err == nil && info.Mode().IsRegular()
+		})
 		if config == "" {
 			config = path.Join(name, configStem+".json")
 		}
-		return load(fsys, prefix, config, name)
+		return load(read, prefix, config, name)
 	}
 	dir := path.Join(path.Dir(name), stemOf(name))
 	if stem := stemOf(name); stem == configStem || stem == configStemOld {
@@ -87,7 +155,7 @@ func LoadFile(fsys fs.FS, prefix, name string) Loaded {
 			dir = path.Dir(name)
 		}
 	}
-	return load(fsys, prefix, name, dir)
+	return load(read, prefix, name, dir)
 }
 
 func stemOf(name string) string {
@@ -98,12 +166,11 @@ func isConfig(name string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(path.Ext(name)))
 }
 
-// configIn finds the configuration in a machine's own directory, or "".
-func configIn(fsys fs.FS, dir string) string {
+// configAmong finds the configuration in a machine's own directory, or "".
+func configAmong(dir string, there func(name string) bool) string {
 	for _, stem := range []string{configStem, configStemOld} {
 		for _, ext := range []string{".json", ".yaml", ".yml"} {
-			name := path.Join(dir, stem+ext)
-			if info, err := fs.Stat(fsys, name); err == nil && info.Mode().IsRegular() {
+			if name := path.Join(dir, stem+ext); there(name) {
 				return name
 			}
 		}
@@ -112,13 +179,13 @@ func configIn(fsys fs.FS, dir string) string {
 }
 
 // load reads a machine whose script and roles are in dir.
-func load(fsys fs.FS, prefix, config, dir string) Loaded {
+func load(text func(name string) ([]byte, error), prefix, config, dir string) Loaded {
 	l := Loaded{Path: path.Join(prefix, config), Claims: stemOf(config)}
 	if s := l.Claims; s == configStem || s == configStemOld {
 		l.Claims = path.Base(dir)
 	}
 	read := func(name string) *File {
-		data, err := readFile(fsys, name)
+		data, err := text(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil

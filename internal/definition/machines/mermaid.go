@@ -2,6 +2,7 @@ package machines
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +37,38 @@ func (d *Definition) Mermaid() string {
 		}
 	}
 	return b.String()
+}
+
+// Way is a state that may follow another one.
+type Way struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Sure says that the handlers of From name all that may follow; otherwise a
+	// way may be missing, or never be taken.
+	Sure bool `json:"sure"`
+	// Failed says that the way is the error handler's.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// Ways are the states that may follow each other, in the order of the document, as
+// far as the handlers tell without being run.
+func (d *Definition) Ways() []Way {
+	code := newScript(d.Script)
+	ways := []Way{}
+	for i := range d.States {
+		s := &d.States[i]
+		if s.Name == StateStop {
+			continue
+		}
+		following, sure := d.next(s, code)
+		onError, _ := code.answers(s.OnError)
+		usual, _ := code.answers(s.Transition)
+		for _, name := range following {
+			failed := slices.Contains(onError, name) && !slices.Contains(usual, name) && s.Next != name
+			ways = append(ways, Way{From: s.Name, To: name, Sure: sure, Failed: failed})
+		}
+	}
+	return ways
 }
 
 // label says what a state does.

@@ -1,0 +1,130 @@
+package catalog_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+)
+
+const (
+	aMachine = `{"workflow_name":"NAME","description":"d","inputs":[],"output":{"name":"o","type":"string","description":"d"},
+"contexts":[{"name":"c"}],"agents":[{"agent_role":"r","context":"c","role":"assistant"}],"states":[{"name":"start","agent":"r","post_handler":"keep"}]}`
+	aScript   = `export default { keep() {} };`
+	someRoles = `{"r": {"systemMessage": "m"}}`
+)
+
+// machineFiles writes a machine into the directory of a source.
+func machineFiles(t *testing.T, dir, name string) {
+	t.Helper()
+	put(t, filepath.Join(dir, "machines", name, "machine.json"), strings.Replace(aMachine, "NAME", name, 1))
+	put(t, filepath.Join(dir, "machines", name, "script.js"), aScript)
+	put(t, filepath.Join(dir, "machines", name, "roles.json"), someRoles)
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func codeList(found []guideway.Diagnostic) string {
+	var all []string
+	for _, d := range found {
+		all = append(all, d.Code)
+	}
+	return strings.Join(all, " ")
+}
+
+// Machines come from the same sources as workflows, by the same precedence: one of a
+// higher rank is served, and says which it overrides; one that is broken hides none.
+func TestMachinesOfSources(t *testing.T) {
+	t.Parallel()
+	low, high := t.TempDir(), t.TempDir()
+	machineFiles(t, low, "both")
+	machineFiles(t, low, "low")
+	machineFiles(t, high, "both")
+	put(t, filepath.Join(high, "machines", "low.json"), strings.Replace(aMachine, "NAME", "low", 1)) // without its script
+	put(t, filepath.Join(high, "machines", "both", "recording.json"), `[]`)
+	put(t, filepath.Join(high, "machines", "notes.txt"), "no machine")
+	c := catalog.New([]catalog.Source{
+		catalog.NewDir(catalog.SourceInfo{Name: "low", Location: low, Rank: 1}, catalog.DirOptions{}),
+		catalog.NewDir(catalog.SourceInfo{Name: "high", Location: high, Rank: 2}, catalog.DirOptions{}),
+	}, catalog.Options{})
+	if err := c.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	snap := c.Snapshot()
+	both, err := snap.Machine("both")
+	if err != nil || both.Source.Name != "high" || len(both.Overrides) != 1 || both.Overrides[0].Source.Name != "low" || !both.HasRecording() {
+		t.Fatalf("%+v, %v", both, err)
+	}
+	kept, err := snap.Machine("low")
+	if err != nil || kept.Source.Name != "low" || kept.Definition == nil || kept.HasRecording() {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	if got := codeList(snap.Diagnostics()); !strings.Contains(got, "override-broken") || !strings.Contains(got, "script-missing") || !strings.Contains(got, "role-unknown") {
+		t.Errorf("the findings are %s", got)
+	}
+	if _, err := snap.Machine("bot"); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(guideway.ErrorFix(err), "both") {
+		t.Errorf("an unknown one is told %v", err)
+	}
+	if _, err := snap.Get("both"); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("a machine is taken for a workflow: %v", err)
+	}
+	if n := snap.Sources()[1].Served; n != 1 {
+		t.Errorf("the higher source serves %d", n)
+	}
+}
+
+// An edit of any file of a machine is followed, and one that breaks it leaves the last
+// version that loaded.
+func TestMachinesFollowEdits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	machineFiles(t, dir, "one")
+	c := catalog.New([]catalog.Source{catalog.NewDir(catalog.SourceInfo{Name: "dir", Location: dir}, catalog.DirOptions{})}, catalog.Options{})
+	var changes int
+	defer c.OnChange(func(change catalog.Change) {
+		if change.Machines {
+			changes++
+		}
+	})()
+	load := func() *catalog.MachineEntry {
+		t.Helper()
+		if err := c.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e, err := c.Snapshot().Machine("one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	first := load()
+	script := filepath.Join(dir, "machines", "one", "script.js")
+	put(t, script, strings.Replace(aScript, "{}", "{ this.x = 1; }", 1))
+	second := load()
+	if second.Definition.Hash == first.Definition.Hash || changes != 2 {
+		t.Errorf("another script has the same hash, after %d changes", changes)
+	}
+	put(t, script, "export default { other() {} };")
+	third := load()
+	if !third.Stale || third.Definition.Hash != second.Definition.Hash || !strings.Contains(codeList(c.Diagnostics()), "file-stale") || len(third.Lint()) > 0 {
+		t.Errorf("what breaks is %+v, told by %s", third, codeList(c.Diagnostics()))
+	}
+	if again := load(); again.Definition != third.Definition || changes != 2 {
+		t.Errorf("what has not changed is read again, after %d changes", changes)
+	}
+	put(t, script, aScript)
+	if mended := load(); mended.Stale || mended.Definition.Hash != first.Definition.Hash {
+		t.Errorf("what was mended is %+v", mended)
+	}
+}
