@@ -1,0 +1,58 @@
+// Package machines_test holds the bundled agent machines against what a
+// demonstration of them needs.
+package machines_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/llm/scripted"
+)
+
+// Each bundled machine is without findings, and its recording gives every input that
+// has no default, names none that is not there, and has answers that load.
+func TestRecordings(t *testing.T) {
+	t.Parallel()
+	list, err := machines.Load(os.DirFS("."), "")
+	if err != nil || len(list) < 3 {
+		t.Fatalf("%d machines, %v", len(list), err)
+	}
+	for _, l := range list {
+		if l.Definition == nil {
+			t.Fatal(l.Found)
+		}
+		for _, d := range l.Lint() {
+			t.Error(d)
+		}
+		data, err := os.ReadFile(filepath.FromSlash(machines.RecordingOf(l, "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var demo struct{ Inputs, Answers map[string]json.RawMessage }
+		if err := json.Unmarshal(data, &demo); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := scripted.Parse(data); err != nil {
+			t.Errorf("%s: %v", l.Claims, err)
+		}
+		for _, in := range l.Definition.Inputs {
+			if _, given := demo.Inputs[in.Name]; !given && !in.Optional {
+				t.Errorf("%s: the recording does not give %s", l.Claims, in.Name)
+			}
+		}
+		for name := range demo.Inputs {
+			if !slices.ContainsFunc(l.Definition.Inputs, func(in machines.Input) bool { return in.Name == name }) {
+				t.Errorf("%s: there is no input %s", l.Claims, name)
+			}
+		}
+		for name := range demo.Answers {
+			if !slices.ContainsFunc(l.Definition.States, func(s machines.State) bool { return s.Ask != nil && s.Ask.Name == name }) {
+				t.Errorf("%s: no state asks for %s", l.Claims, name)
+			}
+		}
+	}
+}
