@@ -106,7 +106,7 @@ func New(sources []Source, opts Options) *Catalog {
 	slices.SortStableFunc(sources, func(a, b Source) int { return a.Info().Rank - b.Info().Rank })
 	c := &Catalog{opts: opts.withDefaults(), sources: sources, states: make([]state, len(sources))}
 	for i, source := range sources {
-		c.states[i] = state{info: source.Info()}
+		c.states[i] = state{info: source.Info().WithLevel()}
 	}
 	c.current.Store(merge(c.states))
 	return c
@@ -190,7 +190,18 @@ func (c *Catalog) List(filter Filter) []*Entry { return c.Snapshot().List(filter
 func (c *Catalog) Diagnostics() []guideway.Diagnostic { return c.Snapshot().Diagnostics() }
 
 // Sources says how each source is, lowest rank first.
-func (c *Catalog) Sources() []SourceStatus { return c.Snapshot().Sources() }
+func (c *Catalog) Sources() []SourceStatus {
+	statuses := slices.Clone(c.Snapshot().Sources())
+	for i := range statuses {
+		for _, source := range c.sources {
+			if follower, ok := source.(Follower); ok && source.Info().Name == statuses[i].Name {
+				state := follower.SyncState()
+				statuses[i].Sync = &state
+			}
+		}
+	}
+	return statuses
+}
 
 // Change says what a new snapshot changed. The ids are in order.
 type Change struct {

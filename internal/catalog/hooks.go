@@ -27,6 +27,8 @@ type HookEntry struct {
 	Source  SourceInfo
 	// Path is where a person finds the document.
 	Path string
+	// Revision is what of the source this is; "" where the source has none.
+	Revision string
 	// Stale says that the document no longer loads, and that this is the last
 	// version that did.
 	Stale bool
@@ -49,11 +51,12 @@ func (e *HookEntry) Lint() []guideway.Diagnostic {
 	return found
 }
 
-// Own says whether this user answers for the graph: it comes with the program or
-// lies where this user put it.
-func (e *HookEntry) Own() bool { return isOwn(e.Source.Trust) }
+// Own says whether the graph is as good as this user's: it comes with the program,
+// lies where this user put it, or its source is trusted as much.
+func (e *HookEntry) Own() bool { return e.Source.Own() }
 
-func isOwn(t Trust) bool { return t == TrustBundled || t == TrustUser }
+// Own says whether what the source gives is as good as this user's.
+func (i SourceInfo) Own() bool { return i.WithLevel().Level == LevelTrusted }
 
 // Key says where definitions come from so that no other place says the same: by
 // the name of the source and, where it has one, its location.
@@ -162,7 +165,7 @@ func (s *Snapshot) hangs(entry, below *HookEntry) bool {
 		return false
 	}
 	if below.Graph != nil {
-		o := Overridden{Source: below.Source, Path: below.Path, Version: below.Graph.Version}
+		o := Overridden{Source: below.Source, Path: below.Path, Revision: below.Revision, Version: below.Graph.Version}
 		if below.Linked != nil {
 			o.Hash = below.Linked.Pin
 		}
@@ -175,7 +178,7 @@ func (s *Snapshot) hangs(entry, below *HookEntry) bool {
 // far: those of its own source and of lower ranks. A higher rank has no say in the
 // scripts of this one.
 func (s *Snapshot) hookEntry(source *state, r *record) *HookEntry {
-	entry := &HookEntry{ID: r.claims, Source: source.info, Path: r.path, Stale: r.broken}
+	entry := &HookEntry{ID: r.claims, Source: source.info, Path: r.path, Revision: r.revision, Stale: r.broken}
 	if r.hook == nil {
 		entry.Stale, entry.Problem = false, firstOf(r.found)
 		return entry

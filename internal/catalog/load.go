@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -27,6 +28,7 @@ type state struct {
 	diagnostics []guideway.Diagnostic
 	loaded      time.Time
 	missing     bool
+	blocked     bool
 	failure     string
 	// machines are what the files below machines give, machineSum what they were
 	// made of.
@@ -45,6 +47,8 @@ func (s *state) size() (total int64) {
 // record is what is known of one document. It is replaced, never changed.
 type record struct {
 	name, path string
+	// revision is what of the source it was read from.
+	revision string
 	// place is where it lies in the layout of a library; a workflow has none.
 	place library.Place
 	// hookPlace is the same for the hooks dialect.
@@ -104,7 +108,11 @@ func (c *Catalog) reload(ctx context.Context, which int) error {
 	listings := make([]listing, len(c.sources))
 	var listers sync.WaitGroup
 	for i, source := range c.sources {
-		if which == all || which == i {
+		switch {
+		case which != all && which != i:
+		case c.states[i].info.Level == LevelBlocked:
+			listings[i] = listing{done: true, blocked: true}
+		default:
 			listers.Go(func() { listings[i] = list(ctx, source) })
 		}
 	}
@@ -139,6 +147,7 @@ func (c *Catalog) reload(ctx context.Context, which int) error {
 // listing is the answer of a source.
 type listing struct {
 	done        bool
+	blocked     bool
 	documents   []Document
 	diagnostics []guideway.Diagnostic
 	err         error
@@ -164,6 +173,9 @@ func (c *Catalog) admit(ctx context.Context, s *state, l listing, budget *int64)
 	}
 	*s = state{info: s.info, records: s.records, diagnostics: l.diagnostics, loaded: time.Now()}
 	switch {
+	case l.blocked:
+		s.blocked, s.records = true, nil
+		return nil
 	case errors.Is(l.err, ErrMissing):
 		s.missing, s.records = true, nil
 		if !s.info.Optional {
@@ -177,7 +189,7 @@ func (c *Catalog) admit(ctx context.Context, s *state, l listing, budget *int64)
 		if len(s.records) > 0 {
 			message += "; what it gave before goes on serving"
 		}
-		s.diagnostics = append(s.diagnostics, problem("source-unreadable", s.info.Location, message, "make it readable"))
+		s.diagnostics = append(s.diagnostics, problem("source-unreadable", s.info.Location, message, cmp.Or(guideway.ErrorFix(l.err), "make it readable")))
 		*budget -= s.size()
 		return nil
 	}
@@ -207,11 +219,16 @@ func (c *Catalog) records(ctx context.Context, s *state, documents []Document, p
 		}
 		known := previous[document.Name]
 		if known != nil && document.Stamp != "" && document.Stamp == known.stamp {
+			if known.revision != document.Revision {
+				moved := *known
+				moved.revision = document.Revision
+				known = &moved
+			}
 			s.records = append(s.records, known)
 			continue
 		}
 		fresh := &record{
-			name: document.Name, path: document.Path, hookPlace: hooks.PlaceOf(document.Name), size: size, stamp: document.Stamp,
+			name: document.Name, path: document.Path, revision: document.Revision, hookPlace: hooks.PlaceOf(document.Name), size: size, stamp: document.Stamp,
 		}
 		if fresh.machineFile, _ = isMachineFile(document.Name); fresh.machineFile {
 			fresh.hookPlace = hooks.Place{}

@@ -20,7 +20,8 @@ import (
 type Snapshot struct {
 	entries     []*Entry // in order of ids
 	byID        map[string]*Entry
-	broken      map[string]*record // by the id that is claimed and not served
+	all         map[string][]*Entry // the definitions of each id, the one served last
+	broken      map[string]*record  // by the id that is claimed and not served
 	library     *library.Library
 	hooks       []*HookEntry    // in order of ids
 	modules     []HookModule    // lowest rank first
@@ -35,6 +36,8 @@ type Entry struct {
 	Source     SourceInfo
 	// Path is where a person finds the document.
 	Path string
+	// Revision is what of the source this is; "" where the source has none.
+	Revision string
 	// Stale says that the document no longer loads, and that this is the last
 	// version that did.
 	Stale bool
@@ -49,10 +52,11 @@ type Entry struct {
 // Overridden is a definition that is not served, because a source of a higher
 // rank has one with its id.
 type Overridden struct {
-	Source  SourceInfo `json:"source"`
-	Path    string     `json:"path"`
-	Version string     `json:"version"`
-	Hash    string     `json:"hash"`
+	Source   SourceInfo `json:"source"`
+	Path     string     `json:"path"`
+	Revision string     `json:"revision,omitempty"`
+	Version  string     `json:"version"`
+	Hash     string     `json:"hash"`
 }
 
 // Lint gives the findings about a definition that loads: most are of style, but
@@ -89,6 +93,8 @@ const (
 	// SourceFailed is one that could not be listed; what it gave before goes on
 	// serving.
 	SourceFailed SourceState = "failed"
+	// SourceBlocked is one that is not read, because its level says so.
+	SourceBlocked SourceState = "blocked"
 )
 
 // SourceStatus says how a source is.
@@ -104,14 +110,22 @@ type SourceStatus struct {
 	Served    int `json:"served"`
 	// Loaded is when the source was last looked at.
 	Loaded time.Time `json:"loaded"`
+	// Revision is that of its documents; "" where it has none or they differ.
+	Revision string `json:"revision,omitempty"`
+	// Sync says how a source is that copies from elsewhere.
+	Sync *SyncState `json:"sync,omitempty"`
 }
 
-// Get gives the definition that is served for an id. If there is none the code
+// Get gives the definition that is served for an id; for "id@source" that of a
+// source, even if it is overridden. If there is none the code
 // of the error is guideway.CodeInvalidDefinition if a document with that id did
 // not load, else guideway.CodeNotFound.
 func (s *Snapshot) Get(id string) (*Entry, error) {
 	if entry := s.byID[id]; entry != nil {
 		return entry, nil
+	}
+	if id, source, at := strings.Cut(id, "@"); at {
+		return s.of(id, source)
 	}
 	if r := s.broken[id]; r != nil {
 		first := r.found[0]
@@ -126,6 +140,22 @@ func (s *Snapshot) Get(id string) (*Entry, error) {
 	err := guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
 	if near := s.similar(id); len(near) > 0 {
 		err.Fix = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return nil, err
+}
+
+// of gives the definition that a source has for an id.
+func (s *Snapshot) of(id, source string) (*Entry, error) {
+	var has []string
+	for _, entry := range s.all[id] {
+		if entry.Source.Name == source {
+			return entry, nil
+		}
+		has = append(has, id+"@"+entry.Source.Name)
+	}
+	err := guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found in the source '%s'", id, source)
+	if len(has) > 0 {
+		err.Fix = "there is " + strings.Join(has, ", ")
 	}
 	return nil, err
 }
@@ -194,7 +224,7 @@ func (s *Snapshot) Lint(ctx context.Context) ([]guideway.Diagnostic, error) {
 
 // merge makes a snapshot of the states, which are in order of rank.
 func merge(states []state) *Snapshot {
-	s := &Snapshot{byID: map[string]*Entry{}, broken: map[string]*record{}}
+	s := &Snapshot{byID: map[string]*Entry{}, all: map[string][]*Entry{}, broken: map[string]*record{}}
 	for i := range states {
 		s.add(&states[i])
 	}
@@ -234,6 +264,8 @@ func (s *Snapshot) add(source *state) {
 	switch {
 	case source.loaded.IsZero():
 		status.State = SourceUnread
+	case source.blocked:
+		status.State = SourceBlocked
 	case source.missing:
 		status.State = SourceMissing
 	case source.failure != "":
@@ -241,7 +273,12 @@ func (s *Snapshot) add(source *state) {
 	}
 	s.diagnostics = append(s.diagnostics, source.diagnostics...)
 	own := map[string]*record{}
-	for _, r := range source.records {
+	for i, r := range source.records {
+		if i == 0 {
+			status.Revision = r.revision
+		} else if r.revision != status.Revision {
+			status.Revision = ""
+		}
 		s.diagnostics = append(s.diagnostics, r.found...)
 		if r.broken {
 			status.Broken++
@@ -257,13 +294,14 @@ func (s *Snapshot) add(source *state) {
 			continue
 		}
 		own[id] = r
-		entry := &Entry{Definition: r.good.definition, Source: source.info, Path: r.path, Stale: r.broken, loaded: r.good}
+		entry := &Entry{Definition: r.good.definition, Source: source.info, Path: r.path, Revision: r.revision, Stale: r.broken, loaded: r.good}
 		if below := s.byID[id]; below != nil {
 			entry.Overrides = append([]Overridden{{
-				Source: below.Source, Path: below.Path, Version: below.Definition.Version, Hash: below.Definition.Hash,
+				Source: below.Source, Path: below.Path, Revision: below.Revision, Version: below.Definition.Version, Hash: below.Definition.Hash,
 			}}, below.Overrides...)
 		}
 		s.byID[id] = entry
+		s.all[id] = append(s.all[id], entry)
 	}
 	s.sources = append(s.sources, status)
 }

@@ -35,7 +35,7 @@ var ErrMissing = errors.New("the location does not exist")
 type SourceInfo struct {
 	// Name is unique in a catalog: "bundled", "user", "custom-1".
 	Name string `json:"name"`
-	// Kind says how it is reached: "embedded", "dir".
+	// Kind says how it is reached: "embedded", "dir", "git", "registry", "npm".
 	Kind string `json:"kind"`
 	// Location is the directory or address; "" for what is built in.
 	Location string `json:"location,omitempty"`
@@ -44,8 +44,40 @@ type SourceInfo struct {
 	Rank int `json:"rank"`
 	// Trust says who answers for the content.
 	Trust Trust `json:"trust"`
+	// Level is what may be done with the content; "" is the default of Trust.
+	Level Level `json:"level,omitempty"`
 	// Optional means that a missing location is normal.
 	Optional bool `json:"optional,omitempty"`
+}
+
+// Level is what may be done with what a source gives, before a person has looked
+// at it.
+type Level string
+
+// The levels.
+const (
+	// LevelTrusted is as good as what this user wrote.
+	LevelTrusted Level = "trusted"
+	// LevelReview is read and served; its scripts run once a person has approved
+	// them by their hash, and its hook graphs never take the place of others.
+	LevelReview Level = "review"
+	// LevelBlocked is not read.
+	LevelBlocked Level = "blocked"
+)
+
+// Levels are all levels, the most trusting first.
+func Levels() []Level { return []Level{LevelTrusted, LevelReview, LevelBlocked} }
+
+// WithLevel fills in the level: who answers for the content decides it where
+// nobody did.
+func (i SourceInfo) WithLevel() SourceInfo {
+	if i.Level == "" {
+		i.Level = LevelReview
+		if i.Trust == TrustBundled || i.Trust == TrustUser {
+			i.Level = LevelTrusted
+		}
+	}
+	return i
 }
 
 // Trust says who answers for the content of a source.
@@ -83,6 +115,9 @@ type Document struct {
 	Name string
 	// Path is where a person finds it; diagnostics name it.
 	Path string
+	// Revision is what of the source this is: a commit, a version of a package; ""
+	// where the source has none.
+	Revision string
 	// Size is the number of bytes, as far as it is known.
 	Size int64
 	// Stamp changes whenever the content may have changed; a document with the

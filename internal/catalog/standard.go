@@ -1,9 +1,12 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/guideway-dev/guideway"
 )
 
 // Layout says where the sources of an installation are. An empty field is no
@@ -18,6 +21,11 @@ type Layout struct {
 	// Project is the working directory: definitions are in its directories
 	// workflows and, ranking higher, .guideway/workflows.
 	Project string
+	// More are other sources, whatever their rank.
+	More []Source
+	// Levels are the levels of sources by their names, where they are not the
+	// default.
+	Levels map[string]Level
 	// Dirs adjusts the sources that are directories.
 	Dirs DirOptions
 }
@@ -29,6 +37,7 @@ func Standard(layout Layout) []Source {
 	dir := func(name, location string, rank int, trust Trust, optional bool) {
 		infos = append(infos, SourceInfo{
 			Name: name, Kind: "dir", Location: filepath.Clean(location), Rank: rank, Trust: trust, Optional: optional,
+			Level: layout.Levels[name],
 		})
 	}
 	if layout.User != "" {
@@ -47,7 +56,7 @@ func Standard(layout Layout) []Source {
 	}
 	var sources []Source
 	if layout.Bundled != nil {
-		sources = append(sources, NewEmbedded(SourceInfo{Name: "bundled", Rank: RankBundled, Trust: TrustBundled}, layout.Bundled))
+		sources = append(sources, NewEmbedded(SourceInfo{Name: "bundled", Rank: RankBundled, Trust: TrustBundled, Level: layout.Levels["bundled"]}, layout.Bundled))
 	}
 	last := map[string]int{}
 	for i, info := range infos {
@@ -58,5 +67,25 @@ func Standard(layout Layout) []Source {
 			sources = append(sources, NewDir(info, layout.Dirs))
 		}
 	}
-	return sources
+	return append(sources, layout.More...)
+}
+
+// Failing is a source that cannot be used as it is configured. It gives nothing but
+// the reason.
+type Failing struct {
+	info SourceInfo
+	err  error
+}
+
+var _ Source = (*Failing)(nil)
+
+// NewFailing makes a source that fails.
+func NewFailing(info SourceInfo, err error) *Failing { return &Failing{info: info, err: err} }
+
+// Info implements Source.
+func (f *Failing) Info() SourceInfo { return f.info }
+
+// Documents implements Source.
+func (f *Failing) Documents(context.Context) ([]Document, []guideway.Diagnostic, error) {
+	return nil, nil, f.err
 }

@@ -83,9 +83,36 @@ func (a *app) loggerFrom(cfg *config.Config, level slog.Level) *slog.Logger {
 }
 
 // openCatalog loads the definitions of all sources. With watch it follows their
-// changes until it is closed.
+// changes until it is closed, and does not wait for those that are elsewhere;
+// without, it first fetches what is due.
 func (a *app) openCatalog(ctx context.Context, cfg *config.Config, watch bool) (*catalog.Catalog, error) {
-	layout := catalog.Layout{Custom: cfg.Workflows.Paths}
+	sources := a.catalogSources(cfg)
+	if !watch {
+		a.freshen(ctx, sources)
+	}
+	cat := catalog.New(sources, catalog.Options{TTL: cfg.Workflows.CacheTTL})
+	open := cat.Load
+	if watch {
+		open = cat.Open
+	}
+	if err := open(ctx); err != nil {
+		return nil, err
+	}
+	return cat, nil
+}
+
+// openCatalogAsItIs loads the definitions without fetching any, for completion.
+func (a *app) openCatalogAsItIs(ctx context.Context, cfg *config.Config) (*catalog.Catalog, error) {
+	cat := catalog.New(a.catalogSources(cfg), catalog.Options{TTL: cfg.Workflows.CacheTTL})
+	return cat, cat.Load(ctx)
+}
+
+// catalogSources makes the sources of the configuration.
+func (a *app) catalogSources(cfg *config.Config) []catalog.Source {
+	layout := catalog.Layout{Custom: cfg.Workflows.Paths, More: a.elsewhere(cfg), Levels: map[string]catalog.Level{}}
+	for name, level := range cfg.Workflows.Trust {
+		layout.Levels[name] = catalog.Level(level)
+	}
 	if cfg.Workflows.Bundled {
 		layout.Bundled = workflows.FS()
 	}
@@ -95,15 +122,7 @@ func (a *app) openCatalog(ctx context.Context, cfg *config.Config, watch bool) (
 	if cfg.Workflows.Project {
 		layout.Project = a.host.Dir
 	}
-	cat := catalog.New(catalog.Standard(layout), catalog.Options{TTL: cfg.Workflows.CacheTTL})
-	open := cat.Load
-	if watch {
-		open = cat.Open
-	}
-	if err := open(ctx); err != nil {
-		return nil, err
-	}
-	return cat, nil
+	return catalog.Standard(layout)
 }
 
 // version is what the build says about itself.

@@ -146,7 +146,7 @@ func (a *app) completeDefinitions(cmd *cobra.Command, args []string, _ string) (
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	cat, err := a.openCatalog(cmd.Context(), cfg, false)
+	cat, err := a.openCatalogAsItIs(cmd.Context(), cfg)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}

@@ -72,7 +72,7 @@ func (o *doctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	defer cat.Close()
 	snap := cat.Snapshot()
 	var checks []check
-	for _, row := range sourceRows(snap) {
+	for _, row := range sourceRows(cat) {
 		checks = append(checks, checkSource(row))
 	}
 	linted, err := snap.Lint(ctx)

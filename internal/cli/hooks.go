@@ -170,7 +170,7 @@ func (d *hookDesk) library(ctx context.Context, path string) hooks.Library {
 		}
 	}
 	for _, m := range slices.Backward(d.snapshot.HookModules()) {
-		if m.Source.Trust == catalog.TrustBundled || m.Source.Trust == catalog.TrustUser {
+		if m.Source.Own() {
 			modules = append(modules, m.Module)
 		}
 	}

@@ -236,7 +236,7 @@ func (a *app) completeSources(cmd *cobra.Command, _ []string, _ string) ([]strin
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	cat, err := a.openCatalog(cmd.Context(), cfg, false)
+	cat, err := a.openCatalogAsItIs(cmd.Context(), cfg)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

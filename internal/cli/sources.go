@@ -21,12 +21,18 @@ func newSourcesCmd(a *app, run func(context.Context, *sourcesOptions) error) *co
 		Use:   "sources",
 		Short: "List where workflows come from, in order of precedence",
 		Long: `List the sources of workflows. Of two definitions with one id the one whose source
-stands higher is served; the other is shadowed.`,
-		Example: "  guideway sources\n  guideway sources --json",
+stands higher is served; the other is shadowed, and found as ID@SOURCE.`,
+		Example: "  guideway sources\n  guideway sources --json\n  guideway sources sync",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	list := &cobra.Command{
+		Use: "list", Short: "List them, as \"guideway sources\" does", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	list.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	cmd.AddCommand(list, newSourcesSyncCmd(a, runSourcesSync))
 	return cmd
 }
 
@@ -40,7 +46,8 @@ type sourceRow struct {
 }
 
 // sourceRows lists the sources, the highest first.
-func sourceRows(snap *catalog.Snapshot) []sourceRow {
+func sourceRows(cat *catalog.Catalog) []sourceRow {
+	snap := cat.Snapshot()
 	shadowed := map[string]int{}
 	for _, e := range snap.List(catalog.Filter{}) {
 		for _, o := range e.Overrides {
@@ -48,8 +55,8 @@ func sourceRows(snap *catalog.Snapshot) []sourceRow {
 		}
 	}
 	rows := []sourceRow{}
-	for _, status := range slices.Backward(snap.Sources()) {
-		rows = append(rows, sourceRow{SourceStatus: status, Shadowed: shadowed[status.Name], Watched: status.Kind == "dir"})
+	for _, status := range slices.Backward(cat.Sources()) {
+		rows = append(rows, sourceRow{SourceStatus: status, Shadowed: shadowed[status.Name], Watched: status.Kind == "dir" || status.Sync != nil})
 	}
 	return rows
 }
@@ -64,7 +71,7 @@ func runSources(ctx context.Context, o *sourcesOptions) error {
 		return err
 	}
 	defer cat.Close()
-	host, rows := o.app.host, sourceRows(cat.Snapshot())
+	host, rows := o.app.host, sourceRows(cat)
 	if o.JSON {
 		return writeJSON(host.Out, rows)
 	}
@@ -79,10 +86,19 @@ func runSources(ctx context.Context, o *sourcesOptions) error {
 		if location == "" {
 			location = "(in the program)"
 		}
-		t.add(r.Name, oneLine(location), fmt.Sprint(r.Served), fmt.Sprint(r.Shadowed), fmt.Sprint(r.Broken), string(r.Trust), r.state())
+		t.add(r.Name, oneLine(location), fmt.Sprint(r.Served), fmt.Sprint(r.Shadowed), fmt.Sprint(r.Broken), r.trust(), r.state())
 	}
 	t.write(host.Out, host.terminalWidth(), host.outStyles())
 	return nil
+}
+
+// trust says who answers for the source, and where that matters how far it is
+// trusted.
+func (r sourceRow) trust() string {
+	if r.Level == (catalog.SourceInfo{Trust: r.Trust}).WithLevel().Level && r.Trust != catalog.TrustRemote {
+		return string(r.Trust)
+	}
+	return string(r.Trust) + ", " + string(r.Level)
 }
 
 // state says how the source is, for a person.
@@ -92,6 +108,15 @@ func (r sourceRow) state() string {
 		return "failed: " + oneLine(r.Error)
 	case r.State == catalog.SourceMissing && r.Optional:
 		return "not there (optional)"
+	case r.State == catalog.SourceOK && r.Sync != nil:
+		state := "at " + shortRevision(r.Sync.Revision)
+		if r.Sync.Reference != "" {
+			state += " (" + oneLine(r.Sync.Reference) + ")"
+		}
+		if r.Sync.Failure != "" {
+			state += ", not reached since " + r.Sync.Checked.Local().Format("2006-01-02 15:04")
+		}
+		return state
 	case r.State == catalog.SourceOK && r.Watched:
 		return "ok, watched"
 	case r.State == catalog.SourceOK:

@@ -49,13 +49,14 @@ type Config struct {
 
 	// Gateway says how other MCP servers are offered.
 	Gateway Gateway
-	// Requests says what is kept of the requests to upstreams.
-	Requests Requests
 	// Upstreams are other MCP servers, by their names.
 	Upstreams []Upstream
 	// Models are language models, by the levels of roles (base, smart, fast) or
 	// by names that roles use.
 	Models map[string]Model
+	// Sources are repositories and registries of definitions, lowest precedence
+	// first. Those of variables may have no name yet.
+	Sources []Source
 
 	// Dirs are this user's directories.
 	Dirs Dirs
@@ -71,13 +72,23 @@ type Config struct {
 type Workflows struct {
 	// Paths are directories of definitions, lowest precedence first.
 	Paths []string
-	// Bundled, User and Project include the sources of these names.
-	Bundled, User, Project bool
+	// Bundled, Plugins, User and Project include the sources of these names.
+	Bundled, Plugins, User, Project bool
 	// UserDir is the directory of the user source.
 	UserDir string
 	// CacheTTL is how long a source that cannot be watched is trusted; it is
 	// at least a second.
 	CacheTTL time.Duration
+	// Hosts are those of this user that repositories may be fetched from.
+	Hosts []string
+	// SyncInterval is how often repositories and registries are looked at.
+	SyncInterval time.Duration
+	// RegistryTimeout is how long one answer of a registry may take.
+	RegistryTimeout time.Duration
+	// CacheDir has the copies of repositories and registries.
+	CacheDir string
+	// Trust is trusted, review or blocked, by the names of sources.
+	Trust map[string]string
 }
 
 // The stores that are no URL.

@@ -69,7 +69,9 @@ func (l *loader) readDataFile() {
 	}
 	var document map[string]any
 	if json.Unmarshal(data, &document) == nil {
-		ours := func(key string) bool { return key == "mcpServers" || l.isGroup(key) || l.known(key) != nil }
+		ours := func(key string) bool {
+			return key == "mcpServers" || key == "sources" || l.isGroup(key) || l.known(key) != nil
+		}
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(document)), ours) {
 			l.warn(guideway.Diagnostic{
 				Code: "config-not-ours", File: path,
@@ -248,6 +250,10 @@ func (f *fileReader) member(prefix, key, pointer string, keyAt, valueAt int) {
 		return
 	case "models":
 		f.readModels(valueAt)
+		return
+	}
+	if name == "sources" {
+		f.sources(valueAt)
 		return
 	}
 	if prefix == "" && f.isGroup(key) {

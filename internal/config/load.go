@@ -125,9 +125,11 @@ func (l *loader) defaults() {
 	c.Listen = "127.0.0.1:3000"
 	c.Toolsets = DefaultToolsets()
 	c.Workflows = Workflows{
-		Bundled: true, User: true, Project: true,
-		UserDir:  below(l.goos, c.Dirs.Config, "workflows"),
-		CacheTTL: defaultCacheTTL,
+		Bundled: true, Plugins: true, User: true, Project: true,
+		UserDir:      below(l.goos, c.Dirs.Config, "workflows"),
+		CacheTTL:     defaultCacheTTL,
+		SyncInterval: defaultSyncInterval, RegistryTimeout: defaultRegistryTimeout,
+		CacheDir: below(l.goos, c.Dirs.Cache, "sources"),
 	}
 	c.Log = Log{Level: "warn", Format: "text"}
 	c.DataDir = c.Dirs.Data
@@ -136,7 +138,6 @@ func (l *loader) defaults() {
 	c.Gateway = Gateway{Exposure: ExposureAll}
 	c.Journal.HeadsDir = below(l.goos, c.Dirs.State, "heads")
 	c.Context, c.Checkpoints = contextDefaults(), checkpointDefaults()
-	c.Requests = requestDefaults()
 	c.Encryption = Encryption{Mode: EncryptionDisabled, KeyFile: below(l.goos, c.Dirs.Config, "checkpoints.key")}
 }
 
@@ -290,6 +291,7 @@ func (l *loader) readEnv() {
 			}
 		}
 	}
+	l.readSources()
 	l.config.Encryption.Passphrase = l.opts.Getenv(EnvPassphrase)
 	l.config.Context.Embeddings.Key = l.opts.Getenv(EnvEmbeddingsKey)
 	l.unknownVariables()
@@ -315,7 +317,7 @@ func (l *loader) applyEnv(s *setting, name, text string, convert func(string) (s
 }
 
 func (l *loader) unknownVariables() {
-	known := []string{EnvConfig, EnvPassphrase, EnvEmbeddingsKey}
+	known := []string{EnvConfig, EnvPassphrase, EnvEmbeddingsKey, EnvGitRepos, EnvRegistryURL, EnvRegistryKey}
 	for i := range l.table {
 		known = append(known, l.table[i].Env)
 	}

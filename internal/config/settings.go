@@ -123,7 +123,7 @@ func Settings() []Setting {
 // settings is the one table of settings, variables, aliases and flags.
 func settings() []setting {
 	return slices.Concat(serverSettings(), dataSettings(), runSettings(), contextSettings(), checkpointSettings(),
-		encryptionSettings(), workflowSettings(), gatewaySettings(), requestSettings(), logSettings())
+		encryptionSettings(), workflowSettings(), sourceSettings(), gatewaySettings(), logSettings())
 }
 
 func serverSettings() []setting {
@@ -252,6 +252,7 @@ func workflowSettings() []setting {
 			text: func(c *Config) string { return strings.Join(c.Workflows.Paths, ", ") },
 		},
 		include("bundled", "the workflows that come with Guideway", func(c *Config) *bool { return &c.Workflows.Bundled }),
+		include("plugins", "the workflows of npm packages", func(c *Config) *bool { return &c.Workflows.Plugins }),
 		include("user", "the workflows of the user's configuration directory", func(c *Config) *bool { return &c.Workflows.User }),
 		include("project", "the workflows of the working directory", func(c *Config) *bool { return &c.Workflows.Project }),
 		{

@@ -56,7 +56,7 @@ func (s Secrets) lookup(kind, name string) (string, error) {
 	}
 	value := getenv(name)
 	if value == "" {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "the variable %s, which the upstream refers to, is not set", name).
+		return "", guideway.Errorf(guideway.CodeUnavailable, "the variable %s, which is referred to, is not set", name).
 			WithFix("set %s in the environment of guideway", name)
 	}
 	return value, nil
@@ -132,3 +132,6 @@ func (s Secrets) resolved(spec Spec) (out Spec, env []string, err error) {
 	}
 	return out, env, err
 }
+
+// Resolve puts secrets in the place of the references of a text; see resolve.
+func (s Secrets) Resolve(text string) (string, error) { return s.resolve(text) }

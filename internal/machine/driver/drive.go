@@ -213,10 +213,6 @@ func (d *drive) release(ctx context.Context) error {
 func during[T any](ctx context.Context, d *drive, work func(context.Context) T) (T, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := d.fresh(ctx); err != nil {
-		var none T
-		return none, err
-	}
 	done := make(chan T, 1)
 	go func() { done <- work(ctx) }()
 	tick := time.NewTicker(d.s.o.Lease / 3)
@@ -226,7 +222,12 @@ func during[T any](ctx context.Context, d *drive, work func(context.Context) T) 
 		case out := <-done:
 			return out, nil
 		case <-tick.C:
-			if err := d.keep(ctx); err != nil {
+			err := d.s.keep(context.WithoutCancel(ctx), d.l)
+			if guideway.ErrorCode(err) == guideway.CodeConflict {
+				d.l.buffer = nil
+				err = d.again(ctx)
+			}
+			if err != nil {
 				stop()
 				<-done
 				var none T
@@ -234,27 +235,6 @@ func during[T any](ctx context.Context, d *drive, work func(context.Context) T) 
 			}
 		}
 	}
-}
-
-// fresh makes sure of the lease before something is begun: a process that was halted
-// for long, behind an intent that it has written, must not do what another one has
-// been told nobody did.
-func (d *drive) fresh(ctx context.Context) error {
-	if d.s.clock().Before(d.l.seen.Add(d.s.o.Lease / 3)) {
-		return nil
-	}
-	return d.keep(ctx)
-}
-
-// keep gives a sign of life. Where the run has got other events it is looked at
-// again: the lease may be lost.
-func (d *drive) keep(ctx context.Context) error {
-	err := d.s.keep(context.WithoutCancel(ctx), d.l)
-	if guideway.ErrorCode(err) != guideway.CodeConflict {
-		return err
-	}
-	d.l.buffer = nil
-	return d.again(ctx)
 }
 
 // wait waits until an attempt is due.

@@ -1,0 +1,200 @@
+package git
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// scheme is how a repository is reached.
+type scheme string
+
+const (
+	schemeHTTPS scheme = "https"
+	schemeHTTP  scheme = "http"
+	schemeSSH   scheme = "ssh"
+	schemeFile  scheme = "file"
+)
+
+// address is where a repository is.
+type address struct {
+	scheme scheme
+	// host has no port; port is "" where it is that of the scheme.
+	host, port string
+	// path is that on the host, or of the directory.
+	path string
+	// user and secret are what stands in the address itself. They are never shown.
+	user, secret string
+}
+
+// KnownHosts are the hosts that are allowed without being named: they are on the
+// internet, and what they serve to the one they serve to all.
+func KnownHosts() []string {
+	return []string{"github.com", "gitlab.com", "bitbucket.org", "dev.azure.com", "codeberg.org", "sourceforge.net"}
+}
+
+// scpLike is git@host:path, the short form of an address of ssh.
+var scpLike = regexp.MustCompile(`^(?:([A-Za-z0-9_.-]+)@)?([A-Za-z0-9.-]+):([^/\\].*|/.*)$`)
+
+// hostPattern is what a host may look like.
+var hostPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+
+// parseAddress reads the address of a repository. Its errors do not show what may
+// be a secret.
+func parseAddress(text string) (address, error) {
+	text = strings.TrimSpace(text)
+	if strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return address{}, badAddress("the address of the repository has control characters")
+	}
+	if strings.Contains(text, "::") && !strings.Contains(text, "[") {
+		return address{}, badAddress("an address with :: would start a program, which is never done")
+	}
+	if strings.HasPrefix(text, "-") {
+		return address{}, badAddress("the address of the repository begins with a dash")
+	}
+	if filepath.IsAbs(text) {
+		return address{scheme: schemeFile, path: filepath.Clean(text)}, nil
+	}
+	if !strings.Contains(text, "://") {
+		if m := scpLike.FindStringSubmatch(text); m != nil && !strings.Contains(m[2], "..") && !strings.HasPrefix(m[2], "-") {
+			return checkSSH(address{scheme: schemeSSH, user: m[1], host: strings.ToLower(m[2]), path: m[3]})
+		}
+		return address{}, badAddress("the address of the repository is none of https://, ssh://, git@host:path, file:// and an absolute path")
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return address{}, badAddress("the address of the repository cannot be read")
+	}
+	return fromURL(u)
+}
+
+func badAddress(message string) error {
+	return guideway.Errorf(guideway.CodeInvalid, "%s", message).WithFix("write https://host/owner/repository, ssh://git@host/path, or an absolute path")
+}
+
+func fromURL(u *url.URL) (address, error) {
+	a := address{scheme: scheme(strings.ToLower(u.Scheme)), host: strings.ToLower(u.Hostname()), port: u.Port(), path: u.Path}
+	a.user = u.User.Username()
+	a.secret, _ = u.User.Password()
+	switch {
+	case u.RawQuery != "" || u.Fragment != "":
+		return address{}, badAddress("the address of the repository has a query or a fragment")
+	case slices.Contains(strings.Split(a.path, "/"), ".."):
+		return address{}, badAddress("the path of the repository has .. in it")
+	case a.scheme == schemeFile:
+		if a.host != "" && a.host != "localhost" {
+			return address{}, badAddress("an address of file:// names no host")
+		}
+		return address{scheme: schemeFile, path: filepath.Clean(filepath.FromSlash(a.path))}, nil
+	case a.scheme != schemeHTTPS && a.scheme != schemeHTTP && a.scheme != schemeSSH:
+		return address{}, badAddress("the scheme of the address is none of https, http, ssh and file")
+	case !isHost(a.host) || a.path == "" || a.path == "/":
+		return address{}, badAddress("the address of the repository names no host or no path")
+	case a.scheme == schemeSSH:
+		return checkSSH(a)
+	case a.secret == "" && a.user != "":
+		a.secret, a.user = a.user, "" // https://TOKEN@host
+	}
+	return a, nil
+}
+
+// isHost says whether a text can be the name or address of a host.
+func isHost(host string) bool { return hostPattern.MatchString(host) || net.ParseIP(host) != nil }
+
+// checkSSH refuses what a remote shell could take for more than a path.
+func checkSSH(a address) (address, error) {
+	if a.secret != "" {
+		return address{}, badAddress("an address of ssh has no password in it; keys are used")
+	}
+	if strings.HasPrefix(a.path, "-") || a.user != "" && !regexp.MustCompile(`^[A-Za-z0-9_.-]+$`).MatchString(a.user) {
+		return address{}, badAddress("the user or the path of the address is not one of ssh")
+	}
+	if a.user == "" {
+		a.user = "git"
+	}
+	return a, nil
+}
+
+// hostPort is the host with its port, where that is another than usual.
+func (a address) hostPort() string {
+	if a.port == "" {
+		return a.host
+	}
+	return net.JoinHostPort(a.host, a.port)
+}
+
+// dialPort is the host with its port in any case.
+func (a address) dialPort(usual int) string {
+	if a.port == "" {
+		return net.JoinHostPort(a.host, strconv.Itoa(usual))
+	}
+	return net.JoinHostPort(a.host, a.port)
+}
+
+// String is the address without anything secret.
+func (a address) String() string {
+	switch a.scheme {
+	case schemeFile:
+		return "file://" + filepath.ToSlash(a.path)
+	case schemeSSH:
+		return "ssh://" + a.user + "@" + a.hostPort() + "/" + strings.TrimPrefix(a.path, "/")
+	default:
+		return string(a.scheme) + "://" + a.hostPort() + a.path
+	}
+}
+
+// allowed says whether a repository may be reached. Hosts are names, or names with
+// a port; "http://" before one allows it to be reached without encryption.
+func (a address) allowed(hosts []string) error {
+	if a.scheme == schemeFile || a.scheme == schemeSSH {
+		return nil // a directory sends nothing anywhere, and a host of ssh is known by its key
+	}
+	plain := a.scheme == schemeHTTP
+	if !plain && slices.ContainsFunc(KnownHosts(), func(known string) bool { return a.host == known || strings.HasSuffix(a.host, "."+known) }) && a.port == "" {
+		return nil
+	}
+	for _, host := range hosts {
+		bare, allowsPlain := strings.CutPrefix(strings.ToLower(host), "http://")
+		if (bare == a.hostPort() || bare == a.host) && (!plain || allowsPlain) {
+			return nil
+		}
+	}
+	if plain {
+		return guideway.Errorf(guideway.CodeForbidden, "%s would be reached without encryption", a.hostPort()).
+			WithFix("use https, or put \"http://%s\" into workflows.hosts", a.hostPort())
+	}
+	return guideway.Errorf(guideway.CodeForbidden, "the host %s is not one that repositories are fetched from", a.hostPort()).
+		WithFix("put %q into workflows.hosts if it is yours", a.hostPort())
+}
+
+// refPattern is what a branch or tag may look like here.
+var refPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9/_.+@#-]*$`)
+
+// checkRef refuses a name that is none of a branch or tag.
+func checkRef(what, name string) error {
+	ok := name == "" || refPattern.MatchString(name) && len(name) <= 250 && !strings.Contains(name, "..") && !strings.Contains(name, "@{") &&
+		!strings.Contains(name, "//") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && !strings.HasSuffix(name, ".lock")
+	if ok {
+		return nil
+	}
+	return guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a %s", name, what).WithFix("name it as git does, such as \"main\"")
+}
+
+var commitPattern = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+// TokenVariables are the names of the variables that may hold the token for a host,
+// the first that is set being taken.
+func TokenVariables(host string) []string {
+	special := map[string]string{"github.com": "GITHUB_TOKEN", "gitlab.com": "GITLAB_TOKEN", "bitbucket.org": "BITBUCKET_TOKEN"}
+	if name := special[host]; name != "" {
+		return []string{name}
+	}
+	own := "GIT_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_", ":", "_").Replace(host)) + "_TOKEN"
+	return []string{own, "WORKFLOW_GIT_AUTH_TOKEN", "GIT_TOKEN"}
+}

@@ -1,0 +1,304 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/git"
+	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+)
+
+// TestLocalRepository is case 40: the default branch in place of main, a new
+// commit, and a copy that goes on serving without the repository.
+func TestLocalRepository(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	s := source(t, t.TempDir(), git.Options{URL: r.dir, Branch: "main"})
+	first := sync(t, s)
+	if first.Before != "" || first.After != r.git("rev-parse", "HEAD") || !first.Changed {
+		t.Errorf("%+v", first)
+	}
+	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	if state := s.SyncState(); state.Reference != "master" {
+		t.Errorf("%q is followed", state.Reference)
+	}
+	if again := sync(t, s); again.Changed {
+		t.Errorf("nothing is new: %+v", again)
+	}
+
+	r.write("workflows/one.json", workflow("one", "2.0.0"))
+	r.write("workflows/deep/two.yaml", workflow("two", "1.0.0"))
+	r.commit()
+	sync(t, s)
+	if diff := cmp.Diff([]string{"one@2.0.0", "two@1.0.0"}, served(t, s)); diff != "" {
+		t.Error(diff)
+	}
+
+	check(t, os.Rename(r.dir, r.dir+"-gone"))
+	if _, err := s.Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("error is %v", err)
+	}
+	c := load(t, s)
+	if diff := cmp.Diff([]string{"one@2.0.0", "two@1.0.0"}, servedBy(t, c)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"source-offline "}, codes(c)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestProvenance is about what is told of a definition: where it comes from, and
+// at which commit.
+func TestProvenance(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	s := source(t, t.TempDir(), git.Options{URL: r.dir})
+	sync(t, s)
+	head := r.commit() // nothing of the workflows changes
+	done := sync(t, s)
+	if done.After != head {
+		t.Errorf("%+v, want %s", done, head)
+	}
+	entry, err := load(t, s).Get("one@team")
+	check(t, err)
+	if entry.Revision != head || entry.Source.Kind != "git" || entry.Source.Level != catalog.LevelReview {
+		t.Errorf("%+v", entry)
+	}
+	if want := "file://" + filepath.ToSlash(r.dir) + "//one.json"; entry.Path != want {
+		t.Errorf("path is %q, want %q", entry.Path, want)
+	}
+}
+
+// TestWhatIsFollowed is about branches, tags, commits and directories.
+func TestWhatIsFollowed(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	old := r.git("rev-parse", "HEAD")
+	r.git("tag", "-a", "v1", "-m", "one")
+	r.git("checkout", "-q", "-b", "release/2")
+	r.write("workflows/one.json", workflow("one", "2.0.0"))
+	r.write("team/flows/three.json", workflow("three", "1.0.0"))
+	r.commit()
+	r.git("checkout", "-q", "master")
+	server := smartHTTP(t, filepath.Dir(r.dir), "")
+	for _, url := range []string{r.dir, server.URL + "/repo"} {
+		tests := []struct {
+			name string
+			opts git.Options
+			want []string
+		}{
+			{"default", git.Options{}, []string{"one@1.0.0"}},
+			{"branch", git.Options{Branch: "release/2"}, []string{"one@2.0.0"}},
+			{"tag", git.Options{Tag: "v1"}, []string{"one@1.0.0"}},
+			{"commit", git.Options{Commit: old}, []string{"one@1.0.0"}},
+			{"directory", git.Options{Branch: "release/2", Path: "team/flows"}, []string{"three@1.0.0"}},
+		}
+		for _, tt := range tests {
+			tt.opts.URL, tt.opts.Hosts = url, []string{"http://" + strings.TrimPrefix(server.URL, "http://")}
+			s := source(t, t.TempDir(), tt.opts)
+			sync(t, s)
+			if diff := cmp.Diff(tt.want, served(t, s)); diff != "" {
+				t.Errorf("%s of %s: %s", tt.name, url, diff)
+			}
+		}
+		for _, opts := range []git.Options{{Branch: "gone"}, {Tag: "gone"}, {Path: "gone"}, {Commit: strings.Repeat("a", 40)}} {
+			opts.URL, opts.Hosts = url, []string{"http://" + strings.TrimPrefix(server.URL, "http://")}
+			s := source(t, t.TempDir(), opts)
+			if _, err := s.Sync(t.Context()); err == nil {
+				t.Errorf("%+v was fetched", opts)
+			}
+		}
+	}
+}
+
+// TestOverHTTP is about a host that wants a token: it reaches the host and nothing
+// else, and what goes wrong there takes nothing away.
+func TestOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	const token = "s3cret-token-of-the-team"
+	server := smartHTTP(t, filepath.Dir(r.dir), token)
+	dir := t.TempDir()
+	given := token
+	opts := git.Options{
+		URL: server.URL + "/repo", Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")},
+		Credentials: func(string) (string, string) { return "", given },
+	}
+	s := source(t, dir, opts)
+	sync(t, s)
+	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+		t.Fatal(diff)
+	}
+	given = "another"
+	if _, err := s.Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || strings.Contains(err.Error(), "another-") {
+		t.Errorf("error is %v", err)
+	}
+	given = token
+
+	// What was pushed by force is what counts.
+	r.git("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten")
+	r.write("workflows/one.json", workflow("one", "3.0.0"))
+	r.git("commit", "-q", "-a", "--amend", "-m", "rewritten")
+	sync(t, s)
+	if diff := cmp.Diff([]string{"one@3.0.0"}, served(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	server.Close()
+	if _, err := s.Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Errorf("error is %v", err)
+	}
+	if diff := cmp.Diff([]string{"one@3.0.0"}, served(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	// A token in the address is one, too, and shows nowhere.
+	f, err := git.New(git.Options{URL: strings.Replace(server.URL, "http://", "http://"+token+"@", 1) + "/repo", Hosts: opts.Hosts})
+	check(t, err)
+	if strings.Contains(f.Location()+f.Origin(), token) {
+		t.Errorf("the token shows in %s", f.Location())
+	}
+	_, err = f.Fetch(t.Context(), nil, func() (*mirror.Stage, error) { return nil, errors.New("not reached") })
+	if err == nil || strings.Contains(err.Error(), token) {
+		t.Errorf("error is %v", err)
+	}
+	assertNowhere(t, dir, token)
+}
+
+// assertNowhere looks for a text in all files.
+func assertNowhere(t *testing.T, dir, secret string) {
+	t.Helper()
+	check(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), secret) {
+			t.Errorf("%s holds the secret", path)
+		}
+		return err
+	}))
+}
+
+// TestBranchThatIsDeleted is about a branch that somebody named: another is no
+// replacement, and the copy goes on serving.
+func TestBranchThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	r.git("branch", "release")
+	s := source(t, t.TempDir(), git.Options{URL: r.dir, Branch: "release"})
+	sync(t, s)
+	r.git("branch", "-D", "release")
+	r.write("workflows/one.json", workflow("one", "9.0.0"))
+	r.commit()
+	if _, err := s.Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(err.Error(), `no branch "release"`) {
+		t.Errorf("error is %v", err)
+	}
+	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNewCommitIsNoticed is about the work in the background: nobody asks for it.
+func TestNewCommitIsNoticed(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	s := source(t, t.TempDir(), git.Options{URL: r.dir})
+	c := catalog.New([]catalog.Source{s}, catalog.Options{})
+	changes := make(chan catalog.Change, 10)
+	c.OnChange(func(change catalog.Change) { changes <- change })
+	ctx, cancel := context.WithCancel(t.Context())
+	check(t, c.Open(ctx))
+	defer c.Close()
+	defer cancel()
+	wait := func(want string) {
+		t.Helper()
+		for timeout := time.After(30 * time.Second); ; {
+			select {
+			case <-changes:
+				if entry, err := c.Get("one"); err == nil && entry.Definition.Version == want {
+					return
+				}
+			case <-timeout:
+				t.Fatalf("version %s does not come: %v", want, c.Diagnostics())
+			}
+		}
+	}
+	wait("1.0.0")
+	r.write("workflows/one.json", workflow("one", "2.0.0"))
+	r.commit()
+	wait("2.0.0")
+}
+
+// TestRefusedOptions is about what is refused before anything is reached.
+func TestRefusedOptions(t *testing.T) {
+	t.Parallel()
+	const url = "https://github.com/acme/workflows"
+	tests := []struct {
+		name string
+		opts git.Options
+	}{
+		{"branch of a shell", git.Options{URL: url, Branch: "main; rm -rf /"}},
+		{"branch that is an option", git.Options{URL: url, Branch: "--upload-pack=x"}},
+		{"branch with dots", git.Options{URL: url, Branch: "a/../b"}},
+		{"tag with a brace", git.Options{URL: url, Tag: "x@{1}"}},
+		{"short commit", git.Options{URL: url, Commit: "abc123"}},
+		{"commit that is an option", git.Options{URL: url, Commit: "-x"}},
+		{"branch and tag", git.Options{URL: url, Branch: "main", Tag: "v1"}},
+		{"path out", git.Options{URL: url, Path: "../x"}},
+		{"path in the repository's own", git.Options{URL: url, Path: ".git/hooks"}},
+		{"host", git.Options{URL: "https://git.company.com/x/y"}},
+		{"host that ends like a known one", git.Options{URL: "https://notgithub.com/x/y"}},
+		{"known host in the user's name", git.Options{URL: "https://github.com@evil.example/x"}},
+		{"known host at another port", git.Options{URL: "https://github.com:8443/x/y"}},
+		{"without encryption", git.Options{URL: "http://github.com/x/y"}},
+		{"program as transport", git.Options{URL: "ext::sh -c touch% /tmp/x"}},
+		{"file as transport", git.Options{URL: "file::/x"}},
+		{"another scheme", git.Options{URL: "ftp://github.com/x/y"}},
+		{"option", git.Options{URL: "--upload-pack=touch /tmp/x"}},
+		{"option as a host of ssh", git.Options{URL: "ssh://-oProxyCommand=x/y"}},
+		{"option as a path of ssh", git.Options{URL: "git@github.com:-x"}},
+		{"metadata of a cloud", git.Options{URL: "http://169.254.169.254/latest"}},
+		{"control character", git.Options{URL: "https://github.com/x\ny"}},
+		{"dots", git.Options{URL: "https://github.com/x/../y"}},
+		{"relative", git.Options{URL: "some/dir"}},
+		{"nothing", git.Options{}},
+	}
+	for _, tt := range tests {
+		if _, err := git.New(tt.opts); err == nil {
+			t.Errorf("%s is allowed", tt.name)
+		}
+	}
+	for _, ok := range []git.Options{
+		{URL: url}, {URL: "git@github.com:acme/workflows.git"}, {URL: "ssh://git@git.company.com:2222/x"}, {URL: "file:///srv/repo"},
+		{URL: "https://git.company.com/x", Hosts: []string{"git.company.com"}}, {URL: "http://localhost:8080/x", Hosts: []string{"http://localhost:8080"}},
+		{URL: url, Branch: "feature/a_b-1.2"},
+	} {
+		if _, err := git.New(ok); err != nil {
+			t.Errorf("%+v: %v", ok, err)
+		}
+	}
+}
+
+// TestTokenVariables is case 41.
+func TestTokenVariables(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]string{
+		"github.com": "GITHUB_TOKEN", "gitlab.com": "GITLAB_TOKEN", "bitbucket.org": "BITBUCKET_TOKEN",
+		"git.company.com": "GIT_GIT_COMPANY_COM_TOKEN", "my-git.example.org": "GIT_MY_GIT_EXAMPLE_ORG_TOKEN",
+	} {
+		if got := git.TokenVariables(host)[0]; got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package git_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/git"
+	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// repo is a repository made by the git program.
+type repo struct {
+	t   testing.TB
+	dir string
+}
+
+// newRepo makes a repository with one workflow on the branch master.
+func newRepo(t testing.TB) *repo {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("the program git makes the repositories of this test, and is not here")
+	}
+	r := &repo{t: t, dir: filepath.Join(t.TempDir(), "repo")}
+	check(t, os.MkdirAll(r.dir, 0o755))
+	r.git("init", "-q", "-b", "master", ".")
+	r.git("config", "uploadpack.allowFilter", "true")
+	r.write("workflows/one.json", workflow("one", "1.0.0"))
+	r.commit()
+	return r
+}
+
+// git runs the program in the repository, apart from whatever this user has
+// configured.
+func (r *repo) git(args ...string) string {
+	r.t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always"}, args...)...)
+	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (r *repo) write(name, text string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, filepath.FromSlash(name))
+	check(r.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check(r.t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+// commit commits everything and gives the hash.
+func (r *repo) commit() string {
+	r.t.Helper()
+	r.git("add", "-A")
+	r.git("commit", "-q", "--allow-empty", "-m", "a change")
+	return r.git("rev-parse", "HEAD")
+}
+
+func workflow(id, version string) string {
+	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": %q, "steps": [{"id": "step", "title": "T", "prompt": "P"}]}`, id, version)
+}
+
+// smartHTTP serves repositories by the git program's own HTTP server, to who has
+// the token.
+func smartHTTP(t testing.TB, root, token string) *httptest.Server {
+	t.Helper()
+	path, err := exec.Command("git", "--exec-path").Output()
+	backend := filepath.Join(strings.TrimSpace(string(path)), "git-http-backend")
+	if _, statErr := os.Stat(backend); err != nil || statErr != nil {
+		t.Skip("git-http-backend, which serves the repositories of this test, is not here")
+	}
+	handler := &cgi.Handler{
+		Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
+		Stderr: io.Discard,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, given, _ := r.BasicAuth(); given != token {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// source makes a source of options with a copy in a directory.
+func source(t testing.TB, dir string, opts git.Options) *mirror.Source {
+	t.Helper()
+	f, err := git.New(opts)
+	check(t, err)
+	return mirror.New(catalog.SourceInfo{Name: "team", Kind: "git", Location: f.Location(), Trust: catalog.TrustRemote},
+		mirror.Options{Dir: dir, Origin: f.Origin(), Fetcher: f, Interval: time.Second, Poll: 20 * time.Millisecond})
+}
+
+// served lists what a source gives, as "id@version".
+func served(t testing.TB, s catalog.Source) []string {
+	t.Helper()
+	return servedBy(t, load(t, s))
+}
+
+func servedBy(_ testing.TB, c *catalog.Catalog) []string {
+	ids := []string{}
+	for _, e := range c.List(catalog.Filter{}) {
+		ids = append(ids, e.Definition.ID+"@"+e.Definition.Version)
+	}
+	return ids
+}
+
+// load makes a catalog of sources.
+func load(t testing.TB, sources ...catalog.Source) *catalog.Catalog {
+	t.Helper()
+	c := catalog.New(sources, catalog.Options{})
+	check(t, c.Load(context.Background()))
+	return c
+}
+
+// codes lists the diagnostics of a catalog as "code file".
+func codes(c *catalog.Catalog) []string {
+	var lines []string
+	for _, d := range c.Diagnostics() {
+		_, name, _ := strings.Cut(strings.TrimPrefix(d.File, "file://"), "//")
+		lines = append(lines, d.Code+" "+name)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// sync brings a source up to date.
+func sync(t testing.TB, s *mirror.Source) catalog.Synced {
+	t.Helper()
+	done, err := s.Sync(t.Context())
+	check(t, err)
+	return done
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// freePort is an address that nobody listens at.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
