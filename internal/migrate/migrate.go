@@ -1,0 +1,244 @@
+// Package migrate brings over what people have in another system: files of
+// definitions and session documents. It copies and reports; the other system's
+// files are only read, and nothing that is there already is replaced. To do it
+// again is to do it once.
+package migrate
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/regularfile"
+)
+
+// Outcome is what became of one thing.
+type Outcome string
+
+// The outcomes.
+const (
+	// Copied is here now, or would be where nothing is written.
+	Copied Outcome = "copied"
+	// Same was here before, with the same content.
+	Same Outcome = "same"
+	// Kept is here with another content, which stays.
+	Kept Outcome = "kept"
+	// Broken cannot be brought over; the reason says why.
+	Broken Outcome = "broken"
+	// Left has no place here.
+	Left Outcome = "left"
+)
+
+// Item is one thing that was looked at.
+type Item struct {
+	// Kind is workflow, text, session, settings or other.
+	Kind string `json:"kind"`
+	// From is the file it came from, To what it is here.
+	From    string  `json:"from"`
+	To      string  `json:"to,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	Reason  string  `json:"reason,omitempty"`
+	Fix     string  `json:"fix,omitempty"`
+	// Diagnostics are the findings in a definition, errors or not.
+	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// Count tells how many items had an outcome.
+func Count(items []Item, o Outcome) int {
+	n := 0
+	for _, item := range items {
+		if item.Outcome == o {
+			n++
+		}
+	}
+	return n
+}
+
+const (
+	// maxFile bounds a definition or a text, as the catalog does.
+	maxFile = 1 << 20
+	// maxSession bounds the file of a session document.
+	maxSession = 16 << 20
+	// maxFiles bounds what is looked at in a directory.
+	maxFiles = 20_000
+)
+
+// Tree says which directory of definitions to copy, and where to.
+type Tree struct {
+	From, To string
+	// Check finds what is wrong with a definition; a file with an error is not
+	// copied.
+	Check func(file string, data []byte) []guideway.Diagnostic
+	// DryRun writes nothing.
+	DryRun bool
+}
+
+// Copy copies the definitions (JSON and YAML) and texts (Markdown) below a
+// directory, with their places in it. Links are never followed, on either side.
+func (t Tree) Copy(ctx context.Context) ([]Item, error) {
+	from, err := os.OpenRoot(t.From)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "cannot read %s: %w", t.From, cause(err))
+	}
+	defer func() { _ = from.Close() }()
+	files, items, err := t.walk(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		if err := ctx.Err(); err != nil {
+			return items, err
+		}
+		items = append(items, t.file(ctx, from, name))
+	}
+	return items, nil
+}
+
+// walk lists the regular files that can be copied, and tells of the others.
+func (t Tree) walk(ctx context.Context, from *os.Root) (files []string, others []Item, err error) {
+	err = fs.WalkDir(from.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		shown := filepath.Join(t.From, filepath.FromSlash(name))
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			others = append(others, Item{Kind: "other", From: shown, Outcome: Broken, Reason: cause(err).Error()})
+			return nil
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		case kindOf(name) == "":
+			others = append(others, Item{Kind: "other", From: shown, Outcome: Left, Reason: "neither a definition nor a text"})
+		case !d.Type().IsRegular():
+			others = append(others, Item{Kind: kindOf(name), From: shown, Outcome: Left, Reason: "not a regular file; links are not followed"})
+		default:
+			files = append(files, name)
+		}
+		if len(files)+len(others) > maxFiles {
+			return guideway.Errorf(guideway.CodeTooLarge, "%s has more than %d files", t.From, maxFiles)
+		}
+		return nil
+	})
+	return files, others, err
+}
+
+func kindOf(name string) string {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".json", ".yaml", ".yml":
+		return "workflow"
+	case ".md":
+		return "text"
+	}
+	return ""
+}
+
+// file copies one file.
+func (t Tree) file(ctx context.Context, from *os.Root, name string) Item {
+	item := Item{Kind: kindOf(name), From: filepath.Join(t.From, filepath.FromSlash(name)), To: filepath.Join(t.To, filepath.FromSlash(name))}
+	data, err := read(ctx, from, name, maxFile)
+	if err != nil {
+		item.Outcome, item.Reason = Broken, err.Error()
+		return item
+	}
+	if item.Kind == "workflow" && t.Check != nil {
+		item.Diagnostics = t.Check(item.From, data)
+		if i := slices.IndexFunc(item.Diagnostics, func(d guideway.Diagnostic) bool { return d.Severity == guideway.SeverityError }); i >= 0 {
+			item.Outcome, item.Reason, item.Fix = Broken, item.Diagnostics[i].Message, "mend it and migrate again: guideway validate "+item.From
+			return item
+		}
+	}
+	item.Outcome, err = Put(ctx, t.To, name, data, t.DryRun)
+	if err != nil {
+		item.Outcome, item.Reason, item.Fix = Broken, err.Error(), guideway.ErrorFix(err)
+	}
+	if item.Outcome == Kept {
+		item.Reason = "another file of that name is there"
+	}
+	return item
+}
+
+// read reads a regular file whole.
+func read(ctx context.Context, root *os.Root, name string, most int64) ([]byte, error) {
+	f, err := regularfile.OpenIn(root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := regularfile.Read(ctx, f, most)
+	if err == nil && int64(len(data)) > most {
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "it is larger than %d MiB", most>>20)
+	}
+	return data, err
+}
+
+// Put makes a file below a directory, unless there is one, and tells what became
+// of it. A file is there whole or not at all.
+func Put(ctx context.Context, dir, name string, data []byte, dryRun bool) (Outcome, error) {
+	outcome := Copied
+	switch there, err := os.OpenRoot(dir); {
+	case err == nil:
+		defer func() { _ = there.Close() }()
+		old, err := read(ctx, there, name, maxFile)
+		switch {
+		case err == nil && string(old) == string(data):
+			return Same, nil
+		case err == nil:
+			return Kept, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return Kept, nil //nolint:nilerr // whatever is there stays
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write into %s: %w", dir, cause(err))
+	}
+	if dryRun {
+		return outcome, nil
+	}
+	if err := write(dir, name, data); err != nil {
+		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", filepath.Join(dir, name), cause(err))
+	}
+	return outcome, nil
+}
+
+func write(dir, name string, data []byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	if parent := path.Dir(name); parent != "." {
+		if err := root.MkdirAll(filepath.FromSlash(parent), 0o700); err != nil {
+			return err
+		}
+	}
+	part := name + ".part"
+	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = root.Link(part, name) // unlike a rename, it replaces nothing
+	}
+	return errors.Join(err, root.Remove(part))
+}
+
+// cause is the error without the operation and the path, which the message has
+// already.
+func cause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

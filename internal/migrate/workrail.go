@@ -1,0 +1,107 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// Session is a session document of WorkRail, as
+// sessions/PROJECT/WORKFLOW/ID.json has it (facts on the steps dialect, section 3).
+type Session struct {
+	ID          string         `json:"id"`
+	Workflow    string         `json:"workflowId"`
+	Project     string         `json:"projectId"`
+	ProjectPath string         `json:"projectPath"`
+	CreatedAt   time.Time      `json:"createdAt"`
+	UpdatedAt   time.Time      `json:"updatedAt"`
+	Data        map[string]any `json:"data"`
+}
+
+// Sessions hands each session document below a directory of WorkRail to put,
+// which keeps it and tells what became of it.
+func Sessions(ctx context.Context, dir string, put func(context.Context, Session) (Outcome, string, error)) ([]Item, error) {
+	root, err := os.OpenRoot(filepath.Join(dir, "sessions"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the sessions in %s: %w", dir, cause(err))
+	}
+	defer func() { _ = root.Close() }()
+	names, err := fs.Glob(root.FS(), "*/*/*.json")
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > maxFiles {
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s has more than %d sessions", dir, maxFiles)
+	}
+	var items []Item
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return items, err
+		}
+		item := Item{Kind: "session", From: filepath.Join(dir, "sessions", filepath.FromSlash(name))}
+		s, err := readSession(ctx, root, name)
+		if err == nil {
+			item.Outcome, item.To, err = put(ctx, s)
+		}
+		if err != nil {
+			item.Outcome, item.Reason, item.Fix = Broken, err.Error(), guideway.ErrorFix(err)
+		}
+		if item.Outcome == Kept {
+			item.Reason = "a document of that name is there, with other content"
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// readSession reads a document; what the file does not say, its place does.
+func readSession(ctx context.Context, root *os.Root, name string) (Session, error) {
+	data, err := read(ctx, root, name, maxSession)
+	if err != nil {
+		return Session{}, err
+	}
+	var s Session
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, guideway.Errorf(guideway.CodeInvalid, "it is no session document: %w", err)
+	}
+	parts := strings.Split(name, "/")
+	for _, each := range []struct {
+		to   *string
+		from string
+	}{{&s.Project, parts[0]}, {&s.Workflow, parts[1]}, {&s.ID, strings.TrimSuffix(path.Base(name), ".json")}} {
+		if *each.to == "" {
+			*each.to = each.from
+		}
+	}
+	if s.Data == nil {
+		return s, guideway.Errorf(guideway.CodeInvalid, "it is no session document: it has no data")
+	}
+	return s, nil
+}
+
+// Others lists what else lies in WorkRail's directory and has no place here, with
+// the reason.
+func Others(dir string) []Item {
+	var items []Item
+	for _, each := range []struct{ name, reason string }{
+		{"data", "runs of its later versions: their events are not of this form, and cannot be checked"},
+		{"cache", "copies of what is elsewhere"},
+		{"dashboard.lock", "of a process"},
+	} {
+		if _, err := os.Lstat(filepath.Join(dir, each.name)); err == nil {
+			items = append(items, Item{Kind: "other", From: filepath.Join(dir, each.name), Outcome: Left, Reason: each.reason})
+		}
+	}
+	return items
+}
