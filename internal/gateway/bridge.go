@@ -166,11 +166,12 @@ func (g *Gateway) askAll(ctx context.Context, c *Client, questions []question) (
 func (c *Client) asking(questions []question, state string) (json.RawMessage, error) {
 	requests := make([]wire.Member, len(questions))
 	for i, q := range questions {
-		members := []wire.Member{{Key: "method", Value: wire.Text(q.Method)}}
-		if q.Params != nil {
-			members = append(members, wire.Member{Key: "params", Value: q.Params})
+		params := q.Params
+		if params == nil { // a request for roots may do without, and clients expect them
+			params = json.RawMessage(`{}`)
 		}
-		requests[i] = wire.Member{Key: q.ID, Value: wire.Object(members...)}
+		requests[i] = wire.Member{Key: q.ID, Value: wire.Object(
+			wire.Member{Key: "method", Value: wire.Text(q.Method)}, wire.Member{Key: "params", Value: params})}
 	}
 	return wire.Object(
 		wire.Member{Key: resultType, Value: json.RawMessage(`"input_required"`)},

@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -188,6 +190,39 @@ func TestPhishing(t *testing.T) {
 		got := p.call("one__ask", args{"text": c.url})
 		if asked := len(p.noted(&p.asked)) > 0; asked != c.want {
 			t.Errorf("%s, the client can %v: asked %v, answer %s", c.url, c.can, asked, got)
+		}
+	}
+}
+
+// A server may ask what has nothing to do with the call that is under way, and
+// answer the call meanwhile. The client gets that answer, and the server gets its
+// own, each once.
+func TestQuestionOfNoCall(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{legacy, modern} {
+		e := entry(t, "one")
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, nil },
+		})
+		client.AddRoots(&mcp.Root{URI: "file:///r"}) //nolint:staticcheck // SA1019: servers still ask for roots
+		base := &http.Transport{}
+		t.Cleanup(base.CloseIdleConnections)
+		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: as(base, "ann")}},
+			&mcp.ClientSessionOptions{ProtocolVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = session.Close() })
+		p := &person{t: t, session: session}
+		p.names()
+		for i := range 20 {
+			if got := p.call("one__astray", nil); got != "gone on" {
+				t.Errorf("%s, call %d: %s", version, i, got)
+			}
+		}
+		if version == legacy { // a question that comes too late for a modern client is not brought to it
+			await(t, func() bool { return counted(e) == 20 })
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (g *Gateway) find(ctx context.Context, c *Client, name string) (*tool, erro
 	s := g.surface.Load()
 	t := s.byName[name]
 	if t == nil && strings.Contains(name, separator) {
-		s = g.ready(ctx) // its upstream may not be known yet
+		s = g.ready(ctx, c) // its upstream may not be known yet
 		t = s.byName[name]
 	}
 	may := g.may(ctx)

@@ -332,8 +332,9 @@ const listTime = 15 * time.Second
 
 // ready gives the surface, after every upstream that nothing is known of was
 // asked, all at once. One that does not answer is left out: the others are not
-// held up by it for longer than listTime.
-func (g *Gateway) ready(ctx context.Context) *surface {
+// held up by it for longer than listTime. Servers may offer more to clients that
+// can be asked, so it is a session of the client's that is asked first.
+func (g *Gateway) ready(ctx context.Context, c *Client) *surface {
 	var unknown []*member
 	for _, m := range g.all() {
 		if m.Known() == nil {
@@ -349,7 +350,11 @@ func (g *Gateway) ready(ctx context.Context) *surface {
 	var asked sync.WaitGroup
 	for _, m := range unknown {
 		asked.Go(func() {
-			if _, err := m.Catalog(ctx); err != nil {
+			want, parked := g.want(c, m, false)
+			if parked {
+				want.Client += " lists" // what the server asks meanwhile cannot wait for a call
+			}
+			if _, err := m.Catalog(ctx, want); err != nil {
 				g.logger.Warn("an upstream is left out", "upstream", m.Name(), "error", err)
 			}
 		})

@@ -22,7 +22,7 @@ func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 
 // visible are the tools that a client may call.
 func (g *Gateway) visible(ctx context.Context, c *Client) []*tool {
-	s, may := g.ready(ctx), g.may(ctx)
+	s, may := g.ready(ctx, c), g.may(ctx)
 	var out []*tool
 	for _, t := range s.tools {
 		if may.tool(t) {
@@ -48,7 +48,7 @@ func (g *Gateway) Templates(ctx context.Context, c *Client) []json.RawMessage {
 }
 
 func (g *Gateway) shown(ctx context.Context, c *Client, list func(*surface) []*entry) []json.RawMessage {
-	s, may := g.ready(ctx), g.may(ctx)
+	s, may := g.ready(ctx, c), g.may(ctx)
 	var out []json.RawMessage
 	for _, e := range list(s) {
 		if may.upstream(e.member) {
@@ -63,7 +63,7 @@ func (g *Gateway) HasPrompt(name string) bool { return g.surface.Load().prompt[n
 
 // GetPrompt gets a prompt.
 func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
-	e := g.ready(ctx).prompt[r.Name]
+	e := g.ready(ctx, c).prompt[r.Name]
 	if e == nil || !g.may(ctx).upstream(e.member) {
 		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clip(r.Name, maxName))}
 	}
@@ -82,7 +82,7 @@ func resourceNotFound(c *Client, uri string) error {
 
 // owner finds whose resource an address is.
 func (g *Gateway) owner(ctx context.Context, c *Client, uri string) (*member, string, error) {
-	m, original := g.ready(ctx).route(g, uri)
+	m, original := g.ready(ctx, c).route(g, uri)
 	if m == nil || !g.may(ctx).upstream(m) {
 		return nil, "", resourceNotFound(c, uri)
 	}
@@ -99,8 +99,8 @@ func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.
 }
 
 // HasResource tells whether an address may be one of an upstream.
-func (g *Gateway) HasResource(ctx context.Context, uri string) bool {
-	m, _ := g.ready(ctx).route(g, uri)
+func (g *Gateway) HasResource(ctx context.Context, c *Client, uri string) bool {
+	m, _ := g.ready(ctx, c).route(g, uri)
 	return m != nil
 }
 
@@ -111,7 +111,7 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 	if err != nil {
 		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the ref is not an object"}
 	}
-	s := g.ready(ctx)
+	s := g.ready(ctx, c)
 	var e *entry
 	key := "name"
 	if name := member1(ref, "name"); members["name"] != nil {

@@ -40,6 +40,25 @@ type parkedCall struct {
 	turn   int
 	open   *parkedQuestion
 	expiry *time.Timer
+	// answered is closed when the open question has its answer; nil where none
+	// is open.
+	answered chan struct{}
+}
+
+// untilAnswered waits until no question to the client is open. A server may ask
+// what has nothing to do with the call that is under way, and be done with that
+// before it has its answer: the result is kept for the client that comes back.
+func (call *parkedCall) untilAnswered(life context.Context) {
+	call.mu.Lock()
+	answered := call.answered
+	call.mu.Unlock()
+	if answered == nil {
+		return
+	}
+	select {
+	case <-answered:
+	case <-life.Done():
+	}
 }
 
 type parkedQuestion struct {
@@ -113,6 +132,7 @@ func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a ask
 		defer g.parking.remove(call.id)
 		call.result, call.err = s.Do(life, up)
 		close(call.done)
+		call.untilAnswered(life)
 	})
 	return g.waitParked(ctx, c, call, a)
 }
@@ -139,6 +159,13 @@ func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, cal
 	case <-life.Done():
 	case <-ctx.Done():
 	}
+	select {
+	case answer := <-q.answer: // it came with the end
+		if answer != nil {
+			return answer, nil
+		}
+	default:
+	}
 	return nil, &wire.Error{Code: wire.CodeInternal, Message: "nobody waits for the answer any more"}
 }
 
@@ -149,14 +176,17 @@ func (g *Gateway) waitParked(ctx context.Context, c *Client, call *parkedCall, a
 	defer call.notify.Store(nil)
 	select {
 	case <-call.done:
-		if call.err != nil {
-			return nil, call.err
-		}
-		return c.finish(call.result, nil)
+		return call.outcome(c)
 	case q := <-call.asks:
 		call.mu.Lock()
+		select {
+		case <-call.done: // meanwhile; nobody is to be asked any more
+			call.mu.Unlock()
+			return call.outcome(c)
+		default:
+		}
 		call.turn++
-		call.open = &q
+		call.open, call.answered = &q, make(chan struct{})
 		turn := call.turn
 		call.expiry = time.AfterFunc(stateTime, func() { call.cancel(errors.New("nobody has answered in time")) })
 		call.mu.Unlock()
@@ -165,6 +195,14 @@ func (g *Gateway) waitParked(ctx context.Context, c *Client, call *parkedCall, a
 		call.cancel(context.Cause(ctx))
 		return nil, context.Cause(ctx)
 	}
+}
+
+// outcome is the answer of a call that is done.
+func (call *parkedCall) outcome(c *Client) (json.RawMessage, error) {
+	if call.err != nil {
+		return nil, call.err
+	}
+	return c.finish(call.result, nil)
 }
 
 var errParkedGone = &wire.Error{Code: wire.CodeInvalidParams, Message: "the call does not wait any more: it has ended, was answered before, or the gateway was started anew; make it again"}
@@ -190,10 +228,12 @@ func (g *Gateway) resume(ctx context.Context, c *Client, st state, a ask, respon
 		call.mu.Unlock()
 		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the inputResponses have no answer to " + q.ID}
 	}
-	call.open = nil
+	answered := call.answered
+	call.open, call.answered = nil, nil
 	call.expiry.Stop()
 	call.mu.Unlock()
 	q.answer <- answer
+	close(answered)
 	return g.waitParked(ctx, c, call, a)
 }
 

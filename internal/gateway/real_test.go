@@ -2,10 +2,16 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,81 +20,228 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// realServer is a server from npm; the test is skipped where it is not there.
-func realServer(t *testing.T, name string, args ...string) gateway.Entry {
+// realServer is a server from npm and what is asked of it, as testdata/real/calls.json
+// has it; conformance/upstreams asks the same by other clients.
+type realServer struct {
+	Package string            `json:"package"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	Tools   []struct {
+		Name      string         `json:"name"`
+		Arguments map[string]any `json:"arguments"`
+		Progress  int32          `json:"progress"`
+	} `json:"tools"`
+	Prompts []struct {
+		Name      string            `json:"name"`
+		Arguments map[string]string `json:"arguments"`
+	} `json:"prompts"`
+	Resources   []string             `json:"resources"`
+	Completions []mcp.CompleteParams `json:"completions"`
+}
+
+// realServers reads the plan for one directory; the test is skipped where the
+// servers are not there.
+func realServers(t *testing.T, dir, url string) map[string]realServer {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "real", "calls.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var servers map[string]realServer
+	if err := json.Unmarshal([]byte(strings.NewReplacer("$DIR", dir, "$URL", url).Replace(string(text))), &servers); err != nil {
+		t.Fatal(err)
+	}
+	return servers
+}
+
+// spec starts the server.
+func (s *realServer) spec(t *testing.T, name string) upstream.Spec {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("node is not there")
 	}
-	main, err := filepath.Abs(filepath.Join("testdata", "real", "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js"))
+	main, err := filepath.Abs(filepath.Join("testdata", "real", "node_modules", filepath.FromSlash(s.Package), "dist", "index.js"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(main); err != nil {
 		t.Skip("the servers are not installed: npm ci in internal/gateway/testdata/real")
 	}
-	return gateway.Entry{Spec: upstream.Spec{Name: name, Command: node, Args: append([]string{main}, args...)}}
+	return upstream.Spec{Name: name, Command: node, Args: append([]string{main}, s.Args...), Env: s.Env}
 }
 
-// Through the gateway a real server offers and answers what it does directly.
-func TestRealServers(t *testing.T) {
-	t.Parallel()
-	files := t.TempDir()
-	if err := os.WriteFile(filepath.Join(files, "a.txt"), []byte("content"), 0o600); err != nil {
+// realClient is a client of the SDK that answers whatever it is asked.
+func realClient(dir string, progress *atomic.Int32) *mcp.Client {
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann", "check": true}}, nil
+		},
+		CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // SA1019: the server samples
+			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "said"}}, nil //nolint:staticcheck // SA1019: the server samples
+		},
+		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress.Add(1) },
+	})
+	client.AddRoots(&mcp.Root{URI: "file://" + dir, Name: "root"}) //nolint:staticcheck // SA1019: the server asks for roots
+	return client
+}
+
+// varies is what differs between two answers to the same question.
+var varies = regexp.MustCompile(`\b\d{1,2}:\d{2}:\d{2}( [AP]M)?|\w{3} \w{3} \d{2} \d{4}|GMT[+-]\d{4} \([^)]*\)|\\"date\\": \\"[^,]*|"blob":"UmVz[^"]*"|(created|modified|accessed): [^\\]*|"etag[^,]*|127.0.0.1:\d+`)
+
+// told is an answer as it is compared.
+func told(t *testing.T, prefix, dir string, answer any, err error) string {
+	t.Helper()
+	if err != nil {
+		return "error: " + regexp.MustCompile(`^calling "[^"]*": `).ReplaceAllString(err.Error(), "")
+	}
+	var members map[string]any
+	if err := json.Unmarshal([]byte(marshal(t, answer)), &members); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		entry gateway.Entry
-		tool  string
-		args  args
-		want  string
-	}{
-		{realServer(t, "everything", "stdio"), "echo", args{"message": "hi"}, "Echo: hi"},
-		{realServer(t, "filesystem", files), "read_text_file", args{"path": filepath.Join(files, "a.txt")}, "content"},
-		{realServer(t, "memory"), "read_graph", args{}, "entities"},
-	} {
-		name := c.entry.Spec.Name
+	for _, ours := range []string{"_meta", "resultType", "ttlMs", "cacheScope"} { // of the era and the server that answers
+		delete(members, ours)
+	}
+	text := strings.NewReplacer(prefix, "", dir, "$DIR").Replace(marshal(t, members))
+	if raw, err := json.Marshal(dir); err == nil { // in a text that is JSON itself
+		text = strings.ReplaceAll(text, strings.Trim(string(raw), `"`), "$DIR")
+	}
+	return varies.ReplaceAllString(text, "")
+}
+
+// walk asks all that there is and gives the answers by the questions.
+func (s *realServer) walk(t *testing.T, session *mcp.ClientSession, prefix, dir string, progress *atomic.Int32) map[string]string {
+	t.Helper()
+	ctx, answers := t.Context(), map[string]string{}
+	for _, tool := range s.Tools {
+		params := &mcp.CallToolParams{Name: prefix + tool.Name, Arguments: tool.Arguments}
+		progress.Store(0)
+		if tool.Progress > 0 {
+			params.SetProgressToken("p")
+		}
+		result, err := session.CallTool(ctx, params)
+		answers["tool "+tool.Name+" "+strings.ReplaceAll(marshal(t, tool.Arguments), dir, "$DIR")] = told(t, prefix, dir, result, err)
+		if tool.Progress > 0 {
+			await(t, func() bool { return progress.Load() >= tool.Progress })
+		}
+	}
+	for _, p := range s.Prompts {
+		result, err := session.GetPrompt(ctx, &mcp.GetPromptParams{Name: prefix + p.Name, Arguments: p.Arguments})
+		answers["prompt "+p.Name] = told(t, prefix, dir, result, err)
+	}
+	for _, uri := range s.Resources {
+		result, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+		answers["resource "+uri] = told(t, prefix, dir, result, err)
+	}
+	for _, c := range s.Completions {
+		if c.Ref.Name != "" {
+			ref := *c.Ref
+			ref.Name = prefix + ref.Name
+			c.Ref = &ref
+		}
+		result, err := session.Complete(ctx, &c)
+		answers["complete "+c.Ref.URI+c.Argument.Name] = told(t, prefix, dir, result, err)
+	}
+	return answers
+}
+
+// lists are what a server offers, each by its name, below a prefix.
+func lists(t *testing.T, session *mcp.ClientSession, prefix string) map[string]string {
+	t.Helper()
+	ctx, offered := t.Context(), map[string]string{}
+	note := func(kind, name string, entry any, err error) {
+		if err != nil {
+			return // it has no such list
+		}
+		if short, ok := strings.CutPrefix(name, prefix); ok {
+			offered[kind+short] = strings.Replace(marshal(t, entry), `"`+prefix, `"`, 1)
+		}
+	}
+	for tool, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		note("tool ", tool.Name, tool, nil)
+	}
+	for p, err := range session.Prompts(ctx, nil) {
+		if err != nil {
+			break
+		}
+		note("prompt ", p.Name, p, err)
+	}
+	for r, err := range session.Resources(ctx, nil) {
+		if err != nil {
+			break
+		}
+		note("resource ", prefix+r.URI, r, err)
+	}
+	for r, err := range session.ResourceTemplates(ctx, nil) {
+		if err != nil {
+			break
+		}
+		note("template ", prefix+r.URITemplate, r, err)
+	}
+	return offered
+}
+
+// Through the gateway a real server offers and answers what it does directly, all
+// of it, in both eras of the client.
+func TestRealServers(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, r.Method+" "+string(body))
+	}))
+	t.Cleanup(web.Close)
+	for name := range realServers(t, "", "") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			direct := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
-			session, err := direct.Connect(t.Context(), &mcp.CommandTransport{Command: exec.CommandContext(context.WithoutCancel(t.Context()), c.entry.Spec.Command, c.entry.Spec.Args...)}, nil)
+			var progress atomic.Int32
+			dir := resolved(t)
+			server := realServers(t, dir, web.URL)[name]
+			spec := server.spec(t, name)
+			cmd := exec.CommandContext(context.WithoutCancel(t.Context()), spec.Command, spec.Args...)
+			for key, value := range spec.Env {
+				cmd.Env = append(os.Environ(), key+"="+value)
+			}
+			session, err := realClient(dir, &progress).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { session.Close() })
-			want, err := session.ListTools(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{c.entry}})
+			offered := lists(t, session, "")
+			want := server.walk(t, session, "", dir, &progress)
 			for _, version := range []string{legacy, modern} {
-				p := r.connect(t, ways{user: "ann", version: version, mute: true})
-				var got []*mcp.Tool
-				for tool, err := range p.session.Tools(t.Context(), nil) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					if short, ok := strings.CutPrefix(tool.Name, name+"__"); ok {
-						tool.Name = short
-						got = append(got, tool)
-					}
-				}
-				if diff := cmp.Diff(marshal(t, want.Tools), marshal(t, got)); diff != "" {
-					t.Errorf("tools (-direct +through the gateway):\n%s", diff)
-				}
-				result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: c.tool, Arguments: c.args})
+				dir := resolved(t) // what the server keeps is new
+				server := realServers(t, dir, web.URL)[name]
+				spec := server.spec(t, name)
+				spec.Env = server.Env
+				r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{{Spec: spec}}})
+				base := &http.Transport{}
+				t.Cleanup(base.CloseIdleConnections)
+				through, err := realClient(dir, &progress).Connect(t.Context(),
+					&mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: as(base, "ann")}}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 				if err != nil {
 					t.Fatal(err)
 				}
-				through, err := p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: name + "__" + c.tool, Arguments: c.args})
-				if err != nil {
-					t.Fatal(err)
+				t.Cleanup(func() { through.Close() })
+				if diff := cmp.Diff(offered, lists(t, through, name+"__")); diff != "" {
+					t.Errorf("%s: what is offered (-direct +through the gateway):\n%s", version, diff)
 				}
-				if diff := cmp.Diff(marshal(t, result.Content), marshal(t, through.Content)); diff != "" || !strings.Contains(marshal(t, through), c.want) {
-					t.Errorf("%s (-direct +through the gateway):\n%s", c.tool, diff)
+				if diff := cmp.Diff(want, server.walk(t, through, name+"__", dir, &progress)); diff != "" {
+					t.Errorf("%s: what is answered (-direct +through the gateway):\n%s", version, diff)
 				}
 			}
 		})
 	}
+}
+
+// resolved is a new directory by its real name, which servers answer with.
+func resolved(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

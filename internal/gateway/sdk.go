@@ -464,7 +464,7 @@ func (d *downstream) getPrompt(ctx context.Context, c *Client, req mcp.Request, 
 
 func (d *downstream) readResource(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
 	r, ok := req.(*mcp.ReadResourceRequest)
-	if !ok || !d.gateway.HasResource(ctx, r.Params.URI) {
+	if !ok || !d.gateway.HasResource(ctx, c, r.Params.URI) {
 		return own()
 	}
 	p := r.Params

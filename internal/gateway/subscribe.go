@@ -94,7 +94,7 @@ func (g *Gateway) startFollowing(ctx context.Context, m *member, uri string, f *
 
 // Unsubscribe ends what Subscribe began.
 func (g *Gateway) Unsubscribe(ctx context.Context, c *Client, uri string) {
-	if m, original := g.ready(ctx).route(g, uri); m != nil {
+	if m, original := g.ready(ctx, c).route(g, uri); m != nil {
 		g.leave(c, subscription{m.Name(), original})
 	}
 }

@@ -227,3 +227,28 @@ func TestOneIsMissing(t *testing.T) {
 		t.Errorf("the tools are %v", names)
 	}
 }
+
+// A server may offer more to clients that can be asked. They see it from the first
+// list on, and the lists stay the same, whatever sessions there are.
+func TestOfferToWhoCanBeAsked(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{legacy, modern} {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Choosy)}})
+		p := r.connect(t, ways{user: "ann", version: version})
+		if names := p.names(); !slices.Contains(names, "one__choosy") {
+			t.Errorf("%s: the tools are %v", version, names)
+		}
+		mute := r.connect(t, ways{user: "bob", version: version, mute: true})
+		mute.call("one__echo", args{"text": "x"}) // there is a session now in which nobody can be asked
+		p.call("one__echo", args{"text": "x"})
+		for range 5 {
+			if err := r.RefreshAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.Reload()
+			if names := p.names(); !slices.Contains(names, "one__choosy") {
+				t.Errorf("%s: after a refresh the tools are %v", version, names)
+			}
+		}
+	}
+}

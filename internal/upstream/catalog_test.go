@@ -15,7 +15,7 @@ import (
 func TestCatalogIsKept(t *testing.T) {
 	t.Parallel()
 	dir, spec := t.TempDir(), self(t)
-	c, err := open(t, spec, upstream.Options{CacheDir: dir}).Catalog(t.Context())
+	c, err := open(t, spec, upstream.Options{CacheDir: dir}).Catalog(t.Context(), upstream.Want{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestBadLists(t *testing.T) {
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()
-			got, err := open(t, self(t, c.mode), upstream.Options{}).Catalog(t.Context())
+			got, err := open(t, self(t, c.mode), upstream.Options{}).Catalog(t.Context(), upstream.Want{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,9 +1,11 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
@@ -19,12 +21,12 @@ const (
 )
 
 // Catalog gives what the server offers: what is known already, else what the
-// server says now.
-func (u *Upstream) Catalog(ctx context.Context) (*Catalog, error) {
+// server says now, in the session that is wanted where there is none yet.
+func (u *Upstream) Catalog(ctx context.Context, want Want) (*Catalog, error) {
 	if c := u.catalog.Load(); c != nil {
 		return c, nil
 	}
-	return u.Refresh(ctx)
+	return u.refresh(ctx, want)
 }
 
 // Known gives what is known of the server without asking it; nil is nothing.
@@ -32,6 +34,10 @@ func (u *Upstream) Known() *Catalog { return u.catalog.Load() }
 
 // Refresh asks the server for what it offers.
 func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
+	return u.refresh(ctx, Want{})
+}
+
+func (u *Upstream) refresh(ctx context.Context, want Want) (*Catalog, error) {
 	select {
 	case u.fetching <- struct{}{}:
 	case <-ctx.Done():
@@ -39,7 +45,7 @@ func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
 	}
 	defer func() { <-u.fetching }()
 	u.mark(true)
-	session, done, err := u.anySession(ctx)
+	session, done, err := u.anySession(ctx, want)
 	if err != nil {
 		u.mark(false)
 		return nil, err
@@ -73,23 +79,33 @@ func (u *Upstream) mark(fresh bool) {
 	}
 }
 
-// anySession gives a session that is there, whoever's it is: lists are the same
-// in all of them. It starts the shared one only where there is none.
-func (u *Upstream) anySession(ctx context.Context) (*Session, func(), error) {
+// anySession gives a session that is there, whoever's it is, and starts the one
+// that is wanted only where there is none. Some servers offer more to a client
+// that can be asked, so a session of such a client comes before the shared one:
+// else the lists would change with the session that happens to be asked.
+func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(), error) {
 	u.mu.Lock()
-	for _, slots := range u.slots {
+	var found *slot
+	best := ""
+	before := func(a, b string) bool { // by what can be asked, which is at a key's end
+		return cmp.Or(cmp.Compare(len(a)-strings.IndexByte(a, 0), len(b)-strings.IndexByte(b, 0)), cmp.Compare(a, b)) < 0
+	}
+	for key, slots := range u.slots {
 		for _, each := range slots {
-			if each.session == nil || each.session.goneAlready() {
-				continue
+			usable := each.session != nil && !each.session.goneAlready()
+			if usable && (found == nil || before(best, key)) {
+				found, best = each, key
 			}
-			nobody := &Want{}
-			u.use(each, nobody)
-			u.mu.Unlock()
-			return each.session, func() { u.giveBack(each, nobody) }, nil
 		}
 	}
+	if found == nil {
+		u.mu.Unlock()
+		return u.Session(ctx, want)
+	}
+	nobody := &Want{}
+	u.use(found, nobody)
 	u.mu.Unlock()
-	return u.Session(ctx, Want{})
+	return found.session, func() { u.giveBack(found, nobody) }, nil
 }
 
 // same tells whether two catalogs offer the same.

@@ -46,6 +46,8 @@ const (
 	Phishing = "phishing"
 	// Headed has a tool with an argument that is a header too.
 	Headed = "headed"
+	// Choosy has one tool more for clients that can be asked.
+	Choosy = "choosy"
 	// Talkative writes lines that are no messages.
 	Talkative = "talkative"
 )
@@ -63,6 +65,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	lists   int
+	asks    bool // the client can be asked
 	asked   int
 	waiting map[string]chan json.RawMessage
 	stopped map[string]chan struct{}
@@ -183,6 +186,9 @@ func (s *Server) initialize(m message) {
 	if s.is(Mute) {
 		return
 	}
+	s.mu.Lock()
+	s.asks = strings.Contains(string(m.Params), "elicitation")
+	s.mu.Unlock()
 	version := "2025-11-25"
 	if s.is(Old) {
 		version = "2024-11-05"
@@ -239,7 +245,7 @@ const schema = `"inputSchema":{"type":"object","properties":{"text":{"type":"str
 // good are the tools of every server.
 func good() []string {
 	var tools []string
-	for _, name := range []string{"echo", "params", "ask", "slow", "sleep", "env", "crash", "count", "big", "broken", "wrongid", "case", "twice", "fail", "refuse", "log"} {
+	for _, name := range []string{"echo", "params", "ask", "slow", "sleep", "env", "crash", "count", "big", "broken", "wrongid", "case", "twice", "fail", "refuse", "log", "astray"} {
 		tools = append(tools, `{"name":"`+name+`","description":"The tool `+name+`.","x-unknown":1,`+schema+`}`)
 	}
 	return tools
@@ -248,7 +254,7 @@ func good() []string {
 func (s *Server) tools(m message) {
 	s.mu.Lock()
 	s.lists++
-	n := s.lists
+	n, asks := s.lists, s.asks
 	s.mu.Unlock()
 	tools, next := good(), ""
 	switch {
@@ -264,6 +270,8 @@ func (s *Server) tools(m message) {
 			tools = append(tools, `{"name":`+string(quote(name))+`,`+schema+`}`)
 		}
 		tools = append(tools, tools[0], `{"name":"noschema"}`, `7`)
+	case s.is(Choosy) && asks:
+		tools = append(tools, `{"name":"choosy",`+schema+`}`)
 	case s.is(Headed):
 		tools = append(tools, `{"name":"headed","inputSchema":{"type":"object","properties":{"text":{"type":"string","x-mcp-header":"Text"}}}}`)
 	case s.is(CaseVariant):
@@ -335,6 +343,8 @@ func (s *Server) call(m message, stop chan struct{}) {
 	case "log":
 		s.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":` + string(quote(p.Arguments.Text)) + `}}`)
 		s.answer(m.ID, text("logged"))
+	case "astray":
+		s.astray(m)
 	case "ask":
 		s.ask(m, p.Arguments.Text, p.Responses, p.State)
 	default:
@@ -379,14 +389,29 @@ func (s *Server) ask(m message, what string, responses json.RawMessage, state st
 		s.answer(m.ID, `{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":`+form+`}},"requestState":"state of `+what+`"}`)
 		return
 	}
+	s.answer(m.ID, text(string(<-s.question("elicitation/create", `,"params":`+form))))
+}
+
+// question asks the client, and gives the answer.
+func (s *Server) question(method, params string) <-chan json.RawMessage {
 	s.mu.Lock()
 	s.asked++
 	id := fmt.Sprintf(`"ask-%d"`, s.asked)
 	ch := make(chan json.RawMessage, 1)
 	s.waiting[id] = ch
 	s.mu.Unlock()
-	s.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"elicitation/create","params":` + form + `}`)
-	s.answer(m.ID, text(string(<-ch)))
+	s.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `"` + params + `}`)
+	return ch
+}
+
+// astray asks for the client's roots, without params, and does not wait for the
+// answer with its own; it counts that it has come.
+func (s *Server) astray(m message) {
+	answer := s.question("roots/list", "")
+	s.answer(m.ID, text("gone on"))
+	if strings.Contains(string(<-answer), "roots") {
+		s.Count()
+	}
 }
 
 // CountFile names the variable with the file that the tool "count" adds a line
