@@ -14,11 +14,11 @@ func (b *bench) window(_ context.Context, t *table) error {
 	compression, classification := level{"10 / 20 / 50 / 100", "-"}, level{"1 / 5 / 10 / 50", "-"}
 	tokenizer := window.NewTokenizer()
 	tokenizer.Count("loaded") // that is the process's affair, once
-	classifier := window.NewClassifier(window.Hints{})
+	classifier, stems := window.NewClassifier(window.Hints{}), window.NewStems()
 	compress := func(took *times, c window.Context, counter window.Counter) error {
 		return took.call(func() error {
 			items := window.Items(c, classifier, counter, window.History{})
-			window.Compress(items, window.Options{Ratio: 4, Counter: counter, Question: "which test fails and why"})
+			window.Compress(items, window.Options{Ratio: 4, Counter: counter, Stems: stems, Question: "which test fails and why"})
 			return nil
 		})
 	}

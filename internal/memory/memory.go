@@ -125,6 +125,7 @@ func (o Options) withDefaults() (Options, error) {
 type Service struct {
 	o          Options
 	classifier *window.Classifier
+	stems      *window.Stems
 	stories    stories
 	vectors    vectors
 
@@ -145,7 +146,7 @@ func New(o Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		o: o, classifier: window.NewClassifier(window.Hints{}),
+		o: o, classifier: window.NewClassifier(window.Hints{}), stems: window.NewStems(),
 		hints: map[string]window.Hints{}, briefs: map[string]*brief{},
 	}
 	if o.Level == LevelAdvanced {

@@ -289,7 +289,7 @@ func (s *Service) items(m *material) []window.Item {
 
 func (s *Service) options(m *material, f Fit) window.Options {
 	o := window.Options{
-		Budget: f.Budget, Ratio: f.Ratio, Question: f.Question, Counter: s.o.Counter, Ref: m.ref,
+		Budget: f.Budget, Ratio: f.Ratio, Question: f.Question, Counter: s.o.Counter, Stems: s.stems, Ref: m.ref,
 		NoBlobs: s.o.ReadOnly && !m.brief,
 	}
 	if o.Question == "" {

@@ -85,7 +85,7 @@ func BenchmarkClassify(b *testing.B) {
 func BenchmarkCompress(b *testing.B) {
 	exact := NewTokenizer()
 	exact.Count("load the vocabulary")
-	classifier := NewClassifier(Hints{})
+	classifier, stems := NewClassifier(Hints{}), NewStems()
 	run := func(b *testing.B, context func(i int) Context, counter Counter) {
 		b.Helper()
 		var times []time.Duration
@@ -96,7 +96,7 @@ func BenchmarkCompress(b *testing.B) {
 			b.StartTimer()
 			began := time.Now()
 			items := Items(c, classifier, counter, History{})
-			r := Compress(items, Options{Ratio: 4, Counter: counter, Question: "what was set aside by the importer?"})
+			r := Compress(items, Options{Ratio: 4, Counter: counter, Stems: stems, Question: "what was set aside by the importer?"})
 			times = append(times, time.Since(began))
 			if r.Over != "" {
 				b.Fatal(r.Over)

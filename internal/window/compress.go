@@ -22,6 +22,8 @@ type Options struct {
 	Question string
 	// Counter counts tokens; nil is Estimator.
 	Counter Counter
+	// Stems remembers what words come from; nil begins anew with each call.
+	Stems *Stems
 	// Shares are the parts of the budget that the layers may count on; nil is
 	// DefaultShares.
 	Shares Shares
@@ -265,7 +267,7 @@ func newSelection(c *compression) *selection {
 		s.trees[i] = s.builder.build(i, c.items[i].Value)
 	}
 	pieces := s.builder.pieces
-	scorer := newScorer(pieces, c.options.Question)
+	scorer := newScorer(pieces, c.options.Question, c.options.Stems)
 	estimated := make([]float64, len(c.items))
 	for i := range pieces {
 		estimated[pieces[i].item] += pieces[i].tokens

@@ -3,6 +3,7 @@ package window
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -29,14 +30,12 @@ const (
 
 // contentRules are the patterns for values; made once per Classifier.
 type contentRules struct {
-	moment, failure, decision, demand, path, id *regexp.Regexp
+	moment, decision, demand, path, id *regexp.Regexp
 }
 
 func compileContentRules() contentRules {
 	return contentRules{
-		moment: regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)?$`),
-		failure: regexp.MustCompile(`(?m)\b(panic|fatal)(: | error)|\bTraceback \(most recent|\b[A-Za-z.]*(Error|Exception)\b(:| at )|` +
-			`\bE(NOENT|ACCES|PERM|CONNREFUSED|ADDRINUSE|EXIST|TIMEDOUT)\b|^--- FAIL|^FAIL\b|\bERROR\b|\bFATAL\b|^[Ee]rror(\[\w+\])?: `),
+		moment:   regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)?$`),
 		decision: regexp.MustCompile(`(?i)\b(we|i|they|team|it was|was) (have |had )?(decided|agreed|chose|chosen)\b|^(decision|decided|agreed): `),
 		demand: regexp.MustCompile(`(?i)\b(user|customer|client|owner|stakeholder|product owner)s? ` +
 			`(said|say|requires?|required|insists?|wants?|wanted|asks?|asked|demands?|needs|forbids?|forbade)\b|^(you |it |they |we )?must (not|never)\b|^you must\b`),
@@ -54,7 +53,7 @@ func (r *contentRules) look(value []byte) nature {
 		return moment
 	case isText && looksCode(text):
 		return plain
-	case r.failed(text):
+	case failed(text):
 		return failure
 	}
 	if len(text) <= shortNote {
@@ -73,56 +72,38 @@ func (r *contentRules) look(value []byte) nature {
 
 // lookShort looks for what only a short value can be as a whole.
 func (r *contentRules) lookShort(text string, isText bool) nature {
+	lower := strings.ToLower(text)
 	switch {
-	case mayDecide(text) && r.decision.MatchString(text):
+	case hasOneOf(lower, "decid", "decision", "agreed", "chose") && r.decision.MatchString(text):
 		return decision
-	case strings.Contains(text, " ") && r.demand.MatchString(text):
+	case hasOneOf(lower, "user", "customer", "client", "owner", "stakeholder", "must") && r.demand.MatchString(text):
 		return demand
-	case isText && len(text) < 300 && (r.path.MatchString(text) || r.isID(text)):
+	case isText && len(text) < 300 && (strings.ContainsAny(text, `/\`) && r.path.MatchString(text) || r.isID(text)):
 		return locator
 	}
 	return plain
 }
 
-// failed tells whether the text tells of an error. In a long text an error is a
-// matter of a line, unless it is a stack trace that begins it.
-func (r *contentRules) failed(text string) bool {
-	if !mayFail(text) {
-		return false
-	}
-	head := text
-	if len(head) > 4*shortNote {
-		if logLines(text) <= 0.5 {
-			head = head[:shortNote]
-		}
-	}
-	return r.failure.MatchString(head)
+// hasOneOf is a cheap test before an expression: one of its words is there.
+func hasOneOf(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// mayFail is a cheap test before the expression for failures: one of its words
-// is there.
-func mayFail(text string) bool {
-	for _, word := range [...]string{"rror", "ERROR", "xception", "panic", "atal", "FATAL", "Traceback", "FAIL", "ENO", "EAC", "EPERM", "ECONN", "EADDR", "EEXIST", "ETIMED"} {
-		if strings.Contains(text, word) {
-			return true
-		}
+// failed tells whether the text tells of an error. In a long text an error is a
+// matter of a line, unless it is a stack trace that begins it.
+func failed(text string) bool {
+	switch {
+	case len(text) <= 4*shortNote:
+		return failsIn(text)
+	case failsIn(text[:shortNote]):
+		return true
+	default:
+		return failsIn(text) && logLines(text) > 0.5
 	}
-	return false
 }
 
 func (r *contentRules) isID(text string) bool {
 	return strings.ContainsAny(text, "0123456789") && r.id.MatchString(text)
-}
-
-// mayDecide is a cheap test before the expression for decisions.
-func mayDecide(text string) bool {
-	lower := strings.ToLower(text)
-	for _, word := range [...]string{"decid", "decision", "agreed", "chose"} {
-		if strings.Contains(lower, word) {
-			return true
-		}
-	}
-	return false
 }
 
 // textOf is what there is to read in a value: a text unquoted, the texts of

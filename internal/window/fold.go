@@ -95,7 +95,7 @@ func newDigest(passages []Passage, o Options) *digest {
 			d.all = append(d.all, at)
 		}
 	}
-	s := newScorer(d.pieces, o.Question)
+	s := newScorer(d.pieces, o.Question, o.Stems)
 	d.chooser = newChooser(s, len(passages), headingTokens)
 	for _, own := range d.chooser.of {
 		if len(own) > 0 {

@@ -51,7 +51,7 @@ func Prioritise(items []Item, options Options) Priority {
 			p.CriticalTokens += item.Tokens
 		}
 	}
-	order, relevance := rank(items, o.Question)
+	order, relevance := rank(items, o.Question, o.Stems)
 	kept := fitItems(items, order, o, p.CriticalTokens)
 	for _, i := range order {
 		p.add(items[i], kept[i], relevance[i], o)
@@ -96,9 +96,9 @@ func (p *Priority) add(item Item, kept bool, relevance float64, o Options) {
 
 // rank orders the items: by layer, then by what they are worth to the question
 // and for their age, then by key. Relevance is 0 to 1.
-func rank(items []Item, question string) (order []int, relevance []float64) {
+func rank(items []Item, question string, stems *Stems) (order []int, relevance []float64) {
 	pieces := make([]piece, len(items))
-	x := newLexicon()
+	x := newLexicon(stems)
 	for i, item := range items {
 		pieces[i] = piece{terms: x.read(x.read(nil, item.Key), textOf(item.Value))}
 	}

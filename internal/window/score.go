@@ -3,8 +3,6 @@ package window
 import (
 	"math"
 	"slices"
-
-	"github.com/kljensen/snowball/english"
 )
 
 // cue is what a piece's words say it is: a kind that is protected whatever its
@@ -38,12 +36,15 @@ func cueWords() map[cue][]string {
 type scorer struct {
 	lexicon *lexicon
 	pieces  []piece
-	// frequency is in how many pieces a term stands.
-	frequency []int32
-	cues      map[int32]cue
-	cueOf     []cue
-	relevance []float64 // by piece, 0 to 1
-	stale     []bool    // a newer piece says something else of the same thing
+	// frequency is in how many pieces a term stands; rarities and recurrences follow
+	// from it.
+	frequency  []int32
+	rarities   []float64
+	recurrence []float64
+	cues       map[int32]cue
+	cueOf      []cue
+	relevance  []float64 // by piece, 0 to 1
+	stale      []bool    // a newer piece says something else of the same thing
 	// kindWorth and cueWorth say how telling a kind of term and a cue are
 	// here: next to nothing where every second sentence has one.
 	kindWorth [termKinds]float64
@@ -53,11 +54,11 @@ type scorer struct {
 }
 
 // newScorer reads the terms of all pieces and judges each against the question.
-func newScorer(pieces []piece, question string) *scorer {
-	s := &scorer{lexicon: newLexicon(), pieces: pieces, cues: make(map[int32]cue), cueOf: make([]cue, len(pieces))}
+func newScorer(pieces []piece, question string, stems *Stems) *scorer {
+	s := &scorer{lexicon: newLexicon(stems), pieces: pieces, cues: make(map[int32]cue), cueOf: make([]cue, len(pieces))}
 	for kind, words := range cueWords() {
 		for _, word := range words {
-			id := s.lexicon.id(english.Stem(word, true), wordTerm)
+			id := s.lexicon.id(s.lexicon.shared.of(word), wordTerm)
 			s.lexicon.stems[word] = id
 			s.cues[id] |= kind
 		}
@@ -75,6 +76,7 @@ func newScorer(pieces []piece, question string) *scorer {
 	}
 	asked := s.lexicon.read(nil, question)
 	s.count()
+	s.measure()
 	s.weigh()
 	s.relevance = bm25(pieces, asked, s.frequency)
 	s.findStale()
@@ -163,18 +165,23 @@ func (s *scorer) telling(n int) float64 {
 	return math.Log2((all + smoothing) / (float64(n) + smoothing))
 }
 
-// rarity is 1 for a term that stands in one piece only, and nears 0 for one
-// that stands in all.
-func (s *scorer) rarity(id int32) float64 {
+// measure fills in what follows from the frequencies. A rarity is 1 for a term that
+// stands in one piece only, and nears 0 for one that stands in all. What came up again
+// is likely to come up once more.
+func (s *scorer) measure() {
+	s.rarities, s.recurrence = make([]float64, len(s.frequency)), make([]float64, len(s.frequency))
 	n := float64(len(s.pieces))
-	return math.Log(1+n/float64(max(s.frequency[id], 1))) / math.Log(1+n)
+	whole := math.Log(1 + n)
+	for id, f := range s.frequency {
+		in := float64(max(f, 1))
+		s.rarities[id] = math.Log(1+n/in) / whole
+		s.recurrence[id] = 1 + recurFactor*min(math.Log2(in), 3)
+	}
 }
 
-// nameWorth is what a name that nothing says yet tells. One that came up again
-// is likely to come up once more.
+// nameWorth is what a name that nothing says yet tells.
 func (s *scorer) nameWorth(t term) float64 {
-	again := min(math.Log2(float64(max(s.frequency[t.id], 1))), 3)
-	return s.rarity(t.id) * s.kindWorth[t.kind] * (1 + recurFactor*again)
+	return s.rarities[t.id] * s.kindWorth[t.kind] * s.recurrence[t.id]
 }
 
 // The constants of BM25, as usual.

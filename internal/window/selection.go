@@ -42,6 +42,9 @@ type chooser struct {
 	// opened tells which items have a piece: the first one pays the note.
 	opened []bool
 	note   float64
+	// weights are what weight has given: of pieces whose item has one already, and
+	// of those that would be the first.
+	weights [2][]float64
 	// of lists the pieces of each item.
 	of [][]int
 }
@@ -60,7 +63,7 @@ func (c *chooser) gain(i int) float64 {
 			continue
 		}
 		if t.kind == wordTerm {
-			words += s.rarity(t.id)
+			words += s.rarities[t.id]
 		} else {
 			names += s.nameWorth(t)
 		}
@@ -72,11 +75,19 @@ func (c *chooser) gain(i int) float64 {
 	if s.pieces[i].level == "debug" {
 		worth *= debugFactor
 	}
-	cost := c.cost[i]
-	if !c.opened[s.pieces[i].item] {
-		cost += c.note * noteShare
+	return worth * c.factor[i] / c.weight(i)
+}
+
+// weight is what the cost of a piece takes from its worth.
+func (c *chooser) weight(i int) float64 {
+	known, cost := &c.weights[0][i], c.cost[i]
+	if !c.opened[c.scorer.pieces[i].item] {
+		known, cost = &c.weights[1][i], cost+c.note*noteShare
 	}
-	return worth * c.factor[i] / math.Pow(cost, costExponent)
+	if *known == 0 {
+		*known = math.Pow(cost, costExponent)
+	}
+	return *known
 }
 
 // newChooser makes a chooser over the pieces of some items, each of whose costs
@@ -85,7 +96,7 @@ func newChooser(s *scorer, items int, note float64) *chooser {
 	c := &chooser{
 		scorer: s, factor: make([]float64, len(s.pieces)), cost: make([]float64, len(s.pieces)),
 		covered: make([]bool, s.lexicon.size()), keep: make([]bool, len(s.pieces)), opened: make([]bool, items),
-		note: note, of: make([][]int, items),
+		note: note, of: make([][]int, items), weights: [2][]float64{make([]float64, len(s.pieces)), make([]float64, len(s.pieces))},
 	}
 	for i, p := range s.pieces {
 		c.factor[i], c.cost[i] = 1, p.tokens

@@ -20,7 +20,8 @@ type Counter interface {
 // function, so that the vocabularies of other encodings are not linked in: the
 // collector reads each as a root, counted with or not.
 type Tokenizer struct {
-	load func() *codec.Codec
+	load   func() *codec.Codec
+	pieces pieceCounts
 }
 
 // NewTokenizer makes a counter.
@@ -30,7 +31,10 @@ func NewTokenizer() *Tokenizer {
 
 // Count implements Counter. A text that the tokenizer fails on is estimated;
 // none is known.
-func (t *Tokenizer) Count(text string) int {
+func (t *Tokenizer) Count(text string) int { return t.pieces.count(text, t.encode) }
+
+// encode counts without what is known.
+func (t *Tokenizer) encode(text string) int {
 	if n, err := t.load().Count(text); err == nil {
 		return n
 	}

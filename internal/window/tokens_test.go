@@ -259,3 +259,32 @@ func TestReadLogLine(t *testing.T) {
 		}
 	})
 }
+
+// TestStems: what is remembered is what would be found anew, within its bound, and for
+// many at once.
+func TestStems(t *testing.T) {
+	t.Parallel()
+	shared := NewStems()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 2 {
+				for word, want := range map[string]string{"Decided": "decid", "the": "", "tests": "test", "a": "", "ENOENT": "enoent"} {
+					if got := shared.find(word); got != want {
+						t.Errorf("%q comes from %q, want %q", word, got, want)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range maxStems + 10 {
+		shared.find(spelled(i))
+	}
+	if n := len(shared.known); n == 0 || n > maxStems {
+		t.Errorf("%d are remembered", n)
+	}
+	if got := shared.of("only"); got == "" {
+		t.Error("a word of no weight has no stem")
+	}
+}

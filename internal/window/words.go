@@ -2,8 +2,6 @@ package window
 
 import (
 	"strings"
-
-	"github.com/kljensen/snowball/english"
 )
 
 // termKind tells a plain word from what names or measures one thing.
@@ -29,13 +27,17 @@ type term struct {
 
 // lexicon numbers the terms of one call, and stems each word once.
 type lexicon struct {
-	ids   map[string]int32
-	kinds []termKind
-	stems map[string]int32
+	ids    map[string]int32
+	kinds  []termKind
+	stems  map[string]int32
+	shared *Stems
 }
 
-func newLexicon() *lexicon {
-	return &lexicon{ids: make(map[string]int32, 1024), stems: make(map[string]int32, 1024)}
+func newLexicon(shared *Stems) *lexicon {
+	if shared == nil {
+		shared = NewStems()
+	}
+	return &lexicon{ids: make(map[string]int32, 1024), stems: make(map[string]int32, 1024), shared: shared}
 }
 
 func (x *lexicon) size() int { return len(x.kinds) }
@@ -58,10 +60,9 @@ func (x *lexicon) stem(word string) (int32, bool) {
 	if id, ok := x.stems[word]; ok {
 		return id, id >= 0
 	}
-	lower := strings.ToLower(word)
 	id := int32(-1)
-	if len(lower) > 1 && !english.IsStopWord(lower) {
-		id = x.id(english.Stem(lower, true), wordTerm)
+	if stem := x.shared.find(word); stem != "" {
+		id = x.id(stem, wordTerm)
 	}
 	x.stems[strings.Clone(word)] = id
 	return id, id >= 0

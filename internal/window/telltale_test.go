@@ -1,0 +1,62 @@
+package window
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestTelltales: what is looked for word by word is what the expression says, which is
+// shorter to read and too slow to use.
+func TestTelltales(t *testing.T) {
+	t.Parallel()
+	failure := regexp.MustCompile(`(?m)\b(panic|fatal)(: | error)|\bTraceback \(most recent|\b[A-Za-z.]*(Error|Exception)\b(:| at )|` +
+		`\bE(NOENT|ACCES|PERM|CONNREFUSED|ADDRINUSE|EXIST|TIMEDOUT)\b|^--- FAIL|^FAIL\b|\bERROR\b|\bFATAL\b|^[Ee]rror(\[\w+\])?: `)
+	parts := []string{
+		"panic", "fatal", ": ", " error", "Traceback (most recent", "Traceback", "Error", "Exception", ":", " at ", " ", "\n", "\n", "a", "Type", "1", "_", ".", "java.lang.",
+		"ENOENT", "EACCES", "EPERM", "ECONNREFUSED", "EADDRINUSE", "EEXIST", "ETIMEDOUT", "E", "--- ", "--- FAIL", "FAIL", "ERROR", "FATAL", "rror", "error", "[E0308]", "[]",
+		"[", "]", "é", "S", "-", "xception", "\t",
+	}
+	matched := 0
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 9).Draw(t, "parts"), "")
+		want := failure.MatchString(text)
+		if got := failsIn(text); got != want {
+			t.Fatalf("%q tells of a failure: %v, want %v", text, got, want)
+		}
+		if want {
+			matched++
+		}
+	})
+	if matched == 0 {
+		t.Error("no text told of a failure")
+	}
+}
+
+// TestTelltalesOfShortTexts: the cheap test before an expression leaves out no text that
+// the expression matches.
+func TestTelltalesOfShortTexts(t *testing.T) {
+	t.Parallel()
+	rules := compileContentRules()
+	parts := []string{
+		"we", " ", "decided", "Decision: ", "agreed", "chose", "have ", "it was ", "the ", "user", "Users", "customer", "product owner", "Stakeholder", "client",
+		" said", " wants", " must", "not", " never", "you ", "They ", "/", "\\", "C:", "src", ".go", ":12", "a-b", "x",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 9).Draw(t, "parts"), "")
+		want := plain
+		switch {
+		case rules.decision.MatchString(text):
+			want = decision
+		case rules.demand.MatchString(text):
+			want = demand
+		case rules.path.MatchString(text) || rules.id.MatchString(text):
+			want = locator
+		}
+		if got := rules.lookShort(text, true); got != want {
+			t.Fatalf("%q is of nature %d, want %d", text, got, want)
+		}
+	})
+}
