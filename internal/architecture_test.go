@@ -36,7 +36,7 @@ func layers() []layer {
 		// Leaves know nothing of each other, but for the exceptions below.
 		// The bundled definitions are data.
 		{"leaves", []string{
-			"internal/approval", "internal/authn", "internal/blob", "internal/condition", "internal/config", "internal/criterion",
+			"internal/approval", "internal/authn", "internal/blob", "internal/checkpoint/secret", "internal/condition", "internal/config", "internal/criterion",
 			"internal/definition", "internal/install", "internal/llm", "internal/project", "internal/script", "internal/telemetry",
 			"internal/window", "workflows",
 		}},
@@ -45,7 +45,7 @@ func layers() []layer {
 		// Services hold state: definitions, runs, other servers.
 		{"services", []string{
 			"internal/catalog", "internal/checkpoint", "internal/gateway", "internal/journal", "internal/machine/driver", "internal/memory",
-			"internal/run", "internal/session",
+			"internal/record", "internal/run", "internal/session",
 			"internal/upstream", "internal/hookdesk",
 		}},
 		// Surfaces speak a protocol to the outside.
@@ -72,8 +72,8 @@ func exceptions() map[string][]string {
 		// Memory joins the runs with the checkpoints of their contexts.
 		"internal/memory": {"internal/checkpoint", "internal/run"},
 		// An implementation of a journal knows the interfaces that runs, session
-		// documents and checkpoints declare.
-		"internal/journal": {"internal/checkpoint", "internal/run", "internal/session"},
+		// documents, checkpoints and the record of requests declare.
+		"internal/journal": {"internal/checkpoint", "internal/record", "internal/run", "internal/session"},
 		// A run of a machine is kept in a journal of runs, by the same chain.
 		"internal/machine/driver": {"internal/run"},
 	}

@@ -176,6 +176,7 @@ func (h *hooksAround) Around(ctx context.Context, call gateway.HookCall, send fu
 	}, hookgraph.CallerFunc(func(ctx context.Context, c hookgraph.Call) (json.RawMessage, error) {
 		return send(ctx, c.Params)
 	}))
+	noteGraph(ctx, p, out)
 	if h.log.Enabled(ctx, slog.LevelDebug) {
 		h.log.DebugContext(ctx, "a call went through a hook graph", "graph", p.Graph().ID, "upstream", call.Upstream, "tool", call.Tool, "outcome", out.Status)
 	}

@@ -32,6 +32,8 @@ type upstreams struct {
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 	logs   *upstreamLogs
+	// recording observes every request.
+	recording *recording
 }
 
 // gatewayEntry is an upstream of the configuration as the gateway has it.
@@ -137,7 +139,7 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
 		return nil, nil
 	}
-	u := &upstreams{app: a, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}}
+	u := &upstreams{app: a, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}, recording: a.newRecording(cfg)}
 	opts := a.upstreamOptions(cfg)
 	opts.Log = u.logs.line
 	key := make([]byte, 32)
@@ -147,10 +149,11 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: gatewayEntries(cfg), Upstream: opts, Lazy: cfg.Gateway.Exposure == config.ExposureSearch,
 		Project: cfg.Gateway.Project, Pins: a.upstreamPins(cfg), ClientPerMinute: cfg.Gateway.CallsPerMinute,
-		Hooks: u.hooks, Key: key, Logger: u.logger,
+		Hooks: u.hooks, Observer: u.recording, Key: key, Logger: u.logger,
 	})
 	if err != nil {
 		u.closeHooks()
+		u.recording.close()
 		return nil, err
 	}
 	relist := u.Relist
@@ -243,5 +246,6 @@ func (u *upstreams) close() {
 	defer cancel()
 	u.Close(ctx)
 	u.closeHooks()
+	u.recording.close()
 	u.logs.close()
 }

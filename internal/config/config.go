@@ -49,6 +49,8 @@ type Config struct {
 
 	// Gateway says how other MCP servers are offered.
 	Gateway Gateway
+	// Requests says what is kept of the requests to upstreams.
+	Requests Requests
 	// Upstreams are other MCP servers, by their names.
 	Upstreams []Upstream
 	// Models are language models, by the levels of roles (base, smart, fast) or

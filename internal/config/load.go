@@ -138,6 +138,7 @@ func (l *loader) defaults() {
 	c.Gateway = Gateway{Exposure: ExposureAll}
 	c.Journal.HeadsDir = below(l.goos, c.Dirs.State, "heads")
 	c.Context, c.Checkpoints = contextDefaults(), checkpointDefaults()
+	c.Requests = requestDefaults()
 	c.Encryption = Encryption{Mode: EncryptionDisabled, KeyFile: below(l.goos, c.Dirs.Config, "checkpoints.key")}
 }
 

@@ -123,7 +123,7 @@ func Settings() []Setting {
 // settings is the one table of settings, variables, aliases and flags.
 func settings() []setting {
 	return slices.Concat(serverSettings(), dataSettings(), runSettings(), contextSettings(), checkpointSettings(),
-		encryptionSettings(), workflowSettings(), sourceSettings(), gatewaySettings(), logSettings())
+		encryptionSettings(), workflowSettings(), sourceSettings(), gatewaySettings(), requestSettings(), logSettings())
 }
 
 func serverSettings() []setting {

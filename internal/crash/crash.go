@@ -60,3 +60,20 @@ func Long(t testing.TB) {
 		t.Skip("it takes long, and the race detector finds nothing in it; .ci/run crash runs it")
 	}
 }
+
+// Dir gives an empty directory in memory, where there is such a place: a process
+// that is killed takes nothing along that it has written, whether that has reached
+// a disk or not, and many more can be killed in the same time.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "guideway-crash-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}

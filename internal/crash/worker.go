@@ -60,8 +60,8 @@ type Worker[O any, R Reply] struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	errors bytes.Buffer
-	// first gets the line that says that the place is open.
-	first chan R
+	// opened waits for the line that says that the place is open.
+	opened func() (R, error)
 	// ended is closed when the process has ended and all it said was read.
 	ended chan struct{}
 
@@ -86,8 +86,10 @@ func Hire[O any, R Reply](t testing.TB, p Place, front ...string) *Worker[O, R] 
 		t.Fatal(err)
 	}
 	command := slices.Concat(front, []string{self})
-	w := &Worker[O, R]{t: t, first: make(chan R, 1), ended: make(chan struct{}), more: make(chan struct{})}
-	w.waiting = map[int]chan R{ready: w.first}
+	w := &Worker[O, R]{t: t, ended: make(chan struct{}), more: make(chan struct{})}
+	first := make(chan R, 1)
+	w.waiting = map[int]chan R{ready: first}
+	w.opened = sync.OnceValues(func() (R, error) { return w.wait(ready, first) })
 	w.cmd = exec.CommandContext(t.Context(), command[0], command[1:]...)
 	w.cmd.Env = append(os.Environ(), variable+"="+string(text))
 	w.cmd.Stderr = &w.errors
@@ -158,7 +160,7 @@ func (w *Worker[O, R]) wait(number int, answer chan R) (reply R, err error) {
 }
 
 // Opened waits until the worker has opened its place, or has said why not.
-func (w *Worker[O, R]) Opened() (R, error) { return w.wait(ready, w.first) }
+func (w *Worker[O, R]) Opened() (R, error) { return w.opened() }
 
 // MustOpen waits until the worker is ready, which it must become.
 func (w *Worker[O, R]) MustOpen() *Worker[O, R] {

@@ -29,6 +29,9 @@ type Request struct {
 	State     string
 	// Header came with the call over HTTP; nil is nothing to compare with.
 	Header http.Header
+
+	// trace goes to the upstream in place of the client's own, where it is set.
+	trace Trace
 }
 
 // Has tells whether a tool is one of an upstream.
@@ -46,31 +49,46 @@ func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessa
 }
 
 func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
+	o := g.observe(c, methodCall, &r)
 	t, err := g.find(ctx, c, r.Name)
 	if err != nil {
 		if t = g.unlisted(r.Name); t == nil || !g.may(ctx).tool(t) {
-			return nil, err
+			return o.turnDown(ctx, err)
 		}
 	}
+	ctx = o.about(ctx, t.member, t.original, &r)
+	result, err := g.callFound(ctx, c, t, r, o)
+	o.end(ctx, result, err)
+	return result, err
+}
+
+// callFound calls a tool that the client may call, if nothing else holds it back.
+func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, o *observation) (json.RawMessage, error) {
 	if c.Modern && r.Header != nil {
 		if failure := mismatch(t.headers, r.Header, r.Arguments); failure != nil {
+			o.refused(failure.Message)
 			return nil, failure
 		}
 	}
 	if t.blocked != "" {
-		return c.finish(toolError(guideway.CodeForbidden, fmt.Sprintf("the tool %s is held back: %s", t.name, t.blocked), approveFix(t)), nil)
+		why := fmt.Sprintf("the tool %s is held back: %s", t.name, t.blocked)
+		o.refused(why)
+		return c.finish(toolError(guideway.CodeForbidden, why, approveFix(t)), nil)
 	}
 	if r.State == "" { // an answer to a question belongs to a call that was counted
 		if why := g.limited(c, t); why != "" {
+			o.refused(why)
 			return c.finish(toolError(guideway.CodeUnavailable, why, "wait"), nil)
 		}
 	}
 	var result json.RawMessage
+	var err error
 	if g.looks(methodCall, t.member, t.original) {
 		result, err = g.hooked(ctx, c, t, r)
 	} else {
 		result, err = g.sendTool(ctx, c, t, t, r)
 	}
+	o.settle(ctx, result, err)
 	return g.toolAnswer(c, t, result, err)
 }
 
@@ -152,6 +170,7 @@ type ask struct {
 // send sends a request to its upstream, once, and brings what the upstream asks
 // meanwhile to the client, by the era of both.
 func (g *Gateway) send(ctx context.Context, c *Client, a ask, r Request) (json.RawMessage, error) {
+	markSent(ctx)
 	var st state
 	if r.State != "" {
 		var err error
@@ -208,6 +227,7 @@ func (c *Client) call(a ask, r Request, extra ...wire.Member) upstream.Call {
 	if c.Level != "" {
 		call.Meta = append(call.Meta, wire.Member{Key: metaLevel, Value: wire.Text(c.Level)})
 	}
+	r.trace.carry(&call)
 	return call
 }
 

@@ -34,6 +34,8 @@ type Client struct {
 	// Level is the least level of log messages that a client of the legacy era
 	// has asked for; empty is none.
 	Level string
+	// Trace is the one that the headers of the request say it is part of.
+	Trace Trace
 }
 
 // Can is what a client can be asked for: capabilities as it has declared them,

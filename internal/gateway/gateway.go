@@ -83,6 +83,8 @@ type Options struct {
 	ClientPerMinute int
 	// Hooks looks at calls before and after they are made; nil is nobody.
 	Hooks Hooks
+	// Observer is told of every request; nil is nobody.
+	Observer Observer
 	// Key signs what clients hand back; needed, of 32 bytes at least.
 	Key []byte
 	// Logger gets what goes wrong; nil is silence.

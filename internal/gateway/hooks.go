@@ -188,11 +188,16 @@ func (g *Gateway) relisted(ctx context.Context, c *Client, m *member, tools []*t
 	if err != nil {
 		return nil, fmt.Errorf("write a list: %w", err)
 	}
+	r := Request{}
+	o := g.observe(c, methodList, &r)
+	ctx = o.about(ctx, m, "", &r)
 	result, err := g.opts.Hooks.Around(ctx, HookCall{
 		Method: methodList, Upstream: m.Name(), Client: c.Principal, Params: json.RawMessage(`{}`),
-	}, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+	}, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+		markSent(ctx)
 		return wire.Object(wire.Member{Key: "tools", Value: text}), nil
 	})
+	o.end(ctx, result, err)
 	if err != nil {
 		return nil, err
 	}

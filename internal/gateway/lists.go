@@ -63,11 +63,15 @@ func (g *Gateway) HasPrompt(name string) bool { return g.surface.Load().prompt[n
 
 // GetPrompt gets a prompt.
 func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
+	o := g.observe(c, "prompts/get", &r)
 	e := g.ready(ctx, c).prompt[r.Name]
 	if e == nil || !g.may(ctx).upstream(e.member) {
-		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clip(r.Name, maxName))}
+		return o.turnDown(ctx, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clip(r.Name, maxName))})
 	}
-	return g.send(ctx, c, ask{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
+	ctx = o.about(ctx, e.member, e.original, &r)
+	result, err := g.send(ctx, c, ask{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
+	o.end(ctx, result, err)
+	return result, err
 }
 
 // resourceNotFound is the protocol's error for an address that nobody has, by
@@ -91,11 +95,15 @@ func (g *Gateway) owner(ctx context.Context, c *Client, uri string) (*member, st
 
 // ReadResource reads a resource.
 func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
+	o := g.observe(c, "resources/read", &r)
 	m, original, err := g.owner(ctx, c, r.Name)
 	if err != nil {
-		return nil, err
+		return o.turnDown(ctx, err)
 	}
-	return g.send(ctx, c, ask{method: "resources/read", member: m, original: original, shown: r.Name}, r)
+	ctx = o.about(ctx, m, original, &r)
+	result, err := g.send(ctx, c, ask{method: "resources/read", member: m, original: original, shown: r.Name}, r)
+	o.end(ctx, result, err)
+	return result, err
 }
 
 // HasResource tells whether an address may be one of an upstream.
@@ -126,16 +134,27 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 	if ref, err = wire.With(ref, wire.Member{Key: key, Value: wire.Text(e.original)}); err != nil {
 		return nil, err
 	}
+	r := Request{Name: e.name, Arguments: rest}
+	o := g.observe(c, "completion/complete", &r)
+	ctx = o.about(ctx, e.member, e.original, &r)
+	result, err := g.complete(ctx, c, e, ref, r)
+	o.end(ctx, result, err)
+	return result, err
+}
+
+// complete sends what is to be completed to its upstream.
+func (g *Gateway) complete(ctx context.Context, c *Client, e *entry, ref json.RawMessage, r Request) (json.RawMessage, error) {
+	markSent(ctx)
 	want, _ := g.want(c, e.member, true)
 	session, done, err := e.member.Session(ctx, want)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	call := c.call(ask{method: "completion/complete", member: e.member}, Request{})
+	call := c.call(ask{method: "completion/complete", member: e.member}, Request{trace: r.trace})
 	call.Name = ""
 	call.Members = []wire.Member{{Key: "ref", Value: ref}}
-	err = wire.Each(rest, func(key string, value json.RawMessage) error {
+	err = wire.Each(r.Arguments, func(key string, value json.RawMessage) error {
 		if key != "ref" && key != "_meta" {
 			call.Members = append(call.Members, wire.Member{Key: key, Value: value})
 		}

@@ -154,6 +154,9 @@ func (d *downstream) client(ctx context.Context, req request) (*Client, error) {
 		Notify: func(ctx context.Context, method string, params json.RawMessage) { notify(ctx, session, method, params) },
 	}
 	c.by(ctx)
+	if extra := req.GetExtra(); extra != nil {
+		c.Trace = traceOfHeader(extra.Header)
+	}
 	if caps := req.ClientCapabilities(); caps != nil {
 		c.Can = canOf(caps)
 	}

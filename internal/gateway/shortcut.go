@@ -130,7 +130,7 @@ func answerTo(id, result json.RawMessage, err error) []byte {
 // shortcutClient tells who calls, or gives nil where the SDK has to judge.
 func (g *Gateway) shortcutClient(ctx context.Context, session *mcp.ServerSession, header http.Header, meta json.RawMessage, t *tool) *Client {
 	principal, _ := authn.PrincipalFrom(ctx)
-	c := &Client{Principal: principal, Logs: true}
+	c := &Client{Principal: principal, Logs: true, Trace: traceOfHeader(header)}
 	c.by(ctx)
 	var has map[string]json.RawMessage
 	if meta != nil {

@@ -111,9 +111,10 @@ func (p *Program) tool(s *State, role *machines.Role, call llm.ToolCall, env Env
 	return Effect{Tool: c}
 }
 
-// unknown is what follows a call whose outcome nobody knows.
+// unknown is what follows a call whose outcome nobody knows. That somebody wants it
+// repeated counts once: where that attempt is lost, too, they are asked again.
 func (p *Program) unknown(s *State, c ToolCall) Effect {
-	if c.Retry != string(machines.RetryAsk) && c.Attempt < maxToolAttempts {
+	if s.Again || c.Retry != string(machines.RetryAsk) && c.Attempt < maxToolAttempts {
 		c.Attempt++
 		return Effect{Tool: &c}
 	}

@@ -63,8 +63,10 @@ type State struct {
 	Turn *Turn
 	// Pending is an intent without a result.
 	Pending *Event
-	// Unknown is a call of a tool whose outcome is not known.
+	// Unknown is a call of a tool whose outcome is not known, and Again says that
+	// somebody wants it repeated, for this once.
 	Unknown *ToolCall
+	Again   bool
 	// Asked says that the input of the state was asked for.
 	Asked bool
 	// Fault is what failed last, Attempts how often in a row, Until when the next
@@ -173,7 +175,7 @@ func (p *Program) steer(s *State, e Event) {
 
 // intend notes what is about to be done.
 func (s *State) intend(e Event) {
-	s.Pending, s.Status, s.Unknown = &e, StatusRunning, nil
+	s.Pending, s.Status, s.Unknown, s.Again = &e, StatusRunning, nil, false
 	switch e.Kind {
 	case KindModelIntent:
 		if s.Turn == nil {
@@ -193,9 +195,7 @@ func (p *Program) decided(s *State, e Event) {
 	switch call := s.Unknown; {
 	case call == nil:
 	case e.Decision == DecideRetry:
-		again := *call
-		again.Retry = string(machines.RetrySafe) // for this once
-		s.Unknown = &again
+		s.Again = true
 	default:
 		p.result(s, call.ID, e.Result)
 	}

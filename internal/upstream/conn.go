@@ -30,6 +30,8 @@ type outgoing struct {
 	// method and name are for the headers that HTTP has since 2026-07-28.
 	method, name string
 	headers      map[string]string
+	// trace are headers that go along in both eras.
+	trace map[string]string
 }
 
 // receiver takes what a server sends.

@@ -135,6 +135,9 @@ func (w *web) send(ctx context.Context, m outgoing) error {
 			req.Header.Set(name, headerValue(value))
 		}
 	}
+	for name, value := range m.trace {
+		req.Header.Set(name, headerValue(value))
+	}
 	resp, err := w.client.Do(req)
 	if err != nil {
 		return w.sendError(ctx, err)

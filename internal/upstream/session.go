@@ -121,6 +121,8 @@ type Call struct {
 	Capabilities json.RawMessage
 	// Headers go along over HTTP, in the modern era.
 	Headers map[string]string
+	// Trace are headers that go along over HTTP in both eras.
+	Trace map[string]string
 	// Notify, if set, gets the notifications that belong to the call, progress
 	// among them, one after the other before Do returns.
 	Notify func(method string, params json.RawMessage)
@@ -149,7 +151,7 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	defer cancel(nil)
 	m := outgoing{
 		text: wire.Request(json.RawMessage(id), c.Method, s.params(id, c)),
-		call: id, method: c.Method, name: c.Name, headers: c.Headers,
+		call: id, method: c.Method, name: c.Name, headers: c.Headers, trace: c.Trace,
 	}
 	go func() {
 		if err := s.conn.send(ctx, m); err != nil {
@@ -235,10 +237,24 @@ const (
 	defaultMaxTime = time.Hour
 )
 
+// NoAnswer is the error of a call that the server has not answered.
+type NoAnswer struct {
+	// Late says that the time was over; else the server could not be reached, or
+	// went away.
+	Late bool
+	Err  error
+}
+
+// Error implements error.
+func (e *NoAnswer) Error() string { return e.Err.Error() }
+
+// Unwrap gives the error with its code.
+func (e *NoAnswer) Unwrap() error { return e.Err }
+
 // errTimeout is a server that does not answer in time.
 func errTimeout(limit time.Duration, what string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the server has not answered within %s%s; whether it has done the call is not known", limit, what).
-		WithFix("give the upstream a longer timeout, or look at its log")
+	return &NoAnswer{Late: true, Err: guideway.Errorf(guideway.CodeUnavailable, "the server has not answered within %s%s; whether it has done the call is not known", limit, what).
+		WithFix("give the upstream a longer timeout, or look at its log")}
 }
 
 // await waits for the answer, handing on what comes before it.
@@ -311,8 +327,8 @@ func (p *pending) drain(c Call) {
 func (s *Session) reason() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return guideway.Errorf(guideway.CodeUnavailable, "the server has gone during the call, and whether it has done it is not known: %w", s.over).
-		WithFix("look at the upstream's log")
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server has gone during the call, and whether it has done it is not known: %w", s.over).
+		WithFix("look at the upstream's log")}
 }
 
 // abandon tells the server that nobody waits for the answer.

@@ -215,8 +215,8 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 		return nil, u.freed, nil
 	}
 	if left := time.Until(u.retryAt); left > 0 {
-		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed %d times; it is tried again in %s: %w",
-			u.spec.Name, u.failures, left.Round(time.Second), u.lastErr).WithFix("%s", fixOf(u.lastErr, u.spec.Name))
+		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed %d times; it is tried again in %s: %w",
+			u.spec.Name, u.failures, left.Round(time.Second), u.lastErr).WithFix("%s", fixOf(u.lastErr, u.spec.Name))}
 	}
 	made := &slot{ready: make(chan struct{}), began: time.Now()}
 	u.slots[key] = append(u.slots[key], made)
@@ -443,5 +443,5 @@ func (u *Upstream) describe(err error) error {
 	if code := guideway.ErrorCode(err); code != guideway.CodeInternal {
 		wrapped.Code = code
 	}
-	return wrapped.WithFix("%s", fixOf(err, u.spec.Name))
+	return &NoAnswer{Err: wrapped.WithFix("%s", fixOf(err, u.spec.Name))}
 }

@@ -75,3 +75,8 @@ func assigned(key, value string) bool {
 	}
 	return keyPattern.MatchString(key) && !placeholder.MatchString(value)
 }
+
+// namePattern is what keys are called whose value is to be hidden, whatever it
+// is. It takes more for a secret than keyPattern: hiding costs less than a
+// warning.
+var namePattern = regexp.MustCompile(`(?i)(?:^|[_.-])(?:pass(?:word|wd|phrase)?|pwd|pin|secrets?|credentials?|authorization|auth|cookies?|set-cookie|token|bearer|session[_-]?id|api[_-]?keys?|apikey|(?:access|refresh|id|auth|client|private|secret|signing|encryption)[_-]?(?:token|key|secret))$|(?:Password|Passphrase|Secret|Token|ApiKey|APIKey|AccessKey|PrivateKey|Credentials?)$`)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Finding is a likely secret.
@@ -122,3 +123,43 @@ func Join(path, key string) string {
 
 // JoinIndex adds an index to a pointer.
 func JoinIndex(path string, i int) string { return path + "/" + strconv.Itoa(i) }
+
+// Redact gives a text without what looks like a credential, and says whether
+// there was any. What stands before and behind it stays.
+func (s *Scanner) Redact(text string) (string, bool) {
+	found := false
+	for _, r := range s.rules {
+		if !slices.ContainsFunc(r.marks, func(mark string) bool { return strings.Contains(text, mark) }) {
+			continue
+		}
+		if r.name == "private-key" { // the key is what follows
+			if at := r.pattern.FindStringIndex(text); at != nil {
+				text, found = text[:at[0]]+"[redacted: "+r.name+"]", true
+			}
+			continue
+		}
+		text = r.pattern.ReplaceAllStringFunc(text, func(match string) string {
+			found = true
+			return r.edges(match)
+		})
+	}
+	return text, found
+}
+
+// edges gives what takes the place of a match: the rule's name, and what of the
+// match only stood beside the credential.
+func (r *rule) edges(match string) string {
+	const word = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	head, tail := "", ""
+	if first, n := utf8.DecodeRuneInString(match); !strings.ContainsRune(word, first) {
+		head = match[:n]
+	}
+	if last, n := utf8.DecodeLastRuneInString(match); last != '=' && !strings.ContainsRune(word, last) && len(match) > n {
+		tail = match[len(match)-n:]
+	}
+	return head + "[redacted: " + r.name + "]" + tail
+}
+
+// NamesSecret says whether a key is called after a credential, so that its value
+// is best not shown, whatever it is.
+func NamesSecret(key string) bool { return namePattern.MatchString(key) }

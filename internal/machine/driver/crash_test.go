@@ -206,6 +206,35 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 	paidOnce(t, r, id)
 }
 
+// TestARetryCountsOnce has somebody repeat a call whose outcome was not known, and
+// the process die in that attempt, too: they are asked again.
+func TestARetryCountsOnce(t *testing.T) {
+	t.Parallel()
+	journal := newMemory()
+	r := newTen(t, journal)
+	r.model.answers = answersOf(t, `[{"tool_calls": [{"name": "s__ask", "arguments": {}}]}, {"content": "fine"}, {"content": "fine"}]`)
+	id := r.begin("ten", map[string]any{"task": "x"})
+	for n := 1; n <= 7; n++ {
+		r.tools.after = journal.kill
+		if err := r.Drive(t.Context(), anna.User, id, nil); err == nil {
+			t.Fatal("the process did not die")
+		}
+		journal.revive()
+		r.tools.after = nil
+		r.open()
+		s := r.drive(id)
+		if len(r.tools.calls) != n || s.Pause == nil || s.Pause.Code != machine.FaultUnknown || s.Pause.Tool.Retry != "ask" {
+			t.Fatalf("after %d attempts that were lost the tool was called %d times, and the run rests at %+v", n, len(r.tools.calls), s.Pause)
+		}
+		if _, err := r.Decide(t.Context(), anna, id, machine.DecideRetry, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := r.drive(id); s.Status != machine.StatusCompleted || len(r.tools.calls) != 8 {
+		t.Errorf("%+v after %d calls", s, len(r.tools.calls))
+	}
+}
+
 // ran counts how often a call was carried out.
 func ran(r *rig, key string) int {
 	n := 0

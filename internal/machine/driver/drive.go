@@ -213,6 +213,10 @@ func (d *drive) release(ctx context.Context) error {
 func during[T any](ctx context.Context, d *drive, work func(context.Context) T) (T, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	if err := d.fresh(ctx); err != nil {
+		var none T
+		return none, err
+	}
 	done := make(chan T, 1)
 	go func() { done <- work(ctx) }()
 	tick := time.NewTicker(d.s.o.Lease / 3)
@@ -222,12 +226,7 @@ func during[T any](ctx context.Context, d *drive, work func(context.Context) T) 
 		case out := <-done:
 			return out, nil
 		case <-tick.C:
-			err := d.s.keep(context.WithoutCancel(ctx), d.l)
-			if guideway.ErrorCode(err) == guideway.CodeConflict {
-				d.l.buffer = nil
-				err = d.again(ctx)
-			}
-			if err != nil {
+			if err := d.keep(ctx); err != nil {
 				stop()
 				<-done
 				var none T
@@ -235,6 +234,27 @@ func during[T any](ctx context.Context, d *drive, work func(context.Context) T) 
 			}
 		}
 	}
+}
+
+// fresh makes sure of the lease before something is begun: a process that was halted
+// for long, behind an intent that it has written, must not do what another one has
+// been told nobody did.
+func (d *drive) fresh(ctx context.Context) error {
+	if d.s.clock().Before(d.l.seen.Add(d.s.o.Lease / 3)) {
+		return nil
+	}
+	return d.keep(ctx)
+}
+
+// keep gives a sign of life. Where the run has got other events it is looked at
+// again: the lease may be lost.
+func (d *drive) keep(ctx context.Context) error {
+	err := d.s.keep(context.WithoutCancel(ctx), d.l)
+	if guideway.ErrorCode(err) != guideway.CodeConflict {
+		return err
+	}
+	d.l.buffer = nil
+	return d.again(ctx)
 }
 
 // wait waits until an attempt is due.

@@ -187,11 +187,7 @@ func key() run.Key { return run.Key(strings.Repeat("k", run.KeySize)) }
 // newRig makes a service on a journal; script is that of the model.
 func newRig(t *testing.T, journal run.Journal, definitions []*machines.Definition, h handlers, script string, change ...func(*driver.Options)) *rig {
 	t.Helper()
-	s, err := scripted.Parse([]byte(script))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{t: t, journal: journal, shelf: shelf{}, handlers: h, model: &model{answers: scripted.New(s)}, tools: &tools{}}
+	r := &rig{t: t, journal: journal, shelf: shelf{}, handlers: h, model: &model{answers: answersOf(t, script)}, tools: &tools{}}
 	for _, d := range definitions {
 		r.shelf[d.Name] = d
 	}
@@ -201,6 +197,16 @@ func newRig(t *testing.T, journal run.Journal, definitions []*machines.Definitio
 	}
 	r.open()
 	return r
+}
+
+// answersOf is the model of a script.
+func answersOf(t *testing.T, script string) llm.Model {
+	t.Helper()
+	s, err := scripted.Parse([]byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scripted.New(s)
 }
 
 // open makes the service anew, as another process does.

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/journal/requestlog"
+	"github.com/guideway-dev/guideway/internal/record"
+	"github.com/spf13/cobra"
+)
+
+func newRequestsCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "requests",
+		Short: "Look at what agents have called through the gateway",
+		Long: `Each request to another MCP server leaves an entry: who made it, which tool it was of,
+how long it took, how it came out, and what each hook did. What was sent is left out,
+unless the setting requests.bodies is on; then what looks like a secret is taken out.`,
+		Example: `  guideway requests list --failed --since 1h
+  guideway requests list --tool 'read_*' --slower-than 2s
+  guideway requests show q_06bmyb2ad4ft47c6abwmtxs
+  guideway requests tail
+  guideway requests prune --older-than 7d`,
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newRequestsListCmd(a, runRequestsList), newRequestsShowCmd(a, runRequestsShow),
+		newRequestsTailCmd(a, runRequestsTail), newRequestsStatsCmd(a, runRequestsStats), newRequestsPruneCmd(a, runRequestsPrune),
+	)
+	return cmd
+}
+
+// requestFilter are the flags that choose entries.
+type requestFilter struct {
+	Client, Upstream, Tool, Method string
+	Statuses                       []string
+	Failed                         bool
+	Since, Until, SlowerThan       string
+	Hook                           string
+	Words                          []string
+}
+
+func requestStatuses() []string {
+	var list []string
+	for _, s := range record.Statuses() {
+		list = append(list, string(s))
+	}
+	return list
+}
+
+func (f *requestFilter) add(a *app, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Client, "client", "", "only requests of the client that calls itself by this `name`")
+	flags.StringVar(&f.Upstream, "upstream", "", "only requests to the upstream of this `name`")
+	flags.StringVar(&f.Tool, "tool", "", "only requests for the tool of this `name`; a star at the end stands for any rest")
+	flags.StringVar(&f.Method, "method", "", "only requests of this `method`, such as prompts/get")
+	flags.StringSliceVar(&f.Statuses, "status", nil, "only these `statuses`: "+strings.Join(requestStatuses(), ", "))
+	flags.BoolVar(&f.Failed, "failed", false, "only what went wrong")
+	flags.StringVar(&f.Since, "since", "", "only those since a `moment`: a date, a time, or how long ago, such as 1h")
+	flags.StringVar(&f.Until, "until", "", "only those before a `moment`")
+	flags.StringVar(&f.SlowerThan, "slower-than", "", "only those that took at least this `time`, such as 500ms")
+	flags.StringVar(&f.Hook, "hook", "", "only those that the hook graph with this `id` stood around")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(requestStatuses(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(
+		[]string{"tools/call", "tools/list", "prompts/get", "resources/read", "completion/complete"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("upstream", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return a.completeUpstreams(cmd, nil, typed)
+	})
+}
+
+// record is the filter that the flags mean.
+func (f *requestFilter) record(host *Host, user string) (record.Filter, error) {
+	out := record.Filter{
+		User: user, Client: f.Client, Upstream: f.Upstream, Tool: f.Tool, Method: f.Method, Graph: f.Hook, Words: f.Words,
+	}
+	var err error
+	if out.Statuses, err = record.ParseStatuses(f.Statuses, f.Failed); err != nil {
+		return out, err
+	}
+	if out.Since, err = host.since(f.Since); err != nil {
+		return out, err
+	}
+	if out.Until, err = host.since(f.Until); err != nil {
+		return out, err
+	}
+	if f.SlowerThan != "" {
+		if out.Slower, err = config.ParseDuration(f.SlowerThan); err != nil {
+			return out, guideway.Errorf(guideway.CodeInvalid, "%q is no time", f.SlowerThan).WithFix("--slower-than 500ms")
+		}
+	}
+	return out, nil
+}
+
+// requestDesk is where a person looks at the record.
+type requestDesk struct {
+	cfg  *config.Config
+	user string
+	// log is nil where there is no record yet.
+	log *requestlog.Log
+}
+
+// withRequests opens the record, if there is one.
+func (a *app) withRequests(ctx context.Context, do func(context.Context, *requestDesk) error) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	person, err := a.person()
+	if err != nil {
+		return err
+	}
+	d := &requestDesk{cfg: cfg, user: person.User}
+	if requestlog.Exists(requestsPath(cfg)) {
+		if d.log, err = requestlog.Open(ctx, requestsPath(cfg)); err != nil {
+			return err
+		}
+		defer func() { _ = d.log.Close() }()
+	}
+	return do(ctx, d)
+}
+
+// sayNothingRecorded tells a person why there is nothing to see.
+func (a *app) sayNothingRecorded(d *requestDesk) {
+	if !d.cfg.Requests.Record {
+		fmt.Fprintln(a.host.Err, "Nothing is recorded: the setting requests.record is off.")
+		return
+	}
+	fmt.Fprintln(a.host.Err, "There are no such requests. One is recorded when an agent calls another server: guideway upstream list")
+}
+
+// request shows how a request came out.
+func (s styles) request(status record.Status) string {
+	text := strings.ReplaceAll(string(status), "_", " ")
+	switch {
+	case status == record.StatusOK || status == record.StatusAnswered:
+		return s.green(text)
+	case status.Failed():
+		return s.red(text)
+	default:
+		return s.yellow(text)
+	}
+}

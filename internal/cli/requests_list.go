@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/record"
+	"github.com/spf13/cobra"
+)
+
+// requestsListOptions is the command line of guideway requests list.
+type requestsListOptions struct {
+	app    *app
+	Filter requestFilter
+	Limit  int
+	Cursor string
+	JSON   bool
+}
+
+func newRequestsListCmd(a *app, run func(context.Context, *requestsListOptions) error) *cobra.Command {
+	o := &requestsListOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list [WORD...]",
+		Short: "List requests, the last first",
+		Long: `List requests, the last first. Words are looked for in the names of tools, upstreams,
+clients and hook graphs, and in errors; an entry has all of them.`,
+		Example: `  guideway requests list
+  guideway requests list --failed --since 1h
+  guideway requests list timeout --upstream files
+  guideway requests list --json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Filter.Words = args
+			if o.Limit < 1 || o.Limit > 10_000 {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "the limit %d is not from 1 to 10000", o.Limit).WithFix("--limit 50")}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.Filter.add(a, cmd)
+	cmd.Flags().IntVar(&o.Limit, "limit", 50, "at most so many")
+	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "go on behind this `place`, which the list before names")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+// requestsListAnswer is the answer of guideway requests list --json.
+type requestsListAnswer struct {
+	record.Page
+	record.Summary `json:"record"`
+}
+
+func runRequestsList(ctx context.Context, o *requestsListOptions) error {
+	return o.app.withRequests(ctx, func(ctx context.Context, d *requestDesk) error {
+		f, err := o.Filter.record(o.app.host, d.user)
+		if err != nil {
+			return usageError{err}
+		}
+		if f.Before, err = record.ParseCursor(o.Cursor); err != nil {
+			return usageError{err}
+		}
+		answer := requestsListAnswer{Page: record.Page{Entries: []record.Entry{}}}
+		if d.log != nil {
+			f.Limit = o.Limit + 1
+			list, err := d.log.List(ctx, f)
+			if err != nil {
+				return err
+			}
+			answer.Page = record.PageOf(list, o.Limit)
+			if answer.Summary, err = d.log.Summary(ctx); err != nil {
+				return err
+			}
+		}
+		if o.JSON {
+			return writeJSON(o.app.host.Out, answer)
+		}
+		o.write(d, &answer)
+		return nil
+	})
+}
+
+func (o *requestsListOptions) write(d *requestDesk, answer *requestsListAnswer) {
+	host := o.app.host
+	if n := answer.Dropped; n > 0 {
+		defer fmt.Fprintf(host.Err, "%d more were not recorded: too many came at once, or the file could not be written.\n", n)
+	}
+	if len(answer.Entries) == 0 {
+		o.app.sayNothingRecorded(d)
+		return
+	}
+	s := host.outStyles()
+	t := table{flexible: 4, right: map[int]bool{5: true, 6: true}}
+	t.add("REQUEST", "WHEN", "STATUS", "CLIENT", "TOOL", "MS", "ANSWER", "HOOKS")
+	for i := range answer.Entries {
+		e := &answer.Entries[i]
+		t.add(e.ID, host.ago(e.At), s.request(e.Status), cmp.Or(oneLine(e.Client), "-"), toolWords(e), millisecondWords(e.MS), bytesWords(e.BytesOut), strings.Join(e.Hooks, ","))
+	}
+	t.write(host.Out, host.terminalWidth(), s)
+	if answer.Next != "" {
+		fmt.Fprintf(host.Err, "There are more: guideway requests list --cursor %s\n", answer.Next)
+	}
+}
+
+// toolWords says what a request was for.
+func toolWords(e *record.Entry) string {
+	what := oneLine(e.Tool)
+	if e.Upstream != "" {
+		what = oneLine(e.Upstream) + " " + what
+	}
+	if e.Method != "tools/call" {
+		what = e.Method + " " + what
+	}
+	return strings.TrimSpace(what)
+}
+
+// millisecondWords writes a time so that its size shows.
+func millisecondWords(ms float64) string {
+	switch {
+	case ms < 10:
+		return fmt.Sprintf("%.2f", ms)
+	case ms < 1000:
+		return fmt.Sprintf("%.0f", ms)
+	default:
+		return fmt.Sprint(time.Duration(ms * float64(time.Millisecond)).Round(100 * time.Millisecond).Milliseconds())
+	}
+}
+
+// requestsStatsOptions is the command line of guideway requests stats.
+type requestsStatsOptions struct {
+	app    *app
+	Filter requestFilter
+	JSON   bool
+}
+
+func newRequestsStatsCmd(a *app, run func(context.Context, *requestsStatsOptions) error) *cobra.Command {
+	o := &requestsStatsOptions{app: a}
+	cmd := &cobra.Command{
+		Use:     "stats",
+		Short:   "Count requests, errors and times by tool",
+		Example: "  guideway requests stats --since 1d\n  guideway requests stats --upstream files --json",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	o.Filter.add(a, cmd)
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+// requestsStatsAnswer is the answer of guideway requests stats --json.
+type requestsStatsAnswer struct {
+	Tools []record.ToolStats `json:"tools"`
+}
+
+func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
+	return o.app.withRequests(ctx, func(ctx context.Context, d *requestDesk) error {
+		f, err := o.Filter.record(o.app.host, d.user)
+		if err != nil {
+			return usageError{err}
+		}
+		answer := requestsStatsAnswer{Tools: []record.ToolStats{}}
+		if d.log != nil {
+			if answer.Tools, err = d.log.Tools(ctx, f); err != nil {
+				return err
+			}
+		}
+		host := o.app.host
+		if o.JSON {
+			return writeJSON(host.Out, answer)
+		}
+		if len(answer.Tools) == 0 {
+			o.app.sayNothingRecorded(d)
+			return nil
+		}
+		t := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
+		t.add("TOOL", "REQUESTS", "ERRORS", "P50 MS", "P99 MS", "ANSWERS")
+		for _, s := range answer.Tools {
+			t.add(toolWords(&record.Entry{Method: s.Method, Upstream: s.Upstream, Tool: s.Tool}), fmt.Sprint(s.Count), fmt.Sprint(s.Errors),
+				millisecondWords(s.P50), millisecondWords(s.P99), bytesWords(s.BytesOut))
+		}
+		t.write(host.Out, host.terminalWidth(), host.outStyles())
+		return nil
+	})
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/record"
+)
+
+const watchedGraph = `id: watched
+name: Watched
+workflowType: tools/call
+bindings: [{ upstream: one, tool: echo }]
+nodes:
+  - { id: start, type: start }
+  - { id: add, type: hook, data: { label: Add a word, hook: { script: "console.log('sees', context.request.params.arguments.text); context.request.params.arguments.text += '!';" } } }
+  - { id: call, type: mcp-call }
+  - { id: later, type: hook, data: { hook: { blocking: false, script: "await sleep(200); console.log('later');" } } }
+  - { id: end, type: end }
+edges: [{ source: start, target: add }, { source: add, target: call }, { source: call, target: later }, { source: call, target: end }]
+`
+
+// requests runs guideway requests list and gives its answer.
+func (d *hooksDesk) requests(flags string) []record.Entry {
+	d.Helper()
+	code, text := d.run("requests list --json " + flags)
+	var answer requestsListAnswer
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || code != exitOK {
+		d.Fatalf("requests list %s: %d, %v: %s", flags, code, err, text)
+	}
+	return answer.Entries
+}
+
+// A call that an agent makes is in the record soon after, with what each hook did,
+// that of one that runs aside included; what was sent is not, until that is wanted.
+func TestRequestsAreRecorded(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayDesk(t)
+	graph := filepath.Join(t.TempDir(), "watched.yaml")
+	write(t, graph, watchedGraph)
+	d.want(exitOK, "There are no such requests", "requests list")
+	d.want(exitOK, "", "hooks import "+graph)
+	d.want(exitOK, "", "hooks enable watched")
+	a := d.connect("--toolsets", "gateway")
+	if got := a.say("one__echo", "a plain word"); got != "a plain word!" {
+		t.Fatalf("the call gives %s", got)
+	}
+	a.say("one__fail", "x")
+	a.say("one__nothing", "x")
+	var list []record.Entry
+	await(t, func() bool { list = d.requests(""); return len(list) == 3 })
+	if list[0].Status != record.StatusRefused || list[1].Status != record.StatusToolError || list[2].Status != record.StatusOK || list[2].Hooks[0] != "watched" {
+		t.Errorf("%+v", list)
+	}
+	var e record.Entry
+	await(t, func() bool { // the hook that runs aside ends later
+		_, text := d.run("requests show --json " + list[2].ID)
+		return json.Unmarshal([]byte(text), &e) == nil && strings.Contains(text, `"later"`) && !strings.Contains(text, `"pending"`)
+	})
+	nodes := map[string]record.Node{}
+	for _, n := range e.Graphs[0].Nodes {
+		nodes[n.ID] = n
+	}
+	add := nodes["add"]
+	if add.Label != "Add a word" || add.MS <= 0 || len(add.Changes) != 1 || add.Changes[0].Pointer != "/request/params/arguments/text" || add.Changes[0].After != nil {
+		t.Errorf("the hook: %+v", add)
+	}
+	if later := nodes["later"]; !later.Aside || len(later.Console) != 1 || later.MS < 200 {
+		t.Errorf("the hook that runs aside: %+v", later)
+	}
+	if e.Request != nil || e.Response != nil {
+		t.Errorf("what was sent is kept: %+v", e)
+	}
+	a.end()
+	d.want(exitOK, "Add a word", "requests show "+e.ID)
+	d.want(exitOK, "echo", "requests stats")
+	d.want(exitUsage, "no status", "requests list --status odd")
+	d.want(exitUsage, "no cursor", "requests list --cursor 7")
+	d.want(exitFailed, "there is no request", "requests show q_nothing")
+	if got := d.requests("--failed"); len(got) != 1 || got[0].Tool != "fail" {
+		t.Errorf("what failed is %+v", got)
+	}
+	if got := d.requests("--hook watched --upstream one --tool ec* plain"); len(got) != 0 {
+		t.Errorf("a word of the arguments finds %+v", got)
+	}
+
+	b := d.connect("--toolsets", "gateway", "--record-bodies")
+	b.say("one__echo", "password=hunter2hunter2")
+	await(t, func() bool { list = d.requests("--tool echo"); return len(list) == 2 })
+	b.end()
+	_, text := d.run("requests show --json " + list[0].ID)
+	if !strings.Contains(text, `"request"`) || strings.Contains(text, "hunter2") {
+		t.Errorf("with bodies: %s", text)
+	}
+	d.want(exitOK, "Taken out: 0", "requests prune")
+	d.want(exitOK, "Taken out: 3", "requests prune --max-size 1B")
+}
+
+// Without the setting nothing is written at all.
+func TestRequestsAreNotRecorded(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayDesk(t)
+	a := d.connect("--toolsets", "gateway", "--record-requests=false")
+	a.say("one__echo", "hi")
+	a.end()
+	if len(d.requests("")) != 0 {
+		t.Error("it was recorded")
+	}
+	cfg, err := (&app{host: &d.host, flags: &settingFlags{}}).load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(requestsPath(cfg)); err == nil {
+		t.Error("there is a file")
+	}
+	d.want(exitOK, "requests.record is off", "requests list --record-requests=false")
+}
+
+// The words of the gateway are those of the record.
+func TestOutcomesAreStatuses(t *testing.T) {
+	t.Parallel()
+	outcomes, statuses := gateway.Outcomes(), record.Statuses()
+	for i := range max(len(outcomes), len(statuses)) {
+		if i >= len(outcomes) || i >= len(statuses) || string(outcomes[i]) != string(statuses[i]) {
+			t.Fatalf("%v are not %v", outcomes, statuses)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package requestlog
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/record"
+)
+
+const listColumns = "num, id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace"
+
+// where are the conditions of a filter.
+type where struct {
+	parts []string
+	args  []any
+}
+
+func (w *where) add(part string, args ...any) {
+	w.parts, w.args = append(w.parts, part), append(w.args, args...)
+}
+
+func (w *where) equal(column, value string) {
+	if value != "" {
+		w.add(column+" = ?", value)
+	}
+}
+
+func (w *where) String() string {
+	if len(w.parts) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.parts, " AND ")
+}
+
+// like is a text for LIKE that stands for itself.
+func like(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
+}
+
+func conditions(f record.Filter) *where {
+	w := &where{}
+	w.equal("user", f.User)
+	w.equal("client", f.Client)
+	w.equal("upstream", f.Upstream)
+	w.equal("method", f.Method)
+	if stem, ok := strings.CutSuffix(f.Tool, "*"); ok {
+		w.add(`tool LIKE ? ESCAPE '\'`, like(stem)+"%")
+	} else {
+		w.equal("tool", f.Tool)
+	}
+	if len(f.Statuses) > 0 {
+		marks := strings.TrimSuffix(strings.Repeat("?,", len(f.Statuses)), ",")
+		args := make([]any, len(f.Statuses))
+		for i, s := range f.Statuses {
+			args[i] = string(s)
+		}
+		w.add("status IN ("+marks+")", args...)
+	}
+	if !f.Since.IsZero() {
+		w.add("at >= ?", f.Since.UnixMicro())
+	}
+	if !f.Until.IsZero() {
+		w.add("at < ?", f.Until.UnixMicro())
+	}
+	for _, word := range f.Words {
+		text := "%" + like(word) + "%"
+		w.add(`(tool LIKE ? ESCAPE '\' OR upstream LIKE ? ESCAPE '\' OR client LIKE ? ESCAPE '\' OR token LIKE ? ESCAPE '\' OR error LIKE ? ESCAPE '\' OR method LIKE ? ESCAPE '\' OR hooks LIKE ? ESCAPE '\' OR id = ?)`,
+			text, text, text, text, text, text, text, word)
+	}
+	if f.Slower > 0 {
+		w.add("took >= ?", f.Slower.Microseconds())
+	}
+	if f.Hooked || f.Graph != "" {
+		w.add("hooks <> ''")
+	}
+	if f.Graph != "" {
+		w.add("instr(hooks, ?) > 0", ","+f.Graph+",")
+	}
+	if f.Before > 0 {
+		w.add("num < ?", f.Before)
+	}
+	if f.After > 0 {
+		w.add("num > ?", f.After)
+	}
+	return w
+}
+
+type scanner interface{ Scan(...any) error }
+
+func scanEntry(row scanner, more ...any) (*record.Entry, error) {
+	e := &record.Entry{}
+	var at, took int64
+	var status, hooks string
+	err := row.Scan(append([]any{
+		&e.Num, &e.ID, &at, &took, &e.User, &e.Client, &e.Token, &e.Method, &e.Upstream, &e.Project, &e.Tool, &status, &e.Error,
+		&e.BytesIn, &e.BytesOut, &hooks, &e.TraceID,
+	}, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	e.At, e.MS, e.Status = time.UnixMicro(at).UTC(), float64(took)/1000, record.Status(status)
+	if hooks != "" {
+		e.Hooks = strings.Split(strings.Trim(hooks, ","), ",")
+	}
+	return e, nil
+}
+
+const defaultLimit = 100
+
+// List implements record.Reader.
+func (l *Log) List(ctx context.Context, f record.Filter) ([]record.Entry, error) {
+	w := conditions(f)
+	limit := f.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	rows, err := l.db.QueryContext(ctx, "SELECT "+listColumns+" FROM requests"+w.String()+" ORDER BY num DESC LIMIT ?", append(w.args, limit)...) //nolint:gosec // G202: the conditions are ours, and what others say is bound
+	if err != nil {
+		return nil, l.fault("read the record of requests", err)
+	}
+	defer rows.Close()
+	list := []record.Entry{}
+	for rows.Next() {
+		e, err := scanEntry(rows)
+		if err != nil {
+			return nil, l.fault("read the record of requests", err)
+		}
+		list = append(list, *e)
+	}
+	return list, l.fault("read the record of requests", rows.Err())
+}
+
+// Get implements record.Reader.
+func (l *Log) Get(ctx context.Context, user, id string) (*record.Entry, error) {
+	var graphs, request, response string
+	row := l.db.QueryRowContext(ctx, "SELECT "+listColumns+", graphs, request, response FROM requests WHERE id = ? AND user = ?", id, user)
+	e, err := scanEntry(row, &graphs, &request, &response)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no request %q in the record", id).
+			WithFix("guideway requests list; old ones are taken out")
+	}
+	if err != nil {
+		return nil, l.fault("read the record of requests", err)
+	}
+	for _, part := range []struct {
+		text string
+		into any
+	}{{graphs, &e.Graphs}, {request, &e.Request}, {response, &e.Response}} {
+		if part.text == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(part.text), part.into); err != nil {
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "the entry %s is damaged: %w", id, err)
+		}
+	}
+	return e, nil
+}
+
+// failedSQL are the statuses that count as errors.
+func failedSQL() string {
+	var list []string
+	for _, s := range record.Statuses() {
+		if s.Failed() {
+			list = append(list, "'"+string(s)+"'")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// maxTools bounds the answer of Tools.
+const maxTools = 500
+
+// Tools implements record.Reader.
+func (l *Log) Tools(ctx context.Context, f record.Filter) ([]record.ToolStats, error) {
+	w := conditions(f)
+	rows, err := l.db.QueryContext(ctx, fmt.Sprintf(`
+		SELECT method, upstream, tool, n, sum(status IN (%s)), sum(bytes_out),
+			max(CASE WHEN r = 1 + (n - 1) * 50 / 100 THEN took END), max(CASE WHEN r = 1 + (n - 1) * 99 / 100 THEN took END)
+		FROM (SELECT method, upstream, tool, status, bytes_out, took,
+				row_number() OVER (PARTITION BY method, upstream, tool ORDER BY took) AS r,
+				count(*) OVER (PARTITION BY method, upstream, tool) AS n
+			FROM requests%s)
+		GROUP BY method, upstream, tool ORDER BY n DESC, method, upstream, tool LIMIT %d`, failedSQL(), w, maxTools), w.args...)
+	if err != nil {
+		return nil, l.fault("count requests", err)
+	}
+	defer rows.Close()
+	list := []record.ToolStats{}
+	for rows.Next() {
+		var t record.ToolStats
+		var p50, p99 int64
+		if err := rows.Scan(&t.Method, &t.Upstream, &t.Tool, &t.Count, &t.Errors, &t.BytesOut, &p50, &p99); err != nil {
+			return nil, l.fault("count requests", err)
+		}
+		t.P50, t.P99 = float64(p50)/1000, float64(p99)/1000
+		list = append(list, t)
+	}
+	return list, l.fault("count requests", rows.Err())
+}
+
+// maxHeat is how many requests the figures of nodes are of.
+const maxHeat = 2000
+
+// Nodes implements record.Reader.
+func (l *Log) Nodes(ctx context.Context, user, graph string) ([]record.NodeStats, int64, error) {
+	w := conditions(record.Filter{User: user, Graph: graph})
+	rows, err := l.db.QueryContext(ctx, "SELECT graphs FROM requests"+w.String()+" ORDER BY num DESC LIMIT ?", append(w.args, maxHeat)...) //nolint:gosec // G202: the conditions are ours, and what others say is bound
+	if err != nil {
+		return nil, 0, l.fault("read what hooks did", err)
+	}
+	defer rows.Close()
+	heat := record.NewHeat(graph)
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, 0, l.fault("read what hooks did", err)
+		}
+		var graphs []record.Graph
+		if json.Unmarshal([]byte(text), &graphs) == nil {
+			heat.Add(graphs)
+		}
+	}
+	return heat.Nodes(), heat.Requests(), l.fault("read what hooks did", rows.Err())
+}
+
+// Summary implements record.Reader.
+func (l *Log) Summary(ctx context.Context) (record.Summary, error) {
+	var s record.Summary
+	var oldest int64
+	err := l.db.QueryRowContext(ctx, "SELECT count(*), coalesce(min(at), 0), (SELECT coalesce(sum(count), 0) FROM losses) FROM requests").Scan(&s.Count, &oldest, &s.Dropped)
+	if err == nil {
+		s.Bytes, err = l.used(ctx)
+	}
+	if oldest > 0 {
+		s.Oldest = time.UnixMicro(oldest).UTC()
+	}
+	return s, l.fault("read the record of requests", err)
+}
+
+// Latest implements record.Reader.
+func (l *Log) Latest(ctx context.Context) (num int64, err error) {
+	err = l.db.QueryRowContext(ctx, "SELECT coalesce(max(num), 0) FROM requests").Scan(&num)
+	return num, l.fault("read the record of requests", err)
+}

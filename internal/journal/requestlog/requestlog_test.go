@@ -1,0 +1,323 @@
+package requestlog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/journal/requestlog"
+	"github.com/guideway-dev/guideway/internal/record"
+	"pgregory.net/rapid"
+)
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func newLog(t *testing.T) (*requestlog.Log, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "data", "requests.db")
+	return openLog(t, path), path
+}
+
+func openLog(t *testing.T, path string) *requestlog.Log {
+	t.Helper()
+	l, err := requestlog.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func write(t *testing.T, l *requestlog.Log, entries ...*record.Entry) {
+	t.Helper()
+	if err := l.Write(t.Context(), record.Batch{Entries: entries}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func entry(i int) *record.Entry {
+	e := &record.Entry{
+		ID: fmt.Sprintf("q_%03d", i), At: noon.Add(time.Duration(i) * time.Minute), User: "ann", Client: "claude", Method: "tools/call",
+		Upstream: "files", Tool: "read_file", Status: record.StatusOK, MS: float64(i), BytesIn: 10, BytesOut: 20,
+	}
+	switch {
+	case i%5 == 1:
+		e.Status, e.Error = record.StatusCrash, "the server has gone, 100% sure"
+	case i%5 == 2:
+		e.Upstream, e.Tool, e.Client = "git", "log", "cursor"
+	case i%5 == 3:
+		e.Hooks = []string{"redact", "audit"}
+	case i%5 == 4:
+		e.User = "ben"
+	}
+	return e
+}
+
+func ids(list []record.Entry) []string {
+	out := []string{}
+	for _, e := range list {
+		out = append(out, e.ID)
+	}
+	return out
+}
+
+// An entry comes back as it was written, and a user sees no other's.
+func TestEntriesComeBack(t *testing.T) {
+	t.Parallel()
+	l, path := newLog(t)
+	e := entry(3)
+	e.Project, e.Token, e.TraceID = "site", "laptop", "abc"
+	e.Graphs = []record.Graph{{ID: "redact", Outcome: hookgraph.StatusChanged, Nodes: []record.Node{{Label: "Redact", NodeTrace: hookgraph.NodeTrace{
+		ID: "h", Kind: hooks.HookNode, MS: 1.5, Console: []hookgraph.Line{{Level: "log", Text: "hi"}},
+		Changes: []hookgraph.Change{{Op: "add", Pointer: "/x"}},
+	}}}}}
+	e.Request = &record.Body{Text: "{}", Redacted: true}
+	write(t, l, e)
+	want := *e
+	want.Num = 1
+	got, err := l.Get(t.Context(), "ann", e.ID)
+	if err != nil || !cmp.Equal(*got, want) {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, *got))
+	}
+	if _, err := l.Get(t.Context(), "ben", e.ID); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("another user gets %v", err)
+	}
+	if err := l.Write(t.Context(), record.Batch{Graphs: map[string][]record.Graph{e.ID: {{ID: "later", Nodes: []record.Node{}}}}, Dropped: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.Get(t.Context(), "ann", e.ID); err != nil || got.Graphs[0].ID != "later" {
+		t.Errorf("what hooks did later is not there: %+v, %v", got, err)
+	}
+	summary, err := openLog(t, path).Summary(t.Context())
+	if err != nil || summary.Count != 1 || summary.Dropped != 4 || !summary.Oldest.Equal(e.At) || summary.Bytes == 0 {
+		t.Errorf("%+v, %v", summary, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read the file: %v, %v", info.Mode(), err)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	l, _ := newLog(t)
+	for i := range 10 {
+		write(t, l, entry(i))
+	}
+	tests := []struct {
+		name   string
+		filter record.Filter
+		want   string
+	}{
+		{"all of a user", record.Filter{User: "ann"}, "8 7 6 5 3 2 1 0"},
+		{"nobody's", record.Filter{User: "eve"}, ""},
+		{"client", record.Filter{Client: "cursor"}, "7 2"},
+		{"upstream and tool", record.Filter{User: "ann", Upstream: "files", Tool: "read_*"}, "8 6 5 3 1 0"},
+		{"a star is no pattern elsewhere", record.Filter{Tool: "read%"}, ""},
+		{"status", record.Filter{Statuses: []record.Status{record.StatusCrash}}, "6 1"},
+		{"time", record.Filter{Since: noon.Add(2 * time.Minute), Until: noon.Add(4 * time.Minute)}, "3 2"},
+		{"words", record.Filter{Words: []string{"gone", "100%"}}, "6 1"},
+		{"a word that is in nothing", record.Filter{Words: []string{"gone", "nowhere"}}, ""},
+		{"a percent sign stands for itself", record.Filter{Words: []string{"%log%"}}, ""},
+		{"slow", record.Filter{Slower: 8 * time.Millisecond}, "9 8"},
+		{"graph", record.Filter{Graph: "audit"}, "8 3"},
+		{"a part of a graph's id", record.Filter{Graph: "aud"}, ""},
+		{"any graph", record.Filter{Hooked: true}, "8 3"},
+		{"behind a place", record.Filter{Before: 4, Limit: 2}, "2 1"},
+		{"since a place", record.Filter{After: 8}, "9 8"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			list, err := l.List(t.Context(), tt.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{}
+			for _, n := range strings.Fields(tt.want) {
+				want = append(want, "q_00"+n)
+			}
+			if got := ids(list); !slices.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// Pages give every entry once and in order, also while others come.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		l, err := requestlog.Open(t.Context(), filepath.Join(t.TempDir(), "requests.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		count := rapid.IntRange(0, 30).Draw(rt, "count")
+		limit := rapid.IntRange(1, 12).Draw(rt, "limit")
+		want := []string{}
+		for i := range count {
+			write(t, l, &record.Entry{ID: fmt.Sprint(i), At: noon})
+			want = append([]string{fmt.Sprint(i)}, want...)
+		}
+		got := []string{}
+		f := record.Filter{Limit: limit + 1}
+		for n := 0; ; n++ {
+			list, err := l.List(t.Context(), f)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			page := record.PageOf(list, limit)
+			got = append(got, ids(page.Entries)...)
+			if page.Next == "" {
+				break
+			}
+			if f.Before, err = record.ParseCursor(page.Next); err != nil {
+				rt.Fatal(err)
+			}
+			write(t, l, &record.Entry{ID: fmt.Sprint("new", n), At: noon})
+		}
+		if !slices.Equal(got, want) {
+			rt.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	l, _ := newLog(t)
+	var entries []*record.Entry
+	for i := range 200 {
+		e := &record.Entry{ID: fmt.Sprint(i), At: noon, User: "ann", Method: "tools/call", Upstream: "files", Tool: "read", Status: record.StatusOK, MS: float64(i + 1), BytesOut: 2}
+		if i%10 == 0 {
+			e.Status = record.StatusToolError
+		}
+		if i%2 == 0 {
+			failure := (*hookgraph.NodeError)(nil)
+			if i%20 == 0 {
+				failure = &hookgraph.NodeError{Code: "X"}
+			}
+			e.Hooks = []string{"g"}
+			e.Graphs = []record.Graph{{ID: "g", Nodes: []record.Node{
+				{NodeTrace: hookgraph.NodeTrace{ID: "a", MS: float64(i), Error: failure}}, {NodeTrace: hookgraph.NodeTrace{ID: "b", Pending: true}},
+			}}}
+		}
+		entries = append(entries, e)
+	}
+	entries = append(entries, &record.Entry{ID: "other", At: noon, User: "ben", Method: "tools/call", Upstream: "files", Tool: "read", Status: record.StatusOK, MS: 9999})
+	write(t, l, entries...)
+	tools, err := l.Tools(t.Context(), record.Filter{User: "ann"})
+	want := []record.ToolStats{{Method: "tools/call", Upstream: "files", Tool: "read", Count: 200, Errors: 20, P50: 100, P99: 198, BytesOut: 400}}
+	if err != nil || !cmp.Equal(tools, want) {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, tools))
+	}
+	nodes, requests, err := l.Nodes(t.Context(), "ann", "g")
+	wantNodes := []record.NodeStats{{ID: "a", Count: 100, Errors: 10, P50: 98, P99: 196}}
+	if err != nil || requests != 100 || !cmp.Equal(nodes, wantNodes) {
+		t.Errorf("%v, %d\n%s", err, requests, cmp.Diff(wantNodes, nodes))
+	}
+	if nodes, requests, err := l.Nodes(t.Context(), "ben", "g"); err != nil || requests != 0 || len(nodes) != 0 {
+		t.Errorf("another user sees %v of %d, %v", nodes, requests, err)
+	}
+}
+
+// What is too old goes, then the oldest of what is too much, and the disk gets
+// its room back.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	l, path := newLog(t)
+	var entries []*record.Entry
+	for i := range 3000 {
+		entries = append(entries, &record.Entry{ID: fmt.Sprint(i), At: noon.Add(time.Duration(i) * time.Second), Error: strings.Repeat("e", 500)})
+	}
+	write(t, l, entries...)
+	gone, err := l.Prune(t.Context(), noon.Add(1000*time.Second), 0)
+	if err != nil || gone != 1000 {
+		t.Fatalf("%d went, %v", gone, err)
+	}
+	before, err := l.Summary(t.Context())
+	if err != nil || before.Count != 2000 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	if _, err := l.Prune(t.Context(), time.Time{}, before.Bytes/4); err != nil {
+		t.Fatal(err)
+	}
+	after, err := l.Summary(t.Context())
+	if err != nil || after.Bytes > before.Bytes/4 || after.Count < 200 {
+		t.Errorf("%+v of %+v is left, %v", after, before, err)
+	}
+	list, err := l.List(t.Context(), record.Filter{Limit: 1})
+	if err != nil || list[0].ID != "2999" {
+		t.Errorf("the newest went: %v, %v", list, err)
+	}
+	if gone, err := l.Prune(t.Context(), time.Time{}, 1); err != nil || gone == 0 {
+		t.Errorf("%d went, %v", gone, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > before.Bytes/2 {
+		t.Errorf("the file still has %d bytes, %v", info.Size(), err)
+	}
+}
+
+// Several processes write to one file, which the first of them makes.
+func TestSeveralWriters(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "requests.db")
+	const writers, each = 6, 20
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			l, err := requestlog.Open(context.Background(), path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Close()
+			for i := range each {
+				if err := l.Write(context.Background(), record.Batch{Entries: []*record.Entry{{ID: fmt.Sprint(w, "-", i), At: noon}}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if s, err := openLog(t, path).Summary(t.Context()); err != nil || s.Count != writers*each {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// A file that is another's, damaged or of a later version is left as it is, and
+// the error says what to do.
+func TestFilesThatAreNotOurs(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "requests.db")
+	text := strings.Repeat("no database ", 500)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := requestlog.Open(t.Context(), path)
+	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "move it away") {
+		t.Errorf("%v: %s", err, guideway.ErrorFix(err))
+	}
+	if now, err := os.ReadFile(path); err != nil || string(now) != text {
+		t.Error("the file was changed")
+	}
+	if requestlog.Exists(filepath.Join(t.TempDir(), "none")) {
+		t.Error("a file that is not there is there")
+	}
+	if _, err := requestlog.Open(t.Context(), filepath.Join(path, "below")); err == nil || errors.Is(err, context.Canceled) {
+		t.Errorf("a directory that is a file: %v", err)
+	}
+}

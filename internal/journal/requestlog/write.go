@@ -1,0 +1,170 @@
+package requestlog
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/record"
+)
+
+const insertSQL = `INSERT OR IGNORE INTO requests
+	(id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace, graphs, request, response)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// Write implements record.Store.
+func (l *Log) Write(ctx context.Context, b record.Batch) error {
+	return l.fault("write the record of requests", l.within(ctx, func(tx *sql.Tx) error {
+		if err := insert(ctx, tx, b.Entries); err != nil {
+			return err
+		}
+		for id, graphs := range b.Graphs {
+			text, err := jsonText(graphs, len(graphs) == 0)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, "UPDATE requests SET graphs = ? WHERE id = ?", text, id); err != nil {
+				return err
+			}
+		}
+		if b.Dropped == 0 {
+			return nil
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO losses (at, count) VALUES (?, ?)", time.Now().UnixMicro(), b.Dropped)
+		return err
+	}))
+}
+
+func insert(ctx context.Context, tx *sql.Tx, entries []*record.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	statement, err := tx.PrepareContext(ctx, insertSQL)
+	if err != nil {
+		return err
+	}
+	defer statement.Close()
+	for _, e := range entries {
+		graphs, err := jsonText(e.Graphs, len(e.Graphs) == 0)
+		if err != nil {
+			return err
+		}
+		request, err := jsonText(e.Request, e.Request == nil)
+		if err != nil {
+			return err
+		}
+		response, err := jsonText(e.Response, e.Response == nil)
+		if err != nil {
+			return err
+		}
+		hooks := ""
+		if len(e.Hooks) > 0 {
+			hooks = "," + strings.Join(e.Hooks, ",") + ","
+		}
+		_, err = statement.ExecContext(ctx, e.ID, e.At.UnixMicro(), int64(e.MS*1000), e.User, e.Client, e.Token, e.Method, e.Upstream,
+			e.Project, e.Tool, string(e.Status), e.Error, e.BytesIn, e.BytesOut, hooks, e.TraceID, graphs, request, response)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func jsonText(v any, empty bool) (string, error) {
+	if empty {
+		return "", nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("write a part of an entry: %w", err)
+	}
+	return string(text), nil
+}
+
+// pruneStep is how many entries go in one transaction: others write in between.
+const pruneStep = 2000
+
+// Prune implements record.Store.
+func (l *Log) Prune(ctx context.Context, before time.Time, most int64) (int64, error) {
+	var gone int64
+	if !before.IsZero() {
+		n, err := l.remove(ctx, "at < ?", before.UnixMicro())
+		if err != nil {
+			return n, l.fault("prune the record of requests", err)
+		}
+		gone += n
+		if _, err := l.db.ExecContext(ctx, "DELETE FROM losses WHERE at < ?", before.UnixMicro()); err != nil {
+			return gone, l.fault("prune the record of requests", err)
+		}
+	}
+	for most > 0 {
+		used, err := l.used(ctx)
+		if err != nil || used <= most {
+			return gone, l.fault("prune the record of requests", err)
+		}
+		var count int64
+		if err := l.db.QueryRowContext(ctx, "SELECT count(*) FROM requests").Scan(&count); err != nil || count == 0 {
+			return gone, l.fault("prune the record of requests", err)
+		}
+		// Some more than what is too much, so that not every entry is followed by this.
+		share := max(count*(used-most)/used+count/20, 1)
+		n, err := l.remove(ctx, "num < (SELECT num FROM requests ORDER BY num LIMIT 1 OFFSET ?)", min(share, count-1))
+		gone += n
+		if err != nil || n == 0 {
+			return gone, l.fault("prune the record of requests", err)
+		}
+	}
+	return gone, nil
+}
+
+// remove takes entries out that a condition holds for, and gives their room back.
+func (l *Log) remove(ctx context.Context, where string, arg int64) (int64, error) {
+	var last sql.NullInt64
+	if err := l.db.QueryRowContext(ctx, "SELECT max(num) FROM requests WHERE "+where, arg).Scan(&last); err != nil || !last.Valid {
+		return 0, err
+	}
+	var gone int64
+	for {
+		query := "DELETE FROM requests WHERE num IN (SELECT num FROM requests WHERE num <= ? AND (" + where + ") ORDER BY num LIMIT ?)" //nolint:gosec // G202: the condition is ours
+		result, err := l.db.ExecContext(ctx, query,
+			last.Int64, arg, pruneStep)
+		if err != nil {
+			return gone, err
+		}
+		n, err := result.RowsAffected()
+		gone += n
+		if err != nil {
+			return gone, err
+		}
+		if n < pruneStep {
+			break
+		}
+	}
+	if gone > 0 {
+		if err := l.compact(ctx); err != nil {
+			return gone, err
+		}
+	}
+	return gone, nil
+}
+
+// compact gives room back to the disk.
+func (l *Log) compact(ctx context.Context) error {
+	rows, err := l.db.QueryContext(ctx, "PRAGMA incremental_vacuum") // a row for each page
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+	}
+	return rows.Close()
+}
+
+// used is how much entries take.
+func (l *Log) used(ctx context.Context) (bytes int64, err error) {
+	err = l.db.QueryRowContext(ctx, `SELECT (p.page_count - f.freelist_count) * s.page_size
+		FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s`).Scan(&bytes)
+	return bytes, err
+}

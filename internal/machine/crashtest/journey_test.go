@@ -1,0 +1,215 @@
+//go:build unix
+
+package crashtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// journey is the life of one run under several workers, with the person who looks
+// after it.
+type journey struct {
+	t       *testing.T
+	outside *outside
+	place   place
+	task    string
+	id      string
+	// begun is how many calls a halted worker may still make: those that it had
+	// decided on, and let go of, when it was halted.
+	begun int
+	// lives counts the workers that have ended before they should.
+	lives int
+	// end is where the run stands at its end, events is what it has had.
+	end    reply
+	events []run.Event
+}
+
+// live has a worker lead the run as far as it comes. done says that the run is at
+// its end; a worker that died is no error.
+func (j *journey) live(w *worker) (done bool, err error) {
+	defer w.Kill()
+	if r, err := w.Opened(); err != nil || !r.OK() {
+		return false, j.died(err, r)
+	}
+	if j.id == "" {
+		r, err := w.Do(order{Do: opStart, Task: j.task})
+		if err != nil || !r.OK() {
+			return false, j.died(err, r)
+		}
+		j.id = r.Run
+	}
+	for {
+		r, err := w.Do(order{Do: opDrive, Run: j.id})
+		if err != nil || !r.OK() {
+			return false, j.died(err, r)
+		}
+		if r.Status.Ended() {
+			return j.read(w, r)
+		}
+		next, err := j.decide(r)
+		if err != nil {
+			return false, err
+		}
+		if r, err = w.Do(next); err != nil || !r.OK() {
+			return false, j.died(err, r)
+		}
+	}
+}
+
+// read reads a run that has ended.
+func (j *journey) read(w *worker, end reply) (done bool, err error) {
+	r, err := w.Do(order{Do: opEvents, Run: j.id})
+	if err != nil || !r.OK() {
+		return false, j.died(err, r)
+	}
+	j.end, j.events = end, r.Events
+	return true, nil
+}
+
+// died is the end of a worker: its own, or an error that it should not have had.
+func (j *journey) died(err error, r reply) error {
+	if err == nil {
+		return fmt.Errorf("%s: %s", r.Code, r.Message)
+	}
+	j.lives++
+	return nil
+}
+
+// decide is what the person orders for a run that rests: of a tool that must not be
+// repeated they look whether it has run; to anything else they say go on.
+func (j *journey) decide(r reply) (order, error) {
+	p := r.Pause
+	switch {
+	case r.Status != machine.StatusPaused || p.Code != machine.FaultUnknown:
+		return order{}, fmt.Errorf("the run rests as %s: %+v", r.Status, p)
+	case p.Tool == nil:
+		return order{Do: opResume, Run: j.id}, nil
+	case p.Tool.Name != "s__ask":
+		if p.Tool.Attempt < 5 {
+			return order{}, fmt.Errorf("a person is asked about %s after %d attempts", p.Tool.Name, p.Tool.Attempt)
+		}
+		return order{Do: opDecide, Run: j.id, Decision: machine.DecideRetry}, nil
+	case j.outside.ran(j.id, p.Tool.Key) > 0:
+		return order{Do: opDecide, Run: j.id, Decision: machine.DecideDone, Result: resultOf(*p.Tool)}, nil
+	}
+	return order{Do: opDecide, Run: j.id, Decision: machine.DecideRetry}, nil
+}
+
+// arrive leads the run to its end without any more trouble, and judges it.
+func (j *journey) arrive() {
+	j.t.Helper()
+	w := hire(j.t, j.place).MustOpen()
+	if done, err := j.live(w); err != nil || !done {
+		j.t.Fatalf("the run does not end: %v, %v\n%s", done, err, w.Said())
+	}
+	j.judge()
+}
+
+// judge compares a run that has ended with what was asked outside: it has the
+// output of every run, and nothing was asked again once its answer was kept.
+func (j *journey) judge() {
+	j.t.Helper()
+	if e := j.end; e.Status != machine.StatusCompleted || e.Output != wanted || !slices.Equal(e.States, []string{"start", "again"}) {
+		j.t.Fatalf("the run ends as %s with %s after %v", e.Status, e.Output, e.States)
+	}
+	var facts []machine.Event
+	for _, e := range j.events {
+		var f machine.Event
+		switch e.Kind {
+		case driver.KindLeaseTaken, driver.KindLeaseKept, driver.KindLeaseReleased:
+			continue
+		}
+		if err := json.Unmarshal(e.Data, &f); err != nil {
+			j.t.Fatal(err)
+		}
+		facts = append(facts, f)
+	}
+	j.judgeRequests(facts)
+	j.judgeTools(facts)
+}
+
+// judgeRequests checks each place of the run: it has one answer, and was not sent
+// more often than it was intended.
+func (j *journey) judgeRequests(facts []machine.Event) {
+	j.t.Helper()
+	sent, _, _ := j.outside.of(j.task, j.id)
+	place, intents := 0, map[int]int{}
+	for _, f := range facts {
+		switch {
+		case f.Kind == machine.KindModelIntent:
+			intents[place]++
+		case f.Kind == machine.KindModelResult && !f.Unknown:
+			if f.Fault != nil {
+				j.t.Errorf("request %d failed: %+v", place, f.Fault)
+			}
+			place++
+		}
+	}
+	if place != requests || len(sent) != requests {
+		j.t.Errorf("%d places have an answer, and %d were asked, of %d", place, len(sent), requests)
+	}
+	for i, n := range sent {
+		if n > intents[i] {
+			j.t.Errorf("request %d was sent %d times, and intended %d times", i, n, intents[i])
+		}
+	}
+}
+
+// judgeTools checks each call: it has one result, and was carried out as often as
+// its policy allows.
+func (j *journey) judgeTools(facts []machine.Event) {
+	j.t.Helper()
+	_, ran, names := j.outside.of(j.task, j.id)
+	begun := j.begun
+	results, intents := map[string]int{}, map[string]int{}
+	for _, f := range facts {
+		switch {
+		case f.Kind == machine.KindToolIntent:
+			intents[f.Tool.Key]++
+		case f.Kind == machine.KindToolResult && !f.Unknown, f.Kind == machine.KindToolDecided && f.Decision != machine.DecideRetry:
+			results[f.Tool.Key]++
+		}
+	}
+	if len(ran) != calls || len(results) != calls {
+		j.t.Errorf("%d calls ran and %d have results, of %d", len(ran), len(results), calls)
+	}
+	for key, n := range ran {
+		switch {
+		case results[key] != 1:
+			j.t.Errorf("the call %s of %s has %d results", key, names[key], results[key])
+		case names[key] == "s__ask" && n == 2 && begun > 0:
+			begun--
+		case names[key] != "s__safe" && n != 1:
+			j.t.Errorf("%s was carried out %d times for %s", names[key], n, key)
+		case n > intents[key]:
+			j.t.Errorf("%s was carried out %d times, and intended %d times", names[key], n, intents[key])
+		}
+	}
+}
+
+// points is how many an undisturbed life has; it opens the store, too.
+func points(t *testing.T, o *outside, p place) int {
+	t.Helper()
+	w := hire(t, p).MustOpen()
+	j := &journey{t: t, outside: o, place: p, task: "undisturbed"}
+	j.id = w.MustDo(order{Do: opStart, Task: j.task}).Run
+	r := w.MustDo(order{Do: opDrive, Run: j.id})
+	if _, err := j.read(w, r); err != nil {
+		t.Fatal(err)
+	}
+	w.Dismiss()
+	j.judge()
+	// One write begins the run, one takes the lease, each call has an intent and a
+	// result, and the last one has the end; a call is one point before and after.
+	if want := 2*(3+2*(requests+calls)) + 2*(requests+calls); r.Points != want {
+		t.Errorf("a life has %d points, not %d: a result must be kept at once, and an intent before", r.Points, want)
+	}
+	return r.Points
+}

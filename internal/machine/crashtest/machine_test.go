@@ -1,0 +1,98 @@
+//go:build unix
+
+package crashtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/machine"
+)
+
+// machineName is the machine of all runs: two rounds of an agent, each with four
+// requests that end in calls of tools, and one that answers.
+const machineName = "ten"
+
+const config = `{
+  "workflow_name": "ten", "description": "Ten calls.", "input": {"name": "task", "type": "string", "description": "What to do."},
+  "output": {"name": "done", "type": "string", "description": "What was done."},
+  "contexts": [{"name": "talk"}],
+  "agents": [{"agent_role": "worker", "context": "talk", "role": "assistant"}],
+  "tools": {"s__key": {"retry": "key"}, "s__ask": {"retry": "ask"}},
+  "states": [
+    {"name": "start", "pre_handler": "ask", "agent": "worker", "post_handler": "note", "transition_handler": "more"},
+    {"name": "again", "pre_handler": "ask", "agent": "worker", "post_handler": "note", "transition_handler": "more"},
+    {"name": "stop", "input": "common_data.done"}
+  ]
+}`
+
+const roles = `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"], "reminder": "Go on."}}`
+
+// source is the script. It counts what it does in common_data, so that a handler
+// whose result counted twice shows.
+const source = `export default {
+  ask() {
+    this.common_data.round = (this.common_data.round ?? 0) + 1;
+    this.workflow_contexts.get("talk").addMessage({ role: "user", content: this.input + " round " + this.common_data.round });
+  },
+  note() {
+    const text = this.last_response.choices[0].message.content;
+    this.common_data.done = (this.common_data.done ?? "") + text + ";";
+    this.workflow_contexts.get("talk").addMessage({ role: "assistant", content: text });
+  },
+  more() { return this.common_data.round === 2 ? "stop" : "again"; },
+};
+`
+
+// rounds is what the model wants in each of its requests of a round; where it wants
+// nothing it answers.
+func rounds() [][]string {
+	return [][]string{{"s__safe", "s__key"}, {"s__ask"}, {"s__safe"}, {"s__key", "s__ask"}, nil}
+}
+
+// The calls of an undisturbed run.
+const (
+	requests = 10
+	calls    = 12
+)
+
+// wanted is the output of every run.
+const wanted = `"round 1 done;round 2 done;"`
+
+// infos are the tools that there are.
+func infos() []machine.ToolInfo {
+	var out []machine.ToolInfo
+	for _, name := range []string{"s__safe", "s__key", "s__ask"} {
+		out = append(out, machine.ToolInfo{
+			Definition: llm.Definition{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}, Repeatable: name == "s__safe",
+		})
+	}
+	return out
+}
+
+// shelf has the machine.
+type shelf struct{ *machines.Definition }
+
+func newShelf() (shelf, error) {
+	d, found := machines.Parse(machines.Files{
+		Config: machines.File{Path: "ten.json", Data: []byte(config)},
+		Script: &machines.File{Path: "ten/script.js", Data: []byte(source)},
+		Roles:  []machines.File{{Path: "ten/roles.json", Data: []byte(roles)}},
+	})
+	if d == nil {
+		return shelf{}, fmt.Errorf("the machine does not parse: %+v", found)
+	}
+	return shelf{d}, nil
+}
+
+// Machine implements driver.Machines.
+func (s shelf) Machine(_ context.Context, name string) (*machines.Definition, error) {
+	if name != s.Name {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no machine %s", name)
+	}
+	return s.Definition, nil
+}

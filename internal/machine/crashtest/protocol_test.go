@@ -1,0 +1,108 @@
+//go:build unix
+
+package crashtest
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/crash"
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// place is where a worker finds its journal, and what ends it.
+type place struct {
+	Dir string `json:"dir"`
+	// Postgres, if set, is the URL of the server that takes the database's part.
+	Postgres string `json:"postgres,omitempty"`
+	// Outside is the URL of the model and the tools.
+	Outside string `json:"outside"`
+	// Lease is how long one holds, in milliseconds; 0 is as usual.
+	Lease int `json:"lease,omitempty"`
+	// Point is the one at which the worker gets the Signal; 0 is none.
+	Point  int `json:"point,omitempty"`
+	Signal int `json:"signal,omitempty"`
+}
+
+// Disk implements crash.Place.
+func (p place) Disk() crash.Disk { return crash.Disk{Dir: p.Dir} }
+
+// ending is the place for a worker that gets a signal at a point.
+func (p place) ending(point int, signal syscall.Signal) place {
+	p.Point, p.Signal = point, int(signal)
+	return p
+}
+
+// store is a kind of journal.
+type store struct {
+	name string
+	// place makes an empty one.
+	place func(t *testing.T, o *outside) place
+}
+
+// stores are the kinds of journals.
+func stores() []store {
+	return []store{
+		{"sqlite", func(t *testing.T, o *outside) place {
+			t.Helper()
+			return place{Dir: crash.Dir(t), Outside: o.URL}
+		}},
+		{"postgres", func(t *testing.T, o *outside) place {
+			t.Helper()
+			return place{Dir: crash.Dir(t), Outside: o.URL, Postgres: crash.EmptyPostgres(t)}
+		}},
+	}
+}
+
+// order is what a worker is to do.
+type order struct {
+	Do       op               `json:"do"`
+	Run      string           `json:"run,omitempty"`
+	Task     string           `json:"task,omitempty"`
+	Decision machine.Decision `json:"decision,omitempty"`
+	Result   string           `json:"result,omitempty"`
+}
+
+// op is what a worker does.
+type op string
+
+const (
+	opStart  op = "start"
+	opDrive  op = "drive"
+	opDecide op = "decide"
+	opResume op = "resume"
+	opStatus op = "status"
+	opEvents op = "events"
+)
+
+// reply is the acknowledgement of what is in it.
+type reply struct {
+	Code    guideway.Code `json:"code,omitempty"`
+	Message string        `json:"message,omitempty"`
+
+	Run    string         `json:"run,omitempty"`
+	Status machine.Status `json:"status,omitempty"`
+	Pause  *machine.Pause `json:"pause,omitempty"`
+	Output string         `json:"output,omitempty"`
+	States []string       `json:"states,omitempty"`
+	Events []run.Event    `json:"events,omitempty"`
+	// Points counts those that the worker has come by.
+	Points int `json:"points"`
+	// Within says that the worker's own one lay between the decision to call
+	// something and the call.
+	Within bool `json:"within,omitempty"`
+}
+
+// OK says that the order was carried out.
+func (r reply) OK() bool { return r.Code == "" }
+
+// worker is a process that drives runs.
+type worker = crash.Worker[order, reply]
+
+// hire starts a worker.
+func hire(t testing.TB, p place) *worker {
+	t.Helper()
+	return crash.Hire[order, reply](t, p)
+}
