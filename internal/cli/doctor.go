@@ -91,6 +91,7 @@ func runDoctor(ctx context.Context, o *doctorOptions) error {
 	}
 	answer.add(definitions...)
 	answer.add(o.checkRuns(ctx, cfg)...)
+	answer.add(o.checkMachineRuns(ctx, cfg)...)
 	answer.add(o.checkCheckpoints(ctx, cfg)...)
 	answer.add(checkToken(cfg), checkServer(ctx, cfg))
 	answer.add(checkClients(ctx, host)...)

@@ -14,8 +14,6 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/journal/postgres"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/script"
@@ -119,24 +117,18 @@ func closePool(pool *script.Pool, log *slog.Logger) {
 // machine is no guided run, and what agents say to each other would make that
 // journal large.
 func openMachineStore(ctx context.Context, cfg *config.Config, user string, shelf *machineShelf, models driver.Models, pool *script.Pool, log *slog.Logger) (*machineStore, error) {
-	own := *cfg
-	var journal keeper
-	var err error
-	if cfg.Store == config.StoreSQLite {
-		own.DataDir = filepath.Join(cfg.DataDir, "machines")
+	own := machineStoreOf(cfg)
+	if !own.UsesPostgres() {
 		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
 			return nil, notOpened(err)
 		}
-		journal, err = sqlite.Open(ctx, sqlite.Options{Path: storePath(&own), Program: version(), Logger: log})
-	} else {
-		own.Store = withSchema(cfg.Store, "guideway_machines")
-		journal, err = postgres.Open(ctx, postgres.Options{URL: own.Store, Logger: log})
 	}
+	journal, err := openJournal(ctx, own, log)
 	if err != nil {
 		return nil, notOpened(err)
 	}
 	s := &machineStore{shelf: shelf, journal: journal, pool: pool, log: log}
-	if err := s.serve(ctx, &own, user, models); err != nil {
+	if err := s.serve(ctx, own, user, models); err != nil {
 		_ = journal.Close()
 		return nil, notOpened(err)
 	}
@@ -159,6 +151,18 @@ func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user strin
 		Owner:    processName(), Alive: processLives, Logger: s.log,
 	})
 	return err
+}
+
+// machineStoreOf are the settings with the store of machines in the place of that
+// of guided runs.
+func machineStoreOf(cfg *config.Config) *config.Config {
+	own := *cfg
+	if cfg.UsesPostgres() {
+		own.Store = withSchema(cfg.Store, "guideway_machines")
+	} else {
+		own.DataDir = filepath.Join(cfg.DataDir, "machines")
+	}
+	return &own
 }
 
 // withSchema is the URL of a PostgreSQL store with another schema.

@@ -23,7 +23,7 @@ func newRunsVerifyCmd(a *app, run func(context.Context, *runsVerifyOptions) erro
 	cmd := &cobra.Command{
 		Use:   "verify [RUN]",
 		Short: "Check that nobody has altered what happened",
-		Long: `Check the chain of every run, or of one: each event is authenticated together with
+		Long: `Check the chain of every run, those of agent machines included, or of one: each event is authenticated together with
 the one before it, by a key that is not in the database, and the last events are
 remembered apart from it. An event that was edited, taken out or added, a tail that was
 removed and a database that was put back from an old copy are found, and the first
@@ -60,16 +60,10 @@ what has happened. What is broken in itself stays broken.`,
 func runRunsVerify(ctx context.Context, o *runsVerifyOptions) error {
 	host := o.app.host
 	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
-		if o.AcceptRestore {
-			if err := d.runs.AcceptRestore(ctx); err != nil {
-				return err
-			}
-		}
-		report, err := d.runs.Verify(ctx, o.Run)
+		report, err := o.verify(ctx, d)
 		if err != nil {
-			return forPerson(err)
+			return err
 		}
-		report.Faults = orEmpty(report.Faults)
 		if o.JSON {
 			if err := writeJSON(host.Out, report); err != nil {
 				return err
@@ -82,6 +76,37 @@ func runRunsVerify(ctx context.Context, o *runsVerifyOptions) error {
 		}
 		return nil
 	})
+}
+
+// verify checks guided runs and those of machines, which are in a store of their
+// own, or one of them.
+func (o *runsVerifyOptions) verify(ctx context.Context, d *runDesk) (*run.Report, error) {
+	report := &run.Report{}
+	if !isMachineRun(o.Run) {
+		if o.AcceptRestore {
+			if err := d.runs.AcceptRestore(ctx); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if report, err = d.runs.Verify(ctx, o.Run); err != nil {
+			return nil, forPerson(err)
+		}
+	}
+	if o.Run == "" || isMachineRun(o.Run) {
+		cfg, err := o.app.load()
+		if err != nil {
+			return nil, err
+		}
+		more, err := o.app.verifyMachines(ctx, cfg, o.Run, o.AcceptRestore)
+		if err != nil {
+			return nil, err
+		}
+		report.Runs, report.Events = report.Runs+more.Runs, report.Events+more.Events
+		report.Faults = append(report.Faults, more.Faults...)
+	}
+	report.Faults = orEmpty(report.Faults)
+	return report, nil
 }
 
 func writeReport(host *Host, report *run.Report) {

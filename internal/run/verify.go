@@ -15,11 +15,70 @@ import (
 // against the one before, the last one against the heads that are kept apart,
 // the pinned definitions and the records. A fault is no error.
 func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
+	return s.verifier().Verify(ctx, runID)
+}
+
+// AcceptRestore has the heads follow the journal as it is now. It is for after
+// a deliberate restore, and forgets what was lost by it.
+func (s *Service) AcceptRestore(ctx context.Context) error { return s.verifier().AcceptRestore(ctx) }
+
+func (s *Service) verifier() *Verifier {
+	return &Verifier{Journal: s.journal, Key: s.key, Heads: s.heads, Now: s.clock, Follow: s.follower}
+}
+
+// follower implements Verifier.Follow for guided runs.
+func (s *Service) follower(ctx context.Context, rec Record) (Follower, error) {
+	program, err := s.compiled(ctx, rec.Hash)
+	if err != nil {
+		return nil, err
+	}
+	return &guided{loaded{program: program}}, nil
+}
+
+// guided follows a guided run.
+type guided struct{ loaded loaded }
+
+func (g *guided) Event(e Event) error {
+	fact, ok, err := factOf(e)
+	if err == nil && ok {
+		g.loaded.state, err = g.loaded.program.FoldFrom(g.loaded.state, []guide.Event{fact})
+	}
+	return err
+}
+
+func (g *guided) Describe(r *Record) {
+	describe(r, &g.loaded, g.loaded.program.PositionOf(g.loaded.state))
+}
+
+// Follower follows one run from its first event on.
+type Follower interface {
+	// Event takes the next event, which the chain vouches for. An error says that
+	// it cannot have happened there.
+	Event(e Event) error
+	// Describe puts where the run stands now into its record.
+	Describe(r *Record)
+}
+
+// Verifier checks a journal, whatever its runs are of. All fields but Heads are
+// needed.
+type Verifier struct {
+	Journal Journal
+	Key     Key
+	// Heads may be nil: then the end of a run that was removed is not noticed.
+	Heads Heads
+	Now   func() time.Time
+	// Follow makes the follower of a run. An error of CodeUnavailable or
+	// CodeNotFound says what is wrong with the pinned definition.
+	Follow func(ctx context.Context, r Record) (Follower, error)
+}
+
+// Verify checks the chains of all runs, or of one.
+func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 	heads := map[string]Head{}
 	report := &Report{Faults: []Fault{}}
-	begun := s.clock()
-	if s.heads != nil {
-		known, err := s.heads.Heads()
+	begun := v.Now()
+	if v.Heads != nil {
+		known, err := v.Heads.Heads()
 		if err != nil && guideway.ErrorCode(err) != guideway.CodeInvalid {
 			return nil, err
 		}
@@ -33,19 +92,19 @@ func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 		seen[rec.ID] = true
 		report.Runs++
 		head, known := heads[rec.ID]
-		n, fault, err := s.verify(ctx, rec, head, known)
+		n, fault, err := v.verify(ctx, rec, head, known)
 		report.Events += n
 		if fault != nil {
 			report.Faults = append(report.Faults, *fault)
 		}
 		return err
 	}
-	if err := s.eachRun(ctx, runID, visit); err != nil {
+	if err := v.eachRun(ctx, runID, visit); err != nil {
 		return nil, err
 	}
 	// A run that is at work moves in the list, and may have been missed.
 	if runID == "" {
-		if err := s.eachSince(ctx, begun, seen, visit); err != nil {
+		if err := v.eachSince(ctx, begun, seen, visit); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +112,7 @@ func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 		if seen[id] || runID != "" && runID != id {
 			continue
 		}
-		err := s.eachRun(ctx, id, visit)
+		err := v.eachRun(ctx, id, visit)
 		if err != nil {
 			return nil, err
 		}
@@ -71,11 +130,11 @@ func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 }
 
 // eachSince visits the runs that have changed since a time and were not seen.
-func (s *Service) eachSince(ctx context.Context, since time.Time, seen map[string]bool, visit func(Record) error) error {
+func (v *Verifier) eachSince(ctx context.Context, since time.Time, seen map[string]bool, visit func(Record) error) error {
 	const skew = 10 * time.Minute // of the clocks of several machines
 	f := Filter{Since: since.Add(-skew), Limit: page}
 	for {
-		runs, err := s.journal.Runs(ctx, f)
+		runs, err := v.Journal.Runs(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -94,32 +153,31 @@ func (s *Service) eachSince(ctx context.Context, since time.Time, seen map[strin
 	}
 }
 
-// AcceptRestore has the heads follow the journal as it is now. It is for after
-// a deliberate restore, and forgets what was lost by it.
-func (s *Service) AcceptRestore(ctx context.Context) error {
-	if s.heads == nil {
+// AcceptRestore has the heads follow the journal as it is now.
+func (v *Verifier) AcceptRestore(ctx context.Context) error {
+	if v.Heads == nil {
 		return guideway.Errorf(guideway.CodeInvalid, "no heads are kept for this journal")
 	}
-	begun, seen := s.clock(), map[string]bool{}
+	begun, seen := v.Now(), map[string]bool{}
 	heads := map[string]Head{}
 	visit := func(rec Record) error {
 		seen[rec.ID] = true
 		heads[rec.ID] = Head{Seq: rec.Seq, MAC: rec.Head}
 		return nil
 	}
-	if err := s.eachRun(ctx, "", visit); err != nil {
+	if err := v.eachRun(ctx, "", visit); err != nil {
 		return err
 	}
-	if err := s.eachSince(ctx, begun, seen, visit); err != nil {
+	if err := v.eachSince(ctx, begun, seen, visit); err != nil {
 		return err
 	}
-	return s.heads.Replace(heads)
+	return v.Heads.Replace(heads)
 }
 
 // eachRun visits every run, or one.
-func (s *Service) eachRun(ctx context.Context, id string, visit func(Record) error) error {
+func (v *Verifier) eachRun(ctx context.Context, id string, visit func(Record) error) error {
 	if id != "" {
-		rec, err := s.journal.Run(ctx, id)
+		rec, err := v.Journal.Run(ctx, id)
 		if guideway.ErrorCode(err) == guideway.CodeNotFound {
 			return nil // the heads may know it
 		}
@@ -130,7 +188,7 @@ func (s *Service) eachRun(ctx context.Context, id string, visit func(Record) err
 	}
 	f := Filter{Limit: page}
 	for {
-		runs, err := s.journal.Runs(ctx, f)
+		runs, err := v.Journal.Runs(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -147,18 +205,18 @@ func (s *Service) eachRun(ctx context.Context, id string, visit func(Record) err
 }
 
 // verify checks one run. What is appended while it is checked counts too.
-func (s *Service) verify(ctx context.Context, rec Record, head Head, known bool) (int64, *Fault, error) {
-	w := &walk{service: s, rec: rec, head: head, mac: s.key.Root(rec.ID)}
-	program, err := s.compiled(ctx, rec.Hash)
+func (v *Verifier) verify(ctx context.Context, rec Record, head Head, known bool) (int64, *Fault, error) {
+	w := &walk{key: v.Key, rec: rec, head: head, mac: v.Key.Root(rec.ID)}
+	var err error
+	w.follower, err = v.Follow(ctx, rec)
 	if guideway.ErrorCode(err) == guideway.CodeUnavailable || guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return 0, w.fault(1, FaultDefinition, "%s", err.Error()), nil
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	w.loaded = loaded{program: program}
 	for {
-		events, err := s.journal.Events(ctx, rec.ID, w.seq, page)
+		events, err := v.Journal.Events(ctx, rec.ID, w.seq, page)
 		if err != nil {
 			return w.seq, nil, err
 		}
@@ -171,7 +229,7 @@ func (s *Service) verify(ctx context.Context, rec Record, head Head, known bool)
 			break
 		}
 	}
-	now, err := s.journal.Run(ctx, rec.ID)
+	now, err := v.Journal.Run(ctx, rec.ID)
 	if err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
 		return w.seq, nil, err
 	}
@@ -180,10 +238,10 @@ func (s *Service) verify(ctx context.Context, rec Record, head Head, known bool)
 
 // walk is the check of one run's chain.
 type walk struct {
-	service *Service
-	rec     Record
-	head    Head
-	loaded  loaded
+	key      Key
+	rec      Record
+	head     Head
+	follower Follower
 	// seq and mac are of the last event that was checked.
 	seq int64
 	mac []byte
@@ -204,7 +262,7 @@ func (w *walk) event(e Event) *Fault {
 	if e.Seq != w.seq+1 {
 		return w.fault(w.seq+1, FaultGap, "event %d is missing, and there are others behind it", w.seq+1)
 	}
-	if !sameMAC(e.MAC, w.service.key.Chain(w.rec.ID, w.mac, e)) {
+	if !sameMAC(e.MAC, w.key.Chain(w.rec.ID, w.mac, e)) {
 		return w.fault(e.Seq, FaultEdited, "event %d (%s) is not what was written", e.Seq, e.Kind)
 	}
 	if e.Seq == 1 {
@@ -214,11 +272,7 @@ func (w *walk) event(e Event) *Fault {
 		}
 		w.derived = recordOf(w.rec.ID, c, e)
 	}
-	fact, ok, err := factOf(e)
-	if err == nil && ok {
-		w.loaded.state, err = w.loaded.program.FoldFrom(w.loaded.state, []guide.Event{fact})
-	}
-	if err != nil {
+	if err := w.follower.Event(e); err != nil {
 		return w.fault(e.Seq, FaultEdited, "event %d (%s): %s", e.Seq, e.Kind, err.Error())
 	}
 	w.seq, w.mac = e.Seq, e.MAC
@@ -258,7 +312,7 @@ func (w *walk) end(now Record, known bool) *Fault {
 	if now.Seq != w.seq {
 		return nil // it went on behind the walk
 	}
-	describe(&w.derived, &w.loaded, w.loaded.program.PositionOf(w.loaded.state))
+	w.follower.Describe(&w.derived)
 	if field := differs(w.derived, now); field != "" {
 		return w.fault(w.seq, FaultRecord, "the %s in the record of the run does not follow from its events", field)
 	}

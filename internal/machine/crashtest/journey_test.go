@@ -70,6 +70,12 @@ func (j *journey) read(w *worker, end reply) (done bool, err error) {
 		return false, j.died(err, r)
 	}
 	j.end, j.events = end, r.Events
+	if r, err = w.Do(order{Do: opVerify, Run: j.id}); err != nil || !r.OK() {
+		return false, j.died(err, r)
+	}
+	if len(r.Report.Faults) > 0 {
+		return false, fmt.Errorf("verify finds faults where there are none: %+v", r.Report.Faults)
+	}
 	return true, nil
 }
 

@@ -75,6 +75,7 @@ const (
 	opResume op = "resume"
 	opStatus op = "status"
 	opEvents op = "events"
+	opVerify op = "verify"
 )
 
 // reply is the acknowledgement of what is in it.
@@ -88,6 +89,7 @@ type reply struct {
 	Output string         `json:"output,omitempty"`
 	States []string       `json:"states,omitempty"`
 	Events []run.Event    `json:"events,omitempty"`
+	Report *run.Report    `json:"report,omitempty"`
 	// Points counts those that the worker has come by.
 	Points int `json:"points"`
 	// Within says that the worker's own one lay between the decision to call

@@ -151,6 +151,9 @@ func (d *desk) do(ctx context.Context, o order) (reply, error) {
 	case opEvents:
 		events, err := d.service.Events(ctx, caller(), o.Run)
 		return reply{Events: events}, err
+	case opVerify:
+		report, err := d.service.Verify(ctx, o.Run)
+		return reply{Report: report}, err
 	default:
 		return reply{}, fmt.Errorf("nobody knows how to %s", o.Do)
 	}

@@ -202,7 +202,7 @@ func (d *drive) release(ctx context.Context) error {
 	if d.l.lease == nil || d.l.lease.Owner != d.s.o.Owner {
 		return d.flush(ctx)
 	}
-	if err := d.l.mark(KindLeaseReleased, Lease{Owner: d.s.o.Owner, Until: d.s.clock()}); err != nil {
+	if err := d.l.mark(KindLeaseReleased, Lease{Owner: d.s.o.Owner, Until: d.s.clock(), Rests: d.l.resting}); err != nil {
 		return err
 	}
 	return d.flush(ctx)

@@ -51,6 +51,8 @@ type Lease struct {
 	Owner string `json:"owner"`
 	// Until is when the lease ends, unless an event comes before.
 	Until time.Time `json:"until"`
+	// Rests says of one that is released that the run waits for a machine within.
+	Rests bool `json:"rests,omitempty"`
 }
 
 // loaded is a run with its state at an event.
@@ -111,6 +113,7 @@ func (l *loaded) mark(kind string, lease Lease) error {
 	ev, err := newEvent(kind, lease)
 	if err == nil {
 		l.buffer = append(l.buffer, ev)
+		l.resting = lease.Rests
 	}
 	return err
 }
@@ -138,7 +141,12 @@ func (s *Service) flush(ctx context.Context, l *loaded, by run.By) error {
 		head = s.o.Key.Chain(rec.ID, head, *e)
 		e.MAC = head
 	}
-	rec.Seq, rec.Head, rec.Updated = l.seq+int64(len(l.buffer)), head, at
+	rec.Seq, rec.Head = l.seq+int64(len(l.buffer)), head
+	for i := range l.buffer { // a fork has events that are older than itself
+		if l.buffer[i].At.After(rec.Updated) {
+			rec.Updated = l.buffer[i].At
+		}
+	}
 	l.describe(&rec)
 	c.Record = rec
 	var err error
@@ -167,13 +175,15 @@ func (s *Service) flush(ctx context.Context, l *loaded, by run.By) error {
 // note keeps what an event says about the lease.
 func (l *loaded) note(e run.Event) {
 	switch e.Kind {
-	case KindLeaseTaken, KindLeaseKept:
+	case KindLeaseTaken, KindLeaseKept, KindLeaseReleased:
 		var lease Lease
-		if json.Unmarshal(e.Data, &lease) == nil {
-			l.lease, l.seen = &lease, e.At
+		if json.Unmarshal(e.Data, &lease) != nil {
+			return
 		}
-	case KindLeaseReleased:
-		l.lease = nil
+		l.lease, l.seen, l.resting = &lease, e.At, lease.Rests
+		if e.Kind == KindLeaseReleased {
+			l.lease = nil
+		}
 	default:
 		if e.By.Via == run.ViaServer {
 			l.seen = e.At
@@ -258,19 +268,15 @@ func (s *Service) fold(l *loaded, e run.Event) error {
 		return broken(l.rec.ID, e.Seq, "it is not what was written")
 	}
 	l.seq, l.head = e.Seq, e.MAC
-	l.note(e)
-	switch e.Kind {
-	case run.KindCreated:
+	if e.Kind == run.KindCreated {
+		l.note(e)
 		if json.Unmarshal(e.Data, &l.created) != nil || l.created.Hash != l.rec.Hash || e.By.User != l.rec.User {
 			return broken(l.rec.ID, e.Seq, "the record of the run says something else")
 		}
-	case KindLeaseTaken, KindLeaseKept, KindLeaseReleased:
-	default:
-		var fact machine.Event
-		if err := json.Unmarshal(e.Data, &fact); err != nil || string(fact.Kind) != e.Kind {
-			return broken(l.rec.ID, e.Seq, "it does not read")
-		}
-		l.program.Apply(&l.state, fact)
+		return nil
+	}
+	if err := l.take(e); err != nil {
+		return broken(l.rec.ID, e.Seq, err.Error())
 	}
 	return nil
 }
@@ -283,7 +289,7 @@ func (s *Service) pinned(ctx context.Context, hash string) (*machine.Program, er
 	}
 	d, err := machines.Pinned(stored.Text)
 	if err != nil {
-		return nil, err
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s does not read: %w", hash, err)
 	}
 	if d.Hash != hash {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s was changed", hash)

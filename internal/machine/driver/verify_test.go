@@ -1,0 +1,105 @@
+package driver_test
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/journal/headfile"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// inEveryPosition leaves runs in a journal that are completed, cancelled, forked,
+// paused, and waiting within another one, and gives the completed one.
+func inEveryPosition(t *testing.T, journal *memory) (*rig, string) {
+	t.Helper()
+	heads, err := headfile.Open(filepath.Join(t.TempDir(), "heads"), key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, journal, []*machines.Definition{
+		define(t, tenCalls, tenRoles), define(t, waiting, smallRoles), define(t, outer, smallRoles), define(t, small("", ""), smallRoles),
+	}, tenHandlers(), tenScript(), func(o *driver.Options) { o.Heads = heads })
+	r.tools.infos = newTen(t, newMemory()).tools.infos
+	id := r.begin("ten", map[string]any{"task": "x"})
+	r.drive(id)
+	if _, err := r.Fork(t.Context(), anna, id, 12); err != nil {
+		t.Fatal(err)
+	}
+	r.model.answers = answersOf(t, `{"rules": [{"content": "fine"}]}`)
+	r.drive(r.begin("outer", map[string]any{"what": "the plan"}))
+	r.handlers["keep"] = func(*this) (any, error) { return nil, errors.New("it broke") }
+	r.drive(r.begin("small", nil)) // it is paused
+	ended := r.begin("waiting", map[string]any{"topic": "x"})
+	if _, err := r.Cancel(t.Context(), anna, ended, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	return r, id
+}
+
+// TestVerify finds nothing in a journal as it was written, and every way of
+// changing what has happened.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	clean, _ := inEveryPosition(t, newMemory())
+	report, err := clean.Verify(t.Context(), "")
+	if err != nil || len(report.Faults) > 0 || report.Runs != 6 {
+		t.Fatalf("as it was written: %+v, %v", report, err)
+	}
+	tests := []struct {
+		name   string
+		kind   run.FaultKind
+		tamper func(m *memory, id string)
+	}{
+		{"an event is edited", run.FaultEdited, func(m *memory, id string) {
+			e := &m.events[id][20]
+			e.Data = bytes.Replace(bytes.Clone(e.Data), []byte("s__"), []byte("t__"), 1)
+			e.Data = append(e.Data[:len(e.Data)-1], []byte(`,"reason":"x"}`)...)
+		}},
+		{"an event is taken out", run.FaultGap, func(m *memory, id string) {
+			m.events[id] = slices.Delete(slices.Clone(m.events[id]), 10, 11)
+		}},
+		{"the end is removed", run.FaultTruncated, func(m *memory, id string) { cutAt(m, id, 30) }},
+		{"the database is an older copy", run.FaultTruncated, func(m *memory, id string) {
+			cutAt(m, id, 30)
+			rec := m.records[id]
+			rec.Seq, rec.Head = 30, m.events[id][29].MAC
+			m.records[id] = rec
+		}},
+		{"the run is gone", run.FaultMissing, func(m *memory, id string) {
+			delete(m.records, id)
+			delete(m.events, id)
+		}},
+		{"the record says another status", run.FaultRecord, func(m *memory, id string) {
+			rec := m.records[id]
+			rec.Status = "running"
+			m.records[id] = rec
+		}},
+		{"the definition is another one", run.FaultDefinition, func(m *memory, id string) {
+			d := m.defs[m.records[id].Hash]
+			d.Text = strings.Replace(d.Text, "Ten calls.", "Two calls.", 1)
+			m.defs[m.records[id].Hash] = d
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			journal := newMemory()
+			r, id := inEveryPosition(t, journal)
+			tt.tamper(journal, id)
+			for _, which := range []string{"", id} {
+				report, err := r.Verify(t.Context(), which)
+				if err != nil || !slices.ContainsFunc(report.Faults, func(f run.Fault) bool { return f.Kind == tt.kind && f.Run == id }) {
+					t.Errorf("of %q it is told %+v, %v", which, report, err)
+				}
+			}
+		})
+	}
+}
+
+func cutAt(m *memory, id string, n int) { m.events[id] = slices.Clone(m.events[id][:n]) }
