@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/journal/requestlog"
 	"github.com/guideway-dev/guideway/internal/record"
 	"github.com/guideway-dev/guideway/internal/shortid"
@@ -39,7 +40,10 @@ type recording struct {
 	stop   context.CancelFunc
 }
 
-var _ gateway.Observer = (*recording)(nil)
+var (
+	_ gateway.Observer = (*recording)(nil)
+	_ httpapi.Requests = (*recording)(nil)
+)
 
 // newRecording opens nothing: the first request does.
 func (a *app) newRecording(cfg *config.Config) *recording {
@@ -201,6 +205,17 @@ func (l *requestLog) close() {
 		_ = l.opened.Close() // what was written is there
 	}
 	l.opened = nil
+}
+
+// Reader implements httpapi.Requests.
+func (r *recording) Reader(ctx context.Context) (record.Reader, error) { return r.log.read(ctx) }
+
+// Recording implements httpapi.Requests.
+func (r *recording) Recording() httpapi.Recording {
+	if r.recorder == nil {
+		return httpapi.Recording{}
+	}
+	return httpapi.Recording{On: true, Bodies: r.recorder.Bodies(), Error: r.recorder.Health().Error}
 }
 
 // read gives the record to look at; nil where there is none yet.

@@ -31,6 +31,7 @@ type surface struct {
 	upkeep      *upkeep
 	scripts     *script.Pool
 	upstreams   *upstreams
+	recording   *recording
 	machines    *lazyMachines
 	server      *mcpserver.Server
 	dashboard   *dashboard
@@ -61,7 +62,8 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	if s.scripts, err = script.NewPool(script.Options{Log: a.logger(cfg)}); err != nil {
 		return nil, err
 	}
-	if s.upstreams, err = a.openUpstreams(cfg, cat, s.scripts); err != nil {
+	s.recording = a.newRecording(cfg)
+	if s.upstreams, err = a.openUpstreams(cfg, cat, s.scripts, s.recording); err != nil {
 		return nil, err
 	}
 	s.machines = a.newLazyMachines(cfg, cat, s.scripts)
@@ -92,6 +94,9 @@ func (s *surface) closeServices() {
 	}
 	if s.upstreams != nil {
 		s.upstreams.close()
+	}
+	if s.recording != nil {
+		s.recording.close()
 	}
 	if s.scripts != nil {
 		closePool(s.scripts, s.store.log)
@@ -129,7 +134,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 		UI:  ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
 		Catalog: s.catalog, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents, Hooks: s.hookDesk(),
-		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Logger: s.app.logger(s.cfg),
+		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Requests: s.recording, Logger: s.app.logger(s.cfg),
 	})
 }
 

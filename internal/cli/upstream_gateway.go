@@ -32,8 +32,6 @@ type upstreams struct {
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 	logs   *upstreamLogs
-	// recording observes every request.
-	recording *recording
 }
 
 // gatewayEntry is an upstream of the configuration as the gateway has it.
@@ -135,11 +133,11 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 
 // openUpstreams makes the gateway; nil where the toolset is not chosen. It follows
 // the configuration file, the approvals and the catalog.
-func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool) (*upstreams, error) {
+func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, rec *recording) (*upstreams, error) {
 	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
 		return nil, nil
 	}
-	u := &upstreams{app: a, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}, recording: a.newRecording(cfg)}
+	u := &upstreams{app: a, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}}
 	opts := a.upstreamOptions(cfg)
 	opts.Log = u.logs.line
 	key := make([]byte, 32)
@@ -149,11 +147,10 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: gatewayEntries(cfg), Upstream: opts, Lazy: cfg.Gateway.Exposure == config.ExposureSearch,
 		Project: cfg.Gateway.Project, Pins: a.upstreamPins(cfg), ClientPerMinute: cfg.Gateway.CallsPerMinute,
-		Hooks: u.hooks, Observer: u.recording, Key: key, Logger: u.logger,
+		Hooks: u.hooks, Observer: rec, Key: key, Logger: u.logger,
 	})
 	if err != nil {
 		u.closeHooks()
-		u.recording.close()
 		return nil, err
 	}
 	relist := u.Relist
@@ -246,6 +243,5 @@ func (u *upstreams) close() {
 	defer cancel()
 	u.Close(ctx)
 	u.closeHooks()
-	u.recording.close()
 	u.logs.close()
 }

@@ -27,6 +27,8 @@ type follower struct {
 	tell func(ctx context.Context, c run.Change) error
 	// lost adds that changes before a place are gone for good.
 	lost func(ctx context.Context, pos int64) error
+	// news has a value when there are new requests in the record; nil never.
+	news <-chan struct{}
 	// may tells whether the reader still may read.
 	may func() bool
 }
@@ -54,6 +56,10 @@ func (f *follower) follow(ctx context.Context, wake <-chan struct{}) error {
 		case _, open := <-wake:
 			if !open {
 				return nil
+			}
+		case <-f.news:
+			if err := f.out.event("requests", f.after, requestsEvent{"requests", f.after}); err != nil {
+				return err
 			}
 		case <-tick.C:
 			if !f.may() {
@@ -161,7 +167,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	f := &follower{
-		feed: a.Feed, out: out, after: after, may: a.still(r),
+		feed: a.Feed, out: out, after: after, may: a.still(r), news: a.requestNews(ctx),
 		wants: func(c run.Change) bool { return c.User == me },
 		tell: func(_ context.Context, c run.Change) error {
 			return out.event("change", c.Pos, changeEvent{"change", c})

@@ -46,6 +46,8 @@ type Options struct {
 	Hooks Hooks
 	// Memory has the checkpoints, and what is known of the contexts of runs.
 	Memory Memory
+	// Requests is the record of requests to upstreams.
+	Requests Requests
 	// Feed tells of changes of runs and sessions.
 	Feed Feed
 	// UI is the build of the dashboard: index.html, icon.svg and the folder assets.

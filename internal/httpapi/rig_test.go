@@ -184,7 +184,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	opts := httpapi.Options{
 		MCP:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
 		Guard: guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
-		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyDesk(),
+		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyDesk(), Requests: &requestsOf{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{ID: projectA, Path: "/src/a", Branch: "main"} },
 	}
 	for _, c := range change {

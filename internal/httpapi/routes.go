@@ -48,6 +48,9 @@ func (a *api) routes() []route {
 	if a.Memory != nil {
 		table = append(table, a.memoryRoutes()...)
 	}
+	if a.Requests != nil {
+		table = append(table, a.requestRoutes()...)
+	}
 	if a.Feed != nil {
 		table = append(table, route{"GET", "/api/events", authn.RightRead, a.events})
 		if a.Sessions != nil {

@@ -19,7 +19,7 @@ import (
 func everything() *api {
 	return &api{Options: Options{
 		Browsers: &authn.Browsers{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
-		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &memory.Service{}, Hooks: &hookdesk.Desk{},
+		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &memory.Service{}, Hooks: &hookdesk.Desk{}, Requests: struct{ Requests }{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{} },
 	}}
 }

@@ -847,6 +847,77 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Requests to upstreams, the last first */
+        get: operations["listRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/requests/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Requests, errors and times by tool
+         * @description Of the last day, where nothing is said of when.
+         */
+        get: operations["getRequestStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A request, with what hooks did to it */
+        get: operations["getRequest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hooks/{id}/heat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How long the nodes of a hook graph took, and how often they failed */
+        get: operations["getHookHeat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/events": {
         parameters: {
             query?: never;
@@ -859,7 +930,8 @@ export interface paths {
          * @description Each change once and in order, whichever process made it. An event's id is its
          *     position in the feed: a connection that begins with Last-Event-ID goes on behind
          *     it. The events are named after their type: connected comes first, change tells of a
-         *     change, and reset says that changes are gone for good (the feed is bounded), so that
+         *     change, requests says (at most once a second) that there are new ones in the record
+         *     of requests, and reset says that changes are gone for good (the feed is bounded), so that
          *     lists must be read again. Connect first and read lists when connected came: then
          *     nothing falls between the two. A comment every 30 seconds keeps the connection
          *     alive.
@@ -1971,7 +2043,164 @@ export interface components {
             success: true;
             project: components["schemas"]["Project"];
         };
-        FeedEvent: components["schemas"]["ConnectedEvent"] | components["schemas"]["ChangeEvent"] | components["schemas"]["ResetEvent"];
+        FeedEvent: components["schemas"]["ConnectedEvent"] | components["schemas"]["ChangeEvent"] | components["schemas"]["ResetEvent"] | components["schemas"]["RequestsEvent"];
+        /** @description There are new requests in the record, of anybody's. */
+        RequestsEvent: {
+            /** @constant */
+            type: "requests";
+            pos: number;
+        };
+        /**
+         * @description answered: a hook answered in the upstream's place. asked: the upstream wants to know
+         *     something first. refused: the gateway or a hook has. tool_error: the upstream says of
+         *     its answer that it is an error. crash: it was not there, or went away.
+         * @enum {unknown}
+         */
+        RequestStatus: "ok" | "tool_error" | "answered" | "asked" | "refused" | "timeout" | "cancelled" | "crash" | "error";
+        /** @description One request of a client to an upstream, and what came of it. */
+        Request: {
+            id: string;
+            /** Format: date-time */
+            at: string;
+            user: string;
+            /** @description What the client calls itself. */
+            client?: string;
+            /** @description The name of the token that it came in by. */
+            token?: string;
+            method: string;
+            upstream?: string;
+            project?: string;
+            /** @description The tool, prompt or address, by its upstream's name. */
+            tool?: string;
+            status: components["schemas"]["RequestStatus"];
+            error?: string;
+            ms: number;
+            /** @description Of the arguments. */
+            bytesIn: number;
+            /** @description Of the answer. */
+            bytesOut: number;
+            /** @description The hook graphs around it. */
+            hooks?: string[];
+            /** @description Of the distributed trace. */
+            traceId?: string;
+            /** @description Not in lists. */
+            graphs?: components["schemas"]["RequestGraph"][];
+            request?: components["schemas"]["RequestBody"];
+            response?: components["schemas"]["RequestBody"];
+        };
+        /** @description What was sent one way; there where the server keeps it. */
+        RequestBody: {
+            /** @description JSON; the beginning of it where it was cut. */
+            text: string;
+            cut?: boolean;
+            /** @description What looks like a secret was taken out. */
+            redacted?: boolean;
+        };
+        RequestGraph: {
+            id: string;
+            /** @enum {unknown} */
+            outcome: "passed" | "changed" | "answered" | "refused" | "error";
+            /** @description The one that refused, answered or failed. */
+            node?: string;
+            nodes: components["schemas"]["RequestNode"][];
+        };
+        RequestNode: {
+            id: string;
+            label?: string;
+            type: string;
+            ms: number;
+            /** @description It runs beside the request. */
+            aside?: boolean;
+            /** @description It has not ended yet. */
+            pending?: boolean;
+            /** @description A call that was not sent, because a hook had answered. */
+            skipped?: boolean;
+            branch?: string;
+            error?: {
+                code: string;
+                message: string;
+                file?: string;
+                line?: number;
+                column?: number;
+            };
+            console: {
+                level: string;
+                text: string;
+            }[];
+            /** @description What the hook changed; values are there where the server keeps what was sent. */
+            changes?: {
+                /** @enum {unknown} */
+                op: "add" | "remove" | "replace";
+                /** @description Into the context of the script. */
+                pointer: string;
+                /** @description The value; a long one as a text that is cut. */
+                before?: unknown;
+                /** @description The same. */
+                after?: unknown;
+            }[];
+        };
+        RequestList: {
+            /** @constant */
+            success: true;
+            requests: components["schemas"]["Request"][];
+            /** @description Goes on as the parameter cursor. */
+            next?: string;
+            record: {
+                count: number;
+                /** Format: date-time */
+                oldest?: string;
+                bytes: number;
+                /** @description How many were not written in the time that the record covers. */
+                dropped: number;
+            };
+            /** @description What this server writes down. */
+            recording: {
+                on: boolean;
+                /** @description Arguments and answers too. */
+                bodies: boolean;
+                /** @description Why the last ones could not be written. */
+                error?: string;
+            };
+        };
+        RequestDetails: {
+            /** @constant */
+            success: true;
+            request: components["schemas"]["Request"];
+        };
+        RequestStats: {
+            /** @constant */
+            success: true;
+            /** Format: date-time */
+            since: string;
+            tools: {
+                method: string;
+                upstream: string;
+                tool: string;
+                count: number;
+                errors: number;
+                /** @description Milliseconds. */
+                p50: number;
+                /** @description Milliseconds. */
+                p99: number;
+                bytesOut: number;
+            }[];
+        };
+        HookHeat: {
+            /** @constant */
+            success: true;
+            /** @description How many the figures are of. */
+            requests: number;
+            nodes: {
+                id: string;
+                label?: string;
+                count: number;
+                errors: number;
+                /** @description Milliseconds. */
+                p50: number;
+                /** @description Milliseconds. */
+                p99: number;
+            }[];
+        };
         ConnectedEvent: {
             /** @constant */
             type: "connected";
@@ -3652,6 +3881,156 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+        };
+    };
+    listRequests: {
+        parameters: {
+            query?: {
+                /** @description Words in the names of tools, upstreams, clients and hook graphs, and in errors; all of them. */
+                q?: string;
+                /** @description What the client calls itself. */
+                client?: string;
+                /** @description An upstream's name. */
+                upstream?: string;
+                /** @description A tool's name; a star at the end stands for any rest. */
+                tool?: string;
+                /** @description Such as tools/call. */
+                method?: string;
+                /** @description One or more, separated by commas. */
+                status?: components["schemas"]["RequestStatus"][];
+                /** @description Only what went wrong. */
+                failed?: boolean;
+                /** @description At or after this time. */
+                since?: string;
+                /** @description Before this time. */
+                until?: string;
+                /** @description What took at least so many milliseconds. */
+                slowerThan?: number;
+                /** @description A hook graph's id. */
+                hook?: string;
+                /** @description Only what a hook graph stood around. */
+                hooked?: boolean;
+                limit?: number;
+                /** @description The member next of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRequestStats: {
+        parameters: {
+            query?: {
+                /** @description Words in the names of tools, upstreams, clients and hook graphs, and in errors; all of them. */
+                q?: string;
+                /** @description What the client calls itself. */
+                client?: string;
+                /** @description An upstream's name. */
+                upstream?: string;
+                /** @description A tool's name; a star at the end stands for any rest. */
+                tool?: string;
+                /** @description Such as tools/call. */
+                method?: string;
+                /** @description One or more, separated by commas. */
+                status?: components["schemas"]["RequestStatus"][];
+                /** @description Only what went wrong. */
+                failed?: boolean;
+                /** @description At or after this time. */
+                since?: string;
+                /** @description Before this time. */
+                until?: string;
+                /** @description What took at least so many milliseconds. */
+                slowerThan?: number;
+                /** @description A hook graph's id. */
+                hook?: string;
+                /** @description Only what a hook graph stood around. */
+                hooked?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The most called first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestStats"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A request's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The entry. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestDetails"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getHookHeat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A hook graph's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Figures of the last 2000 requests that the graph stood around; no nodes where there were none. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookHeat"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
         };
     };
     streamChanges: {

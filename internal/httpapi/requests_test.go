@@ -1,0 +1,174 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/journal/requestlog"
+	"github.com/guideway-dev/guideway/internal/record"
+)
+
+// requestsOf is a record in a file; nil is none yet.
+type requestsOf struct{ log *requestlog.Log }
+
+func (r *requestsOf) Reader(context.Context) (record.Reader, error) {
+	if r.log == nil {
+		return nil, nil
+	}
+	return r.log, nil
+}
+
+func (r *requestsOf) Recording() httpapi.Recording {
+	return httpapi.Recording{On: true, Bodies: true, Error: "x"}
+}
+
+func newRequestsRig(t *testing.T) (*rig, *requestlog.Log) {
+	t.Helper()
+	log, err := requestlog.Open(t.Context(), filepath.Join(t.TempDir(), "requests.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	return newRig(t, func(o *httpapi.Options) { o.Requests = &requestsOf{log} }), log
+}
+
+func recordedEntry(i int) *record.Entry {
+	e := &record.Entry{
+		ID: fmt.Sprintf("q_%d", i), At: time.Now().Add(-time.Minute), User: "ann", Client: "claude", Token: "laptop", Method: "tools/call",
+		Upstream: "files", Project: "site", Tool: "read_file", Status: record.StatusOK, MS: float64(i), BytesIn: 1, BytesOut: 2,
+	}
+	if i%2 == 1 {
+		e.Status, e.Error, e.Hooks, e.TraceID = record.StatusCrash, "gone", []string{"guard"}, "abc"
+		e.Graphs = []record.Graph{{ID: "guard", Outcome: hookgraph.StatusError, Node: "h", Nodes: []record.Node{{Label: "L", NodeTrace: hookgraph.NodeTrace{
+			ID: "h", Kind: hooks.HookNode, MS: 2, Aside: true, Pending: i == 99, Skipped: false, Branch: hooks.True,
+			Error:   &hookgraph.NodeError{Code: "X", Message: "m", File: "f", Line: 1, Column: 2},
+			Console: []hookgraph.Line{{Level: "log", Text: "t"}}, Changes: []hookgraph.Change{{Op: "add", Pointer: "/x", After: []byte(`1`)}},
+		}}}}}
+		e.Request, e.Response = &record.Body{Text: "{}", Cut: true, Redacted: true}, &record.Body{Text: "{}"}
+	}
+	if i%10 == 0 {
+		e.User = "ben"
+	}
+	return e
+}
+
+// The record is read by its user: in pages, narrowed, one entry with its hooks,
+// and in figures. The shapes are those of the document, which the rig checks.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	s, log := newRequestsRig(t)
+	for i := 1; i <= 20; i++ {
+		if err := log.Write(t.Context(), record.Batch{Entries: []*record.Entry{recordedEntry(i)}, Dropped: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var page struct {
+		Requests []record.Entry
+		Next     string
+		Record   record.Summary
+	}
+	seen := 0
+	for cursor := ""; ; cursor = page.Next {
+		page.Next = ""
+		s.want(t, 200, asAgent, "GET", "/api/requests?limit=7&cursor="+cursor, "").to(t, &page)
+		seen += len(page.Requests)
+		for _, e := range page.Requests {
+			if e.User != "ann" || e.Graphs != nil {
+				t.Errorf("%+v", e)
+			}
+		}
+		if page.Next == "" {
+			break
+		}
+	}
+	if seen != 18 || page.Record.Dropped != 20 {
+		t.Errorf("%d were seen, %+v", seen, page.Record)
+	}
+	s.want(t, 200, asAgent, "GET", "/api/requests?failed=true&q=gone+read&slowerThan=15&hook=guard&upstream=files&tool=read_*&method=tools/call&client=claude", "").to(t, &page)
+	if len(page.Requests) != 3 || page.Requests[0].ID != "q_19" {
+		t.Errorf("%+v", page.Requests)
+	}
+	var one struct{ Request record.Entry }
+	s.want(t, 200, asAgent, "GET", "/api/requests/q_19", "").to(t, &one)
+	if len(one.Request.Graphs) != 1 || one.Request.Graphs[0].Nodes[0].Console[0].Text != "t" {
+		t.Errorf("%+v", one)
+	}
+	s.want(t, 404, asAgent, "GET", "/api/requests/q_20", "") // ben's
+	s.want(t, 400, asAgent, "GET", "/api/requests?status=odd", "")
+	s.want(t, 400, asAgent, "GET", "/api/requests?cursor=12", "")
+	s.want(t, 400, asAgent, "GET", "/api/requests?limit=0", "")
+	s.want(t, 400, asAgent, "GET", "/api/requests?since=yesterday", "")
+	var figures struct{ Tools []record.ToolStats }
+	s.want(t, 200, asAgent, "GET", "/api/requests/stats", "").to(t, &figures)
+	if len(figures.Tools) != 1 || figures.Tools[0].Count != 18 || figures.Tools[0].Errors != 10 {
+		t.Errorf("%+v", figures)
+	}
+	var heat struct {
+		Requests int64
+		Nodes    []record.NodeStats
+	}
+	s.want(t, 200, asAgent, "GET", "/api/hooks/guard/heat", "").to(t, &heat)
+	if heat.Requests != 10 || len(heat.Nodes) != 1 || heat.Nodes[0].Errors != 10 || heat.Nodes[0].P50 != 2 {
+		t.Errorf("%+v", heat)
+	}
+	s.want(t, 200, asAgent, "GET", "/api/hooks/none/heat", "").to(t, &heat)
+	if heat.Requests != 0 {
+		t.Errorf("%+v", heat)
+	}
+}
+
+// Where nothing is recorded yet, everything is empty and nothing an error.
+func TestNoRequestsYet(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, func(o *httpapi.Options) { o.Requests = &requestsOf{} })
+	for _, path := range []string{"/api/requests", "/api/requests/stats", "/api/hooks/guard/heat"} {
+		s.want(t, 200, asAgent, "GET", path, "")
+	}
+	s.want(t, 404, asAgent, "GET", "/api/requests/q_1", "")
+}
+
+// A page that follows the changes hears of new requests, at most once a second,
+// whichever process has written them.
+func TestNewsOfRequests(t *testing.T) {
+	t.Parallel()
+	s, log := newRequestsRig(t)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/api/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asAgent(r)
+	resp, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var text strings.Builder
+	buf := make([]byte, 4096)
+	read := func(want string) {
+		for !strings.Contains(text.String(), want) {
+			n, err := resp.Body.Read(buf)
+			text.Write(buf[:n])
+			if err != nil {
+				t.Fatalf("%v: %s", err, text.String())
+			}
+		}
+	}
+	read("event: connected")
+	for i := range 5 {
+		if err := log.Write(t.Context(), record.Batch{Entries: []*record.Entry{recordedEntry(100 + i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(`data: {"type":"requests","pos":0}`)
+	if n := strings.Count(text.String(), "event: requests"); n > 2 {
+		t.Errorf("five entries are told %d times", n)
+	}
+}
