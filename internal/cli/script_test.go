@@ -54,20 +54,23 @@ func TestScripts(t *testing.T) {
 			},
 		},
 		Setup: func(env *testscript.Env) error {
-			home := filepath.Join(env.WorkDir, "home")
-			env.Setenv("HOME", home)
-			env.Setenv("USERPROFILE", home)
-			env.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
-			env.Setenv("XDG_DATA_HOME", filepath.Join(home, "data"))
-			env.Setenv("XDG_CACHE_HOME", filepath.Join(home, "cache"))
-			env.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
-			env.Setenv("APPDATA", filepath.Join(home, "config"))
-			env.Setenv("LOCALAPPDATA", filepath.Join(home, "data"))
-			env.Setenv("GUIDEWAY_LISTEN", "127.0.0.1:1") // where nothing listens
 			env.Values[clientsKey{}] = &clients{open: map[string]*client{}}
-			return os.MkdirAll(home, 0o755)
+			return cleanHome(env)
 		},
 	})
+}
+
+// cleanHome has a script see nothing of who runs it.
+func cleanHome(env *testscript.Env) error {
+	home := filepath.Join(env.WorkDir, "home")
+	for name, dir := range map[string]string{
+		"HOME": "", "USERPROFILE": "", "XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data", "XDG_CACHE_HOME": "cache",
+		"XDG_STATE_HOME": "state", "APPDATA": "config", "LOCALAPPDATA": "data",
+	} {
+		env.Setenv(name, filepath.Join(home, dir))
+	}
+	env.Setenv("GUIDEWAY_LISTEN", "127.0.0.1:1") // where nothing listens
+	return os.MkdirAll(home, 0o755)
 }
 
 // damage overwrites the pages of a store that have a text, as a disk that fails

@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// page is a Markdown file of the documentation.
+type page struct {
+	name   string
+	text   string
+	blocks []block
+}
+
+// block is a fenced block: its language, its text, and the line it begins in.
+type block struct {
+	language, text string
+	line           int
+}
+
+var fence = regexp.MustCompile("(?ms)^([ \t]*)```([a-z]*)\n(.*?)^[ \t]*```")
+
+func pages(t *testing.T) []page {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var list []page
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md", "workflows/*.md", "bench/*.md", "npm/*/*.md"} {
+		names, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := page{name: filepath.ToSlash(strings.TrimPrefix(name, root+string(filepath.Separator))), text: string(data)}
+			for _, at := range fence.FindAllStringSubmatchIndex(p.text, -1) {
+				p.blocks = append(p.blocks, block{p.text[at[4]:at[5]], p.text[at[6]:at[7]], strings.Count(p.text[:at[0]], "\n") + 1})
+			}
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// mentions are the command lines of guideway in a text: in blocks for a shell, and
+// between backticks.
+func (p page) mentions() []string {
+	var lines []string
+	for _, b := range p.blocks {
+		if !slices.Contains([]string{"sh", "console", "bash"}, b.language) {
+			continue
+		}
+		for line := range strings.Lines(b.text) {
+			lines = append(lines, strings.TrimPrefix(strings.TrimSpace(line), "$ "))
+		}
+	}
+	for _, m := range regexp.MustCompile("`(guideway [^`\n]+)`").FindAllStringSubmatch(fence.ReplaceAllString(p.text, ""), -1) {
+		lines = append(lines, m[1])
+	}
+	var commands []string
+	for _, line := range lines {
+		line, _, _ = strings.Cut(line, " #")
+		for _, part := range regexp.MustCompile(`\s(?:\|\||&&|;|\|)\s|[<>]`).Split(line, -1) {
+			part = strings.TrimSpace(part)
+			for assignment.MatchString(part) {
+				part = assignment.ReplaceAllString(part, "")
+			}
+			if rest, ok := strings.CutPrefix(part, "guideway "); ok {
+				commands = append(commands, rest)
+			}
+		}
+	}
+	return commands
+}
+
+var assignment = regexp.MustCompile(`^[A-Z_]+=\S* `)
+
+// Every command that the documentation names is there, with every flag that it
+// gives.
+func TestCommandsOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, p := range pages(t) {
+		if p.name == "CHANGELOG.md" {
+			continue // it tells of commands that were
+		}
+		for _, line := range p.mentions() {
+			seen++
+			if err := parses(line); err != nil {
+				t.Errorf("%s: guideway %s: %v", p.name, line, err)
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("only %d commands were found: the search does not work", seen)
+	}
+}
+
+// parses says whether a command line names a command and flags that there are.
+func parses(line string) error {
+	line, _, _ = strings.Cut(line, " -- ") // what follows is another program's
+	line = strings.NewReplacer("…", " ", "...", " ", "[", " ", "]", " ", "{", " ", "}", " ").Replace(line)
+	if before, _, found := strings.Cut(line, " | "); found {
+		line = before // alternatives, as in list | show
+	}
+	words := strings.Fields(line)
+	root := newRootCmd(&Host{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }})
+	cmd, rest, err := root.Find(words)
+	if err != nil {
+		return err
+	}
+	if cmd == root && len(words) > 0 && !strings.HasPrefix(words[0], "-") && words[0] != "completion" && words[0] != "help" && strings.ToUpper(words[0]) != words[0] {
+		return fmt.Errorf("there is no command %q", words[0])
+	}
+	if cmd.HasSubCommands() && len(rest) > 0 && regexp.MustCompile(`^[a-z][a-z-]+$`).MatchString(rest[0]) && cmd != root {
+		return fmt.Errorf("%s has no command %q", cmd.CommandPath(), rest[0])
+	}
+	return flagsOf(cmd, rest)
+}
+
+func flagsOf(cmd *cobra.Command, words []string) error {
+	for _, word := range words {
+		name, _, _ := strings.Cut(word, "=")
+		name = strings.TrimRight(name, ",.;:)'\"")
+		var found *pflag.Flag
+		switch {
+		case strings.HasPrefix(name, "--") && len(name) > 2:
+			found = cmd.Flag(name[2:])
+		case len(name) == 2 && name[0] == '-' && name[1] != '-':
+			found = cmd.Flags().ShorthandLookup(name[1:])
+		default:
+			continue
+		}
+		if found == nil && name != "--help" && name != "-h" {
+			return fmt.Errorf("%s has no flag %s", cmd.CommandPath(), name)
+		}
+	}
+	return nil
+}
+
+// Every definition in the documentation is one, and every other piece of JSON or
+// YAML can be read.
+func TestSnippetsOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if b.language != "json" && b.language != "yaml" {
+				continue
+			}
+			var value any
+			if err := yaml.Unmarshal([]byte(b.text), &value); err != nil {
+				t.Errorf("%s:%d: %v", p.name, b.line, err)
+				continue
+			}
+			object, _ := value.(map[string]any)
+			if object["id"] == nil || object["steps"] == nil && object["phases"] == nil || strings.Contains(b.text, "file: broken") {
+				continue
+			}
+			if _, found := definition.Check("snippet.yaml", []byte(b.text)); slices.ContainsFunc(found, func(d guideway.Diagnostic) bool {
+				return d.Severity == guideway.SeverityError
+			}) {
+				t.Errorf("%s:%d: %v", p.name, b.line, found)
+			}
+		}
+	}
+}
+
+// The tutorial is a script: its files are made, its commands run, and what they
+// print is what it shows, but for what it leaves out with dots.
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages(t) {
+		if p.name == "docs/tutorial.md" {
+			follow(t, p)
+			return
+		}
+	}
+	t.Fatal("there is no tutorial")
+}
+
+func follow(t *testing.T, p page) {
+	t.Helper()
+	var script strings.Builder
+	files := map[string]string{}
+	for i, b := range p.blocks {
+		name, isFile := strings.CutPrefix(strings.SplitN(b.text, "\n", 2)[0], "# file: ")
+		switch {
+		case isFile:
+			part := fmt.Sprintf("block-%d", i)
+			files[part] = b.text
+			fmt.Fprintf(&script, "mkdir %s\n", filepath.Dir(name))
+			fmt.Fprintf(&script, "cp $WORK/%s $WORK/%s\n", part, name)
+		case b.language == "console":
+			commands(&script, files, i, b.text)
+		}
+	}
+	text := script.String()
+	for name, file := range files {
+		text += "-- " + name + " --\n" + file
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "tutorial.txtar"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:   dir,
+		Setup: cleanHome,
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"shows": shows},
+	})
+}
+
+// commands writes the lines of a console as a script: $ before what is typed, the
+// rest is what it prints.
+func commands(script *strings.Builder, files map[string]string, i int, text string) {
+	for n, part := range strings.Split("\n"+text, "\n$ ")[1:] {
+		line, want, _ := strings.Cut(part, "\n")
+		line, remark, _ := strings.Cut(line, " # ")
+		if strings.Contains(remark, "exit code") {
+			script.WriteString("! ")
+		}
+		name := fmt.Sprintf("want-%d-%d", i, n)
+		files[name] = strings.TrimRight(want, "\n") + "\n"
+		fmt.Fprintf(script, "exec %s\nshows %s\n", line, name)
+	}
+}
+
+// shows compares what the last command printed, on both ways, with a file in which
+// … stands for anything.
+func shows(ts *testscript.TestScript, _ bool, args []string) {
+	got := strings.TrimRight(ts.ReadFile("stdout")+ts.ReadFile("stderr"), "\n") + "\n"
+	want := ts.ReadFile(args[0])
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", `.*`)
+	if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(got) {
+		ts.Fatalf("it printed otherwise:\n%s", cmp.Diff(want, got))
+	}
+}
+
+// The reference of commands is what the commands say of themselves.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join("..", "..", "docs", "reference", "cli.md")
+	var want strings.Builder
+	want.WriteString("# Commands\n\nWritten by `go test ./internal/cli -run TestReference -update` from what the commands say of themselves. Settings are flags too, of every command that reads them; [configuration.md](../configuration.md) has them.\n")
+	root := newRootCmd(&Host{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }})
+	describe(&want, root)
+	if *update {
+		if err := os.WriteFile(file, []byte(want.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.ReplaceAll(string(got), "\r\n", "\n"), want.String()); diff != "" {
+		t.Errorf("docs/reference/cli.md is not up to date (-file +commands), run with -update:\n%s", diff)
+	}
+}
+
+func describe(w *strings.Builder, cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		if c.Hidden {
+			continue
+		}
+		fmt.Fprintf(w, "\n## %s\n\n%s\n\n```text\n%s\n```\n", c.CommandPath(), strings.TrimSpace(first(c.Long, c.Short)), c.UseLine())
+		if c.Example != "" {
+			fmt.Fprintf(w, "\n```sh\n%s\n```\n", unindented(c.Example))
+		}
+		var flags []string
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden || f.Name == "help" || c.InheritedFlags().Lookup(f.Name) != nil {
+				return
+			}
+			kind, usage := pflag.UnquoteUsage(f)
+			flags = append(flags, strings.TrimRight(fmt.Sprintf("| `--%s` | %s | %s |", f.Name, kind, strings.ReplaceAll(usage, "|", `\|`)), " "))
+		})
+		if len(flags) > 0 {
+			fmt.Fprintf(w, "\n| Flag | Takes | |\n|---|---|---|\n%s\n", strings.Join(flags, "\n"))
+		}
+		describe(w, c)
+	}
+}
+
+func first(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func unindented(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return strings.Join(lines, "\n")
+}
