@@ -113,6 +113,28 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 	}
 }
 
+// Every package that the documentation has tested or run is there.
+func TestPackagesOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	named := regexp.MustCompile(`go (?:test|run|build|install)((?: +[^ \n` + "`" + `|]+)+)`)
+	for _, p := range pages(t) {
+		if p.name == "CHANGELOG.md" {
+			continue
+		}
+		for _, m := range named.FindAllStringSubmatch(p.text, -1) {
+			for _, word := range strings.Fields(m[1]) {
+				dir, ok := strings.CutPrefix(strings.TrimRight(word, ".,;:)"), "./")
+				if !ok || strings.HasSuffix(word, "...") {
+					continue
+				}
+				if info, err := os.Stat(filepath.Join("..", "..", dir)); err != nil || !info.IsDir() {
+					t.Errorf("%s names the package %s, which is not there", p.name, word)
+				}
+			}
+		}
+	}
+}
+
 // parses says whether a command line names a command and flags that there are.
 func parses(line string) error {
 	line, _, _ = strings.Cut(line, " -- ") // what follows is another program's
