@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/spf13/cobra"
@@ -36,6 +36,7 @@ approve it.`,
 		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a, runUpstreamList), newUpstreamShowCmd(a, runUpstreamShow),
 		newUpstreamRemoveCmd(a, runUpstreamRemove), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false),
 		newUpstreamApproveCmd(a, runUpstreamApprove), newUpstreamLogsCmd(a, runUpstreamLogs), newUpstreamImportCmd(a, runUpstreamImport),
+		newUpstreamProjectCmd(a),
 	)
 	return cmd
 }
@@ -67,57 +68,9 @@ func (a *app) completeUpstreams(_ *cobra.Command, args []string, _ string) ([]st
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// upstreamRow is one upstream in the answer of guideway upstream list --json.
-type upstreamRow struct {
-	Name     string `json:"name"`
-	Reached  string `json:"reached"`
-	Where    string `json:"where"`
-	Project  string `json:"project,omitempty"`
-	Disabled bool   `json:"disabled,omitempty"`
-	// Problem is why it cannot be used as it is configured.
-	Problem string `json:"problem,omitempty"`
-	// Tools and Waiting are as they were when the upstream was last asked;
-	// Tools is -1 where it never was.
-	Tools   int        `json:"tools"`
-	Waiting int        `json:"waiting"`
-	Asked   *time.Time `json:"askedAt,omitempty"`
-}
-
-func (a *app) upstreamRow(cfg *config.Config, u config.Upstream) upstreamRow {
-	e := gatewayEntry(u)
-	row := upstreamRow{Name: u.Name, Reached: string(e.Spec.Kind()), Where: u.URL, Project: u.Project, Disabled: u.Disabled, Tools: -1}
-	if u.Command != "" {
-		row.Where = strings.Join(append([]string{u.Command}, u.Args...), " ")
-	}
-	row.Where = withoutSecrets(row.Where)
-	if err := e.Spec.Check(); err != nil {
-		row.Problem = err.Error()
-		return row
-	}
-	c := upstream.Cached(upstreamCache(cfg), e.Spec)
-	if c == nil {
-		return row
-	}
-	row.Tools, row.Asked = len(c.Tools), &c.Fetched
-	if e.Pins != gateway.PinOff {
-		row.Waiting = len(a.waitingTools(cfg, e, c))
-	}
-	return row
-}
-
-// waitingTools are the tools that are held back.
-func (a *app) waitingTools(cfg *config.Config, e gateway.Entry, c *upstream.Catalog) []gateway.Waiting {
-	pins := a.upstreamPins(cfg)
-	approved, err := pins.Approved(e.Spec.Name)
-	if err != nil || approved == nil && e.Pins != gateway.PinApprove {
-		return nil
-	}
-	all, err := gateway.Review(pins, c, e.Spec.Name)
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(all, func(w gateway.Waiting) bool { return w.After == nil })
-}
+// managed looks after the upstreams of the configuration, without a gateway that
+// uses them.
+func (a *app) managed(cfg *config.Config) *manage.Service { return a.manageUpstreams(cfg, nil, nil) }
 
 type upstreamListOptions struct {
 	app  *app
@@ -141,9 +94,9 @@ func runUpstreamList(_ context.Context, o *upstreamListOptions) error {
 	if err != nil {
 		return err
 	}
-	rows := []upstreamRow{}
+	rows, managed := []manage.Summary{}, o.app.managed(cfg)
 	for _, u := range cfg.Upstreams {
-		rows = append(rows, o.app.upstreamRow(cfg, u))
+		rows = append(rows, managed.Summarize(u))
 	}
 	host := o.app.host
 	if o.JSON {
@@ -160,14 +113,14 @@ func runUpstreamList(_ context.Context, o *upstreamListOptions) error {
 		if r.Tools >= 0 {
 			tools = fmt.Sprint(r.Tools)
 		}
-		t.add(r.Name, r.Reached, oneLine(r.Where), tools, r.state())
+		t.add(r.Name, r.Reached, oneLine(r.Where), tools, stateText(&r))
 	}
 	t.write(host.Out, host.terminalWidth(), host.outStyles())
 	o.app.sayToolset(cfg)
 	return nil
 }
 
-func (r upstreamRow) state() string {
+func stateText(r *manage.Summary) string {
 	switch {
 	case r.Problem != "":
 		return "wrong: " + oneLine(r.Problem)
@@ -189,31 +142,6 @@ func (a *app) sayToolset(cfg *config.Config) {
 	}
 }
 
-var (
-	wholeReference = regexp.MustCompile(`^(Bearer )?\$\{(env|keychain):[^}]*\}$`)
-	secretInText   = regexp.MustCompile(`(?i)((?:key|token|secret|password|passwd|auth)[a-z_-]*[= ])[^ &]+`)
-)
-
-// hiddenSecret is a value as a person may be shown it: a reference as it is, all
-// else hidden.
-func hiddenSecret(text string) string {
-	if text == "" || wholeReference.MatchString(text) {
-		return text
-	}
-	return "(hidden)"
-}
-
-// withoutSecrets hides what looks like a secret in a command or an address.
-func withoutSecrets(text string) string { return secretInText.ReplaceAllString(text, "$1(hidden)") }
-
-func hiddenSecrets(texts map[string]string) map[string]string {
-	out := maps.Clone(texts)
-	for key, value := range out {
-		out[key] = hiddenSecret(value)
-	}
-	return out
-}
-
 type upstreamShowOptions struct {
 	app   *app
 	Name  string
@@ -223,7 +151,7 @@ type upstreamShowOptions struct {
 
 // upstreamDetails is the answer of guideway upstream show --json.
 type upstreamDetails struct {
-	upstreamRow
+	manage.Summary
 	Origin  string            `json:"origin"`
 	Config  config.Upstream   `json:"config"`
 	Server  *upstream.Info    `json:"server,omitempty"`
@@ -256,7 +184,7 @@ const checkTime = time.Minute
 
 // askUpstream starts an upstream and gives what it offers.
 func (a *app) askUpstream(ctx context.Context, cfg *config.Config, u config.Upstream) (*upstream.Catalog, error) {
-	spec := gatewayEntry(u).Spec
+	spec := manage.EntryOf(u).Spec
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
@@ -283,18 +211,12 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 			return err
 		}
 	}
-	d := upstreamDetails{upstreamRow: o.app.upstreamRow(cfg, u), Origin: u.Origin.String(), Config: u}
-	d.Config.Env, d.Config.Headers, d.Config.Bearer = hiddenSecrets(u.Env), hiddenSecrets(u.Headers), hiddenSecret(u.Bearer)
-	d.Config.Args = strings.Fields(withoutSecrets(strings.Join(u.Args, " ")))
-	if u.OAuth != nil {
-		copied := *u.OAuth
-		copied.ClientSecret = hiddenSecret(copied.ClientSecret)
-		d.Config.OAuth = &copied
-	}
-	if c := upstream.Cached(upstreamCache(cfg), gatewayEntry(u).Spec); c != nil {
+	managed := o.app.managed(cfg)
+	d := upstreamDetails{Summary: managed.Summarize(u), Origin: u.Origin.String(), Config: manage.WithoutSecret(u)}
+	if c := upstream.Cached(upstreamCache(cfg), manage.EntryOf(u).Spec); c != nil {
 		d.Server, d.Notes = &c.Info, c.Notes
 		d.Offered = gateway.ToolNames(c)
-		d.Held = o.app.waitingTools(cfg, gatewayEntry(u), c)
+		d.Held = managed.Held(u)
 	}
 	if o.JSON {
 		return writeJSON(o.app.host.Out, d)
@@ -305,7 +227,7 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 
 func (a *app) printUpstream(d upstreamDetails) {
 	out, s := a.host.Out, a.host.outStyles()
-	fmt.Fprintf(out, "%s  %s\n", s.bold(d.Name), d.state())
+	fmt.Fprintf(out, "%s  %s\n", s.bold(d.Name), stateText(&d.Summary))
 	fmt.Fprintf(out, "  reached by  %s: %s\n", d.Reached, oneLine(d.Where))
 	fmt.Fprintf(out, "  configured  %s\n", d.Origin)
 	for _, key := range slices.Sorted(maps.Keys(d.Config.Env)) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
 	"github.com/guideway-dev/guideway/internal/install"
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/spf13/cobra"
@@ -97,8 +98,8 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	if u.Headers, err = pairs(o.Headers, "--header"); err != nil {
 		return err
 	}
-	e := gatewayEntry(u)
-	if err := e.Spec.Check(); err != nil {
+	e := manage.EntryOf(u)
+	if err := e.Check(); err != nil {
 		return err
 	}
 	cfg, err := o.app.load()

@@ -16,6 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
 	"github.com/guideway-dev/guideway/internal/script"
@@ -32,41 +33,15 @@ type upstreams struct {
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 	logs   *upstreamLogs
-}
-
-// gatewayEntry is an upstream of the configuration as the gateway has it.
-func gatewayEntry(u config.Upstream) gateway.Entry {
-	e := gateway.Entry{
-		Spec: upstream.Spec{
-			Name: u.Name, Command: u.Command, Args: u.Args, Dir: u.Dir, Env: u.Env,
-			URL: u.URL, Transport: upstream.Transport(u.Transport), Headers: u.Headers, Bearer: u.Bearer,
-			Protocol: u.Protocol, Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime),
-		},
-		Disabled: u.Disabled, Project: u.Project, Sessions: gateway.Sessions(u.Sessions), Pins: gateway.PinMode(u.Pins),
-		PerMinute: u.CallsPerMinute, ToolPerMinute: u.ToolCallsPerMinute,
-	}
-	if u.OAuth != nil {
-		e.Spec.OAuth = &upstream.OAuth{
-			TokenURL: u.OAuth.TokenURL, ClientID: u.OAuth.ClientID, ClientSecret: u.OAuth.ClientSecret,
-			Scopes: u.OAuth.Scopes, Resource: u.OAuth.Resource,
-		}
-	}
-	if u.Prefix != nil {
-		e.Prefix, e.NoPrefix = *u.Prefix, *u.Prefix == ""
-	}
-	for name, rule := range u.Tools {
-		if e.Tools == nil {
-			e.Tools = map[string]gateway.ToolRule{}
-		}
-		e.Tools[name] = gateway.ToolRule{Hide: rule.Hide, Name: rule.Name, Description: rule.Description}
-	}
-	return e
+	// loading lets the configuration be put in force by one at a time, so that no
+	// older one takes the place of a newer one.
+	loading sync.Mutex
 }
 
 func gatewayEntries(cfg *config.Config) []gateway.Entry {
 	entries := make([]gateway.Entry, len(cfg.Upstreams))
 	for i, u := range cfg.Upstreams {
-		entries[i] = gatewayEntry(u)
+		entries[i] = manage.EntryOf(u)
 	}
 	return entries
 }
@@ -158,6 +133,9 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 	ctx, stop := context.WithCancel(context.Background())
 	u.stop = stop
 	u.wg.Go(func() { u.follow(ctx, cfg) })
+	if cfg.Gateway.Health > 0 {
+		u.wg.Go(func() { u.Watch(ctx, cfg.Gateway.Health) })
+	}
 	return u, nil
 }
 
@@ -185,7 +163,8 @@ const followTime = 2 * time.Second
 func (u *upstreams) follow(ctx context.Context, cfg *config.Config) {
 	tick := time.NewTicker(followTime)
 	defer tick.Stop()
-	file, pins := stamp(cfg.File), stamp(approvalsPath(cfg))
+	path, _ := configFile(cfg) // where there is no place for one, none changes
+	file, pins := stamp(path), stamp(approvalsPath(cfg))
 	for {
 		select {
 		case <-ctx.Done():
@@ -196,19 +175,26 @@ func (u *upstreams) follow(ctx context.Context, cfg *config.Config) {
 			pins = now
 			u.Reload()
 		}
-		now := stamp(cfg.File)
+		now := stamp(path)
 		if now == file {
 			continue
 		}
 		file = now
-		next, err := u.app.load()
-		if err == nil {
-			err = u.Apply(gatewayEntries(next))
-		}
-		if err != nil {
+		if err := u.reload(); err != nil {
 			u.logger.Warn("the changed configuration of upstreams is not used", "error", err)
 		}
 	}
+}
+
+// reload has the gateway use the upstreams that the configuration has now.
+func (u *upstreams) reload() error {
+	u.loading.Lock()
+	defer u.loading.Unlock()
+	next, err := u.app.load()
+	if err != nil {
+		return err
+	}
+	return u.Apply(gatewayEntries(next))
 }
 
 // stamp changes with a file, or with what is in a directory.

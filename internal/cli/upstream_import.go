@@ -3,14 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
 	"github.com/guideway-dev/guideway/internal/install"
-	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/spf13/cobra"
 )
 
@@ -116,10 +113,10 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 	}
 	var list []importedServer
 	for _, s := range servers {
-		u, notes := upstreamOf(s)
+		u, notes := manage.UpstreamOf(s)
 		row := importedServer{Name: u.Name, Client: client.ID, File: location.Path, Notes: notes}
-		spec := gatewayEntry(u).Spec
-		switch err := spec.Check(); {
+		e := manage.EntryOf(u)
+		switch err := e.Check(); {
 		case taken[u.Name]:
 			row.Notes = append(row.Notes, "left out: there is an upstream of this name")
 		case err != nil:
@@ -135,41 +132,6 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 		list = append(list, row)
 	}
 	return list, nil
-}
-
-// upstreamOf is a client's server as an upstream, with a name that fits.
-func upstreamOf(s install.Server) (config.Upstream, []string) {
-	u := config.Upstream{
-		Name: upstreamName(s.Name), Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.Dir,
-		URL: s.URL, Headers: s.Headers, Bearer: s.Bearer, Disabled: s.Disabled,
-	}
-	if s.SSE {
-		u.Transport = string(upstream.TransportSSE)
-	}
-	notes := slices.Clone(s.Notes)
-	for _, key := range slices.Concat(slices.Sorted(maps.Keys(s.Env)), slices.Sorted(maps.Keys(s.Headers))) {
-		value := s.Env[key] + s.Headers[key]
-		if secretInText.MatchString(key+"=x") && !strings.Contains(value, "${") && value != "" {
-			notes = append(notes, fmt.Sprintf("%s is written down in plain text: better is ${keychain:%s}", key, key))
-		}
-	}
-	if s.Bearer != "" && !strings.Contains(s.Bearer, "${") {
-		notes = append(notes, "the bearer token is written down in plain text: better is ${keychain:"+u.Name+"}")
-	}
-	return u, notes
-}
-
-// upstreamName makes a name that an upstream may have.
-func upstreamName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-':
-			return r
-		}
-		return '-'
-	}, name)
-	name = strings.Trim(name, "-.")
-	return name[:min(len(name), upstream.MaxNameLength)]
 }
 
 func (o *upstreamImportOptions) print(list []importedServer) {

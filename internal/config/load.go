@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/spelling"
@@ -135,7 +136,7 @@ func (l *loader) defaults() {
 	c.DataDir = c.Dirs.Data
 	c.Store = StoreSQLite
 	c.Gates = Gates{Approval: ApprovalAgent}
-	c.Gateway = Gateway{Exposure: ExposureAll}
+	c.Gateway = Gateway{Exposure: ExposureAll, Health: 30 * time.Second}
 	c.Journal.HeadsDir = below(l.goos, c.Dirs.State, "heads")
 	c.Context, c.Checkpoints = contextDefaults(), checkpointDefaults()
 	c.Requests = requestDefaults()

@@ -20,6 +20,8 @@ type Gateway struct {
 	Project string
 	// CallsPerMinute bounds the calls of one client; zero is no bound.
 	CallsPerMinute int
+	// Health is how often upstreams that run are pinged; zero is never.
+	Health time.Duration
 }
 
 // How the tools of upstreams are offered.
@@ -216,6 +218,19 @@ func gatewaySettings() []setting {
 			},
 			set:  func(c *Config, v value) { c.Gateway.CallsPerMinute = int(v.number) },
 			text: func(c *Config) string { return strconv.Itoa(c.Gateway.CallsPerMinute) },
+		},
+		{
+			Setting: Setting{
+				Name: "gateway.health", Kind: KindDuration, Flag: "gateway-health", Env: "GUIDEWAY_GATEWAY_HEALTH",
+				Usage: "How often upstreams that run are pinged, and failed ones tried again, such as \"30s\"; 0 is never.",
+			},
+			set: func(c *Config, v value) {
+				c.Gateway.Health = v.duration
+				if v.duration > 0 {
+					c.Gateway.Health = max(v.duration, time.Second)
+				}
+			},
+			text: func(c *Config) string { return c.Gateway.Health.String() },
 		},
 	}
 }

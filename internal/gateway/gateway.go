@@ -163,7 +163,7 @@ func (g *Gateway) Apply(entries []Entry) error {
 	seen := map[string]bool{}
 	for i := range entries {
 		e := &entries[i]
-		if err := e.check(); err != nil {
+		if err := e.Check(); err != nil {
 			return guideway.Errorf(guideway.ErrorCode(err), "the upstream %q: %w", e.Spec.Name, err).WithFix("%s", guideway.ErrorFix(err))
 		}
 		if seen[e.Spec.Name] {
@@ -199,20 +199,12 @@ func (g *Gateway) Apply(entries []Entry) error {
 	g.members = now
 	g.mu.Unlock()
 	g.rebuild()
-	for _, m := range gone {
-		g.wg.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), drainTime)
-			defer cancel()
-			m.Close(ctx)
-		})
-	}
+	g.retire(gone...)
 	return nil
 }
 
-// drainTime is how long calls to an upstream that was taken out may take.
-const drainTime = 2 * time.Minute
-
-func (e *Entry) check() error {
+// Check refuses an entry that cannot be used.
+func (e *Entry) Check() error {
 	if err := e.Spec.Check(); err != nil {
 		return err
 	}

@@ -129,7 +129,10 @@ type Waiting struct {
 	// upstream offers, nil where it offers the tool no more.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
-	pin    Pin
+	// Hash is of After, so that one can approve what one has seen and nothing
+	// else.
+	Hash string `json:"hash,omitempty"`
+	pin  Pin
 }
 
 // Review tells what of a catalog differs from what was approved.
@@ -150,9 +153,9 @@ func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 		old, known := approved[tool]
 		switch {
 		case !known:
-			waiting = append(waiting, Waiting{Tool: tool, Why: "new", After: pin.Definition, pin: pin})
+			waiting = append(waiting, Waiting{Tool: tool, Why: "new", After: pin.Definition, Hash: pin.Hash, pin: pin})
 		case old.Hash != pin.Hash:
-			waiting = append(waiting, Waiting{Tool: tool, Why: "changed", Before: old.Definition, After: pin.Definition, pin: pin})
+			waiting = append(waiting, Waiting{Tool: tool, Why: "changed", Before: old.Definition, After: pin.Definition, Hash: pin.Hash, pin: pin})
 		}
 	}
 	for _, tool := range slices.Sorted(maps.Keys(approved)) {
@@ -176,28 +179,43 @@ func Accept(pins Pins, name, by string, list []Waiting) error {
 	return pins.Approve(name, accepted)
 }
 
-// Diff tells for a person what has changed, one line for each member. Characters
-// that cannot be seen are written out.
-func (w Waiting) Diff() string {
-	var b strings.Builder
+// Change is one value of a definition that differs. Characters that cannot be seen
+// are written out.
+type Change struct {
+	// Path is the value's place, such as "/inputSchema/properties/path/type".
+	Path   string `json:"path"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+// Changes tells what has changed, in the order of the paths.
+func (w Waiting) Changes() []Change {
 	before, after := flat(w.Before), flat(w.After)
-	keys := slices.Sorted(maps.Keys(after))
+	keys := slices.Collect(maps.Keys(after))
 	for key := range before {
 		if _, both := after[key]; !both {
 			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
+	var list []Change
 	for _, key := range keys {
-		old, new := before[key], after[key]
-		if old == new {
-			continue
+		if before[key] != after[key] {
+			list = append(list, Change{Path: visible(key), Before: before[key], After: after[key]})
 		}
-		if old != "" {
-			fmt.Fprintf(&b, "- %s: %s\n", visible(key), old)
+	}
+	return list
+}
+
+// Diff is Changes for a terminal, one line for each member.
+func (w Waiting) Diff() string {
+	var b strings.Builder
+	for _, c := range w.Changes() {
+		if c.Before != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", c.Path, c.Before)
 		}
-		if new != "" {
-			fmt.Fprintf(&b, "+ %s: %s\n", visible(key), new)
+		if c.After != "" {
+			fmt.Fprintf(&b, "+ %s: %s\n", c.Path, c.After)
 		}
 	}
 	return b.String()

@@ -48,6 +48,8 @@ type Options struct {
 	Memory Memory
 	// Requests is the record of requests to upstreams.
 	Requests Requests
+	// Upstreams are the MCP servers behind the gateway, whether it is on or not.
+	Upstreams Upstreams
 	// Feed tells of changes of runs and sessions.
 	Feed Feed
 	// UI is the build of the dashboard: index.html, icon.svg and the folder assets.

@@ -54,6 +54,7 @@ var appPages = []string{
 	"/{$}", "/runs", "/runs/{id}", "/sessions", "/dashboard/{id}",
 	"/workflows", "/workflows/{id}", "/workflows/{id}/edit", "/workflows/{id}/try", "/new-workflow",
 	"/hooks", "/hooks/{id}", "/new-hook",
+	"/gateway", "/gateway/{id}", "/new-upstream", "/tokens",
 }
 
 // app is the dashboard, for a browser that is logged in.

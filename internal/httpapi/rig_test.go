@@ -110,6 +110,8 @@ type rig struct {
 	browsers  *authn.Browsers
 	tokens    *authn.Tokens
 	contract  *contract
+	// configFile has the upstreams.
+	configFile string
 	// mcp counts the calls that came through to /mcp.
 	mcp int
 }
@@ -185,6 +187,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 		MCP:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
 		Guard: guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
 		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyDesk(), Requests: &requestsOf{},
+		Upstreams:      r.upstreams(t, dir),
 		CurrentProject: func(context.Context) run.Project { return run.Project{ID: projectA, Path: "/src/a", Branch: "main"} },
 	}
 	for _, c := range change {

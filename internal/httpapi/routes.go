@@ -51,6 +51,12 @@ func (a *api) routes() []route {
 	if a.Requests != nil {
 		table = append(table, a.requestRoutes()...)
 	}
+	if a.Upstreams != nil {
+		table = append(table, a.upstreamRoutes()...)
+	}
+	if a.Tokens != nil {
+		table = append(table, a.tokenRoutes()...)
+	}
 	if a.Feed != nil {
 		table = append(table, route{"GET", "/api/events", authn.RightRead, a.events})
 		if a.Sessions != nil {
@@ -206,6 +212,9 @@ func mayDo(g authn.Grant, right authn.Right) error {
 	case g.Proof == authn.ProofBrowser:
 		return guideway.Errorf(guideway.CodeForbidden, "the request does not have this page's key in the header %s", authn.KeyHeader).
 			WithFix("log this browser in at this address: guideway open")
+	case right == authn.RightManage:
+		return guideway.Errorf(guideway.CodeForbidden, "only a person changes what agents are let at").
+			WithFix("use a browser that is logged in, or a token that guideway token create NAME --scope manage has made")
 	default:
 		return guideway.Errorf(guideway.CodeForbidden, "this token's scopes do not allow it").
 			WithFix("use the token of /mcp, or a browser that is logged in")

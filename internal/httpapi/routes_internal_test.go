@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
 	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
 	"github.com/guideway-dev/guideway/internal/memory"
@@ -20,6 +21,7 @@ func everything() *api {
 	return &api{Options: Options{
 		Browsers: &authn.Browsers{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
 		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &memory.Service{}, Hooks: &hookdesk.Desk{}, Requests: struct{ Requests }{},
+		Upstreams: &manage.Service{}, Tokens: &authn.Tokens{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{} },
 	}}
 }
@@ -60,7 +62,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	served, wantsKey := map[string]bool{}, map[string]bool{}
 	for _, r := range everything().routes() {
 		served[r.method+" "+r.path] = true
-		if r.right == authn.RightWork || r.right == authn.RightAnswer || r.path == "/api/logout" {
+		if r.right == authn.RightWork || r.right == authn.RightAnswer || r.right == authn.RightManage || r.path == "/api/logout" {
 			wantsKey[r.method+" "+r.path] = true
 		}
 	}
@@ -82,7 +84,7 @@ func TestRoutesAreGuarded(t *testing.T) {
 		if (r.right == open) != (r.path == "/api/health") {
 			t.Errorf("%s %s has the right %q", r.method, r.path, r.right)
 		}
-		if r.method == "GET" && r.right != authn.RightRead && r.right != open {
+		if r.method == "GET" && r.right != authn.RightRead && r.right != authn.RightManage && r.right != open {
 			t.Errorf("GET %s wants the right %q", r.path, r.right)
 		}
 		if r.method != "GET" && r.right == authn.RightRead && r.path != "/api/logout" {

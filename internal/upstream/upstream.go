@@ -72,6 +72,7 @@ type Upstream struct {
 	retryAt  time.Time
 	lastErr  error
 	restarts int
+	pinged   *Pinged
 	dirty    bool // a refresh is due
 	fresh    bool // the catalog was fetched by this process
 	wg       sync.WaitGroup
@@ -413,6 +414,12 @@ type Health struct {
 	Error     string    `json:"error,omitempty"`
 	Sessions  int       `json:"sessions"`
 	Restarts  int       `json:"restarts"`
+	// Failures counts the failures in a row, and RetryAt is when it is tried
+	// again at the earliest.
+	Failures int        `json:"failures,omitempty"`
+	RetryAt  *time.Time `json:"retryAt,omitempty"`
+	// Pinged is what the last ping found; nil where none was sent.
+	Pinged *Pinged `json:"pinged,omitempty"`
 }
 
 // Health tells how the upstream is.
@@ -427,11 +434,19 @@ func (u *Upstream) Health() Health {
 			}
 		}
 	}
+	if u.pinged != nil {
+		copied := *u.pinged
+		h.Pinged = &copied
+	}
 	switch {
 	case h.Sessions > 0:
 		h.Condition = ConditionRunning
 	case u.lastErr != nil:
-		h.Condition, h.Error = ConditionFailed, u.lastErr.Error()
+		h.Condition, h.Error, h.Failures = ConditionFailed, u.lastErr.Error(), u.failures
+		if u.retryAt.After(time.Now()) {
+			at := u.retryAt
+			h.RetryAt = &at
+		}
 	}
 	return h
 }

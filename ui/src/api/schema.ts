@@ -688,6 +688,268 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/upstreams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The upstreams, with how they are */
+        get: operations["listUpstreams"];
+        put?: never;
+        /**
+         * Add an upstream
+         * @description It is written into the configuration file, and used at once. Only who may manage changes
+         *     upstreams: a logged in browser, or a token of scope manage. No credential of /mcp does.
+         */
+        post: operations["addUpstream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstreams/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All that is known of an upstream */
+        get: operations["getUpstream"];
+        /**
+         * Change an upstream
+         * @description Secrets that are sent as "(hidden)" stay what they are, as long as they go to the same server.
+         */
+        put: operations["changeUpstream"];
+        post?: never;
+        /** Remove an upstream, with what was approved of it */
+        delete: operations["removeUpstream"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstreams/{name}/enabled": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Enable or disable an upstream */
+        put: operations["switchUpstream"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstreams/{name}/project": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Put an upstream into a project */
+        put: operations["moveUpstream"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstreams/{name}/tools/{tool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Hide, rename or describe a tool anew
+         * @description What is left out is as the upstream has it.
+         */
+        put: operations["setUpstreamTool"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstreams/{name}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End the sessions of an upstream; the next call begins anew */
+        post: operations["restartUpstream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstreams/{name}/ask": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start an upstream where it must be, and ask it what it offers */
+        post: operations["askUpstream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstreams/{name}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What an upstream has said on its error output */
+        get: operations["getUpstreamLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstreams/{name}/waiting": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tools that are not what was approved, with what differs */
+        get: operations["getUpstreamWaiting"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstreams/{name}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve tools, as they were seen
+         * @description Where one is not what was seen any more, none is approved.
+         */
+        post: operations["approveTools"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstream-projects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The projects that upstreams are in */
+        get: operations["listUpstreamProjects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstream-import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take over the servers of a client's configuration
+         * @description JSON as Claude, Cursor, Windsurf and VS Code have it, a single server of it, or TOML as
+         *     Codex has it.
+         */
+        post: operations["importUpstreams"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The named tokens, without their secrets */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Make a token for a client, or one that reads
+         * @description Those that stand for a person, of the scopes approve and manage, are made at a terminal.
+         */
+        post: operations["makeToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a token, at once and everywhere */
+        delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions": {
         parameters: {
             query?: never;
@@ -963,7 +1225,7 @@ export interface components {
             user: string;
             /** @enum {unknown} */
             proof: "bearer" | "browser" | "token";
-            rights: ("read" | "work" | "answer")[];
+            rights: ("read" | "work" | "answer" | "manage")[];
             /** @description An answer to a gate counts as a person's. */
             person: boolean;
         };
@@ -2238,6 +2500,260 @@ export interface components {
             sessionId: string;
             session?: components["schemas"]["Session"];
         };
+        /**
+         * @description wrong cannot be used as it is configured, elsewhere is of another project than the
+         *     server's, idle was not needed yet, failed is tried again later, off means that the
+         *     toolset "gateway" is.
+         * @enum {unknown}
+         */
+        UpstreamState: "wrong" | "disabled" | "elsewhere" | "idle" | "running" | "failed" | "off";
+        UpstreamHealth: {
+            /** @enum {unknown} */
+            condition: "idle" | "running" | "failed";
+            error?: string;
+            sessions: number;
+            restarts: number;
+            /** @description Failures in a row. */
+            failures?: number;
+            /** Format: date-time */
+            retryAt?: string;
+            pinged?: {
+                /** Format: date-time */
+                at: string;
+                /** @description How long the answer took; 0 where there was none. */
+                ms: number;
+                /** @description Pings in a row without an answer. */
+                missed: number;
+            };
+        };
+        UpstreamSummary: {
+            name: string;
+            /** @enum {unknown} */
+            reached: "stdio" | "http" | "sse";
+            /** @description The command or address, without secrets. */
+            where: string;
+            project?: string;
+            disabled?: boolean;
+            /** @description Why it cannot be used as it is configured. */
+            problem?: string;
+            /** @description -1 where it was never asked. */
+            tools: number;
+            /** @description Tools that wait for approval. */
+            waiting: number;
+            /** Format: date-time */
+            askedAt?: string;
+            state: components["schemas"]["UpstreamState"];
+            health?: components["schemas"]["UpstreamHealth"];
+            /** @description Names this version of its configuration, for a change of it. */
+            base: string;
+        };
+        UpstreamList: {
+            /** @constant */
+            success: true;
+            /** @description Whether agents are offered them. */
+            on: boolean;
+            upstreams: components["schemas"]["UpstreamSummary"][];
+        };
+        /** @description An upstream as guideway.json has it. */
+        UpstreamConfig: {
+            command?: string;
+            args?: string[];
+            dir?: string;
+            env?: {
+                [key: string]: string;
+            };
+            url?: string;
+            transport?: string;
+            headers?: {
+                [key: string]: string;
+            };
+            bearer?: string;
+            oauth?: {
+                tokenUrl: string;
+                clientId: string;
+                clientSecret: string;
+                scopes?: string[];
+                resource?: string;
+            };
+            protocol?: string;
+            /** @description Such as 90s. */
+            timeout?: string;
+            maxTime?: string;
+            disabled?: boolean;
+            project?: string;
+            prefix?: string;
+            tools?: {
+                [key: string]: {
+                    hide?: boolean;
+                    name?: string;
+                    description?: string;
+                };
+            };
+            sessions?: string;
+            pins?: string;
+            callsPerMinute?: number;
+            toolCallsPerMinute?: number;
+        };
+        UpstreamTool: {
+            /** @description The upstream's own name. */
+            name: string;
+            /** @description The name that clients use; left out where they do not see it. */
+            shown?: string;
+            description?: string;
+            /** @description Why it is held back. */
+            held?: string;
+            hidden?: boolean;
+        };
+        UpstreamDetails: {
+            /** @constant */
+            success: true;
+            name: string;
+            /** @enum {unknown} */
+            reached: "stdio" | "http" | "sse";
+            /** @description The command or address, without secrets. */
+            where: string;
+            project?: string;
+            disabled?: boolean;
+            /** @description Why it cannot be used as it is configured. */
+            problem?: string;
+            /** @description -1 where it was never asked. */
+            tools: number;
+            /** @description Tools that wait for approval. */
+            waiting: number;
+            /** Format: date-time */
+            askedAt?: string;
+            state: components["schemas"]["UpstreamState"];
+            health?: components["schemas"]["UpstreamHealth"];
+            /** @description Names this version of its configuration, for a change of it. */
+            base: string;
+            config: components["schemas"]["UpstreamConfig"];
+            /** @description Where it is configured. */
+            origin: string;
+            /** @description What it says of itself. */
+            server?: {
+                /** @description The protocol version that is spoken. */
+                version: string;
+                server: {
+                    name: string;
+                    title?: string;
+                    version: string;
+                };
+                instructions?: string;
+                capabilities?: {
+                    [key: string]: unknown;
+                };
+            };
+            offered: components["schemas"]["UpstreamTool"][];
+            prompts: string[];
+            /** @description How many resources and templates it has. */
+            resources: number;
+            notes: string[];
+        };
+        AddUpstreamRequest: {
+            name: string;
+            config: components["schemas"]["UpstreamConfig"];
+        };
+        ChangeUpstreamRequest: {
+            /** @description The version that the change began from. */
+            base: string;
+            config: components["schemas"]["UpstreamConfig"];
+        };
+        WaitingTools: {
+            /** @constant */
+            success: true;
+            waiting: components["schemas"]["WaitingTool"][];
+        };
+        WaitingTool: {
+            upstream: string;
+            tool: string;
+            /** @enum {unknown} */
+            why: "new" | "changed" | "gone";
+            /** @description Names what one would approve; left out for a tool that is gone. */
+            hash?: string;
+            /** @description Values that differ. Characters that cannot be seen are written out. */
+            changes: {
+                path: string;
+                before?: string;
+                after?: string;
+            }[] | null;
+        };
+        ApproveToolsRequest: {
+            tools: {
+                tool: string;
+                hash?: string;
+            }[];
+        };
+        UpstreamProjects: {
+            /** @constant */
+            success: true;
+            projects: {
+                name: string;
+                upstreams: string[];
+            }[];
+        };
+        ImportRequest: {
+            text: string;
+            /** @description Those that are taken over, by the names that they get; all where it is left out. */
+            chosen?: string[];
+            /** @description Change nothing. */
+            look?: boolean;
+        };
+        ImportAnswer: {
+            /** @constant */
+            success: true;
+            found: {
+                name: string;
+                reached: string;
+                where: string;
+                taken: boolean;
+                notes: string[];
+            }[];
+        };
+        /** @description What a client may use. What is not named is denied. */
+        TokenAllow: {
+            all?: boolean;
+            upstreams?: string[];
+            projects?: string[];
+            /** @description Patterns on the names that clients see. */
+            tools?: string[];
+            /** @description Toolsets of Guideway's own. */
+            toolsets?: string[];
+        };
+        Token: {
+            name: string;
+            user: string;
+            scopes: ("mcp" | "read" | "approve" | "manage")[];
+            /** Format: date-time */
+            createdAt: string;
+            allow?: components["schemas"]["TokenAllow"];
+            /** Format: date-time */
+            expiresAt?: string;
+            /** Format: date-time */
+            usedAt?: string;
+            expired: boolean;
+        };
+        TokenList: {
+            /** @constant */
+            success: true;
+            tokens: components["schemas"]["Token"][];
+        };
+        MakeTokenRequest: {
+            name: string;
+            /**
+             * @default mcp
+             * @enum {unknown}
+             */
+            scope: "mcp" | "read";
+            allow?: components["schemas"]["TokenAllow"];
+            /** Format: date-time */
+            expiresAt?: string;
+        };
+        MadeToken: {
+            /** @constant */
+            success: true;
+            secret: string;
+            token: components["schemas"]["Token"];
+        };
     };
     responses: {
         /** @description The request is not what the route takes. */
@@ -2331,6 +2847,8 @@ export interface components {
         RunID: string;
         /** @description A checkpoint's id. */
         CheckpointID: string;
+        /** @description An upstream's name. */
+        Upstream: string;
         /** @description How many at most. */
         Limit: number;
         /** @description The member next of the page before. */
@@ -3577,6 +4095,549 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listUpstreams: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description In the order of the configuration. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamList"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    addUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddUpstreamRequest"];
+            };
+        };
+        responses: {
+            /** @description It is in force. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Secrets are hidden. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    changeUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeUpstreamRequest"];
+            };
+        };
+        responses: {
+            /** @description What is in force now. Calls under way are answered. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeUpstream: {
+        parameters: {
+            query: {
+                /** @description The version that one has looked at. */
+                base: string;
+            };
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    switchUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    base: string;
+                    enabled: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description What is in force now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    moveUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    base: string;
+                    /** @description Empty is none. */
+                    project: string;
+                };
+            };
+        };
+        responses: {
+            /** @description What is in force now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setUpstreamTool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+                /** @description The tool, as the upstream calls it. */
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    base: string;
+                    hide?: boolean;
+                    name?: string;
+                    description?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description What is in force now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restartUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Calls under way are answered. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    askUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What it offers now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUpstreamLog: {
+        parameters: {
+            query?: {
+                lines?: number;
+            };
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The last lines, the newest last. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        lines: string[];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUpstreamWaiting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As far as it is known. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitingTools"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    approveTools: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApproveToolsRequest"];
+            };
+        };
+        responses: {
+            /** @description What is in force now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listUpstreamProjects: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamProjects"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    importUpstreams: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportRequest"];
+            };
+        };
+        responses: {
+            /** @description What was found. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    makeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MakeTokenRequest"];
+            };
+        };
+        responses: {
+            /** @description The secret is not shown again. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeToken"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The token's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             503: components["responses"]["Unavailable"];
         };

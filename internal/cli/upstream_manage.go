@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/spf13/cobra"
+)
+
+// manageUpstreams looks after the upstreams of the configuration; the gateway that
+// uses them, and what has it take changes over, may be nil.
+func (a *app) manageUpstreams(cfg *config.Config, g *gateway.Gateway, apply func() error) *manage.Service {
+	return manage.New(manage.Options{
+		Load: a.load, Gateway: g, Apply: apply, Pins: a.upstreamPins(cfg), CacheDir: upstreamCache(cfg),
+		Edit: func(ctx context.Context, edit func([]byte) ([]byte, error)) error {
+			_, err := a.editConfig(ctx, cfg, edit)
+			return err
+		},
+		Logs: func(name string, lines int) ([]string, error) {
+			return lastUpstreamLines(upstreamLogDir(cfg), name, lines)
+		},
+		Machine: (&installOptions{Host: a.host}).machine(),
+	})
+}
+
+// managed looks after the upstreams of this process, whether they are used or not.
+func (u *upstreams) managed(a *app, cfg *config.Config) *manage.Service {
+	if u == nil {
+		return a.managed(cfg)
+	}
+	return a.manageUpstreams(cfg, u.Gateway, u.reload)
+}
+
+func newUpstreamProjectCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "project", Short: "Group upstreams into projects",
+		Long: `A project is a group of upstreams: a token can be let at all of it (guideway token create
+NAME --project PROJECT), and a server can offer it alone (--gateway-project PROJECT). An
+upstream is in one project at most. A project is there as long as an upstream is in it.`,
+		Example: "  guideway upstream project set docs site\n  guideway upstream project clear docs\n  guideway upstream project list",
+		Args:    unknownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newProjectListCmd(a, runProjectList), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
+	return cmd
+}
+
+type projectListOptions struct {
+	app  *app
+	JSON bool
+}
+
+func newProjectListCmd(a *app, run func(context.Context, *projectListOptions) error) *cobra.Command {
+	o := &projectListOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the projects with their upstreams",
+		Example: "  guideway upstream project list --json",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+func runProjectList(_ context.Context, o *projectListOptions) error {
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	projects, err := o.app.managed(cfg).Projects()
+	if err != nil {
+		return err
+	}
+	host := o.app.host
+	if o.JSON {
+		return writeJSON(host.Out, projects)
+	}
+	if len(projects) == 0 {
+		fmt.Fprintln(host.Err, "No upstream is in a project: guideway upstream project set UPSTREAM PROJECT")
+		return nil
+	}
+	t := table{flexible: 1}
+	t.add("PROJECT", "UPSTREAMS")
+	for _, p := range projects {
+		t.add(oneLine(p.Name), strings.Join(p.Upstreams, ", "))
+	}
+	t.write(host.Out, host.terminalWidth(), host.outStyles())
+	return nil
+}
+
+// projectSetOptions is the command line of guideway upstream project set and clear.
+type projectSetOptions struct {
+	app           *app
+	Name, Project string
+}
+
+func newProjectSetCmd(a *app, run func(context.Context, *projectSetOptions) error) *cobra.Command {
+	o := &projectSetOptions{app: a}
+	return &cobra.Command{
+		Use: "set UPSTREAM PROJECT", Short: "Put an upstream into a project, and out of the one that it was in",
+		Example:           "  guideway upstream project set docs site",
+		Args:              exactly(2, "an upstream and a project", "guideway upstream project set docs site"),
+		ValidArgsFunction: a.completeUpstreams,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name, o.Project = args[0], args[1]
+			if o.Project == "" {
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "the project has no name").WithFix("guideway upstream project clear %s", o.Name)}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+}
+
+func newProjectClearCmd(a *app, run func(context.Context, *projectSetOptions) error) *cobra.Command {
+	o := &projectSetOptions{app: a}
+	return &cobra.Command{
+		Use: "clear UPSTREAM", Short: "Take an upstream out of its project",
+		Example:           "  guideway upstream project clear docs",
+		Args:              exactly(1, "one upstream", "guideway upstream project clear docs"),
+		ValidArgsFunction: a.completeUpstreams,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+}
+
+func runProjectSet(ctx context.Context, o *projectSetOptions) error {
+	cfg, u, err := o.app.loadUpstream(o.Name)
+	if err != nil {
+		return err
+	}
+	if err := manage.CheckProject(o.Project); err != nil {
+		return err
+	}
+	path := []string{"upstreams", u.Name, "project"}
+	_, err = o.app.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
+		if o.Project == "" {
+			out, _, err := install.RemoveMember(src, path)
+			return out, err
+		}
+		name, err := json.Marshal(o.Project)
+		if err != nil {
+			return nil, err
+		}
+		return install.SetMember(src, path, name)
+	})
+	switch {
+	case err != nil:
+		return err
+	case o.Project == "":
+		fmt.Fprintf(o.app.host.Err, "%s is in no project.\n", u.Name)
+	default:
+		fmt.Fprintf(o.app.host.Err, "%s is in the project %s.\n", u.Name, oneLine(o.Project))
+	}
+	return nil
+}

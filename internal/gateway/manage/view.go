@@ -1,0 +1,194 @@
+package manage
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream"
+)
+
+// State is how an upstream is, in a word.
+type State string
+
+// The states.
+const (
+	// StateWrong cannot be used as it is configured, StateDisabled is not to be
+	// used, and StateElsewhere is of another project than the gateway's.
+	StateWrong     State = "wrong"
+	StateDisabled  State = "disabled"
+	StateElsewhere State = "elsewhere"
+	// StateIdle was not needed yet, StateRunning runs, StateFailed has failed and
+	// is tried again.
+	StateIdle    State = "idle"
+	StateRunning State = "running"
+	StateFailed  State = "failed"
+	// StateOff is of a gateway that is off.
+	StateOff State = "off"
+)
+
+// Summary is an upstream in a list.
+type Summary struct {
+	Name     string `json:"name"`
+	Reached  string `json:"reached"`
+	Where    string `json:"where"`
+	Project  string `json:"project,omitempty"`
+	Disabled bool   `json:"disabled,omitempty"`
+	// Problem is why it cannot be used as it is configured.
+	Problem string `json:"problem,omitempty"`
+	// Tools and Waiting are as they were when the upstream was last asked;
+	// Tools is -1 where it never was.
+	Tools   int        `json:"tools"`
+	Waiting int        `json:"waiting"`
+	Asked   *time.Time `json:"askedAt,omitempty"`
+}
+
+// Summarize tells of an upstream what is known without starting it.
+func (s *Service) Summarize(u config.Upstream) Summary {
+	e := EntryOf(u)
+	row := Summary{Name: u.Name, Reached: string(e.Spec.Kind()), Where: u.URL, Project: u.Project, Disabled: u.Disabled, Tools: -1}
+	if u.Command != "" {
+		row.Where = strings.Join(append([]string{u.Command}, hiddenArgs(u.Args)...), " ")
+	}
+	row.Where = WithoutSecrets(row.Where)
+	if err := e.Check(); err != nil {
+		row.Problem = err.Error()
+		return row
+	}
+	c := s.known(e)
+	if c == nil {
+		return row
+	}
+	row.Tools, row.Asked = len(c.Tools), &c.Fetched
+	if waiting, err := s.waiting(e, c); err == nil {
+		row.Waiting = len(waiting)
+	}
+	return row
+}
+
+// known is what an upstream has offered, by the gateway or by what is kept.
+func (s *Service) known(e gateway.Entry) *upstream.Catalog {
+	if s.Gateway != nil {
+		if c := s.Gateway.Known(e.Spec.Name); c != nil {
+			return c
+		}
+	}
+	return upstream.Cached(s.CacheDir, e.Spec)
+}
+
+// Live is an upstream in a list, with how it is just now.
+type Live struct {
+	Summary
+	State State `json:"state"`
+	// Health is of one that is in use.
+	Health *upstream.Health `json:"health,omitempty"`
+	// Base names this version of its configuration.
+	Base string `json:"base"`
+}
+
+// List gives all upstreams of the configuration, in its order.
+func (s *Service) List() ([]Live, error) {
+	cfg, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	list := []Live{}
+	for _, u := range cfg.Upstreams {
+		list = append(list, s.live(u))
+	}
+	return list, nil
+}
+
+func (s *Service) live(u config.Upstream) Live {
+	row := Live{Summary: s.Summarize(u), Base: s.base(u), State: StateOff}
+	switch {
+	case row.Problem != "":
+		row.State = StateWrong
+	case u.Disabled:
+		row.State = StateDisabled
+	case s.Gateway != nil:
+		row.State = StateElsewhere
+		if h, ok := s.Gateway.Health(u.Name); ok {
+			row.State, row.Health = State(h.Condition), &h
+		}
+	}
+	return row
+}
+
+// Details are all that is told of one upstream.
+type Details struct {
+	Live
+	// Config is its configuration, with secrets hidden.
+	Config config.Upstream `json:"config"`
+	// Origin is where it is configured.
+	Origin string `json:"origin"`
+	// Server is what it has said of itself.
+	Server *upstream.Info `json:"server,omitempty"`
+	// Offered are its tools. Prompts are the names by which clients know its
+	// prompts, Resources counts its resources and templates.
+	Offered   []gateway.ToolStatus `json:"offered"`
+	Prompts   []string             `json:"prompts"`
+	Resources int                  `json:"resources"`
+	Notes     []string             `json:"notes"`
+}
+
+// Show tells all of an upstream, without starting it.
+func (s *Service) Show(name string) (*Details, error) {
+	_, u, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	d := &Details{
+		Live: s.live(u), Config: WithoutSecret(u), Origin: u.Origin.String(),
+		Offered: []gateway.ToolStatus{}, Prompts: []string{}, Notes: []string{},
+	}
+	e := EntryOf(u)
+	c := s.known(e)
+	if c == nil || d.Problem != "" {
+		return d, nil
+	}
+	d.Server, d.Resources, d.Notes = &c.Info, len(c.Resources)+len(c.Templates), append(d.Notes, c.Notes...)
+	d.Offered = append(d.Offered, gateway.ToolsIn(c, e.Tools)...)
+	if d.Health == nil {
+		return d, nil
+	}
+	if live := s.Gateway.ToolsOf(name); live != nil {
+		d.Offered = live
+	}
+	d.Prompts = append(d.Prompts, s.Gateway.PromptsOf(name)...)
+	d.Notes = append([]string{}, s.Gateway.NotesOf(name)...)
+	return d, nil
+}
+
+// Project is a group of upstreams.
+type Project struct {
+	Name      string   `json:"name"`
+	Upstreams []string `json:"upstreams"`
+}
+
+// Projects gives the projects that upstreams are in, by name.
+func (s *Service) Projects() ([]Project, error) {
+	cfg, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]*Project{}
+	for _, u := range cfg.Upstreams {
+		if u.Project == "" {
+			continue
+		}
+		if of[u.Project] == nil {
+			of[u.Project] = &Project{Name: u.Project}
+		}
+		of[u.Project].Upstreams = append(of[u.Project].Upstreams, u.Name)
+	}
+	list := []Project{}
+	for _, p := range slices.SortedFunc(maps.Values(of), func(a, b *Project) int { return cmp.Compare(a.Name, b.Name) }) {
+		list = append(list, *p)
+	}
+	return list, nil
+}

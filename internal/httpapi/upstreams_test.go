@@ -1,0 +1,335 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
+)
+
+const someUpstreams = `{
+  "listen": "127.0.0.1:3999",
+  "upstreams": {
+    "files": {"command": "/bin/false", "args": ["--token=s3cr3t", "/home"], "env": {"API_KEY": "s3cr3t", "OTHER": "${env:X}"}},
+    "docs": {"url": "https://example.com/mcp", "bearer": "s3cr3t", "headers": {"X-Team": "s3cr3t"}, "project": "site"}
+  }
+}
+`
+
+// upstreams are those of a configuration file, without a gateway that uses them.
+func (r *rig) upstreams(t *testing.T, dir string) *manage.Service {
+	t.Helper()
+	r.configFile = filepath.Join(dir, "guideway.json")
+	if err := os.WriteFile(r.configFile, []byte(someUpstreams), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	approvals, err := approval.Open(approval.Options{Path: filepath.Join(dir, "approvals.json"), Key: []byte("key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manage.New(manage.Options{
+		Load: func() (*config.Config, error) {
+			return config.Load(config.Options{File: r.configFile, Getenv: func(name string) string { return map[string]string{"HOME": dir}[name] }, Dir: dir})
+		},
+		Edit: func(_ context.Context, edit func([]byte) ([]byte, error)) error {
+			text, err := os.ReadFile(r.configFile)
+			if err == nil {
+				text, err = edit(text)
+			}
+			if err == nil {
+				err = os.WriteFile(r.configFile, text, 0o600)
+			}
+			return err
+		},
+		Pins: gateway.PinStore{Approvals: approvals, Dir: filepath.Join(dir, "upstreams")},
+		Logs: func(string, int) ([]string, error) { return []string{"it said so"}, nil },
+	})
+}
+
+func (r *rig) configured(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(r.configFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// base gives the version of an upstream.
+func (r *rig) base(t *testing.T, name string) string {
+	t.Helper()
+	var one struct{ Base string }
+	r.want(t, 200, asAgent, "GET", "/api/upstreams/"+name, "").to(t, &one)
+	return one.Base
+}
+
+// Only a person, and a token that stands for one, changes what agents are let at:
+// no credential of /mcp does, by no route.
+func TestWhoManages(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	made := func(name string, scope authn.Scope, allow *authn.Allow) credential {
+		secret, err := s.tokens.Create(authn.NamedToken{Name: name, User: "ann", Scopes: []authn.Scope{scope}, Allow: allow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bearer(secret)
+	}
+	reads, commands := s.login(t, "ann")
+	base := s.base(t, "files")
+	moves := []struct{ method, path, body string }{
+		{"POST", "/api/upstreams", `{"name":"evil","config":{"command":"sh"}}`},
+		{"PUT", "/api/upstreams/files", `{"base":"` + base + `","config":{"command":"sh"}}`},
+		{"DELETE", "/api/upstreams/files?base=" + base, ""},
+		{"PUT", "/api/upstreams/files/enabled", `{"base":"` + base + `","enabled":false}`},
+		{"PUT", "/api/upstreams/files/project", `{"base":"` + base + `","project":"mine"}`},
+		{"PUT", "/api/upstreams/files/tools/read", `{"base":"` + base + `","description":"Obey."}`},
+		{"POST", "/api/upstreams/files/restart", ""},
+		{"POST", "/api/upstreams/files/ask", ""},
+		{"GET", "/api/upstreams/files/log", ""},
+		{"POST", "/api/upstreams/files/approve", `{"tools":[{"tool":"read","hash":"x"}]}`},
+		{"POST", "/api/upstream-import", `{"text":"{\"mcpServers\":{\"evil\":{\"command\":\"sh\"}}}"}`},
+		{"GET", "/api/tokens", ""},
+		{"POST", "/api/tokens", `{"name":"evil","allow":{"all":true}}`},
+		{"DELETE", "/api/tokens/reader", ""},
+	}
+	for _, tt := range []struct {
+		name   string
+		who    credential
+		status int
+	}{
+		{"nobody", anybody, http.StatusUnauthorized},
+		{"the token of /mcp", asAgent, http.StatusForbidden},
+		{"a client's token", made("client", authn.ScopeMCP, &authn.Allow{All: true}), http.StatusForbidden},
+		{"a token that reads", made("reader", authn.ScopeRead, nil), http.StatusForbidden},
+		{"a token that answers gates", made("phone", authn.ScopeApprove, nil), http.StatusForbidden},
+		{"a browser without the page's key", reads, http.StatusForbidden},
+		{"a browser and the token of /mcp", func(r *http.Request) { commands(r); asAgent(r) }, http.StatusForbidden},
+	} {
+		for _, m := range moves {
+			if got := s.send(t, tt.who, m.method, m.path, m.body); got.StatusCode != tt.status {
+				t.Errorf("%s: %s %s: %d %s", tt.name, m.method, m.path, got.StatusCode, got.body)
+			}
+		}
+	}
+	if diff := cmp.Diff(someUpstreams, s.configured(t)); diff != "" {
+		t.Errorf("something was changed:\n%s", diff)
+	}
+	if list, err := s.tokens.List(); err != nil || len(list) != 3 {
+		t.Errorf("the tokens are %v, %v", list, err)
+	}
+	for name, who := range map[string]credential{"a manager's token": made("admin", authn.ScopeManage, nil), "a browser": commands} {
+		s.want(t, 200, who, "PUT", "/api/upstreams/files/enabled", `{"base":"`+s.base(t, "files")+`","enabled":false}`)
+		if !strings.Contains(s.configured(t), `"disabled"`) {
+			t.Errorf("%s: nothing was changed", name)
+		}
+		s.want(t, 200, who, "PUT", "/api/upstreams/files/enabled", `{"base":"`+s.base(t, "files")+`","enabled":true}`)
+		s.want(t, 200, who, "GET", "/api/upstreams/files/log", "")
+		s.want(t, 200, who, "GET", "/api/tokens", "")
+	}
+	// A manager's token answers no gate, and none that answers gates is made here.
+	s.tryGate(t, made("boss", authn.ScopeManage, nil), "person", http.StatusForbidden, "")
+	for _, scope := range []string{"approve", "manage"} {
+		s.wantCode(t, 403, guideway.CodeForbidden, commands, "POST", "/api/tokens", `{"name":"more","scope":"`+scope+`"}`)
+	}
+}
+
+// Upstreams are added, changed, grouped and removed; what is written is what was
+// meant, and nothing else of the file.
+func TestManageUpstreams(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, me := s.login(t, "ann")
+	made := s.want(t, 201, me, "POST", "/api/upstreams", `{"name":"git","config":{"command":"git-mcp","args":["--repo","/src"],"env":{"TOKEN":"${env:GIT}"},"pins":"approve","timeout":"90s"}}`)
+	if !strings.Contains(s.configured(t), `"listen": "127.0.0.1:3999"`) || made.Header.Get("Location") != "/api/upstreams/git" {
+		t.Errorf("%s in\n%s", made.Header, s.configured(t))
+	}
+	s.wantCode(t, 409, guideway.CodeConflict, me, "POST", "/api/upstreams", `{"name":"git","config":{"command":"x"}}`)
+	for name, body := range map[string]string{
+		"neither":      `{"name":"a","config":{}}`,
+		"both":         `{"name":"a","config":{"command":"x","url":"https://example.com"}}`,
+		"a bad name":   `{"name":"a__b","config":{"command":"x"}}`,
+		"no name":      `{"config":{"command":"x"}}`,
+		"an unknown":   `{"name":"a","config":{"command":"x","comand":"y"}}`,
+		"a file":       `{"name":"a","config":{"url":"file:///etc/passwd"}}`,
+		"a hidden":     `{"name":"a","config":{"command":"x","env":{"A":"(hidden)"}}}`,
+		"a bad mode":   `{"name":"a","config":{"command":"x","pins":"never"}}`,
+		"a bound":      `{"name":"a","config":{"command":"x","callsPerMinute":-1}}`,
+		"a project":    `{"name":"a","config":{"command":"x","project":" a\nb"}}`,
+		"a bad prefix": `{"name":"a","config":{"command":"x","prefix":"a__"}}`,
+	} {
+		if got := s.send(t, me, "POST", "/api/upstreams", body); got.StatusCode != 400 {
+			t.Errorf("%s: %d %s", name, got.StatusCode, got.body)
+		}
+	}
+	s.want(t, 200, me, "PUT", "/api/upstreams/git/project", `{"base":"`+s.base(t, "git")+`","project":"site"}`)
+	var projects struct{ Projects []manage.Project }
+	s.want(t, 200, asAgent, "GET", "/api/upstream-projects", "").to(t, &projects)
+	if diff := cmp.Diff([]manage.Project{{Name: "site", Upstreams: []string{"docs", "git"}}}, projects.Projects); diff != "" {
+		t.Error(diff)
+	}
+	s.want(t, 200, me, "PUT", "/api/upstreams/git/tools/push", `{"base":"`+s.base(t, "git")+`","hide":true}`)
+	var list struct {
+		On        bool
+		Upstreams []manage.Live
+	}
+	s.want(t, 200, asAgent, "GET", "/api/upstreams", "").to(t, &list)
+	if len(list.Upstreams) != 3 || list.On || list.Upstreams[2].State != manage.StateOff || list.Upstreams[2].Project != "site" {
+		t.Errorf("the list is %+v", list)
+	}
+	if !strings.Contains(s.configured(t), `"push"`) {
+		t.Errorf("the file is\n%s", s.configured(t))
+	}
+	s.wantCode(t, 409, guideway.CodeConflict, me, "POST", "/api/upstreams/git/restart", "")
+	s.want(t, 200, asAgent, "GET", "/api/upstreams/git/waiting", "")
+	s.wantCode(t, 409, guideway.CodeConflict, me, "POST", "/api/upstreams/git/approve", `{"tools":[{"tool":"push","hash":"x"}]}`)
+	s.want(t, 200, me, "DELETE", "/api/upstreams/git?base="+s.base(t, "git"), "")
+	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/upstreams/git", "")
+	if diff := cmp.Diff(someUpstreams, s.configured(t)); diff != "" {
+		t.Errorf("the file is not what it was:\n%s", diff)
+	}
+}
+
+// Of two that change one upstream, the second is told and changes nothing.
+func TestUpstreamConflicts(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, me := s.login(t, "ann")
+	old := s.base(t, "docs")
+	s.want(t, 200, me, "PUT", "/api/upstreams/docs/enabled", `{"base":"`+old+`","enabled":false}`)
+	after := s.configured(t)
+	for _, m := range [][3]string{
+		{"PUT", "/api/upstreams/docs", `{"base":"` + old + `","config":{"url":"https://example.com/other"}}`},
+		{"PUT", "/api/upstreams/docs/enabled", `{"base":"` + old + `","enabled":true}`},
+		{"PUT", "/api/upstreams/docs/project", `{"base":"","project":"x"}`},
+		{"PUT", "/api/upstreams/docs/tools/a", `{"base":"` + old + `","hide":true}`},
+		{"DELETE", "/api/upstreams/docs?base=" + old, ""},
+	} {
+		p := s.wantCode(t, 409, guideway.CodeConflict, me, m[0], m[1], m[2])
+		if p.Fix == "" {
+			t.Errorf("%v: %+v", m, p)
+		}
+	}
+	if s.configured(t) != after {
+		t.Error("a conflict has changed something")
+	}
+}
+
+// Secrets are in no answer; they stay where they were hidden, and go to no other
+// server.
+func TestSecretsOfUpstreams(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, me := s.login(t, "ann")
+	for _, path := range []string{"/api/upstreams", "/api/upstreams/files", "/api/upstreams/docs"} {
+		if got := s.want(t, 200, me, "GET", path, ""); strings.Contains(string(got.body), "s3cr3t") {
+			t.Errorf("%s tells %s", path, got.body)
+		}
+	}
+	kept := s.want(t, 200, me, "PUT", "/api/upstreams/docs", `{"base":"`+s.base(t, "docs")+`","config":
+		{"url":"https://example.com/v2","bearer":"(hidden)","headers":{"X-Team":"(hidden)","X-New":"1"}}}`)
+	if text := s.configured(t); strings.Count(text, "s3cr3t") != 4 || !strings.Contains(text, "/v2") || strings.Contains(string(kept.body), "s3cr3t") {
+		t.Errorf("%s gives\n%s", kept.body, text)
+	}
+	for name, body := range map[string]string{
+		"another host":     `{"url":"https://evil.example/mcp","bearer":"(hidden)"}`,
+		"another scheme":   `{"url":"http://example.com/v2","headers":{"X-Team":"(hidden)"}}`,
+		"a secret of none": `{"url":"https://example.com/v2","headers":{"X-Other":"(hidden)"}}`,
+	} {
+		if got := s.send(t, me, "PUT", "/api/upstreams/docs", `{"base":"`+s.base(t, "docs")+`","config":`+body+`}`); got.StatusCode != 400 {
+			t.Errorf("%s: %d %s", name, got.StatusCode, got.body)
+		}
+	}
+	for name, body := range map[string]string{
+		"another program":   `{"command":"/bin/cat","args":["--token=(hidden)","/home"],"env":{"API_KEY":"(hidden)"}}`,
+		"another argument":  `{"command":"/bin/false","args":["--token=(hidden)","/evil"],"env":{"API_KEY":"(hidden)"}}`,
+		"another directory": `{"command":"/bin/false","args":["--token=(hidden)","/home"],"dir":"/evil","env":{"API_KEY":"(hidden)"}}`,
+	} {
+		if got := s.send(t, me, "PUT", "/api/upstreams/files", `{"base":"`+s.base(t, "files")+`","config":`+body+`}`); got.StatusCode != 400 {
+			t.Errorf("%s: %d %s", name, got.StatusCode, got.body)
+		}
+	}
+	s.want(t, 200, me, "PUT", "/api/upstreams/files", `{"base":"`+s.base(t, "files")+`","config":
+		{"command":"/bin/false","args":["--token=(hidden)","/home"],"env":{"API_KEY":"(hidden)","OTHER":"${env:Y}"}}}`)
+	if text := s.configured(t); strings.Count(text, "s3cr3t") != 4 || strings.Contains(text, "(hidden)") {
+		t.Errorf("the file is\n%s", text)
+	}
+}
+
+// A client's configuration is taken over, as it was looked at.
+func TestImportUpstreams(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, me := s.login(t, "ann")
+	const text = `"{\"mcpServers\":{\"files\":{\"command\":\"x\"},\"time\":{\"command\":\"uvx\",\"args\":[\"mcp-server-time\"],\"env\":{\"TIME_KEY\":\"p14in\"}},\"web\":{\"url\":\"https://example.com\"},\"bad\":{\"url\":\"ftp://x\"}}}"`
+	var got struct{ Found []manage.Found }
+	looked := s.want(t, 200, me, "POST", "/api/upstream-import", `{"look":true,"text":`+text+`}`)
+	looked.to(t, &got)
+	taken := map[string]bool{}
+	for _, f := range got.Found {
+		taken[f.Name] = f.Taken
+	}
+	if diff := cmp.Diff(map[string]bool{"files": false, "time": true, "web": true, "bad": false}, taken); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(string(looked.body), "p14in") || s.configured(t) != someUpstreams {
+		t.Errorf("%s, and the file is\n%s", looked.body, s.configured(t))
+	}
+	s.want(t, 200, me, "POST", "/api/upstream-import", `{"chosen":["time"],"text":`+text+`}`)
+	if text := s.configured(t); !strings.Contains(text, "mcp-server-time") || strings.Contains(text, `"web"`) {
+		t.Errorf("the file is\n%s", text)
+	}
+	for _, body := range []string{`{}`, `{"text":"hello"}`, `{"text":"{}"}`} {
+		s.wantCode(t, 400, guideway.CodeInvalid, me, "POST", "/api/upstream-import", body)
+	}
+}
+
+// A token is made, shown once, and revoked.
+func TestTokensOfClients(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, me := s.login(t, "ann")
+	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	var made struct {
+		Secret string
+		Token  struct{ Name string }
+	}
+	s.want(t, 201, me, "POST", "/api/tokens", `{"name":"laptop","allow":{"upstreams":["files"],"tools":["docs__get_*"]},"expiresAt":"`+until+`"}`).to(t, &made)
+	list := s.want(t, 200, me, "GET", "/api/tokens", "")
+	if made.Secret == "" || strings.Contains(string(list.body), made.Secret) || !strings.Contains(string(list.body), "docs__get_*") {
+		t.Errorf("made %+v, listed as %s", made, list.body)
+	}
+	if got := s.send(t, bearer(made.Secret), "POST", "/mcp", `{}`); got.StatusCode != 200 {
+		t.Errorf("at /mcp: %d", got.StatusCode)
+	}
+	s.wantCode(t, 409, guideway.CodeConflict, me, "POST", "/api/tokens", `{"name":"laptop"}`)
+	for _, body := range []string{`{"name":"a b"}`, `{}`, `{"name":"x","scope":"read","allow":{"all":true}}`, `{"name":"x","allow":{"tools":["["]}}`, `{"name":"x","expiresAt":"2020-01-01T00:00:00Z"}`, `{"name":"x","scope":"root"}`} {
+		if got := s.send(t, me, "POST", "/api/tokens", body); got.StatusCode != 400 {
+			t.Errorf("%s: %d %s", body, got.StatusCode, got.body)
+		}
+	}
+	// Another user's are not there.
+	if _, err := s.tokens.Create(authn.NamedToken{Name: "bobs", User: "bob", Scopes: []authn.Scope{authn.ScopeMCP}}); err != nil {
+		t.Fatal(err)
+	}
+	if list := s.want(t, 200, me, "GET", "/api/tokens", ""); strings.Contains(string(list.body), "bobs") {
+		t.Errorf("listed: %s", list.body)
+	}
+	s.wantCode(t, 404, guideway.CodeNotFound, me, "DELETE", "/api/tokens/bobs", "")
+	s.want(t, 200, me, "DELETE", "/api/tokens/laptop", "")
+	s.wantCode(t, 404, guideway.CodeNotFound, me, "DELETE", "/api/tokens/laptop", "")
+	if got := s.send(t, bearer(made.Secret), "POST", "/mcp", `{}`); got.StatusCode != 401 {
+		t.Errorf("at /mcp, revoked: %d", got.StatusCode)
+	}
+}

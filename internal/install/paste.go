@@ -1,0 +1,117 @@
+package install
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// Paste lists the servers in a text that somebody has copied out of a client's
+// configuration or out of a README: JSON with comments, with its member
+// "mcpServers" (Claude, Cursor, Windsurf) or "servers" (VS Code), the servers by
+// their names without it, a single server, or TOML with the table "mcp_servers"
+// (Codex). Guideway's own entry is left out.
+func Paste(env Env, src []byte) ([]Server, error) {
+	entries, err := pasted(bytes.TrimSpace(bytes.TrimPrefix(src, bom)))
+	if err != nil {
+		return nil, err
+	}
+	var list []Server
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		entry, ok := entries[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		s := readServer(name, entry)
+		if !looksOurs(env, Entry{Command: s.Command, Args: s.Args}, "") {
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the text has no MCP server in it").
+			WithFix(`paste something like {"mcpServers": {"files": {"command": "npx", "args": ["…"]}}}`)
+	}
+	return list, nil
+}
+
+// pasted gives the entries of a text by their names.
+func pasted(text []byte) (map[string]any, error) {
+	if bytes.HasPrefix(text, []byte("[")) && bytes.Contains(text, []byte("mcp_servers")) {
+		entries, err := tomlEntries(text, "mcp_servers")
+		return entries, badPaste(err)
+	}
+	if bytes.HasPrefix(text, []byte(`"`)) { // members without the object around them
+		text = slices.Concat([]byte("{"), bytes.TrimSuffix(text, []byte(",")), []byte("}"))
+	}
+	d, err := readJSON(text)
+	if err != nil {
+		if bytes.Contains(text, []byte("mcp_servers")) {
+			entries, tomlErr := tomlEntries(text, "mcp_servers")
+			return entries, badPaste(tomlErr)
+		}
+		return nil, badPaste(err)
+	}
+	if d.root == nil {
+		return nil, nil
+	}
+	object, _ := plainValue(text, d.root).(map[string]any)
+	return entriesOf(object), nil
+}
+
+func badPaste(err error) error {
+	if err == nil {
+		return nil
+	}
+	return guideway.Errorf(guideway.CodeInvalid, "the text cannot be read: %w", err).
+		WithFix("paste the whole object, with its braces")
+}
+
+// entriesOf finds the entries in an object.
+func entriesOf(object map[string]any) map[string]any {
+	for _, key := range []string{"mcpServers", "servers", "mcp_servers", "mcp"} {
+		if inner, ok := object[key].(map[string]any); ok && !isServer(inner) {
+			if key == "mcp" {
+				return entriesOf(inner)
+			}
+			return inner
+		}
+	}
+	if isServer(object) {
+		return map[string]any{serverName(object): object}
+	}
+	return object
+}
+
+// isServer tells whether an object is one server.
+func isServer(object map[string]any) bool {
+	for _, key := range []string{"command", "url", "serverUrl", "httpUrl"} {
+		if asText(object[key]) != "" {
+			if _, nested := object[key].(map[string]any); !nested {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// serverName makes a name for a server that has none.
+func serverName(object map[string]any) string {
+	if name := asText(object["name"]); name != "" {
+		return name
+	}
+	if args, ok := object["args"].([]any); ok {
+		for _, each := range args {
+			if text := asText(each); text != "" && !strings.HasPrefix(text, "-") {
+				return strings.TrimPrefix(path.Base(text), "server-")
+			}
+		}
+	}
+	if command := asText(object["command"]); command != "" {
+		return path.Base(command)
+	}
+	return "server"
+}
