@@ -37,6 +37,7 @@ $(LINT):
 conformance: ## run the official MCP suite and the MCP Inspector against us (needs npm)
 	conformance/run
 	conformance/through
+	conformance/upstreams
 	conformance/inspector
 
 bench: ## measure against the budgets

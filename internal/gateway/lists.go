@@ -103,7 +103,27 @@ func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.
 	ctx = o.about(ctx, m, original, &r)
 	result, err := g.send(ctx, c, ask{method: "resources/read", member: m, original: original, shown: r.Name}, r)
 	o.end(ctx, result, err)
-	return result, err
+	return c.cacheable(result, err)
+}
+
+// cacheable adds to what was read what a client of the modern era has to be told
+// of caches, where an upstream of the legacy era says nothing of them.
+func (c *Client) cacheable(result json.RawMessage, err error) (json.RawMessage, error) {
+	if err != nil || !c.Modern {
+		return result, err
+	}
+	members, err := wire.Members(result, "contents", "ttlMs", "cacheScope")
+	if err != nil || members["contents"] == nil {
+		return result, err
+	}
+	var missing []wire.Member
+	if members["ttlMs"] == nil {
+		missing = append(missing, wire.Member{Key: "ttlMs", Value: json.RawMessage("0")})
+	}
+	if members["cacheScope"] == nil {
+		missing = append(missing, wire.Member{Key: "cacheScope", Value: json.RawMessage(`"private"`)})
+	}
+	return wire.With(result, missing...)
 }
 
 // HasResource tells whether an address may be one of an upstream.
