@@ -48,7 +48,7 @@ func closeKeeper(s *store, keeper *memory.Keeper) {
 }
 
 // newMemory makes the service behind the tools on contexts, as the settings say.
-func newMemory(s *store, c *checkpointStore, keeper *memory.Keeper) (*memory.Service, error) {
+func newMemory(host *Host, s *store, c *checkpointStore, keeper *memory.Keeper) (*memory.Service, error) {
 	o := s.cfg.Context
 	options := memory.Options{
 		Checkpoints: lazyCheckpoints{c}, Runs: lazyRuns{s}, Keeper: keeper, Definitions: s.definitions,
@@ -57,6 +57,10 @@ func newMemory(s *store, c *checkpointStore, keeper *memory.Keeper) (*memory.Ser
 	}
 	if o.Compression == config.CompressionAdvanced {
 		options.Level = memory.LevelAdvanced
+		var err error
+		if options.Summarizer, err = newSummarizer(host, s.cfg); err != nil {
+			s.log.Warn("there is no model that would write summaries", "why", err, "try", guideway.ErrorFix(err))
+		}
 	}
 	if options.LimitTokens == 0 {
 		options.LimitTokens = -1 // which is how it says "no limit"

@@ -56,7 +56,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	if s.keeper, err = newKeeper(s.store, s.checkpoints); err != nil {
 		return nil, err
 	}
-	if s.contexts, err = newMemory(s.store, s.checkpoints, s.keeper); err != nil {
+	if s.contexts, err = newMemory(a.host, s.store, s.checkpoints, s.keeper); err != nil {
 		return nil, err
 	}
 	if s.scripts, err = script.NewPool(script.Options{Log: a.logger(cfg)}); err != nil {

@@ -65,7 +65,7 @@ func contextSettings() []setting {
 			Setting: Setting{
 				Name: "context.compression", Kind: KindText, Flag: "context-compression", Env: "GUIDEWAY_CONTEXT_COMPRESSION",
 				Aliases: []Alias{{Name: "WORKRAIL_CONTEXT_COMPRESSION"}},
-				Usage:   "How contexts are reduced: by extracts, or by summaries of a model where there is one.",
+				Usage:   "How runs are summarised: by extracts, or by a model that is set for machines.",
 				Allowed: []string{CompressionBasic, CompressionAdvanced},
 			},
 			set:  func(c *Config, v value) { c.Context.Compression = v.text },

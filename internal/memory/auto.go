@@ -48,6 +48,11 @@ type Keeper struct {
 	prepare   func(ctx context.Context, c run.Caller, id string) error
 	// preparing are the runs whose brief waits to be made.
 	preparing map[string]bool
+	// written gives the summaries of a run that its checkpoints carry.
+	written func(id string) map[string]string
+	// slow is done beside what is queued, by whoever waits for others.
+	slow   chan func(context.Context)
+	giveUp context.CancelFunc
 	// walks are the last contexts that were saved of walks, by user and session.
 	walks map[string][sha256.Size]byte
 }
@@ -105,7 +110,15 @@ func NewKeeper(o KeeperOptions) (*Keeper, error) {
 		sizes: map[string]int{}, preparing: map[string]bool{}, walks: map[string][sha256.Size]byte{},
 	}
 	k.late.runs = make(chan string, maxLate)
+	k.slow = make(chan func(context.Context), maxSlow)
+	ctx, giveUp := context.WithCancel(context.Background())
+	k.giveUp = giveUp
 	k.done.Go(k.work)
+	k.done.Go(func() {
+		for do := range k.slow {
+			do(ctx)
+		}
+	})
 	return k, nil
 }
 
@@ -116,6 +129,8 @@ func (k *Keeper) Close() error {
 	k.closed = true
 	if !already {
 		close(k.queue)
+		close(k.slow)
+		k.giveUp()
 	}
 	k.mu.Unlock()
 	k.done.Wait()
@@ -142,6 +157,31 @@ func (k *Keeper) large(id string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.sizes[id]
+}
+
+// maxSlow bounds what waits for others.
+const maxSlow = 16
+
+// slowly has something done that may take long and is given up at the end.
+func (k *Keeper) slowly(do func(context.Context)) (taken bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return false
+	}
+	select {
+	case k.slow <- do:
+		return true
+	default:
+		return false
+	}
+}
+
+// carry has the checkpoints of runs carry what was written of them.
+func (k *Keeper) carry(written func(id string) map[string]string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.written = written
 }
 
 // enqueue has something done beside the answers, if there is room.
@@ -240,6 +280,22 @@ func (k *Keeper) Committed(_ context.Context, c run.Committed) {
 		k.lookAfter(c.Record.ID) // what is missing comes before what is new
 		return k.save(ctx, c, name, tags)
 	}})
+	if !slices.Equal(tags, []string{tagGate}) {
+		k.summarise(c.Record)
+	}
+}
+
+// summarise has the summary of a run brought up to date where a part of it has ended
+// and a model writes it.
+func (k *Keeper) summarise(rec run.Record) {
+	k.mu.Lock()
+	written, prepare := k.written, k.prepare
+	k.mu.Unlock()
+	if written == nil || prepare == nil {
+		return
+	}
+	caller := run.Caller{Principal: guideway.Principal{User: rec.User}, Via: run.ViaServer}
+	k.enqueue(job{what: "the summary of " + rec.ID, do: func(ctx context.Context) error { return prepare(ctx, caller, rec.ID) }})
 }
 
 // watch has the brief of a run made where its context has grown large.
@@ -286,7 +342,14 @@ func (k *Keeper) prepared(id string) {
 
 func (k *Keeper) save(ctx context.Context, c run.Committed, name string, tags []string) error {
 	pos := c.Flow.PositionOf(c.State)
-	doc, err := prepare(c.State.Vars, nil, placeOf(c.Record, c.Flow.Status(c.State), pos))
+	at := placeOf(c.Record, c.Flow.Status(c.State), pos)
+	k.mu.Lock()
+	written := k.written
+	k.mu.Unlock()
+	if written != nil {
+		at.Written = written(c.Record.ID)
+	}
+	doc, err := prepare(c.State.Vars, nil, at)
 	if err != nil {
 		return err
 	}

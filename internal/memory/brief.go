@@ -65,7 +65,7 @@ func (s *Service) brief(ctx context.Context, c run.Caller, d *run.Details) (*Bri
 	if err != nil {
 		return nil, err
 	}
-	b := &Brief{Summary: st.summary(d.ID)}
+	b := &Brief{Summary: s.summary(ctx, c, d, st)}
 	if len(d.Variables) == 0 {
 		return b, nil
 	}

@@ -133,15 +133,11 @@ func TestKilledBeforeTheCheckpoint(t *testing.T) {
 			for _, steps := range []int{1, 4} {
 				t.Run(fmt.Sprint(flow, " ", how, " ", steps), func(t *testing.T) {
 					t.Parallel()
-					ref := setup(t)
-					a, err := walk(t.Context(), ref, flow, steps)
-					must(t, err)
-					saved := len(occasionsOf(t, ref, a.RunID))
+					want := undisturbed(t, flow, steps)
+					saved := len(want)
 					if how == "continue" {
-						_, err = goOn(t.Context(), ref, a)
-						must(t, err)
+						want = undisturbed(t, flow, steps+1)
 					}
-					want := occasionsOf(t, ref, a.RunID)
 
 					dir := t.TempDir()
 					was := killed(t, dir, flow, childSteps+"="+strconv.Itoa(steps), childSaves+"="+strconv.Itoa(max(saved-1, 0)))
@@ -150,7 +146,8 @@ func TestKilledBeforeTheCheckpoint(t *testing.T) {
 						t.Fatalf("before the kill %v were saved", before)
 					}
 					look(t, r, was)
-					if d := cmp.Diff(want, occasionsOf(t, r, was.Run)); d != "" {
+					must(t, r.keeper.Close())
+					if d := cmp.Diff(want, names(t, r, was.Run)); d != "" {
 						t.Errorf("checkpoints (-never killed +killed and seen again):\n%s", d)
 					}
 					if h := r.Health(); h.Failed > 0 {
@@ -162,12 +159,14 @@ func TestKilledBeforeTheCheckpoint(t *testing.T) {
 	}
 }
 
-// occasionsOf waits until what is to be saved is saved.
-func occasionsOf(t *testing.T, r *rig, id string) []string {
+// undisturbed are the checkpoints of a run whose server was not killed.
+func undisturbed(t *testing.T, flow string, steps int) []string {
 	t.Helper()
-	_, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Session: id})
+	r := setup(t)
+	a, err := walk(t.Context(), r, flow, steps)
 	must(t, err)
-	return names(t, r, id)
+	must(t, r.keeper.Close())
+	return names(t, r, a.RunID)
 }
 
 // TestLoadFindsTheLastOne: who asks for the last checkpoint of a run gets the one
@@ -216,8 +215,11 @@ func TestMadeUpForOnce(t *testing.T) {
 	forked, err := r.runs.Fork(t.Context(), ada(), run.ForkRequest{Ref: run.Ref{RunID: was.Run}})
 	must(t, err)
 	again := reopen(t, dir)
+	_, err = again.runs.List(t.Context(), ada(), run.Filter{})
+	must(t, err)
+	must(t, again.keeper.Close())
 	for _, id := range []string{was.Run, forked.RunID} {
-		if got := occasionsOf(t, again, id); len(got) != 0 {
+		if got := names(t, again, id); len(got) != 0 {
 			t.Errorf("%s has %v", id, got)
 		}
 	}

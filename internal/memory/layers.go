@@ -73,7 +73,7 @@ func (s *Service) Layers(ctx context.Context, c run.Caller, ref run.Ref) (*Layer
 	}
 	out := &Layers{
 		RunID: d.ID, Seq: d.Seq, Items: []Item{}, Limit: s.o.LimitTokens, AnswerOf: s.o.AnswerTokens,
-		Summary: st.summary(d.ID), Health: s.Health(), Store: s.Store(),
+		Summary: s.summary(ctx, c, d, st), Health: s.Health(), Store: s.Store(),
 	}
 	at := map[window.Layer]int{}
 	for i, layer := range window.Layers() {

@@ -64,8 +64,8 @@ type Level string
 const (
 	// LevelBasic takes extracts.
 	LevelBasic Level = "basic"
-	// LevelAdvanced is for summaries by a model; there is none yet, so that it is
-	// as LevelBasic and says so once, in the log.
+	// LevelAdvanced has Options.Summarizer write the summaries of runs. Without one
+	// it is as LevelBasic and says so once, in the log.
 	LevelAdvanced Level = "advanced"
 )
 
@@ -81,6 +81,9 @@ type Options struct {
 	Definitions Definitions
 	// Level is LevelBasic if empty.
 	Level Level
+	// Summarizer writes summaries where the level is LevelAdvanced; it needs a
+	// Keeper. nil is nobody.
+	Summarizer Summarizer
 	// LimitTokens is how large the context of a run should become; 0 is 32000, a
 	// negative one is no limit. From Threshold percent of it on, 80 if 0, it is
 	// reduced in the background, and the agent is told.
@@ -127,6 +130,7 @@ type Service struct {
 	classifier *window.Classifier
 	stems      *window.Stems
 	stories    stories
+	writing    writing
 	vectors    vectors
 
 	mu sync.Mutex
@@ -149,8 +153,14 @@ func New(o Options) (*Service, error) {
 		o: o, classifier: window.NewClassifier(window.Hints{}), stems: window.NewStems(),
 		hints: map[string]window.Hints{}, briefs: map[string]*brief{},
 	}
-	if o.Level == LevelAdvanced {
-		o.Logger.Warn("contexts are reduced by extracts: summaries by a model are not there yet")
+	s.writing.of, s.writing.asked = map[string]map[string]string{}, map[string]bool{}
+	switch {
+	case o.Level != LevelAdvanced:
+		s.o.Summarizer = nil
+	case o.Summarizer == nil || o.Keeper == nil:
+		o.Logger.Warn("runs are summarised by extracts: no model is there that would write summaries")
+	default:
+		o.Keeper.carry(s.writing.forCheckpoint)
 	}
 	if o.Keeper != nil && o.Runs != nil {
 		o.Keeper.whenLarge(s.threshold(), s.prepareBrief)

@@ -18,6 +18,9 @@ type place struct {
 	Status   guide.Status `json:"status"`
 	// Position is what the run asked for, without its texts.
 	Position guide.Position `json:"position"`
+	// Written are the summaries that a model has written of the run's parts, by
+	// the events that they are of.
+	Written map[string]string `json:"written,omitempty"`
 }
 
 // placeOf tells where a run stands.

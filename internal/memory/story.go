@@ -41,8 +41,9 @@ type Chapter struct {
 	Steps int   `json:"steps"`
 	From  int64 `json:"from"`
 	To    int64 `json:"to"`
-	// Text is made of sentences of what was handed in.
-	Text string `json:"-"`
+	// Text is made of sentences of what was handed in, or Written by a model.
+	Text    string `json:"-"`
+	Written bool   `json:"-"`
 }
 
 // stories are the runs that were last read.
@@ -254,6 +255,9 @@ type Summary struct {
 	Chapters []Chapter `json:"chapters,omitempty"`
 	// Ref reads all of it back.
 	Ref string `json:"ref"`
+	// Written says that a model wrote the text, so that it may say what was not
+	// handed in so.
+	Written bool `json:"written,omitempty"`
 }
 
 // summary folds the chapters, and what is open, into that of the run; nil for a

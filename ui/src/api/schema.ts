@@ -1378,6 +1378,8 @@ export interface components {
                 steps: number;
                 /** @description Reads all of it back. */
                 ref: string;
+                /** @description A model wrote the text. */
+                written?: boolean;
                 chapters?: {
                     title: string;
                     steps: number;
