@@ -76,7 +76,9 @@ func (a *app) withMachines(ctx context.Context, models driver.Models, do func(co
 	if err != nil {
 		return err
 	}
-	store, err := openMachineStore(ctx, cfg, user, shelf, models, pool, log)
+	tools, closeTools := a.toolsOfCommand(ctx, cfg)
+	defer closeTools()
+	store, err := openMachineStore(ctx, cfg, user, machineParts{shelf, models, pool, tools}, log)
 	if err != nil {
 		return err
 	}
@@ -89,11 +91,18 @@ func (a *app) withMachines(ctx context.Context, models driver.Models, do func(co
 
 // machineStore is the journal of machines with the service on it.
 type machineStore struct {
-	shelf   *machineShelf
+	machineParts
 	runs    *driver.Service
 	journal keeper
-	pool    *script.Pool
 	log     *slog.Logger
+}
+
+// machineParts are what runs of machines work with, besides the journal.
+type machineParts struct {
+	shelf  *machineShelf
+	models driver.Models
+	pool   *script.Pool
+	tools  driver.Tools
 }
 
 // close closes the journal.
@@ -116,7 +125,7 @@ func closePool(pool *script.Pool, log *slog.Logger) {
 // openMachineStore opens the journal of machines. It is one of its own: a run of a
 // machine is no guided run, and what agents say to each other would make that
 // journal large.
-func openMachineStore(ctx context.Context, cfg *config.Config, user string, shelf *machineShelf, models driver.Models, pool *script.Pool, log *slog.Logger) (*machineStore, error) {
+func openMachineStore(ctx context.Context, cfg *config.Config, user string, parts machineParts, log *slog.Logger) (*machineStore, error) {
 	own := machineStoreOf(cfg)
 	if !own.UsesPostgres() {
 		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
@@ -127,8 +136,8 @@ func openMachineStore(ctx context.Context, cfg *config.Config, user string, shel
 	if err != nil {
 		return nil, notOpened(err)
 	}
-	s := &machineStore{shelf: shelf, journal: journal, pool: pool, log: log}
-	if err := s.serve(ctx, own, user, models); err != nil {
+	s := &machineStore{machineParts: parts, journal: journal, log: log}
+	if err := s.serve(ctx, own, user); err != nil {
 		_ = journal.Close()
 		return nil, notOpened(err)
 	}
@@ -136,7 +145,7 @@ func openMachineStore(ctx context.Context, cfg *config.Config, user string, shel
 }
 
 // serve makes the service on the journal.
-func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user string, models driver.Models) error {
+func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user string) error {
 	key, err := openKey(ctx, cfg, s.journal)
 	if err != nil {
 		return err
@@ -146,7 +155,7 @@ func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user strin
 		return err
 	}
 	s.runs, err = driver.New(driver.Options{
-		Journal: s.journal, Key: key, Heads: heads, Machines: s.shelf, Models: models,
+		Journal: s.journal, Key: key, Heads: heads, Machines: s.shelf, Models: s.models, Tools: s.tools,
 		Handlers: &driver.Scripts{Sandbox: s.pool, Owner: user},
 		Owner:    processName(), Alive: processLives, Logger: s.log,
 	})

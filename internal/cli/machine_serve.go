@@ -25,6 +25,7 @@ type lazyMachines struct {
 	log   *slog.Logger
 	shelf *machineShelf
 	pool  *script.Pool
+	tools driver.Tools
 
 	// mu guards what follows, and is held while the store opens.
 	mu         sync.Mutex
@@ -36,8 +37,8 @@ type lazyMachines struct {
 var _ mcpserver.Machines = (*lazyMachines)(nil)
 
 // newLazyMachines makes them on a pool that is open for longer than they are.
-func (a *app) newLazyMachines(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool) *lazyMachines {
-	return &lazyMachines{app: a, cfg: cfg, log: a.logger(cfg), shelf: &machineShelf{snapshot: cat.Snapshot, dir: a.host.Dir}, pool: pool}
+func (a *app) newLazyMachines(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, tools driver.Tools) *lazyMachines {
+	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.logger(cfg), shelf: &machineShelf{snapshot: cat.Snapshot, dir: a.host.Dir}, pool: pool}
 }
 
 // open gives the service, and opens the store where that has not happened yet.
@@ -58,7 +59,7 @@ func (l *lazyMachines) open(ctx context.Context) (*driver.Background, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.store, err = openMachineStore(ctx, l.cfg, user, l.shelf, models, l.pool, l.log); err != nil {
+	if l.store, err = openMachineStore(ctx, l.cfg, user, machineParts{l.shelf, models, l.pool, l.tools}, l.log); err != nil {
 		return nil, err
 	}
 	l.background = driver.NewBackground(l.store.runs, l.log)

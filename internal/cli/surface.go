@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"sync"
 
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
@@ -33,8 +34,10 @@ type surface struct {
 	upstreams   *upstreams
 	recording   *recording
 	machines    *lazyMachines
-	server      *mcpserver.Server
-	dashboard   *dashboard
+	// tools are those of the agents of machines.
+	tools     *lazyTools
+	server    *mcpserver.Server
+	dashboard *dashboard
 }
 
 // openSurface loads the catalog and wires the rest. project says where a client
@@ -66,13 +69,16 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	if s.upstreams, err = a.openUpstreams(cfg, cat, s.scripts, s.recording); err != nil {
 		return nil, err
 	}
-	s.machines = a.newLazyMachines(cfg, cat, s.scripts)
-	s.server, err = mcpserver.New(mcpserver.Options{
+	opts := mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
 		Runs: lazyRuns{s.store}, Project: project, Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: lazyStore{s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
-		Upstreams: s.upstreams.attached(), Machines: s.machines,
-	})
+		Upstreams: s.upstreams.attached(),
+	}
+	s.tools = &lazyTools{open: sync.OnceValues(func() (*machineTools, error) { return newMachineTools(opts, s.upstreams) })}
+	s.machines = a.newLazyMachines(cfg, cat, s.scripts, s.tools)
+	opts.Machines = s.machines
+	s.server, err = mcpserver.New(opts)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,10 @@ import (
 // them.
 type upstreams struct {
 	*gateway.Gateway
+	// offered says that clients get the toolset; the agents of machines get their
+	// tools in any case.
+	offered bool
+
 	hooks  *hooksAround
 	app    *app
 	logger *slog.Logger
@@ -106,13 +110,15 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 	return store.Change(ctx, edit)
 }
 
-// openUpstreams makes the gateway; nil where the toolset is not chosen. It follows
+// openUpstreams makes the gateway; nil where neither clients nor the agents of
+// machines could use it. It follows
 // the configuration file, the approvals and the catalog.
 func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, rec *recording) (*upstreams, error) {
-	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
+	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
+	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
 	}
-	u := &upstreams{app: a, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}}
+	u := &upstreams{app: a, offered: offered, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}}
 	opts := a.upstreamOptions(cfg)
 	opts.Log = u.logs.line
 	key := make([]byte, 32)
@@ -141,7 +147,7 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 
 // attached is what the MCP server is given: nothing where there is no gateway.
 func (u *upstreams) attached() mcpserver.Upstreams {
-	if u == nil {
+	if u == nil || !u.offered {
 		return nil
 	}
 	return u.Gateway
@@ -149,7 +155,7 @@ func (u *upstreams) attached() mcpserver.Upstreams {
 
 // shortcut is the way of calls past the SDK; nil where there is no gateway.
 func (u *upstreams) shortcut() transport.Shortcut {
-	if u == nil {
+	if u == nil || !u.offered {
 		return nil
 	}
 	return u.Gateway

@@ -32,6 +32,8 @@ type Request struct {
 
 	// trace goes to the upstream in place of the client's own, where it is set.
 	trace Trace
+	// fate, if set, is told how far the call has come.
+	fate *callFate
 }
 
 // Has tells whether a tool is one of an upstream.
@@ -89,6 +91,9 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		result, err = g.sendTool(ctx, c, t, t, r)
 	}
 	o.settle(ctx, result, err)
+	if r.fate != nil {
+		r.fate.err = err
+	}
 	return g.toolAnswer(c, t, result, err)
 }
 
@@ -280,6 +285,9 @@ func (g *Gateway) converse(ctx context.Context, c *Client, s *upstream.Session, 
 		call := c.call(a, r, extra...)
 		call.Notify = c.notes(ctx)
 		call.Logs = s.Modern() && asksLogs(call.Meta)
+		if r.fate != nil {
+			r.fate.sent.Store(true)
+		}
 		result, err := s.Do(ctx, call)
 		if err != nil {
 			return nil, err

@@ -45,13 +45,14 @@ type Event struct {
 
 	// Inputs are what the run begins with, Limits its budgets where they are not
 	// the definition's, Index the answers of models that its parent had before,
-	// Depth how many machines run within each other, and Demo the machine whose
-	// recording answers.
+	// Depth how many machines run within each other, Demo the machine whose
+	// recording answers, and Allow what the agents may use.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	Limits *Limits                    `json:"limits,omitempty"`
 	Index  int                        `json:"index,omitempty"`
 	Depth  int                        `json:"depth,omitempty"`
 	Demo   string                     `json:"demo,omitempty"`
+	Allow  json.RawMessage            `json:"allow,omitempty"`
 
 	// Function is the handler that was called, Set, Unset and Contexts what it
 	// changed, Next the state that it answered, and Console what it printed.

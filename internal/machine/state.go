@@ -91,6 +91,8 @@ type State struct {
 	// Demo is the machine whose recording answers in the place of models; "" is
 	// none.
 	Demo string
+	// Allow is what the agents may use; nil is everything.
+	Allow json.RawMessage
 }
 
 // Turn is a call of an agent: requests to its model with rounds of tools between.
@@ -211,7 +213,7 @@ func (s *State) settle() {
 func (p *Program) start(s *State, e Event) {
 	*s = State{
 		Status: StatusRunning, Inputs: e.Inputs, Data: map[string]json.RawMessage{}, Conversations: map[string][]llm.Message{},
-		Limits: p.LimitsOf(), Index: e.Index, Depth: e.Depth, Demo: e.Demo,
+		Limits: p.LimitsOf(), Index: e.Index, Depth: e.Depth, Demo: e.Demo, Allow: e.Allow,
 	}
 	if e.Limits != nil {
 		s.Limits = *e.Limits

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -106,11 +107,25 @@ func (m *machineTools) start() *tool {
 				return nil, t.badCall(in, "inputs", "inputs."+name+" cannot be written as JSON")
 			}
 		}
+		allow, err := allowOf(ctx)
+		if err != nil {
+			return nil, err
+		}
 		return m.machines.Start(ctx, caller, driver.StartRequest{
-			Machine: in.text("machine"), Inputs: inputs, Goal: in.text("goal"), RequestID: in.text("requestId"),
+			Machine: in.text("machine"), Inputs: inputs, Goal: in.text("goal"), RequestID: in.text("requestId"), Allow: allow,
 		})
 	}
 	return t
+}
+
+// allowOf is what the agents of a run may use that this client begins: what it may
+// use itself.
+func allowOf(ctx context.Context) (json.RawMessage, error) {
+	h := authn.HolderFrom(ctx)
+	if h == nil || h.Allow.All {
+		return nil, nil
+	}
+	return json.Marshal(h.Allow)
 }
 
 // onMachine makes the handler of a tool that is about one run.

@@ -43,6 +43,16 @@ func (r *Role) Allows(name string) bool {
 	return fits(r.Included)
 }
 
+// WantsTools says whether any role has tools besides those that are parsed.
+func (m *Machine) WantsTools() bool {
+	for _, r := range m.Roles {
+		if r.HasExcluded || len(r.Included) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Policy is the policy for a tool; the zero one where nothing is said.
 func (m *Machine) Policy(name string) ToolPolicy {
 	for _, p := range m.Tools {

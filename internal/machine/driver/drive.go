@@ -131,7 +131,7 @@ func (d *drive) interrupted(err error) error {
 
 // env is what the next decision needs.
 func (d *drive) env(ctx context.Context) (machine.Env, error) {
-	if !d.known && d.s.o.Tools != nil {
+	if !d.known && d.s.o.Tools != nil && d.l.program.WantsTools() {
 		tools, err := d.s.o.Tools.Tools(ctx, d.l.purpose())
 		if err != nil {
 			return machine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools: %w", err)

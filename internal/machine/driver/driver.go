@@ -82,6 +82,9 @@ type For struct {
 	// Demo is the machine whose shipped recording answers in the place of
 	// models; "" is none.
 	Demo string
+	// Allow is what who began the run may use, as StartRequest gave it; nil is
+	// everything.
+	Allow json.RawMessage
 }
 
 // Models gives models.

@@ -278,7 +278,7 @@ func (d *drive) child(ctx context.Context, intent *machine.Event) (rest bool, er
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		child, err = d.s.begin(ctx, beginning{
 			id: intent.Run, machine: intent.Machine, inputs: intent.Inputs, by: d.s.server(l), project: l.rec.Project,
-			goal: l.rec.Goal, parent: l.rec.ID, parentSeq: l.seq, index: l.state.Index, depth: l.state.Depth + 1, demo: l.state.Demo,
+			goal: l.rec.Goal, parent: l.rec.ID, parentSeq: l.seq, index: l.state.Index, depth: l.state.Depth + 1, demo: l.state.Demo, allow: l.state.Allow,
 		})
 		if code := guideway.ErrorCode(err); code == guideway.CodeNotFound || code == guideway.CodeInvalid || code == guideway.CodeInvalidDefinition {
 			return false, d.settle(ctx, machine.Event{Kind: machine.KindSubResult, Run: intent.Run, Fault: &machine.Fault{

@@ -76,7 +76,7 @@ type loaded struct {
 
 // purpose is what models and tools of the run are wanted for.
 func (l *loaded) purpose() For {
-	return For{User: l.rec.User, Run: l.rec.ID, Machine: l.rec.Workflow, Demo: l.state.Demo}
+	return For{User: l.rec.User, Run: l.rec.ID, Machine: l.rec.Workflow, Demo: l.state.Demo, Allow: l.state.Allow}
 }
 
 // newEvent makes a journal's event.

@@ -27,6 +27,9 @@ type StartRequest struct {
 	// Demo has the recording that is shipped with the machine answer in the
 	// place of models.
 	Demo bool
+	// Allow bounds what the agents of the run may use, by words of who offers
+	// tools; nil is everything. It holds for the run's whole life.
+	Allow json.RawMessage
 	// RequestID makes the request repeatable. Empty makes a new run every time.
 	RequestID string
 }
@@ -103,6 +106,7 @@ type beginning struct {
 	index       int
 	depth       int
 	demo        string
+	allow       json.RawMessage
 }
 
 func by(c run.Caller) run.By {
@@ -125,7 +129,7 @@ func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Sta
 		demo = r.Machine
 	}
 	l, err := s.begin(ctx, beginning{
-		demo: demo, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: by(c), project: r.Project,
+		demo: demo, allow: r.Allow, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: by(c), project: r.Project,
 		goal: cut(strings.ToValidUTF8(strings.TrimSpace(r.Goal), "\uFFFD"), 4<<10), request: r.RequestID,
 	})
 	if err != nil {
@@ -155,7 +159,7 @@ func (s *Service) begin(ctx context.Context, b beginning) (*loaded, error) {
 		return nil, err
 	}
 	l.request = b.request
-	started := machine.Event{Kind: machine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo}
+	started := machine.Event{Kind: machine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow}
 	limits := merge(l.program.LimitsOf(), b.limits)
 	if limits != l.program.LimitsOf() {
 		started.Limits = &limits

@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/llm"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+)
+
+// machineTools are the tools for the agents of machines: those of other MCP servers,
+// on the same way as a client's calls, and our own.
+type machineTools struct {
+	// gateway is nil where there is none.
+	gateway *gateway.Gateway
+	own     *mcpserver.AgentTools
+	log     *slog.Logger
+}
+
+var _ driver.Tools = (*machineTools)(nil)
+
+// newMachineTools makes the tools of the services of a server.
+func newMachineTools(opts mcpserver.Options, u *upstreams) (*machineTools, error) {
+	own, err := mcpserver.NewAgentTools(opts)
+	if err != nil {
+		return nil, err
+	}
+	m := &machineTools{own: own, log: opts.Logger}
+	if u != nil {
+		m.gateway = u.Gateway
+	}
+	return m, nil
+}
+
+// lazyTools makes the tools when the first agent needs some.
+type lazyTools struct{ open func() (*machineTools, error) }
+
+var _ driver.Tools = (*lazyTools)(nil)
+
+// Tools implements driver.Tools.
+func (l *lazyTools) Tools(ctx context.Context, f driver.For) ([]engine.ToolInfo, error) {
+	m, err := l.open()
+	if err != nil {
+		return nil, err
+	}
+	return m.Tools(ctx, f)
+}
+
+// Call implements driver.Tools.
+func (l *lazyTools) Call(ctx context.Context, f driver.For, c engine.ToolCall) (engine.ToolResult, error) {
+	m, err := l.open()
+	if err != nil {
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	}
+	return m.Call(ctx, f, c)
+}
+
+// toolsOfCommand are the tools for a command that drives runs itself. close releases
+// what was opened for them.
+func (a *app) toolsOfCommand(ctx context.Context, cfg *config.Config) (tools *lazyTools, closeTools func()) {
+	var opened *surface
+	tools = &lazyTools{open: sync.OnceValues(func() (*machineTools, error) {
+		s, err := a.openSurface(context.WithoutCancel(ctx), cfg, a.host.projectOf)
+		if err != nil {
+			return nil, err
+		}
+		opened = s
+		return s.tools.open()
+	})}
+	return tools, func() {
+		if opened != nil {
+			opened.Close()
+		}
+	}
+}
+
+// keyOfCall is the member of _meta that has the key of a call, which is the same at
+// every attempt at it.
+const keyOfCall = "dev.guideway/idempotency-key"
+
+// principal says who calls for a run: its user, by the machine, with what who began
+// it may use.
+func (m *machineTools) principal(ctx context.Context, f driver.For) (context.Context, *gateway.Client, error) {
+	p := guideway.Principal{User: f.User, Client: "machine " + oneLine(f.Machine)}
+	ctx = authn.WithPrincipal(ctx, p)
+	client := &gateway.Client{Principal: p, Modern: true}
+	if len(f.Allow) > 0 {
+		h := &authn.Holder{ID: "machine:" + f.Run, Name: p.Client}
+		if err := json.Unmarshal(f.Allow, &h.Allow); err != nil {
+			return nil, nil, guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
+		}
+		ctx, client.Holder = authn.WithHolder(ctx, h), h.ID
+	}
+	return ctx, client, nil
+}
+
+// Tools implements driver.Tools.
+func (m *machineTools) Tools(ctx context.Context, f driver.For) ([]engine.ToolInfo, error) {
+	ctx, client, err := m.principal(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	var out []engine.ToolInfo
+	seen := map[string]bool{}
+	for _, t := range m.own.Offered(ctx) {
+		seen[t.Name] = true
+		out = append(out, engine.ToolInfo{
+			Definition: llm.Definition{Name: t.Name, Description: t.Description, Parameters: t.Parameters}, Repeatable: t.Repeatable,
+		})
+	}
+	if m.gateway == nil {
+		return out, nil
+	}
+	for _, raw := range m.gateway.Offered(ctx, client) {
+		info, name, ok := toolInfo(raw)
+		if !ok || seen[info.Name] {
+			m.log.WarnContext(ctx, "a tool is not offered to agents: models do not take its name, or another one has it", "tool", name)
+			continue
+		}
+		seen[info.Name] = true
+		out = append(out, info)
+	}
+	return out, nil
+}
+
+// toolInfo reads a tool as clients see it.
+func toolInfo(raw json.RawMessage) (info engine.ToolInfo, name string, ok bool) {
+	var t struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+		Annotations struct {
+			ReadOnly   bool `json:"readOnlyHint"`
+			Idempotent bool `json:"idempotentHint"`
+		} `json:"annotations"`
+	}
+	if json.Unmarshal(raw, &t) != nil || t.Name == "" {
+		return info, t.Name, false
+	}
+	info = engine.ToolInfo{
+		Definition: llm.Definition{Name: plainName(t.Name), Description: t.Description, Parameters: t.InputSchema},
+		Repeatable: t.Annotations.ReadOnly || t.Annotations.Idempotent,
+	}
+	const longest = 64
+	return info, t.Name, len(info.Name) <= longest
+}
+
+// plainName is the name of a tool as models take it: with _ for what they do not.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// Call implements driver.Tools.
+func (m *machineTools) Call(ctx context.Context, f driver.For, c engine.ToolCall) (engine.ToolResult, error) {
+	ctx, client, err := m.principal(ctx, f)
+	if err != nil {
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	}
+	text, failed, err := m.own.Call(ctx, c.Name, json.RawMessage(c.Arguments))
+	switch {
+	case err == nil:
+		return engine.ToolResult{Content: text, Error: failed}, nil
+	case guideway.ErrorCode(err) != guideway.CodeNotFound:
+		return engine.ToolResult{}, err
+	case m.gateway == nil:
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	}
+	name := c.Name
+	for _, raw := range m.gateway.Offered(ctx, client) {
+		if info, original, ok := toolInfo(raw); ok && info.Name == c.Name {
+			name = original
+			break
+		}
+	}
+	meta, err := json.Marshal(map[string]string{keyOfCall: c.Key})
+	if err != nil {
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	}
+	result, fate, err := m.gateway.Do(ctx, client, gateway.Request{Name: name, Arguments: json.RawMessage(c.Arguments), Meta: meta})
+	switch {
+	case err == nil:
+		return toolResult(result), nil
+	case fate == gateway.NotSent:
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	case fate == gateway.Answered:
+		return engine.ToolResult{Content: err.Error(), Error: true}, nil
+	}
+	return engine.ToolResult{}, err
+}
+
+// toolResult is what a model reads of a result.
+func toolResult(raw json.RawMessage) engine.ToolResult {
+	var r struct {
+		Content []struct {
+			Type     string          `json:"type"`
+			Text     string          `json:"text"`
+			MimeType string          `json:"mimeType"`
+			URI      string          `json:"uri"`
+			Resource json.RawMessage `json:"resource"`
+		} `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		IsError    bool            `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return engine.ToolResult{Content: "the tool's answer cannot be read: " + err.Error(), Error: true}
+	}
+	var said []string
+	for _, c := range r.Content {
+		switch c.Type {
+		case "text":
+			said = append(said, c.Text)
+		case "resource":
+			said = append(said, string(c.Resource))
+		case "resource_link":
+			said = append(said, c.URI)
+		default:
+			said = append(said, fmt.Sprintf("[%s %s that cannot be shown here]", c.Type, c.MimeType))
+		}
+	}
+	if len(said) == 0 && len(r.Structured) > 0 {
+		said = append(said, string(r.Structured))
+	}
+	return engine.ToolResult{Content: strings.Join(said, "\n"), Error: r.IsError}
+}

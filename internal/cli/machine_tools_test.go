@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+)
+
+// said is a message of a conversation, as a model reads it.
+type said struct {
+	Role    string
+	Content string
+}
+
+// mind answers for a model: a text, or a call of a tool where name is not "".
+type mind func(last said, tools []string) (text, name, arguments string)
+
+// serveMind is a server with OpenAI's protocol.
+func serveMind(t *testing.T, think mind) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			Messages []said
+			Tools    []struct{ Function struct{ Name string } }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		var tools []string
+		for _, tool := range in.Tools {
+			tools = append(tools, tool.Function.Name)
+		}
+		text, name, arguments := think(in.Messages[len(in.Messages)-1], tools)
+		message := map[string]any{"role": "assistant", "content": text}
+		if name != "" {
+			message["tool_calls"] = []any{map[string]any{
+				"id": fmt.Sprintf("call_%d", len(in.Messages)), "type": "function", "function": map[string]any{"name": name, "arguments": arguments},
+			}}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": "stop"}},
+			"usage": map[string]any{"prompt_tokens": 10, "completion_tokens": 5},
+		})
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/v1"
+}
+
+// machineOf writes a machine with one agent that has these tools.
+func machineOf(t *testing.T, dir, included string) string {
+	t.Helper()
+	write(t, filepath.Join(dir, "helper", "machine.json"), `{
+  "workflow_name": "helper", "description": "Helps.", "input": {"name": "task", "type": "string", "description": "What is to be done."},
+  "output": {"name": "done", "type": "string", "description": "What was done."},
+  "contexts": [{"name": "talk"}], "agents": [{"agent_role": "helper", "context": "talk", "role": "assistant"}],
+  "states": [{"name": "start", "agent": "helper", "pre_handler": "ask", "post_handler": "keep"}, {"name": "stop", "input": "common_data.done"}]
+}`)
+	write(t, filepath.Join(dir, "helper", "roles.json"), `{"helper": {"systemMessage": "Help.", "includedTools": `+included+`}}`)
+	write(t, filepath.Join(dir, "helper", "script.js"), `export default {
+  ask() { this.workflow_contexts.get("talk").addMessage({ role: "user", content: this.common_data.task }); },
+  keep() { this.common_data.done = this.last_response.choices[0].message.content; },
+};`)
+	return filepath.Join(dir, "helper")
+}
+
+// A machine's agent is led through a guided workflow by the same tools as clients: it
+// gets one step at a time, is refused what the criterion of a step forbids, and comes
+// to the end only by doing it. The run is its user's, as any other.
+func TestAnAgentWalksAWorkflow(t *testing.T) {
+	t.Parallel()
+	var refused, steps []string
+	url := serveMind(t, func(last said, tools []string) (text, name, arguments string) {
+		if slices.Contains(tools, "machine_start") || slices.Contains(tools, "workflow_list") || !slices.Contains(tools, "workflow_start") {
+			return fmt.Sprintf("wrong tools: %v", tools), "", ""
+		}
+		if last.Role == "user" {
+			return "", "workflow_start", `{"workflowId":"small","goal":"try it"}`
+		}
+		handle := regexp.MustCompile(`"handle":"(h_\w+)"`).FindStringSubmatch(last.Content)
+		step := regexp.MustCompile(`(?m)^step (\w+):`).FindStringSubmatch(last.Content)
+		switch {
+		case strings.Contains(last.Content, `"rule":`):
+			refused = append(refused, last.Content)
+			return "", "workflow_continue", `{"handle":"` + handle[1] + `","output":"The plan: begin with tests."}`
+		case step == nil:
+			return "walked " + strings.Join(steps, ", ") + ": " + last.Content, "", ""
+		}
+		steps = append(steps, step[1])
+		return "", "workflow_continue", `{"handle":"` + handle[1] + `","output":"nothing"}`
+	})
+	host, out := desk(t, map[string]string{"OPENAI_BASE_URL": url})
+	write(t, filepath.Join(host.Dir, "workflows", "small.yaml"), `id: small
+name: Small
+description: Two steps.
+version: 1.0.0
+steps:
+  - { id: plan, title: Plan, prompt: Plan it., validationCriteria: [{ type: contains, value: tests, message: Name the tests. }] }
+  - { id: work, title: Work, prompt: Do it. }
+`)
+	machine := machineOf(t, t.TempDir(), `["workflow_start", "workflow_continue"]`)
+	code := Run(t.Context(), []string{"machine", "run", machine, "--input", "task=go", "--model", "openai:m", "--json"}, host)
+	var got driver.Status
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != exitOK {
+		t.Fatalf("exit code %d, %v: %s", code, err, out)
+	}
+	if text := string(got.Output); !strings.HasPrefix(text, `"walked plan, work: `) || !strings.Contains(text, "completed") || len(refused) != 1 || got.Usage.ToolCalls != 4 {
+		t.Errorf("%s, refused by %v, %d calls of tools", got.Output, refused, got.Usage.ToolCalls)
+	}
+	out.Reset()
+	if code := Run(t.Context(), []string{"runs", "list", "--json"}, host); code != exitOK || !strings.Contains(out.String(), `"machine helper"`) || !strings.Contains(out.String(), "completed") {
+		t.Errorf("the run is not its user's: %s", out)
+	}
+}
+
+// A tool of another server is called on a client's way: a hook that blocks refuses
+// the call and nothing is sent, one that is quarantined is not offered, and what is
+// neither is called once.
+func TestAnAgentAtTheGateway(t *testing.T) {
+	t.Parallel()
+	d, count := newGatewayDesk(t)
+	var offered, answers []string
+	url := serveMind(t, func(last said, tools []string) (text, name, arguments string) {
+		offered = tools
+		switch {
+		case last.Role == "user":
+			return "", "one__params", `{"text":"/home/u/.ssh/id_rsa"}`
+		case len(answers) == 0:
+			answers = append(answers, last.Content)
+			return "", "one__count", `{"text":"x"}`
+		case len(answers) == 1:
+			answers = append(answers, last.Content)
+			return "", "one__echo", `{"text":"not in the role"}`
+		}
+		answers = append(answers, last.Content)
+		return "done", "", ""
+	})
+	environment := d.host.Getenv
+	d.host.Getenv = func(name string) string {
+		if name == "OPENAI_BASE_URL" {
+			return url
+		}
+		return environment(name)
+	}
+	d.want(exitOK, "", "hooks import --template block-by-argument --id block --upstream one --tool params")
+	d.want(exitOK, "", "hooks enable block")
+	machine := machineOf(t, t.TempDir(), `["one__params", "one__c*"]`)
+	d.want(exitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
+	slices.Sort(offered)
+	if !slices.Equal(offered, []string{"one__case", "one__count", "one__crash", "one__params"}) {
+		t.Errorf("the agent is offered %v", offered)
+	}
+	if len(answers) != 3 || !strings.Contains(answers[0], "it names a file of secrets") || !strings.Contains(answers[1], "counted") || !strings.Contains(answers[2], `There is no tool "one__echo"`) {
+		t.Errorf("it is answered %q", answers)
+	}
+	if text, err := os.ReadFile(count); err != nil || string(text) != "once\n" {
+		t.Errorf("the tool was called %q, %v", text, err)
+	}
+}
+
+// The role's patterns decide on names as models see them.
+func TestPlainNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {
+		if got := plainName(name); got != want || !machines.MatchTool(want, got) {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+}
+
+// A tool whose server is gone in the midst of a call has an outcome that nobody
+// knows: the run waits for a person to look, and sends nothing twice.
+func TestAnAgentAtACrashingServer(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayDesk(t)
+	calls := 0
+	url := serveMind(t, func(last said, _ []string) (text, name, arguments string) {
+		if calls++; calls == 1 {
+			return "", "one__crash", `{"text":"x"}`
+		}
+		return "told: " + last.Content, "", ""
+	})
+	environment := d.host.Getenv
+	d.host.Getenv = func(name string) string {
+		if name == "OPENAI_BASE_URL" {
+			return url
+		}
+		return environment(name)
+	}
+	machine := machineOf(t, t.TempDir(), `["one__crash"]`)
+	code, out := d.run("machine run " + machine + " --input task=go --model openai:m --json")
+	var got driver.Status
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitFailed || got.Pause == nil || got.Pause.Code != "unknown_outcome" {
+		t.Fatalf("exit code %d, %v: %s", code, err, out)
+	}
+	d.want(exitOK, `told: it_was_sent`, "machine input "+got.RunID+" --outcome done --result it_was_sent --model openai:m --json")
+}
