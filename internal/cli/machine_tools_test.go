@@ -200,8 +200,9 @@ func TestAnAgentAtACrashingServer(t *testing.T) {
 	}
 	machine := machineOf(t, t.TempDir(), `["one__crash"]`)
 	code, out := d.run("machine run " + machine + " --input task=go --model openai:m --json")
+	_, out, _ = strings.Cut(out, "\n{") // behind what is logged
 	var got driver.Status
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitFailed || got.Pause == nil || got.Pause.Code != "unknown_outcome" {
+	if err := json.Unmarshal([]byte("{"+out), &got); err != nil || code != exitFailed || got.Pause == nil || got.Pause.Code != "unknown_outcome" {
 		t.Fatalf("exit code %d, %v: %s", code, err, out)
 	}
 	d.want(exitOK, `told: it_was_sent`, "machine input "+got.RunID+" --outcome done --result it_was_sent --model openai:m --json")

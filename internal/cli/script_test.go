@@ -36,6 +36,7 @@ func serveUpstream(modes string) {
 			_ = file.Close()
 		}
 	}
+	server.Crash = func() { os.Exit(3) }
 	_ = server.Serve(os.Stdin)
 }
 
