@@ -22,7 +22,12 @@ const (
 type word struct {
 	kind wordKind
 	text string
+	// at is where it begins, from 0; -1 in what is put into a template.
+	at int
 }
+
+// is says whether it is a certain one, wherever it stands.
+func (w word) is(kind wordKind, text string) bool { return w.kind == kind && w.text == text }
 
 // words cuts a script. What is not JavaScript gives words that mean nothing, and
 // no error: that is for who compiles it.
@@ -45,17 +50,17 @@ func wordsIn(source string, depth int) []word {
 			i = after(source, i+2, "*/")
 		case c == '"' || c == '\'':
 			text, next := quoted(source, i)
-			out, i = append(out, word{wordText, text}), next
+			out, i = append(out, word{wordText, text, place(i, depth)}), next
 		case c == '`':
 			parts, next := template(source, i, depth)
 			out, i = append(out, parts...), next
 		case c == '/' && beginsValue(out):
 			i = expression(source, i)
-			out = append(out, word{wordOther, "/"})
+			out = append(out, word{wordOther, "/", -1})
 		default:
 			r, size := utf8.DecodeRuneInString(source[i:])
 			if !isNameRune(r) {
-				out, i = append(out, word{wordOther, source[i : i+size]}), i+size
+				out, i = append(out, word{wordOther, source[i : i+size], place(i, depth)}), i+size
 				continue
 			}
 			end := i
@@ -69,10 +74,18 @@ func wordsIn(source string, depth int) []word {
 			if c >= '0' && c <= '9' {
 				kind = wordOther
 			}
-			out, i = append(out, word{kind, source[i:end]}), end
+			out, i = append(out, word{kind, source[i:end], place(i, depth)}), end
 		}
 	}
 	return out
+}
+
+// place is where a word begins, as far as that is known.
+func place(at, depth int) int {
+	if depth > 0 {
+		return -1
+	}
+	return at
 }
 
 func isNameRune(r rune) bool {
@@ -116,9 +129,9 @@ func template(source string, from, nested int) (parts []word, next int) {
 		case source[i] == '\\':
 			i++
 		case source[i] == '`':
-			return append(parts, word{wordText, source[start:i]}), i + 1
+			return append(parts, word{wordText, source[start:i], -1}), i + 1
 		case strings.HasPrefix(source[i:], "${"):
-			parts = append(parts, word{wordText, source[start:i]})
+			parts = append(parts, word{wordText, source[start:i], -1})
 			depth, end := 1, i+2
 			for end < len(source) && depth > 0 {
 				switch source[end] {
@@ -196,7 +209,7 @@ func newScript(source string) script {
 		if w.kind == wordText {
 			s.texts[w.text] = true
 		}
-		member := i > 0 && s.words[i-1] == (word{wordOther, "."})
+		member := i > 0 && s.words[i-1].is(wordOther, ".")
 		if w.kind != wordOther && !member && len(s.free[w.text]) < maxPlaces {
 			s.free[w.text] = append(s.free[w.text], i)
 		}
@@ -221,7 +234,7 @@ func (s script) answers(name string) (texts []string, found bool) {
 			continue
 		}
 		for j := from; j+2 < to; j++ {
-			if s.words[j] == (word{wordName, "return"}) && s.words[j+1].kind == wordText && (s.words[j+2].text == ";" || s.words[j+2].text == "}") {
+			if s.words[j].is(wordName, "return") && s.words[j+1].kind == wordText && (s.words[j+2].text == ";" || s.words[j+2].text == "}") {
 				texts = append(texts, s.words[j+1].text)
 			}
 		}

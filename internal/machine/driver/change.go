@@ -139,9 +139,13 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision 
 	})
 }
 
-// Resume lets a paused run go on. Limits that are not zero take the place of the
-// run's; a run whose budget is used up goes on only with a larger one.
+// Resume lets a paused run go on, or the one within it that is. Limits that are not
+// zero take the place of that run's; one whose budget is used up goes on only with
+// more of that than it has used.
 func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits machine.Limits) (*Status, error) {
+	if inner, err := s.innermost(ctx, c, id); err == nil {
+		id = inner
+	}
 	return s.change(ctx, c, id, func(l *loaded) error {
 		st := &l.state
 		switch {
@@ -156,11 +160,29 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 		if raised := merge(st.Limits, limits); raised != st.Limits {
 			e.Limits = &raised
 		}
-		if p := st.Pause; p.Code == machine.PauseBudget && e.Limits == nil {
+		if p := st.Pause; p.Code == machine.PauseBudget && limitOf(merge(st.Limits, limits), p.Budget) <= p.Used {
 			return refused(id, RuleBudget, p.Message, "raise it: guideway machine resume "+id+" --"+flagOf(p.Budget)+" N")
 		}
 		return l.add(e)
 	})
+}
+
+// limitOf gives one budget of several, in the unit of a pause.
+func limitOf(l machine.Limits, budget string) int64 {
+	switch budget {
+	case "states":
+		return int64(l.States)
+	case "calls":
+		return int64(l.Calls)
+	case "tokens":
+		return int64(l.Tokens)
+	case "cost":
+		return l.Cost
+	case "time":
+		return l.Millis
+	default:
+		return int64(l.ToolCalls)
+	}
 }
 
 // flagOf is the flag of the command line that raises a budget.

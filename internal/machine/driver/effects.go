@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/llm"
 	"github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -55,6 +56,7 @@ func (d *drive) handler(ctx context.Context, h *machine.Handler) error {
 			Kind: machine.FaultHandler, Message: fmt.Sprintf("the handler %s failed: %s", h.Function, wrong.Message),
 			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "mend the script and start a new run, or fork this one",
 		}
+		d.placed(e.Fault, h.Function)
 		return d.add(e)
 	case out.err != nil:
 		if ctx.Err() != nil {
@@ -67,9 +69,22 @@ func (d *drive) handler(ctx context.Context, h *machine.Handler) error {
 	if h.Step == machine.StepTransition || h.Step == machine.StepError {
 		if e.Next, e.Fault = d.l.program.Transition(&d.l.state, h.Step, out.result.Value); e.Fault != nil {
 			e.Set, e.Unset, e.Contexts = nil, nil, nil
+			d.placed(e.Fault, h.Function)
 		}
 	}
 	return d.add(e)
+}
+
+// placed gives a fault that has no place of its own that of the function: one that
+// never ends fails nowhere in particular, and one that answers nonsense not at all.
+func (d *drive) placed(f *machine.Fault, function string) {
+	if f.Line > 0 {
+		return
+	}
+	if f.File = d.l.program.ScriptFile; f.File == "" {
+		f.File = "script.js"
+	}
+	f.Line, f.Column = machines.FunctionPlace(d.l.program.Script, function)
 }
 
 // changes tells two states of common_data apart.
@@ -278,7 +293,8 @@ func (d *drive) child(ctx context.Context, intent *machine.Event) (rest bool, er
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		child, err = d.s.begin(ctx, beginning{
 			id: intent.Run, machine: intent.Machine, inputs: intent.Inputs, by: d.s.server(l), project: l.rec.Project,
-			goal: l.rec.Goal, parent: l.rec.ID, parentSeq: l.seq, index: l.state.Index, depth: l.state.Depth + 1, demo: l.state.Demo, allow: l.state.Allow,
+			goal: l.rec.Goal, parent: l.rec.ID, parentSeq: l.seq, index: l.state.Index, depth: l.state.Depth + 1, most: left(&l.state),
+			demo: l.state.Demo, allow: l.state.Allow,
 		})
 		if code := guideway.ErrorCode(err); code == guideway.CodeNotFound || code == guideway.CodeInvalid || code == guideway.CodeInvalidDefinition {
 			return false, d.settle(ctx, machine.Event{Kind: machine.KindSubResult, Run: intent.Run, Fault: &machine.Fault{

@@ -97,16 +97,18 @@ type beginning struct {
 	definition  *machines.Definition
 	inputs      map[string]json.RawMessage
 	limits      machine.Limits
-	by          run.By
-	project     run.Project
-	goal        string
-	request     string
-	parent      string
-	parentSeq   int64
-	index       int
-	depth       int
-	demo        string
-	allow       json.RawMessage
+	// most bounds the limits: what is left of those of the run around it.
+	most      machine.Limits
+	by        run.By
+	project   run.Project
+	goal      string
+	request   string
+	parent    string
+	parentSeq int64
+	index     int
+	depth     int
+	demo      string
+	allow     json.RawMessage
 }
 
 func by(c run.Caller) run.By {
@@ -160,7 +162,7 @@ func (s *Service) begin(ctx context.Context, b beginning) (*loaded, error) {
 	}
 	l.request = b.request
 	started := machine.Event{Kind: machine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow}
-	limits := merge(l.program.LimitsOf(), b.limits)
+	limits := within(merge(l.program.LimitsOf(), b.limits), b.most)
 	if limits != l.program.LimitsOf() {
 		started.Limits = &limits
 	}
@@ -205,6 +207,35 @@ func merge(base, over machine.Limits) machine.Limits {
 		base.Millis = over.Millis
 	}
 	return base
+}
+
+// left is what a run may still use of calls, tokens, cost and time; 0 is no bound.
+// What is used up leaves 1, which is used up by the first use.
+func left(st *machine.State) machine.Limits {
+	of := func(limit, used int64) int64 {
+		if limit == 0 {
+			return 0
+		}
+		return max(limit-used, 1)
+	}
+	l, spent := st.Limits, st.Spent
+	return machine.Limits{
+		Calls: int(of(int64(l.Calls), int64(spent.Calls))), Tokens: int(of(int64(l.Tokens), int64(spent.Usage.Input+spent.Usage.Output))),
+		Cost: of(l.Cost, spent.Cost), Millis: of(l.Millis, spent.Millis),
+	}
+}
+
+// within bounds limits by others.
+func within(l, most machine.Limits) machine.Limits {
+	less := func(a, b int64) int64 {
+		if b != 0 && (a == 0 || b < a) {
+			return b
+		}
+		return a
+	}
+	l.Calls, l.Tokens = int(less(int64(l.Calls), int64(most.Calls))), int(less(int64(l.Tokens), int64(most.Tokens)))
+	l.Cost, l.Millis = less(l.Cost, most.Cost), less(l.Millis, most.Millis)
+	return l
 }
 
 // checkInputs checks what a run begins with, and fills in defaults.

@@ -1,0 +1,90 @@
+package driver_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+)
+
+// scriptedMachine is a machine without an agent whose first state has one handler.
+func scriptedMachine(t *testing.T, name, kind, source string) *machines.Definition {
+	t.Helper()
+	d, found := machines.Parse(machines.Files{
+		Config: machines.File{Path: name + ".json", Data: []byte(`{
+  "workflow_name": "` + name + `", "description": "d",
+  "input": {"name": "given", "type": "object", "description": "d", "default": {"list": [1]}}, "output": {"name": "done", "type": "string", "description": "d"},
+  "contexts": [{"name": "talk", "starting_messages": [{"role": "user", "content": "go"}]}],
+  "agents": [{"agent_role": "worker", "context": "talk", "role": "assistant"}],
+  "states": [
+    {"name": "start", "` + kind + `": "f", "next_state": "never"},
+    {"name": "never", "agent": "worker"},
+    {"name": "stop"}
+  ]}`)},
+		Script: &machines.File{Path: name + "/script.js", Data: []byte(source)},
+		Roles:  []machines.File{{Path: name + "/roles.json", Data: []byte(smallRoles)}},
+	})
+	if d == nil {
+		t.Fatal(found)
+	}
+	return d
+}
+
+// TestHandlersOnWorkers runs machines whose handlers go wrong in every way on real
+// workers: each pauses its run with a message, the file, and a line and column in
+// it, and no state is entered because of it. Those that are merely async go on.
+func TestHandlersOnWorkers(t *testing.T) {
+	t.Parallel()
+	scripts := sandbox(t)
+	tests := []struct {
+		name, kind, source, message string
+		line, column                int // 0 is any that there is
+	}{
+		{"throws", "pre_handler", "export default {\n  f() {\n    throw new Error('no way');\n  },\n};", "no way", 3, 0},
+		{"throws within", "pre_handler", "const g = () => {\n  null.x;\n};\nexport default { f() { g(); } };", "null", 2, 0},
+		{"rejects", "post_handler", "export default {\n  async f() {\n    await null;\n    throw new TypeError('later');\n  },\n};", "later", 4, 0},
+		{"loops for ever", "pre_handler", "export default {\n  f() { for (;;) {} },\n};", "", 2, 0},
+		{"loops in a promise", "transition_handler", "export default {\n  async f() { await null; for (;;) {} },\n};", "", 2, 0},
+		{"never answers", "transition_handler", "export default {\n  f() { return new Promise(() => {}); },\n};", "", 2, 3},
+		{"allocates without end", "pre_handler", "export default {\n  f() { const a = []; for (;;) a.push(new Array(100000).fill(1)); },\n};", "memory", 2, 0},
+		{"calls itself for ever", "pre_handler", "export default {\n  f() { const g = () => g() + 1; g(); },\n};", "", 2, 0},
+		{"an unknown state", "transition_handler", "export default {\n  f() { return 'nowhere'; },\n};", `"nowhere"`, 2, 3},
+		{"a promise of an unknown state", "transition_handler", "export default {\n  async f() { return 'nowhere'; },\n};", `"nowhere"`, 2, 9},
+		{"no name", "transition_handler", "export default {\n  f: () => ({ then: 1 }),\n};", "", 2, 3},
+		{"a function", "transition_handler", "export default {\n  f() { return () => 'stop'; },\n};", "a function", 2, 3},
+		{"changes the frozen input", "pre_handler", "'use strict';\nexport default {\n  f() {\n    this.input.list = 1;\n  },\n};", "read-only", 4, 0},
+		{"changes frozen globals", "pre_handler", "export default {\n  f() {\n    Array.prototype.map = null;\n  },\n};", "", 3, 0},
+		{"replaces this", "pre_handler", "export default {\n  f() {\n    this.common_data = null;\n  },\n};", "", 2, 0},
+		{"a circle", "pre_handler", "export default {\n  f() { this.common_data.self = this.common_data; },\n};", "common_data", 2, 3},
+		{"does not compile", "pre_handler", "export default {\n  f() { let = ; },\n};", "", 2, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := scriptedMachine(t, "wrong", tt.kind, tt.source)
+			r := newRig(t, newMemory(), []*machines.Definition{d}, nil, `{"rules": [{"content": "fine"}]}`, func(o *driver.Options) { o.Handlers = scripts })
+			s := r.drive(r.begin("wrong", nil))
+			if s.Status != machine.StatusPaused || s.Pause.Fault == nil || len(r.model.requests) > 0 || len(s.States) != 1 {
+				t.Fatalf("the run is %s after %v: %+v", s.Status, s.States, s.Pause)
+			}
+			f := s.Pause.Fault
+			t.Logf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+			if !strings.Contains(f.Message, tt.message) || f.File != "wrong/script.js" || f.Line != tt.line || f.Column == 0 || tt.column > 0 && f.Column != tt.column {
+				t.Errorf("got %s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+			}
+			if again := r.drive(s.RunID); again.Seq != s.Seq {
+				t.Error("the run went on by itself")
+			}
+		})
+	}
+	t.Run("async", func(t *testing.T) {
+		t.Parallel()
+		d := scriptedMachine(t, "right", "transition_handler", "export default {\n  async f() { await sleep(1); this.common_data.done = 'yes'; return 'stop'; },\n};")
+		r := newRig(t, newMemory(), []*machines.Definition{d}, nil, `{"rules": [{"content": "fine"}]}`, func(o *driver.Options) { o.Handlers = scripts })
+		if s := r.drive(r.begin("right", nil)); s.Status != machine.StatusCompleted || string(s.Output) != `"yes"` {
+			t.Errorf("%+v", s)
+		}
+	})
+}
