@@ -25,9 +25,14 @@ export class Client {
 
   /** Calls a tool; an answer that is an error is thrown. */
   async call(name: string, args: Record<string, unknown>): Promise<Record<string, unknown>> {
-    const answer = (await this.request("tools/call", { name, arguments: args })) as unknown as Answer;
+    const answer = await this.answer(name, args);
     if (answer.isError === true) throw new Error(`${name}: ${answer.content[0]?.text ?? ""}`);
     return answer.structuredContent ?? {};
+  }
+
+  /** Calls a tool, and gives what it answers: an error, too. */
+  async answer(name: string, args: Record<string, unknown>): Promise<Answer> {
+    return (await this.request("tools/call", { name, arguments: args })) as unknown as Answer;
   }
 
   private async request(method: string, params: unknown): Promise<Record<string, unknown>> {

@@ -44,15 +44,16 @@ export class Server {
     this.token = readFileSync(join(home, "data/guideway/token"), "utf8").trim();
   }
 
-  /** Starts one; workflows are copied into its project. */
-  static async start(workflows: string[] = []): Promise<Server> {
+  /** Starts one; workflows are copied into its project. A server with a gateway is its own upstream "self": a real one, over stdio. */
+  static async start(workflows: string[] = [], { gateway = false } = {}): Promise<Server> {
     const home = mkdtempSync(join(tmpdir(), "guideway-ui-"));
     const place = join(home, "project/workflows");
     mkdirSync(place, { recursive: true });
     for (const file of workflows) cpSync(file, join(place, file.split("/").pop() ?? "workflow.json"));
     const binary = program(home);
     const url = `http://127.0.0.1:${await freePort()}`;
-    const child = spawn(binary, ["serve", "--listen", new URL(url).host], { cwd: join(home, "project"), env: environment(home), stdio: ["ignore", "ignore", "pipe"] });
+    if (gateway) execFileSync(binary, ["upstream", "add", "self", "--", binary, "mcp"], { cwd: join(home, "project"), env: environment(home) });
+    const child = spawn(binary, ["serve", "--listen", new URL(url).host, ...(gateway ? ["--toolsets", "steps,runs,sessions,context,gateway"] : [])], { cwd: join(home, "project"), env: environment(home), stdio: ["ignore", "ignore", "pipe"] });
     let log = "";
     child.stderr.on("data", (text: Buffer) => (log += text.toString()));
     for (let tries = 0; ; tries++) {
@@ -61,6 +62,11 @@ export class Server {
       if (alive && existsSync(join(home, "data/guideway/token"))) return new Server(home, binary, url, child);
       await new Promise((go) => setTimeout(go, 50));
     }
+  }
+
+  /** A file of its home. */
+  file(path: string): string {
+    return join(this.home, path);
   }
 
   /** A link that logs a browser in. The command wants a terminal. */

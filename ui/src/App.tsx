@@ -5,6 +5,7 @@ import { follow, type Liveness } from "./api/live";
 import { Frame } from "./parts/Frame";
 import { NoticeProvider } from "./parts/Notice";
 import { Missing, Skeleton } from "./parts/States";
+import { HooksPage } from "./pages/hooks/HooksPage";
 import { OverviewPage } from "./pages/overview/OverviewPage";
 import { RunsPage } from "./pages/runs/RunsPage";
 import { SessionPage } from "./pages/session/SessionPage";
@@ -15,6 +16,7 @@ import { WorkflowsPage } from "./pages/workflows/WorkflowsPage";
 const RunPage = lazy(async () => ({ default: (await import("./pages/run/RunPage")).RunPage }));
 const WorkflowPage = lazy(async () => ({ default: (await import("./pages/workflows/WorkflowPage")).WorkflowPage }));
 const EditorPage = lazy(async () => ({ default: (await import("./pages/editor/EditorPage")).EditorPage }));
+const HookPage = lazy(async () => ({ default: (await import("./pages/hooks/HookPage")).HookPage }));
 const TryPage = lazy(async () => ({ default: (await import("./pages/try/TryPage")).TryPage }));
 
 /** The application: a frame around the page that the address names. */
@@ -36,6 +38,9 @@ export function App() {
             <Route path="/workflows/:id">{({ id }) => <WorkflowPage key={id} id={id} />}</Route>
             <Route path="/workflows/:id/edit">{({ id }) => <EditorPage key={id} id={id} />}</Route>
             <Route path="/workflows/:id/try">{({ id }) => <TryPage key={id} id={id} />}</Route>
+            <Route path="/hooks"><HooksPage /></Route>
+            <Route path="/hooks/:id">{({ id }) => <HookPage key={id} id={id} />}</Route>
+            <Route path="/new-hook"><HookPage /></Route>
             <Route path="/new-workflow"><EditorPage /></Route>
             <Route><Missing what="page" /></Route>
           </Switch>

@@ -10,6 +10,7 @@ const places = [
   { path: "/runs", name: "Runs" },
   { path: "/sessions", name: "Sessions" },
   { path: "/workflows", name: "Workflows" },
+  { path: "/hooks", name: "Hooks" },
 ];
 
 const words: Record<Liveness, string> = { live: "Live", connecting: "Connecting again", lost: "Not live: reload the page" };
@@ -41,5 +42,5 @@ export function Frame({ liveness, children }: { liveness: Liveness; children: Re
 }
 
 function isIn(location: string, path: string): boolean {
-  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`) || (path === "/sessions" && location.startsWith("/dashboard/")) || (path === "/workflows" && location === "/new-workflow");
+  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`) || (path === "/sessions" && location.startsWith("/dashboard/")) || (path === "/workflows" && location === "/new-workflow") || (path === "/hooks" && location === "/new-hook");
 }

@@ -7,6 +7,7 @@ const places: Record<string, { path: string; name: string }> = {
   r: { path: "/runs", name: "Runs" },
   s: { path: "/sessions", name: "Sessions" },
   w: { path: "/workflows", name: "Workflows" },
+  h: { path: "/hooks", name: "Hooks" },
 };
 
 /** What keys do: g and a letter goes to a page, / searches, ? shows the list. */

@@ -36,12 +36,16 @@ const highlight = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },
   { tag: tags.string, color: "var(--done)" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--refused)" },
+  { tag: [tags.keyword, tags.operatorKeyword], color: "var(--running)", fontWeight: "600" },
   { tag: tags.comment, color: "var(--ink-quiet)", fontStyle: "italic" },
 ]);
 
-/** How texts look, in the editor and in what compares two. */
+/** How texts of any language look. */
+export const looks: Extension = [look, syntaxHighlighting(highlight), lineNumbers(), EditorView.lineWrapping];
+
+/** How definitions look, in the editor and in what compares two. */
 export function reading(format: string): Extension {
-  return [format === "json" ? json() : yaml(), look, syntaxHighlighting(highlight), lineNumbers(), EditorView.lineWrapping];
+  return [format === "json" ? json() : yaml(), looks];
 }
 
 /** What an editor can do besides. */

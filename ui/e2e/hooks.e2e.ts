@@ -1,0 +1,272 @@
+import AxeBuilder from "@axe-core/playwright";
+import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { launch, login, type Person } from "./browser";
+import { Client } from "./mcp";
+import { Server } from "./server";
+
+let server: Server;
+let browser: Browser;
+let person: Person;
+let client: Client;
+
+beforeAll(async () => {
+  server = await Server.start([], { gateway: true });
+  browser = await launch();
+  client = await Client.connect(server.url, server.token);
+  person = await login(browser, server);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const node = (page: Page, id: string): Locator => page.locator(`.react-flow__node[data-id="${id}"]`);
+const way = (page: Page, name: string): Locator => page.locator(`.react-flow__edge[aria-label="${name}"]`);
+const refused = (page: Page) => page.locator(".refused");
+
+/** Draws from the lower end of a node to the upper end of another one. */
+async function draw(page: Page, from: string, to: string, handle = "") {
+  const start = await node(page, from).locator(`.react-flow__handle.source${handle}`).boundingBox();
+  const box = await node(page, to).boundingBox();
+  if (start === null || box === null) throw new Error("a node is not to be seen");
+  await page.mouse.move(start.x + start.width / 2, start.y + start.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 2, box.y - 30, { steps: 8 });
+  await page.mouse.move(box.x + box.width / 2, box.y + 2, { steps: 4 });
+  await page.mouse.up();
+}
+
+/** Replaces what a script editor has. */
+async function script(page: Page, name: string, text: string) {
+  await page.getByRole("textbox", { name }).click();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.insertText(text);
+}
+
+/** The text of what a tool of the upstream answers. */
+async function called(name: string, args: Record<string, unknown>): Promise<string> {
+  return (await client.answer(name, args)).content.map((c) => c.text).join("\n");
+}
+
+test("a graph is drawn, saved and enabled, and stands around a call", async () => {
+  const { page, complaints } = person;
+  complaints.length = 0;
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.goto("/hooks");
+  await page.getByRole("link", { name: "New graph" }).click();
+  await node(page, "call").waitFor();
+
+  // A hook is dropped onto the way before the call, another one onto free space,
+  // and is drawn into the way behind it.
+  await page.getByRole("button", { name: "Hook", exact: true }).dragTo(way(page, "Way from Start to MCP call"), { force: true });
+  await node(page, "hook").waitFor();
+  expect(await way(page, "Way from Start to Hook").count()).toBe(1);
+  await page.getByRole("button", { name: "Arrange" }).click();
+  await page.locator(".react-flow__controls-fitview").click();
+  await page.getByRole("button", { name: "Hook", exact: true }).dragTo(page.locator(".canvas"), { targetPosition: { x: 90, y: 420 } });
+  await node(page, "hook-2").waitFor();
+  await page.getByText("No way leads to node 'hook-2'").waitFor();
+
+  // What would break a rule cannot be drawn, and says why.
+  await draw(page, "call", "hook-2");
+  await expect.poll(() => refused(page).textContent()).toContain("One way leads on from MCP call");
+  expect(await way(page, "Way from MCP call to Hook").count()).toBe(0);
+  await draw(page, "hook-2", "end");
+  await expect.poll(() => refused(page).textContent()).toContain("End has its one way in already");
+
+  await page.getByRole("tab", { name: "List" }).click();
+  await page.getByRole("button", { name: "Remove the way from MCP call to End" }).click();
+  await draw(page, "call", "hook-2");
+  await draw(page, "hook-2", "end");
+  await way(page, "Way from MCP call to Hook").waitFor({ state: "attached" });
+  await way(page, "Way from Hook to End").waitFor({ state: "attached" });
+  await page.getByRole("button", { name: "Arrange" }).click();
+
+  await node(page, "hook").click();
+  await page.getByLabel("Label").fill("Before");
+  await script(page, "Script of Before", "context.request.params.arguments.output += ' seen before';\nif (");
+  await page.locator('.react-flow__node[data-id="hook"] .piece-found').waitFor(); // the finding stands at its node
+  await script(page, "Script of Before", "context.request.params.arguments.output += ' seen before';");
+  await node(page, "hook-2").click();
+  await page.getByLabel("Label").fill("Behind");
+  await script(page, "Script of Behind", "console.log('behind');\nfor (const part of context.response.content ?? []) part.text += ' [seen behind]';");
+
+  await page.getByRole("tab", { name: "Graph" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("Both sides");
+  await page.getByLabel("Id", { exact: true }).fill("both-sides");
+  await page.getByRole("button", { name: "Add a binding" }).click();
+  await page.getByLabel("Server of binding 1").fill("self");
+  await page.getByLabel("Tool of binding 1").fill("workflow_validate");
+
+  // Tried without any server.
+  await page.getByRole("tab", { name: "Test" }).click();
+  await page.getByLabel("Request: the params").fill('{"name": "workflow_validate", "arguments": {"output": "x"}}');
+  await page.getByRole("button", { name: "Test the graph" }).click();
+  const trial = page.getByRole("region", { name: "How it came out" });
+  await trial.getByText("It passed, changed by a hook.").waitFor();
+  expect(await trial.textContent()).toContain("x seen before");
+  expect(await trial.textContent()).toContain("Hello [seen behind]");
+  await expect.poll(() => node(page, "hook").textContent()).toMatch(/\d ms/);
+
+  await page.getByRole("button", { name: "Save…" }).click();
+  await page.getByRole("button", { name: "Save to user" }).click();
+  await page.waitForURL("**/hooks/both-sides*");
+  const args = { workflowId: "coding-task", stepId: "no-such-step", output: "mine" };
+  expect(await called("self__workflow_validate", args)).not.toContain("seen behind");
+
+  await page.getByRole("button", { name: "Enable…" }).click();
+  await page.getByRole("button", { name: "Enable it" }).click();
+  await page.locator('.hook-state[data-state="active"]').waitFor();
+  expect(await called("self__workflow_validate", args)).toContain("[seen behind]");
+  // Chromium itself wants to keep the style of text that is typed over; the policy stops it, and the editor does not need it.
+  expect(complaints.filter((c) => !c.includes("/heat") && !c.startsWith("Applying inline style"))).toEqual([]);
+});
+
+test("an edit is undone and done again, a version restored, and the graph disabled", async () => {
+  const { page } = person;
+  await page.goto("/hooks/both-sides");
+  await node(page, "hook-2").click();
+  await page.keyboard.press("Delete");
+  await node(page, "hook-2").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Undo" }).click();
+  await node(page, "hook-2").waitFor();
+  await page.getByRole("button", { name: "Redo" }).click();
+  await node(page, "hook-2").waitFor({ state: "detached" });
+  await page.locator(".canvas").getByRole("button", { name: "zoom in" }).focus();
+  await page.keyboard.press("ControlOrMeta+z");
+  await node(page, "hook-2").waitFor();
+  await page.getByRole("tab", { name: "Graph" }).click();
+  await page.getByLabel("What it is for").fill("It has a second version.");
+  await page.getByRole("button", { name: "Save…" }).click();
+  await page.getByRole("button", { name: "Save to user" }).click();
+  await page.getByText("Saved to user.").waitFor();
+  await page.locator('.hook-state[data-state="active"]').waitFor();
+  await page.getByRole("tab", { name: "Versions" }).click();
+  const versions = page.getByRole("list", { name: "Versions" }).getByRole("listitem");
+  await expect.poll(() => versions.count()).toBe(2);
+  await versions.nth(1).getByRole("button").click();
+  await page.locator(".difference").waitFor();
+  await page.getByRole("button", { name: "Restore this version…" }).click();
+  await page.getByRole("button", { name: "Restore it" }).click();
+  await page.getByText("The version is restored.").waitFor();
+  await page.getByRole("tab", { name: "Graph" }).click();
+  expect(await page.getByLabel("What it is for").inputValue()).toBe("");
+  await page.getByRole("button", { name: "Disable" }).click();
+  await page.getByRole("button", { name: "Disable it" }).click();
+  await page.locator('.hook-state[data-state="off"]').waitFor();
+  expect(await called("self__workflow_validate", { workflowId: "coding-task", stepId: "no-such-step", output: "mine" })).not.toContain("seen behind");
+});
+
+test("somebody else's change is shown, and never overwritten", async () => {
+  const { page } = person;
+  await page.goto("/hooks/both-sides");
+  await page.getByRole("tab", { name: "Graph" }).click();
+  await page.getByLabel("What it is for").fill("Mine.");
+  const file = server.file("config/guideway/workflows/hooks/both-sides.json");
+  writeFileSync(file, readFileSync(file, "utf8").replace('"Both sides"', '"Theirs"'));
+  await page.getByText("Checking…").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Save…" }).click();
+  await page.getByRole("button", { name: "Save to user" }).click();
+  await page.getByRole("button", { name: "Show what is there now" }).click();
+  await page.getByText("Somebody has changed this graph").waitFor();
+  expect(readFileSync(file, "utf8")).toContain("Theirs");
+  await page.getByRole("button", { name: "Take theirs" }).click();
+  await page.getByRole("heading", { name: "Theirs" }).waitFor();
+});
+
+test("what came with a project shows its scripts before it is approved, and again after a change", async () => {
+  const { page } = person;
+  const file = join(server.project, "workflows/hooks/theirs.yaml");
+  mkdirSync(join(server.project, "workflows/hooks"), { recursive: true });
+  writeFileSync(file, `id: theirs
+name: Of the project
+workflowType: tools/call
+bindings: [{ upstream: none }]
+nodes:
+  - { id: start, type: start }
+  - { id: h, type: hook, data: { hook: { script: "context.variables.spy = 1;" } } }
+  - { id: call, type: mcp-call }
+  - { id: end, type: end }
+edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
+`);
+  await expect.poll(async () => { await page.goto("/hooks"); return page.getByRole("link", { name: "Of the project" }).waitFor({ timeout: 1_500 }).then(() => true, () => false); }, { timeout: 15_000 }).toBe(true);
+  await page.getByRole("link", { name: "Of the project" }).click();
+  await page.getByRole("button", { name: "Enable…" }).click();
+  expect(await page.getByRole("dialog").textContent()).toContain("context.variables.spy = 1;");
+  await page.getByRole("button", { name: "Approve exactly this" }).click();
+  await page.locator('.hook-state[data-state="active"]').waitFor();
+  await node(page, "h").click();
+  await script(page, "Script of h", "context.variables.spy = 2;");
+  await page.getByRole("button", { name: "Save…" }).click();
+  await page.getByRole("button", { name: "Save to project" }).click();
+  await page.locator('.hook-state[data-state="changed"]').waitFor();
+  await page.getByText("it is not what was approved any more").waitFor();
+  expect(readFileSync(file, "utf8")).toContain("bindings: [{upstream: none}]");
+  await page.getByRole("button", { name: "Enable again…" }).click();
+  await page.getByRole("button", { name: "Approve exactly this" }).click();
+  await page.locator('.hook-state[data-state="active"]').waitFor();
+});
+
+test("a graph is made by keys alone", async () => {
+  const { page } = person;
+  await page.goto("/new-hook");
+  await node(page, "call").waitFor();
+  await node(page, "start").focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Start: Start" }).waitFor();
+  await page.getByRole("tab", { name: "List" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Remove the way from Start to MCP call" }).press("Enter");
+  await page.getByRole("button", { name: "Condition", exact: true }).press("Enter");
+  await page.getByRole("heading", { name: "Condition: Condition" }).waitFor();
+  const options = page.getByLabel("Connect to, if true").locator("option");
+  expect(await options.filter({ hasText: "Start — " }).isDisabled()).toBe(true);
+  await page.getByLabel("Connect to, if true").selectOption({ label: "MCP call" });
+  await way(page, "Way from Condition if true to MCP call").waitFor({ state: "attached" });
+  const before = await node(page, "condition").boundingBox();
+  await node(page, "condition").focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  const after = await node(page, "condition").boundingBox();
+  expect((after?.x ?? 0) - (before?.x ?? 0)).toBeGreaterThan(2);
+  await page.keyboard.press("Delete");
+  await node(page, "condition").waitFor({ state: "detached" });
+});
+
+test("a template is copied, and a graph imported", async () => {
+  const { page } = person;
+  await page.goto("/hooks");
+  await page.getByRole("link", { name: "Copy default-argument" }).click();
+  await page.getByRole("heading", { name: /^My / }).waitFor();
+  await page.getByRole("tab", { name: "Graph" }).click();
+  expect(await page.getByLabel("A template, to be copied").isChecked()).toBe(false);
+  await page.goto("/hooks");
+  await page.getByRole("button", { name: "Import…" }).click();
+  await page.getByLabel("Text").fill('{"id":"x"}');
+  await page.getByRole("button", { name: "Import", exact: true }).click();
+  await page.getByRole("dialog").locator('[data-severity="error"]').first().waitFor();
+  await page.getByLabel("Text").fill(readFileSync(server.file("config/guideway/workflows/hooks/both-sides.json"), "utf8").replace('"both-sides"', '"brought"'));
+  await page.getByRole("button", { name: "Import", exact: true }).click();
+  await node(page, "hook-2").waitFor();
+});
+
+test.each([["light", 1280], ["dark", 390]] as const)("axe finds nothing, %s, %i wide", async (colorScheme, width) => {
+  const { page } = person;
+  await page.setViewportSize({ width, height: 850 });
+  await page.emulateMedia({ colorScheme });
+  for (const path of ["/hooks", "/hooks/both-sides", "/hooks/both-sides?tab=graph", "/hooks/both-sides?tab=list", "/hooks/both-sides?tab=test", "/hooks/both-sides?tab=versions", "/hooks/redact-secrets", "/new-hook", "/hooks/none"]) {
+    await page.goto(path);
+    await page.waitForFunction(() => document.querySelector("h1, h3") !== null && document.querySelector(".skeleton") === null);
+    const found = await new AxeBuilder({ page }).analyze();
+    const serious = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
+    expect(serious.map((v) => `${path} ${v.id}: ${v.nodes.map((n) => `${n.target.join(" ")} ${n.failureSummary ?? ""}`).slice(0, 3).join("; ")}`)).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), `${path} scrolls sideways`).toBeLessThanOrEqual(0);
+  }
+  await page.setViewportSize({ width: 1280, height: 850 });
+  await page.emulateMedia({ colorScheme: "light" });
+});

@@ -1,0 +1,93 @@
+import { useEffect, useRef, useState } from "react";
+import type { Schemas } from "../../api/client";
+import { useDisableHook, useEnableHook, useHookModule } from "../../api/hooks";
+import { isObject, list, text } from "../../graph/json";
+import { Ask } from "../../parts/Ask";
+import { useNotice } from "../../parts/Notice";
+import { Failed } from "../../parts/States";
+
+const shapes: Record<string, string> = { active: "running", off: "skipped", changed: "waiting", broken: "failed", template: "skipped" };
+
+/** How a graph stands, by colour, shape and word. */
+export function HookState({ hook }: { hook: Schemas["Hook"] }) {
+  const kind = shapes[hook.state] ?? "skipped";
+  return <span className="hook-state" data-state={hook.state} title={hook.why}><span className="status" data-kind={kind}><span aria-hidden="true">{marks[hook.state] ?? "·"}</span> {hook.state}</span></span>;
+}
+
+const marks: Record<string, string> = { active: "▶", off: "○", changed: "⬣", broken: "✕", template: "◇" };
+
+/** Turns a graph on and off. Only what is saved can be enabled. */
+export function Activity({ answer, dirty }: { answer: Schemas["HookAnswer"]; dirty: boolean }) {
+  const { hook } = answer;
+  const [asking, setAsking] = useState(false);
+  const disable = useDisableHook();
+  const tell = useNotice();
+  const off = () => disable.mutate(hook.id, { onSuccess: () => { tell({ text: `${hook.id} is off.` }); }, onError: (e) => tell({ text: e.message, failed: true }) });
+  const canEnable = hook.pin !== undefined && hook.state !== "active" && hook.state !== "template";
+  return (
+    <>
+      <HookState hook={hook} />
+      {hook.enabled ? <Ask trigger={<button type="button" className="button">Disable</button>} title={`Disable ${hook.id}?`} verb="Disable it" onAgree={off}><p>Calls that it stands around go on without it at once.</p></Ask> : null}
+      {canEnable ? <button type="button" className="button" disabled={dirty} title={dirty ? "Save it first: what is saved is enabled" : undefined} onClick={() => setAsking(true)}>{hook.enabled ? "Enable again…" : "Enable…"}</button> : null}
+      {asking ? <Enable answer={answer} onClose={() => setAsking(false)} onDone={() => setAsking(false)} /> : null}
+    </>
+  );
+}
+
+function Enable({ answer, onClose, onDone }: { answer: Schemas["HookAnswer"]; onClose: () => void; onDone: () => void }) {
+  const { hook } = answer;
+  const dialog = useRef<HTMLDialogElement>(null);
+  const enable = useEnableHook();
+  const tell = useNotice();
+  const [replace, setReplace] = useState(false);
+  useEffect(() => dialog.current?.showModal(), []);
+  const overlaps = hook.overlaps ?? [];
+  const send = () => enable.mutate({ id: hook.id, pin: hook.pin ?? "", replace }, {
+    onSuccess: ({ replaced }) => { tell({ text: replaced.length === 0 ? `${hook.id} is active.` : `${hook.id} is active in place of ${replaced.join(", ")}.` }); onDone(); },
+  });
+  return (
+    <dialog ref={dialog} className="ask enable" aria-labelledby="enable-title" onClose={onClose}>
+      <form onSubmit={(e) => { e.preventDefault(); send(); }}>
+        <h2 id="enable-title">Enable {hook.id}?</h2>
+        <p>It stands around <code>{hook.type}</code>, for {bindingWords(hook)}.</p>
+        {hook.own ? <p className="quiet">It is yours: it stays active when you edit it.</p> : <Scripts answer={answer} />}
+        {overlaps.length === 0 ? null : (
+          <label className="check"><input type="checkbox" checked={replace} onChange={(e) => setReplace(e.target.checked)} /> Turn {overlaps.join(", ")} off, which stands around some of the same requests</label>
+        )}
+        {enable.isError ? <Failed error={enable.error} doing="enable it" /> : null}
+        <div className="ask-buttons">
+          <button type="button" className="button" onClick={() => dialog.current?.close()}>Cancel</button>
+          <button type="submit" className="button button-main" disabled={enable.isPending || (overlaps.length > 0 && !replace)}>{hook.own ? "Enable it" : "Approve exactly this"}</button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+/** What a graph of a project would run, to be looked at before. */
+function Scripts({ answer }: { answer: Schemas["HookAnswer"] }) {
+  const nodes = list(answer.graph?.["nodes"]).filter((n) => n["type"] === "hook");
+  return (
+    <>
+      <p>It came with a project. Its scripts see what goes through the calls that it stands around; you approve exactly these, and after any change it has to be approved again.</p>
+      {nodes.map((n) => {
+        const data = isObject(n["data"]) ? n["data"] : {};
+        const hook = isObject(data["hook"]) ? data["hook"] : {};
+        const module = text(hook["hookModuleId"]);
+        const own = list(answer.graph?.["modules"]).find((m) => m["id"] === module);
+        return <div key={text(n["id"])} className="field"><span>{text(n["id"])}{module === "" ? "" : `, module ${module}`}</span>{module === "" || own !== undefined ? <pre className="module-script" tabIndex={0}>{text(own === undefined ? hook["script"] : own["script"])}</pre> : <SharedScript id={module} />}</div>;
+      })}
+    </>
+  );
+}
+
+function SharedScript({ id }: { id: string }) {
+  const module = useHookModule(id);
+  return <pre className="module-script" tabIndex={0}>{module.data?.module.script ?? "…"}</pre>;
+}
+
+/** Which requests a graph stands around, in words. */
+export function bindingWords(hook: Schemas["Hook"]): string {
+  const words = (hook.bindings ?? []).map((b) => [b.upstream ?? "*", ...(b.tool === undefined ? [] : [b.tool])].join(":"));
+  return words.length === 0 ? "all servers and tools" : words.join(", ");
+}

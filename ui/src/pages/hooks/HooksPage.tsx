@@ -1,0 +1,107 @@
+import { useState } from "react";
+import { Link } from "wouter";
+import type { Schemas } from "../../api/client";
+import { useDisableHook, useHooks } from "../../api/hooks";
+import { Empty, Failed, Skeleton } from "../../parts/States";
+import { useTitle } from "../../parts/title";
+import { DiagnosticList } from "../workflows/DiagnosticList";
+import { bindingWords, HookState } from "./Activity";
+import { ImportHook } from "./ImportHook";
+import "../../parts/table.css";
+import "./list.css";
+
+/** The hook graphs: what lets nothing pass first, then what is active, and what could be. */
+export function HooksPage() {
+  useTitle("Hooks");
+  const hooks = useHooks();
+  const [importing, setImporting] = useState(false);
+  return (
+    <>
+      <div className="section-head workflows-head">
+        <h1>Hooks</h1>
+        <div className="actions"><button type="button" className="button" onClick={() => setImporting(true)}>Import…</button><Link href="/new-hook" className="button button-main">New graph</Link></div>
+      </div>
+      {hooks.isPending ? <Skeleton rows={10} /> : null}
+      {hooks.isError ? <Failed error={hooks.error} doing="read the hook graphs" retry={() => void hooks.refetch()} /> : null}
+      {hooks.isSuccess ? <All list={hooks.data} /> : null}
+      {importing ? <ImportHook onClose={() => setImporting(false)} /> : null}
+    </>
+  );
+}
+
+function All({ list }: { list: Schemas["HookList"] }) {
+  const graphs = list.graphs.filter((g) => g.state !== "template");
+  const templates = list.graphs.filter((g) => g.state === "template");
+  const rank = (g: Schemas["Hook"]) => (g.state === "changed" || (g.enabled && g.state !== "active") ? 0 : g.state === "active" ? 1 : g.state === "broken" ? 2 : 3);
+  return (
+    <>
+      {list.missing.length === 0 ? null : <Gone list={list.missing} />}
+      <section className="section" aria-label="Hook graphs">
+        {graphs.length === 0 ? <Empty title="No hook graphs">A hook graph stands around calls of tools, and changes, answers, refuses or records them. Make a new one, or copy a template.</Empty> : <Graphs label="Hook graphs" list={[...graphs].sort((a, b) => rank(a) - rank(b) || a.id.localeCompare(b.id))} />}
+      </section>
+      {templates.length === 0 ? null : (
+        <section className="section" aria-labelledby="templates">
+          <h2 id="templates">Templates <span className="quiet">to be copied</span></h2>
+          <Graphs label="Templates" list={templates} />
+        </section>
+      )}
+      <section className="section" aria-labelledby="modules">
+        <h2 id="modules">Modules <span className="quiet">scripts that graphs share</span></h2>
+        {list.modules.length === 0 ? <Empty title="No modules">Put one into the folder <code>hooks/modules</code> of your workflows.</Empty> : <Modules list={list.modules} />}
+      </section>
+      {list.diagnostics.length === 0 ? null : <section className="section" aria-labelledby="found"><h2 id="found">Findings</h2><div className="card"><DiagnosticList list={list.diagnostics} withFile /></div></section>}
+    </>
+  );
+}
+
+/** What is enabled and gone: what it stood around is refused. */
+function Gone({ list }: { list: Schemas["HookList"]["missing"] }) {
+  const disable = useDisableHook();
+  return (
+    <section className="section" aria-labelledby="gone">
+      <h2 id="gone">Enabled, and gone</h2>
+      {list.map((m) => (
+        <div key={`${m.source} ${m.id}`} className="card gone" role="alert">
+          <p><strong>{m.id}</strong> was deleted from {m.source}. What it stood around is refused until you disable it, or bring it back: <Link href={`/hooks/${encodeURIComponent(m.id)}`}>its page</Link>.</p>
+          <button type="button" className="button" onClick={() => disable.mutate(m.id)}>Disable {m.id}</button>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function Graphs({ label, list }: { label: string; list: Schemas["Hook"][] }) {
+  return (
+    <table className="table workflows hooks-table" aria-label={label}>
+      <thead><tr><th scope="col">Name</th><th scope="col">What it is for</th><th scope="col">State</th><th scope="col">Stands around</th><th scope="col">Source</th></tr></thead>
+      <tbody>
+        {list.map((g) => (
+          <tr key={g.id}>
+            <td data-label="Name">{g.state === "template" ? <><Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link> <Link href={`/new-hook?from=${encodeURIComponent(g.id)}`} className="button button-small" aria-label={`Copy ${g.id}`}>Copy</Link></> : <Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link>}</td>
+            <td data-label="What it is for" className="quiet" title={g.why ?? g.description}>{g.why ?? g.description ?? ""}</td>
+            <td data-label="State"><HookState hook={g} /></td>
+            <td data-label="Stands around" title={bindingWords(g)}><code>{g.type ?? ""}</code> {bindingWords(g)}</td>
+            <td data-label="Source" title={g.path}>{g.source}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Modules({ list }: { list: Schemas["HookModule"][] }) {
+  return (
+    <table className="table workflows" aria-label="Modules">
+      <thead><tr><th scope="col">Module</th><th scope="col">Used by</th><th scope="col">Source</th></tr></thead>
+      <tbody>
+        {list.map((m) => (
+          <tr key={`${m.source} ${m.id}`}>
+            <td data-label="Name"><code>{m.id}</code></td>
+            <td data-label="What it is for">{m.usedBy.map((id, i) => <span key={id}>{i === 0 ? "" : ", "}<Link href={`/hooks/${encodeURIComponent(id)}`}>{id}</Link></span>)}</td>
+            <td data-label="Source" title={m.path}>{m.source}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

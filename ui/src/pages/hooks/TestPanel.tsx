@@ -1,0 +1,107 @@
+import type { Schemas } from "../../api/client";
+import { useTestHook } from "../../api/hooks";
+import { Failed } from "../../parts/States";
+import { Status } from "../../parts/Status";
+import type { Chosen } from "./Canvas";
+import { nodeOf, titleOf, type HookDocument } from "./document";
+
+/** What is tried, kept while the editor is open. */
+export interface Sample {
+  request: string;
+  response: string;
+  client: string;
+  server: string;
+}
+
+export function sampleFor(type: string): Sample {
+  return {
+    request: type === "tools/list" ? "{}" : '{\n  "name": "read_file",\n  "arguments": { "path": "notes.txt" }\n}',
+    response: type === "tools/list" ? '{ "tools": [] }' : '{\n  "content": [{ "type": "text", "text": "Hello" }]\n}', client: "test", server: "test",
+  };
+}
+
+interface Props {
+  doc: HookDocument;
+  source: string;
+  sample: Sample;
+  trial: Schemas["HookTrial"] | undefined;
+  onSample: (s: Sample) => void;
+  onTrial: (t: Schemas["HookTrial"] | undefined) => void;
+  onChoose: (chosen: Chosen) => void;
+}
+
+/** Takes a request through the graph as it is drawn, without any server. */
+export function TestPanel({ doc, source, sample, trial, onSample, onTrial, onChoose }: Props) {
+  const test = useTestHook();
+  const request = objectOf(sample.request);
+  const response = sample.response.trim() === "" ? null : objectOf(sample.response);
+  const cannot = request === undefined ? "The request is no JSON object" : response === undefined ? "The response is no JSON object" : undefined;
+  const run = () => test.mutate({
+    graph: doc, source, request: request ?? {}, ...(response === null || response === undefined ? {} : { response }), client: sample.client, server: sample.server,
+  }, { onSuccess: onTrial, onError: () => onTrial(undefined) });
+  return (
+    <form className="panel" onSubmit={(e) => { e.preventDefault(); run(); }}>
+      <label className="field"><span>Request: the params of {doc.workflowType}, or one that was recorded</span><textarea rows={5} className="mono" spellCheck={false} value={sample.request} onChange={(e) => onSample({ ...sample, request: e.target.value })} /></label>
+      <label className="field"><span>What the server answers; {'{"error": {"message": "…"}}'} is a call that fails</span><textarea rows={4} className="mono" spellCheck={false} value={sample.response} onChange={(e) => onSample({ ...sample, response: e.target.value })} /></label>
+      <div className="panel-row">
+        <label className="field"><span>Client</span><input type="text" value={sample.client} onChange={(e) => onSample({ ...sample, client: e.target.value })} /></label>
+        <label className="field"><span>Server</span><input type="text" value={sample.server} onChange={(e) => onSample({ ...sample, server: e.target.value })} /></label>
+      </div>
+      <div className="actions"><button type="submit" className="button button-main" disabled={cannot !== undefined || test.isPending}>Test the graph</button><span className="quiet">{cannot ?? "Nothing is sent to any server. The scripts run in the sandbox."}</span></div>
+      {test.isError ? <Failed error={test.error} doing="test the graph" /> : null}
+      {trial === undefined ? null : <Trial trial={trial} doc={doc} onChoose={onChoose} />}
+    </form>
+  );
+}
+
+const words: Record<string, string> = { passed: "done", changed: "done", answered: "done", refused: "refused", error: "failed" };
+const says: Record<string, string> = {
+  passed: "It passed as it was.", changed: "It passed, changed by a hook.", answered: "A hook answered in place of the server.", refused: "A hook refused it.", error: "It failed.",
+};
+
+function Trial({ trial, doc, onChoose }: { trial: Schemas["HookTrial"]; doc: HookDocument; onChoose: (chosen: Chosen) => void }) {
+  return (
+    <section className="trial" aria-label="How it came out">
+      <p><Status word={words[trial.outcome] ?? trial.outcome} /> <strong>{says[trial.outcome] ?? trial.outcome}</strong></p>
+      {trial.error === undefined ? null : <p className="trial-error">{trial.error.code}: {trial.error.message}</p>}
+      <ol className="trial-nodes">
+        {trial.nodes.map((n, i) => <TrialNode key={i} n={n} title={(() => { const at = nodeOf(doc, n.id); return at === undefined ? n.id : titleOf(at); })()} onChoose={() => onChoose({ node: n.id })} />)}
+      </ol>
+      <Json name="Request as the server gets it" value={trial.request.params} />
+      <Json name="Response as the client gets it" value={trial.response} />
+      {(trial.audit ?? []).map((a, i) => <Json key={i} name="Audit record" value={a} />)}
+    </section>
+  );
+}
+
+function TrialNode({ n, title, onChoose }: { n: Schemas["HookNodeTrace"]; title: string; onChoose: () => void }) {
+  const more = n.aside === true ? "aside" : n.skipped === true ? "passed over" : n.branch === undefined ? "" : `went on by ${n.branch}`;
+  return (
+    <li data-failed={n.error === undefined ? undefined : true}>
+      <p><button type="button" className="link" onClick={onChoose}>{title}</button> <span className="quiet">{more}</span> <span className="number mono">{n.ms.toFixed(1)} ms</span></p>
+      {n.error === undefined ? null : <p className="trial-error">{n.error.code}: {n.error.message}{n.error.line === undefined ? "" : ` (line ${n.error.line}:${n.error.column ?? 1})`}</p>}
+      {n.changes === undefined || n.changes.length === 0 ? null : (
+        <ul className="changes">{n.changes.map((c, i) => (
+          <li key={i}><code>{c.pointer}</code>{c.op === "add" ? null : <del>{JSON.stringify(c.before)}</del>}{c.op === "remove" ? null : <ins>{JSON.stringify(c.after)}</ins>}</li>
+        ))}</ul>
+      )}
+      {n.console.length === 0 ? null : <pre className="console">{n.console.map((l) => `${l.level}  ${l.text}`).join("\n")}</pre>}
+      <Json name="Input" value={n.input} />
+      <Json name="Output" value={n.output} />
+    </li>
+  );
+}
+
+function Json({ name, value }: { name: string; value: unknown }) {
+  if (value === undefined) return null;
+  return <details><summary>{name}</summary><pre>{JSON.stringify(value, null, 2)}</pre></details>;
+}
+
+function objectOf(written: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(written);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,22 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { offered, readTypes } from "./apiTypes";
+
+const types = readTypes(readFileSync(join(import.meta.dirname, "../../../../internal/script/api.d.ts"), "utf8"));
+const names = (...path: string[]) => offered(types, path).map((m) => m.name);
+
+// Completion offers what the sandbox has: it is read out of the declarations that
+// the sandbox's own tests hold against it.
+test("scripts are offered what the declarations have", () => {
+  expect(names()).toEqual(["context", "console", "sleep", "audit", "mapStrings", "structuredClone", "sha256", "base64", "atob", "btoa", "queueMicrotask", "TextEncoder", "TextDecoder"]);
+  expect(names("context")).toEqual(["request", "response", "metadata", "variables"]);
+  expect(names("context", "request")).toEqual(["method", "params"]);
+  expect(names("context", "metadata")).toEqual(["clientId", "clientName", "serverId", "serverName", "workflowId", "nodeId", "startTime", "duration", "error", "shared"]);
+  expect(names("context", "metadata", "error")).toEqual(["code", "message"]);
+  expect(names("console")).toEqual(["log", "info", "warn", "error", "debug"]);
+  expect(names("base64")).toEqual(["encode", "decode", "bytes"]);
+  expect(names("nothing", "here")).toEqual([]);
+  expect(offered(types, []).find((m) => m.name === "sleep")?.doc).toBe("Waits for ms milliseconds, within the time that the script has.");
+  expect(offered(types, ["context", "request"])[1]).toMatchObject({ type: "any", doc: "Of a call: the tool's name, as its server has it, and the arguments." });
+});
