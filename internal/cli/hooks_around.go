@@ -170,13 +170,14 @@ func (h *hooksAround) Around(ctx context.Context, call gateway.HookCall, send fu
 	case p == nil:
 		return send(ctx, call.Params)
 	}
+	began := time.Now()
 	out := h.engine.Run(ctx, p, hookgraph.Request{
 		Params:   call.Params,
 		Metadata: hookgraph.Metadata{ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream},
 	}, hookgraph.CallerFunc(func(ctx context.Context, c hookgraph.Call) (json.RawMessage, error) {
 		return send(ctx, c.Params)
 	}))
-	noteGraph(ctx, p, out)
+	noteGraph(ctx, p, out, began)
 	if h.log.Enabled(ctx, slog.LevelDebug) {
 		h.log.DebugContext(ctx, "a call went through a hook graph", "graph", p.Graph().ID, "upstream", call.Upstream, "tool", call.Tool, "outcome", out.Status)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/journal/requestlog"
 	"github.com/guideway-dev/guideway/internal/record"
 	"github.com/guideway-dev/guideway/internal/shortid"
+	"github.com/guideway-dev/guideway/internal/telemetry"
 )
 
 // requestsPath is the file of the record of requests. It is this machine's, also
@@ -32,8 +33,11 @@ const (
 
 // recording observes what passes through the gateway, and has it written down.
 type recording struct {
+	// recorder is nil where nothing is written down.
 	recorder *record.Recorder
 	log      *requestLog
+	tracer   *telemetry.Tracer
+	counted  *counted
 	// asides are the entries whose hooks still run.
 	asides sync.WaitGroup
 	life   context.Context //nolint:containedctx // the life of those that wait for hooks
@@ -48,6 +52,8 @@ var (
 // newRecording opens nothing: the first request does.
 func (a *app) newRecording(cfg *config.Config) *recording {
 	r := &recording{log: &requestLog{path: requestsPath(cfg)}}
+	r.tracer = telemetry.Open(telemetry.Options{Getenv: a.host.Getenv, Service: "guideway", Version: version(), Logger: a.logger(cfg)})
+	r.counted = newCounted(a.host.now(), r)
 	r.life, r.stop = context.WithCancel(context.Background())
 	if !cfg.Requests.Record {
 		return r
@@ -67,6 +73,11 @@ func (a *app) newRecording(cfg *config.Config) *recording {
 func (r *recording) close() {
 	r.stop()
 	r.asides.Wait()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), recordEndTime)
+		defer cancel()
+		r.tracer.Close(ctx)
+	}()
 	if r.recorder != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), recordEndTime)
 		defer cancel()
@@ -79,6 +90,10 @@ func (r *recording) close() {
 type observed struct {
 	// token is the name of the one that the client came in by.
 	token string
+	// trace is the id of the trace, and span the part of it that the request is;
+	// nil where no traces are sent.
+	trace string
+	span  *telemetry.Span
 
 	mu   sync.Mutex
 	runs []graphRun
@@ -88,50 +103,80 @@ type observed struct {
 type graphRun struct {
 	program *hookgraph.Program
 	outcome *hookgraph.Outcome
+	began   time.Time
 }
 
 type observedKey struct{}
 
 // Begin implements gateway.Observer.
-func (r *recording) Begin(ctx context.Context, _ *gateway.Exchange) context.Context {
+func (r *recording) Begin(ctx context.Context, x *gateway.Exchange) context.Context {
 	o := &observed{}
+	ctx = r.trace(ctx, o, x)
+	r.counted.flight.Add(1, x.Upstream)
 	if holder := authn.HolderFrom(ctx); holder != nil {
 		o.token = holder.Name
 	}
 	return context.WithValue(ctx, observedKey{}, o)
 }
 
+// trace puts the request into its client's trace, or begins one. Where no traces
+// are sent the client's own goes on as it came.
+func (r *recording) trace(ctx context.Context, o *observed, x *gateway.Exchange) context.Context {
+	parent, ok := telemetry.Parse(x.Trace.Parent, x.Trace.State)
+	if !ok {
+		parent, x.Trace = telemetry.Context{}, gateway.Trace{} // what is not well formed goes nowhere
+	}
+	ctx, o.span = r.tracer.Start(ctx, parent, x.Method, telemetry.KindServer, x.Began)
+	switch {
+	case o.span != nil:
+		parent = o.span.Context
+		x.Trace = gateway.Trace{Parent: parent.String(), State: parent.State}
+	case !ok:
+		parent = telemetry.New()
+		x.Trace = gateway.Trace{Parent: parent.String()}
+	}
+	o.trace = parent.TraceID()
+	return ctx
+}
+
 // noteGraph adds what a hook graph did to the request that ctx is of.
-func noteGraph(ctx context.Context, p *hookgraph.Program, out *hookgraph.Outcome) {
+func noteGraph(ctx context.Context, p *hookgraph.Program, out *hookgraph.Outcome, began time.Time) {
 	if o, ok := ctx.Value(observedKey{}).(*observed); ok {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.runs = append(o.runs, graphRun{p, out})
+		o.runs = append(o.runs, graphRun{p, out, began})
 	}
 }
 
 // End implements gateway.Observer.
 func (r *recording) End(ctx context.Context, x *gateway.Exchange) {
-	if r.recorder == nil {
+	o, ok := ctx.Value(observedKey{}).(*observed)
+	if !ok {
 		return
 	}
+	o.mu.Lock()
+	runs := o.runs
+	o.mu.Unlock()
+	// The graph nearest to the server was the first one to end.
+	slices.Reverse(runs)
+	r.counted.ended(x, runs)
+	o.finish(x, runs)
+	if r.recorder != nil {
+		r.write(o, x, runs)
+	}
+}
+
+// write has an entry written, and again when the hooks that run aside have ended.
+func (r *recording) write(o *observed, x *gateway.Exchange, runs []graphRun) {
 	e := &record.Entry{
-		ID: shortid.Timed("q_", x.Began), At: x.Began, User: x.Client.User, Client: x.Client.Client,
+		ID: shortid.Timed("q_", x.Began), At: x.Began, User: x.Client.User, Client: x.Client.Client, Token: o.token,
 		Method: x.Method, Upstream: x.Upstream, Project: x.Project, Tool: x.Name, Status: record.Status(x.Outcome), Error: x.Error,
-		MS: float64(x.Ended.Sub(x.Began).Microseconds()) / 1000, BytesIn: int64(len(x.Arguments)), BytesOut: int64(len(x.Result)),
+		MS:      float64(x.Ended.Sub(x.Began).Microseconds()) / 1000,
+		BytesIn: int64(len(x.Arguments)), BytesOut: int64(len(x.Result)), TraceID: o.trace,
 	}
 	if r.recorder.Bodies() {
 		e.Arguments, e.Result = x.Arguments, x.Result
 	}
-	var runs []graphRun
-	if o, ok := ctx.Value(observedKey{}).(*observed); ok {
-		e.Token = o.token
-		o.mu.Lock()
-		runs = o.runs
-		o.mu.Unlock()
-	}
-	// The graph nearest to the server was the first one to end.
-	slices.Reverse(runs)
 	for _, run := range runs {
 		g := run.graph(run.outcome.Nodes())
 		e.Graphs, e.Hooks = append(e.Graphs, g), append(e.Hooks, g.ID)
@@ -144,6 +189,48 @@ func (r *recording) End(ctx context.Context, x *gateway.Exchange) {
 	if pending {
 		r.asides.Go(func() { r.settle(id, runs) })
 	}
+}
+
+// finish ends the spans of a request. Nodes of hook graphs are parts of it: one
+// after the other, as they ran; those that run aside may end later, and are left
+// out.
+func (o *observed) finish(x *gateway.Exchange, runs []graphRun) {
+	if o.span == nil {
+		return
+	}
+	if x.Upstream != "" && x.Name != "" {
+		o.span.Name = x.Method + " " + x.Upstream + "/" + x.Name
+	}
+	o.span.Set(
+		telemetry.Attribute{Key: "mcp.method.name", Value: x.Method}, telemetry.Attribute{Key: "guideway.upstream", Value: x.Upstream},
+		telemetry.Attribute{Key: "guideway.client", Value: x.Client.Client}, telemetry.Attribute{Key: "guideway.status", Value: string(x.Outcome)},
+		telemetry.Attribute{Key: "guideway.request.bytes", Value: int64(len(x.Arguments))},
+		telemetry.Attribute{Key: "guideway.response.bytes", Value: int64(len(x.Result))})
+	if x.Method == "tools/call" {
+		o.span.Set(telemetry.Attribute{Key: "gen_ai.tool.name", Value: x.Name}, telemetry.Attribute{Key: "gen_ai.operation.name", Value: "execute_tool"})
+	}
+	if record.Status(x.Outcome).Failed() {
+		o.span.Error = string(x.Outcome)
+		o.span.Set(telemetry.Attribute{Key: "error.type", Value: string(x.Outcome)})
+	}
+	for _, run := range runs {
+		at := run.began
+		for _, n := range run.outcome.Nodes() {
+			took := time.Duration(n.MS * float64(time.Millisecond))
+			if n.Kind == hooks.HookNode && !n.Aside {
+				child := o.span.Child("hook "+run.program.Graph().ID+"/"+n.ID, telemetry.KindInternal, at)
+				child.Set(telemetry.Attribute{Key: "guideway.hook.graph", Value: run.program.Graph().ID}, telemetry.Attribute{Key: "guideway.hook.node", Value: n.ID})
+				if n.Error != nil {
+					child.Error = n.Error.Code
+				}
+				child.Finish(at.Add(took))
+			}
+			if !n.Aside {
+				at = at.Add(took)
+			}
+		}
+	}
+	o.span.Finish(x.Ended)
 }
 
 // settle waits for the hooks that run aside, and has what they did written too.

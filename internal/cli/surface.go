@@ -141,7 +141,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
 		Catalog: s.catalog, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents, Hooks: s.hookDesk(),
 		Upstreams:      s.upstreams.managed(s.app, s.cfg),
-		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Requests: s.recording, Logger: s.app.logger(s.cfg),
+		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.counted, Logger: s.app.logger(s.cfg),
 	})
 }
 

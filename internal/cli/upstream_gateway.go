@@ -134,6 +134,7 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 		u.closeHooks()
 		return nil, err
 	}
+	rec.counted.watch(u.Gateway)
 	relist := u.Relist
 	u.hooks.onLists.Store(&relist)
 	ctx, stop := context.WithCancel(context.Background())

@@ -396,3 +396,19 @@ func toolError(code guideway.Code, message, fix string) json.RawMessage {
 		wire.Member{Key: "structuredContent", Value: body},
 		wire.Member{Key: "isError", Value: json.RawMessage("true")})
 }
+
+// MemberHealth is how one upstream is.
+type MemberHealth struct {
+	Name string
+	upstream.Health
+}
+
+// MembersHealth tells how the upstreams are, in order of precedence.
+func (g *Gateway) MembersHealth() []MemberHealth {
+	members := g.all()
+	list := make([]MemberHealth, len(members))
+	for i, m := range members {
+		list[i] = MemberHealth{m.Name(), m.Upstream.Health()}
+	}
+	return list
+}

@@ -50,6 +50,8 @@ type Options struct {
 	Requests Requests
 	// Upstreams are the MCP servers behind the gateway, whether it is on or not.
 	Upstreams Upstreams
+	// Metrics are counted for /metrics.
+	Metrics Metrics
 	// Feed tells of changes of runs and sessions.
 	Feed Feed
 	// UI is the build of the dashboard: index.html, icon.svg and the folder assets.
@@ -140,6 +142,7 @@ type api struct {
 // NewHandler makes the whole surface:
 //
 //	/mcp         the MCP endpoint, guarded, by its token or a client's own
+//	/metrics     figures for Prometheus, guarded, by whoever may read the API
 //	/api/health  {"status":"ok"}, guarded, open: a status alone
 //	/api/...     the JSON API, guarded, by token or a logged in browser
 //	/login/...   where a link logs a browser in, guarded
@@ -165,6 +168,9 @@ func NewHandler(opts Options) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	a.mount(mux)
+	if opts.Metrics != nil {
+		mux.Handle("/metrics", a.authenticate(a.dispatch(methods{"GET": {"GET", "/metrics", authn.RightRead, a.metrics}})))
+	}
 	if opts.MCP != nil {
 		door := &authn.Door{Bearer: opts.Bearer, Tokens: opts.Tokens}
 		mux.Handle("/mcp", door.Handler(opts.MCP))

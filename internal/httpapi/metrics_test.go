@@ -1,0 +1,57 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/httpapi"
+)
+
+type figures struct{}
+
+func (figures) Metrics(w io.Writer) error {
+	_, err := fmt.Fprintln(w, "one_total 1")
+	return err
+}
+
+// /metrics names upstreams and tools, so it is for whoever may read the API, and
+// for nobody else: also on loopback, and not for pages of other origins.
+func TestMetricsAreGuarded(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, func(o *httpapi.Options) { o.Metrics = figures{} })
+	reads, _ := s.login(t, "ann")
+	for _, tt := range []struct {
+		name   string
+		who    credential
+		status int
+	}{
+		{"nobody", anybody, 401},
+		{"a wrong token", bearer(strings.Repeat("x", 48)), 401},
+		{"the token of the file", asAgent, 200},
+		{"a browser", reads, 200},
+		{"a page of another origin", func(r *http.Request) {
+			asAgent(r)
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Origin", "http://evil.example")
+		}, 403},
+		{"a name that was pointed here", func(r *http.Request) { asAgent(r); r.Host = "evil.example" }, 403},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tt.who(r)
+		resp, err := s.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != tt.status || (tt.status == 200) != (string(body) == "one_total 1\n") {
+			t.Errorf("%s gets %d: %s", tt.name, resp.StatusCode, body)
+		}
+	}
+}

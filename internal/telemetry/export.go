@@ -1,0 +1,231 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Tracer sends spans, in batches and behind the work. The nil Tracer is off.
+type Tracer struct {
+	set    *settings
+	client *http.Client
+	logger *slog.Logger
+	scope  otlpScope
+
+	queue      chan *Span
+	stop, done chan struct{}
+	once       sync.Once
+	dropped    atomic.Int64
+	failing    bool
+}
+
+func newTracer(set *settings, opts Options) *Tracer {
+	t := &Tracer{
+		set: set, client: &http.Client{Transport: opts.HTTP, Timeout: set.timeout}, logger: opts.Logger, scope: otlpScope{Name: opts.Service, Version: opts.Version},
+		queue: make(chan *Span, set.queue), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go t.run()
+	return t
+}
+
+// put has a span sent. Where too many wait it is dropped.
+func (t *Tracer) put(s *Span) {
+	select {
+	case t.queue <- s:
+	default:
+		t.dropped.Add(1)
+	}
+}
+
+// Dropped is how many spans were not sent.
+func (t *Tracer) Dropped() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.dropped.Load()
+}
+
+// Close sends what waits, until ctx is done.
+func (t *Tracer) Close(ctx context.Context) {
+	if t == nil {
+		return
+	}
+	t.once.Do(func() { close(t.stop) })
+	select {
+	case <-t.done:
+	case <-ctx.Done():
+	}
+	t.client.CloseIdleConnections()
+}
+
+func (t *Tracer) run() {
+	defer close(t.done)
+	tick := time.NewTicker(t.set.delay)
+	defer tick.Stop()
+	var batch []*Span
+	send := func() {
+		if len(batch) > 0 {
+			t.send(batch)
+		}
+		batch = nil
+	}
+	for {
+		select {
+		case s := <-t.queue:
+			if batch = append(batch, s); len(batch) >= t.set.batch {
+				send()
+			}
+		case <-tick.C:
+			send()
+		case <-t.stop:
+			for {
+				select {
+				case s := <-t.queue:
+					batch = append(batch, s)
+					continue
+				default:
+				}
+				send()
+				return
+			}
+		}
+	}
+}
+
+// tries is how often a batch is sent where the collector says that it may work
+// later.
+const tries = 3
+
+// send sends a batch. One that is lost is counted, and said once.
+func (t *Tracer) send(batch []*Span) {
+	body, err := json.Marshal(t.document(batch))
+	if err == nil {
+		err = t.deliver(body)
+	}
+	if err == nil {
+		t.failing = false
+		return
+	}
+	t.dropped.Add(int64(len(batch)))
+	if !t.failing {
+		t.logger.Warn("traces cannot be sent", "endpoint", t.set.endpoint, "error", err)
+	}
+	t.failing = true
+}
+
+func (t *Tracer) deliver(body []byte) error {
+	wait := time.Second
+	for attempt := 1; ; attempt++ {
+		again, err := t.post(body)
+		if err == nil || !again || attempt == tries {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+			wait *= 2
+		case <-t.stop: // one more, at once
+			_, err := t.post(body)
+			return err
+		}
+	}
+}
+
+// post sends once; again says that it may work later.
+func (t *Tracer) post(body []byte) (again bool, err error) {
+	// It ends with the client's timeout: it outlives whatever made the spans.
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, t.set.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return false, fmt.Errorf("make a request: %w", err)
+	}
+	req.Header = t.set.headers.Clone()
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := t.client.Do(req)
+	if err != nil {
+		return true, fmt.Errorf("reach the collector: %w", err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // for the connection to be used again
+	switch {
+	case resp.StatusCode < 300:
+		return false, nil
+	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusBadGateway,
+		resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusGatewayTimeout:
+		again = true
+	}
+	return again, fmt.Errorf("the collector answers %d", resp.StatusCode)
+}
+
+// The shapes of OTLP in JSON (opentelemetry-proto, trace/v1).
+type otlpScope struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+}
+
+type otlpAttribute struct {
+	Key   string         `json:"key"`
+	Value map[string]any `json:"value"`
+}
+
+type otlpSpan struct {
+	TraceID    string          `json:"traceId"`
+	SpanID     string          `json:"spanId"`
+	ParentID   string          `json:"parentSpanId,omitempty"`
+	State      string          `json:"traceState,omitempty"`
+	Name       string          `json:"name"`
+	Kind       Kind            `json:"kind"`
+	Start      string          `json:"startTimeUnixNano"`
+	End        string          `json:"endTimeUnixNano"`
+	Attributes []otlpAttribute `json:"attributes,omitempty"`
+	Status     map[string]any  `json:"status"`
+}
+
+func (t *Tracer) document(batch []*Span) map[string]any {
+	spans := make([]otlpSpan, len(batch))
+	for i, s := range batch {
+		spans[i] = otlpSpan{
+			TraceID: s.TraceID(), SpanID: hex.EncodeToString(s.Span[:]), State: s.State, Name: s.Name, Kind: s.Kind,
+			Start: strconv.FormatInt(s.Start.UnixNano(), 10), End: strconv.FormatInt(s.End.UnixNano(), 10), Attributes: attributes(s.Attributes),
+			Status: map[string]any{},
+		}
+		if s.Parent != [8]byte{} {
+			spans[i].ParentID = hex.EncodeToString(s.Parent[:])
+		}
+		if s.Error != "" {
+			const failed = 2
+			spans[i].Status = map[string]any{"code": failed, "message": s.Error}
+		}
+	}
+	return map[string]any{"resourceSpans": []any{map[string]any{
+		"resource":   map[string]any{"attributes": attributes(t.set.resource)},
+		"scopeSpans": []any{map[string]any{"scope": t.scope, "spans": spans}},
+	}}}
+}
+
+func attributes(list []Attribute) []otlpAttribute {
+	out := make([]otlpAttribute, 0, len(list))
+	for _, a := range list {
+		value := map[string]any{}
+		switch v := a.Value.(type) {
+		case bool:
+			value["boolValue"] = v
+		case int64:
+			value["intValue"] = strconv.FormatInt(v, 10)
+		case float64:
+			value["doubleValue"] = v
+		default:
+			value["stringValue"] = fmt.Sprint(v)
+		}
+		out = append(out, otlpAttribute{a.Key, value})
+	}
+	return out
+}

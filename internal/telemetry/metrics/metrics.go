@@ -1,0 +1,204 @@
+// Package metrics counts things and writes them in the text format of Prometheus.
+// It is small on purpose: the usual library would cost more memory than all that
+// is counted here (ADR 16).
+package metrics
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// maxSeries bounds the series of one metric: names come from outside. What has
+// no room is counted under Other.
+const maxSeries = 1000
+
+// Other is the value of every label of the series of what had no room.
+const Other = "(other)"
+
+// Set is some metrics. The zero Set is empty. It may be used by many goroutines.
+type Set struct {
+	mu       sync.Mutex
+	families []*family
+}
+
+// family is one metric with its series.
+type family struct {
+	name, help, kind string
+	labels           []string
+	buckets          []float64
+	// collect, if set, gives the series when they are asked for.
+	collect func(emit func(value float64, values ...string))
+
+	mu     sync.Mutex
+	series map[string]*series
+}
+
+type series struct {
+	values []string
+	value  float64 // of a histogram the sum
+	counts []uint64
+	count  uint64
+}
+
+func (s *Set) add(f *family) *family {
+	f.series = map[string]*series{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.families = append(s.families, f)
+	return f
+}
+
+// Counter only grows.
+type Counter struct{ f *family }
+
+// Counter adds a counter; by convention its name ends in _total.
+func (s *Set) Counter(name, help string, labels ...string) *Counter {
+	return &Counter{s.add(&family{name: name, help: help, kind: "counter", labels: labels})}
+}
+
+// Add counts; values are those of the labels, in their order.
+func (c *Counter) Add(n float64, values ...string) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	c.f.find(values).value += n
+}
+
+// Gauge goes up and down.
+type Gauge struct{ f *family }
+
+// Gauge adds a gauge.
+func (s *Set) Gauge(name, help string, labels ...string) *Gauge {
+	return &Gauge{s.add(&family{name: name, help: help, kind: "gauge", labels: labels})}
+}
+
+// Add changes the gauge by n.
+func (g *Gauge) Add(n float64, values ...string) {
+	g.f.mu.Lock()
+	defer g.f.mu.Unlock()
+	g.f.find(values).value += n
+}
+
+// Histogram counts how large things are.
+type Histogram struct{ f *family }
+
+// Histogram adds a histogram; buckets are their upper bounds, ascending.
+func (s *Set) Histogram(name, help string, buckets []float64, labels ...string) *Histogram {
+	return &Histogram{s.add(&family{name: name, help: help, kind: "histogram", labels: labels, buckets: buckets})}
+}
+
+// Observe counts a value.
+func (h *Histogram) Observe(value float64, values ...string) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	of := h.f.find(values)
+	if of.counts == nil {
+		of.counts = make([]uint64, len(h.f.buckets))
+	}
+	of.value += value
+	of.count++
+	if i, _ := slices.BinarySearch(h.f.buckets, value); i < len(of.counts) {
+		of.counts[i]++
+	}
+}
+
+// Collect adds a metric of the kind "gauge" or "counter" whose series are asked for
+// when somebody looks.
+func (s *Set) Collect(kind, name, help string, labels []string, collect func(emit func(value float64, values ...string))) {
+	s.add(&family{name: name, help: help, kind: kind, labels: labels, collect: collect})
+}
+
+// find gives a series; mu is held.
+func (f *family) find(values []string) *series {
+	key := strings.Join(values, "\xff")
+	found := f.series[key]
+	if found != nil {
+		return found
+	}
+	if len(f.series) >= maxSeries {
+		values = slices.Repeat([]string{Other}, len(f.labels))
+		key = strings.Join(values, "\xff")
+		if found = f.series[key]; found != nil {
+			return found
+		}
+	}
+	found = &series{values: slices.Clone(values)}
+	f.series[key] = found
+	return found
+}
+
+// Write writes all metrics.
+func (s *Set) Write(w io.Writer) error {
+	s.mu.Lock()
+	families := slices.Clone(s.families)
+	s.mu.Unlock()
+	out := bufio.NewWriter(w)
+	for _, f := range families {
+		f.write(out)
+	}
+	return out.Flush()
+}
+
+func (f *family) write(out *bufio.Writer) {
+	fmt.Fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", f.name, escapeHelp(f.help), f.name, f.kind)
+	if f.collect != nil {
+		f.collect(func(value float64, values ...string) {
+			fmt.Fprintf(out, "%s%s %s\n", f.name, f.labelText(values, ""), number(value))
+		})
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	keys := make([]string, 0, len(f.series))
+	for key := range f.series {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		of := f.series[key]
+		if f.kind != "histogram" {
+			fmt.Fprintf(out, "%s%s %s\n", f.name, f.labelText(of.values, ""), number(of.value))
+			continue
+		}
+		sum := uint64(0)
+		for i, bound := range f.buckets {
+			sum += of.counts[i]
+			fmt.Fprintf(out, "%s_bucket%s %d\n", f.name, f.labelText(of.values, number(bound)), sum)
+		}
+		fmt.Fprintf(out, "%s_bucket%s %d\n", f.name, f.labelText(of.values, "+Inf"), of.count)
+		fmt.Fprintf(out, "%s_sum%s %s\n%s_count%s %d\n", f.name, f.labelText(of.values, ""), number(of.value), f.name, f.labelText(of.values, ""), of.count)
+	}
+}
+
+// labelText writes the labels; le is a histogram's bound, if there is one.
+func (f *family) labelText(values []string, le string) string {
+	var parts []string
+	for i, label := range f.labels {
+		value := ""
+		if i < len(values) {
+			value = values[i]
+		}
+		parts = append(parts, label+`="`+escape(value)+`"`)
+	}
+	if le != "" {
+		parts = append(parts, `le="`+le+`"`)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func escape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "�"))
+}
+
+func escapeHelp(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(text)
+}
+
+func number(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }

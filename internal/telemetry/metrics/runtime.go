@@ -1,0 +1,58 @@
+package metrics
+
+import (
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// AddRuntime adds what is known of the process and of Go's runtime, by the names
+// that dashboards for Go programs look for. began is the process's start.
+func (s *Set) AddRuntime(began time.Time) {
+	simple := func(kind, name, help string, value func() float64) {
+		s.Collect(kind, name, help, nil, func(emit func(float64, ...string)) { emit(value()) })
+	}
+	s.Collect("gauge", "go_info", "Version of Go.", []string{"version"}, func(emit func(float64, ...string)) { emit(1, runtime.Version()) })
+	simple("gauge", "go_goroutines", "Goroutines.", func() float64 { return float64(runtime.NumGoroutine()) })
+	for _, m := range []struct{ kind, name, help, source string }{
+		{"gauge", "go_memstats_heap_alloc_bytes", "Bytes of objects on the heap.", "/memory/classes/heap/objects:bytes"},
+		{"gauge", "go_memstats_sys_bytes", "Bytes that were got from the system.", "/memory/classes/total:bytes"},
+		{"counter", "go_memstats_alloc_bytes_total", "Bytes that were allocated.", "/gc/heap/allocs:bytes"},
+		{"counter", "go_gc_cycles_total", "Collections of garbage.", "/gc/cycles/total:gc-cycles"},
+	} {
+		simple(m.kind, m.name, m.help, func() float64 {
+			sample := []metrics.Sample{{Name: m.source}}
+			metrics.Read(sample)
+			if sample[0].Value.Kind() != metrics.KindUint64 {
+				return 0
+			}
+			return float64(sample[0].Value.Uint64())
+		})
+	}
+	simple("gauge", "process_start_time_seconds", "When the process began, in seconds since 1970.", func() float64 {
+		return float64(began.UnixMilli()) / 1000
+	})
+	if _, ok := residentBytes(); ok {
+		simple("gauge", "process_resident_memory_bytes", "Memory that the process has.", func() float64 {
+			bytes, _ := residentBytes()
+			return bytes
+		})
+	}
+}
+
+// residentBytes is what Linux says; ok is false elsewhere.
+func residentBytes() (bytes float64, ok bool) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, false
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0, false
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	return float64(pages) * float64(os.Getpagesize()), err == nil
+}

@@ -1,0 +1,186 @@
+package telemetry
+
+import (
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settings are what the variables of OpenTelemetry say.
+type settings struct {
+	endpoint string
+	headers  http.Header
+	timeout  time.Duration
+	resource []Attribute
+	// parentBased follows the parent's flag where there is one; ratio is how many
+	// of the others are sampled.
+	parentBased bool
+	ratio       float64
+	delay       time.Duration
+	queue       int
+	batch       int
+}
+
+// read reads the variables. A nil result is that nothing is to be sent; notes are
+// what cannot be done as they say.
+func read(getenv func(string) string, service, version string) (*settings, []string) {
+	var notes []string
+	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
+		return nil, nil
+	}
+	first := func(names ...string) string {
+		for _, name := range names {
+			if text := getenv(name); text != "" {
+				return text
+			}
+		}
+		return ""
+	}
+	endpoint := getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+	if base := getenv("OTEL_EXPORTER_OTLP_ENDPOINT"); endpoint == "" && base != "" {
+		endpoint = strings.TrimSuffix(base, "/") + "/v1/traces"
+	}
+	if endpoint == "" {
+		return nil, nil
+	}
+	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, []string{"OTEL_EXPORTER_OTLP_ENDPOINT is no URL of http or https; no traces are sent"}
+	}
+	switch exporter := getenv("OTEL_TRACES_EXPORTER"); exporter {
+	case "", "otlp":
+	default:
+		return nil, []string{fmt.Sprintf("OTEL_TRACES_EXPORTER is %q; only otlp and none are known, and no traces are sent", exporter)}
+	}
+	if protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); protocol == "grpc" {
+		return nil, []string{"OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which is not spoken here; set it to http/json, with the port of HTTP (4318)"}
+	}
+	s := &settings{
+		endpoint: endpoint, headers: http.Header{}, timeout: milliseconds(first("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"), 10*time.Second),
+		delay: milliseconds(getenv("OTEL_BSP_SCHEDULE_DELAY"), 5*time.Second), queue: count(getenv("OTEL_BSP_MAX_QUEUE_SIZE"), 2048),
+		batch: count(getenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE"), 512), parentBased: true, ratio: 1,
+	}
+	for name, value := range pairs(first("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")) {
+		s.headers.Set(name, value)
+	}
+	if !s.sampler(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG")) {
+		notes = append(notes, fmt.Sprintf("OTEL_TRACES_SAMPLER %q is not known; parentbased_always_on is used", getenv("OTEL_TRACES_SAMPLER")))
+	}
+	s.resource = resource(getenv, service, version)
+	return s, notes
+}
+
+func resource(getenv func(string) string, service, version string) []Attribute {
+	given := pairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
+	if name := getenv("OTEL_SERVICE_NAME"); name != "" {
+		given["service.name"] = name
+	}
+	if given["service.name"] == "" {
+		given["service.name"] = service
+	}
+	if given["service.version"] == "" {
+		given["service.version"] = version
+	}
+	var list []Attribute
+	for key, value := range given {
+		list = append(list, Attribute{key, value})
+	}
+	return list
+}
+
+func (s *settings) sampler(name, arg string) bool {
+	ratio := 1.0
+	if value, err := strconv.ParseFloat(arg, 64); err == nil && value >= 0 && value <= 1 {
+		ratio = value
+	}
+	rest, based := strings.CutPrefix(name, "parentbased_")
+	s.parentBased = based || name == ""
+	switch rest {
+	case "", "always_on":
+		s.ratio = 1
+	case "always_off":
+		s.ratio = 0
+	case "traceidratio":
+		s.ratio = ratio
+	default:
+		s.parentBased, s.ratio = true, 1
+		return false
+	}
+	return true
+}
+
+// samples decides of a span; below says that it has a parent.
+func (t *Tracer) samples(trace [16]byte, below, parent bool) bool {
+	switch {
+	case t.set.parentBased && below:
+		return parent
+	case t.set.ratio >= 1:
+		return true
+	}
+	return float64(binary.BigEndian.Uint64(trace[8:])>>1) < t.set.ratio*math.MaxInt64
+}
+
+// pairs reads a=b,c=d with values in percent encoding.
+func pairs(text string) map[string]string {
+	out := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(part, "=")
+		if key = strings.TrimSpace(key); !ok || key == "" {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		}
+		out[key] = value
+	}
+	return out
+}
+
+func milliseconds(text string, fallback time.Duration) time.Duration {
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n > 0 {
+		return time.Duration(n) * time.Millisecond
+	}
+	return fallback
+}
+
+func count(text string, fallback int) int {
+	if n, err := strconv.ParseInt(text, 10, 24); err == nil && n > 0 {
+		return int(n)
+	}
+	return fallback
+}
+
+// Options adjust a Tracer; Getenv alone is needed.
+type Options struct {
+	// Getenv reads the environment.
+	Getenv func(string) string
+	// Service and Version are what the program is called where the variables do
+	// not say.
+	Service, Version string
+	// HTTP sends; nil is http.DefaultTransport.
+	HTTP http.RoundTripper
+	// Logger gets what goes wrong; nil is silence.
+	Logger *slog.Logger
+}
+
+// Open makes a tracer by the standard variables; nil where they ask for none, which
+// is a tracer that is off.
+func Open(opts Options) *Tracer {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	set, notes := read(opts.Getenv, opts.Service, opts.Version)
+	for _, note := range notes {
+		opts.Logger.Warn(note)
+	}
+	if set == nil {
+		return nil
+	}
+	return newTracer(set, opts)
+}
