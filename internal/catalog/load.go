@@ -59,6 +59,8 @@ type record struct {
 	size        int64
 	stamp       string
 	sum         [sha256.Size]byte
+	// content gives the text, which was not kept, or nothing if it is gone.
+	content func() []byte
 	// good is the last version that loaded; nil if none did.
 	good *loaded
 	// item is the same of a document of the library.
@@ -229,6 +231,7 @@ func (c *Catalog) records(ctx context.Context, s *state, documents []Document, p
 		}
 		fresh := &record{
 			name: document.Name, path: document.Path, revision: document.Revision, hookPlace: hooks.PlaceOf(document.Name), size: size, stamp: document.Stamp,
+			content: c.reader(document),
 		}
 		if fresh.machineFile, _ = isMachineFile(document.Name); fresh.machineFile {
 			fresh.hookPlace = hooks.Place{}
@@ -426,11 +429,7 @@ func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) 
 
 func (c *Catalog) loaded(parsed *definition.Definition, document Document) *loaded {
 	return &loaded{
-		definition: parsed, judge: c.lint,
-		content: func() []byte {
-			data, _ := c.content(context.Background(), document) // the linter does without one that is gone
-			return data
-		},
+		definition: parsed, judge: c.lint, content: c.reader(document),
 	}
 }
 

@@ -136,6 +136,9 @@ func (c *Catalog) assemble(s *state, before *state) {
 	shown := s.info.Name + ":" + machinesDir
 	if s.info.Location != "" {
 		shown = path.Join(filepath.ToSlash(s.info.Location), machinesDir)
+		if strings.Contains(s.info.Location, "://") { // an address
+			shown = strings.TrimSuffix(s.info.Location, "/") + "//" + machinesDir
+		}
 	}
 	for _, l := range machines.LoadFiles(names(files), func(name string) ([]byte, error) {
 		r := files[name]

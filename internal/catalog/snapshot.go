@@ -26,6 +26,7 @@ type Snapshot struct {
 	hooks       []*HookEntry    // in order of ids
 	modules     []HookModule    // lowest rank first
 	machines    []*MachineEntry // in order of names
+	shown       []published     // what may be published, lowest rank first
 	diagnostics []guideway.Diagnostic
 	sources     []SourceStatus
 }
@@ -233,6 +234,7 @@ func merge(states []state) *Snapshot {
 	}
 	s.shelve(states)
 	s.hang(states)
+	s.publish(states)
 	s.enlist(states)
 	s.entries = slices.SortedFunc(maps.Values(s.byID), func(a, b *Entry) int {
 		return strings.Compare(a.Definition.ID, b.Definition.ID)

@@ -105,6 +105,7 @@ func (o *runsShowOptions) write(k *keptWalk) {
 		line("forked", fmt.Sprintf("from %s, after event %d", r.Parent, r.ParentSeq))
 	}
 	line("definition", r.Hash)
+	line("from", k.provenance())
 	if o.Events {
 		fmt.Fprintf(t.out, "\n%s\n", t.styles.bold("Events"))
 		for _, e := range k.details.Events {
@@ -120,6 +121,21 @@ func (o *runsShowOptions) write(k *keptWalk) {
 	for _, next := range nextCommands(r) {
 		fmt.Fprintf(t.out, "\n%s\n", t.styles.faint(next))
 	}
+}
+
+// provenance says which source the definition came from, as far as the run knows.
+func (k *keptWalk) provenance() string {
+	for _, e := range k.details.Events {
+		var created run.Created
+		if e.Kind != run.KindCreated || json.Unmarshal(e.Data, &created) != nil || created.Source == "" {
+			continue
+		}
+		if created.Revision == "" {
+			return oneLine(created.Source)
+		}
+		return oneLine(created.Source) + " at " + shortRevision(created.Revision)
+	}
+	return ""
 }
 
 // nextCommands are what a person can do with a run.

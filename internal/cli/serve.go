@@ -18,20 +18,28 @@ import (
 )
 
 func newServeCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	asRegistry := false
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve MCP, the API and the dashboard over HTTP",
 		Long: `Serve MCP over streamable HTTP at /mcp, for clients of every protocol version, the
 API at /api and the dashboard at /. A bearer token guards /mcp and /api; it is made at
-the first start and kept in a file of yours. "guideway open" logs a browser in.`,
+the first start and kept in a file of yours. "guideway open" logs a browser in.
+
+With --registry the definitions of this server are served at /registry to others who
+name it as their registry, without those that come with the program. The token that
+they need reads alone: guideway token create NAME --scope read.`,
 		Example: `  guideway serve
-  guideway serve --listen 127.0.0.1:4000`,
+  guideway serve --listen 127.0.0.1:4000
+  guideway serve --registry --listen 0.0.0.0:3000 --allowed-host guideway.internal`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), asRegistry) },
 	}
+	cmd.Flags().BoolVar(&asRegistry, "registry", false, "serve the definitions at /registry to others who follow them")
+	return cmd
 }
 
-func (a *app) runServe(ctx context.Context) error {
+func (a *app) runServe(ctx context.Context, asRegistry bool) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -41,6 +49,7 @@ func (a *app) runServe(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
+	s.registry = asRegistry
 	mcp := transport.HTTP(s.server.MCP(), transport.HTTPOptions{Logger: a.logger(cfg), HostsChecked: true, Shortcut: s.upstreams.shortcut()})
 	defer closeSessions(mcp)
 	handler, err := s.handler(mcp)
@@ -58,7 +67,7 @@ func (a *app) runServe(ctx context.Context) error {
 		withdraw = func() {}
 	}
 	defer withdraw()
-	a.sayHowToConnect(cfg, listener.Addr(), s.catalog)
+	a.sayHowToConnect(cfg, listener.Addr(), s.catalog, asRegistry)
 	return httpapi.Serve(ctx, listener, afterAnswer(handler, s.upkeep.answered))
 }
 
@@ -99,13 +108,16 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 
 // sayHowToConnect tells a person on the error output where the server is and
 // how a client reaches it.
-func (a *app) sayHowToConnect(cfg *config.Config, addr net.Addr, cat *catalog.Catalog) {
+func (a *app) sayHowToConnect(cfg *config.Config, addr net.Addr, cat *catalog.Catalog, asRegistry bool) {
 	snap := cat.Snapshot()
 	out := a.host.Err
 	fmt.Fprintf(out, "guideway %s is serving %d workflows\n\n", version(), len(snap.List(catalog.Filter{})))
 	fmt.Fprintf(out, "  MCP        http://%s/mcp\n", addr)
 	fmt.Fprintf(out, "  dashboard  http://%s/\n", addr)
 	fmt.Fprintf(out, "  API        http://%s/api/openapi.json\n", addr)
+	if asRegistry {
+		fmt.Fprintf(out, "  registry   http://%s/registry\n", addr)
+	}
 	fmt.Fprintf(out, "  token      %s\n\n", cfg.TokenFile)
 	fmt.Fprintf(out, "Log your browser in to the dashboard, from another terminal: guideway open\n\n")
 	fmt.Fprintf(out, "Connect Claude Code over HTTP:\n\n")

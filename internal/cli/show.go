@@ -98,6 +98,8 @@ type showAnswer struct {
 	Hash                 string               `json:"hash"`
 	Source               string               `json:"source"`
 	Path                 string               `json:"path"`
+	Revision             string               `json:"revision,omitempty"`
+	Trust                catalog.Level        `json:"trust,omitempty"`
 	Stale                bool                 `json:"stale,omitempty"`
 	Overrides            []catalog.Overridden `json:"overrides,omitempty"`
 	Preconditions        []string             `json:"preconditions,omitempty"`
@@ -146,6 +148,7 @@ func newShowAnswer(f found) showAnswer {
 	}
 	if f.Entry != nil {
 		a.Stale, a.Overrides = f.Entry.Stale, f.Entry.Overrides
+		a.Revision, a.Trust = f.Entry.Revision, f.Entry.Source.Level
 	}
 	if w := f.Phases; w != nil {
 		a.Rules, a.Variables, a.InitialPhase = w.Rules, showVariables(w), w.InitialPhase
@@ -204,9 +207,7 @@ func (v *showText) write(f found) {
 		fmt.Fprintf(v.out, "%s the file no longer loads; this is the last version that did\n", s.yellow("warning:"))
 	}
 	if f.Entry != nil {
-		for _, o := range f.Entry.Overrides {
-			fmt.Fprintf(v.out, "%s\n", s.faint(fmt.Sprintf("Overrides %s of %s (%s)", o.Version, o.Source.Name, oneLine(o.Path))))
-		}
+		v.provenance(f)
 	}
 	if f.Phases != nil {
 		v.phases(f.Phases)
@@ -221,6 +222,18 @@ func (v *showText) write(f found) {
 			fmt.Fprintln(v.out)
 		}
 		v.step("  ", fmt.Sprint(i+1), step)
+	}
+}
+
+// provenance tells where a definition comes from, and what it takes the place of.
+func (v *showText) provenance(f found) {
+	from := "From " + f.Entry.Source.Name
+	if f.Entry.Revision != "" {
+		from += " at " + shortRevision(f.Entry.Revision)
+	}
+	fmt.Fprintf(v.out, "%s\n", v.styles.faint(fmt.Sprintf("%s (%s), %s", from, f.Entry.Source.Level, f.Hash)))
+	for _, o := range f.Entry.Overrides {
+		fmt.Fprintf(v.out, "%s\n", v.styles.faint(fmt.Sprintf("Overrides %s of %s (%s): guideway show %s@%s", o.Version, o.Source.Name, oneLine(o.Path), f.ID, o.Source.Name)))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/git"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+	"github.com/guideway-dev/guideway/internal/catalog/registry"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
@@ -41,8 +42,13 @@ func (a *app) elsewhere(cfg *config.Config) []catalog.Source {
 			continue
 		}
 		info := catalog.SourceInfo{
-			Name: s.Name, Kind: "git", Location: shownAddress(s.Git), Rank: catalog.RankGit + i, Trust: catalog.TrustRemote,
+			Name: s.Name, Kind: "git", Location: shownAddress(cmp.Or(s.Git, s.Registry)), Rank: catalog.RankGit + i, Trust: catalog.TrustRemote,
 			Level: catalog.Level(cmp.Or(cfg.Workflows.Trust[s.Name], s.Trust)),
+		}
+		if s.Registry != "" {
+			info.Kind, info.Rank = "registry", catalog.RankRegistry+i
+			sources = append(sources, a.newRegistry(cfg, s, info, names))
+			continue
 		}
 		sources = append(sources, a.newGit(cfg, s, info, names))
 	}
@@ -97,6 +103,30 @@ func (a *app) newGit(cfg *config.Config, s config.Source, info catalog.SourceInf
 	info.Level = cmp.Or(info.Level, catalog.Level(cfg.Workflows.Trust[info.Name]))
 	return mirror.New(info, mirror.Options{
 		Dir: copyDir(cfg, info.Name, fetcher.Origin()), Origin: fetcher.Origin(), Fetcher: fetcher, Interval: syncInterval(cfg, s),
+	})
+}
+
+// newRegistry makes the source of a registry.
+func (a *app) newRegistry(cfg *config.Config, s config.Source, info catalog.SourceInfo, names sourceNames) catalog.Source {
+	client, err := registry.New(registry.Options{
+		URL: s.Registry, AllowPrivate: s.AllowPrivate, Timeout: cfg.Workflows.RegistryTimeout,
+		Key: func() string {
+			key, err := a.secrets().Resolve(s.Token)
+			if err != nil {
+				return ""
+			}
+			return key
+		},
+		Limits: registry.Limits{Bytes: s.MaxBytes, Files: s.MaxFiles, FileBytes: s.MaxFileSize},
+	})
+	info.Name = cmp.Or(info.Name, names.take("registry"))
+	if err != nil {
+		return catalog.NewFailing(info, err)
+	}
+	info.Location = client.Location()
+	info.Level = cmp.Or(info.Level, catalog.Level(cfg.Workflows.Trust[info.Name]))
+	return mirror.New(info, mirror.Options{
+		Dir: copyDir(cfg, info.Name, client.Origin()), Origin: client.Origin(), Fetcher: client, Interval: syncInterval(cfg, s),
 	})
 }
 

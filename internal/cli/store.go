@@ -165,7 +165,9 @@ func (s startable) Startable(_ context.Context, id string) (*definition.Definiti
 	if found := errorsOf(entry.Lint()); len(found) > 0 {
 		return nil, cannotRun(id, found[0])
 	}
-	return entry.Definition, nil
+	served := *entry.Definition
+	served.Source, served.Revision = entry.Source.Name, entry.Revision
+	return &served, nil
 }
 
 // cannotRun says that a definition loads and still would stop an agent.

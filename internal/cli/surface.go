@@ -8,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/registry"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/httpapi"
@@ -38,6 +39,8 @@ type surface struct {
 	tools     *lazyTools
 	server    *mcpserver.Server
 	dashboard *dashboard
+	// registry has the handler serve the catalog as a registry.
+	registry bool
 }
 
 // openSurface loads the catalog and wires the rest. project says where a client
@@ -136,10 +139,14 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 		return nil, err
 	}
 	documents := lazyStore{s.store}
+	var shelf http.Handler
+	if s.registry {
+		shelf = registry.Handler(s.catalog)
+	}
 	return httpapi.NewHandler(httpapi.Options{
 		UI:  ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
-		Catalog: s.catalog, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents, Hooks: s.hookDesk(),
+		Catalog: s.catalog, Registry: shelf, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents, Hooks: s.hookDesk(),
 		Upstreams:      s.upstreams.managed(s.app, s.cfg),
 		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.counted, Logger: s.app.logger(s.cfg),
 	})

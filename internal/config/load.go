@@ -319,7 +319,7 @@ func (l *loader) applyEnv(s *setting, name, text string, convert func(string) (s
 }
 
 func (l *loader) unknownVariables() {
-	known := []string{EnvConfig, EnvPassphrase, EnvEmbeddingsKey, EnvGitRepos, EnvRegistryURL, EnvRegistryKey}
+	known := []string{EnvConfig, EnvPassphrase, EnvEmbeddingsKey, EnvGitRepos, EnvRegistryURL, EnvRegistryKey, EnvRegistryPrivate}
 	for i := range l.table {
 		known = append(known, l.table[i].Env)
 	}

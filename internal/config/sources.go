@@ -95,6 +95,8 @@ const (
 	EnvRegistryURL = "GUIDEWAY_REGISTRY_URL"
 	// EnvRegistryKey is the key for that registry.
 	EnvRegistryKey = "GUIDEWAY_REGISTRY_KEY"
+	// EnvRegistryPrivate lets that registry be at a private address: true or 1.
+	EnvRegistryPrivate = "GUIDEWAY_REGISTRY_ALLOW_PRIVATE"
 )
 
 // Variable is a variable that is no setting.
@@ -114,6 +116,7 @@ func SourceVariables() []Variable {
 		},
 		{EnvRegistryURL, []string{"WORKFLOW_REGISTRY_URL"}, "Address of a registry of workflows."},
 		{EnvRegistryKey, []string{"WORKFLOW_REGISTRY_API_KEY"}, "Key for the registry of that address."},
+		{EnvRegistryPrivate, nil, "Whether the registry of that address may be in a private network: true or 1."},
 		{"GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN", nil, "Token for the repositories of that host."},
 		{
 			"GIT_<HOST>_TOKEN",
@@ -323,7 +326,8 @@ func (l *loader) readSources() {
 	}
 	if name, text := l.firstSet(EnvRegistryURL, "WORKFLOW_REGISTRY_URL"); text != "" {
 		_, key := l.firstSet(EnvRegistryKey, "WORKFLOW_REGISTRY_API_KEY")
-		l.addSource(Source{Registry: text, Token: key, Origin: Origin{OriginEnv, name}})
+		private, _ := truthful(l.opts.Getenv(EnvRegistryPrivate))
+		l.addSource(Source{Registry: text, Token: key, AllowPrivate: private == "true", Origin: Origin{OriginEnv, name}})
 	}
 }
 

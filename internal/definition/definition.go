@@ -29,6 +29,9 @@ type Definition struct {
 	Phases *phases.Workflow
 	// File is where the document came from.
 	File string
+	// Source and Revision say which source of a catalog served it, and what of the
+	// source it is; both are empty elsewhere.
+	Source, Revision string
 	// Canonical is the document as RFC 8785 JSON.
 	Canonical string
 }

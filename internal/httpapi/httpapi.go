@@ -38,6 +38,8 @@ type Options struct {
 
 	// Catalog has the workflows.
 	Catalog Catalog
+	// Registry serves the catalog to others who follow it; nil does not.
+	Registry http.Handler
 	// Runs are the durable runs.
 	Runs Runs
 	// Sessions are the session documents.
@@ -144,6 +146,8 @@ type api struct {
 //	/mcp         the MCP endpoint, guarded, by its token or a client's own
 //	/metrics     figures for Prometheus, guarded, by whoever may read the API
 //	/api/health  {"status":"ok"}, guarded, open: a status alone
+//	/registry/...
+//	             the catalog for others who follow it, by token, guarded
 //	/api/...     the JSON API, guarded, by token or a logged in browser
 //	/login/...   where a link logs a browser in, guarded
 //	/, /runs, ..., /assets/...
@@ -170,6 +174,9 @@ func NewHandler(opts Options) (http.Handler, error) {
 	a.mount(mux)
 	if opts.Metrics != nil {
 		mux.Handle("/metrics", a.authenticate(a.dispatch(methods{"GET": {"GET", "/metrics", authn.RightRead, a.metrics}})))
+	}
+	if opts.Registry != nil {
+		a.mountRegistry(mux)
 	}
 	if opts.MCP != nil {
 		door := &authn.Door{Bearer: opts.Bearer, Tokens: opts.Tokens}

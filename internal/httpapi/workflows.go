@@ -19,6 +19,8 @@ type workflowSummary struct {
 	// Source names the source, Path the document in it.
 	Source string `json:"source"`
 	Path   string `json:"path"`
+	// Revision is what of the source this is, such as a commit.
+	Revision string `json:"revision,omitempty"`
 	// Stale says that the document no longer loads, and that this is the last
 	// version that did.
 	Stale bool `json:"stale,omitempty"`
@@ -28,7 +30,7 @@ func summary(e *catalog.Entry) workflowSummary {
 	d := e.Definition
 	return workflowSummary{
 		ID: d.ID, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: d.Dialect,
-		Hash: d.Hash, Source: e.Source.Name, Path: e.Path, Stale: e.Stale,
+		Hash: d.Hash, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale,
 	}
 }
 

@@ -127,10 +127,14 @@ const (
 
 // Created is the data of the first event: what a run is about.
 type Created struct {
-	Workflow string  `json:"workflowId"`
-	Name     string  `json:"workflowName"`
-	Version  string  `json:"version"`
-	Hash     string  `json:"hash"`
+	Workflow string `json:"workflowId"`
+	Name     string `json:"workflowName"`
+	Version  string `json:"version"`
+	Hash     string `json:"hash"`
+	// Source and Revision say where the definition came from, as far as that is
+	// known.
+	Source   string  `json:"source,omitempty"`
+	Revision string  `json:"revision,omitempty"`
 	Goal     string  `json:"goal,omitempty"`
 	Project  Project `json:"project"`
 	// Parent and ParentSeq are set in a fork.

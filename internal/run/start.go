@@ -36,7 +36,7 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 		return nil, refused(refusal)
 	}
 	created := Created{
-		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Goal: goalOf(r), Project: r.Project,
+		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Source: d.Source, Revision: d.Revision, Goal: goalOf(r), Project: r.Project,
 	}
 	a, err := s.begin(ctx, c, p, created, factsOnly(facts), r.RequestID)
 	if r.RequestID != "" && guideway.ErrorCode(err) == guideway.CodeConflict {
@@ -60,7 +60,8 @@ func (s *Service) started(ctx context.Context, c Caller, r StartRequest) (*Answe
 	if err != nil {
 		return nil, err
 	}
-	if rec.Workflow != r.WorkflowID || rec.Goal != goalOf(r) {
+	id, _, _ := strings.Cut(r.WorkflowID, "@") // what follows names a source
+	if rec.Workflow != id || rec.Goal != goalOf(r) {
 		return nil, &Refusal{
 			Code: guideway.CodeRefused, Rule: RuleRequestReused, Given: r.RequestID, RunID: rec.ID,
 			Message: "this request id has begun another run", Fix: "use a new request id for each run",

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -125,15 +127,14 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 			Fix: cmp.Or(st.Fix, "guideway sources sync "+s.info.Name),
 		})
 	}
-	files := filepath.Join(s.store.dir, st.Version, filesDir)
 	documents := make([]catalog.Document, 0, len(m.Files))
 	for _, f := range m.Files {
-		if !IsSafe(f.Name) || catalog.IsMachineFile(f.Name) {
+		if !IsSafe(f.Name) {
 			continue
 		}
 		documents = append(documents, catalog.Document{
 			Name: f.Name, Path: s.place(f.Name), Revision: st.Revision, Size: f.Size, Stamp: f.Sum,
-			Open: func(context.Context) (io.ReadCloser, error) { return open(files, f.Name) },
+			Open: func(context.Context) (io.ReadCloser, error) { return s.open(st.Version, f) },
 		})
 	}
 	return documents, found, ctx.Err()
@@ -156,9 +157,27 @@ func (s *Source) place(name string) string {
 	return strings.TrimSuffix(s.info.Location, "/") + "//" + name
 }
 
-// open opens a file of a version.
-func open(dir, name string) (io.ReadCloser, error) {
-	root, err := os.OpenRoot(dir)
+// open opens a file of a version. Where the version has gone, because another has
+// long taken its place, the same file of that one is as good.
+func (s *Source) open(version string, f File) (io.ReadCloser, error) {
+	file, err := s.openIn(version, f.Name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return file, err
+	}
+	st, loadErr := s.store.load()
+	if loadErr != nil || st.Version == "" || st.Version == version {
+		return nil, err
+	}
+	m, manifestErr := s.store.manifest(st.Version)
+	if manifestErr != nil || !slices.Contains(m.Files, f) {
+		return nil, err
+	}
+	return s.openIn(st.Version, f.Name)
+}
+
+// openIn opens a file of a version.
+func (s *Source) openIn(version, name string) (io.ReadCloser, error) {
+	root, err := os.OpenRoot(filepath.Join(s.store.dir, version, filesDir))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,411 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+	"github.com/guideway-dev/guideway/internal/catalog/registry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func workflow(id, version string) string {
+	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": %q, "steps": [{"id": "step", "title": "T", "prompt": "P"}]}`, id, version)
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+// pauses notes how long a client would have waited.
+type pauses struct {
+	mu   sync.Mutex
+	list []time.Duration
+}
+
+func (p *pauses) pause(ctx context.Context, d time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = append(p.list, d)
+	return ctx.Err()
+}
+
+// follow makes a source of a registry.
+func follow(t testing.TB, opts registry.Options) *mirror.Source {
+	t.Helper()
+	c, err := registry.New(opts)
+	check(t, err)
+	return mirror.New(catalog.SourceInfo{Name: "central", Kind: "registry", Location: c.Location(), Trust: catalog.TrustRemote},
+		mirror.Options{Dir: t.TempDir(), Origin: c.Origin(), Fetcher: c, Poll: 20 * time.Millisecond})
+}
+
+// local are options for a server of a test.
+func local(server *httptest.Server, p *pauses) registry.Options {
+	return registry.Options{URL: server.URL, AllowPrivate: true, Timeout: 2 * time.Second, Pause: p.pause}
+}
+
+func served(t testing.TB, s catalog.Source) []string {
+	t.Helper()
+	c := catalog.New([]catalog.Source{s}, catalog.Options{})
+	check(t, c.Load(t.Context()))
+	ids := []string{}
+	for _, e := range c.List(catalog.Filter{}) {
+		ids = append(ids, e.Definition.ID+"@"+e.Definition.Version)
+	}
+	return ids
+}
+
+// counting counts requests by their paths.
+type counting struct {
+	next http.Handler
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (c *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	if c.seen == nil {
+		c.seen = map[string]int{}
+	}
+	path := r.URL.Path
+	if strings.HasPrefix(path, "/documents/") {
+		path = "/documents"
+	}
+	c.seen[path]++
+	c.mu.Unlock()
+	c.next.ServeHTTP(w, r)
+}
+
+func (c *counting) take() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := c.seen
+	c.seen = nil
+	return seen
+}
+
+// TestOwnRegistry is about our server and our client: all dialects come over as they
+// are, what did not change is not sent again, and one change is one document.
+func TestOwnRegistry(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 50 {
+		write(t, filepath.Join(dir, fmt.Sprintf("w%02d.json", i)), workflow(fmt.Sprintf("flow-%02d", i), "1.0.0"))
+	}
+	write(t, filepath.Join(dir, "broken.json"), `{"id": "broken"`)
+	write(t, filepath.Join(dir, "machines", "m", "machine.json"), `{}`)
+	write(t, filepath.Join(dir, "machines", "m", "script.js"), `export {}`)
+	from := catalog.New([]catalog.Source{
+		catalog.NewDir(catalog.SourceInfo{Name: "user", Location: dir, Trust: catalog.TrustUser, Rank: 1}, catalog.DirOptions{}),
+	}, catalog.Options{})
+	check(t, from.Load(t.Context()))
+	server := &counting{next: registry.Handler(from)}
+	web := httptest.NewServer(server)
+	defer web.Close()
+
+	s := follow(t, local(web, &pauses{}))
+	first, err := s.Sync(t.Context())
+	check(t, err)
+	if got := served(t, s); len(got) != 50 || got[7] != "flow-07@1.0.0" {
+		t.Errorf("%v", got)
+	}
+	if seen := server.take(); seen["/documents"] != 52 {
+		t.Errorf("50 workflows and 2 files of a machine were asked for by %v", seen)
+	}
+	again, err := s.Sync(t.Context())
+	check(t, err)
+	if diff := cmp.Diff(map[string]int{"/index": 1}, server.take()); diff != "" || again.Changed || again.After != first.After {
+		t.Errorf("%+v, %s", again, diff)
+	}
+	write(t, filepath.Join(dir, "w07.json"), workflow("flow-07", "2.0.0"))
+	check(t, os.Remove(filepath.Join(dir, "w08.json")))
+	check(t, from.Load(t.Context()))
+	changed, err := s.Sync(t.Context())
+	check(t, err)
+	if diff := cmp.Diff(map[string]int{"/index": 1, "/documents": 1}, server.take()); diff != "" || !changed.Changed {
+		t.Errorf("%+v, %s", changed, diff)
+	}
+	if got := served(t, s); len(got) != 49 || got[7] != "flow-07@2.0.0" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestOtherRegistry is about the API of other systems: whole workflows in a list,
+// summaries with one request each, one broken among them, and a key.
+func TestOtherRegistry(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /workflows", func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("ETag", `"v1"`)
+		if r.Header.Get("If-None-Match") == `"v1"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		items := []string{workflow("whole", "1.0.0"), `7`, `{"id": "../../evil", "steps": []}`, `{"name": "no id"}`}
+		for i := range 50 {
+			items = append(items, fmt.Sprintf(`{"id": "flow-%02d", "name": "N"}`, i))
+		}
+		fmt.Fprintf(w, `{"data": [%s]}`, strings.Join(items, ","))
+	})
+	mux.HandleFunc("GET /workflows/{id}", func(w http.ResponseWriter, r *http.Request) {
+		switch id := r.PathValue("id"); id {
+		case "flow-07":
+			fmt.Fprint(w, `{"id": "flow-07", `)
+		case "flow-08":
+			http.NotFound(w, r)
+		case "flow-09":
+			fmt.Fprint(w, workflow("another", "1.0.0"))
+		default:
+			fmt.Fprint(w, workflow(id, "1.0.0"))
+		}
+	})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer the-key" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+
+	opts := local(web, &pauses{})
+	if _, err := follow(t, opts).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || guideway.ErrorFix(err) == "" {
+		t.Errorf("error without a key is %v", err)
+	}
+	opts.Key = func() string { return "the-key" }
+	s := follow(t, opts)
+	_, err := s.Sync(t.Context())
+	check(t, err)
+	if got := served(t, s); len(got) != 48 {
+		t.Errorf("%d workflows: %v", len(got), got)
+	}
+	_, found, err := s.Documents(t.Context())
+	check(t, err)
+	if len(found) != 6 {
+		t.Errorf("6 of them are wrong, and these are told: %v", found)
+	}
+	if done, err := s.Sync(t.Context()); err != nil || done.Changed || asked != 2 {
+		t.Errorf("%+v, %v after %d lists", done, err, asked)
+	}
+}
+
+// TestRetries is about what is asked for again and what is not.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		answers []int // the last one is repeated
+		asked   int
+		ok      bool
+		least   time.Duration // of the first pause
+	}{
+		{"good", []int{200}, 1, true, 0},
+		{"failing once", []int{500, 200}, 2, true, 500 * time.Millisecond},
+		{"busy with a time", []int{429, 503, 200}, 3, true, 7 * time.Second},
+		{"failing always", []int{502}, 3, false, 500 * time.Millisecond},
+		{"refusing", []int{403}, 1, false, 0},
+		{"wrong", []int{400}, 1, false, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				status := tt.answers[min(int(asked.Add(1))-1, len(tt.answers)-1)]
+				if status == 429 {
+					w.Header().Set("Retry-After", "7")
+				}
+				w.WriteHeader(status)
+				if status == 200 {
+					fmt.Fprintf(w, `{"format": %q, "revision": "r-1", "documents": []}`, registry.Format)
+				}
+			}))
+			defer web.Close()
+			p := &pauses{}
+			_, err := follow(t, local(web, p)).Sync(t.Context())
+			if (err == nil) != tt.ok || int(asked.Load()) != tt.asked {
+				t.Errorf("error %v after %d requests", err, asked.Load())
+			}
+			if tt.least > 0 && (p.list[0] < tt.least || p.list[0] > tt.least*3/2) {
+				t.Errorf("the pauses are %v", p.list)
+			}
+		})
+	}
+}
+
+// TestHostileRegistry is about answers that are meant to do harm: each is an error,
+// and what was there goes on serving.
+func TestHostileRegistry(t *testing.T) {
+	t.Parallel()
+	sum := strings.Repeat("a", 64)
+	index := func(documents string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/index" {
+				fmt.Fprint(w, workflow("x", "1.0.0"))
+				return
+			}
+			fmt.Fprintf(w, `{"format": %q, "revision": "r-2", "documents": [%s]}`, registry.Format, documents)
+		}
+	}
+	var inner atomic.Int64
+	private := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		inner.Add(1)
+		fmt.Fprint(w, `{"workflows": []}`)
+	}))
+	defer private.Close()
+	tests := []struct {
+		name   string
+		handle http.HandlerFunc
+		says   string
+	}{
+		{"redirect to the metadata of a cloud", http.RedirectHandler("http://169.254.169.254/latest/", http.StatusFound).ServeHTTP, "redirects to another host"},
+		{"redirect to another server", http.RedirectHandler(private.URL, http.StatusFound).ServeHTTP, "redirects to another host"},
+		{"endless body", func(w http.ResponseWriter, _ *http.Request) {
+			chunk := []byte(strings.Repeat(" ", 1<<16))
+			for {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+		}, "too large"},
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }, "no JSON"},
+		{"wrong types", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"workflows": "all"}`) }, "no JSON"},
+		{"nothing", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, "neither workflows nor data"},
+		{"content that is another", index(`{"name": "x.json", "size": 3, "sha256": "` + sum + `"}`), "not what its SHA-256 says"},
+		{"a revision that is none", func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"format": %q, "revision": "\u001b[31m", "documents": []}`, registry.Format)
+		}, "no revision"},
+		{"too many", index(strings.TrimSuffix(strings.Repeat(`{"name": "x.json"},`, 1_500), ",")), "the limit is 1000"},
+		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "ask the registry"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var evil atomic.Bool
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if evil.Load() {
+					tt.handle(w, r)
+					return
+				}
+				if r.URL.Path == "/index" {
+					http.NotFound(w, r)
+					return
+				}
+				fmt.Fprintf(w, `{"workflows": [%s]}`, workflow("good", "1.0.0"))
+			}))
+			defer web.Close()
+			opts := local(web, &pauses{})
+			opts.Timeout, opts.Limits.Bytes = 300*time.Millisecond, 1<<20
+			if tt.name == "endless body" {
+				opts.Timeout = 10 * time.Second
+			}
+			c, err := registry.New(opts)
+			check(t, err)
+			dir := t.TempDir()
+			s := mirror.New(catalog.SourceInfo{Name: "central", Trust: catalog.TrustRemote}, mirror.Options{Dir: dir, Origin: c.Origin(), Fetcher: indexAgain{c}})
+			_, err = s.Sync(t.Context())
+			check(t, err)
+			evil.Store(true)
+			if _, err := s.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error is %v", err)
+			}
+			if diff := cmp.Diff([]string{"good@1.0.0"}, served(t, s)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if inner.Load() > 0 {
+			t.Error("the other server was reached")
+		}
+	})
+}
+
+// indexAgain has a client ask for the index although it knows that there was none.
+type indexAgain struct{ *registry.Client }
+
+func (f indexAgain) Fetch(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+	if have != nil {
+		have.Tag = ""
+	}
+	return f.Client.Fetch(ctx, have, stage)
+}
+
+// TestHostileNames is about names of documents that lead out: they are findings.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	names := []string{`../x.json`, `/etc/x.json`, `a/../../x.json`, `.git/config.json`, `x\\y.json`, `CON.json`, `x.exe`, `a\u0000.json`}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/index" {
+			t.Errorf("%s was asked for", r.URL.Path)
+		}
+		var items []string
+		for _, name := range names {
+			items = append(items, `{"name": "`+name+`", "size": 1, "sha256": "`+strings.Repeat("a", 64)+`"}`)
+		}
+		items = append(items, `{"name": "ok.json", "size": 1, "sha256": "../../x"}`, `{"name": "large.json", "size": 99999999, "sha256": "`+strings.Repeat("b", 64)+`"}`)
+		fmt.Fprintf(w, `{"format": %q, "revision": "r-1", "documents": [%s]}`, registry.Format, strings.Join(items, ","))
+	}))
+	defer web.Close()
+	s := follow(t, local(web, &pauses{}))
+	_, err := s.Sync(t.Context())
+	check(t, err)
+	documents, found, err := s.Documents(t.Context())
+	check(t, err)
+	if len(documents) != 0 || len(found) != len(names)+2 {
+		t.Errorf("%d documents, %d findings: %v", len(documents), len(found), found)
+	}
+}
+
+// TestAddresses is about what is refused before and while a registry is reached.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{"", "registry", "ftp://x/y", "https://user:secret@host/x", "https://host/x?key=1", "http://registry.example.com"} {
+		_, err := registry.New(registry.Options{URL: bad})
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	tls := httptest.NewTLSServer(http.NotFoundHandler())
+	defer tls.Close()
+	for _, allow := range []bool{false, true} {
+		c, err := registry.New(registry.Options{URL: tls.URL, AllowPrivate: allow, Pause: (&pauses{}).pause})
+		check(t, err)
+		_, err = c.Fetch(t.Context(), nil, func() (*mirror.Stage, error) { return nil, errors.New("not reached") })
+		if private := strings.Contains(fmt.Sprint(err), "private address"); err == nil || private == allow {
+			t.Errorf("with allowPrivate %t the error is %v", allow, err)
+		}
+	}
+	c, err := registry.New(registry.Options{URL: "http://169.254.169.254/x", AllowPrivate: true, Pause: (&pauses{}).pause})
+	check(t, err)
+	if _, err := c.Fetch(t.Context(), nil, nil); !strings.Contains(fmt.Sprint(err), "private address") {
+		t.Errorf("the metadata of a cloud: %v", err)
+	}
+}
