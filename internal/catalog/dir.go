@@ -44,6 +44,8 @@ type DirOptions struct {
 	Debounce time.Duration
 	// NoEvents leaves the notice of changes to polling alone.
 	NoEvents bool
+	// Revision is that of all documents, as long as the source is there.
+	Revision string
 }
 
 // Dir is a source of the documents in a directory: *.json, *.yaml and *.yml, to
@@ -99,7 +101,7 @@ func (d *Dir) Documents(ctx context.Context) ([]Document, []guideway.Diagnostic,
 	}
 	documents := make([]Document, len(found.files))
 	for i, f := range found.files {
-		documents[i] = Document{Name: f.name, Path: filepath.Join(d.info.Location, filepath.FromSlash(f.name)), Problem: f.problem}
+		documents[i] = Document{Name: f.name, Path: filepath.Join(d.info.Location, filepath.FromSlash(f.name)), Problem: f.problem, Revision: d.opts.Revision}
 		if f.problem != nil {
 			continue
 		}

@@ -109,7 +109,7 @@ func (a *app) openCatalogAsItIs(ctx context.Context, cfg *config.Config) (*catal
 
 // catalogSources makes the sources of the configuration.
 func (a *app) catalogSources(cfg *config.Config) []catalog.Source {
-	layout := catalog.Layout{Custom: cfg.Workflows.Paths, More: a.elsewhere(cfg), Levels: map[string]catalog.Level{}}
+	layout := catalog.Layout{Custom: cfg.Workflows.Paths, More: append(a.plugins(cfg), a.elsewhere(cfg)...), Levels: map[string]catalog.Level{}}
 	for name, level := range cfg.Workflows.Trust {
 		layout.Levels[name] = catalog.Level(level)
 	}
