@@ -22,6 +22,10 @@ type Kind string
 // while there is a record of it.
 const KindHookGraph Kind = "hook-graph"
 
+// KindMachine is an agent machine with its script, by its hash. One of a source that
+// is reviewed runs while there is a record of it.
+const KindMachine Kind = "machine"
+
 const (
 	// KindUpstreamTool is a tool of another MCP server, by the hash of what it
 	// says of itself.

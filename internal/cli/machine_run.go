@@ -146,6 +146,9 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := shelf.mayRun(one); err != nil {
+		return err
+	}
 	models, err := o.app.newMachineModels(cfg, shelf, o.Model)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ var _ mcpserver.Machines = (*lazyMachines)(nil)
 
 // newLazyMachines makes them on a pool that is open for longer than they are.
 func (a *app) newLazyMachines(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, tools driver.Tools) *lazyMachines {
-	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.logger(cfg), shelf: &machineShelf{snapshot: cat.Snapshot, dir: a.host.Dir}, pool: pool}
+	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.logger(cfg), shelf: &machineShelf{snapshot: cat.Snapshot, dir: a.host.Dir, gate: a.machineGate(cfg)}, pool: pool}
 }
 
 // open gives the service, and opens the store where that has not happened yet.

@@ -23,6 +23,8 @@ type machineShelf struct {
 	snapshot func() *catalog.Snapshot
 	// dir is the working directory.
 	dir string
+	// gate says whether a machine of a source may run; nil lets all.
+	gate func(*shelved) error
 }
 
 var _ driver.Machines = (*machineShelf)(nil)
@@ -34,7 +36,7 @@ func (a *app) machineShelf(ctx context.Context, cfg *config.Config) (*machineShe
 		return nil, err
 	}
 	defer cat.Close()
-	return &machineShelf{snapshot: cat.Snapshot, dir: a.host.Dir}, nil
+	return &machineShelf{snapshot: cat.Snapshot, dir: a.host.Dir, gate: a.machineGate(cfg)}, nil
 }
 
 // shelved is a machine of a source.
@@ -52,12 +54,14 @@ type shelved struct {
 	// demonstration gives what is shipped for a demonstration; CodeNotFound where
 	// there is nothing.
 	demonstration func() ([]byte, error)
+	// from is the source; nil where a file was named.
+	from *catalog.SourceInfo
 }
 
 func shelvedOf(e *catalog.MachineEntry) *shelved {
 	return &shelved{
 		Definition: e.Definition, Found: e.Found, Name: e.Name, Source: e.Source.Name, Path: e.Path, Stale: e.Stale, Overrides: e.Overrides,
-		Lint: e.Lint, demonstration: e.Recording,
+		Lint: e.Lint, demonstration: e.Recording, from: &e.Source,
 	}
 }
 
@@ -134,5 +138,5 @@ func (s *machineShelf) Machine(_ context.Context, name string) (*machines.Defini
 	if err != nil {
 		return nil, err
 	}
-	return one.Definition, nil
+	return one.Definition, s.mayRun(one)
 }

@@ -2,7 +2,7 @@ import type { Schemas } from "../../api/client";
 import { When } from "../../parts/When";
 import "../../parts/table.css";
 
-const states: Record<Schemas["SourceStatus"]["state"], string> = { unread: "not read yet", ok: "read", missing: "is not there", failed: "cannot be read" };
+const states: Record<Schemas["SourceStatus"]["state"], string> = { unread: "not read yet", ok: "read", missing: "is not there", failed: "cannot be read", blocked: "is blocked" };
 
 /** Where definitions come from, the highest precedence first. */
 export function SourceTable({ sources }: { sources: Schemas["SourceStatus"][] }) {

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/spf13/cobra"
+)
+
+// machineApproveOptions is the command line of guideway machine approve.
+type machineApproveOptions struct {
+	app  *app
+	Name string
+}
+
+func newMachineApproveCmd(a *app, run func(context.Context, *machineApproveOptions) error) *cobra.Command {
+	o := &machineApproveOptions{app: a}
+	return &cobra.Command{
+		Use:   "approve NAME",
+		Short: "Let a machine of a repository, registry or package run its script",
+		Long: `Let a machine run that came from a repository, a registry or an npm package. It is shown,
+and you approve exactly that, at a terminal: where the machine or its script changes, it is
+refused until you approve it again. Machines of a source that is trusted need no approval.`,
+		Example:           "  guideway machine approve triage",
+		Args:              exactly(1, "one machine, by name", "guideway machine approve triage"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return run(cmd.Context(), o)
+		},
+	}
+}
+
+// machineKey is what an approval of a machine is of.
+func machineKey(from catalog.SourceInfo, name string) approval.Key {
+	return approval.Key{Kind: approval.KindMachine, Source: from.Key(), Subject: name}
+}
+
+// machineGate says whether the script of a machine may run: one that came from
+// elsewhere, or from a project that is to be reviewed, when a person has approved it.
+func (a *app) machineGate(cfg *config.Config) func(*shelved) error {
+	return func(one *shelved) error {
+		if !isReviewed(cfg, *one.from) {
+			return nil
+		}
+		store, err := openApprovals(cfg, a.host.now)
+		if err != nil {
+			return err
+		}
+		records, err := store.List()
+		if err != nil {
+			return err
+		}
+		if records.Approves(machineKey(*one.from, one.Name), one.Definition.Hash) {
+			return nil
+		}
+		return guideway.Errorf(guideway.CodeForbidden, "the machine %q came with %s, and nobody has approved its script as it is now", one.Name, one.from.Name).
+			WithFix("have a person read it: guideway machine approve %s", one.Name)
+	}
+}
+
+// isReviewed says whether scripts of a source wait for an approval.
+func isReviewed(cfg *config.Config, from catalog.SourceInfo) bool {
+	if from.WithLevel().Level != catalog.LevelReview {
+		return false
+	}
+	return from.Trust != catalog.TrustProject || cfg.Workflows.Trust[from.Name] == string(catalog.LevelReview)
+}
+
+// mayRun says whether the script of a machine may run.
+func (s *machineShelf) mayRun(one *shelved) error {
+	if s.gate == nil || one.from == nil || one.Definition == nil {
+		return nil
+	}
+	return s.gate(one)
+}
+
+func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
+	if err := o.app.host.asksPeople(); err != nil {
+		return usageError{err}
+	}
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	shelf, err := o.app.machineShelf(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	one, err := shelf.find(o.Name)
+	if err != nil {
+		return err
+	}
+	out := o.app.host.Out
+	if one.from == nil || !isReviewed(cfg, *one.from) {
+		fmt.Fprintf(out, "%s needs no approval.\n", oneLine(one.Name))
+		return nil
+	}
+	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: o.app.host.passphraseFile(cfg)}
+	fmt.Fprintf(out, "%s, from %s (%s)\n\n", oneLine(one.Name), oneLine(one.from.Name), oneLine(one.Path))
+	for line := range strings.SplitSeq(one.Definition.Script, "\n") {
+		fmt.Fprintf(out, "  %s\n", printable(line))
+	}
+	fmt.Fprintln(out)
+	if err := person.proveIfSet(ctx); err != nil {
+		return err
+	}
+	line, err := person.line(ctx, fmt.Sprintf("Type the name of the machine to approve exactly this (%s): ", oneLine(one.Name)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(line) != one.Name {
+		return guideway.Errorf(guideway.CodeForbidden, "not approved: that is not the name of the machine; nothing was changed")
+	}
+	who, err := authn.SystemUser()
+	if err != nil {
+		return err
+	}
+	store, err := openApprovals(cfg, o.app.host.now)
+	if err != nil {
+		return err
+	}
+	key := machineKey(*one.from, one.Name)
+	if _, err := store.Put(ctx, approval.Record{Kind: key.Kind, Source: key.Source, Subject: key.Subject, Hash: one.Definition.Hash, Who: who}); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Approved %s.\n", oneLine(one.Name))
+	return nil
+}
