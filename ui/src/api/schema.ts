@@ -1437,6 +1437,8 @@ export interface components {
             hash: string;
             source: string;
             path: string;
+            /** @description What of the source this is, such as a commit. */
+            revision?: string;
             /** @description The document no longer loads; this is the last version that did. */
             stale?: boolean;
         };
@@ -1460,6 +1462,7 @@ export interface components {
         Overridden: {
             source: components["schemas"]["Source"];
             path: string;
+            revision?: string;
             version: string;
             hash: string;
         };
@@ -1469,6 +1472,11 @@ export interface components {
             location?: string;
             rank: number;
             trust: string;
+            /**
+             * @description What may be done with the content before a person has looked at it.
+             * @enum {unknown}
+             */
+            level?: "trusted" | "review" | "blocked";
             optional?: boolean;
         };
         SourceStatus: {
@@ -1477,9 +1485,34 @@ export interface components {
             location?: string;
             rank: number;
             trust: string;
+            /**
+             * @description What may be done with the content before a person has looked at it.
+             * @enum {unknown}
+             */
+            level?: "trusted" | "review" | "blocked";
             optional?: boolean;
+            /** @description That of all documents, such as a commit. */
+            revision?: string;
+            /** @description How up to date the copy of a repository or registry is. */
+            sync?: {
+                revision?: string;
+                /** @description What is followed, such as a branch. */
+                reference?: string;
+                /** Format: date-time */
+                changed?: string;
+                /**
+                 * Format: date-time
+                 * @description When the other side was last heard of.
+                 */
+                checked?: string;
+                /** @description Why the last attempt failed. */
+                failure?: string;
+                failures?: number;
+                /** Format: date-time */
+                next?: string;
+            };
             /** @enum {unknown} */
-            state: "unread" | "ok" | "missing" | "failed";
+            state: "unread" | "ok" | "missing" | "failed" | "blocked";
             error?: string;
             documents: number;
             /** @description What does not load. */
