@@ -37,7 +37,7 @@ func layers() []layer {
 		// The bundled definitions are data.
 		{"leaves", []string{
 			"internal/approval", "internal/authn", "internal/blob", "internal/checkpoint/secret", "internal/condition", "internal/config", "internal/criterion",
-			"internal/definition", "internal/install", "internal/llm", "internal/project", "internal/script", "internal/telemetry",
+			"internal/definition", "internal/install", "internal/llm", "internal/migrate", "internal/project", "internal/script", "internal/telemetry",
 			"internal/window", "workflows",
 		}},
 		// Engines decide over definitions, without a clock or I/O.
@@ -53,7 +53,7 @@ func layers() []layer {
 		// The command line wires everything.
 		{"cli", []string{"internal/cli"}},
 		// Programs: nobody imports them.
-		{"programs", []string{"bench", "cmd", "conformance"}},
+		{"programs", []string{"bench", "cmd", "conformance", "release"}},
 	}
 }
 
@@ -90,7 +90,7 @@ func restricted() map[string][]string {
 		"database/sql":                          {"internal/journal"},
 		"modernc.org/sqlite":                    {"internal/journal"},
 		"github.com/jackc/pgx":                  {"internal/journal", "internal/crash"}, // which makes empty schemas
-		"modernc.org/quickjs":                   {"internal/script/worker"}, // where hostile code may be
+		"modernc.org/quickjs":                   {"internal/script/worker"},             // where hostile code may be
 		"github.com/elastic/go-seccomp-bpf":     {"internal/script/worker"},
 		"github.com/go-sourcemap":               {"internal/script/worker"},
 		"github.com/spf13/cobra":                {"internal/cli"},

@@ -280,8 +280,12 @@ func TestRefusedOptions(t *testing.T) {
 		}
 	}
 	for _, ok := range []git.Options{
-		{URL: url}, {URL: "git@github.com:acme/workflows.git"}, {URL: "ssh://git@git.company.com:2222/x"}, {URL: "file:///srv/repo"},
-		{URL: "https://git.company.com/x", Hosts: []string{"git.company.com"}}, {URL: "http://localhost:8080/x", Hosts: []string{"http://localhost:8080"}},
+		{URL: url},
+		{URL: "git@github.com:acme/workflows.git"},
+		{URL: "ssh://git@git.company.com:2222/x"},
+		{URL: "file:///srv/repo"},
+		{URL: "https://git.company.com/x", Hosts: []string{"git.company.com"}},
+		{URL: "http://localhost:8080/x", Hosts: []string{"http://localhost:8080"}},
 		{URL: url, Branch: "feature/a_b-1.2"},
 	} {
 		if _, err := git.New(ok); err != nil {
