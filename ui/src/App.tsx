@@ -7,6 +7,7 @@ import { NoticeProvider } from "./parts/Notice";
 import { Missing, Skeleton } from "./parts/States";
 import { HooksPage } from "./pages/hooks/HooksPage";
 import { OverviewPage } from "./pages/overview/OverviewPage";
+import { RequestsPage } from "./pages/requests/RequestsPage";
 import { RunsPage } from "./pages/runs/RunsPage";
 import { SessionPage } from "./pages/session/SessionPage";
 import { SessionsPage } from "./pages/sessions/SessionsPage";
@@ -16,6 +17,7 @@ import { WorkflowsPage } from "./pages/workflows/WorkflowsPage";
 const RunPage = lazy(async () => ({ default: (await import("./pages/run/RunPage")).RunPage }));
 const WorkflowPage = lazy(async () => ({ default: (await import("./pages/workflows/WorkflowPage")).WorkflowPage }));
 const EditorPage = lazy(async () => ({ default: (await import("./pages/editor/EditorPage")).EditorPage }));
+const RequestPage = lazy(async () => ({ default: (await import("./pages/requests/RequestPage")).RequestPage }));
 const HookPage = lazy(async () => ({ default: (await import("./pages/hooks/HookPage")).HookPage }));
 const TryPage = lazy(async () => ({ default: (await import("./pages/try/TryPage")).TryPage }));
 
@@ -42,6 +44,8 @@ export function App() {
             <Route path="/hooks/:id">{({ id }) => <HookPage key={id} id={id} />}</Route>
             <Route path="/new-hook"><HookPage /></Route>
             <Route path="/new-workflow"><EditorPage /></Route>
+            <Route path="/requests"><RequestsPage /></Route>
+            <Route path="/requests/:id">{({ id }) => <RequestPage key={id} id={id} />}</Route>
             <Route><Missing what="page" /></Route>
           </Switch>
         </Suspense>

@@ -11,6 +11,7 @@ const places = [
   { path: "/sessions", name: "Sessions" },
   { path: "/workflows", name: "Workflows" },
   { path: "/hooks", name: "Hooks" },
+  { path: "/requests", name: "Requests" },
 ];
 
 const words: Record<Liveness, string> = { live: "Live", connecting: "Connecting again", lost: "Not live: reload the page" };

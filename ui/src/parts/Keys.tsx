@@ -8,6 +8,7 @@ const places: Record<string, { path: string; name: string }> = {
   s: { path: "/sessions", name: "Sessions" },
   w: { path: "/workflows", name: "Workflows" },
   h: { path: "/hooks", name: "Hooks" },
+  q: { path: "/requests", name: "Requests" },
 };
 
 /** What keys do: g and a letter goes to a page, / searches, ? shows the list. */
