@@ -2,3 +2,6 @@ import { join } from "node:path";
 
 /** A step workflow with a person's gate, a condition and a loop. */
 export const release = join(import.meta.dirname, "fixtures/release.yaml");
+
+/** A hook graph with a condition, a fire-and-forget hook and two ways out. */
+export const guard = join(import.meta.dirname, "fixtures/guard.yaml");

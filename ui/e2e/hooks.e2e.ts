@@ -122,6 +122,8 @@ test("a graph is drawn, saved and enabled, and stands around a call", async () =
   await page.getByRole("button", { name: "Enable it" }).click();
   await page.locator('.hook-state[data-state="active"]').waitFor();
   expect(await called("self__workflow_validate", args)).toContain("[seen behind]");
+  // What the call took stands at each node, by the record of requests.
+  await expect.poll(async () => { await page.reload(); await node(page, "hook-2").waitFor(); return node(page, "hook-2").textContent(); }, { timeout: 15_000, interval: 1_000 }).toMatch(/ms, p99/);
   // Chromium itself wants to keep the style of text that is typed over; the policy stops it, and the editor does not need it.
   expect(complaints.filter((c) => !c.includes("/heat") && !c.startsWith("Applying inline style"))).toEqual([]);
 });

@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { launch, login, type Person } from "./browser";
-import { release } from "./fixtures";
+import { guard, release } from "./fixtures";
 import { seed, type Seeded } from "./seed";
 import { Server } from "./server";
 
@@ -25,6 +25,8 @@ let data: Seeded;
 beforeAll(async () => {
   if (out === undefined) return;
   server = await Server.start([release, ...large.map(({ file }) => file)]);
+  mkdirSync(join(server.project, "workflows/hooks"), { recursive: true });
+  cpSync(guard, join(server.project, "workflows/hooks/guard.yaml"));
   browser = await launch();
   data = await seed(server);
   person = await login(browser, server);
@@ -49,6 +51,8 @@ const pages: Record<string, (d: Seeded) => string> = {
   workflow: () => "/workflows/release",
   editor: () => "/workflows/release/edit",
   try: () => "/workflows/release/try",
+  hooks: () => "/hooks",
+  "hook-editor": () => "/hooks/guard?node=check",
 };
 
 test.runIf(out !== undefined)("pictures of each page", async () => {

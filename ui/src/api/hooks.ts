@@ -32,6 +32,24 @@ export function useHookModule(id: string) {
   return useQuery({ queryKey: ["hook-module", id], enabled: id !== "", queryFn: () => answerOf(api.GET("/api/hook-modules/{id}", { params: { path: { id } } })) });
 }
 
+/** What nodes took in the last requests; no nodes where none are recorded. */
+export function useHookHeat(id: string | undefined) {
+  return useQuery({
+    queryKey: ["hook", id, "heat"], enabled: id !== undefined,
+    queryFn: () => answerOf(api.GET("/api/hooks/{id}/heat", { params: { path: { id: id ?? "" } } })),
+  });
+}
+
+/** The last requests of a method that were recorded, to take one as a sample. */
+export function useRecorded(method: string) {
+  return useQuery({ queryKey: ["requests", "samples", method], queryFn: () => answerOf(api.GET("/api/requests", { params: { query: { method, limit: 30 } } })) });
+}
+
+/** One recorded request, with its bodies where they are kept. */
+export async function readRecorded(id: string): Promise<Schemas["Request"]> {
+  return (await answerOf(api.GET("/api/requests/{id}", { params: { path: { id } } }))).request;
+}
+
 /** What scripts can use, as TypeScript. */
 export function useHookTypes() {
   return useQuery({ queryKey: ["hook-types"], staleTime: Infinity, queryFn: () => answerOf(api.GET("/api/hook-types")) });

@@ -1,8 +1,7 @@
-import { useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState, type KeyboardEvent } from "react";
 import { Link, useSearchParams } from "wouter";
 import type { Schemas } from "../../api/client";
-import { exportHook, useHooks } from "../../api/hooks";
+import { exportHook, useHookHeat, useHooks } from "../../api/hooks";
 import { Ask } from "../../parts/Ask";
 import { useNotice } from "../../parts/Notice";
 import { Empty } from "../../parts/States";
@@ -16,7 +15,7 @@ import { addNode, connect, freshNode, insertNode, textOf, type HookDocument, typ
 import { GraphPanel } from "./GraphPanel";
 import { arranged, freePlace } from "./layout";
 import { ListPanel } from "./ListPanel";
-import { badEdges, marksOf, type Heat } from "./marks";
+import { badEdges, marksOf } from "./marks";
 import { NodePanel } from "./NodePanel";
 import { Palette } from "./Palette";
 import { SaveHook } from "./SaveHook";
@@ -50,17 +49,17 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
   const editing = useEditing(began.doc);
   const { doc, edit } = editing;
   const [base, setBase] = useState(began.base);
-  const [chosen, setChosen] = useState<Chosen>();
+  const [search, setSearch] = useSearchParams();
+  const [chosen, setChosen] = useState<Chosen>(() => { const id = search.get("node"); return id === null ? undefined : { node: id }; });
   const [refused, setRefused] = useState<string | undefined>();
   const [dragged, setDragged] = useState<Kind | undefined>();
   const [saving, setSaving] = useState(false);
   const [sample, setSample] = useState(() => sampleFor(began.doc.workflowType));
   const [trial, setTrial] = useState<Schemas["HookTrial"] | undefined>();
-  const [, setSearch] = useSearchParams();
   const source = served?.hook.writable === true ? served.hook.source : "user";
   const { verdict, of, trouble } = useVerdict(doc, source);
   const modules = useHooks().data?.modules ?? [];
-  const heat = useHeat(served?.hook.id);
+  const heat = useHookHeat(served?.hook.id).data;
   const found = useMemo(() => (of === doc ? (verdict?.diagnostics ?? []) : (verdict?.diagnostics ?? []).filter((d) => d.node !== undefined)), [verdict, of, doc]);
   const marks = useMemo(() => marksOf(doc, found, trial, heat), [doc, found, trial, heat]);
   const bad = useMemo(() => (of === doc ? badEdges(found) : new Set<number>()), [found, of, doc]);
@@ -73,7 +72,12 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
   const change = useCallback((next: HookDocument, what?: string) => { edit(next, what); setTrial(undefined); setRefused(undefined); }, [edit]);
   const choose = useCallback((next: Chosen) => {
     setChosen(next);
-    if (next !== undefined) setSearch((now) => { now.delete("tab"); return now; }, { replace: true });
+    setSearch((now) => {
+      if (next !== undefined) now.delete("tab");
+      if (next !== undefined && "node" in next) now.set("node", next.node);
+      else now.delete("node");
+      return now;
+    }, { replace: true });
   }, [setSearch]);
   const add = (kind: Kind) => {
     const into = chosen !== undefined && "edge" in chosen ? chosen.edge : undefined;
@@ -114,14 +118,14 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
       <div className="hook-columns">
         <div className="hook-main">
           <div className="hook-tools">
-            <Palette doc={doc} where={whereWords(chosen)} onAdd={add} onDrag={(kind) => { setDragged(kind); if (kind === undefined) setRefused((now) => now); }} />
+            <Palette doc={doc} where={whereWords(chosen)} onAdd={add} onDrag={setDragged} />
             <div className="actions">
               <button type="button" className="button button-small" disabled={!editing.canUndo} onClick={editing.undo} title="Ctrl+Z">Undo</button>
               <button type="button" className="button button-small" disabled={!editing.canRedo} onClick={editing.redo} title="Ctrl+Shift+Z">Redo</button>
               <button type="button" className="button button-small" onClick={() => change(arranged(doc))}>Arrange</button>
             </div>
           </div>
-          <p className="refused" role="status">{refused ?? ""}</p>
+          <p className="refused" role="status" data-quiet={refused === undefined || undefined}>{refused ?? `Drag a node onto the canvas or onto a way, or press it to add it ${whereWords(chosen)}. Draw ways from circle to circle.`}</p>
           <Canvas doc={doc} chosen={chosen} marks={marks} badEdges={bad} dragged={dragged} onChoose={choose} onEdit={change} onRefuse={setRefused} />
         </div>
         <Tabs label="About the graph" tabs={[
@@ -178,18 +182,6 @@ function Export({ id }: { id: string }) {
     }, (e: unknown) => tell({ text: e instanceof Error ? e.message : String(e), failed: true }));
   };
   return <button type="button" className="button" onClick={save}>Export</button>;
-}
-
-/** What nodes took in the calls of late; nothing where no record is kept. */
-function useHeat(id: string | undefined): Heat | undefined {
-  const heat = useQuery({
-    queryKey: ["hook", id, "heat"], enabled: id !== undefined, retry: false,
-    queryFn: async (): Promise<Heat> => {
-      const got = await fetch(`/api/hooks/${encodeURIComponent(id ?? "")}/heat`);
-      return got.ok ? ((await got.json()) as Heat) : { nodes: [] };
-    },
-  });
-  return heat.data;
 }
 
 function isText(e: KeyboardEvent): boolean {

@@ -1,8 +1,9 @@
 import { useState } from "react";
 import type { Schemas } from "../../api/client";
-import { useHookModule } from "../../api/hooks";
+import { useHookModule, useSaveHookModule } from "../../api/hooks";
 import { text } from "../../graph/json";
-import { Empty } from "../../parts/States";
+import { useNotice } from "../../parts/Notice";
+import { Empty, Failed } from "../../parts/States";
 import { DiagnosticList } from "../workflows/DiagnosticList";
 import type { Chosen } from "./Canvas";
 import { ConditionForm } from "./ConditionForm";
@@ -93,18 +94,43 @@ function HookForm({ doc, node, found, modules, onEdit }: { doc: HookDocument; no
       </div>
       {module === "" ? (
         <ScriptEditor label={`Script of ${titleOf(node)}`} script={text(hook["script"])} found={found.filter((d) => d.pointer.endsWith("/script") && d.line !== undefined)} onChange={(script) => onEdit(setHook(doc, node.id, { script }), `script ${node.id}`)} />
-      ) : <ModuleScript id={module} own={own as Schemas["HookVerdict"]["module"][]} />}
+      ) : <ModuleScript id={module} own={own as Schemas["HookVerdict"]["module"][]} onTake={(script) => onEdit(setHook(doc, node.id, { hookModuleId: undefined, script }))} />}
     </>
   );
 }
 
-function ModuleScript({ id, own }: { id: string; own: (Schemas["HookVerdict"]["module"])[] }) {
+/** The script of a module: what is shared is saved by itself. */
+function ModuleScript({ id, own, onTake }: { id: string; own: (Schemas["HookVerdict"]["module"])[]; onTake: (script: string) => void }) {
   const mine = own.find((m) => m?.id === id)?.script;
   const module = useHookModule(mine === undefined ? id : "");
-  const script = mine ?? module.data?.module.script;
+  const shared = module.data?.module;
+  const script = mine ?? shared?.script;
   if (script === undefined) return <p className="quiet">{module.isError ? "There is no such module." : "Reading the module…"}</p>;
-  return <><p className="quiet">{mine === undefined ? `Shared, from ${module.data?.module.source ?? ""}.` : "It comes with this graph."}</p><pre className="module-script" tabIndex={0} aria-label={`Script of the module ${id}`}>{script}</pre></>;
+  return (
+    <>
+      <p className="quiet">{mine !== undefined ? "It comes with this graph." : `Shared, from ${shared?.source ?? ""}; used by ${shared?.usedBy.join(", ") || "nothing else"}.`}</p>
+      {mine === undefined && shared?.writable === true ? <SharedScript key={shared.base} module={shared} /> : <pre className="module-script" tabIndex={0} aria-label={`Script of the module ${id}`}>{script}</pre>}
+      <button type="button" className="button button-small" onClick={() => onTake(script)}>Copy the script into this hook</button>
+    </>
+  );
 }
+
+/** Edits a shared module. It is saved apart from the graph: others run it, too. */
+function SharedScript({ module }: { module: Schemas["HookModuleAnswer"]["module"] }) {
+  const [text, setText] = useState(module.script);
+  const save = useSaveHookModule();
+  const tell = useNotice();
+  const send = () => save.mutate({ id: module.id, source: module.source, base: module.base ?? "", script: text }, { onSuccess: () => tell({ text: `The module ${module.id} is saved.` }) });
+  return (
+    <>
+      <ScriptEditor label={`Script of the module ${module.id}`} script={module.script} found={none} onChange={setText} />
+      {save.isError ? <Failed error={save.error} doing="save the module" /> : null}
+      <button type="button" className="button button-small" disabled={text === module.script || save.isPending} onClick={send}>Save the module</button>
+    </>
+  );
+}
+
+const none: Schemas["Diagnostic"][] = [];
 
 /** Where a node leads: the way to connect nodes without a pointer. */
 function Ways({ doc, node, onEdit }: { doc: HookDocument; node: HookNode; onEdit: Props["onEdit"] }) {

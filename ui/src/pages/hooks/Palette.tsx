@@ -31,7 +31,6 @@ export function Palette({ doc, where, onAdd, onDrag }: Props) {
           </button>
         );
       })}
-      <span className="quiet palette-where">Drag a node onto the canvas or onto a way; or press it to add it {where}.</span>
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import type { Schemas } from "../../api/client";
-import { useTestHook } from "../../api/hooks";
+import { readRecorded, useRecorded, useTestHook } from "../../api/hooks";
+import { useNotice } from "../../parts/Notice";
 import { Failed } from "../../parts/States";
 import { Status } from "../../parts/Status";
 import type { Chosen } from "./Canvas";
@@ -41,7 +42,8 @@ export function TestPanel({ doc, source, sample, trial, onSample, onTrial, onCho
   }, { onSuccess: onTrial, onError: () => onTrial(undefined) });
   return (
     <form className="panel" onSubmit={(e) => { e.preventDefault(); run(); }}>
-      <label className="field"><span>Request: the params of {doc.workflowType}, or one that was recorded</span><textarea rows={5} className="mono" spellCheck={false} value={sample.request} onChange={(e) => onSample({ ...sample, request: e.target.value })} /></label>
+      <Recorded method={doc.workflowType} onTake={(taken) => onSample({ ...sample, ...taken })} />
+      <label className="field"><span>Request: the params of {doc.workflowType}</span><textarea rows={5} className="mono" spellCheck={false} value={sample.request} onChange={(e) => onSample({ ...sample, request: e.target.value })} /></label>
       <label className="field"><span>What the server answers; {'{"error": {"message": "…"}}'} is a call that fails</span><textarea rows={4} className="mono" spellCheck={false} value={sample.response} onChange={(e) => onSample({ ...sample, response: e.target.value })} /></label>
       <div className="panel-row">
         <label className="field"><span>Client</span><input type="text" value={sample.client} onChange={(e) => onSample({ ...sample, client: e.target.value })} /></label>
@@ -52,6 +54,35 @@ export function TestPanel({ doc, source, sample, trial, onSample, onTrial, onCho
       {trial === undefined ? null : <Trial trial={trial} doc={doc} onChoose={onChoose} />}
     </form>
   );
+}
+
+/** Takes a request that was recorded; where its arguments are not kept, its tool and who called. */
+function Recorded({ method, onTake }: { method: string; onTake: (taken: Partial<Sample>) => void }) {
+  const recorded = useRecorded(method);
+  const tell = useNotice();
+  const list = recorded.data?.requests ?? [];
+  if (list.length === 0) return null;
+  const take = (id: string) => readRecorded(id).then((r) => onTake(sampleOf(r)), (e: unknown) => tell({ text: e instanceof Error ? e.message : String(e), failed: true }));
+  return (
+    <label className="field">
+      <span>{recorded.data?.recording.bodies === true ? "Take a recorded request" : "Take a recorded request; its arguments are not kept"}</span>
+      <select value="" onChange={(e) => { if (e.target.value !== "") void take(e.target.value); }}>
+        <option value="">Choose one…</option>
+        {list.map((r) => <option key={r.id} value={r.id}>{new Date(r.at).toLocaleTimeString()} · {r.upstream ?? ""} {r.tool ?? r.method} · {r.status}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** A sample of what is kept of a request. */
+export function sampleOf(r: Schemas["Request"]): Partial<Sample> {
+  const args = r.request === undefined || r.request.cut === true ? undefined : objectOf(r.request.text);
+  const params = r.method === "tools/call" ? { name: r.tool ?? "", arguments: args ?? {} } : (args ?? {});
+  const response = r.response === undefined || r.response.cut === true ? undefined : objectOf(r.response.text);
+  return {
+    request: JSON.stringify(params, null, 2), ...(response === undefined ? {} : { response: JSON.stringify(response, null, 2) }),
+    ...(r.client === undefined ? {} : { client: r.client }), ...(r.upstream === undefined ? {} : { server: r.upstream }),
+  };
 }
 
 const words: Record<string, string> = { passed: "done", changed: "done", answered: "done", refused: "refused", error: "failed" };

@@ -2,13 +2,8 @@ import type { Schemas } from "../../api/client";
 import type { HookDocument } from "./document";
 import type { Marks } from "./Piece";
 
-/** What nodes took in the calls of late. */
-export interface Heat {
-  nodes: { id: string; count: number; errors: number; p50Ms: number; p99Ms: number }[];
-}
-
 /** What is to be seen at each node: findings, and what it took in a trial or in the calls of late. */
-export function marksOf(doc: HookDocument, found: Schemas["Diagnostic"][], trial: Schemas["HookTrial"] | undefined, heat: Heat | undefined): Map<string, Marks> {
+export function marksOf(doc: HookDocument, found: Schemas["Diagnostic"][], trial: Schemas["HookTrial"] | undefined, heat: Schemas["HookHeat"] | undefined): Map<string, Marks> {
   const marks = new Map<string, Marks>(doc.nodes.map((n) => [n.id, { errors: 0, warnings: 0 }]));
   for (const d of found) {
     const id = nodeAt(doc, d);
@@ -17,13 +12,13 @@ export function marksOf(doc: HookDocument, found: Schemas["Diagnostic"][], trial
     if (d.severity === "error") mark.errors++;
     else mark.warnings++;
   }
-  const slowest = Math.max(1, ...(heat?.nodes ?? []).map((n) => n.p99Ms));
+  const slowest = Math.max(1, ...(heat?.nodes ?? []).map((n) => n.p99));
   for (const n of heat?.nodes ?? []) {
     const mark = marks.get(n.id);
     if (mark === undefined || n.count === 0) continue;
-    mark.heat = n.p99Ms / slowest;
+    mark.heat = n.p99 / slowest;
     mark.failed = n.errors > 0;
-    mark.note = `${time(n.p50Ms)}, p99 ${time(n.p99Ms)}${n.errors === 0 ? "" : `, ${n.errors} of ${n.count} failed`}`;
+    mark.note = `${time(n.p50)}, p99 ${time(n.p99)}${n.errors === 0 ? "" : `, ${n.errors} of ${n.count} failed`}`;
   }
   if (trial === undefined) return marks;
   for (const mark of marks.values()) delete mark.note;
