@@ -56,10 +56,11 @@ func newMemory(host *Host, s *store, c *checkpointStore, keeper *memory.Keeper) 
 		ReadOnly: s.cfg.Checkpoints.ReadOnly, Logger: s.log,
 	}
 	if o.Compression == config.CompressionAdvanced {
-		options.Level = memory.LevelAdvanced
 		var err error
-		if options.Summarizer, err = newSummarizer(host, s.cfg); err != nil {
-			s.log.Warn("there is no model that would write summaries", "why", err, "try", guideway.ErrorFix(err))
+		if options.Summarizer, err = newSummarizer(host, s.cfg); err == nil {
+			options.Level = memory.LevelAdvanced
+		} else {
+			s.log.Warn("runs are summarised by extracts: there is no model that would write summaries", "why", err, "try", guideway.ErrorFix(err))
 		}
 	}
 	if options.LimitTokens == 0 {

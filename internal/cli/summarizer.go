@@ -24,6 +24,9 @@ var _ memory.Summarizer = (*summarizer)(nil)
 func newSummarizer(host *Host, cfg *config.Config) (memory.Summarizer, error) {
 	models := &machineModels{host: host, entries: cfg.Models}
 	model, err := models.Model(driver.For{}, machines.LevelFast, "")
+	if err != nil && guideway.ErrorFix(err) == "" {
+		err = guideway.Errorf(guideway.ErrorCode(err), "%w", err).WithFix("mend the level fast or base of \"models\" in guideway.json, or GUIDEWAY_MODEL")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -265,3 +265,18 @@ func TestTagsOfMarks(t *testing.T) {
 		t.Errorf("too many tags: %v", err)
 	}
 }
+
+// A list has what was saved beside the answers that came before it.
+func TestAListHasWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: map[string]any{"service": "s", "files": []any{}}})
+	must(t, err)
+	_, err = step(t.Context(), r, a, "The plan.")
+	must(t, err)
+	page, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Tags: []string{"gate"}})
+	must(t, err)
+	if len(page.Checkpoints) != 1 || r.Health().Waiting != 0 {
+		t.Errorf("listed %+v, health %+v", page.Checkpoints, r.Health())
+	}
+}

@@ -156,9 +156,13 @@ func (k *Keeper) settle(ctx context.Context, id string) {
 }
 
 // settled has what is to be saved of a run saved before its checkpoints are looked
-// at. A run that is not the caller's is left alone.
+// at; without an id, what waits of any. A run that is not the caller's is left alone.
 func (s *Service) settled(ctx context.Context, c run.Caller, id string) {
-	if s.o.Keeper == nil || s.o.Runs == nil || !isRun(id) {
+	if s.o.Keeper == nil || s.o.Runs == nil {
+		return
+	}
+	if !isRun(id) {
+		s.o.Keeper.settle(ctx, "")
 		return
 	}
 	if _, err := s.o.Runs.Look(ctx, c, run.Ref{RunID: id}); err == nil { // so it comes into view
