@@ -86,8 +86,9 @@ func (c *Classifier) byKey(key string) (Verdict, bool) {
 	if len(words) == 0 {
 		return Verdict{}, false
 	}
+	form := formOf(words)
 	for _, rule := range c.keys {
-		if phrase, ok := rule.find(words); ok {
+		if phrase, ok := rule.find(form); ok {
 			return Verdict{rule.layer, fmt.Sprintf("the name %s %q: %s", rule.at.says(), phrase, rule.why), FromKey}, true
 		}
 	}

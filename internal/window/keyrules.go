@@ -16,6 +16,8 @@ const (
 	// last: the key ends with one of them. An English compound is a kind of
 	// its last word: a userGoalTimestamp is a time, no goal.
 	last
+	// within: they stand anywhere in the key.
+	within
 )
 
 // keyRule is one row of the table of keys. Its words are anchored: they are
@@ -33,7 +35,7 @@ type keyRule struct {
 // rule that matches decides, so what names a kind of thing by its last word
 // stands before what only begins like one.
 func keyTable() []keyRule {
-	return slices.Concat(momentRules(), workRules(), materialRules(), askedRules(), patternRules(), madeRules())
+	return slices.Concat(momentRules(), taskRules(), workRules(), materialRules(), askedRules(), patternRules(), madeRules(), generalRules())
 }
 
 // momentRules are times and what belongs to one moment, whatever they are of.
@@ -143,42 +145,67 @@ func madeRules() []keyRule {
 	}
 }
 
-// compiledRule is a row of the table with its phrases split.
+// compiledRule is a row of the table with its phrases to be looked up.
 type compiledRule struct {
 	keyRule
-	phrases [][]string
+	phrases map[string]bool
+	// longest is how many words the longest phrase has.
+	longest int
 }
 
 func compileKeyTable() []compiledRule {
 	table := keyTable()
 	out := make([]compiledRule, 0, len(table))
 	for _, rule := range table {
-		c := compiledRule{keyRule: rule}
+		c := compiledRule{keyRule: rule, phrases: map[string]bool{}}
 		for phrase := range strings.SplitSeq(rule.words, "|") {
-			c.phrases = append(c.phrases, strings.Fields(phrase))
+			c.phrases[phrase] = true
+			c.longest = max(c.longest, 1+strings.Count(phrase, " "))
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
-// find gives the phrase of the rule that the words of a key have at its place.
-func (r compiledRule) find(words []string) (string, bool) {
-	for _, phrase := range r.phrases {
-		if len(phrase) > len(words) {
-			continue
-		}
-		var part []string
+// keyForm is a key as its words, one behind the other, with the places between them.
+type keyForm struct {
+	text string
+	// starts are where the words begin, and behind the last one where another would.
+	starts []int
+}
+
+func formOf(words []string) keyForm {
+	f := keyForm{text: strings.Join(words, " "), starts: make([]int, 0, len(words)+1)}
+	at := 0
+	for _, word := range words {
+		f.starts = append(f.starts, at)
+		at += len(word) + 1
+	}
+	f.starts = append(f.starts, at)
+	return f
+}
+
+// part is the words from one to before another.
+func (f keyForm) part(from, to int) string { return f.text[f.starts[from] : f.starts[to]-1] }
+
+// find gives the longest phrase of the rule that a key has at its place.
+func (r compiledRule) find(f keyForm) (string, bool) {
+	words := len(f.starts) - 1
+	if r.at == whole {
+		return f.text, r.phrases[f.text]
+	}
+	for n := min(r.longest, words); n > 0; n-- {
+		from, to := 0, 0
 		switch r.at {
-		case whole:
-			part = words
-		case first:
-			part = words[:len(phrase)]
 		case last:
-			part = words[len(words)-len(phrase):]
+			from, to = words-n, words-n
+		case within:
+			to = words - n
 		}
-		if slices.Equal(part, phrase) {
-			return strings.Join(phrase, " "), true
+		for ; from <= to; from++ {
+			if part := f.part(from, from+n); r.phrases[part] {
+				return part, true
+			}
 		}
 	}
 	return "", false
@@ -191,6 +218,8 @@ func (p place) says() string {
 		return "begins with"
 	case last:
 		return "ends with"
+	case within:
+		return "has"
 	default:
 		return "is"
 	}
