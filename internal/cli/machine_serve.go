@@ -139,3 +139,76 @@ func (l *lazyMachines) Cancel(ctx context.Context, c run.Caller, id, reason stri
 	}
 	return b.Cancel(ctx, c, id, reason)
 }
+
+// Watch implements mcpserver.Machines and httpapi.Machines.
+func (l *lazyMachines) Watch(id string) (updates <-chan driver.Update, cancel func()) {
+	l.mu.Lock()
+	b := l.background
+	l.mu.Unlock()
+	if b == nil {
+		return nil, func() {}
+	}
+	return b.Watch(id)
+}
+
+// Entries implements httpapi.Machines.
+func (l *lazyMachines) Entries() []*catalog.MachineEntry { return l.shelf.snapshot().Machines() }
+
+// Entry implements httpapi.Machines.
+func (l *lazyMachines) Entry(name string) (*catalog.MachineEntry, error) {
+	return l.shelf.snapshot().Machine(name)
+}
+
+// Status implements httpapi.Machines.
+func (l *lazyMachines) Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Status(ctx, c, id)
+}
+
+// View implements httpapi.Machines.
+func (l *lazyMachines) View(ctx context.Context, c run.Caller, id string) (*driver.View, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.View(ctx, c, id)
+}
+
+// List implements httpapi.Machines.
+func (l *lazyMachines) List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.List(ctx, c, f)
+}
+
+// Events implements httpapi.Machines.
+func (l *lazyMachines) Events(ctx context.Context, c run.Caller, id string) ([]run.Event, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Events(ctx, c, id)
+}
+
+// Resume implements httpapi.Machines.
+func (l *lazyMachines) Resume(ctx context.Context, c run.Caller, id string, limits engine.Limits) (*driver.Status, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Resume(ctx, c, id, limits)
+}
+
+// Fork implements httpapi.Machines.
+func (l *lazyMachines) Fork(ctx context.Context, c run.Caller, id string, seq int64) (*driver.Status, error) {
+	b, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Fork(ctx, c, id, seq)
+}

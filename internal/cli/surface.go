@@ -146,7 +146,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	return httpapi.NewHandler(httpapi.Options{
 		UI:  ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
-		Catalog: s.catalog, Registry: shelf, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents, Hooks: s.hookDesk(),
+		Catalog: s.catalog, Registry: shelf, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents, Machines: s.machines, Hooks: s.hookDesk(),
 		Upstreams:      s.upstreams.managed(s.app, s.cfg),
 		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.counted, Logger: s.app.logger(s.cfg),
 	})

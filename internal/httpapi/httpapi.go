@@ -54,6 +54,8 @@ type Options struct {
 	Upstreams Upstreams
 	// Metrics are counted for /metrics.
 	Metrics Metrics
+	// Machines are agent machines and their runs.
+	Machines Machines
 	// Feed tells of changes of runs and sessions.
 	Feed Feed
 	// UI is the build of the dashboard: index.html, icon.svg and the folder assets.

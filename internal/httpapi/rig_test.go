@@ -112,6 +112,7 @@ type rig struct {
 	contract  *contract
 	// configFile has the upstreams.
 	configFile string
+	desks      desks
 	// mcp counts the calls that came through to /mcp.
 	mcp int
 }
@@ -183,9 +184,11 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	if r.tokens, err = authn.NewTokens(authn.TokenOptions{Dir: filepath.Join(dir, "tokens")}); err != nil {
 		t.Fatal(err)
 	}
+	r.desks = newDesks(t)
 	opts := httpapi.Options{
-		MCP:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
-		Guard: guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
+		Machines: r.desks,
+		MCP:      http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
+		Guard:    guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
 		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyDesk(), Requests: &requestsOf{},
 		Upstreams:      r.upstreams(t, dir),
 		CurrentProject: func(context.Context) run.Project { return run.Project{ID: projectA, Path: "/src/a", Branch: "main"} },

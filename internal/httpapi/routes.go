@@ -39,6 +39,9 @@ func (a *api) routes() []route {
 	if a.Runs != nil {
 		table = append(table, a.runRoutes()...)
 	}
+	if a.Machines != nil {
+		table = append(table, a.machineRoutes()...)
+	}
 	if a.Sessions != nil {
 		table = append(table, a.sessionRoutes()...)
 	}

@@ -21,7 +21,7 @@ func everything() *api {
 	return &api{Options: Options{
 		Browsers: &authn.Browsers{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
 		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &memory.Service{}, Hooks: &hookdesk.Desk{}, Requests: struct{ Requests }{},
-		Upstreams: &manage.Service{}, Tokens: &authn.Tokens{},
+		Upstreams: &manage.Service{}, Machines: struct{ Machines }{}, Tokens: &authn.Tokens{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{} },
 	}}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Machines is the service behind the toolset "machines". What it refuses is a
@@ -21,6 +22,9 @@ type Machines interface {
 	Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error)
 	Decide(ctx context.Context, c run.Caller, id string, decision machine.Decision, result string) (*driver.Status, error)
 	Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error)
+	// Watch gives what happens in a run that this process drives until cancel is
+	// called; updates is nil where none is.
+	Watch(id string) (updates <-chan driver.Update, cancel func())
 }
 
 // MachineInfo is a machine, as clients choose it.
@@ -92,11 +96,11 @@ func (m *machineTools) start() *tool {
 			{name: "machine", kind: kindString, required: true, maxLength: maxID, example: "code-and-review", description: "Name of machine_list"},
 			{name: "inputs", kind: kindObject, description: "Its inputs, by name"},
 			{name: "goal", kind: kindString, description: "What the run is for, in a sentence"},
-			requestParam(),
+			waitParam(), requestParam(),
 		},
 		output: machineSchema(),
 	}
-	t.handle = func(ctx context.Context, in arguments) (any, error) {
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
 		caller, err := callerFrom(ctx)
 		if err != nil {
 			return nil, err
@@ -111,9 +115,13 @@ func (m *machineTools) start() *tool {
 		if err != nil {
 			return nil, err
 		}
-		return m.machines.Start(ctx, caller, driver.StartRequest{
+		s, err := m.machines.Start(ctx, caller, driver.StartRequest{
 			Machine: in.text("machine"), Inputs: inputs, Goal: in.text("goal"), RequestID: in.text("requestId"), Allow: allow,
 		})
+		if err != nil || in.integer("wait") <= 0 {
+			return s, err
+		}
+		return m.wait(ctx, req, caller, s.RunID, in)
 	}
 	return t
 }
@@ -129,15 +137,15 @@ func allowOf(ctx context.Context) (json.RawMessage, error) {
 }
 
 // onMachine makes the handler of a tool that is about one run.
-func onMachine(t *tool, do func(context.Context, run.Caller, string, arguments) (*driver.Status, error)) *tool {
+func onMachine(t *tool, do func(context.Context, *mcp.CallToolRequest, run.Caller, arguments) (*driver.Status, error)) *tool {
 	t.output = machineSchema()
 	t.params = append([]param{machineRunParam()}, t.params...)
-	t.handle = func(ctx context.Context, in arguments) (any, error) {
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
 		caller, err := callerFrom(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return do(ctx, caller, in.text("runId"), in)
+		return do(ctx, req, caller, in)
 	}
 	return t
 }
@@ -145,13 +153,10 @@ func onMachine(t *tool, do func(context.Context, run.Caller, string, arguments) 
 func (m *machineTools) status() *tool {
 	return onMachine(&tool{
 		name: "machine_status", title: "Where a machine stands", effect: effectAddsOnce,
-		description: "Tell where a run of a machine stands; one that was broken off goes on.",
-		params: []param{
-			{name: "wait", kind: kindInteger, description: "Seconds to wait for it to rest, at most 50", example: 30},
-		},
-	}, func(ctx context.Context, c run.Caller, id string, in arguments) (*driver.Status, error) {
-		patience := time.Duration(min(max(in.integer("wait"), 0), longestPatience)) * time.Second
-		return m.machines.Wait(ctx, c, id, patience)
+		description: "Tell where a run of a machine stands; one that was broken off goes on. With wait and a progress token, what happens meanwhile comes as progress.",
+		params:      []param{waitParam()},
+	}, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
+		return m.wait(ctx, req, c, in.text("runId"), in)
 	})
 }
 
@@ -163,9 +168,11 @@ func (m *machineTools) input() *tool {
 			{name: "value", kind: kindString, description: "The value; one that is no text as JSON"},
 			{name: "outcome", kind: kindString, enum: []string{"retry", "done", "failed"}, description: "What came of the tool's call"},
 			{name: "result", kind: kindString, description: "With outcome: what the tool answered"},
+			waitParam(),
 		},
 	}
-	return onMachine(t, func(ctx context.Context, c run.Caller, id string, in arguments) (*driver.Status, error) {
+	give := func(ctx context.Context, c run.Caller, in arguments) (*driver.Status, error) {
+		id := in.text("runId")
 		if outcome := in.text("outcome"); outcome != "" {
 			return m.machines.Decide(ctx, c, id, machine.Decision(outcome), in.text("result"))
 		}
@@ -178,6 +185,13 @@ func (m *machineTools) input() *tool {
 			value = text
 		}
 		return m.machines.Input(ctx, c, id, value)
+	}
+	return onMachine(t, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
+		s, err := give(ctx, c, in)
+		if err != nil || in.integer("wait") <= 0 {
+			return s, err
+		}
+		return m.wait(ctx, req, c, in.text("runId"), in)
 	})
 }
 
@@ -186,7 +200,7 @@ func (m *machineTools) cancel() *tool {
 		name: "machine_cancel", title: "Cancel a machine", effect: effectReplaces,
 		description: "End a run of a machine for good.",
 		params:      []param{{name: "reason", kind: kindString, description: "Why"}},
-	}, func(ctx context.Context, c run.Caller, id string, in arguments) (*driver.Status, error) {
-		return m.machines.Cancel(ctx, c, id, in.text("reason"))
+	}, func(ctx context.Context, _ *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
+		return m.machines.Cancel(ctx, c, in.text("runId"), in.text("reason"))
 	})
 }

@@ -24,7 +24,8 @@ type Background struct {
 	work sync.WaitGroup
 	mu   sync.Mutex
 	// ends are closed when a drive ends, by run.
-	ends map[string]chan struct{}
+	ends     map[string]chan struct{}
+	watchers watchers
 }
 
 // NewBackground makes a Background. Close releases it.
@@ -53,7 +54,7 @@ func (b *Background) drive(user, id string) {
 	end := make(chan struct{})
 	b.ends[id] = end
 	b.work.Go(func() {
-		err := b.Drive(b.ctx, user, id, nil)
+		err := b.Drive(b.ctx, user, id, func(u Update) { b.watchers.tell(id, u) })
 		if err != nil && b.ctx.Err() == nil && guideway.ErrorCode(err) != guideway.CodeConflict && !errors.Is(err, errLost) {
 			b.log.Warn("a run of a machine stopped; it can be gone on with", "run", id, "error", err)
 		}

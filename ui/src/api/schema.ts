@@ -597,6 +597,177 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/machines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the agent machines */
+        get: operations["listMachines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/machines/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show an agent machine, with the states that may follow each other */
+        get: operations["getMachine"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/machine-runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the runs of machines, the last changed first */
+        get: operations["listMachineRuns"];
+        put?: never;
+        /** Start a run of a machine */
+        post: operations["startMachine"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/machine-runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show where a run stands, and what was said in it */
+        get: operations["getMachineRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/machine-runs/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the events of a run */
+        get: operations["listMachineEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/machine-runs/{id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Follow a run */
+        get: operations["streamMachineRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/machine-runs/{id}/input": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give a run what it waits for, or say what became of a call whose outcome is unknown */
+        post: operations["answerMachine"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/machine-runs/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Go on with a paused run; budgets are new totals */
+        post: operations["resumeMachine"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/machine-runs/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a run for good */
+        post: operations["cancelMachine"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/machine-runs/{id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin a new run from an event of this one */
+        post: operations["forkMachine"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/checkpoints": {
         parameters: {
             query?: never;
@@ -2223,6 +2394,221 @@ export interface components {
             next?: components["schemas"]["Call"];
             /** @description It had been carried out before. */
             replayed?: boolean;
+        };
+        /** @description What a machine begins with, or a state waits for. */
+        MachineValue: {
+            name: string;
+            /** @enum {unknown} */
+            type: "string" | "number" | "boolean" | "object" | "array";
+            description: string;
+            required?: boolean;
+            /** @description The value that counts if none is given. */
+            default?: unknown;
+            options?: string[];
+        };
+        /** @description An agent machine. */
+        MachineInfo: {
+            name: string;
+            description: string;
+            version?: string;
+            inputs: components["schemas"]["MachineValue"][];
+            agents: string[];
+            states: number;
+            hash?: string;
+            source: string;
+            path: string;
+            /** @description A recording is shipped with it. */
+            demo: boolean;
+            stale?: boolean;
+            /** @description Why it does not load. */
+            problem?: string;
+        };
+        MachineList: {
+            /** @constant */
+            success: true;
+            machines: components["schemas"]["MachineInfo"][];
+        };
+        /** @description A state that may follow another one, as far as the handlers tell without being run. */
+        MachineWay: {
+            from: string;
+            to: string;
+            sure: boolean;
+            /** @description The way is the error handler's. */
+            failed?: boolean;
+        };
+        /** @description What pins a machine. */
+        MachinePinned: {
+            machine: {
+                [key: string]: unknown;
+            };
+            roles: {
+                [key: string]: unknown;
+            };
+            script?: string;
+            scriptFile?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        MachineDetails: {
+            /** @constant */
+            success: true;
+            machine: components["schemas"]["MachineInfo"];
+            definition: components["schemas"]["MachinePinned"];
+            ways: components["schemas"]["MachineWay"][];
+            /** @description The configuration as it is in its file. */
+            source: string;
+            diagnostics: components["schemas"]["Diagnostic"][];
+        };
+        MachineRunRow: {
+            runId: string;
+            machine: string;
+            goal?: string;
+            status: string;
+            state?: string;
+            parent?: string;
+            /** @description It waits for what only a person may say. */
+            person?: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        MachineRunList: {
+            /** @constant */
+            success: true;
+            runs: components["schemas"]["MachineRunRow"][];
+            next?: string;
+        };
+        MachineStart: {
+            machine: string;
+            inputs?: {
+                [key: string]: unknown;
+            };
+            goal?: string;
+            /** @description The recording that is shipped with the machine answers in the place of models. */
+            demo?: boolean;
+        };
+        MachineInput: {
+            /** @description What the run waits for. */
+            value?: unknown;
+            /**
+             * @description What became of a call whose outcome is unknown.
+             * @enum {unknown}
+             */
+            outcome?: "retry" | "done" | "failed";
+            /** @description With outcome: what the tool answered. */
+            result?: string;
+        };
+        /** @description Budgets; 0 is no bound, cost in millionths. */
+        MachineLimits: {
+            states?: number;
+            calls?: number;
+            tokens?: number;
+            cost?: number;
+            millis?: number;
+            toolCalls?: number;
+        };
+        MachineAsked: {
+            name: string;
+            /** @enum {unknown} */
+            type: "string" | "number" | "boolean" | "object" | "array";
+            description: string;
+            options?: string[];
+            /** @description The value that counts if none is given. */
+            default?: unknown;
+            /** @description What the person should see before they answer. */
+            show?: unknown;
+            person?: boolean;
+        };
+        /** @description Why a run rests. */
+        MachinePause: {
+            code: string;
+            message: string;
+            fix?: string;
+            budget?: string;
+            used?: number;
+            limit?: number;
+        } & {
+            [key: string]: unknown;
+        };
+        MachineUsage: {
+            states: number;
+            calls: number;
+            toolCalls: number;
+            inputTokens: number;
+            outputTokens: number;
+            seconds: number;
+        };
+        /** @description Where a run of a machine stands. */
+        MachineStatus: {
+            runId: string;
+            machine: string;
+            /** @enum {unknown} */
+            status: "running" | "waiting" | "paused" | "completed" | "cancelled";
+            state?: string;
+            agent?: string;
+            asks?: components["schemas"]["MachineAsked"];
+            pause?: components["schemas"]["MachinePause"];
+            unknown?: string;
+            /** @description The result. */
+            output?: unknown;
+            states: string[];
+            usage: components["schemas"]["MachineUsage"];
+            cost: number;
+            child?: components["schemas"]["MachineStatus"];
+            driver?: string;
+            parent?: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            seq: number;
+            next?: components["schemas"]["Call"];
+        };
+        /** @description A piece of what an agent says. */
+        MachineDelta: {
+            runId: string;
+            state: string;
+            agent: string;
+            text?: string;
+            tool?: string;
+        };
+        /** @description The data of an event: of status where the run stands, of delta a piece of what an agent says. */
+        MachineNews: components["schemas"]["MachineStatus"] | components["schemas"]["MachineDelta"];
+        MachineRunAnswer: {
+            /** @constant */
+            success: true;
+            run: components["schemas"]["MachineStatus"];
+        };
+        MachineMessage: {
+            /** @enum {unknown} */
+            role: "system" | "user" | "assistant" | "tool";
+            content?: string | null;
+            tool_calls?: {
+                [key: string]: unknown;
+            }[];
+        } & {
+            [key: string]: unknown;
+        };
+        MachineRunDetails: {
+            /** @constant */
+            success: true;
+            run: components["schemas"]["MachineStatus"];
+            conversations: {
+                [key: string]: components["schemas"]["MachineMessage"][];
+            };
+            data: {
+                [key: string]: unknown;
+            };
+            definition: components["schemas"]["MachinePinned"];
+            ways: components["schemas"]["MachineWay"][];
+            limits: components["schemas"]["MachineLimits"];
+        };
+        MachineEvents: {
+            /** @constant */
+            success: true;
+            events: components["schemas"]["Event"][];
+            nextAfter?: number;
         };
         SessionRef: {
             projectId: string;
@@ -3968,6 +4354,340 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listMachines: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What there is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineList"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+        };
+    };
+    getMachine: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A machine's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What there is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineDetails"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Broken"];
+        };
+    };
+    listMachineRuns: {
+        parameters: {
+            query?: {
+                /** @description Only runs of this machine. */
+                machine?: string;
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The member next of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What there is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineRunList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    startMachine: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request with the same key is carried out once. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["MachineStart"];
+            };
+        };
+        responses: {
+            /** @description A new run. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineRunAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Broken"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getMachineRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What there is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineRunDetails"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listMachineEvents: {
+        parameters: {
+            query?: {
+                /** @description The same for clients that cannot send the header. */
+                after?: components["parameters"]["After"];
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description A run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What there is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineEvents"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    streamMachineRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events, as long as the reader listens. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["MachineNews"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    answerMachine: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["MachineInput"];
+            };
+        };
+        responses: {
+            /** @description Where the run stands now; it goes on by itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineRunAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    resumeMachine: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["MachineLimits"];
+            };
+        };
+        responses: {
+            /** @description Where the run stands now; it goes on by itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineRunAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    cancelMachine: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Where the run stands now; it goes on by itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineRunAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    forkMachine: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ForkRequest"];
+            };
+        };
+        responses: {
+            /** @description A new run. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineRunAnswer"];
                 };
             };
             400: components["responses"]["Invalid"];

@@ -1,0 +1,331 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// Machines is what the API needs of agent machines. Its commands drive the runs that
+// they are about; what it refuses is a *run.Refusal.
+type Machines interface {
+	Entries() []*catalog.MachineEntry
+	Entry(name string) (*catalog.MachineEntry, error)
+	Start(context.Context, run.Caller, driver.StartRequest) (*driver.Status, error)
+	Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error)
+	View(ctx context.Context, c run.Caller, id string) (*driver.View, error)
+	List(context.Context, run.Caller, run.Filter) ([]run.Record, error)
+	Events(ctx context.Context, c run.Caller, id string) ([]run.Event, error)
+	Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error)
+	Decide(ctx context.Context, c run.Caller, id string, decision machine.Decision, result string) (*driver.Status, error)
+	Resume(ctx context.Context, c run.Caller, id string, limits machine.Limits) (*driver.Status, error)
+	Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error)
+	Fork(ctx context.Context, c run.Caller, id string, seq int64) (*driver.Status, error)
+	Watch(id string) (updates <-chan driver.Update, cancel func())
+}
+
+func (a *api) machineRoutes() []route {
+	return []route{
+		{"GET", "/api/machines", authn.RightRead, a.listMachines},
+		{"GET", "/api/machines/{name}", authn.RightRead, a.getMachine},
+		{"GET", "/api/machine-runs", authn.RightRead, a.listMachineRuns},
+		{"POST", "/api/machine-runs", authn.RightWork, a.startMachine},
+		{"GET", "/api/machine-runs/{id}", authn.RightRead, a.getMachineRun},
+		{"GET", "/api/machine-runs/{id}/events", authn.RightRead, a.machineEvents},
+		{"GET", "/api/machine-runs/{id}/stream", authn.RightRead, a.machineStream},
+		{"POST", "/api/machine-runs/{id}/input", authn.RightAnswer, a.machineInput},
+		{"POST", "/api/machine-runs/{id}/resume", authn.RightWork, a.resumeMachine},
+		{"POST", "/api/machine-runs/{id}/cancel", authn.RightWork, a.cancelMachine},
+		{"POST", "/api/machine-runs/{id}/fork", authn.RightWork, a.forkMachine},
+	}
+}
+
+// machineInfo is a machine, for who chooses one.
+type machineInfo struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description"`
+	Version     string         `json:"version,omitempty"`
+	Inputs      []machineValue `json:"inputs"`
+	Agents      []string       `json:"agents"`
+	States      int            `json:"states"`
+	Hash        string         `json:"hash,omitempty"`
+	Source      string         `json:"source"`
+	Path        string         `json:"path"`
+	// Demo says that a recording is shipped with it.
+	Demo  bool `json:"demo"`
+	Stale bool `json:"stale,omitempty"`
+	// Problem is why it does not load.
+	Problem string `json:"problem,omitempty"`
+}
+
+// machineValue is what a machine begins with.
+type machineValue struct {
+	Name        string          `json:"name"`
+	Type        machines.Type   `json:"type"`
+	Description string          `json:"description"`
+	Required    bool            `json:"required"`
+	Default     json.RawMessage `json:"default,omitempty"`
+	Options     []string        `json:"options,omitempty"`
+}
+
+func infoOf(e *catalog.MachineEntry) machineInfo {
+	info := machineInfo{
+		Name: e.Name, Source: e.Source.Name, Path: e.Path, Stale: e.Stale, Problem: e.Problem, Demo: e.HasRecording(),
+		Inputs: []machineValue{}, Agents: []string{},
+	}
+	d := e.Definition
+	if d == nil {
+		return info
+	}
+	info.Description, info.Version, info.States, info.Hash = d.Description, d.Version, len(d.States), d.Hash
+	for i := range d.Inputs {
+		in := &d.Inputs[i]
+		info.Inputs = append(info.Inputs, machineValue{in.Name, in.Type, in.Description, !in.Optional, in.Default, in.Options})
+	}
+	for i := range d.Agents {
+		info.Agents = append(info.Agents, d.Agents[i].Role)
+	}
+	return info
+}
+
+func (a *api) listMachines(w http.ResponseWriter, _ *http.Request) error {
+	list := []machineInfo{}
+	for _, e := range a.Machines.Entries() {
+		list = append(list, infoOf(e))
+	}
+	answer(w, http.StatusOK, map[string]any{"success": true, "machines": list})
+	return nil
+}
+
+func (a *api) getMachine(w http.ResponseWriter, r *http.Request) error {
+	e, err := a.Machines.Entry(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	found := e.Lint()
+	if found == nil {
+		found = []guideway.Diagnostic{}
+	}
+	answer(w, http.StatusOK, map[string]any{
+		"success": true, "machine": infoOf(e), "definition": json.RawMessage(e.Definition.Canonical), "ways": e.Definition.Ways(),
+		"source": string(e.Files().Config.Data), "diagnostics": found,
+	})
+	return nil
+}
+
+// machineRun is a run of a machine in a list.
+type machineRun struct {
+	RunID   string    `json:"runId"`
+	Machine string    `json:"machine"`
+	Goal    string    `json:"goal,omitempty"`
+	Status  string    `json:"status"`
+	State   string    `json:"state,omitempty"`
+	Parent  string    `json:"parent,omitempty"`
+	Person  bool      `json:"person,omitempty"`
+	Created time.Time `json:"createdAt"`
+	Updated time.Time `json:"updatedAt"`
+}
+
+func (a *api) listMachineRuns(w http.ResponseWriter, r *http.Request) error {
+	q := &query{r: r}
+	filter := run.Filter{Workflow: q.text("machine"), Before: q.cursor()}
+	limit := int(q.number("limit", listLimit, 1, maxListLimit))
+	if q.err != nil {
+		return q.err
+	}
+	filter.Limit = limit + 1
+	list, err := a.Machines.List(r.Context(), caller(r), filter)
+	if err != nil {
+		return err
+	}
+	page := map[string]any{"success": true}
+	if len(list) > limit {
+		list = list[:limit]
+		page["next"] = cursorOf(list[limit-1])
+	}
+	rows := []machineRun{}
+	for _, rec := range list {
+		rows = append(rows, machineRun{
+			RunID: rec.ID, Machine: rec.Workflow, Goal: rec.Goal, Status: rec.Title, State: rec.Step, Parent: rec.Parent, Person: rec.Person,
+			Created: rec.Created, Updated: rec.Updated,
+		})
+	}
+	page["runs"] = rows
+	answer(w, http.StatusOK, page)
+	return nil
+}
+
+func (a *api) startMachine(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Machine string                     `json:"machine"`
+		Inputs  map[string]json.RawMessage `json:"inputs"`
+		Goal    string                     `json:"goal"`
+		Demo    bool                       `json:"demo"`
+	}
+	if err := decode(w, r, &body); err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	if body.Machine == "" {
+		return guideway.Errorf(guideway.CodeInvalid, "the body does not name a machine").WithFix(`give "machine", one of GET /api/machines`)
+	}
+	if body.Demo {
+		if body.Inputs, err = a.demoInputs(body.Machine, body.Inputs); err != nil {
+			return err
+		}
+	}
+	s, err := a.Machines.Start(r.Context(), caller(r), driver.StartRequest{
+		Machine: body.Machine, Inputs: body.Inputs, Goal: body.Goal, RequestID: key, Demo: body.Demo,
+	})
+	return madeMachineRun(w, s, err)
+}
+
+// demoInputs adds what the recording of a machine gives to what somebody has given.
+func (a *api) demoInputs(name string, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	e, err := a.Machines.Entry(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := e.Recording()
+	if err != nil {
+		return nil, err
+	}
+	var demo struct {
+		Inputs map[string]json.RawMessage `json:"inputs"`
+	}
+	if err := json.Unmarshal(data, &demo); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of %q does not read: %w", name, err)
+	}
+	if demo.Inputs == nil {
+		demo.Inputs = map[string]json.RawMessage{}
+	}
+	for key, value := range given {
+		demo.Inputs[key] = value
+	}
+	return demo.Inputs, nil
+}
+
+func madeMachineRun(w http.ResponseWriter, s *driver.Status, err error) error {
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/api/machine-runs/"+url.PathEscape(s.RunID))
+	answer(w, http.StatusCreated, map[string]any{"success": true, "run": s})
+	return nil
+}
+
+func (a *api) getMachineRun(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.Machines.View(r.Context(), caller(r), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	answer(w, http.StatusOK, map[string]any{
+		"success": true, "run": v.Status, "conversations": v.Conversations, "data": v.Data, "definition": v.Definition, "ways": v.Ways, "limits": v.Limits,
+	})
+	return nil
+}
+
+func (a *api) machineEvents(w http.ResponseWriter, r *http.Request) error {
+	q := &query{r: r}
+	after := q.number("after", 0, 0, 1<<53)
+	limit := q.number("limit", eventLimit, 1, maxEventLimit)
+	if q.err != nil {
+		return q.err
+	}
+	all, err := a.Machines.Events(r.Context(), caller(r), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	page := map[string]any{"success": true}
+	events, bytes := []run.Event{}, 0
+	for _, e := range all {
+		if e.Seq <= after {
+			continue
+		}
+		if bytes += len(e.Data); int64(len(events)) == limit || bytes > maxEventBytes && len(events) > 0 {
+			page["nextAfter"] = events[len(events)-1].Seq
+			break
+		}
+		events = append(events, e)
+	}
+	page["events"] = events
+	answer(w, http.StatusOK, page)
+	return nil
+}
+
+// machineInput gives a run what it waits for, or says what became of a call whose
+// outcome is not known. Whether it is a person's follows from the credential alone.
+func (a *api) machineInput(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Value   json.RawMessage  `json:"value"`
+		Outcome machine.Decision `json:"outcome"`
+		Result  string           `json:"result"`
+	}
+	if err := decode(w, r, &body); err != nil {
+		return err
+	}
+	if body.Outcome != "" {
+		s, err := a.Machines.Decide(r.Context(), caller(r), r.PathValue("id"), body.Outcome, body.Result)
+		return toldMachineRun(w, s, err)
+	}
+	s, err := a.Machines.Input(r.Context(), caller(r), r.PathValue("id"), body.Value)
+	return toldMachineRun(w, s, err)
+}
+
+func toldMachineRun(w http.ResponseWriter, s *driver.Status, err error) error {
+	if err != nil {
+		return err
+	}
+	answer(w, http.StatusOK, map[string]any{"success": true, "run": s})
+	return nil
+}
+
+func (a *api) resumeMachine(w http.ResponseWriter, r *http.Request) error {
+	var limits machine.Limits
+	if err := decode(w, r, &limits); err != nil {
+		return err
+	}
+	if limits.States < 0 || limits.Calls < 0 || limits.Tokens < 0 || limits.Cost < 0 || limits.Millis < 0 || limits.ToolCalls < 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "a budget is below zero").WithFix("give the new total, or leave it out")
+	}
+	s, err := a.Machines.Resume(r.Context(), caller(r), r.PathValue("id"), limits)
+	return toldMachineRun(w, s, err)
+}
+
+func (a *api) cancelMachine(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if err := decode(w, r, &body); err != nil {
+		return err
+	}
+	s, err := a.Machines.Cancel(r.Context(), caller(r), r.PathValue("id"), body.Reason)
+	return toldMachineRun(w, s, err)
+}
+
+func (a *api) forkMachine(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Seq int64 `json:"seq"`
+	}
+	if err := decode(w, r, &body); err != nil {
+		return err
+	}
+	if body.Seq < 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "seq is negative").WithFix("give the number of an event, or nothing for the last")
+	}
+	s, err := a.Machines.Fork(r.Context(), caller(r), r.PathValue("id"), body.Seq)
+	return madeMachineRun(w, s, err)
+}

@@ -1,0 +1,250 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/llm/scripted"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+const deskMachine = `{"workflow_name":"desk","description":"Writes, and asks.",
+"input":{"name":"request","type":"string","description":"What is wanted."},"output":{"name":"reply","type":"string","description":"What is said."},
+"contexts":[{"name":"talk"}],"agents":[{"agent_role":"writer","context":"talk","role":"assistant"}],
+"states":[{"name":"start","agent":"writer","post_handler":"keep","next_state":"approve"},
+{"name":"approve","input":{"name":"verdict","type":"string","description":"May it go?","options":["yes","no"],"approval":"human"}},
+{"name":"stop","input":"common_data.reply"}]}`
+
+// desks are machines with their runs, as the API has them.
+type desks struct {
+	*driver.Background
+	catalog *catalog.Catalog
+}
+
+func (d desks) Entries() []*catalog.MachineEntry { return d.catalog.Snapshot().Machines() }
+
+func (d desks) Entry(name string) (*catalog.MachineEntry, error) {
+	return d.catalog.Snapshot().Machine(name)
+}
+
+func (d desks) Machine(_ context.Context, name string) (*machines.Definition, error) {
+	e, err := d.Entry(name)
+	if err != nil {
+		return nil, err
+	}
+	return e.Definition, nil
+}
+
+// Call keeps what the agent has said, in the place of a script.
+func (d desks) Call(_ context.Context, c driver.HandlerCall) (*driver.HandlerResult, error) {
+	r, err := llm.ReadCompletion(c.This.Last)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(r.Message.Content)
+	data := maps.Clone(c.This.Data)
+	data["reply"] = text
+	return &driver.HandlerResult{Data: data}, err
+}
+
+func (d desks) Model(driver.For, machines.Level, string) (driver.Chosen, error) {
+	s, err := scripted.Parse([]byte(`{"rules":[{"when":{"agent":"writer"},"content":"Certainly, at once."}]}`))
+	return driver.Chosen{Model: scripted.New(s), Name: "scripted"}, err
+}
+
+// newDesks makes the machines of a rig.
+func newDesks(t *testing.T) desks {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"desk.json": deskMachine, "roles.json": `{"writer":{"systemMessage":"Write."}}`, "desk/script.js": `export default { keep() {} };`,
+		"desk/recording.json": `{"inputs":{"request":"a demo"},"rules":[]}`, "broken.json": `{"workflow_name":"broken","states":[]}`,
+	} {
+		path := filepath.Join(dir, "machines", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := desks{catalog: catalog.New([]catalog.Source{catalog.NewDir(catalog.SourceInfo{Name: "test", Location: dir}, catalog.DirOptions{})}, catalog.Options{})}
+	if err := d.catalog.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := driver.New(driver.Options{
+		Journal: openStore(t, filepath.Join(dir, "machines.db")), Key: run.Key(strings.Repeat("k", run.KeySize)), Machines: d, Handlers: d, Models: d,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Background = driver.NewBackground(s, nil)
+	t.Cleanup(d.Close)
+	return d
+}
+
+// machineAnswer is what the test reads of a command's answer.
+type machineAnswer struct{ Run driver.Status }
+
+// rested waits until a run rests.
+func (s *rig) rested(t *testing.T, id string) driver.Status {
+	t.Helper()
+	st, err := s.desks.Wait(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, id, 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *st
+}
+
+// Machines are listed and shown with those that do not load, and every answer is as
+// the contract says.
+func TestMachines(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	var list struct {
+		Machines []struct {
+			Name, Problem string
+			Demo          bool
+			Inputs        []struct{ Name string }
+		}
+	}
+	s.want(t, 200, asAgent, "GET", "/api/machines", "").to(t, &list)
+	if len(list.Machines) != 2 || list.Machines[0].Problem == "" || list.Machines[1].Name != "desk" || !list.Machines[1].Demo || len(list.Machines[1].Inputs) != 1 {
+		t.Errorf("the list is %+v", list)
+	}
+	var details struct {
+		Ways   []struct{ From, To string }
+		Source string
+	}
+	s.want(t, 200, asAgent, "GET", "/api/machines/desk", "").to(t, &details)
+	if details.Source != deskMachine || len(details.Ways) != 2 {
+		t.Errorf("it is shown as %+v", details)
+	}
+	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/machines/none", "")
+	s.want(t, 422, asAgent, "GET", "/api/machines/broken", "")
+}
+
+// A run is started, waits for a person, who answers in a browser and not by an
+// agent's token, comes to its end, and is forked; its events are told in pages. It is
+// nobody else's.
+func TestMachineRuns(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, person := s.login(t, "ann")
+	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/machine-runs", `{}`)
+	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/machine-runs", `{"machine":"desk"}`)
+	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "POST", "/api/machine-runs", `{"machine":"none"}`)
+	var got machineAnswer
+	s.want(t, 201, asAgent, "POST", "/api/machine-runs", `{"machine":"desk","demo":true,"goal":"try"}`).to(t, &got)
+	at := "/api/machine-runs/" + got.Run.RunID
+	if st := s.rested(t, got.Run.RunID); st.Status != "waiting" || !st.Asks.Person {
+		t.Fatalf("it is %+v", st)
+	}
+	var details struct{ Data map[string]any }
+	s.want(t, 200, asAgent, "GET", at, "").to(t, &details)
+	if details.Data["request"] != "a demo" {
+		t.Errorf("the demonstration begins with %v", details.Data)
+	}
+	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/input", `{"value":"yes"}`)
+	s.wantCode(t, 400, guideway.CodeInvalid, person, "POST", at+"/input", `{"value":"perhaps"}`)
+	s.want(t, 200, person, "POST", at+"/input", `{"value":"yes"}`)
+	if st := s.rested(t, got.Run.RunID); st.Status != "completed" || string(st.Output) != `"Certainly, at once."` {
+		t.Errorf("it ends as %+v", st)
+	}
+	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/resume", `{}`)
+	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/cancel", `{}`)
+	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", at+"/resume", `{"states":-1}`)
+	var page struct {
+		Events    []run.Event
+		NextAfter int64
+	}
+	s.want(t, 200, asAgent, "GET", at+"/events?limit=3", "").to(t, &page)
+	if len(page.Events) != 3 || page.NextAfter != 3 {
+		t.Errorf("a page is %+v", page)
+	}
+	var fork machineAnswer
+	s.want(t, 201, asAgent, "POST", at+"/fork", `{"seq":3}`).to(t, &fork)
+	if st := s.rested(t, fork.Run.RunID); st.Status != "waiting" || st.Parent != got.Run.RunID {
+		t.Errorf("the fork is %+v", st)
+	}
+	s.want(t, 200, asAgent, "POST", "/api/machine-runs/"+fork.Run.RunID+"/cancel", `{"reason":"enough"}`)
+	var list struct{ Runs []struct{ RunID string } }
+	s.want(t, 200, asAgent, "GET", "/api/machine-runs?machine=desk", "").to(t, &list)
+	if len(list.Runs) != 2 {
+		t.Errorf("the list is %+v", list)
+	}
+	_, other := s.login(t, "ben")
+	for _, path := range []string{"", "/events", "/stream"} {
+		s.wantCode(t, 404, guideway.CodeNotFound, other, "GET", at+path, "")
+	}
+	for _, path := range []string{"/input", "/resume", "/cancel", "/fork"} {
+		s.wantCode(t, 404, guideway.CodeNotFound, other, "POST", at+path, `{}`)
+	}
+}
+
+// Who follows a run is told where it stands, and what its agents say while they say
+// it.
+func TestMachineStream(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	// It is begun and not driven, so that nothing is said before somebody listens.
+	st, err := s.desks.Service.Start(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, driver.StartRequest{
+		Machine: "desk", Inputs: map[string]json.RawMessage{"request": json.RawMessage(`"x"`)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/api/machine-runs/"+st.RunID+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asAgent(r)
+	resp, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var kinds []string
+	name, text := "", ""
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		line := lines.Text()
+		if after, ok := strings.CutPrefix(line, "event: "); ok {
+			name = after
+			kinds = append(kinds, name)
+		}
+		data, ok := strings.CutPrefix(line, "data: ")
+		if !ok {
+			continue
+		}
+		if len(kinds) == 1 && name == "status" {
+			s.rested(t, st.RunID) // which drives it
+		}
+		var got struct{ Text, Status string }
+		if err := json.Unmarshal([]byte(data), &got); err != nil {
+			t.Fatal(err)
+		}
+		if text += got.Text; got.Status == "waiting" {
+			break
+		}
+	}
+	if text != "Certainly, at once." || !slices.Contains(kinds, "delta") {
+		t.Errorf("it says %q, by %v", text, kinds)
+	}
+}
