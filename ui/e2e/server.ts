@@ -44,8 +44,8 @@ export class Server {
     this.token = readFileSync(join(home, "data/guideway/token"), "utf8").trim();
   }
 
-  /** Starts one; workflows are copied into its project. A server with a gateway is its own upstream "self": a real one, over stdio. */
-  static async start(workflows: string[] = [], { gateway = false } = {}): Promise<Server> {
+  /** Starts one; workflows are copied into its project. A server with a gateway is its own upstream "self": a real one, over stdio; more are arguments. */
+  static async start(workflows: string[] = [], { gateway = false, more = [] as string[] } = {}): Promise<Server> {
     const home = mkdtempSync(join(tmpdir(), "guideway-ui-"));
     const place = join(home, "project/workflows");
     mkdirSync(place, { recursive: true });
@@ -53,7 +53,7 @@ export class Server {
     const binary = program(home);
     const url = `http://127.0.0.1:${await freePort()}`;
     if (gateway) execFileSync(binary, ["upstream", "add", "self", "--", binary, "mcp"], { cwd: join(home, "project"), env: environment(home) });
-    const child = spawn(binary, ["serve", "--listen", new URL(url).host, ...(gateway ? ["--toolsets", "steps,runs,sessions,context,gateway"] : [])], { cwd: join(home, "project"), env: environment(home), stdio: ["ignore", "ignore", "pipe"] });
+    const child = spawn(binary, ["serve", "--listen", new URL(url).host, ...(gateway ? ["--toolsets", "steps,runs,sessions,context,gateway"] : []), ...more], { cwd: join(home, "project"), env: environment(home), stdio: ["ignore", "ignore", "pipe"] });
     let log = "";
     child.stderr.on("data", (text: Buffer) => (log += text.toString()));
     for (let tries = 0; ; tries++) {

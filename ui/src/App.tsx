@@ -19,6 +19,10 @@ const WorkflowPage = lazy(async () => ({ default: (await import("./pages/workflo
 const EditorPage = lazy(async () => ({ default: (await import("./pages/editor/EditorPage")).EditorPage }));
 const RequestPage = lazy(async () => ({ default: (await import("./pages/requests/RequestPage")).RequestPage }));
 const HookPage = lazy(async () => ({ default: (await import("./pages/hooks/HookPage")).HookPage }));
+const GatewayPage = lazy(async () => ({ default: (await import("./pages/gateway/GatewayPage")).GatewayPage }));
+const UpstreamPage = lazy(async () => ({ default: (await import("./pages/gateway/UpstreamPage")).UpstreamPage }));
+const NewUpstreamPage = lazy(async () => ({ default: (await import("./pages/gateway/NewUpstreamPage")).NewUpstreamPage }));
+const TokensPage = lazy(async () => ({ default: (await import("./pages/tokens/TokensPage")).TokensPage }));
 const TryPage = lazy(async () => ({ default: (await import("./pages/try/TryPage")).TryPage }));
 
 /** The application: a frame around the page that the address names. */
@@ -46,6 +50,10 @@ export function App() {
             <Route path="/new-workflow"><EditorPage /></Route>
             <Route path="/requests"><RequestsPage /></Route>
             <Route path="/requests/:id">{({ id }) => <RequestPage key={id} id={id} />}</Route>
+            <Route path="/gateway"><GatewayPage /></Route>
+            <Route path="/gateway/:id">{({ id }) => <UpstreamPage key={id} id={decodeURIComponent(id)} />}</Route>
+            <Route path="/new-upstream"><NewUpstreamPage /></Route>
+            <Route path="/tokens"><TokensPage /></Route>
             <Route><Missing what="page" /></Route>
           </Switch>
         </Suspense>

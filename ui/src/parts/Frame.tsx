@@ -10,6 +10,7 @@ const places = [
   { path: "/runs", name: "Runs" },
   { path: "/sessions", name: "Sessions" },
   { path: "/workflows", name: "Workflows" },
+  { path: "/gateway", name: "Gateway" },
   { path: "/hooks", name: "Hooks" },
   { path: "/requests", name: "Requests" },
 ];
@@ -43,5 +44,5 @@ export function Frame({ liveness, children }: { liveness: Liveness; children: Re
 }
 
 function isIn(location: string, path: string): boolean {
-  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`) || (path === "/sessions" && location.startsWith("/dashboard/")) || (path === "/workflows" && location === "/new-workflow") || (path === "/hooks" && location === "/new-hook");
+  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`) || (path === "/sessions" && location.startsWith("/dashboard/")) || (path === "/workflows" && location === "/new-workflow") || (path === "/hooks" && location === "/new-hook") || (path === "/gateway" && (location === "/new-upstream" || location === "/tokens"));
 }

@@ -7,6 +7,7 @@ const places: Record<string, { path: string; name: string }> = {
   r: { path: "/runs", name: "Runs" },
   s: { path: "/sessions", name: "Sessions" },
   w: { path: "/workflows", name: "Workflows" },
+  g: { path: "/gateway", name: "Gateway" },
   h: { path: "/hooks", name: "Hooks" },
   q: { path: "/requests", name: "Requests" },
 };

@@ -5,6 +5,7 @@ import { useTitle } from "../../parts/title";
 import { NoRuns } from "../runs/RunsPage";
 import { rowOf, RunTable } from "../runs/RunTable";
 import { SessionCard } from "../sessions/SessionCard";
+import { Upstreams } from "./Upstreams";
 import { WaitingRun } from "./WaitingRun";
 import "./overview.css";
 
@@ -18,6 +19,7 @@ export function OverviewPage() {
     <>
       <h1 className="visually-hidden">Overview</h1>
       <Waiting />
+      <Upstreams />
       <Recent />
       <Sessions />
       <Trouble />
