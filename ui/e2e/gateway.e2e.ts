@@ -99,11 +99,12 @@ test("a tool is hidden, and offered again", async () => {
   const { page } = person;
   const client = await Client.connect(server.url, server.token);
   await page.goto("/gateway/notes");
-  await page.getByRole("checkbox", { name: "Offer shout" }).uncheck();
+  await page.getByRole("checkbox", { name: "Offer shout" }).click();
   await page.getByText("Hidden").waitFor();
+  await page.getByText("notes__shout").waitFor({ state: "detached" }); // the change is in force
   await expect(client.call("notes__shout", { text: "x" })).rejects.toThrow("unknown tool");
-  await page.getByRole("checkbox", { name: "Offer shout" }).check();
-  await page.getByText("Hidden").waitFor({ state: "detached" });
+  await page.getByRole("checkbox", { name: "Offer shout" }).click();
+  await page.getByText("notes__shout").waitFor();
   expect(await client.call("notes__shout", { text: "x" })).toEqual({ said: "X" });
 });
 
@@ -140,7 +141,7 @@ test("two who change one upstream are shown the conflict", async () => {
   await text.waitFor();
   await text.fill((await text.inputValue()).replace("{", '{\n  "timeout": "30s",'));
   await page.goto("/gateway/notes?tab=settings");
-  await page.getByLabel("Project").fill("desk");
+  await page.getByRole("combobox", { name: "Project" }).fill("desk");
   await page.getByRole("button", { name: "Save the project" }).click();
   await page.getByText("It is in the project desk.").waitFor();
   await other.getByRole("button", { name: "Save the configuration" }).click();

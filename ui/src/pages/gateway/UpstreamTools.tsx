@@ -17,14 +17,15 @@ export function UpstreamTools({ upstream, mayManage }: { upstream: UpstreamDetai
         <tbody>
           {upstream.offered.map((t) => {
             const { hide: _, ...rest } = rules[t.name] ?? {};
+            const wanted = setTool.isPending && setTool.variables.tool === t.name ? setTool.variables.hide === true : t.hidden === true;
             return (
               <tr key={t.name}>
                 <td data-label="Offered">
                   {t.held !== undefined && t.hidden !== true ? <span title={t.held}><Status word="waiting" /></span> : (
                     <label className="check">
-                      <input type="checkbox" aria-label={`Offer ${t.name}`} checked={t.hidden !== true} disabled={!mayManage || setTool.isPending}
+                      <input type="checkbox" aria-label={`Offer ${t.name}`} checked={!wanted} disabled={!mayManage || setTool.isPending}
                         onChange={(e) => setTool.mutate({ tool: t.name, base: upstream.base, ...rest, ...(e.target.checked ? {} : { hide: true }) })} />
-                      {t.hidden === true ? "Hidden" : "Offered"}
+                      {wanted ? "Hidden" : "Offered"}
                     </label>
                   )}
                 </td>
