@@ -59,7 +59,7 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
           <button type="button" className="button" disabled={!mayManage || !used || restart.isPending} onClick={() => restart.mutate(undefined)}>Restart</button>
           <button type="button" className="button" disabled={!mayManage || enable.isPending} onClick={() => enable.mutate({ base: u.base, enabled: u.disabled === true })}>{u.disabled === true ? "Enable" : "Disable"}</button>
           <Ask trigger={<button type="button" className="button" disabled={!mayManage}>Remove</button>} title={`Remove ${u.name}?`} verb="Remove the upstream"
-            onAgree={() => remove.mutate(u.base, { onSuccess: () => go("/gateway") })}>
+            onAgree={() => void remove.mutateAsync(u.base).then(() => go("/gateway"), () => undefined)}>
             <p>It is taken out of the configuration, and what was approved of it is forgotten. Calls under way are answered.</p>
           </Ask>
         </div>
