@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/journal/headfile"
+	"github.com/guideway-dev/guideway/internal/journal/keyfile"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/llm/scripted"
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/script"
+)
+
+// kind is a kind of machine: three states, each with a request to a model.
+type kind string
+
+const (
+	// plain has no handlers, withHandlers three in each state.
+	plain        kind = "3 model calls"
+	withHandlers kind = "3 model calls, 9 handlers"
+)
+
+const source = `export default {
+  ask() { this.workflow_contexts.get("talk").addMessage({ role: "user", content: "Go on with " + this.input }); },
+  note() { this.common_data.done = (this.common_data.done ?? "") + this.last_response.choices[0].message.content; },
+  on() { return { start: "middle", middle: "end", end: "stop" }[this.common_data.at = next(this.common_data.at)]; },
+};
+const next = (at) => ({ start: "middle", middle: "end" })[at] ?? "start";
+`
+
+// definition makes the machine.
+func (k kind) definition() (*machines.Definition, error) {
+	handlers := ""
+	if k == withHandlers {
+		handlers = `, "pre_handler": "ask", "post_handler": "note", "transition_handler": "on"`
+	}
+	state := func(name, next string) string {
+		if k == plain {
+			handlers = `, "next_state": "` + next + `"`
+		}
+		return fmt.Sprintf(`{"name": %q, "agent": "worker"%s}`, name, handlers)
+	}
+	config := `{
+  "workflow_name": "measured", "description": "Three steps.", "input": {"name": "task", "type": "string", "description": "What to do."},
+  "output": {"name": "done", "type": "string", "description": "What was done."},
+  "contexts": [{"name": "talk", "starting_messages": [{"role": "user", "content": "Go."}]}],
+  "agents": [{"agent_role": "worker", "context": "talk", "role": "assistant"}],
+  "states": [` + strings.Join([]string{state("start", "middle"), state("middle", "end"), state("end", "stop")}, ",") + `, {"name": "stop"}]
+}`
+	d, found := machines.Parse(machines.Files{
+		Config: machines.File{Path: "measured.json", Data: []byte(config)},
+		Script: &machines.File{Path: "measured/script.js", Data: []byte(source)},
+		Roles:  []machines.File{{Path: "measured/roles.json", Data: []byte(`{"worker": {"systemMessage": "Work."}}`)}},
+	})
+	if d == nil {
+		return nil, fmt.Errorf("the machine does not parse: %+v", found)
+	}
+	return d, nil
+}
+
+// bench is a process that drives machines.
+type bench struct {
+	service    *driver.Service
+	definition *machines.Definition
+	journal    *sqlite.Store
+	pool       *script.Pool
+}
+
+// Model implements driver.Models.
+func (b *bench) Model(driver.For, machines.Level, string) (driver.Chosen, error) {
+	rules := scripted.Script{Rules: []scripted.Rule{{Answer: scripted.Answer{Content: strings.Repeat("A word of an answer. ", 15)}}}}
+	return driver.Chosen{Model: scripted.New(rules), Name: "scripted"}, nil
+}
+
+func open(ctx context.Context, dir string, k kind) (*bench, error) {
+	b := &bench{}
+	var err error
+	if b.definition, err = k.definition(); err != nil {
+		return nil, err
+	}
+	key, _, err := keyfile.LoadOrCreate(filepath.Join(dir, "journal.key"))
+	if err != nil {
+		return nil, err
+	}
+	if b.journal, err = sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "guideway.db")}); err != nil {
+		return nil, err
+	}
+	heads, err := headfile.Open(filepath.Join(dir, "heads"), key)
+	if err != nil {
+		return nil, err
+	}
+	if b.pool, err = script.NewPool(script.Options{}); err != nil {
+		return nil, err
+	}
+	b.service, err = driver.New(driver.Options{
+		Journal: b.journal, Key: key, Heads: heads, Models: b, Handlers: &driver.Scripts{Sandbox: b.pool, Owner: "bench"},
+		Owner: "bench", Logger: slog.Default(),
+	})
+	return b, err
+}
+
+func (b *bench) close(ctx context.Context) error {
+	if err := b.pool.Close(ctx); err != nil {
+		return err
+	}
+	return b.journal.Close()
+}
+
+// caller is whose runs they are.
+func caller() run.Caller {
+	return run.Caller{Principal: guideway.Principal{User: "bench", Client: "bench"}, Via: run.ViaAgent}
+}
+
+// one runs a machine to its end, and gives how long all of it and each of its steps
+// took.
+func (b *bench) one(ctx context.Context) (took time.Duration, steps []time.Duration, err error) {
+	begun := time.Now()
+	s, err := b.service.Start(ctx, caller(), driver.StartRequest{Definition: b.definition, Inputs: inputs()})
+	if err != nil {
+		return 0, nil, err
+	}
+	last := time.Time{}
+	err = b.service.Drive(ctx, caller().User, s.RunID, func(u driver.Update) {
+		if u.Event == nil || u.Event.Kind != machine.KindStateEntered && u.Event.Kind != machine.KindCompleted {
+			return
+		}
+		now := time.Now()
+		if !last.IsZero() {
+			steps = append(steps, now.Sub(last))
+		}
+		last = now
+	})
+	if err == nil && len(steps) != 3 {
+		err = fmt.Errorf("the run %s made %d steps", s.RunID, len(steps))
+	}
+	return time.Since(begun), steps, err
+}
+
+// row is what was measured of a kind.
+type row struct {
+	kind kind
+	// alone are the runs one after the other, each of 3 steps, aloneSteps their
+	// steps; together is the wall of all at once, steps theirs.
+	alone, aloneSteps, steps []time.Duration
+	together                 time.Duration
+	machines                 int
+	// before and after are the memory of the process; workers that of the workers.
+	before, after, workers int64
+}
+
+// measure measures a kind on a new journal.
+func measure(ctx context.Context, dir string, k kind, o options) (row, error) {
+	r := row{kind: k, machines: o.machines}
+	place, err := os.MkdirTemp(dir, "")
+	if err != nil {
+		return r, err
+	}
+	b, err := open(ctx, place, k)
+	if err != nil {
+		return r, err
+	}
+	sequential := 200
+	if o.short {
+		sequential = 30
+	}
+	for range sequential {
+		took, steps, err := b.one(ctx)
+		if err != nil {
+			return r, err
+		}
+		r.alone, r.aloneSteps = append(r.alone, took), append(r.aloneSteps, steps...)
+	}
+	r.before, _ = memory()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var failed error
+	begun := time.Now()
+	for range o.machines {
+		all.Go(func() {
+			_, steps, err := b.one(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			r.steps = append(r.steps, steps...)
+			if err != nil {
+				failed = err
+			}
+		})
+	}
+	all.Wait()
+	r.together = time.Since(begun)
+	r.after, r.workers = memory()
+	for _, list := range [][]time.Duration{r.alone, r.aloneSteps, r.steps} {
+		slices.Sort(list)
+	}
+	if failed != nil {
+		return r, failed
+	}
+	return r, b.close(ctx)
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// inputs are those of every run.
+func inputs() map[string]json.RawMessage {
+	return map[string]json.RawMessage{"task": json.RawMessage(`"a task"`)}
+}
+
+// memory is what this process and its workers hold, in bytes; 0 where the machine
+// does not say it.
+func memory() (own, workers int64) {
+	own = resident("self")
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue
+		}
+		for _, pid := range strings.Fields(string(text)) {
+			workers += resident(pid)
+		}
+	}
+	return own, workers
+}
+
+// resident is the resident memory of a process.
+func resident(pid string) int64 {
+	text, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kb, _ := strconv.ParseInt(fields[0], 10, 64)
+	return kb << 10
+}
+
+// reference is an engine that was measured before, with three steps that call
+// nothing. The figures are not of this machine today.
+type reference struct{ name, alone, together, rate, memory string }
+
+func references() []reference {
+	return []reference{
+		{"Temporal 1.29.1, dev server, in memory", "351 / 442 ms", "9.0 s", "22", "304 MB"},
+		{"Temporal 1.29.1, dev server, SQLite", "353 / 435 ms", "59.7 s", "3.4", "240 MB"},
+		{"Restate 1.7.12", "7.8 / 11.9 ms", "0.49 s", "411", "291 MB"},
+		{"DBOS Go, SQLite", "1.3 / 2.6 ms", "0.36 s", "561", "31 MB"},
+		{"go-workflows, SQLite", "1367 / 2032 ms", "5.3 s", "37.6", "34 MB"},
+	}
+}
+
+// table prints what was measured, and the references below it.
+func table(rows []row, machines int) string {
+	var b strings.Builder
+	line := func(cells ...string) {
+		fmt.Fprintf(&b, "%-40s  %-15s  %-15s  %-9s  %-8s  %-17s  %s\n", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6])
+	}
+	line("what", "run p50/p95", "step p50/p99", strconv.Itoa(machines)+" at once", "runs/s", "step p50/p99 then", "memory")
+	for _, r := range rows {
+		line(string(r.kind),
+			pair(r.alone, 95), pair(r.aloneSteps, 99), fmt.Sprintf("%.2f s", r.together.Seconds()),
+			fmt.Sprintf("%.0f", float64(r.machines)/r.together.Seconds()), pair(r.steps, 99),
+			fmt.Sprintf("%.0f -> %.0f MB, workers %.0f MB", mb(r.before), mb(r.after), mb(r.workers)))
+	}
+	for _, r := range references() {
+		line(r.name+" *", r.alone, "-", r.together, r.rate, "-", r.memory)
+	}
+	b.WriteString(`
+* Measured earlier and elsewhere, on a busy machine of 2 cores: three steps that call
+  nothing, without a model's intents and results. See bench/README.md.
+`)
+	return b.String()
+}
+
+func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
+
+// pair is the median of sorted durations and another percentile.
+func pair(sorted []time.Duration, percent int) string {
+	at := func(p int) time.Duration { return sorted[min(len(sorted)*p/100, len(sorted)-1)] }
+	const milli = float64(time.Millisecond)
+	return fmt.Sprintf("%.1f / %.1f ms", float64(at(50))/milli, float64(at(percent))/milli)
+}
