@@ -34,7 +34,7 @@ func memory() (own, workers int64) {
 
 // resident is the resident memory of a process.
 func resident(pid string) int64 {
-	text, err := os.ReadFile("/proc/" + pid + "/status")
+	text, err := os.ReadFile("/proc/" + pid + "/status") //nolint:gosec // the pid is of the kernel
 	if err != nil {
 		return 0
 	}

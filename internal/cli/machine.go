@@ -41,7 +41,7 @@ directory NAME with machine.json, script.js and roles.json, in the directory
 	cmd.AddCommand(
 		newMachineListCmd(a, runMachineList), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
 		newMachineInputCmd(a, runMachineInput), newMachineResumeCmd(a, runMachineResume), newMachineCancelCmd(a, runMachineCancel),
-		newMachineForkCmd(a, runMachineFork), newMachineShowCmd(a, runMachineShow), newMachineValidateCmd(a, runMachineValidate),
+		newMachineForkCmd(a, runMachineFork), newMachineReplayCmd(a, runMachineReplay), newMachineShowCmd(a, runMachineShow), newMachineValidateCmd(a, runMachineValidate),
 		newMachineApproveCmd(a, runMachineApprove),
 	)
 	return cmd

@@ -3,13 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/llm"
 	engine "github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -94,7 +90,7 @@ runs the recording that is shipped with a machine, without any key.`,
 	f.StringArrayVar(&o.Answers, "answer", nil, "what a state that waits is given, as `name=value`; may be repeated")
 	f.StringVar(&o.Model, "model", "", "`model` of all agents: openai:NAME, anthropic:NAME or scripted:FILE")
 	f.StringVar(&o.Goal, "goal", "", "what the run is for; it is found by it")
-	f.StringVar(&o.Record, "record", "", "write the models' answers to this `file`, for scripted:FILE")
+	f.StringVar(&o.Record, "record", "", "write what models, tools and people answered to this `file`, without keys, for guideway machine replay and scripted:FILE")
 	f.BoolVar(&o.Demo, "demo", false, "run the recording that is shipped with the machine")
 	f.BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
 	o.Limits.add(cmd)
@@ -280,61 +276,6 @@ func (d *machineDesk) end(s *driver.Status, err error, asJSON bool) error {
 	}
 	tellStatus(host, s)
 	return exitOf(s)
-}
-
-// record writes the answers of models of a run as a scripted model takes them.
-func (d *machineDesk) record(ctx context.Context, id, file string) error {
-	events, err := d.runs.Events(ctx, d.caller, id)
-	if err != nil {
-		return err
-	}
-	out := struct {
-		Inputs    map[string]json.RawMessage `json:"inputs"`
-		Responses []json.RawMessage          `json:"responses"`
-	}{Responses: []json.RawMessage{}}
-	for _, e := range events {
-		var fact engine.Event
-		if json.Unmarshal(e.Data, &fact) != nil {
-			continue
-		}
-		switch {
-		case fact.Kind == engine.KindStarted:
-			out.Inputs = fact.Inputs
-		case fact.Kind == engine.KindModelResult && fact.Response != nil:
-			out.Responses = append(out.Responses, fact.Response.Completion())
-		case fact.Kind == engine.KindModelResult && !fact.Unknown:
-			out.Responses = append(out.Responses, recordedFault(fact.Fault))
-		}
-	}
-	text, err := json.MarshalIndent(out, "", "  ")
-	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "write the recording: %w", err)
-	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(d.app.host.Dir, file)
-	}
-	if err := os.WriteFile(file, append(text, '\n'), 0o600); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "write the recording: %w", err)
-	}
-	return nil
-}
-
-// recordedFault is a failure as a scripted model repeats it.
-func recordedFault(f *engine.Fault) json.RawMessage {
-	fault := "500"
-	switch llm.Kind(f.Kind) {
-	case llm.RateLimit:
-		fault = "429"
-	case llm.Auth, llm.Quota:
-		fault = "401"
-	case llm.ContextLength:
-		fault = "context"
-	case llm.Refusal:
-		fault = "refusal"
-	case llm.Malformed:
-		fault = "empty"
-	}
-	return json.RawMessage(fmt.Sprintf(`{"fault": %q}`, fault))
 }
 
 // askPerson asks for an input at the terminal; ok is false where the person wants

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/journal/keyfile"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/spf13/cobra"
+)
+
+// machineReplayOptions is the command line of guideway machine replay.
+type machineReplayOptions struct {
+	app     *app
+	What    string
+	Machine string
+	JSON    bool
+}
+
+func newMachineReplayCmd(a *app, do func(context.Context, *machineReplayOptions) error) *cobra.Command {
+	o := &machineReplayOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "replay {RUN|FILE}",
+		Short: "Run a machine again on what was recorded, and compare",
+		Long: `Run a machine again on what models, tools and people answered in a run, or in the
+recording that "guideway machine run --record" wrote. No model is asked, no tool is
+called, and nothing is kept. The exit code is 1 where the states, the calls or the
+output differ: it shows what a change of a script or a configuration does, and is
+made for tests.
+
+A run is replayed on the machine as it was then, a file on the machine as it is now;
+--machine names another one.`,
+		Example: "  guideway machine run support-desk --demo --record desk.json\n  guideway machine replay desk.json\n  guideway machine replay m_0123456789abcdefghjkmnp --machine ./machines/desk.json",
+		Args:    exactly(1, "one run or recording", "guideway machine replay recording.json"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.What = args[0]
+			return do(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Machine, "machine", "", "replay it on this `machine`, by name or file")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	shelf, err := o.app.machineShelf(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	recording, d, err := o.recording(ctx)
+	if err != nil {
+		return err
+	}
+	if name := o.Machine; name != "" || d == nil {
+		if name == "" {
+			name = recording.Machine
+		}
+		one, err := shelf.find(name)
+		if err != nil {
+			return err
+		}
+		d = one.Definition
+	}
+	out, err := o.replay(ctx, shelf, d, recording)
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		err = writeJSON(o.app.host.Out, out)
+	} else {
+		o.tell(out)
+	}
+	if err == nil && len(out.Differences) > 0 {
+		err = silentError{exitFailed}
+	}
+	return err
+}
+
+// recording reads a file, or makes the recording of a run, with its definition.
+func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recording, d *machines.Definition, err error) {
+	if isMachineRun(o.What) {
+		err = o.app.withMachines(ctx, nil, func(ctx context.Context, desk *machineDesk) error {
+			r, d, err = desk.runs.Record(ctx, desk.caller, o.What)
+			return err
+		})
+		return r, d, err
+	}
+	path := o.What
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(o.app.host.Dir, path)
+	}
+	data, err := readSettings(path)
+	if err != nil {
+		return nil, nil, guideway.Errorf(guideway.CodeNotFound, "read the recording: %w", err).WithFix("guideway machine run NAME --record FILE writes one")
+	}
+	if err := json.Unmarshal(data, &r); err != nil || r == nil || r.Machine == "" || r.Status == "" {
+		return nil, nil, guideway.Errorf(guideway.CodeInvalid, "%s is no recording of a run: %w", o.What, errors.Join(err, errors.New("it must say the machine, the status and the states"))).
+			WithFix("guideway machine run NAME --record FILE writes one; answers for a model alone are for guideway machine run --model scripted:FILE")
+	}
+	return r, nil, nil
+}
+
+// replay runs the machine on a journal that is gone afterwards.
+func (o *machineReplayOptions) replay(ctx context.Context, shelf *machineShelf, d *machines.Definition, r *driver.Recording) (*driver.Replayed, error) {
+	dir, err := os.MkdirTemp("", "guideway-replay-")
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "make a directory to replay in: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	key, _, err := keyfile.LoadOrCreate(filepath.Join(dir, "journal.key"))
+	if err != nil {
+		return nil, err
+	}
+	journal, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "guideway.db")})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = journal.Close() }()
+	cfg, err := o.app.load()
+	if err != nil {
+		return nil, err
+	}
+	log := o.app.logger(cfg)
+	pool, err := script.NewPool(script.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	defer closePool(pool, log)
+	return driver.Replay(ctx, driver.Options{
+		Journal: journal, Key: key, Machines: shelf, Handlers: &driver.Scripts{Sandbox: pool, Owner: "replay"}, Logger: log,
+	}, d, r)
+}
+
+// tell tells how it went.
+func (o *machineReplayOptions) tell(r *driver.Replayed) {
+	host := o.app.host
+	s := host.outStyles()
+	u := r.Status.Usage
+	what := fmt.Sprintf("%s, %s, %s", plural(u.States, "state", "states"), plural(u.Calls, "request", "requests"), plural(u.ToolCalls, "call of a tool", "calls of tools"))
+	if len(r.Differences) == 0 {
+		fmt.Fprintf(host.Out, "%s: %s; it goes as it was recorded\n", s.green("ok"), what)
+		return
+	}
+	for _, d := range r.Differences {
+		fmt.Fprintln(host.Out, oneLine(d))
+	}
+	fmt.Fprintf(host.Out, "\n%s: %s in %s\n", s.red("differs"), plural(len(r.Differences), "difference", "differences"), what)
+}
+
+// record writes the recording of a run, without what looks like a secret and
+// without the keys of models.
+func (d *machineDesk) record(ctx context.Context, id, file string) error {
+	r, _, err := d.runs.Record(ctx, d.caller, id)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "write the recording: %w", err)
+	}
+	clean, err := d.withoutSecrets(text.Bytes())
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "take the secrets out of the recording: %w", err)
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(d.app.host.Dir, file)
+	}
+	if err := os.WriteFile(file, append(clean, '\n'), 0o600); err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "write the recording: %w", err)
+	}
+	return nil
+}
+
+// jsonText is a text in a JSON document.
+var jsonText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) //nolint:gochecknoglobals // never written
+
+// withoutSecrets takes credentials out of every text of a document, and leaves the
+// order of its members as it is.
+func (d *machineDesk) withoutSecrets(document []byte) ([]byte, error) {
+	names := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
+	for _, m := range d.cfg.Models {
+		names = append(names, m.KeyEnv)
+	}
+	var keys []string
+	const shortest = 8 // a shorter value is a word
+	for _, name := range names {
+		if value := d.app.host.Getenv(name); name != "" && len(value) >= shortest {
+			keys = append(keys, value, "[redacted: key]")
+		}
+	}
+	known, scanner := strings.NewReplacer(keys...), secret.NewScanner()
+	var failed error
+	clean := jsonText.ReplaceAllFunc(document, func(quoted []byte) []byte {
+		var text string
+		if err := json.Unmarshal(quoted, &text); err != nil {
+			failed = err
+			return nil
+		}
+		text, _ = scanner.Redact(known.Replace(text))
+		var out bytes.Buffer
+		enc := json.NewEncoder(&out)
+		enc.SetEscapeHTML(false)
+		failed = errors.Join(failed, enc.Encode(text))
+		return bytes.TrimSpace(out.Bytes())
+	})
+	return bytes.TrimSpace(clean), failed
+}

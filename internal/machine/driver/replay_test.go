@@ -1,0 +1,123 @@
+package driver_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// replay runs a recording again as JSON has kept it, with other handlers if given.
+func replay(t *testing.T, r *rig, d *machines.Definition, recording *driver.Recording, h handlers) *driver.Replayed {
+	t.Helper()
+	text, err := json.Marshal(recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept driver.Recording
+	if err := json.Unmarshal(text, &kept); err != nil {
+		t.Fatal(err)
+	}
+	if h == nil {
+		h = r.handlers
+	}
+	out, err := driver.Replay(t.Context(), driver.Options{Journal: newMemory(), Key: key(), Machines: r.shelf, Handlers: h}, d, &kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestReplay runs recordings again: of a run with tools, of which one was lost and
+// decided on, and of one that waits for a person in a machine within. They go as
+// they went, and nobody outside is asked.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	journal := newMemory()
+	r := newTen(t, journal)
+	id := r.begin("ten", map[string]any{"task": "x"})
+	r.tools.call = func(c machine.ToolCall) (machine.ToolResult, error) {
+		if c.Name == "s__ask" && len(r.tools.calls) == 3 {
+			return machine.ToolResult{}, errKilled // nobody knows what came of it
+		}
+		return machine.ToolResult{Content: "done " + c.Arguments, Error: c.Name == "s__safe"}, nil
+	}
+	if s := r.drive(id); s.Pause == nil || s.Pause.Code != machine.FaultUnknown {
+		t.Fatalf("it rests at %+v", s)
+	}
+	if _, err := r.Decide(t.Context(), anna, id, machine.DecideDone, "done by hand"); err != nil {
+		t.Fatal(err)
+	}
+	want := outcomeOf(r.drive(id))
+	recording, d, err := r.Record(t.Context(), anna, id)
+	if err != nil || len(recording.Responses) != 10 || len(recording.Tools) != 12 || recording.Tools[2].Result.Content != "done by hand" {
+		t.Fatalf("%+v, %v", recording, err)
+	}
+	asked, called := len(r.model.requests), len(r.tools.calls)
+	out := replay(t, r, d, recording, nil)
+	if len(out.Differences) > 0 || outcomeOf(out.Status).Output != want.Output || len(r.model.requests) != asked || len(r.tools.calls) != called {
+		t.Errorf("%q", out.Differences)
+	}
+
+	within := newRig(t, newMemory(), []*machines.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`)
+	id = within.begin("outer", map[string]any{"what": "the plan"})
+	within.drive(id)
+	person := anna
+	person.Via = run.ViaTerminal
+	if _, err := within.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); err != nil {
+		t.Fatal(err)
+	}
+	within.drive(id)
+	recording, d, err = within.Record(t.Context(), anna, id)
+	if err != nil || len(recording.Responses) != 3 || len(recording.Given) != 1 {
+		t.Fatalf("%+v, %v", recording, err)
+	}
+	if out := replay(t, within, d, recording, nil); len(out.Differences) > 0 || string(out.Status.Output) != `"yes"` {
+		t.Errorf("%q", out.Differences)
+	}
+}
+
+// TestReplayDiffers tells every way in which a run can go another way.
+func TestReplayDiffers(t *testing.T) {
+	t.Parallel()
+	r := newTen(t, newMemory())
+	id := r.begin("ten", map[string]any{"task": "x"})
+	r.drive(id)
+	other := tenHandlers()
+	other["more"] = func(*this) (any, error) { return "stop", nil }
+	tests := []struct {
+		name, want string
+		change     func(*driver.Recording)
+		handlers   handlers
+	}{
+		{"the script leaves a round out", "the states: start, again then, start now", nil, other},
+		{"calls that are not made any more", "6 calls of tools that were made then were not made now", nil, other},
+		{"another output", "the output", func(r *driver.Recording) { r.Output = json.RawMessage(`"else"`) }, nil},
+		{"another call", "a call of a tool: s__key {} then", func(r *driver.Recording) {
+			r.Tools = slices.Clone(r.Tools)
+			r.Tools[0].Name, r.Tools[0].Arguments = "s__key", "{}"
+		}, nil},
+		{"a call more", "that was not made then", func(r *driver.Recording) { r.Tools = r.Tools[:11] }, nil},
+		{"an answer less", "the status: completed then, paused now", func(r *driver.Recording) { r.Responses = r.Responses[:9] }, nil},
+		{"an input that nobody asks for", "were not asked for", func(r *driver.Recording) { r.Given = []json.RawMessage{json.RawMessage(`1`)} }, nil},
+	}
+	for _, tt := range tests {
+		recording, d, err := r.Record(t.Context(), anna, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.change != nil {
+			tt.change(recording)
+		}
+		out := replay(t, r, d, recording, tt.handlers)
+		if !slices.ContainsFunc(out.Differences, func(text string) bool { return strings.Contains(text, tt.want) }) {
+			t.Errorf("%s: %q", tt.name, out.Differences)
+		}
+	}
+}
