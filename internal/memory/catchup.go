@@ -28,6 +28,9 @@ const (
 	// maxSearched how many events are read for that.
 	maxMissing  = 8
 	maxSearched = 2000
+	// lateAge is how long after its last event a run is still looked after: what is
+	// older may lack checkpoints because its session has been retired.
+	lateAge = 14 * 24 * time.Hour
 	// settleTime bounds how long a call on a run waits for what is still to be
 	// saved of it.
 	settleTime = 500 * time.Millisecond
@@ -55,7 +58,7 @@ func (k *Keeper) follow(runs Runs) {
 
 // Seen implements run.Observer.
 func (k *Keeper) Seen(_ context.Context, r run.Record) {
-	if k.o.Off {
+	if k.o.Off || k.o.Now().Sub(r.Updated) > lateAge {
 		return
 	}
 	l := &k.late

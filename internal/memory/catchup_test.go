@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -225,6 +226,25 @@ func TestMadeUpForOnce(t *testing.T) {
 	}
 	if h := again.Health(); h.Failed+h.Saved != 0 {
 		t.Errorf("health %+v", h)
+	}
+}
+
+// TestOldRunsAreLeftAlone: what a run of long ago lacks may have been retired, and is
+// not made again.
+func TestOldRunsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	was := killed(t, dir, "release", childSteps+"=1", childSaves+"=0")
+	for _, at := range []struct{ days, want int }{{20, 0}, {10, 1}} {
+		r := reopen(t, dir, func(p *parts) {
+			p.keeper.Now = func() time.Time { return time.Now().AddDate(0, 0, at.days) }
+		})
+		_, err := r.runs.List(t.Context(), ada(), run.Filter{})
+		must(t, err)
+		must(t, r.keeper.Close())
+		if got := names(t, r, was.Run); len(got) != at.want {
+			t.Errorf("%d days later: %v", at.days, got)
+		}
 	}
 }
 
