@@ -1,0 +1,97 @@
+package gateway_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+)
+
+// What runs is pinged, in both eras; what was never needed is not started, and what
+// has crashed comes back by itself.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "old"), entry(t, "new", upstreamtest.Modern), entry(t, "idle")}})
+	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
+	for _, tool := range []string{"old__echo", "new__echo"} {
+		if got := p.call(tool, args{"text": "hi"}); got != "hi" {
+			t.Fatal(got)
+		}
+	}
+	if err := r.Restart("idle"); err != nil { // it was started for its list
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Watch(ctx, 20*time.Millisecond) }()
+	health := func(name string) upstream.Health {
+		h, ok := r.Health(name)
+		if !ok {
+			t.Errorf("%s is not in use", name)
+		}
+		return h
+	}
+	for _, name := range []string{"old", "new"} {
+		await(t, func() bool { h := health(name); return h.Pinged != nil && h.Pinged.Missed == 0 && h.Pinged.Took > 0 })
+	}
+	if h := health("idle"); h.Condition != upstream.ConditionIdle || h.Pinged != nil {
+		t.Errorf("idle is %+v", h)
+	}
+	p.call("old__crash", nil)
+	p.call("old__crash", nil)
+	await(t, func() bool { h := health("old"); return h.Condition == upstream.ConditionRunning && h.Restarts > 0 })
+	cancel()
+	<-done
+	if _, ok := r.Health("none"); ok {
+		t.Error("there is an upstream that is not")
+	}
+}
+
+// A restart ends no call that is under way, and the next one goes to a new process.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
+	p.names()
+	got := make(chan string, 1)
+	go func() { got <- p.call("one__sleep", args{"ms": 300}) }()
+	await(t, func() bool { h, _ := r.Health("one"); return h.Sessions > 0 })
+	if err := r.Restart("one"); err != nil {
+		t.Fatal(err)
+	}
+	if text := p.call("one__echo", args{"text": "new"}); text != "new" {
+		t.Errorf("after the restart: %s", text)
+	}
+	if text := <-got; text == "" || text[:5] == "isErr" || text[:5] == "error" {
+		t.Errorf("the call under way was answered by %q", text)
+	}
+	if err := r.Restart("none"); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Error(err)
+	}
+}
+
+// A person sees each tool with what becomes of it.
+func TestToolsOf(t *testing.T) {
+	t.Parallel()
+	e := entry(t, "one")
+	e.Tools = map[string]gateway.ToolRule{"count": {Hide: true}, "echo": {Name: "say", Description: "Says it."}}
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	r.connect(t, ways{user: "ann", version: legacy}).names()
+	tools := map[string]gateway.ToolStatus{}
+	for _, tool := range r.ToolsOf("one") {
+		tools[tool.Name] = tool
+	}
+	if s := tools["echo"]; s.Shown != "one__say" || s.Description != "Says it." {
+		t.Errorf("echo is %+v", s)
+	}
+	if s := tools["count"]; !s.Hidden || s.Shown != "" {
+		t.Errorf("count is %+v", s)
+	}
+	if s := tools["env"]; s.Shown != "one__env" || s.Held != "" {
+		t.Errorf("env is %+v", s)
+	}
+}
