@@ -51,7 +51,7 @@ func (a *api) mountPages(mux *http.ServeMux) {
 // appPages are the addresses that the dashboard has pages for; which one it is the
 // application reads from the address. ui/src/App.tsx has the same.
 var appPages = []string{
-	"/{$}", "/runs", "/runs/{id}", "/sessions", "/dashboard/{id}", "/requests", "/requests/{id}",
+	"/{$}", "/runs", "/runs/{id}", "/sessions", "/dashboard/{id}", "/machines", "/machines/{name}", "/machine-runs/{id}", "/requests", "/requests/{id}",
 	"/workflows", "/workflows/{id}", "/workflows/{id}/edit", "/workflows/{id}/try", "/new-workflow",
 	"/hooks", "/hooks/{id}", "/new-hook",
 	"/gateway", "/gateway/{id}", "/new-upstream", "/tokens",

@@ -6,6 +6,7 @@ import { Frame } from "./parts/Frame";
 import { NoticeProvider } from "./parts/Notice";
 import { Missing, Skeleton } from "./parts/States";
 import { HooksPage } from "./pages/hooks/HooksPage";
+import { MachinesPage } from "./pages/machines/MachinesPage";
 import { OverviewPage } from "./pages/overview/OverviewPage";
 import { RequestsPage } from "./pages/requests/RequestsPage";
 import { RunsPage } from "./pages/runs/RunsPage";
@@ -15,6 +16,8 @@ import { WorkflowsPage } from "./pages/workflows/WorkflowsPage";
 
 // What draws graphs and edits texts is fetched when it is first wanted.
 const RunPage = lazy(async () => ({ default: (await import("./pages/run/RunPage")).RunPage }));
+const MachinePage = lazy(async () => ({ default: (await import("./pages/machines/MachinePage")).MachinePage }));
+const MachineRunPage = lazy(async () => ({ default: (await import("./pages/machines/MachineRunPage")).MachineRunPage }));
 const WorkflowPage = lazy(async () => ({ default: (await import("./pages/workflows/WorkflowPage")).WorkflowPage }));
 const EditorPage = lazy(async () => ({ default: (await import("./pages/editor/EditorPage")).EditorPage }));
 const RequestPage = lazy(async () => ({ default: (await import("./pages/requests/RequestPage")).RequestPage }));
@@ -38,6 +41,9 @@ export function App() {
             <Route path="/"><OverviewPage /></Route>
             <Route path="/runs"><RunsPage /></Route>
             <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
+            <Route path="/machines"><MachinesPage /></Route>
+            <Route path="/machines/:name">{({ name }) => <MachinePage key={name} name={decodeURIComponent(name)} />}</Route>
+            <Route path="/machine-runs/:id">{({ id }) => <MachineRunPage key={id} id={id} />}</Route>
             <Route path="/sessions"><SessionsPage /></Route>
             <Route path="/dashboard/:id">{({ id }) => <SessionPage key={id} id={id} />}</Route>
             <Route path="/workflows"><WorkflowsPage /></Route>

@@ -8,6 +8,7 @@ import "./frame.css";
 const places = [
   { path: "/", name: "Overview" },
   { path: "/runs", name: "Runs" },
+  { path: "/machines", name: "Machines" },
   { path: "/sessions", name: "Sessions" },
   { path: "/workflows", name: "Workflows" },
   { path: "/gateway", name: "Gateway" },
@@ -44,5 +45,5 @@ export function Frame({ liveness, children }: { liveness: Liveness; children: Re
 }
 
 function isIn(location: string, path: string): boolean {
-  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`) || (path === "/sessions" && location.startsWith("/dashboard/")) || (path === "/workflows" && location === "/new-workflow") || (path === "/hooks" && location === "/new-hook") || (path === "/gateway" && (location === "/new-upstream" || location === "/tokens"));
+  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`) || (path === "/machines" && location.startsWith("/machine-runs/")) || (path === "/sessions" && location.startsWith("/dashboard/")) || (path === "/workflows" && location === "/new-workflow") || (path === "/hooks" && location === "/new-hook") || (path === "/gateway" && (location === "/new-upstream" || location === "/tokens"));
 }

@@ -1,0 +1,80 @@
+import { Link } from "wouter";
+import { useMachineRuns, useMachines } from "../../api/machines";
+import type { Schemas } from "../../api/client";
+import { Empty, Failed, Skeleton } from "../../parts/States";
+import { Status } from "../../parts/Status";
+import { useTitle } from "../../parts/title";
+import { When } from "../../parts/When";
+import { StartMachine } from "./StartMachine";
+import "./machines.css";
+
+/** The runs of agent machines, and the machines that can be started. */
+export function MachinesPage() {
+  useTitle("Machines");
+  return (
+    <>
+      <section className="section">
+        <h1>Machines</h1>
+        <Runs />
+      </section>
+      <section className="section">
+        <h2>Start one</h2>
+        <Definitions />
+      </section>
+    </>
+  );
+}
+
+function Runs() {
+  const runs = useMachineRuns();
+  if (runs.isPending) return <Skeleton rows={6} />;
+  if (runs.isError) return <Failed error={runs.error} doing="read the runs of machines" retry={() => void runs.refetch()} />;
+  if (runs.data.runs.length === 0) {
+    return <Empty title="No machine has run yet">A machine leads several agents through states. Run a demonstration below; it needs no key.</Empty>;
+  }
+  return (
+    <table className="table machine-runs">
+      <thead><tr><th>Status</th><th>Machine</th><th>State</th><th className="number">Changed</th></tr></thead>
+      <tbody>
+        {runs.data.runs.map((r) => (
+          <tr key={r.runId}>
+            <td data-label="Status"><Status word={r.status} />{r.person === true ? <span className="for-you"> for you</span> : null}</td>
+            <td data-label="Machine"><Link href={`/machine-runs/${r.runId}`}>{r.goal === undefined || r.goal === "" ? r.machine : `${r.machine}: ${r.goal}`}</Link></td>
+            <td data-label="State">{r.state}</td>
+            <td data-label="Changed" className="number"><When at={r.updatedAt} /></td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Definitions() {
+  const machines = useMachines();
+  if (machines.isPending) return <Skeleton rows={3} />;
+  if (machines.isError) return <Failed error={machines.error} doing="read the machines" retry={() => void machines.refetch()} />;
+  if (machines.data.machines.length === 0) {
+    return <Empty title="There are no machines here">Begin one with <code>guideway init --dialect machines</code>.</Empty>;
+  }
+  return (
+    <ul className="machine-list">
+      {machines.data.machines.map((m) => <Definition key={`${m.source} ${m.name}`} machine={m} />)}
+    </ul>
+  );
+}
+
+function Definition({ machine }: { machine: Schemas["MachineInfo"] }) {
+  if (machine.problem !== undefined) {
+    return <li><div><h3>{machine.name}</h3><p className="prose" role="note">It does not load: {machine.problem}</p><p className="mono quiet">{machine.path}</p></div></li>;
+  }
+  return (
+    <li>
+      <div>
+        <h3><Link href={`/machines/${encodeURIComponent(machine.name)}`}>{machine.name}</Link></h3>
+        <p className="prose">{machine.description}</p>
+        <p className="quiet">{machine.agents.join(", ")} · {machine.states} states · {machine.source}</p>
+      </div>
+      <StartMachine machine={machine} />
+    </li>
+  );
+}
