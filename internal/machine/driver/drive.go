@@ -35,14 +35,8 @@ func (s *Service) Drive(ctx context.Context, user, id string, observe func(Updat
 		return guideway.Errorf(guideway.CodeConflict, "run %s is being driven by this process", id)
 	}
 	defer s.leave(id)
-	l, _, err := s.load(ctx, user, id, 0)
-	if err != nil {
-		return err
-	}
-	if !s.due(l) {
-		return nil
-	}
-	if err := s.take(ctx, l); err != nil {
+	l, err := s.takeOver(ctx, user, id)
+	if l == nil || err != nil {
 		return err
 	}
 	d := &drive{s: s, l: l, observe: observe}
@@ -57,6 +51,28 @@ func (s *Service) Drive(ctx context.Context, user, id string, observe func(Updat
 		err = errors.Join(err, d.release(context.WithoutCancel(ctx)))
 	}
 	return err
+}
+
+// takeOver loads a run and takes its lease; nil where there is nothing to do. What a
+// process that is gone had sent may arrive in between: then the run is looked at
+// again.
+func (s *Service) takeOver(ctx context.Context, user, id string) (*loaded, error) {
+	for n := 1; ; n++ {
+		l, _, err := s.load(ctx, user, id, 0)
+		if err != nil || !s.due(l) {
+			return nil, err
+		}
+		if err := s.held(l); err != nil {
+			return nil, err
+		}
+		err = s.take(ctx, l)
+		if err == nil {
+			return l, nil
+		}
+		if guideway.ErrorCode(err) != guideway.CodeConflict || n == attempts {
+			return nil, err
+		}
+	}
 }
 
 // due says whether there is anything to do in a run.
