@@ -124,6 +124,10 @@ test("a graph is drawn, saved and enabled, and stands around a call", async () =
   expect(await called("self__workflow_validate", args)).toContain("[seen behind]");
   // What the call took stands at each node, by the record of requests.
   await expect.poll(async () => { await page.reload(); await node(page, "hook-2").waitFor(); return node(page, "hook-2").textContent(); }, { timeout: 15_000, interval: 1_000 }).toMatch(/ms, p99/);
+  // And so does the trace, at the request.
+  await page.goto("/requests?hook=both-sides");
+  await page.getByRole("row").filter({ hasText: "workflow_validate" }).getByRole("link").first().click();
+  await page.getByRole("heading", { name: /Hook graph both-sides/ }).waitFor();
   // Chromium itself wants to keep the style of text that is typed over; the policy stops it, and the editor does not need it.
   expect(complaints.filter((c) => !c.includes("/heat") && !c.startsWith("Applying inline style"))).toEqual([]);
 });

@@ -59,6 +59,8 @@ test.runIf(out !== undefined)("pictures of each page", async () => {
   const dir = out ?? "";
   mkdirSync(dir, { recursive: true });
   const { page } = person;
+  const headers = { Authorization: `Bearer ${server?.token ?? ""}` };
+  await expect.poll(async () => (await fetch(`${server?.url ?? ""}/api/hooks/guard`, { headers })).status, { timeout: 20_000 }).toBe(200); // its file was put there while the server runs
   const more = Object.fromEntries(large.map(({ name, id }) => [name, () => `/workflows/${id}`]));
   const wanted = process.env["GUIDEWAY_ONLY"]?.split(",");
   for (const [name, path] of Object.entries({ ...pages, ...more })) {
@@ -71,6 +73,7 @@ test.runIf(out !== undefined)("pictures of each page", async () => {
       await page.waitForFunction(() => document.querySelector("h1") !== null && document.querySelector(".skeleton") === null);
       if (name === "overview" || name === "run-gate") await page.locator(".handed-in").first().waitFor();
       if (name === "editor") await page.getByText("No findings").waitFor();
+      if (name === "hook-editor") await page.locator(".react-flow__edge").last().waitFor({ state: "attached" });
       await page.evaluate(() => document.fonts.ready);
       await page.evaluate((home) => { // pictures are of the project alone, not of where they were taken
         for (const cell of document.querySelectorAll(".sources td")) cell.textContent = cell.textContent?.replace(home, "/home/ann") ?? "";

@@ -146,7 +146,7 @@ function waysOf(doc: HookDocument, chosen: Chosen, bad: Set<number>): Edge[] {
     return {
       id: String(i), source: e.source, target: e.target, sourceHandle: branch ?? null, markerEnd: { type: MarkerType.ArrowClosed },
       selected: chosen !== undefined && "edge" in chosen && chosen.edge === i, interactionWidth: 24,
-      ...(branch === undefined ? {} : { label: branch }), ...(bad.has(i) ? { className: "way-bad" } : {}),
+      ...(bad.has(i) ? { className: "way-bad" } : {}),
       ariaLabel: `Way from ${title(e.source)}${branch === undefined ? "" : ` if ${branch}`} to ${title(e.target)}`,
     };
   });

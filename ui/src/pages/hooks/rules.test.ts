@@ -70,6 +70,16 @@ test("the layout puts no node on another", () => {
   }
 });
 
+test("true is left of false, the request goes straight down, and a circle ends", () => {
+  const forked = connect(connect(choice, "condition", "end", "false"), "condition", "call", "true");
+  const withAside = connect(addNode(forked, setHook(addNode(forked, freshNode(forked, "hook", origin)), "hook", { blocking: false }).nodes.at(-1) ?? freshNode(forked, "hook", origin)), "call", "hook");
+  const at = Object.fromEntries(arranged(connect(addNode(withAside, { id: "out", type: "end" }), "call", "out")).nodes.map((n) => [n.id, n.position?.x ?? NaN]));
+  expect(at["call"]).toBeLessThan(at["end"] ?? 0);
+  expect(at["out"]).toBe(at["call"]);
+  expect(at["hook"]).toBeGreaterThan(at["call"] ?? 0);
+  expect(isPlaced(arranged(connect(beginning, "end", "start")))).toBe(true);
+});
+
 test("edits are undone and done again, and letters of one text are one edit", () => {
   let h = began("");
   h = edited(edited(edited(h, "a", "text"), "ab", "text"), "ab!");
