@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -100,6 +101,10 @@ func (b *Bridge) explain(err error) error {
 	case errors.As(err, new(*statusError)), errors.Is(err, errSessionLost):
 		return guideway.Errorf(guideway.CodeUnavailable, "what is at %s does not answer as an MCP server: %w", b.opts.URL, err).
 			WithFix("look at the address: that of Guideway ends in /mcp")
+	}
+	if dial := (*net.OpError)(nil); !errors.As(err, &dial) || dial.Op != "dial" {
+		return guideway.Errorf(guideway.CodeUnavailable, "the connection to %s broke: %w; it is not known whether what was asked was done", b.opts.URL, rootCause(err)).
+			WithFix("look before you ask again; if the server is gone, %s", b.opts.Start)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "no server can be reached at %s: %w", b.opts.URL, rootCause(err)).WithFix("%s", b.opts.Start)
 }

@@ -245,7 +245,7 @@ const schema = `"inputSchema":{"type":"object","properties":{"text":{"type":"str
 // good are the tools of every server.
 func good() []string {
 	var tools []string
-	for _, name := range []string{"echo", "params", "ask", "slow", "sleep", "env", "crash", "count", "big", "broken", "wrongid", "case", "twice", "fail", "refuse", "log", "astray"} {
+	for _, name := range []string{"echo", "params", "ask", "slow", "sleep", "env", "crash", "count", "big", "broken", "wrongid", "case", "twice", "fail", "refuse", "log", "astray", "work"} {
 		tools = append(tools, `{"name":"`+name+`","description":"The tool `+name+`.","x-unknown":1,`+schema+`}`)
 	}
 	return tools
@@ -316,18 +316,13 @@ func (s *Server) call(m message, stop chan struct{}) {
 	case "count":
 		s.Count()
 		s.answer(m.ID, text("counted"))
+	case "work":
+		s.Count()
+		fallthrough
+	case "sleep":
+		s.sleep(m.ID, p.Meta.Token, time.Duration(p.Arguments.Ms)*time.Millisecond, stop)
 	case "big":
 		s.answer(m.ID, text(strings.Repeat("x", p.Arguments.Size)))
-	case "sleep":
-		if p.Meta.Token != nil {
-			s.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0}}`, p.Meta.Token))
-		}
-		select {
-		case <-time.After(time.Duration(p.Arguments.Ms) * time.Millisecond):
-			s.answer(m.ID, text("slept"))
-		case <-stop:
-			s.Count()
-		}
 	case "slow":
 		for i := range 4 {
 			select {
@@ -349,6 +344,20 @@ func (s *Server) call(m message, stop chan struct{}) {
 		s.ask(m, p.Arguments.Text, p.Responses, p.State)
 	default:
 		s.misbehave(p.Name, m)
+	}
+}
+
+// sleep tells that it has begun, and answers after a while; that it was cancelled
+// it counts.
+func (s *Server) sleep(id, token json.RawMessage, d time.Duration, stop chan struct{}) {
+	if token != nil {
+		s.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0}}`, token))
+	}
+	select {
+	case <-time.After(d):
+		s.answer(id, text("slept"))
+	case <-stop:
+		s.Count()
 	}
 }
 

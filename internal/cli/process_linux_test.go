@@ -1,0 +1,360 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// served is `guideway serve` as a process of its own, with the settings of a desk.
+type served struct {
+	cmd        *exec.Cmd
+	url, token string
+}
+
+var servesAt = regexp.MustCompile(`^ *MCP +(\S+)$`)
+
+// serve starts it and waits until it listens.
+func (d *hooksDesk) serve(listen string) *served {
+	d.Helper()
+	file := filepath.Join(d.host.Getenv("HOME"), "token")
+	cmd := exec.CommandContext(context.WithoutCancel(d.Context()), "guideway", "serve", "--listen", listen, "--token-file", file, "--toolsets", "gateway")
+	cmd.Env = d.environ()
+	cmd.Dir = d.host.Dir
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		d.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		d.Fatal(err)
+	}
+	s := &served{cmd: cmd}
+	d.Cleanup(s.kill)
+	lines := bufio.NewScanner(said)
+	for s.url == "" && lines.Scan() {
+		if found := servesAt.FindStringSubmatch(lines.Text()); found != nil {
+			s.url = found[1]
+		}
+	}
+	go func() { // or it would wait for its reader
+		for lines.Scan() {
+		}
+	}()
+	token, err := os.ReadFile(file)
+	if err != nil || s.url == "" {
+		d.Fatalf("it does not serve: %v", err)
+	}
+	s.token = strings.TrimSpace(string(token))
+	return s
+}
+
+// kill ends it without a warning.
+func (s *served) kill() {
+	_ = s.cmd.Process.Signal(syscall.SIGKILL)
+	_ = s.cmd.Wait()
+}
+
+// environ is the environment of the desk's processes: nothing of this test's.
+func (d *hooksDesk) environ() []string {
+	return []string{"HOME=" + d.host.Getenv("HOME"), "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}
+}
+
+// caller is a client of the SDK, with what it was told.
+type caller struct {
+	*mcp.ClientSession
+	t *testing.T
+
+	mu      sync.Mutex
+	events  []string
+	working chan struct{}
+}
+
+func (c *caller) note(event string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, event)
+	if event == "progress" {
+		select {
+		case c.working <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (c *caller) noted(event string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.events, event)
+}
+
+// reach connects a client of a version, over HTTP or by a process that connects.
+func (d *hooksDesk) reach(s *served, version string, bridged bool) *caller {
+	d.Helper()
+	c := &caller{t: d.T, working: make(chan struct{}, 1)}
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"ok": "yes"}}, nil
+		},
+		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { c.note("progress") },
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { c.note("changed") },
+	})
+	var way mcp.Transport = &mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer(s.token)}}
+	if bridged {
+		cmd := exec.CommandContext(context.WithoutCancel(d.Context()), "guideway", "connect", "--url", s.url)
+		cmd.Env = append(d.environ(), "GUIDEWAY_TOKEN="+s.token)
+		way = &mcp.CommandTransport{Command: cmd}
+	}
+	session, err := client.Connect(d.Context(), way, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() { _ = session.Close() })
+	c.ClientSession = session
+	return c
+}
+
+type bearer string
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// say calls a tool, and gives the text of the answer.
+func (c *caller) say(ctx context.Context, tool string, arguments map[string]any) string {
+	params := &mcp.CallToolParams{Name: tool, Arguments: arguments}
+	params.SetProgressToken("p")
+	result, err := c.CallTool(ctx, params)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	text := ""
+	for _, part := range result.Content {
+		if t, ok := part.(*mcp.TextContent); ok {
+			text += t.Text
+		}
+	}
+	if result.IsError {
+		return "isError: " + text
+	}
+	return text
+}
+
+func lines(t *testing.T, file string) int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	return strings.Count(string(text), "\n")
+}
+
+// The program serves a gateway with hooks over HTTP, and brings clients that start
+// programs to it: calls, questions, progress, cancellation, templates and news of
+// changed lists, in both eras and by both ways. When the server is killed the
+// client is told, and when it is back the same client goes on.
+func TestServeAndConnect(t *testing.T) {
+	t.Parallel()
+	d, count := newGatewayDesk(t)
+	d.want(exitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool echo")
+	d.want(exitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"params":"show"}`)
+	d.want(exitOK, "", "hooks enable redact")
+	s := d.serve("127.0.0.1:0")
+	var all []*caller
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		for _, bridged := range []bool{false, true} {
+			c := d.reach(s, version, bridged)
+			all = append(all, c)
+			name := version + " bridged " + strconv.FormatBool(bridged)
+			tools, err := c.ListTools(t.Context(), nil)
+			if err != nil || !slices.ContainsFunc(tools.Tools, func(tool *mcp.Tool) bool { return tool.Name == "one__params" }) {
+				t.Fatalf("%s: the tools are %v, %v", name, tools, err)
+			}
+			if got := c.say(t.Context(), "one__echo", map[string]any{"text": "key AKIAABCDEFGHIJKLMNOP"}); got != "key [redacted]" {
+				t.Errorf("%s: the hook makes %s", name, got)
+			}
+			if got := c.say(t.Context(), "one__ask", map[string]any{"text": "sure?"}); !strings.Contains(got, "yes") {
+				t.Errorf("%s: the question gives %s", name, got)
+			}
+			if templates, err := c.ListResourceTemplates(t.Context(), nil); err != nil || !slices.ContainsFunc(templates.ResourceTemplates, func(r *mcp.ResourceTemplate) bool { return r.URITemplate == "note://{id}" }) {
+				t.Errorf("%s: the templates are %v, %v", name, templates, err)
+			}
+			before := lines(t, count)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan string, 1)
+			go func() { done <- c.say(ctx, "one__sleep", map[string]any{"ms": 600_000}) }()
+			<-c.working
+			cancel()
+			if got := <-done; !strings.Contains(got, "canceled") {
+				t.Errorf("%s: the cancelled call gives %s", name, got)
+			}
+			await(t, func() bool { return lines(t, count) == before+1 }) // the upstream was told
+		}
+	}
+	d.want(exitOK, "", "hooks enable names")
+	for _, c := range all[:2] { // clients of the modern era ask for the news; the SDK's does not
+		await(t, func() bool { return c.noted("changed") })
+	}
+	before := lines(t, count)
+	bridged := all[1]
+	done := make(chan string, 1)
+	go func() { done <- bridged.say(t.Context(), "one__work", map[string]any{"ms": 600_000}) }()
+	<-bridged.working
+	s.kill()
+	if got := <-done; !strings.HasPrefix(got, "error: ") || !strings.Contains(got, "not known") {
+		t.Errorf("with the server gone the call gives %s", got)
+	}
+	if got := bridged.say(t.Context(), "one__count", nil); !strings.Contains(got, "guideway serve") {
+		t.Errorf("without a server a call gives %s", got)
+	}
+	d.serve(strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp"))
+	if got := bridged.say(t.Context(), "one__count", nil); got != "counted" {
+		t.Errorf("with the server back the call gives %s", got)
+	}
+	if got := lines(t, count) - before; got != 2 {
+		t.Errorf("one call was done before the kill and one after it, and %d were counted", got)
+	}
+}
+
+const slowGraph = `id: slow
+name: Slow
+workflowType: tools/call
+bindings: [{ upstream: one, tool: count }]
+nodes:
+  - { id: start, type: start }
+  - { id: h, type: hook, data: { hook: { script: "console.log('here'); await sleep(4000);" } } }
+  - { id: call, type: mcp-call }
+  - { id: end, type: end }
+edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
+`
+
+// What is killed in mid-call, by a signal that nobody can catch, is told, and
+// nothing is done twice: an upstream, a script's worker (the call was not made
+// then), and the gateway itself.
+func TestKilledInMidCall(t *testing.T) {
+	t.Parallel()
+	d, count := newGatewayDesk(t)
+	slow := filepath.Join(t.TempDir(), "slow.yaml")
+	write(t, slow, slowGraph)
+	d.want(exitOK, "", "hooks import "+slow)
+	d.want(exitOK, "", "hooks enable slow")
+	s := d.serve("127.0.0.1:0")
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		c := d.reach(s, version, false)
+		before := lines(t, count)
+		done := make(chan string, 1)
+		work := func(tool string) { done <- c.say(t.Context(), tool, map[string]any{"ms": 600_000}) }
+
+		go work("one__work")
+		<-c.working
+		killChildren(t, s.cmd.Process.Pid, os.Args[0])
+		if got := <-done; !strings.HasPrefix(got, "isError: ") || !strings.Contains(got, "not known") {
+			t.Errorf("%s: with the upstream killed the call gives %s", version, got)
+		}
+		back := func() bool { return c.say(t.Context(), "one__echo", map[string]any{"text": "back"}) == "back" }
+		await(t, back) // one that was killed again is not started at once
+		if got := lines(t, count) - before; got != 1 {
+			t.Errorf("%s: a call was done %d times", version, got)
+		}
+
+		go work("one__count")
+		got := ""
+		await(t, func() bool { // a worker at rest may be hit first, and another one take the call
+			select {
+			case got = <-done:
+				return true
+			default:
+				killChildren(t, s.cmd.Process.Pid, "script-worker")
+				return false
+			}
+		})
+		if !strings.HasPrefix(got, "isError: ") {
+			t.Errorf("%s: with the hook's worker killed the call gives %s", version, got)
+		}
+		if got := lines(t, count) - before; got != 1 {
+			t.Errorf("%s: a call whose hook was killed was made", version)
+		}
+	}
+	c := d.reach(s, "2025-11-25", false)
+	await(t, func() bool { // one that was killed twice is not started again at once
+		return c.say(t.Context(), "one__echo", map[string]any{"text": "x"}) == "x"
+	})
+	before := lines(t, count)
+	done := make(chan string, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { done <- c.say(ctx, "one__work", map[string]any{"ms": 600_000}) }()
+	<-c.working
+	upstreams := children(t, s.cmd.Process.Pid, os.Args[0])
+	s.kill()
+	again := d.serve(strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp"))
+	if got := d.reach(again, "2025-11-25", false).say(t.Context(), "one__echo", map[string]any{"text": "x"}); got != "x" {
+		t.Errorf("after the kill the gateway gives %s", got)
+	}
+	cancel() // the SDK's client would wait for the stream to come back
+	if got := <-done; !strings.HasPrefix(got, "error: ") {
+		t.Errorf("with the gateway killed the call gives %s", got)
+	}
+	if got := lines(t, count) - before; got != 1 {
+		t.Errorf("the call was done %d times", got)
+	}
+	await(t, func() bool { // what it has started ends with its input
+		return !slices.ContainsFunc(upstreams, func(pid int) bool { return syscall.Kill(pid, 0) == nil && !zombie(pid) })
+	})
+}
+
+// children are the processes that a process has started with a text in their
+// command.
+func children(t *testing.T, parent int, command string) []int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) && strings.Contains(string(line), command) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// killChildren kills them and says how many there were.
+func killChildren(t *testing.T, parent int, command string) int {
+	t.Helper()
+	found := children(t, parent, command)
+	for _, pid := range found {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
+	return len(found)
+}
+
+func zombie(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
