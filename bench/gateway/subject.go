@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The names that budgets are for.
+const (
+	direct = "direct, no gateway"
+	plain  = "Guideway, no graph"
+)
+
+// subject is one way to the server.
+type subject struct {
+	name string
+	// start gives the command, and the endpoint where it does not write it.
+	start func(ctx context.Context) (cmd *exec.Cmd, endpoint string, err error)
+	tool  string
+	token string
+
+	cmd *exec.Cmd
+	url string
+}
+
+func (b *bench) subjects() []*subject {
+	var http string
+	first := &subject{name: direct, tool: "echo"}
+	first.start = func(ctx context.Context) (*exec.Cmd, string, error) {
+		return exec.CommandContext(ctx, b.self, "-role", "http"), "", nil //nolint:gosec // G204: this program
+	}
+	bytes := &subject{name: "reverse proxy of bytes", tool: "echo"}
+	bytes.start = func(ctx context.Context) (*exec.Cmd, string, error) {
+		http = first.url
+		return exec.CommandContext(ctx, b.self, "-role", "bytes", "-to", http), "", nil //nolint:gosec // G204: this program
+	}
+	list := []*subject{first, bytes, b.guideway(plain, ""), b.guideway("Guideway, a hook that does nothing", noop), b.guideway("Guideway, a hook that redacts", redacting)}
+	list = append(list, b.node("mcp-proxy (npm)", "mcp-proxy/dist/bin/mcp-proxy.mjs", func(port string) []string {
+		return []string{"--port", port, "--", b.self, "-role", "stdio"}
+	}))
+	return append(list, b.node("supergateway (npm)", "supergateway/dist/index.js", func(port string) []string {
+		return []string{"--stdio", b.self + " -role stdio", "--outputTransport", "streamableHttp", "--stateful", "--port", port, "--logLevel", "none"}
+	}))
+}
+
+const (
+	noop      = `"context.metadata"`
+	redacting = `"const walk = (s) => s.replace(/\\b(?:sk-[A-Za-z0-9]{16,}|ghp_[A-Za-z0-9]{20,}|AKIA[A-Z0-9]{16})\\b/g, '[redacted]'); context.request.params.arguments = mapStrings(context.request.params.arguments, walk);"`
+	graph     = `{"id": "hook", "name": "Hook", "workflowType": "tools/call", "bindings": [{"upstream": "echo", "tool": "echo"}],
+"nodes": [{"id": "start", "type": "start"}, {"id": "h", "type": "hook", "data": {"hook": {"script": %s}}}, {"id": "call", "type": "mcp-call"}, {"id": "end", "type": "end"}],
+"edges": [{"source": "start", "target": "h"}, {"source": "h", "target": "call"}, {"source": "call", "target": "end"}]}`
+)
+
+// guideway is ours, with a hook or without.
+func (b *bench) guideway(name, script string) *subject {
+	s := &subject{name: name, tool: "echo__echo"}
+	s.start = func(ctx context.Context) (*exec.Cmd, string, error) {
+		home := filepath.Join(b.dir, strings.ReplaceAll(name, " ", "-"))
+		if err := os.MkdirAll(home, 0o700); err != nil {
+			return nil, "", fmt.Errorf("make a home: %w", err)
+		}
+		own := func(args ...string) *exec.Cmd {
+			cmd := exec.CommandContext(ctx, b.binary, args...) //nolint:gosec // G204: the program to measure
+			cmd.Env, cmd.Dir = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}, home
+			return cmd
+		}
+		steps := [][]string{{"upstream", "add", "echo", "--", b.self, "-role", "stdio"}}
+		if script != "" {
+			file := filepath.Join(home, "hook.json")
+			if err := os.WriteFile(file, fmt.Appendf(nil, graph, script), 0o600); err != nil {
+				return nil, "", fmt.Errorf("write a graph: %w", err)
+			}
+			steps = append(steps, []string{"hooks", "import", file}, []string{"hooks", "enable", "hook"})
+		}
+		for _, args := range steps {
+			if out, err := own(args...).CombinedOutput(); err != nil {
+				return nil, "", fmt.Errorf("guideway %s: %w\n%s", args[0], err, out)
+			}
+		}
+		const token = "bench-token-of-thirty-two-characters-and-more"
+		if err := os.WriteFile(filepath.Join(home, "token"), []byte(token+"\n"), 0o600); err != nil {
+			return nil, "", fmt.Errorf("write a token: %w", err)
+		}
+		s.token = token
+		return own("serve", "--listen", "127.0.0.1:0", "--toolsets", "gateway", "--token-file", filepath.Join(home, "token")), "", nil
+	}
+	return s
+}
+
+// node is a proxy from npm.
+func (b *bench) node(name, script string, args func(port string) []string) *subject {
+	return &subject{name: name, tool: "echo", start: func(ctx context.Context) (*exec.Cmd, string, error) {
+		path, err := filepath.Abs(filepath.Join("bench", "proxies", "node_modules", filepath.FromSlash(script)))
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		if err != nil {
+			return nil, "", errors.New("it is not installed: npm ci --ignore-scripts in bench/proxies")
+		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, "", fmt.Errorf("find a free port: %w", err)
+		}
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		if err := listener.Close(); err != nil {
+			return nil, "", fmt.Errorf("find a free port: %w", err)
+		}
+		node := filepath.Join("conformance", "node_modules", ".bin", "node") // new enough for all of them
+		if _, err := os.Stat(node); err != nil {
+			node = "node"
+		}
+		return exec.CommandContext(ctx, node, append([]string{path}, args(port)...)...), "http://127.0.0.1:" + port + "/mcp", nil //nolint:gosec // G204: pinned programs
+	}}
+}
+
+var announces = regexp.MustCompile(`MCP +(http\S+)`)
+
+// begin starts a subject and waits until it answers.
+func (s *subject) begin(ctx context.Context) error {
+	cmd, endpoint, err := s.start(ctx)
+	if err != nil {
+		return err
+	}
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	s.cmd, s.url = cmd, endpoint
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start it: %w", err)
+	}
+	said := make(chan string, 1)
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if found := announces.FindStringSubmatch(lines.Text()); found != nil {
+				said <- found[1]
+				break
+			}
+		}
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	if endpoint == "" {
+		select {
+		case s.url = <-said:
+		case <-time.After(20 * time.Second):
+			s.stop()
+			return errors.New("it does not say where it listens")
+		}
+	}
+	for wait := 50 * time.Millisecond; ; wait *= 2 {
+		c := newCaller(s)
+		if err = c.open(ctx); err == nil {
+			return nil
+		}
+		if wait > 8*time.Second {
+			s.stop()
+			return fmt.Errorf("it does not answer: %w", err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *subject) stop() {
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	}
+}
+
+// usage is the processor time and memory of the subject with the processes that it
+// has started, but for the server that is called.
+func (s *subject) usage() (cpu time.Duration, memory int64) {
+	return usageOf(strconv.Itoa(s.cmd.Process.Pid))
+}
