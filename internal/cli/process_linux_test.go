@@ -358,3 +358,72 @@ func zombie(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
+
+const hostileGraph = `id: hostile
+name: Hostile
+workflowType: tools/call
+bindings: [{ upstream: one, tool: echo }]
+nodes:
+  - { id: start, type: start }
+  - id: h
+    type: hook
+    data:
+      hook:
+        script: |
+          const attacks = {
+            loop() { for (;;); },
+            finally() { while (true) try { while (true); } catch {} finally { while (true); } },
+            async never() { await new Promise(() => {}); },
+            fill() { const a = []; for (;;) a.push(new Array(5e7).fill(1)); },
+            typed() { const a = []; for (;;) a.push(new Uint8Array(64 << 20)); },
+            repeat() { "x".repeat(2 ** 30); },
+            regex() { /^((a+)+)\1$/.test("a".repeat(50) + "b"); },
+            parse() { JSON.parse("[".repeat(5e6)); },
+            deep() { let a = []; for (let i = 0; i < 1e5; i++) a = [a]; String(a); },
+            reach() { attacks.constructor.constructor("return process")(); },
+          };
+          await attacks[context.request.params.arguments.text]();
+  - { id: call, type: mcp-call }
+  - { id: end, type: end }
+edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
+`
+
+// While a hook does its worst, its own call is refused and others are served, with
+// hooks and without.
+func TestHostileHooksInTheGateway(t *testing.T) {
+	t.Parallel()
+	d, count := newGatewayDesk(t)
+	hostile := filepath.Join(t.TempDir(), "hostile.yaml")
+	write(t, hostile, hostileGraph)
+	d.want(exitOK, "", "hooks import "+hostile)
+	d.want(exitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool params")
+	d.want(exitOK, "", "hooks enable hostile")
+	d.want(exitOK, "", "hooks enable redact")
+	s := d.serve("127.0.0.1:0")
+	mallory, ann := d.reach(s, "2025-11-25", false), d.reach(s, "2026-07-28", false)
+	calls := 0
+	for _, attack := range []string{"loop", "finally", "never", "fill", "typed", "repeat", "regex", "parse", "deep", "reach"} {
+		done := make(chan string, 1)
+		go func() { done <- mallory.say(t.Context(), "one__echo", map[string]any{"text": attack}) }()
+		for ended := false; !ended; {
+			calls++
+			if got := ann.say(t.Context(), "one__count", nil); got != "counted" {
+				t.Errorf("during %s another client gets %s", attack, got)
+			}
+			if got := ann.say(t.Context(), "one__params", map[string]any{"text": "AKIAABCDEFGHIJKLMNOP"}); !strings.Contains(got, "[redacted]") {
+				t.Errorf("during %s another client's hook gives %s", attack, got)
+			}
+			select {
+			case got := <-done:
+				ended = true
+				if !strings.HasPrefix(got, "isError: ") {
+					t.Errorf("%s ends as %s", attack, got)
+				}
+			default:
+			}
+		}
+	}
+	if got := lines(t, count); got != calls {
+		t.Errorf("%d calls were made, and %d were done", calls, got)
+	}
+}
