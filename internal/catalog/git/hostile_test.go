@@ -1,0 +1,395 @@
+package git_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/google/go-cmp/cmp"
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog/git"
+)
+
+// TestHostileRepository is about what may lie in a repository: one good workflow is
+// served, nothing leads out, and every refusal is told.
+func TestHostileRepository(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege there")
+	}
+	r := newRepo(t)
+	secret := filepath.Join(t.TempDir(), "secret.json")
+	check(t, os.WriteFile(secret, []byte(workflow("secret", "1.0.0")), 0o600))
+	check(t, os.Symlink(secret, filepath.Join(r.dir, "workflows", "absolute.json")))
+	check(t, os.Symlink("../../../../etc/passwd", filepath.Join(r.dir, "workflows", "up.json")))
+	check(t, os.Symlink("one.json", filepath.Join(r.dir, "workflows", "inner.json")))
+	check(t, os.Symlink("/etc", filepath.Join(r.dir, "workflows", "etc")))
+	r.write("workflows/huge.json", strings.Repeat(" ", 3<<20))
+	r.write("workflows/broken.json", `{"id": `)
+	r.write("workflows/CON.json", workflow("device", "1.0.0"))
+	r.write("workflows/node_modules/x.json", workflow("module", "1.0.0"))
+	// What git would run, were it asked to check anything out.
+	touched := filepath.Join(t.TempDir(), "touched")
+	r.write(".gitattributes", "*.json filter=evil\n")
+	r.git("config", "filter.evil.smudge", "touch "+touched)
+	r.write(".git/hooks/post-checkout", "#!/bin/sh\ntouch "+touched+"\n")
+	check(t, os.Chmod(filepath.Join(r.dir, ".git", "hooks", "post-checkout"), 0o755))
+	// A submodule, whose address is an option of ssh.
+	head := r.git("rev-parse", "HEAD")
+	r.write(".gitmodules", "[submodule \"x\"]\n\tpath = workflows/sub\n\turl = -oProxyCommand=touch\n")
+	r.git("add", "-A")
+	r.git("update-index", "--add", "--cacheinfo", "160000,"+head+",workflows/sub")
+	r.git("commit", "-q", "-m", "evil")
+
+	server := smartHTTP(t, filepath.Dir(r.dir), "")
+	for _, url := range []string{r.dir, server.URL + "/repo"} {
+		dir := t.TempDir()
+		s := source(t, dir, git.Options{URL: url, Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")}})
+		sync(t, s)
+		c := load(t, s)
+		if diff := cmp.Diff([]string{"one@1.0.0"}, servedBy(t, c)); diff != "" {
+			t.Error(diff)
+		}
+		var got []string
+		for _, d := range c.Diagnostics() {
+			got = append(got, d.Code+" "+filepath.Base(d.File))
+		}
+		for _, want := range []string{
+			"file-link absolute.json", "file-link up.json", "file-link inner.json", "file-too-large huge.json", "file-name CON.json", "git-submodule sub",
+		} {
+			if !strings.Contains(strings.Join(got, "\n"), want) {
+				t.Errorf("%q is not told: %v", want, got)
+			}
+		}
+		check(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+			if err == nil && entry.Type()&os.ModeSymlink != 0 {
+				t.Errorf("%s is a link", path)
+			}
+			return err
+		}))
+	}
+	if _, err := os.Stat(touched); err == nil {
+		t.Error("something of the repository was executed")
+	}
+}
+
+// TestTreeWrittenByHand is about names that no program called git would commit.
+func TestTreeWrittenByHand(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "bare")
+	check(t, os.MkdirAll(filepath.Join(dir, "refs", "heads"), 0o755))
+	check(t, os.MkdirAll(filepath.Join(dir, "objects"), 0o755))
+	s := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())
+	put := func(kind plumbing.ObjectType, data []byte) plumbing.Hash {
+		t.Helper()
+		o := s.NewEncodedObject()
+		o.SetType(kind)
+		w, err := o.Writer()
+		check(t, err)
+		_, err = w.Write(data)
+		check(t, err)
+		check(t, w.Close())
+		hash, err := s.SetEncodedObject(o)
+		check(t, err)
+		return hash
+	}
+	tree := func(entries ...object.TreeEntry) plumbing.Hash {
+		var b bytes.Buffer
+		for _, e := range entries {
+			b.WriteString(strings.TrimLeft(e.Mode.String(), "0") + " " + e.Name + "\x00")
+			b.Write(e.Hash[:])
+		}
+		return put(plumbing.TreeObject, b.Bytes())
+	}
+	blob := put(plumbing.BlobObject, []byte(workflow("evil", "1.0.0")))
+	good := put(plumbing.BlobObject, []byte(workflow("good", "1.0.0")))
+	inner := tree(object.TreeEntry{Name: "x.json", Mode: filemode.Regular, Hash: blob})
+	root := tree(object.TreeEntry{Name: "workflows", Mode: filemode.Dir, Hash: tree(
+		object.TreeEntry{Name: "..", Mode: filemode.Dir, Hash: inner},
+		object.TreeEntry{Name: "../../../up.json", Mode: filemode.Regular, Hash: blob},
+		object.TreeEntry{Name: "/etc/abs.json", Mode: filemode.Regular, Hash: blob},
+		object.TreeEntry{Name: ".GIT", Mode: filemode.Dir, Hash: inner},
+		object.TreeEntry{Name: "a\\b.json", Mode: filemode.Regular, Hash: blob},
+		object.TreeEntry{Name: "bell\a.json", Mode: filemode.Regular, Hash: blob},
+		object.TreeEntry{Name: "Good.json", Mode: filemode.Regular, Hash: blob},
+		object.TreeEntry{Name: "c:d.json", Mode: filemode.Regular, Hash: blob},
+		object.TreeEntry{Name: "good.json", Mode: filemode.Regular, Hash: good},
+	)})
+	commit := put(plumbing.CommitObject, []byte("tree "+root.String()+"\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nx\n"))
+	check(t, s.SetReference(plumbing.NewHashReference("refs/heads/main", commit)))
+	check(t, s.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, "refs/heads/main")))
+
+	copyDir := t.TempDir()
+	src := source(t, copyDir, git.Options{URL: dir})
+	sync(t, src)
+	documents, found, err := src.Documents(t.Context())
+	check(t, err)
+	var names []string
+	for _, d := range documents {
+		names = append(names, d.Name)
+	}
+	if diff := cmp.Diff([]string{"Good.json"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if len(found) < 6 {
+		t.Errorf("the refusals are not told: %v", found)
+	}
+	check(t, filepath.WalkDir(filepath.Dir(copyDir), func(path string, _ os.DirEntry, err error) error {
+		if base := filepath.Base(path); base == "up.json" || base == "abs.json" || base == "x.json" {
+			t.Errorf("%s was written", path)
+		}
+		return err
+	}))
+}
+
+// TestTooLarge is about repositories that are larger than somebody wants to fetch, and
+// about a few bytes that unpack to many.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	server := smartHTTP(t, filepath.Dir(r.dir), "")
+	opts := git.Options{URL: server.URL + "/repo", Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")}}
+	s := source(t, t.TempDir(), opts)
+	sync(t, s)
+
+	noise := make([]byte, 2<<20)
+	_, _ = rand.Read(noise)
+	r.write("noise.bin", string(noise))
+	r.commit()
+	if done := sync(t, s); !done.Changed && done.Before == done.After {
+		t.Errorf("%+v", done)
+	}
+	r.git("config", "uploadpack.allowFilter", "false")
+	small := opts
+	small.Limits.Bytes = 1 << 20
+	if _, err := source(t, t.TempDir(), small).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
+		t.Errorf("a large commit: %v", err)
+	}
+	few := opts
+	few.Limits.Files = 1
+	r.write("workflows/two.json", workflow("two", "1.0.0"))
+	r.commit()
+	if _, err := source(t, t.TempDir(), few).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
+		t.Errorf("many documents: %v", err)
+	}
+	r.write("bomb.bin", strings.Repeat("\x00", 80<<20))
+	r.commit()
+	if _, err := s.Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge || !strings.Contains(err.Error(), "one of its files") {
+		t.Errorf("a file of 80 MB in 80 kB: %v", err)
+	}
+	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestHostileHost is about hosts that are none: each is an error, in bounded time.
+func TestHostileHost(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the redirect was followed to %s with %q", r.URL, r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	tests := []struct {
+		name   string
+		handle http.HandlerFunc
+	}{
+		{"redirect to another host", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL+r.URL.Path+"?service=git-upload-pack", http.StatusFound)
+		}},
+		{"redirect to the metadata of a cloud", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254"+r.URL.Path, http.StatusFound)
+		}},
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }},
+		{"endless references", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "001e# service=git-upload-pack\n0000")
+			line := "003f" + strings.Repeat("a", 40) + " refs/heads/aaaaaaa\n"
+			for {
+				if _, err := io.WriteString(w, line); err != nil {
+					return
+				}
+			}
+		}},
+		{"nothing", func(http.ResponseWriter, *http.Request) {}},
+		{"an error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(tt.handle)
+			defer server.Close()
+			s := source(t, t.TempDir(), git.Options{
+				URL: server.URL + "/repo", Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")},
+				Credentials: func(string) (string, string) { return "", "the-token-of-the-host" },
+			})
+			_, err := s.Sync(t.Context())
+			if err == nil || strings.Contains(err.Error(), "the-token") {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// sshServer lets one key in and runs git-upload-pack, as a host does.
+func sshServer(t *testing.T, client ssh.PublicKey) (address string, host ssh.PublicKey) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	check(t, err)
+	signer, err := ssh.NewSignerFromKey(private)
+	check(t, err)
+	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		if !bytes.Equal(key.Marshal(), client.Marshal()) {
+			return nil, os.ErrPermission
+		}
+		return nil, nil
+	}}
+	config.AddHostKey(signer)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serveSSH(conn, config)
+		}
+	}()
+	t.Cleanup(func() { listener.Close(); <-done })
+	return listener.Addr().String(), signer.PublicKey()
+}
+
+func serveSSH(conn net.Conn, config *ssh.ServerConfig) {
+	defer conn.Close()
+	_, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for offered := range channels {
+		channel, inner, err := offered.Accept()
+		if err != nil {
+			return
+		}
+		for req := range inner {
+			if req.Type != "exec" {
+				_ = req.Reply(false, nil)
+				continue
+			}
+			_ = req.Reply(true, nil)
+			path, ok := strings.CutPrefix(string(req.Payload[4:]), "git-upload-pack '")
+			if ok {
+				cmd := exec.Command("git-upload-pack", strings.TrimSuffix(path, "'"))
+				cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
+				cmd.Stdout = channel
+				in, _ := cmd.StdinPipe()
+				go func() { _, _ = io.Copy(in, channel); in.Close() }() // a host does not wait for what nobody reads
+				_ = cmd.Run()
+			}
+			_, _ = channel.SendRequest("exit-status", false, []byte{0, 0, 0, 0})
+			_ = channel.Close()
+		}
+	}
+}
+
+// TestOverSSH is about keys: ours, and the host's, which must be known.
+func TestOverSSH(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	if _, err := exec.LookPath("git-upload-pack"); err != nil {
+		t.Skip("git-upload-pack, which serves the repository of this test, is not here")
+	}
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	check(t, err)
+	key, err := ssh.NewPublicKey(public)
+	check(t, err)
+	address, host := sshServer(t, key)
+	dir := t.TempDir()
+	block, err := ssh.MarshalPrivateKey(private, "")
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, "id_ed25519"), pem.EncodeToMemory(block), 0o600))
+	known := filepath.Join(dir, "known_hosts")
+	check(t, os.WriteFile(known, []byte(knownhosts.Line([]string{address}, host)+"\n"), 0o600))
+	opts := git.Options{URL: "ssh://git@" + address + r.dir, SSH: git.SSH{Dir: dir, KnownHosts: known}}
+
+	s := source(t, t.TempDir(), opts)
+	sync(t, s)
+	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	if again := sync(t, s); again.Changed {
+		t.Errorf("%+v", again)
+	}
+
+	unknown := opts
+	unknown.SSH.KnownHosts = filepath.Join(dir, "empty")
+	check(t, os.WriteFile(unknown.SSH.KnownHosts, nil, 0o600))
+	if _, err := source(t, t.TempDir(), unknown).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "not known") {
+		t.Errorf("a host that is not known: %v", err)
+	}
+	changed := opts
+	changed.SSH.KnownHosts = filepath.Join(dir, "changed")
+	check(t, os.WriteFile(changed.SSH.KnownHosts, []byte(knownhosts.Line([]string{address}, key)+"\n"), 0o600))
+	if _, err := source(t, t.TempDir(), changed).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "another key") {
+		t.Errorf("a host with another key: %v", err)
+	}
+	nobody := opts
+	nobody.SSH.Dir = t.TempDir()
+	if _, err := source(t, t.TempDir(), nobody).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden {
+		t.Errorf("without a key: %v", err)
+	}
+	gone := opts
+	gone.URL += "-gone"
+	if _, err := source(t, t.TempDir(), gone).Sync(t.Context()); err == nil {
+		t.Error("a repository that is not there was fetched")
+	}
+}
+
+// TestSilentHost is about hosts that take a connection and say nothing.
+func TestSilentHost(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer listener.Close()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	check(t, err)
+	key, err := ssh.NewPublicKey(public)
+	check(t, err)
+	dir := t.TempDir()
+	block, err := ssh.MarshalPrivateKey(private, "")
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, "id_ed25519"), pem.EncodeToMemory(block), 0o600))
+	address := listener.Addr().String()
+	check(t, os.WriteFile(filepath.Join(dir, "known_hosts"), []byte(knownhosts.Line([]string{address}, key)+"\n"), 0o600))
+	for _, url := range []string{"http://" + address + "/x", "ssh://" + address + "/x"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		s := source(t, t.TempDir(), git.Options{URL: url, Hosts: []string{"http://" + address}, SSH: git.SSH{Dir: dir}})
+		if _, err := s.Sync(ctx); err == nil {
+			t.Errorf("%s has answered", url)
+		}
+		cancel()
+	}
+}

@@ -1,0 +1,328 @@
+package mirror_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+)
+
+// childDir has a test program write versions into a directory until it is killed.
+const childDir = "GUIDEWAY_TEST_MIRROR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		writeForever(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// numbered gives versions of many files, all with the number of the version.
+type numbered struct {
+	mu      sync.Mutex
+	n       int
+	fail    error
+	fetches int
+	// same has it give the same content whatever the number.
+	same bool
+}
+
+const filesOfVersion = 20
+
+func (f *numbered) set(n int, fail error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n, f.fail = n, fail
+}
+
+func (f *numbered) Fetch(_ context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fetches++
+	if f.fail != nil {
+		return mirror.Fetched{}, f.fail
+	}
+	got := mirror.Fetched{Revision: strconv.Itoa(f.n)}
+	if have != nil && have.Revision == got.Revision {
+		return got, nil
+	}
+	to, err := stage()
+	if err != nil {
+		return got, err
+	}
+	content := got.Revision
+	if f.same {
+		content = "same"
+	}
+	for i := range filesOfVersion {
+		if err := to.Add(fmt.Sprintf("dir/%02d.json", i), 100, strings.NewReader(content)); err != nil {
+			return got, err
+		}
+	}
+	return got, nil
+}
+
+func newSource(dir string, f mirror.Fetcher) *mirror.Source {
+	return mirror.New(catalog.SourceInfo{Name: "x", Location: "https://x"}, mirror.Options{
+		Dir: dir, Origin: "o", Fetcher: f, Interval: time.Second, Poll: 10 * time.Millisecond,
+	})
+}
+
+// whole reads all documents and fails where they are not of one version.
+func whole(t testing.TB, s *mirror.Source) string {
+	t.Helper()
+	documents, _, err := s.Documents(context.Background())
+	check(t, err)
+	content := ""
+	for i, d := range documents {
+		file, err := d.Open(context.Background())
+		check(t, err)
+		data, err := io.ReadAll(file)
+		check(t, errors.Join(err, file.Close()))
+		if i > 0 && string(data) != content {
+			t.Fatalf("%s is of version %q beside %q", d.Name, data, content)
+		}
+		content = string(data)
+	}
+	if len(documents) != filesOfVersion {
+		t.Fatalf("%d documents of version %q", len(documents), content)
+	}
+	return content
+}
+
+// TestReadersSeeOneVersion reads while versions follow each other, in this process and
+// by a second source on the same copy.
+func TestReadersSeeOneVersion(t *testing.T) {
+	t.Parallel()
+	dir, f := t.TempDir(), &numbered{}
+	writer, other := newSource(dir, f), newSource(dir, f)
+	_, err := writer.Sync(t.Context())
+	check(t, err)
+	var done atomic.Bool
+	var readers sync.WaitGroup
+	for _, s := range []*mirror.Source{writer, other} {
+		readers.Go(func() {
+			for !done.Load() {
+				whole(t, s)
+			}
+		})
+	}
+	for n := 1; n <= 30; n++ {
+		f.set(n, nil)
+		_, err := writer.Sync(t.Context())
+		check(t, err)
+	}
+	done.Store(true)
+	readers.Wait()
+	if got := whole(t, other); got != "30" {
+		t.Errorf("the last version is %s", got)
+	}
+}
+
+// TestTwoAtOnce is about sources that are brought up to date together: one does the
+// work, whichever process it is in.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	dir, f := t.TempDir(), &numbered{n: 1}
+	var syncs sync.WaitGroup
+	for range 8 {
+		s := newSource(dir, f)
+		syncs.Go(func() {
+			if _, err := s.Sync(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	syncs.Wait()
+	if f.fetches > 2 { // who came while the first was at work is content with that
+		t.Errorf("%d fetches", f.fetches)
+	}
+	whole(t, newSource(dir, f))
+}
+
+// TestFailures is about what is told of attempts that failed, and when the next is.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	f := &numbered{fail: errors.New("no route\x1b[31m to host")}
+	s := mirror.New(catalog.SourceInfo{Name: "x"}, mirror.Options{Dir: t.TempDir(), Origin: "o", Fetcher: f, Interval: time.Minute, Now: func() time.Time { return now }})
+	var pauses []time.Duration
+	for range 12 {
+		if !s.Due() {
+			t.Fatal("it is not yet time")
+		}
+		now = now.Add(time.Nanosecond)
+		if _, err := s.Sync(t.Context()); err == nil {
+			t.Fatal("no error")
+		}
+		pauses = append(pauses, s.SyncState().Next.Sub(now))
+		now = s.SyncState().Next
+	}
+	want := []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute}
+	if diff := cmp.Diff(want, pauses[:8]); diff != "" || pauses[11] != time.Hour {
+		t.Errorf("%v", pauses)
+	}
+	if _, _, err := s.Documents(t.Context()); err == nil || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("error is %v", err)
+	}
+	f.set(1, nil)
+	_, err := s.Sync(t.Context())
+	check(t, err)
+	if state := s.SyncState(); state.Failure != "" || state.Failures != 0 || !state.Next.Equal(now.Add(time.Minute)) {
+		t.Errorf("%+v", state)
+	}
+}
+
+// TestSameContent is about a new revision of the same documents: it is known, and
+// nothing is written.
+func TestSameContent(t *testing.T) {
+	t.Parallel()
+	dir, f := t.TempDir(), &numbered{n: 1, same: true}
+	s := newSource(dir, f)
+	for n := 1; n <= 3; n++ {
+		f.set(n, nil)
+		_, err := s.Sync(t.Context())
+		check(t, err)
+	}
+	documents, _, err := s.Documents(t.Context())
+	check(t, err)
+	if documents[0].Revision != "3" {
+		t.Errorf("revision is %s", documents[0].Revision)
+	}
+	versions, err := filepath.Glob(filepath.Join(dir, "v-*"))
+	check(t, err)
+	if len(versions) != 1 {
+		t.Errorf("%v", versions)
+	}
+}
+
+// TestMeddling is about copies that somebody has changed: they are made anew, and
+// nothing outside of them is read.
+func TestMeddling(t *testing.T) {
+	t.Parallel()
+	for name, meddle := range map[string]func(dir, version string) error{
+		"no JSON": func(dir, _ string) error { return os.WriteFile(filepath.Join(dir, "current.json"), []byte("{"), 0o600) },
+		"another origin": func(dir, _ string) error {
+			return edit(filepath.Join(dir, "current.json"), `"origin":"o"`, `"origin":"p"`)
+		},
+		"version that leads out": func(dir, version string) error {
+			return edit(filepath.Join(dir, "current.json"), version, "v-/../../..")
+		},
+		"file that is gone": func(dir, version string) error {
+			return os.Remove(filepath.Join(dir, version, "files", "dir", "07.json"))
+		},
+		"version that is gone": func(dir, version string) error { return os.RemoveAll(filepath.Join(dir, version)) },
+	} {
+		dir, f := t.TempDir(), &numbered{n: 1}
+		s := newSource(dir, f)
+		_, err := s.Sync(t.Context())
+		check(t, err)
+		versions, err := filepath.Glob(filepath.Join(dir, "v-*"))
+		check(t, err)
+		check(t, meddle(dir, filepath.Base(versions[0])))
+		f.set(2, nil)
+		if _, err := s.Sync(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := whole(t, s); got != "2" {
+			t.Errorf("%s: version %s is served", name, got)
+		}
+	}
+}
+
+func edit(path, before, after string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(strings.ReplaceAll(string(data), before, after)), 0o600)
+}
+
+// writeForever is the child: version after version.
+func writeForever(dir string) {
+	f := &numbered{}
+	s := newSource(dir, f)
+	for n := 1; ; n++ {
+		f.set(n, nil)
+		if _, err := s.Sync(context.Background()); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(n)
+	}
+}
+
+// TestKilledInTheMiddle kills a process that writes versions, again and again: what
+// is there afterwards is one whole version, and what was begun is swept away.
+func TestKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	program, err := os.Executable()
+	check(t, err)
+	dir := t.TempDir()
+	kills := 20
+	if testing.Short() {
+		kills = 3
+	}
+	for i := range kills {
+		cmd := exec.Command(program)
+		cmd.Env = append(os.Environ(), childDir+"="+dir)
+		out, err := cmd.StdoutPipe()
+		check(t, err)
+		check(t, cmd.Start())
+		// After the first version of this process, at another place each time.
+		_, err = io.ReadFull(out, make([]byte, 2+i%7))
+		check(t, err)
+		check(t, cmd.Process.Kill())
+		_ = cmd.Wait() // it was killed
+		whole(t, newSource(dir, &numbered{}))
+	}
+	f := &numbered{n: 1_000_000}
+	_, err = newSource(dir, f).Sync(t.Context())
+	check(t, err)
+	left, err := filepath.Glob(filepath.Join(dir, "stage-*"))
+	check(t, err)
+	if len(left) > 0 {
+		t.Errorf("%v was left", left)
+	}
+}
+
+// TestIsSafe is about names from elsewhere.
+func TestIsSafe(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a.json", "dir/a.json", "guides/01-ä.md", "a b.json"} {
+		if !mirror.IsSafe(name) {
+			t.Errorf("%q is refused", name)
+		}
+	}
+	for _, name := range []string{
+		"", ".", "..", "/a", "a/", "a//b", "./a", "a/../b", "../a", `a\b`, "a:b", "a\x00b", "a\nb", "\xff", "a\u202eb", "nul", "NUL.json", "dir/com1.json",
+		".git/config", "x/.GIT/y", "a.", "a ", "dir./x", strings.Repeat("a", 500), "a?b", "a*b",
+	} {
+		if mirror.IsSafe(name) {
+			t.Errorf("%q is allowed", name)
+		}
+	}
+}
