@@ -56,7 +56,7 @@ func sourceRows(cat *catalog.Catalog) []sourceRow {
 	}
 	rows := []sourceRow{}
 	for _, status := range slices.Backward(cat.Sources()) {
-		rows = append(rows, sourceRow{SourceStatus: status, Shadowed: shadowed[status.Name], Watched: status.Kind == "dir" || status.Sync != nil})
+		rows = append(rows, sourceRow{SourceStatus: status, Shadowed: shadowed[status.Name], Watched: status.Kind == "dir" || status.Kind == "npm" || status.Sync != nil})
 	}
 	return rows
 }
