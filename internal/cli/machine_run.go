@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -154,6 +155,9 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 			return err
 		}
 	}
+	if err := o.askInputs(ctx, one, inputs); err != nil {
+		return err
+	}
 	return o.app.withMachines(ctx, models, func(ctx context.Context, d *machineDesk) error {
 		s, err := d.runs.Start(ctx, d.caller, driver.StartRequest{
 			Machine: one.Definition.Name, Definition: one.Definition, Inputs: inputs, Goal: o.Goal, Project: d.here, Limits: limits, Demo: o.Demo,
@@ -169,6 +173,31 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 		}
 		return d.end(s, err, o.JSON)
 	})
+}
+
+// askInputs asks at the terminal for what the machine needs and nobody has given.
+// Where nobody is asked the start says what is missing.
+func (o *machineRunOptions) askInputs(ctx context.Context, one *shelved, inputs map[string]json.RawMessage) error {
+	host := o.app.host
+	if o.JSON || !host.InTerminal || !host.OutTerminal {
+		return nil
+	}
+	t := newTerminal(host)
+	for i := range one.Definition.Inputs {
+		in := &one.Definition.Inputs[i]
+		if _, given := inputs[in.Name]; given || in.Optional {
+			continue
+		}
+		fmt.Fprintln(host.Out, oneLine(in.Description))
+		text, err := t.line(ctx, oneLine(in.Name)+": ")
+		if err != nil {
+			return ignoreEOF(err)
+		}
+		if text = strings.TrimSpace(text); text != "" {
+			inputs[in.Name] = quoteJSON(text)
+		}
+	}
+	return nil
 }
 
 // demonstrate has the shipped recording answer, and gives what nobody has given.

@@ -60,6 +60,7 @@ func (b *Background) drive(user, id string) {
 		}
 		b.mu.Lock()
 		delete(b.ends, id)
+		b.watchers.forget(id)
 		b.mu.Unlock()
 		close(end)
 	})

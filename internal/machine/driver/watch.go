@@ -14,13 +14,19 @@ import (
 type watchers struct {
 	mu    sync.Mutex
 	byRun map[string]map[chan Update]bool
+	// recent are the last events of the runs that are being driven, for who comes
+	// a moment after the beginning.
+	recent map[string][]Update
 }
+
+// watchRecent is how many of them there are.
+const watchRecent = 32
 
 // watchBuffer is how many updates wait for one who looks on.
 const watchBuffer = 512
 
-// Watch gives what happens in a run that this process drives, from now on, until
-// cancel is called. Who is too slow misses some: what a run has come to is told by
+// Watch gives what happens in a run that this process drives, its last events first,
+// until cancel is called. Who is too slow misses some: what a run has come to is told by
 // its status alone.
 func (b *Background) Watch(id string) (updates <-chan Update, cancel func()) {
 	w := &b.watchers
@@ -34,6 +40,9 @@ func (b *Background) Watch(id string) (updates <-chan Update, cancel func()) {
 		w.byRun[id] = map[chan Update]bool{}
 	}
 	w.byRun[id][c] = true
+	for _, u := range w.recent[id] {
+		c <- u // there is room for all of them
+	}
 	return c, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -47,12 +56,26 @@ func (b *Background) Watch(id string) (updates <-chan Update, cancel func()) {
 func (w *watchers) tell(id string, u Update) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if u.Event != nil {
+		if w.recent == nil {
+			w.recent = map[string][]Update{}
+		}
+		last := append(w.recent[id], u)
+		w.recent[id] = last[max(0, len(last)-watchRecent):]
+	}
 	for c := range w.byRun[id] {
 		select {
 		case c <- u:
 		default:
 		}
 	}
+}
+
+// forget forgets the last events of a run that is not driven any more.
+func (w *watchers) forget(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.recent, id)
 }
 
 // Resume lets a paused run go on, and drives it.

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// What a machine needs and nobody has given is asked for at the terminal, and nowhere
+// else.
+func TestMachineAsksForInputs(t *testing.T) {
+	t.Parallel()
+	url := serveMind(t, func(last said, _ []string) (text, name, arguments string) { return "heard " + last.Content, "", "" })
+	machine := machineOf(t, t.TempDir(), `[]`)
+	host, out := desk(t, map[string]string{"OPENAI_BASE_URL": url}, "a tidy desk")
+	if code := Run(t.Context(), []string{"machine", "run", machine, "--model", "openai:m"}, host); code != exitOK || !strings.Contains(out.String(), "heard a tidy desk") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	host, out = desk(t, map[string]string{"OPENAI_BASE_URL": url}, "a tidy desk")
+	host.InTerminal = false
+	if code := Run(t.Context(), []string{"machine", "run", machine, "--model", "openai:m"}, host); code == exitOK || !strings.Contains(out.String(), `needs the input "task"`) {
+		t.Errorf("in a pipe it is exit code %d: %s", code, out)
+	}
+}
+
+// Who waits for a run with a progress token is told its states, what its agents answer
+// and its end; without one, nothing but the answer comes.
+func TestMachineProgress(t *testing.T) {
+	t.Parallel()
+	listened, once := make(chan struct{}), sync.Once{}
+	url := serveMind(t, func(said, []string) (text, name, arguments string) {
+		<-listened // the run is at work until somebody has heard of it
+		return "all done", "", ""
+	})
+	d := newHooksDesk(t)
+	environment := d.host.Getenv
+	d.host.Getenv = func(name string) string {
+		switch name {
+		case "OPENAI_BASE_URL":
+			return url
+		case "GUIDEWAY_MODEL":
+			return "openai:m"
+		}
+		return environment(name)
+	}
+	machineOf(t, filepath.Join(d.host.Dir, "workflows", "machines"), `[]`)
+	a := d.connect("--toolsets", "machines")
+	defer a.end()
+	ask := func(meta map[string]any, tool string, arguments map[string]any) (progress []string, answer string) {
+		a.id++
+		a.write(map[string]any{"jsonrpc": "2.0", "id": a.id, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": arguments, "_meta": meta}})
+		for {
+			line, err := a.out.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			var m struct {
+				ID     int
+				Params struct {
+					ProgressToken string
+					Message       string
+				}
+				Result json.RawMessage
+			}
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatal(err)
+			}
+			if m.ID == a.id {
+				return progress, string(m.Result)
+			}
+			if m.Params.ProgressToken == "mine" {
+				progress = append(progress, m.Params.Message)
+				once.Do(func() { close(listened) })
+			}
+		}
+	}
+	progress, answer := ask(map[string]any{"progressToken": "mine"}, "machine_start", map[string]any{"machine": "helper", "inputs": map[string]any{"task": "x"}, "wait": 20})
+	if text := strings.Join(progress, "\n"); !strings.Contains(text, "helper answered: all done") || !strings.Contains(text, "completed") {
+		t.Errorf("the progress is %q", progress)
+	}
+	if !strings.Contains(answer, `"status":"completed"`) {
+		t.Errorf("the answer is %s", answer)
+	}
+	if progress, _ := ask(map[string]any{}, "machine_start", map[string]any{"machine": "helper", "inputs": map[string]any{"task": "x"}, "wait": 20}); len(progress) > 0 {
+		t.Errorf("without a token there is %q", progress)
+	}
+}
