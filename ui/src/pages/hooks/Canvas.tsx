@@ -1,7 +1,7 @@
 import { Background, Controls, MarkerType, MiniMap, ReactFlow, type Connection, type Edge, type NodeChange, type ReactFlowInstance } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
 import { useMemo, useRef, useState, type DragEvent, type KeyboardEvent } from "react";
-import { branchOf, connect, freshNode, insertNode, addNode, move, titleOf, nodeOf, without, type HookDocument, type Kind, type Point } from "./document";
+import { branchOf, connect, isAside, freshNode, insertNode, addNode, move, titleOf, nodeOf, without, type HookDocument, type Kind, type Point } from "./document";
 import { nodeSize } from "./layout";
 import { Piece, pieceWords, type Marks, type PieceNode } from "./Piece";
 import { whyNoNode, whyNot, whyNotInto } from "./rules";
@@ -23,7 +23,8 @@ interface Props {
   onRefuse: (why: string | undefined) => void;
 }
 
-const nodeTypes = { piece: Piece };
+/** A node whose circles come or go is another type, so that they are measured anew. */
+const nodeTypes = { piece: Piece, aside: Piece };
 const mapFrom = 40;
 const noMarks: Marks = { errors: 0, warnings: 0 };
 
@@ -126,7 +127,7 @@ function piecesOf(doc: HookDocument, chosen: Chosen, marks: Map<string, Marks>, 
     const cannot = from === undefined || from.node === node.id ? undefined :
       from.back ? whyNotBack(doc, node.id, from.node) : whyNot(doc, { source: from.node, target: node.id, branch: from.handle });
     return {
-      id: node.id, type: "piece", position: moved.get(node.id) ?? node.position ?? { x: 0, y: 0 }, width: nodeSize.width, height: nodeSize.height,
+      id: node.id, type: isAside(node) ? "aside" : "piece", measured: nodeSize, position: moved.get(node.id) ?? node.position ?? { x: 0, y: 0 }, width: nodeSize.width, height: nodeSize.height,
       selected: isChosen, data: { node, marks: marks.get(node.id), chosen: isChosen, cannot }, ariaLabel: pieceWords(node, marks.get(node.id) ?? noMarks),
     };
   });

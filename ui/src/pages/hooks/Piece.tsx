@@ -15,7 +15,7 @@ export interface Marks {
   failed?: boolean;
 }
 
-export type PieceNode = Node<{ node: HookNode; marks: Marks | undefined; chosen: boolean; cannot: string | undefined }, "piece">;
+export type PieceNode = Node<{ node: HookNode; marks: Marks | undefined; chosen: boolean; cannot: string | undefined }, "piece" | "aside">;
 
 /** A node of a hook graph: what it is, what it does, and where ways begin and end. */
 export function Piece({ data }: NodeProps<PieceNode>) {
