@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/authn"
 )
@@ -33,6 +34,22 @@ func (a *access) tool(t *tool) bool {
 	return a.upstream(t.member) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
 		ok, err := path.Match(pattern, t.name)
 		return ok && err == nil
+	})
+}
+
+// perhaps tells whether anything of an upstream may be used, whatever it turns out
+// to offer.
+func (a *access) perhaps(m *member) bool {
+	prefix := m.prefix()
+	return a.upstream(m) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
+		plain := pattern
+		if at := strings.IndexAny(pattern, `*?[\`); at >= 0 {
+			plain = pattern[:at]
+		}
+		if plain == pattern {
+			return strings.HasPrefix(pattern, prefix)
+		}
+		return strings.HasPrefix(plain, prefix) || strings.HasPrefix(prefix, plain)
 	})
 }
 

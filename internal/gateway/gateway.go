@@ -327,11 +327,14 @@ const listTime = 15 * time.Second
 // ready gives the surface, after every upstream that nothing is known of was
 // asked, all at once. One that does not answer is left out: the others are not
 // held up by it for longer than listTime. Servers may offer more to clients that
-// can be asked, so it is a session of the client's that is asked first.
+// can be asked, so it is a session of the client's that is asked first. One that
+// the client may use nothing of is not asked: it would be started for a client, and
+// could ask it things, that nobody has let at it.
 func (g *Gateway) ready(ctx context.Context, c *Client) *surface {
+	may := g.may(ctx)
 	var unknown []*member
 	for _, m := range g.all() {
-		if m.Known() == nil {
+		if m.Known() == nil && may.perhaps(m) {
 			unknown = append(unknown, m)
 		}
 	}

@@ -161,6 +161,46 @@ func TestSearchIsNarrowed(t *testing.T) {
 	}
 }
 
+// A list, or a name that nobody knows, starts no server that the client may use
+// nothing of, and lets none ask the client. What the token names by a pattern is
+// asked, because nobody knows what it has before.
+func TestOthersServersAreNotStarted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		allow authn.Allow
+		known []string
+	}{
+		{"one upstream", authn.Allow{Upstreams: []string{"one"}}, []string{"one"}},
+		{"one tool", authn.Allow{Tools: []string{"one__echo"}}, []string{"one"}},
+		{"a pattern of one", authn.Allow{Tools: []string{"one__*"}}, []string{"one"}},
+		{"a pattern of both", authn.Allow{Tools: []string{"*__echo"}}, []string{"one", "two"}},
+		{"a set of letters", authn.Allow{Tools: []string{"[a-t]wo__echo"}}, []string{"one", "two"}},
+		{"a project", authn.Allow{Projects: []string{"site"}}, []string{"two"}},
+		{"no upstream", authn.Allow{Toolsets: []string{"runs"}}, nil},
+		{"everything", authn.Allow{All: true}, []string{"one", "two"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			two := entry(t, "two")
+			two.Project = "site"
+			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), two}})
+			r.allow = map[string]authn.Allow{"laptop": tt.allow}
+			p := r.connect(t, ways{user: "laptop", version: legacy})
+			p.names()
+			p.call("two__nothing", args{})
+			if _, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "none://x"}); err == nil {
+				t.Error("a resource that nobody has was read")
+			}
+			for _, name := range []string{"one", "two"} {
+				if want := slices.Contains(tt.known, name); (r.Known(name) != nil) != want {
+					t.Errorf("%s was asked: %v", name, !want)
+				}
+			}
+		})
+	}
+}
+
 // Nobody takes another's subscription, session or question over by knowing its
 // name, not even with another token of the same user.
 func TestTokensTakeNothingOver(t *testing.T) {
