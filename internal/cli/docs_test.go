@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
@@ -277,13 +278,19 @@ func shows(ts *testscript.TestScript, _ bool, args []string) {
 // The reference of commands is what the commands say of themselves.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join("..", "..", "docs", "reference", "cli.md")
 	var want strings.Builder
 	want.WriteString("# Commands\n\nWritten by `go test ./internal/cli -run TestReference -update` from what the commands say of themselves. Settings are flags too, of every command that reads them; [configuration.md](../configuration.md) has them.\n")
 	root := newRootCmd(&Host{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }})
 	describe(&want, root)
+	reference(t, "cli.md", want.String())
+}
+
+// reference compares a generated page with what it should be, or writes it.
+func reference(t *testing.T, name, want string) {
+	t.Helper()
+	file := filepath.Join("..", "..", "docs", "reference", name)
 	if *update {
-		if err := os.WriteFile(file, []byte(want.String()), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,8 +298,72 @@ func TestReference(t *testing.T) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.ReplaceAll(string(got), "\r\n", "\n"), want.String()); diff != "" {
-		t.Errorf("docs/reference/cli.md is not up to date (-file +commands), run with -update:\n%s", diff)
+	if diff := cmp.Diff(strings.ReplaceAll(string(got), "\r\n", "\n"), want); diff != "" {
+		t.Errorf("docs/reference/%s is not up to date (-file +what it should be), run with -update:\n%s", name, diff)
+	}
+}
+
+// The table of variables is what the settings and the list of other variables say.
+func TestReferenceOfVariables(t *testing.T) {
+	t.Parallel()
+	var want strings.Builder
+	want.WriteString("# Environment variables\n\nWritten by `go test ./internal/cli -run TestReference -update`. A variable counts before the configuration file and after a flag; those of other systems count where Guideway's is not set.\n\n| Variable | Also | Setting | |\n|---|---|---|---|\n")
+	for _, s := range config.Settings() {
+		var aliases []string
+		for _, alias := range s.Aliases {
+			aliases = append(aliases, "`"+alias.Name+"`")
+		}
+		usage := s.Usage
+		if len(s.Allowed) > 0 {
+			usage = strings.TrimSuffix(usage, ".") + ": " + strings.Join(s.Allowed, ", ") + "."
+		}
+		fmt.Fprintf(&want, "| `%s` | %s | `%s` | %s |\n", s.Env, strings.Join(aliases, ", "), s.Name, strings.ReplaceAll(usage, "|", `\|`))
+	}
+	for _, v := range config.Variables() {
+		var aliases []string
+		for _, alias := range v.Aliases {
+			aliases = append(aliases, "`"+alias+"`")
+		}
+		fmt.Fprintf(&want, "| `%s` | %s | | %s |\n", v.Name, strings.Join(aliases, ", "), v.Usage)
+	}
+	reference(t, "environment.md", want.String())
+}
+
+// Every variable that is documented stands in some test.
+func TestEveryVariableIsTested(t *testing.T) {
+	t.Parallel()
+	var tests strings.Builder
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == "dist"):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, "docs_test.go"), strings.HasSuffix(path, ".txtar"), strings.HasSuffix(path, ".e2e.ts"):
+			text, err := os.ReadFile(path)
+			tests.Write(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range config.Settings() {
+		names = append(names, s.Env)
+		for _, alias := range s.Aliases {
+			names = append(names, alias.Name)
+		}
+	}
+	for _, v := range config.Variables() {
+		names = append(append(names, v.Name), v.Aliases...)
+	}
+	for _, name := range names {
+		pattern := regexp.MustCompile(`\b` + strings.ReplaceAll(name, "<HOST>", "[A-Z_]+") + `\b`)
+		if name != "" && !pattern.MatchString(tests.String()) {
+			t.Errorf("no test names the variable %s", name)
+		}
 	}
 }
 

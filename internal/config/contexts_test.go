@@ -284,6 +284,12 @@ func TestDocumentedConfiguration(t *testing.T) {
 	known := map[string]bool{
 		"GUIDEWAY_": true, config.EnvConfig: true, config.EnvPassphrase: true, config.EnvEmbeddingsKey: true, "--config": true,
 	}
+	for _, v := range config.Variables() {
+		known[v.Name] = true
+		for _, alias := range v.Aliases {
+			known[alias] = true
+		}
+	}
 	for _, s := range config.Settings() {
 		known[s.Name], known["--"+s.Flag], known["--"+s.FlagAlias], known[s.Env] = true, true, true, true
 		for _, alias := range s.Aliases {

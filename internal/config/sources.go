@@ -99,33 +99,6 @@ const (
 	EnvRegistryPrivate = "GUIDEWAY_REGISTRY_ALLOW_PRIVATE"
 )
 
-// Variable is a variable that is no setting.
-type Variable struct {
-	Name    string
-	Aliases []string
-	Usage   string
-}
-
-// SourceVariables describes the variables of sources that are no settings.
-func SourceVariables() []Variable {
-	return []Variable{
-		{
-			EnvGitRepos,
-			[]string{"WORKFLOW_GIT_REPOS", "WORKFLOW_GIT_REPO_URL (with WORKFLOW_GIT_REPO_BRANCH)"},
-			"Repositories of workflows, lowest precedence first: addresses with commas between them, or a list as JSON.",
-		},
-		{EnvRegistryURL, []string{"WORKFLOW_REGISTRY_URL"}, "Address of a registry of workflows."},
-		{EnvRegistryKey, []string{"WORKFLOW_REGISTRY_API_KEY"}, "Key for the registry of that address."},
-		{EnvRegistryPrivate, nil, "Whether the registry of that address may be in a private network: true or 1."},
-		{"GITHUB_TOKEN, GITLAB_TOKEN, BITBUCKET_TOKEN", nil, "Token for the repositories of that host."},
-		{
-			"GIT_<HOST>_TOKEN",
-			[]string{"WORKFLOW_GIT_AUTH_TOKEN", "GIT_TOKEN"},
-			"Token for the repositories of another host, such as GIT_GIT_COMPANY_COM_TOKEN for git.company.com.",
-		},
-	}
-}
-
 // sourceSettings are the settings of all sources that are elsewhere.
 func sourceSettings() []setting {
 	return []setting{

@@ -305,4 +305,7 @@ func TestTokenVariables(t *testing.T) {
 			t.Errorf("%s: %s, want %s", host, got, want)
 		}
 	}
+	if diff := cmp.Diff([]string{"GIT_GIT_COMPANY_COM_TOKEN", "WORKFLOW_GIT_AUTH_TOKEN", "GIT_TOKEN"}, git.TokenVariables("git.company.com")); diff != "" {
+		t.Errorf("of another host (-want +got):\n%s", diff)
+	}
 }

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+)
+
+// The variables of models choose one for each level, and one for all; keys and
+// addresses go to the service that they are for, and to no other.
+func TestModelsByVariables(t *testing.T) {
+	t.Parallel()
+	var seen http.Header
+	var path string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen, path = r.Header.Clone(), r.URL.Path
+		http.Error(w, `{"error":{"message":"no"}}`, http.StatusBadRequest)
+	}))
+	defer server.Close()
+	env := map[string]string{
+		"GUIDEWAY_MODEL": "openai:any", "GUIDEWAY_MODEL_BASE": "openai:base-one", "GUIDEWAY_MODEL_SMART": "anthropic:smart-one",
+		"OPENAI_BASE_URL": server.URL + "/openai", "OPENAI_API_KEY": "open-key",
+		"ANTHROPIC_BASE_URL": server.URL + "/anthropic", "ANTHROPIC_API_KEY": "anthropic-key",
+	}
+	models := &machineModels{host: &Host{Getenv: func(name string) string { return env[name] }}}
+	for _, c := range []struct {
+		level           machines.Level
+		without         string
+		name, key, path string
+	}{
+		{machines.LevelBase, "", "base-one", "Bearer open-key", "/openai/chat/completions"},
+		{machines.LevelSmart, "", "smart-one", "anthropic-key", "/anthropic/v1/messages"},
+		{machines.LevelFast, "", "base-one", "Bearer open-key", "/openai/chat/completions"},
+		{machines.LevelFast, "GUIDEWAY_MODEL_BASE", "any", "Bearer open-key", "/openai/chat/completions"},
+	} {
+		delete(env, c.without)
+		chosen, err := models.Model(driver.For{}, c.level, "")
+		if err != nil || chosen.Name != c.name {
+			t.Errorf("%s: %q %v, want %q", c.level, chosen.Name, err, c.name)
+			continue
+		}
+		_, _ = chosen.Complete(t.Context(), llm.Request{Model: chosen.Name, Messages: []llm.Message{{Role: llm.User, Content: "x"}}}, nil)
+		if key := seen.Get("Authorization") + seen.Get("X-Api-Key"); key != c.key || path != c.path {
+			t.Errorf("%s: key %q at %s, want %q at %s", c.level, key, path, c.key, c.path)
+		}
+	}
+	env["GUIDEWAY_MODEL_FAST"] = "openai:fast-one"
+	if chosen, err := models.Model(driver.For{}, machines.LevelFast, ""); err != nil || chosen.Name != "fast-one" {
+		t.Errorf("fast: %q %v", chosen.Name, err)
+	}
+}
