@@ -1,7 +1,9 @@
 package authn
 
 import (
+	"context"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -28,6 +30,34 @@ type Allow struct {
 // Nothing tells whether nothing is allowed.
 func (a *Allow) Nothing() bool {
 	return a == nil || !a.All && len(a.Upstreams)+len(a.Projects)+len(a.Tools)+len(a.Toolsets) == 0
+}
+
+// Covers tells whether what b allows is allowed by a, too, as far as their words
+// tell: what is named in another way is taken for something else.
+func (a *Allow) Covers(b *Allow) bool {
+	within := func(some, all []string) bool {
+		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })
+	}
+	return a.All || !b.All && within(b.Upstreams, a.Upstreams) && within(b.Projects, a.Projects) &&
+		within(b.Tools, a.Tools) && within(b.Toolsets, a.Toolsets)
+}
+
+// Lent is what a client with a named token lends to what it begins and what goes on
+// without it: no more than it may use itself, and for no longer.
+type Lent struct {
+	Allow
+	// Token is the Holder's ID.
+	Token string `json:"token,omitempty"`
+}
+
+// Lend gives what the client of ctx lends; nil is everything, of a client without a
+// named token.
+func Lend(ctx context.Context) *Lent {
+	h := HolderFrom(ctx)
+	if h == nil {
+		return nil
+	}
+	return &Lent{Allow: h.Allow, Token: h.ID}
 }
 
 // maxAllowed bounds the names of one kind, and the length of each.

@@ -3,6 +3,7 @@ package authn
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -229,9 +230,23 @@ func (t *Tokens) look(secret string) (NamedToken, error) {
 			WithFix("make a new one on the machine of this server")
 	}
 	token.usedAt(touched)
-	token.id = hashOf(secret)[:16]
+	token.id = idOf(hashOf(secret))
 	return token, nil
 }
+
+// Good tells whether the token of a Holder's ID is still good: not revoked by any
+// process, and not expired.
+func (t *Tokens) Good(id string) (bool, error) {
+	good := false
+	err := t.each(func(path string, token NamedToken) error {
+		good = good || idOf(strings.TrimSuffix(filepath.Base(path), recordSuffix)) == id && token.has(ScopeMCP) && !token.Expired(t.vault.now())
+		return nil
+	})
+	return good, err
+}
+
+// idOf is the ID of the token whose secret has a hash.
+func idOf(hash string) string { return hash[:min(16, len(hash))] }
 
 // isNamed tells a named token from the token of the token file by its form.
 func isNamed(token string) bool { return strings.HasPrefix(token, namedPrefix) }

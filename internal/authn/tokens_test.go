@@ -6,8 +6,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
@@ -183,5 +185,83 @@ func TestDamagedToken(t *testing.T) {
 	}
 	if g, err := access(t, nil, tokens).Check(withToken(secret)); err == nil || len(g.Rights) != 0 {
 		t.Errorf("a damaged token gives %+v, %v", g, err)
+	}
+}
+
+// What a client has lent ends with its token: revoked by any process, or expired.
+func TestLentEndsWithTheToken(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "tokens")
+	c := newClock()
+	tokens, err := authn.NewTokens(authn.TokenOptions{Dir: dir, Now: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	door := &authn.Door{Bearer: access(t, nil, tokens).Bearer, Tokens: tokens}
+	lent := func(name string, expires *time.Time) string {
+		secret, err := tokens.Create(authn.NamedToken{
+			Name: name, User: "bob", Scopes: []authn.Scope{authn.ScopeMCP}, Allow: &authn.Allow{Toolsets: []string{"runs"}}, Expires: expires,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l *authn.Lent
+		door.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { l = authn.Lend(r.Context()) })).
+			ServeHTTP(httptest.NewRecorder(), withToken(secret))
+		if l == nil || l.Token == "" || strings.Contains(secret, l.Token) || !slices.Equal(l.Toolsets, []string{"runs"}) {
+			t.Fatalf("%s lends %+v", name, l)
+		}
+		return l.Token
+	}
+	soon := c.Now().Add(time.Hour)
+	first, short := lent("laptop", nil), lent("ci", &soon)
+	good := func(id string, want bool) {
+		t.Helper()
+		if got, err := tokens.Good(id); got != want || err != nil {
+			t.Errorf("%s is good: %v, %v; want %v", id, got, err, want)
+		}
+	}
+	good(first, true)
+	good(short, true)
+	for _, id := range []string{"", "x", "../" + first, strings.Repeat("0", 16)} {
+		good(id, false)
+	}
+	c.add(time.Hour)
+	if got, err := tokens.Good(short); got || err != nil {
+		t.Errorf("expired, and good: %v, %v", got, err)
+	}
+	if err := tokens.Revoke("laptop"); err != nil {
+		t.Fatal(err)
+	}
+	if again := lent("laptop", nil); again == first {
+		t.Error("a token of the same name is the one before")
+	}
+	good(first, false)
+}
+
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	wide := authn.Allow{Upstreams: []string{"a", "b"}, Projects: []string{"p"}, Tools: []string{"x__*"}, Toolsets: []string{"runs", "machines"}}
+	for _, tt := range []struct {
+		name string
+		a, b authn.Allow
+		want bool
+	}{
+		{"nothing", authn.Allow{}, authn.Allow{}, true},
+		{"the same", wide, wide, true},
+		{"less", wide, authn.Allow{Upstreams: []string{"b"}, Toolsets: []string{"runs"}}, true},
+		{"nothing by something", wide, authn.Allow{}, true},
+		{"everything", wide, authn.Allow{All: true}, false},
+		{"by everything", authn.Allow{All: true}, wide, true},
+		{"all by all", authn.Allow{All: true}, authn.Allow{All: true}, true},
+		{"another upstream", wide, authn.Allow{Upstreams: []string{"c"}}, false},
+		{"another project", wide, authn.Allow{Projects: []string{"q"}}, false},
+		{"another pattern", wide, authn.Allow{Tools: []string{"*"}}, false},
+		{"another toolset", wide, authn.Allow{Toolsets: []string{"steps"}}, false},
+		{"an upstream as a project", authn.Allow{Projects: []string{"a"}}, authn.Allow{Upstreams: []string{"a"}}, false},
+	} {
+		if got := tt.a.Covers(&tt.b); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
 	}
 }

@@ -24,18 +24,24 @@ type machineTools struct {
 	// gateway is nil where there is none.
 	gateway *gateway.Gateway
 	own     *mcpserver.AgentTools
-	log     *slog.Logger
+	// good tells whether a client's token still is; see authn.Tokens.
+	good func(id string) (bool, error)
+	log  *slog.Logger
 }
 
 var _ driver.Tools = (*machineTools)(nil)
 
 // newMachineTools makes the tools of the services of a server.
-func newMachineTools(opts mcpserver.Options, u *upstreams) (*machineTools, error) {
+func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *upstreams) (*machineTools, error) {
 	own, err := mcpserver.NewAgentTools(opts)
 	if err != nil {
 		return nil, err
 	}
-	m := &machineTools{own: own, log: opts.Logger}
+	tokens, err := newTokens(cfg)
+	if err != nil {
+		return nil, err
+	}
+	m := &machineTools{own: own, log: opts.Logger, good: tokens.Good}
 	if u != nil {
 		m.gateway = u.Gateway
 	}
@@ -95,9 +101,19 @@ func (m *machineTools) principal(ctx context.Context, f driver.For) (context.Con
 	ctx = authn.WithPrincipal(ctx, p)
 	client := &gateway.Client{Principal: p, Modern: true}
 	if len(f.Allow) > 0 {
-		h := &authn.Holder{ID: "machine:" + f.Run, Name: p.Client}
-		if err := json.Unmarshal(f.Allow, &h.Allow); err != nil {
+		var lent authn.Lent
+		if err := json.Unmarshal(f.Allow, &lent); err != nil {
 			return nil, nil, guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
+		}
+		h := &authn.Holder{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
+		if lent.Token != "" {
+			good, err := m.good(lent.Token)
+			if err != nil {
+				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that began the run: %w", err)
+			}
+			if !good { // it may not use anything any more, and neither may what it began
+				h.Allow = authn.Allow{}
+			}
 		}
 		ctx, client.Holder = authn.WithHolder(ctx, h), h.ID
 	}

@@ -78,7 +78,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 		Sessions: session.New(session.Options{Store: lazyStore{s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
 		Upstreams: s.upstreams.attached(),
 	}
-	s.tools = &lazyTools{open: sync.OnceValues(func() (*machineTools, error) { return newMachineTools(opts, s.upstreams) })}
+	s.tools = &lazyTools{open: sync.OnceValues(func() (*machineTools, error) { return newMachineTools(cfg, opts, s.upstreams) })}
 	s.machines = a.newLazyMachines(cfg, cat, s.scripts, s.tools)
 	opts.Machines = s.machines
 	s.server, err = mcpserver.New(opts)

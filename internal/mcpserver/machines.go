@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
@@ -18,6 +19,7 @@ type Machines interface {
 	// Served lists the machines that there are.
 	Served(ctx context.Context) ([]MachineInfo, error)
 	Start(ctx context.Context, c run.Caller, r driver.StartRequest) (*driver.Status, error)
+	Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error)
 	Wait(ctx context.Context, c run.Caller, id string, patience time.Duration) (*driver.Status, error)
 	Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error)
 	Decide(ctx context.Context, c run.Caller, id string, decision machine.Decision, result string) (*driver.Status, error)
@@ -129,11 +131,36 @@ func (m *machineTools) start() *tool {
 // allowOf is what the agents of a run may use that this client begins: what it may
 // use itself.
 func allowOf(ctx context.Context) (json.RawMessage, error) {
-	h := authn.HolderFrom(ctx)
-	if h == nil || h.Allow.All {
+	lent := authn.Lend(ctx)
+	if lent == nil {
 		return nil, nil
 	}
-	return json.Marshal(h.Allow)
+	return json.Marshal(lent)
+}
+
+// maySteer refuses a client that wants to tell a run what to do whose agents may use
+// what the client may not: they would do it in its place.
+func (m *machineTools) maySteer(ctx context.Context, c run.Caller, id string) error {
+	mine := authn.Lend(ctx)
+	if mine == nil || mine.All {
+		return nil
+	}
+	s, err := m.machines.Status(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	theirs := authn.Lent{Allow: authn.Allow{All: true}}
+	if len(s.Allow) > 0 {
+		theirs = authn.Lent{}
+		if err := json.Unmarshal(s.Allow, &theirs); err != nil {
+			return guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
+		}
+	}
+	if !mine.Covers(&theirs.Allow) {
+		return guideway.Errorf(guideway.CodeForbidden, "the agents of this run may use more than this client: it may look, and not tell them what to do").
+			WithFix("ask the user to answer: guideway machine input %s", s.RunID)
+	}
+	return nil
 }
 
 // onMachine makes the handler of a tool that is about one run.
@@ -173,6 +200,9 @@ func (m *machineTools) input() *tool {
 	}
 	give := func(ctx context.Context, c run.Caller, in arguments) (*driver.Status, error) {
 		id := in.text("runId")
+		if err := m.maySteer(ctx, c, id); err != nil {
+			return nil, err
+		}
 		if outcome := in.text("outcome"); outcome != "" {
 			return m.machines.Decide(ctx, c, id, machine.Decision(outcome), in.text("result"))
 		}

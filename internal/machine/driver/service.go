@@ -66,6 +66,8 @@ type Status struct {
 	Seq     int64     `json:"seq"`
 	// Next is a call that is legal now.
 	Next *run.Call `json:"next,omitempty"`
+	// Allow is what its agents may use, as StartRequest gave it; nil is everything.
+	Allow json.RawMessage `json:"-"`
 }
 
 // Usage is what a run has used.
@@ -330,7 +332,7 @@ func (s *Service) tell(ctx context.Context, l *loaded) (*Status, error) {
 			States: st.Spent.States, Calls: st.Spent.Calls, ToolCalls: st.Spent.Tools,
 			Input: st.Spent.Usage.Input, Output: st.Spent.Usage.Output, Seconds: float64(st.Spent.Millis) / millis,
 		},
-		Parent: l.rec.Parent, Created: l.rec.Created, Updated: l.rec.Updated, Seq: l.rec.Seq,
+		Parent: l.rec.Parent, Created: l.rec.Created, Updated: l.rec.Updated, Seq: l.rec.Seq, Allow: st.Allow,
 	}
 	if l.lease != nil {
 		out.Driver = l.lease.Owner

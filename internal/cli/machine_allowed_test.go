@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+)
+
+// The agents of a run that a client with a token of its own has begun are held to
+// that token: they are offered, and may call, what it names and nothing else, of
+// other servers and of ours. With the token that ends.
+func TestAgentsAreHeldToTheToken(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayDesk(t)
+	host := d.host
+	a := &app{host: &host, flags: &settingFlags{}}
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := a.openSurface(t.Context(), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	m, err := s.tools.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := newTokens(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow := authn.Allow{Tools: []string{"one__echo"}, Toolsets: []string{"steps"}}
+	secret, err := tokens.Create(authn.NamedToken{Name: "laptop", User: "ann", Scopes: []authn.Scope{authn.ScopeMCP}, Allow: &allow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer, err := newBearer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	door := &authn.Door{Bearer: bearer, Tokens: tokens}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", nil)
+	request.Header.Set("Authorization", "Bearer "+secret)
+	door.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, _ = json.Marshal(authn.Lend(r.Context()))
+	})).ServeHTTP(httptest.NewRecorder(), request)
+	narrow := driver.For{User: "ann", Run: "m_1", Machine: "helper", Allow: text}
+	offered := func(f driver.For) (names []string) {
+		list, err := m.Tools(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range list {
+			names = append(names, tool.Name)
+		}
+		return names
+	}
+	call := func(f driver.For, name string) string {
+		result, err := m.Call(t.Context(), f, engine.ToolCall{Name: name, Arguments: `{"text":"hi"}`})
+		if errors.Is(err, driver.ErrNotCalled) {
+			return "not called"
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Content
+	}
+	if all := offered(driver.For{User: "ann", Run: "m_2", Machine: "helper"}); !slices.Contains(all, "one__count") || !slices.Contains(all, "workflow_start") {
+		t.Fatalf("a run without bounds is offered %v", all)
+	}
+	names := offered(narrow)
+	if !slices.Contains(names, "one__echo") || !slices.Contains(names, "workflow_list") || slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, "one__") && name != "one__echo" || name == "workflow_start"
+	}) {
+		t.Errorf("it is offered %v", names)
+	}
+	if got := call(narrow, "one__echo"); got != "hi" {
+		t.Errorf("the tool that the token names: %s", got)
+	}
+	for _, name := range []string{"one__count", "workflow_start", "tool_call", "ONE__echo"} {
+		if got := call(narrow, name); got != "not called" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if err := tokens.Revoke("laptop"); err != nil {
+		t.Fatal(err)
+	}
+	if names := offered(narrow); len(names) != 0 {
+		t.Errorf("with the token revoked it is offered %v", names)
+	}
+	for _, name := range []string{"one__echo", "workflow_list"} {
+		if got := call(narrow, name); got != "not called" {
+			t.Errorf("%s with the token revoked: %s", name, got)
+		}
+	}
+}

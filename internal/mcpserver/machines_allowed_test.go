@@ -1,0 +1,101 @@
+package mcpserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// waitingMachines has runs that wait for an input, by what their agents may use.
+type waitingMachines struct {
+	mcpserver.Machines
+	// given has the runs that were told something.
+	given chan string
+	begun chan json.RawMessage
+}
+
+func (m *waitingMachines) Start(_ context.Context, _ run.Caller, r driver.StartRequest) (*driver.Status, error) {
+	m.begun <- r.Allow
+	return &driver.Status{RunID: "m_new"}, nil
+}
+
+func (m *waitingMachines) Status(_ context.Context, _ run.Caller, id string) (*driver.Status, error) {
+	return &driver.Status{RunID: id, Status: machine.StatusWaiting, Allow: map[string]json.RawMessage{
+		"m_all": nil, "m_named": json.RawMessage(`{"all":true,"token":"2"}`), "m_other": json.RawMessage(`{"upstreams":["files"],"token":"2"}`),
+		"m_same": json.RawMessage(`{"toolsets":["machines"],"token":"2"}`), "m_none": json.RawMessage(`{}`), "m_broken": json.RawMessage(`7`),
+	}[id]}, nil
+}
+
+func (m *waitingMachines) Wait(ctx context.Context, c run.Caller, id string, _ time.Duration) (*driver.Status, error) {
+	return m.Status(ctx, c, id)
+}
+
+func (m *waitingMachines) Input(ctx context.Context, c run.Caller, id string, _ json.RawMessage) (*driver.Status, error) {
+	m.given <- id
+	return m.Status(ctx, c, id)
+}
+
+func (m *waitingMachines) Decide(ctx context.Context, c run.Caller, id string, _ machine.Decision, _ string) (*driver.Status, error) {
+	m.given <- id
+	return m.Status(ctx, c, id)
+}
+
+// A client with a token of its own does not have the agents of a run do for it what
+// it may not do itself: it tells nothing to a run that may use more, though it may
+// look at it. What it begins may use what it may, and is marked as its own.
+func TestNarrowClientsSteerNoWideRuns(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		allow authn.Allow
+		may   string
+	}{
+		{"a toolset", authn.Allow{Toolsets: []string{"machines"}}, "m_same m_none"},
+		{"an upstream", authn.Allow{Toolsets: []string{"machines"}, Upstreams: []string{"files"}}, "m_other m_same m_none"},
+		{"everything", authn.Allow{All: true}, "m_all m_named m_other m_same m_none m_broken"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := &waitingMachines{given: make(chan string, 1), begun: make(chan json.RawMessage, 1)}
+			r := newRig(t, func(o *mcpserver.Options) { o.Toolsets, o.Machines = mcpserver.Toolsets(), m })
+			cs := connectWith(t, r, tt.allow)
+			call := func(name string, args map[string]any) *mcp.CallToolResult {
+				result, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return result
+			}
+			for _, id := range []string{"m_all", "m_named", "m_other", "m_same", "m_none", "m_broken"} {
+				want := strings.Contains(tt.may, id)
+				if call("machine_status", map[string]any{"runId": id}).IsError {
+					t.Errorf("%s cannot be looked at", id)
+				}
+				for _, args := range []map[string]any{{"runId": id, "value": "do it"}, {"runId": id, "outcome": "retry"}, {"runId": id}} {
+					refused := call("machine_input", args).IsError
+					told := len(m.given) == 1
+					if told {
+						<-m.given
+					}
+					if refused == want || told != want {
+						t.Errorf("%s with %v: refused %v, told %v", id, args, refused, told)
+					}
+				}
+			}
+			call("machine_start", map[string]any{"machine": "x"})
+			var lent authn.Lent
+			if err := json.Unmarshal(<-m.begun, &lent); err != nil || lent.Token != "1" || !lent.Covers(&tt.allow) || !tt.allow.Covers(&lent.Allow) {
+				t.Errorf("what it begins may use %+v, %v", lent, err)
+			}
+		})
+	}
+}
