@@ -5,13 +5,16 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	engine "github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
 )
 
 // The agents of a run that a client with a token of its own has begun are held to
@@ -102,6 +105,36 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 	for _, name := range []string{"one__echo", "workflow_list"} {
 		if got := call(narrow, name); got != "not called" {
 			t.Errorf("%s with the token revoked: %s", name, got)
+		}
+	}
+}
+
+// A client begins machines of the catalog by their names: no path leads it to a file,
+// be it of the working directory or of a machine that nobody has approved.
+func TestClientsBeginNoFiles(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayDesk(t)
+	host := d.host
+	a := &app{host: &host, flags: &settingFlags{}}
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := a.openSurface(t.Context(), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	dir := machineOf(t, t.TempDir(), `["*"]`)
+	machineOf(t, host.Dir, `["*"]`)
+	caller := run.Caller{Principal: guideway.Principal{User: "ann", Client: "laptop"}}
+	inputs := map[string]json.RawMessage{"task": json.RawMessage(`"x"`)}
+	for _, name := range []string{dir, filepath.Join(dir, "machine.json"), "./helper", "helper/machine.json", "helper", "../" + filepath.Base(host.Dir) + "/helper", "file://" + dir} {
+		for _, demo := range []bool{false, true} {
+			status, err := s.machines.Start(t.Context(), caller, driver.StartRequest{Machine: name, Inputs: inputs, Demo: demo})
+			if guideway.ErrorCode(err) != guideway.CodeNotFound {
+				t.Errorf("%s, demo %v: %+v, %v", name, demo, status, err)
+			}
 		}
 	}
 }

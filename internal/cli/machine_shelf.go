@@ -132,11 +132,15 @@ func doesNotLoad(name string, d guideway.Diagnostic) error {
 	return err
 }
 
-// Machine implements driver.Machines.
+// Machine implements driver.Machines. It gives those of the catalog alone: the name
+// may be a client's, or another machine's, and a path would lead to any file, whether
+// or not somebody has approved what is in it. Who names a file at a terminal hands
+// over the definition.
 func (s *machineShelf) Machine(_ context.Context, name string) (*machines.Definition, error) {
-	one, err := s.find(name)
+	e, err := s.snapshot().Machine(name)
 	if err != nil {
 		return nil, err
 	}
+	one := shelvedOf(e)
 	return one.Definition, s.mayRun(one)
 }
