@@ -265,7 +265,7 @@ func sshServer(t *testing.T, client ssh.PublicKey) (address string, host ssh.Pub
 		return nil, nil
 	}}
 	config.AddHostKey(signer)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	check(t, err)
 	done := make(chan struct{})
 	go func() {
@@ -302,7 +302,7 @@ func serveSSH(conn net.Conn, config *ssh.ServerConfig) {
 			_ = req.Reply(true, nil)
 			path, ok := strings.CutPrefix(string(req.Payload[4:]), "git-upload-pack '")
 			if ok {
-				cmd := exec.Command("git-upload-pack", strings.TrimSuffix(path, "'"))
+				cmd := exec.CommandContext(context.Background(), "git-upload-pack", strings.TrimSuffix(path, "'"))
 				cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
 				cmd.Stdout = channel
 				in, _ := cmd.StdinPipe()
@@ -371,7 +371,7 @@ func TestOverSSH(t *testing.T) {
 // TestSilentHost is about hosts that take a connection and say nothing.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	check(t, err)
 	defer listener.Close()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

@@ -49,7 +49,7 @@ func newRepo(t testing.TB) *repo {
 // configured.
 func (r *repo) git(args ...string) string {
 	r.t.Helper()
-	cmd := exec.Command("git", append([]string{"-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always"}, args...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(r.t.Context()), "git", append([]string{"-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always"}, args...)...)
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
 	out, err := cmd.CombinedOutput()
@@ -82,7 +82,7 @@ func workflow(id, version string) string {
 // the token.
 func smartHTTP(t testing.TB, root, token string) *httptest.Server {
 	t.Helper()
-	path, err := exec.Command("git", "--exec-path").Output()
+	path, err := exec.CommandContext(t.Context(), "git", "--exec-path").Output()
 	backend := filepath.Join(strings.TrimSpace(string(path)), "git-http-backend")
 	if _, statErr := os.Stat(backend); err != nil || statErr != nil {
 		t.Skip("git-http-backend, which serves the repositories of this test, is not here")

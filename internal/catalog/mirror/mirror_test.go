@@ -268,10 +268,10 @@ func writeForever(dir string) {
 	for n := 1; ; n++ {
 		f.set(n, nil)
 		if _, err := s.Sync(context.Background()); err != nil {
-			fmt.Println(err)
+			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		fmt.Println(n)
+		fmt.Fprintln(os.Stdout, n)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 		kills = 3
 	}
 	for i := range kills {
-		cmd := exec.Command(program)
+		cmd := exec.CommandContext(t.Context(), program)
 		cmd.Env = append(os.Environ(), childDir+"="+dir)
 		out, err := cmd.StdoutPipe()
 		check(t, err)

@@ -178,9 +178,18 @@ func configAmong(dir string, there func(name string) bool) string {
 	return ""
 }
 
+// below is the place of a file for a person, and stays an address where the prefix is
+// one.
+func below(prefix, name string) string {
+	if strings.Contains(prefix, "://") {
+		return strings.TrimSuffix(prefix, "/") + "/" + name
+	}
+	return path.Join(prefix, name)
+}
+
 // load reads a machine whose script and roles are in dir.
 func load(text func(name string) ([]byte, error), prefix, config, dir string) Loaded {
-	l := Loaded{Path: path.Join(prefix, config), Claims: stemOf(config)}
+	l := Loaded{Path: below(prefix, config), Claims: stemOf(config)}
 	if s := l.Claims; s == configStem || s == configStemOld {
 		l.Claims = path.Base(dir)
 	}
@@ -191,12 +200,12 @@ func load(text func(name string) ([]byte, error), prefix, config, dir string) Lo
 			return nil
 		case err != nil:
 			l.Found = append(l.Found, guideway.Diagnostic{
-				Severity: guideway.SeverityError, Code: CodeFile, File: path.Join(prefix, name),
+				Severity: guideway.SeverityError, Code: CodeFile, File: below(prefix, name),
 				Message: "The file cannot be read: " + cause(err) + ".", Fix: "make it a readable file of at most 1 MiB",
 			})
 			return nil
 		}
-		return &File{Path: path.Join(prefix, name), Data: data}
+		return &File{Path: below(prefix, name), Data: data}
 	}
 	f := read(config)
 	if f == nil {

@@ -1,0 +1,378 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// machineOfTeam is a machine as sources have them, with all four files.
+const machineOfTeam = "code-and-review"
+
+// household is one user on one machine, whose commands are processes of their own.
+type household struct {
+	*testing.T
+	home string
+	env  []string
+}
+
+// newHousehold makes one with an empty home, which is the working directory as well.
+func newHousehold(t *testing.T, env ...string) *household {
+	t.Helper()
+	return &household{T: t, home: t.TempDir(), env: env}
+}
+
+// command prepares a command of it; more is environment.
+func (h *household) command(args []string, more ...string) *exec.Cmd {
+	cmd := exec.CommandContext(h.Context(), "guideway", args...)
+	cmd.Dir = h.home
+	// PATH has the program of this test, and no node with packages beside it.
+	cmd.Env = append([]string{"HOME=" + h.home, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1", "GUIDEWAY_INCLUDE_PLUGINS=false"}, h.env...)
+	cmd.Env = append(cmd.Env, more...)
+	return cmd
+}
+
+// say runs a command, and gives all that it says and whether it went well.
+func (h *household) say(args []string, more ...string) (string, bool) {
+	h.Helper()
+	out, err := h.command(args, more...).CombinedOutput()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		h.Fatalf("%v: %v", args, err)
+	}
+	return string(out), err == nil
+}
+
+// must is say of a command that goes well.
+func (h *household) must(args ...string) string {
+	h.Helper()
+	out, good := h.say(args)
+	if !good {
+		h.Fatalf("%v: %s", args, out)
+	}
+	return out
+}
+
+// listed are the versions of the definitions of a source, by their ids.
+func (h *household) listed(source string) map[string]string {
+	h.Helper()
+	out, err := h.command([]string{"list", "--json", "--source", source}).Output()
+	if err != nil {
+		h.Fatal(err)
+	}
+	var list struct {
+		Definitions []struct{ ID, Version string }
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		h.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, d := range list.Definitions {
+		versions[d.ID] = d.Version
+	}
+	return versions
+}
+
+// flow is a workflow of a version.
+func flow(id, version string) string {
+	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": %q, "steps": [{"id": "step", "title": "T", "prompt": "P"}]}`, id, version)
+}
+
+// writeMachine puts a machine that comes with the program, under another name, among
+// the definitions of a directory.
+func writeMachine(t *testing.T, workflows, name string) {
+	t.Helper()
+	bundled := filepath.Join("..", "..", "workflows", "machines", machineOfTeam)
+	for _, file := range []string{"machine.json", "script.js", "roles.json", "recording.json"} {
+		data, err := os.ReadFile(filepath.Join(bundled, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(data), `"workflow_name": "`+machineOfTeam+`"`, `"workflow_name": "`+name+`"`, 1)
+		write(t, filepath.Join(workflows, "machines", name, file), text)
+	}
+}
+
+// gitRepo makes a repository in a directory, and gives what commits all of it.
+func gitRepo(t *testing.T, dir string) (commit func()) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("the program git makes the repository of this test, and is not here")
+	}
+	git := func(args ...string) {
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=T", "-c", "user.email=t@example.com"}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	git("init", "-q", "-b", "main")
+	return func() {
+		git("add", "-A")
+		git("commit", "-q", "-m", "a change")
+	}
+}
+
+// TestProcessesShareOneCopy has two processes bring one copy up to date at once, in
+// every other round with one of them killed while it writes: the other one brings the
+// newest version all the same, and whoever reads has all of one version.
+func TestProcessesShareOneCopy(t *testing.T) {
+	t.Parallel()
+	const flows = 60
+	repo := filepath.Join(t.TempDir(), "repo")
+	commit := gitRepo(t, repo)
+	h := newHousehold(t, "WORKFLOW_GIT_REPOS="+repo)
+	h.env = append(h.env, "GUIDEWAY_SOURCE_CACHE="+filepath.Join(h.home, "copies"))
+	rounds, killed := 6, 0
+	for round := range rounds {
+		version := fmt.Sprintf("1.0.%d", round)
+		for i := range flows {
+			write(t, filepath.Join(repo, "workflows", fmt.Sprintf("flow-%02d.json", i)), flow(fmt.Sprintf("flow-%02d", i), version))
+		}
+		commit()
+		one, other := h.command([]string{"sources", "sync"}), h.command([]string{"sources", "sync"})
+		for _, cmd := range []*exec.Cmd{one, other} {
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- one.Wait() }()
+		if round%2 == 1 {
+			killed += h.killAtWork(one, ended)
+		} else if err := <-ended; err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		if err := other.Wait(); err != nil {
+			t.Errorf("round %d: the other one: %v", round, err)
+		}
+		versions := h.listed("repo")
+		for id, got := range versions {
+			if got != version {
+				t.Errorf("round %d: %s is of version %s", round, id, got)
+			}
+		}
+		if len(versions) != flows {
+			t.Errorf("round %d: %d definitions", round, len(versions))
+		}
+	}
+	t.Logf("%d processes were killed at work", killed)
+	left, err := filepath.Glob(filepath.Join(h.home, "copies", "*", "stage-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v was left: %v", left, err)
+	}
+}
+
+// killAtWork kills a process when somebody writes a version, and says how many it has
+// killed: none where that process has ended before.
+func (h *household) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
+	h.Helper()
+	for {
+		at, err := filepath.Glob(filepath.Join(h.home, "copies", "*", "stage-*"))
+		if err != nil {
+			h.Fatal(err)
+		}
+		if len(at) > 0 {
+			_ = cmd.Process.Kill() // it may have ended
+			if err := <-ended; err != nil {
+				return 1
+			}
+			return 0
+		}
+		select {
+		case <-ended:
+			return 0
+		default:
+		}
+	}
+}
+
+var registryAt = regexp.MustCompile(`^ *registry +(\S+)$`)
+
+// serveRegistry starts a server of definitions, and gives its address.
+func (h *household) serveRegistry() *url.URL {
+	h.Helper()
+	cmd := h.command([]string{"serve", "--registry", "--listen", "127.0.0.1:0"})
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		h.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		h.Fatal(err)
+	}
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if found := registryAt.FindStringSubmatch(lines.Text()); found != nil {
+			read := make(chan struct{})
+			go func() { // or it would wait for its reader
+				defer close(read)
+				for lines.Scan() {
+				}
+			}()
+			h.Cleanup(func() { _ = cmd.Process.Kill(); <-read; _ = cmd.Wait() })
+			address, err := url.Parse(found[1])
+			if err != nil {
+				h.Fatal(err)
+			}
+			return address
+		}
+	}
+	h.Fatalf("it serves no registry: %v", cmd.Wait())
+	return nil
+}
+
+// between stands before a registry, and tells of the answers on its index.
+func between(t *testing.T, registry *url.URL) (address string, unchanged <-chan struct{}, fetched *atomic.Int64) {
+	t.Helper()
+	told, fetched := make(chan struct{}, 1), new(atomic.Int64)
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: registry.Scheme, Host: registry.Host})
+			r.Out.Host = registry.Host
+		},
+		ModifyResponse: func(r *http.Response) error {
+			switch {
+			case r.StatusCode == http.StatusNotModified:
+				select {
+				case told <- struct{}{}:
+				default:
+				}
+			case strings.Contains(r.Request.URL.Path, "/documents/"):
+				fetched.Add(1)
+			}
+			return nil
+		},
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	return server.URL + registry.Path, told, fetched
+}
+
+// TestOneServerFeedsAnother is the registry as a team has it: a server with the
+// definitions, and a server on a laptop that follows it, both as processes.
+func TestOneServerFeedsAnother(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	team := newHousehold(t)
+	workflows := filepath.Join(team.home, "workflows")
+	write(t, filepath.Join(workflows, "team-task.json"), flow("team-task", "1.0.0"))
+	write(t, filepath.Join(workflows, "other-task.json"), flow("other-task", "1.0.0"))
+	writeMachine(t, workflows, "team-desk")
+	token := func(scope string, more ...string) string {
+		out, err := team.command(append([]string{"token", "create", scope, "--scope", scope}, more...)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	reads, calls := token("read"), token("mcp", "--all")
+	address, unchanged, fetched := between(t, team.serveRegistry())
+
+	laptop := newHousehold(t, "GUIDEWAY_REGISTRY_URL="+address, "GUIDEWAY_REGISTRY_ALLOW_PRIVATE=true", "GUIDEWAY_SYNC_INTERVAL=1s")
+	for name, key := range map[string]string{"without a token": "", "with a wrong one": "gdn_wrong", "with one of another scope": calls} {
+		out, good := laptop.say([]string{"sources", "sync"}, "GUIDEWAY_REGISTRY_KEY="+key)
+		if good || !strings.Contains(out, "registry failed") || key != "" && strings.Contains(out, key) {
+			t.Errorf("%s: %v %s", name, good, out)
+		}
+	}
+	if n := fetched.Load(); n > 0 {
+		t.Errorf("%d documents were given away", n)
+	}
+	laptop.env = append(laptop.env, "GUIDEWAY_REGISTRY_KEY="+reads)
+	laptop.must("sources", "sync")
+
+	changed := make(chan struct{}, 1)
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: laptop.command([]string{"mcp"})}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	wait := func(what string, told <-chan struct{}) {
+		t.Helper()
+		select {
+		case <-told:
+		case <-ctx.Done():
+			t.Fatalf("%s: waited in vain", what)
+		}
+	}
+	select { // of the time before
+	case <-unchanged:
+	default:
+	}
+	wait("nothing new", unchanged)
+	before := fetched.Load()
+	write(t, filepath.Join(workflows, "team-task.json"), flow("team-task", "1.0.1"))
+	wait("a changed definition", changed)
+	if got := laptop.listed("registry"); got["team-task"] != "1.0.1" || got["other-task"] != "1.0.0" {
+		t.Errorf("after the change: %v", got)
+	}
+	if n := fetched.Load() - before; n != 1 {
+		t.Errorf("%d documents were fetched for one change", n)
+	}
+	answer, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "workflow_get", Arguments: map[string]any{"id": "team-task"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprint(answer.StructuredContent); answer.IsError || !strings.Contains(text, "1.0.1") {
+		t.Errorf("the server on the laptop has %s", text)
+	}
+	wait("nothing new after the change", unchanged)
+	laptop.wantApproval("team-desk", "registry")
+}
+
+// wantApproval checks that a machine of a source has come with all of its files, and
+// waits for a person.
+func (h *household) wantApproval(machine, source string) {
+	h.Helper()
+	out, good := h.say([]string{"machine", "run", machine, "--demo"})
+	if good || !strings.Contains(out, "nobody has approved its script") {
+		h.Errorf("the machine %s of %s: %v %s", machine, source, good, out)
+	}
+	// The demonstration needs configuration, script, roles and recording.
+	out, good = h.say([]string{"machine", "run", machine, "--demo", "--source-trust", source + "=trusted"})
+	if !good || !strings.Contains(out, "is completed") {
+		h.Errorf("the machine %s of %s, trusted: %v %s", machine, source, good, out)
+	}
+}
+
+// TestMachinesComeWhole brings machines by a repository and by a package.
+func TestMachinesComeWhole(t *testing.T) {
+	t.Parallel()
+	repo := filepath.Join(t.TempDir(), "repo")
+	commit := gitRepo(t, repo)
+	writeMachine(t, filepath.Join(repo, "workflows"), "git-desk")
+	commit()
+	h := newHousehold(t, "WORKFLOW_GIT_REPOS="+repo, "GUIDEWAY_INCLUDE_PLUGINS=true")
+	pack := filepath.Join(h.home, "node_modules", "guideway-workflows-acme")
+	write(t, filepath.Join(pack, "package.json"), `{"name": "guideway-workflows-acme", "version": "1.0.0"}`)
+	writeMachine(t, filepath.Join(pack, "workflows"), "npm-desk")
+	h.wantApproval("git-desk", "repo")
+	h.wantApproval("npm-desk", "guideway-workflows-acme")
+}
