@@ -79,7 +79,10 @@ func (a *app) withMachines(ctx context.Context, models driver.Models, do func(co
 	}
 	tools, closeTools := a.toolsOfCommand(ctx, cfg)
 	defer closeTools()
-	store, err := openMachineStore(ctx, cfg, user, machineParts{shelf, models, pool, tools}, log)
+	tracer := a.newTracer(cfg)
+	defer closeTracer(tracer)
+	parts := machineParts{shelf, models, pool, tools, a.newMachineTracer(cfg, tracer)}
+	store, err := openMachineStore(ctx, cfg, user, parts, log)
 	if err != nil {
 		return err
 	}
@@ -104,6 +107,8 @@ type machineParts struct {
 	models driver.Models
 	pool   *script.Pool
 	tools  driver.Tools
+	// tracer is nil where no traces are sent.
+	tracer driver.Tracer
 }
 
 // close closes the journal.
@@ -156,7 +161,7 @@ func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user strin
 		return err
 	}
 	s.runs, err = driver.New(driver.Options{
-		Journal: s.journal, Key: key, Heads: heads, Machines: s.shelf, Models: s.models, Tools: s.tools,
+		Journal: s.journal, Key: key, Heads: heads, Machines: s.shelf, Models: s.models, Tools: s.tools, Tracer: s.tracer,
 		Handlers: &driver.Scripts{Sandbox: s.pool, Owner: user},
 		Owner:    processName(), Alive: processLives, Logger: s.log,
 	})

@@ -89,7 +89,7 @@ func (m *machineModels) recorded(name string) (driver.Chosen, error) {
 		return driver.Chosen{}, err
 	}
 	model, err := scriptedModel(data)
-	return driver.Chosen{Model: model, Name: "scripted"}, err
+	return driver.Chosen{Model: model, Name: "scripted", Provider: config.ProviderScripted}, err
 }
 
 // parse reads PROVIDER:MODEL.
@@ -105,7 +105,7 @@ func (m *machineModels) parse(spec string) (driver.Chosen, error) {
 func (m *machineModels) chosen(e config.Model) (driver.Chosen, error) {
 	const millionths = 1e6
 	out := driver.Chosen{
-		Name: e.Model, MaxTokens: e.MaxTokens, Timeout: time.Duration(e.Timeout),
+		Name: e.Model, Provider: e.Provider, MaxTokens: e.MaxTokens, Timeout: time.Duration(e.Timeout),
 		InputPrice: int64(e.Price.Input * millionths), CachedPrice: int64(e.Price.Cached * millionths), OutputPrice: int64(e.Price.Output * millionths),
 	}
 	if e.Price.Cached == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/journal/keyfile"
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
@@ -177,7 +178,7 @@ func (d *machineDesk) record(ctx context.Context, id, file string) error {
 	if err := enc.Encode(r); err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write the recording: %w", err)
 	}
-	clean, err := d.withoutSecrets(text.Bytes())
+	clean, err := d.app.withoutSecrets(d.cfg, text.Bytes())
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "take the secrets out of the recording: %w", err)
 	}
@@ -195,15 +196,15 @@ var jsonText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) //nolint:gochecknoglobals
 
 // withoutSecrets takes credentials out of every text of a document, and leaves the
 // order of its members as it is.
-func (d *machineDesk) withoutSecrets(document []byte) ([]byte, error) {
+func (a *app) withoutSecrets(cfg *config.Config, document []byte) ([]byte, error) {
 	names := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
-	for _, m := range d.cfg.Models {
+	for _, m := range cfg.Models {
 		names = append(names, m.KeyEnv)
 	}
 	var keys []string
 	const shortest = 8 // a shorter value is a word
 	for _, name := range names {
-		if value := d.app.host.Getenv(name); name != "" && len(value) >= shortest {
+		if value := a.host.Getenv(name); name != "" && len(value) >= shortest {
 			keys = append(keys, value, "[redacted: key]")
 		}
 	}

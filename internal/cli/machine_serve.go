@@ -26,6 +26,8 @@ type lazyMachines struct {
 	shelf *machineShelf
 	pool  *script.Pool
 	tools driver.Tools
+	// tracer is nil where no traces are sent.
+	tracer driver.Tracer
 
 	// mu guards what follows, and is held while the store opens.
 	mu         sync.Mutex
@@ -59,7 +61,7 @@ func (l *lazyMachines) open(ctx context.Context) (*driver.Background, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.store, err = openMachineStore(ctx, l.cfg, user, machineParts{l.shelf, models, l.pool, l.tools}, l.log); err != nil {
+	if l.store, err = openMachineStore(ctx, l.cfg, user, machineParts{l.shelf, models, l.pool, l.tools, l.tracer}, l.log); err != nil {
 		return nil, err
 	}
 	l.background = driver.NewBackground(l.store.runs, l.log)

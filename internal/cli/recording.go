@@ -52,7 +52,7 @@ var (
 // newRecording opens nothing: the first request does.
 func (a *app) newRecording(cfg *config.Config) *recording {
 	r := &recording{log: &requestLog{path: requestsPath(cfg)}}
-	r.tracer = telemetry.Open(telemetry.Options{Getenv: a.host.Getenv, Service: "guideway", Version: version(), Logger: a.logger(cfg)})
+	r.tracer = a.newTracer(cfg)
 	r.counted = newCounted(a.host.now(), r)
 	r.life, r.stop = context.WithCancel(context.Background())
 	if !cfg.Requests.Record {
@@ -69,15 +69,23 @@ func (a *app) newRecording(cfg *config.Config) *recording {
 	return r
 }
 
+// newTracer opens a tracer; nil is one that is off.
+func (a *app) newTracer(cfg *config.Config) *telemetry.Tracer {
+	return telemetry.Open(telemetry.Options{Getenv: a.host.Getenv, Service: "guideway", Version: version(), Logger: a.logger(cfg)})
+}
+
+// closeTracer sends what waits, for as long as the end of a process may take.
+func closeTracer(t *telemetry.Tracer) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordEndTime)
+	defer cancel()
+	t.Close(ctx)
+}
+
 // close writes what waits.
 func (r *recording) close() {
 	r.stop()
 	r.asides.Wait()
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), recordEndTime)
-		defer cancel()
-		r.tracer.Close(ctx)
-	}()
+	defer closeTracer(r.tracer)
 	if r.recorder != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), recordEndTime)
 		defer cancel()

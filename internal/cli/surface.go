@@ -80,6 +80,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	}
 	s.tools = &lazyTools{open: sync.OnceValues(func() (*machineTools, error) { return newMachineTools(cfg, opts, s.upstreams) })}
 	s.machines = a.newLazyMachines(cfg, cat, s.scripts, s.tools)
+	s.machines.tracer = a.newMachineTracer(cfg, s.recording.tracer)
 	opts.Machines = s.machines
 	s.server, err = mcpserver.New(opts)
 	if err != nil {

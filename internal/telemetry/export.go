@@ -222,6 +222,12 @@ func attributes(list []Attribute) []otlpAttribute {
 			value["intValue"] = strconv.FormatInt(v, 10)
 		case float64:
 			value["doubleValue"] = v
+		case []string:
+			values := make([]map[string]any, len(v))
+			for i, text := range v {
+				values[i] = map[string]any{"stringValue": text}
+			}
+			value["arrayValue"] = map[string]any{"values": values}
 		default:
 			value["stringValue"] = fmt.Sprint(v)
 		}

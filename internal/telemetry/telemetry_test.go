@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -115,7 +116,8 @@ func TestSpansArrive(t *testing.T) {
 	above, _ := telemetry.Parse(parent, "a=b")
 	at := time.Unix(1_700_000_000, 5)
 	ctx, s := tracer.Start(t.Context(), above, "tools/call", telemetry.KindServer, at)
-	s.Set(telemetry.Attribute{Key: "n", Value: int64(7)}, telemetry.Attribute{Key: "b", Value: true}, telemetry.Attribute{Key: "f", Value: 0.5}, telemetry.Attribute{Key: "s", Value: "x"})
+	s.Set(telemetry.Attribute{Key: "n", Value: int64(7)}, telemetry.Attribute{Key: "b", Value: true}, telemetry.Attribute{Key: "f", Value: 0.5}, telemetry.Attribute{Key: "s", Value: "x"},
+		telemetry.Attribute{Key: "l", Value: []string{"y", "z"}})
 	_, inner := tracer.Start(ctx, telemetry.Context{}, "inner", telemetry.KindClient, at)
 	inner.Error = "broken"
 	inner.Finish(at.Add(time.Second))
@@ -139,7 +141,8 @@ func TestSpansArrive(t *testing.T) {
 	if in.TraceID != out.TraceID || in.ParentSpanID != out.SpanID || in.Status.Code != 2 || in.Status.Message != "broken" || in.EndTimeUnixNano != "1700000001000000005" {
 		t.Errorf("%+v", in)
 	}
-	if out.Attributes[0].Value["intValue"] != "7" || out.Attributes[1].Value["boolValue"] != true || out.Attributes[2].Value["doubleValue"] != 0.5 {
+	if out.Attributes[0].Value["intValue"] != "7" || out.Attributes[1].Value["boolValue"] != true || out.Attributes[2].Value["doubleValue"] != 0.5 ||
+		fmt.Sprint(out.Attributes[4].Value["arrayValue"]) != "map[values:[map[stringValue:y] map[stringValue:z]]]" {
 		t.Errorf("%+v", out.Attributes)
 	}
 	resource := map[string]any{}

@@ -87,7 +87,8 @@ const (
 	KindClient   Kind = 3
 )
 
-// Attribute is something that a span says: a string, int64, float64 or bool.
+// Attribute is something that a span says: a string, int64, float64, bool or list of
+// strings.
 type Attribute struct {
 	Key   string
 	Value any

@@ -40,7 +40,9 @@ func (s *Service) Drive(ctx context.Context, user, id string, observe func(Updat
 		return err
 	}
 	d := &drive{s: s, l: l, observe: observe}
+	ctx, end := d.begin(ctx, Activity{Kind: ActivityRun})
 	err = d.loop(ctx)
+	end(d.stands(err))
 	if errors.Is(err, errCancelled) {
 		return nil
 	}
@@ -99,8 +101,11 @@ type drive struct {
 }
 
 // loop does what comes next until the run rests.
-func (d *drive) loop(ctx context.Context) error {
+func (d *drive) loop(ctx context.Context) (err error) {
+	inner, end := d.states(ctx)
+	defer func() { end(err) }()
 	for {
+		ctx := inner()
 		if err := ctx.Err(); err != nil {
 			return d.interrupted(err)
 		}

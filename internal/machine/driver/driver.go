@@ -98,6 +98,8 @@ type Chosen struct {
 	llm.Model
 	// Name is sent with each request.
 	Name string
+	// Provider names who has the model, as traces do; "" is not known.
+	Provider string
 	// MaxTokens bounds answers of roles that do not; 0 is the adapter's bound.
 	MaxTokens int
 	// InputPrice, CachedPrice and OutputPrice are for a million tokens, in
@@ -139,6 +141,8 @@ type Options struct {
 	Heads run.Heads
 	// Counter counts tokens; nil estimates.
 	Counter machine.Counter
+	// Tracer may be nil: then there are no traces.
+	Tracer Tracer
 	// Owner names this process in leases, uniquely.
 	Owner string
 	// Alive says whether the owner of a lease is at work, as far as this machine

@@ -128,16 +128,40 @@ func (d *drive) model(ctx context.Context, c *machine.ModelCall) error {
 	if err := d.flush(ctx); err != nil {
 		return err
 	}
+	begun, state := d.s.clock(), d.l.state.At
+	response, failed, err := d.ask(ctx, c, r, &chosen)
+	if err != nil {
+		return err
+	}
+	if failed != nil && ctx.Err() != nil {
+		return d.interrupted(ctx.Err()) // the intent stays: nobody knows what came of it
+	}
+	e := machine.Event{Kind: machine.KindModelResult, State: state, Call: c.Call, Attempt: c.Attempt, Agent: c.Agent, Took: d.millis(begun)}
+	if failed != nil {
+		d.failed(&e, llm.AsError(failed), &chosen)
+	} else {
+		e.Response, e.Cost = response, chosen.cost(response.Usage)
+		if e.Fault = d.l.program.Judge(&d.l.state, response); e.Fault != nil {
+			d.due(&e, 0)
+		}
+	}
+	return d.settle(ctx, e)
+}
+
+// ask has a model answer. failed is what the request came to, err what became of the
+// drive meanwhile.
+func (d *drive) ask(ctx context.Context, c *machine.ModelCall, r llm.Request, chosen *Chosen) (response *llm.Response, failed, err error) {
 	type outcome struct {
 		response *llm.Response
 		err      error
 	}
-	begun, state, id := d.s.clock(), d.l.state.At, d.l.rec.ID
+	timeout := chosen.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	state, id := d.l.state.At, d.l.rec.ID
+	ctx, end := d.begin(ctx, Activity{Kind: ActivityModel, Agent: c.Agent, Attempt: c.Attempt, Provider: chosen.Provider, Request: &r})
 	out, err := during(ctx, d, func(ctx context.Context) outcome {
-		timeout := chosen.Timeout
-		if timeout == 0 {
-			timeout = defaultTimeout
-		}
 		ctx, stop := context.WithTimeout(ctx, timeout)
 		defer stop()
 		response, err := chosen.Complete(ctx, r, func(delta llm.Delta) {
@@ -145,22 +169,8 @@ func (d *drive) model(ctx context.Context, c *machine.ModelCall) error {
 		})
 		return outcome{response, err}
 	})
-	if err != nil {
-		return err
-	}
-	if out.err != nil && ctx.Err() != nil {
-		return d.interrupted(ctx.Err()) // the intent stays: nobody knows what came of it
-	}
-	e := machine.Event{Kind: machine.KindModelResult, State: state, Call: c.Call, Attempt: c.Attempt, Agent: c.Agent, Took: d.millis(begun)}
-	if out.err != nil {
-		d.failed(&e, llm.AsError(out.err), &chosen)
-	} else {
-		e.Response, e.Cost = out.response, chosen.cost(out.response.Usage)
-		if e.Fault = d.l.program.Judge(&d.l.state, out.response); e.Fault != nil {
-			d.due(&e, 0)
-		}
-	}
-	return d.settle(ctx, e)
+	end(Ending{Response: out.response, Err: errors.Join(err, out.err)})
+	return out.response, out.err, err
 }
 
 // failed tells a request that failed.
@@ -217,12 +227,14 @@ func (d *drive) tool(ctx context.Context, c machine.ToolCall) error {
 		timeout = toolTimeout
 	}
 	purpose := d.l.purpose()
-	out, err := during(ctx, d, func(ctx context.Context) outcome {
+	inner, end := d.begin(ctx, Activity{Kind: ActivityTool, Agent: agentOf(d.l), Attempt: c.Attempt, Tool: &c})
+	out, err := during(inner, d, func(ctx context.Context) outcome {
 		ctx, stop := context.WithTimeout(ctx, timeout)
 		defer stop()
 		r, err := d.s.o.Tools.Call(ctx, purpose, c)
 		return outcome{r, err}
 	})
+	end(Ending{Result: &out.result, Err: errors.Join(err, out.err)})
 	if err != nil {
 		return err
 	}
