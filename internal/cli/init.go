@@ -136,10 +136,10 @@ func nextSteps(file, dir string) [][2]string {
 // nextMachine are the same for an agent machine.
 func nextMachine(file, dir string) [][2]string {
 	return [][2]string{
-		{"machine run example --demo", "see it work, on its recording"},
+		{"machine run " + file + " --demo", "see it work, on its recording"},
 		{"show " + file, "its agents and its states"},
 		{"validate " + dir, "check it after a change"},
-		{"machine run example --model openai:NAME", "let it work; it asks for what it needs"},
+		{"machine approve example", "let it run by its name, for agents too"},
 	}
 }
 

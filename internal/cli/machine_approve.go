@@ -25,8 +25,8 @@ func newMachineApproveCmd(a *app, run func(context.Context, *machineApproveOptio
 	o := &machineApproveOptions{app: a}
 	return &cobra.Command{
 		Use:   "approve NAME",
-		Short: "Let a machine of a repository, registry or package run its script",
-		Long: `Let a machine run that came from a repository, a registry or an npm package. It is shown,
+		Short: "Let a machine of a project, repository, registry or package run its script",
+		Long: `Let a machine run that came with a project, a repository, a registry or an npm package. It is shown,
 and you approve exactly that, at a terminal: where the machine or its script changes, it is
 refused until you approve it again. Machines of a source that is trusted need no approval.`,
 		Example:           "  guideway machine approve triage",
@@ -45,10 +45,10 @@ func machineKey(from catalog.SourceInfo, name string) approval.Key {
 }
 
 // machineGate says whether the script of a machine may run: one that came from
-// elsewhere, or from a project that is to be reviewed, when a person has approved it.
+// elsewhere, or with a project, when a person has approved it.
 func (a *app) machineGate(cfg *config.Config) func(*shelved) error {
 	return func(one *shelved) error {
-		if !isReviewed(cfg, *one.from) {
+		if !isReviewed(*one.from) {
 			return nil
 		}
 		store, err := openApprovals(cfg, a.host.now)
@@ -67,12 +67,10 @@ func (a *app) machineGate(cfg *config.Config) func(*shelved) error {
 	}
 }
 
-// isReviewed says whether scripts of a source wait for an approval.
-func isReviewed(cfg *config.Config, from catalog.SourceInfo) bool {
-	if from.WithLevel().Level != catalog.LevelReview {
-		return false
-	}
-	return from.Trust != catalog.TrustProject || cfg.Workflows.Trust[from.Name] == string(catalog.LevelReview)
+// isReviewed says whether scripts of a source wait for an approval: those of a project do,
+// which is whatever directory one happens to work in, unless it is said to be trusted.
+func isReviewed(from catalog.SourceInfo) bool {
+	return from.WithLevel().Level == catalog.LevelReview
 }
 
 // mayRun says whether the script of a machine may run.
@@ -100,7 +98,7 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 		return err
 	}
 	out := o.app.host.Out
-	if one.from == nil || !isReviewed(cfg, *one.from) {
+	if one.from == nil || !isReviewed(*one.from) {
 		fmt.Fprintf(out, "%s needs no approval.\n", oneLine(one.Name))
 		return nil
 	}

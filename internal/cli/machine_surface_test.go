@@ -46,7 +46,7 @@ func TestMachineProgress(t *testing.T) {
 		return environment(name)
 	}
 	machineOf(t, filepath.Join(d.host.Dir, "workflows", "machines"), `[]`)
-	a := d.connect("--toolsets", "machines")
+	a := d.connect("--toolsets", "machines", "--source-trust", "project=trusted")
 	defer a.end()
 	ask := func(meta map[string]any, tool string, arguments map[string]any) (progress []string, answer string) {
 		a.id++
