@@ -22,6 +22,14 @@ type conn interface {
 	close()
 }
 
+// prompt is a conn that can send without waiting, which spares a call the
+// goroutines that wait for a server that does not read.
+type prompt interface {
+	// sendNow sends a message where that waits for nothing, and tells whether it
+	// has taken it. Why one that it has taken could not be sent goes into failed.
+	sendNow(m outgoing, failed chan<- error) bool
+}
+
 // outgoing is a message to a server.
 type outgoing struct {
 	text []byte

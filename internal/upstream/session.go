@@ -150,14 +150,16 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	m := outgoing{
-		text: wire.Request(json.RawMessage(id), c.Method, s.params(id, c)),
+		text: wire.Call(json.RawMessage(id), c.Method, s.params(id, c)...),
 		call: id, method: c.Method, name: c.Name, headers: c.Headers, trace: c.Trace,
 	}
-	go func() {
-		if err := s.conn.send(ctx, m); err != nil {
-			p.failed <- err
-		}
-	}()
+	if now, ok := s.conn.(prompt); !ok || ctx.Err() != nil || !now.sendNow(m, p.failed) {
+		go func() {
+			if err := s.conn.send(ctx, m); err != nil {
+				p.failed <- err
+			}
+		}()
+	}
 	answer, err := s.await(ctx, c, p)
 	if err != nil {
 		s.abandon(id, err)
@@ -198,8 +200,8 @@ func (e *GoneError) Error() string { return "the server is gone: " + e.Reason.Er
 // Unwrap gives the reason.
 func (e *GoneError) Unwrap() error { return e.Reason }
 
-// params writes the params of a call.
-func (s *Session) params(id string, c Call) json.RawMessage {
+// params are the members of the params of a call.
+func (s *Session) params(id string, c Call) []wire.Member {
 	var meta []wire.Member
 	if c.Notify != nil {
 		meta = append(meta, wire.Member{Key: "progressToken", Value: json.RawMessage(id)})
@@ -208,9 +210,9 @@ func (s *Session) params(id string, c Call) json.RawMessage {
 		meta = append(meta, s.modernMeta(s.info.Version, c.Capabilities)...)
 	}
 	if meta = append(meta, c.Meta...); len(meta) == 0 {
-		return wire.Object(c.Members...)
+		return c.Members
 	}
-	return wire.Object(append(c.Members[:len(c.Members):len(c.Members)], wire.Member{Key: "_meta", Value: wire.Object(meta...)})...)
+	return append(c.Members[:len(c.Members):len(c.Members)], wire.Member{Key: "_meta", Value: wire.Object(meta...)})
 }
 
 // The keys that every message of the modern era has in its _meta.

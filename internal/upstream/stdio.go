@@ -31,6 +31,8 @@ const (
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
+	// now writes to in what there is room for; nil where that cannot be told.
+	now func([]byte) (int, error)
 	to  receiver
 
 	writes  chan struct{} // one line at a time
@@ -38,7 +40,10 @@ type process struct {
 	exited  chan struct{} // closed when the process is gone
 }
 
-var _ conn = (*process)(nil)
+var (
+	_ conn   = (*process)(nil)
+	_ prompt = (*process)(nil)
+)
 
 // startProcess starts a server and reads what it writes. Its messages go to the
 // receiver, everything else that it says into the log.
@@ -62,7 +67,8 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 		_ = out.Close()
 		return nil, startError(spec, err)
 	}
-	p := &process{cmd: cmd, in: in, to: to, writes: make(chan struct{}, 1), exited: make(chan struct{})}
+	widen(in, out)
+	p := &process{cmd: cmd, in: in, now: writerOf(in), to: to, writes: make(chan struct{}, 1), exited: make(chan struct{})}
 	read := make(chan error, 1)
 	go func() {
 		read <- readMessages(out, limit, log, to)
@@ -114,16 +120,55 @@ func (p *process) send(ctx context.Context, m outgoing) error {
 	// A server that does not read fills the pipe. The line under way cannot be
 	// taken back, so whoever waits gives up alone, and the write goes on.
 	done := make(chan error, 1)
-	go func() {
-		_, err := p.in.Write(append(wire.OneLine(m.text), '\n'))
-		<-p.writes
-		done <- err
-	}()
+	go func() { done <- p.write(lineOf(m)) }()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// lineOf is a message as it is written.
+func lineOf(m outgoing) []byte { return append(wire.OneLine(m.text), '\n') }
+
+// write writes a line, or what is left of one, and lets the next one in.
+func (p *process) write(line []byte) error {
+	_, err := p.in.Write(line)
+	<-p.writes
+	return err
+}
+
+// sendNow implements prompt. Of a line that the pipe has no room for the rest is
+// written aside: nothing else may come in between.
+func (p *process) sendNow(m outgoing, failed chan<- error) bool {
+	if p.now == nil {
+		return false
+	}
+	select {
+	case p.writes <- struct{}{}:
+	default:
+		return false
+	}
+	line := lineOf(m)
+	n, err := p.now(line)
+	if err == nil && n < len(line) {
+		go func() { tell(failed, p.write(line[n:])) }()
+		return true
+	}
+	<-p.writes
+	tell(failed, err)
+	return true
+}
+
+// tell says why a message could not be sent, unless the call has failed before.
+func tell(failed chan<- error, err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case failed <- err:
+	default:
 	}
 }
 
@@ -190,6 +235,9 @@ func readLine(in *bufio.Reader, limit int) (line, error) {
 		part, err := in.ReadSlice('\n')
 		switch {
 		case !l.tooLong && len(l.begin)+len(part) <= limit+1:
+			if errors.Is(err, bufio.ErrBufferFull) && l.begin == nil {
+				l.begin = make([]byte, 0, len(part)*3/2) // most lines that are longer end soon
+			}
 			l.begin = append(l.begin, part...)
 		default:
 			if !l.tooLong {

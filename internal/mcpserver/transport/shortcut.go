@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -159,6 +160,7 @@ func (a *httpAnswer) send(text []byte, status int) error {
 	a.ended = last
 	if last && !a.events {
 		a.w.Header().Set("Content-Type", "application/json")
+		a.w.Header().Set("Content-Length", strconv.Itoa(len(text))) // else what is long goes out in chunks
 		a.w.WriteHeader(status)
 		_, err := a.w.Write(text)
 		return err

@@ -264,11 +264,20 @@ type Member struct {
 
 // Object writes an object.
 func Object(members ...Member) json.RawMessage {
+	return appendObject(make([]byte, 0, sizeOf(members)), members)
+}
+
+// sizeOf is room for an object.
+func sizeOf(members []Member) int {
 	size := 3 // one more, for the end of a line
 	for _, m := range members {
 		size += len(m.Key) + len(m.Value) + 4
 	}
-	out := append(make([]byte, 0, size), '{')
+	return size
+}
+
+func appendObject(out []byte, members []Member) []byte {
+	out = append(out, '{')
 	for i, m := range members {
 		if i > 0 {
 			out = append(out, ',')
@@ -307,6 +316,16 @@ func Request(id json.RawMessage, method string, params json.RawMessage) []byte {
 		members = append(members, Member{"params", params})
 	}
 	return Object(members...)
+}
+
+// Call writes a request as Request does, with params of these members. What they
+// carry is copied once.
+func Call(id json.RawMessage, method string, params ...Member) []byte {
+	const none = `{}`
+	head := Request(id, method, json.RawMessage(none))
+	head = head[:len(head)-len(none)-1] // the params come last
+	out := append(make([]byte, 0, len(head)+sizeOf(params)+1), head...)
+	return append(appendObject(out, params), '}')
 }
 
 // Response writes a response.
