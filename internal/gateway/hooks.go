@@ -59,6 +59,14 @@ func (g *Gateway) unlisted(name string) *tool {
 // hooked does a call with the hooks around it. They may make it one of another
 // tool of the same upstream, which is looked at as if the client had called it.
 func (g *Gateway) hooked(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
+	result, err := g.aroundCall(ctx, c, t, r)
+	if err == nil && !wire.Valid(result) { // it is written into the answer as it is
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook has made a result that is no JSON")
+	}
+	return result, err
+}
+
+func (g *Gateway) aroundCall(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
 	return g.opts.Hooks.Around(ctx, hookCall(c, t, "", r), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		to, r, err := g.afterHooks(ctx, c, t, r, params)
 		if err != nil {

@@ -85,8 +85,9 @@ func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header h
 	}
 }
 
-// shortcutCall reads the params of a call, and gives no tool where the SDK, a
-// hook or the gateway's other way has to judge.
+// shortcutCall reads the params of a call, and gives no tool where the SDK or the
+// gateway's other way has to judge. Hooks may look at the tool: both ways lead to
+// Call, which has them stand around it.
 func (g *Gateway) shortcutCall(params json.RawMessage) (Request, *tool) {
 	members, err := wire.Members(params, "name", "arguments", "_meta", "inputResponses", "requestState")
 	if err != nil || members["requestState"] != nil || members["inputResponses"] != nil {
@@ -97,7 +98,7 @@ func (g *Gateway) shortcutCall(params json.RawMessage) (Request, *tool) {
 		return Request{}, nil
 	}
 	t := g.surface.Load().byName[r.Name]
-	if t == nil || t.blocked != "" || g.looks(methodCall, t.member, t.original) {
+	if t == nil || t.blocked != "" {
 		return Request{}, nil
 	}
 	return r, t

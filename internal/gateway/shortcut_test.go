@@ -95,9 +95,40 @@ func outcome(t *testing.T, status int, body string) string {
 // Whatever is sent, the way past the SDK has the outcome of the way through it.
 func TestShortcutIsNoOtherWay(t *testing.T) {
 	t.Parallel()
+	for name, pairs := range map[string]map[string][]string{
+		"no hooks":          nil,
+		"a hook that looks": {"tools/call echo": {"no such text", ""}},
+		"one that changes":  {"tools/call echo": {`"text":"`, `"text":"<changed>\n`}},
+		"one that refuses":  {"tools/call echo": {"fail", ""}},
+		"one that renames":  {"tools/call echo": {`"name":"echo"`, `"name":"env"`}},
+		"one on new names":  {"tools/call nothing": {`"name":"nothing"`, `"name":"echo"`}},
+		"one that breaks":   {"tools/call echo": {`"content":[`, `"content":[[`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			noOtherWay(t, pairs)
+		})
+	}
+}
+
+// noOtherWay compares both ways, with hooks that replace texts where there are
+// some. They must have seen the same calls.
+func noOtherWay(t *testing.T, pairs map[string][]string) {
+	t.Helper()
 	e := entry(t, "one")
-	fast := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	through := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}}, slow)
+	opts := gateway.Options{Upstreams: []gateway.Entry{e}}
+	seenBy := map[*rig]*replacing{}
+	make1 := func(change ...string) *rig {
+		opts := opts
+		hooks := &replacing{pairs: pairs}
+		if pairs != nil {
+			opts.Hooks = hooks
+		}
+		r := newRig(t, opts, change...)
+		seenBy[r] = hooks
+		return r
+	}
+	fast, through := make1(), make1(slow)
 	headers := map[*rig]map[string]string{fast: open(t, fast), through: open(t, through)}
 	modernHeader := map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__echo"}
 	with := func(base map[string]string, pairs ...string) map[string]string {
@@ -161,6 +192,12 @@ func TestShortcutIsNoOtherWay(t *testing.T) {
 		if diff := cmp.Diff(outcomes[through], outcomes[fast]); diff != "" {
 			t.Errorf("%s (-through the SDK +past it):\n%s", name, diff)
 		}
+	}
+	if diff := cmp.Diff(seenBy[through].seen(), seenBy[fast].seen()); diff != "" {
+		t.Errorf("what hooks have seen (-through the SDK +past it):\n%s", diff)
+	}
+	if len(pairs) > 0 && len(seenBy[fast].seen()) == 0 {
+		t.Error("no hook has seen a call")
 	}
 }
 
