@@ -3,7 +3,7 @@
 // with one that does nothing and with one that redacts, and two proxies from npm.
 // It prints tables in Markdown:
 //
-//	go run ./bench/gateway [-calls 400] [-binary PATH]
+//	go run ./bench/gateway [-calls 400] [-binary PATH] [-only NAMES] [-at LEVELS]
 //
 // The proxies from npm are measured where "npm ci" was done in bench/proxies. It
 // never fails for a budget that is missed: the numbers of a busy machine are no
@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -39,17 +40,23 @@ type bench struct {
 	calls  int
 	binary string
 	self   string
+	// only are the subjects to measure besides "direct"; empty is all.
+	only *regexp.Regexp
+	// at are the levels, such as "64 KB, 8 clients"; empty is all.
+	at     *regexp.Regexp
 	dir    string
 	stdout io.Writer
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	b := &bench{stdout: stdout}
-	role, to := "", ""
+	role, to, only, at := "", "", "", ""
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&b.calls, "calls", 400, "calls of 1 KB for each row; of 64 KB a quarter")
 	flags.StringVar(&b.binary, "binary", "", "the `program` to measure; built anew where it is empty")
+	flags.StringVar(&only, "only", "", "measure only what has a name that this `pattern` matches, and the direct way")
+	flags.StringVar(&at, "at", "", "measure only at levels that this `pattern` matches, such as \"64 KB, 1 clients\"")
 	flags.StringVar(&role, "role", "", "be a part of the measurement: stdio, http or bytes")
 	flags.StringVar(&to, "to", "", "where the reverse proxy of bytes leads")
 	if err := flags.Parse(args); err != nil {
@@ -59,6 +66,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return serveRole(ctx, role, to, stdout)
 	}
 	var err error
+	if b.only, err = regexp.Compile(only); err != nil {
+		return fmt.Errorf("read -only: %w", err)
+	}
+	if b.at, err = regexp.Compile(at); err != nil {
+		return fmt.Errorf("read -at: %w", err)
+	}
 	if b.self, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
@@ -83,6 +96,9 @@ type level struct {
 	clients int
 }
 
+// String is how a table is headed.
+func (l level) String() string { return fmt.Sprintf("%d KB, %d clients", l.size>>10, l.clients) }
+
 func levels() []level {
 	return []level{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 1}, {64 << 10, 8}, {64 << 10, 32}}
 }
@@ -98,6 +114,9 @@ func (b *bench) run(ctx context.Context) error {
 	}()
 	var missing []string
 	for _, each := range b.subjects() {
+		if each.name != direct && !b.only.MatchString(each.name) {
+			continue
+		}
 		if err := each.begin(ctx); err != nil {
 			missing = append(missing, fmt.Sprintf("%s: %v", each.name, err))
 			continue
@@ -106,6 +125,9 @@ func (b *bench) run(ctx context.Context) error {
 	}
 	tables := map[level][]row{}
 	for _, at := range levels() {
+		if !b.at.MatchString(at.String()) {
+			continue
+		}
 		for _, s := range running {
 			r, err := b.measure(ctx, s, at)
 			if err != nil {
@@ -117,7 +139,9 @@ func (b *bench) run(ctx context.Context) error {
 	}
 	fmt.Fprintf(b.stdout, "%s after\n", load())
 	for _, at := range levels() {
-		b.print(at, tables[at])
+		if tables[at] != nil {
+			b.print(at, tables[at])
+		}
 	}
 	for _, line := range missing {
 		fmt.Fprintf(b.stdout, "\nNot measured: %s", line)
@@ -127,7 +151,7 @@ func (b *bench) run(ctx context.Context) error {
 
 // print writes a table. What is added is against the direct way at that level.
 func (b *bench) print(at level, rows []row) {
-	fmt.Fprintf(b.stdout, "\n%d KB, %d clients at once:\n\n| | p50 ms | p99 ms | added p50 ms | calls/s | CPU us/call | memory MB | budget |\n|---|---|---|---|---|---|---|---|\n", at.size>>10, at.clients)
+	fmt.Fprintf(b.stdout, "\n%s at once:\n\n| | p50 ms | p99 ms | added p50 ms | calls/s | CPU us/call | memory MB | budget |\n|---|---|---|---|---|---|---|---|\n", at)
 	for _, r := range rows {
 		added := "-"
 		if r.name != direct && rows[0].name == direct {
