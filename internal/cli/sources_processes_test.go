@@ -198,7 +198,10 @@ func (h *household) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
 			return 0
 		}
 		select {
-		case <-ended:
+		case err := <-ended:
+			if err != nil {
+				h.Errorf("it ended by itself: %v", err)
+			}
 			return 0
 		default:
 		}
