@@ -2,6 +2,7 @@ import AxeBuilder from "@axe-core/playwright";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { launch, login, type Person } from "./browser";
+import { equip, withGateway, type Equipped } from "./equip";
 import { release } from "./fixtures";
 import { seed, type Seeded } from "./seed";
 import { Server } from "./server";
@@ -9,13 +10,13 @@ import { Server } from "./server";
 let server: Server;
 let browser: Browser;
 let person: Person;
-let data: Seeded;
+let data: Seeded & Equipped;
 
 beforeAll(async () => {
-  server = await Server.start([release]);
+  server = await Server.start([release], withGateway);
   browser = await launch();
-  data = await seed(server);
   person = await login(browser, server);
+  data = { ...(await seed(server)), ...(await equip(server, person.page)) };
 });
 
 afterAll(async () => {
@@ -23,7 +24,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-const pages: Record<string, (d: Seeded) => string> = {
+const pages: Record<string, (d: Seeded & Equipped) => string> = {
   overview: () => "/",
   runs: () => "/runs",
   "runs, narrowed": () => "/runs?status=waiting&person=true",
@@ -41,6 +42,22 @@ const pages: Record<string, (d: Seeded) => string> = {
   "an editor": () => "/workflows/release/edit",
   "a trial": () => "/workflows/release/try",
   "a new workflow": () => "/new-workflow",
+  gateway: () => "/gateway",
+  "an upstream": () => "/gateway/notes",
+  "an upstream that fails": () => "/gateway/tickets",
+  "a new upstream": () => "/new-upstream",
+  "a new upstream by form": () => "/new-upstream?tab=form",
+  tokens: () => "/tokens",
+  requests: () => "/requests",
+  "a request": (d) => `/requests/${d.request}`,
+  hooks: () => "/hooks",
+  "a hook graph": () => "/hooks/tidy?node=trim",
+  "a new hook graph": () => "/new-hook",
+  machines: () => "/machines",
+  "a machine": () => "/machines/code-and-review",
+  "a run of a machine that asks": (d) => `/machine-runs/${d.asking}`,
+  "a run of a machine that has ended": (d) => `/machine-runs/${d.ended}`,
+  "the events of a run of a machine": (d) => `/machine-runs/${d.ended}?tab=events`,
 };
 
 // What axe calls serious or critical is on no page, in either look, wide or

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { launch, login, type Person } from "./browser";
+import { equip, withGateway, type Equipped } from "./equip";
 import { guard, release } from "./fixtures";
 import { seed, type Seeded } from "./seed";
 import { Server } from "./server";
@@ -20,16 +21,16 @@ const looks = ["1280-light", "1280-dark", "390-light", "390-dark"];
 let server: Server | undefined;
 let browser: Browser | undefined;
 let person: Person;
-let data: Seeded;
+let data: Seeded & Equipped;
 
 beforeAll(async () => {
   if (out === undefined) return;
-  server = await Server.start([release, ...large.map(({ file }) => file)]);
+  server = await Server.start([release, ...large.map(({ file }) => file)], withGateway);
   mkdirSync(join(server.project, "workflows/hooks"), { recursive: true });
   cpSync(guard, join(server.project, "workflows/hooks/guard.yaml"));
   browser = await launch();
-  data = await seed(server);
   person = await login(browser, server);
+  data = { ...(await seed(server)), ...(await equip(server, person.page)) };
 });
 
 afterAll(async () => {
@@ -37,7 +38,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-const pages: Record<string, (d: Seeded) => string> = {
+const pages: Record<string, (d: Seeded & Equipped) => string> = {
   overview: () => "/",
   runs: () => "/runs",
   run: (d) => `/runs/${d.working}`,
@@ -53,6 +54,17 @@ const pages: Record<string, (d: Seeded) => string> = {
   try: () => "/workflows/release/try",
   hooks: () => "/hooks",
   "hook-editor": () => "/hooks/guard?node=check",
+  "new-hook": () => "/new-hook",
+  gateway: () => "/gateway",
+  upstream: () => "/gateway/notes",
+  "new-upstream": () => "/new-upstream",
+  tokens: () => "/tokens",
+  requests: () => "/requests",
+  request: (d) => `/requests/${d.request}`,
+  machines: () => "/machines",
+  machine: () => "/machines/code-and-review",
+  "machine-run": (d) => `/machine-runs/${d.asking}`,
+  "machine-run-ended": (d) => `/machine-runs/${d.ended}?tab=events`,
 };
 
 test.runIf(out !== undefined)("pictures of each page", async () => {
@@ -73,10 +85,10 @@ test.runIf(out !== undefined)("pictures of each page", async () => {
       await page.waitForFunction(() => document.querySelector("h1") !== null && document.querySelector(".skeleton") === null);
       if (name === "overview" || name === "run-gate") await page.locator(".handed-in").first().waitFor();
       if (name === "editor") await page.getByText("No findings").waitFor();
-      if (name === "hook-editor") await page.locator(".react-flow__edge").last().waitFor({ state: "attached" });
+      if (name === "hook-editor" || name === "new-hook") await page.locator(".react-flow__edge").last().waitFor({ state: "attached" });
       await page.evaluate(() => document.fonts.ready);
       await page.evaluate((home) => { // pictures are of the project alone, not of where they were taken
-        for (const cell of document.querySelectorAll(".sources td")) cell.textContent = cell.textContent?.replace(home, "/home/ann") ?? "";
+        for (const cell of document.querySelectorAll(".sources td, .machine .mono")) cell.textContent = cell.textContent?.replace(home, "/home/ann") ?? "";
       }, server?.project.replace(/.project$/, "") ?? "");
       await page.screenshot({ path: join(dir, `${name}-${look}.png`), animations: "disabled" });
     }

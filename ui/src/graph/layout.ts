@@ -37,7 +37,7 @@ const frameSide = 16;
 const frameTop = 48;
 const labelWidth = 200;
 /** About what fits into a line of a label. */
-const labelLine = 32;
+const labelLine = 30;
 const labelLines = 3;
 
 interface Block {
@@ -102,7 +102,7 @@ function sizeOf(node: GraphNode, inner: Block | undefined): { width: number; hei
 function labelSize(label: string | undefined): { width: number; height: number } {
   if (label === undefined) return { width: 0, height: 0 };
   const lines = Math.min(labelLines, Math.ceil(label.length / labelLine));
-  return { width: lines > 1 ? labelWidth : Math.min(labelWidth, label.length * 6.4 + 12), height: lines * 15 + 4 };
+  return { width: lines > 1 ? labelWidth : Math.min(labelWidth, label.length * 7 + 12), height: lines * 16 + 4 };
 }
 
 /** What dagre says of an edge that was laid out. */

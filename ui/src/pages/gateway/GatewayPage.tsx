@@ -69,7 +69,7 @@ function Upstreams({ list }: { list: Upstream[] }) {
 
 function UpstreamTable({ list }: { list: Upstream[] }) {
   return (
-    <table className="table upstreams" aria-label="Upstreams">
+    <table className="table compact upstreams" aria-label="Upstreams">
       <thead>
         <tr>
           <th scope="col">Status</th><th scope="col">Name</th><th scope="col">Where</th><th scope="col">Project</th>
@@ -80,12 +80,12 @@ function UpstreamTable({ list }: { list: Upstream[] }) {
         {list.map((u) => (
           <tr key={u.name}>
             <td data-label="Status" title={u.problem ?? u.health?.error}><UpstreamState upstream={u} /></td>
-            <td data-label="Name"><Link href={`/gateway/${encodeURIComponent(u.name)}`}>{u.name}</Link></td>
-            <td data-label="Where" className="quiet mono" title={u.where}>{u.where}</td>
+            <td data-label="Name" data-main><Link href={`/gateway/${encodeURIComponent(u.name)}`}>{u.name}</Link></td>
+            <td data-label="Where" data-line className="quiet mono" title={u.where}>{u.where}</td>
             <td data-label="Project">{u.project}</td>
-            <td data-label="Tools" className="number">{u.tools < 0 ? <span title="It was not asked yet">–</span> : u.tools}</td>
+            <td data-label="Tools" data-named className="number">{u.tools < 0 ? <span title="It was not asked yet">–</span> : u.tools}</td>
             <td data-label="Waits">{u.waiting > 0 ? <Link className="for-you" href={`/gateway/${encodeURIComponent(u.name)}`}>{u.waiting === 1 ? "1 tool" : `${u.waiting} tools`}</Link> : null}</td>
-            <td data-label="Answered" className="number"><Answered upstream={u} /></td>
+            <td data-label="Answered" data-end className="number"><Answered upstream={u} /></td>
           </tr>
         ))}
       </tbody>

@@ -52,7 +52,7 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
       <div className="head">
         <div>
           <div className="upstream-head"><h1>{u.name}</h1><UpstreamState upstream={u} /></div>
-          <p className="quiet prose">{stateWords[u.state]}</p>
+          {u.state === "running" ? null : <p className="quiet prose">{stateWords[u.state]}</p>}
         </div>
         <div className="actions">
           <button type="button" className="button" disabled={!mayManage || !used || ask.isPending} onClick={() => ask.mutate(undefined)}>{ask.isPending ? "Asking…" : "Ask for its tools"}</button>

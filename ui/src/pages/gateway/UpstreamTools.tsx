@@ -12,7 +12,7 @@ export function UpstreamTools({ upstream, mayManage }: { upstream: UpstreamDetai
   return (
     <>
       {setTool.isError ? <Failed error={setTool.error} doing="change the tool" /> : null}
-      <table className="table tools" aria-label="Tools">
+      <table className="table compact tools" aria-label="Tools">
         <thead><tr><th scope="col">Offered</th><th scope="col">Tool</th><th scope="col">Description</th><th scope="col"><span className="visually-hidden">Change</span></th></tr></thead>
         <tbody>
           {upstream.offered.map((t) => {
@@ -29,9 +29,9 @@ export function UpstreamTools({ upstream, mayManage }: { upstream: UpstreamDetai
                     </label>
                   )}
                 </td>
-                <td data-label="Tool" className="mono" title={t.shown ?? t.name}>{t.shown ?? t.name}</td>
-                <td data-label="Description" className="quiet" title={t.description}>{t.description}</td>
-                <td><Edit tool={t.name} rule={rules[t.name] ?? {}} mayManage={mayManage} onSet={(name, description) =>
+                <td data-label="Tool" data-main className="mono" title={t.shown ?? t.name}>{t.shown ?? t.name}</td>
+                <td data-label="Description" data-line className="quiet" title={t.description}>{t.description}</td>
+                <td data-end><Edit tool={t.name} rule={rules[t.name] ?? {}} mayManage={mayManage} onSet={(name, description) =>
                   setTool.mutate({ tool: t.name, base: upstream.base, ...(t.hidden === true ? { hide: true } : {}), ...(name === "" ? {} : { name }), ...(description === "" ? {} : { description }) })} /></td>
               </tr>
             );

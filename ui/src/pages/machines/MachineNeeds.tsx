@@ -56,7 +56,7 @@ function Question({ asks, busy, onAnswer }: { asks: Schemas["MachineAsked"]; bus
   return (
     <section className="machine-needs" aria-label="Needs you">
       <h2>{asks.description}</h2>
-      {asks.show === undefined ? null : <pre>{typeof asks.show === "string" ? asks.show : JSON.stringify(asks.show, null, 2)}</pre>}
+      {asks.show === undefined ? null : (typeof asks.show === "string" ? <p className="prose machine-shown">{asks.show}</p> : <pre>{JSON.stringify(asks.show, null, 2)}</pre>)}
       {asks.options === undefined ? (
         <form className="machine-start" onSubmit={(e) => { e.preventDefault(); onAnswer(value); }}>
           <label className="field"><span>{asks.name}</span><input type="text" value={value} onChange={(e) => setValue(e.target.value)} /></label>

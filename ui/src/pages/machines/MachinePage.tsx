@@ -32,7 +32,7 @@ export function MachinePage({ name }: { name: string }) {
       {diagnostics.map((d, i) => <p key={i} role="note">Line {d.line}: {d.message}{d.fix === undefined ? "" : ` (${d.fix})`}</p>)}
       <div className="machine-body">
         {model === undefined ? null : <Graph model={model} label={`States of ${info.name}`} />}
-        <div className="machine-source" tabIndex={0} role="region" aria-label="Source">
+        <div className="card machine-source" tabIndex={0} role="region" aria-label="Source">
           <h2>Configuration</h2>
           <pre>{source}</pre>
           {definition.script === undefined ? null : <><h2>Script</h2><pre>{definition.script}</pre></>}

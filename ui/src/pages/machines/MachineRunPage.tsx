@@ -47,7 +47,7 @@ function Head({ run }: { run: Run }) {
       <div>
         <h1>{run.machine}</h1>
         <p className="quiet">
-          <Status word={run.status} />{run.state === undefined ? null : ` in ${run.state}`}{" · "}
+          <Status word={run.status} />{run.state === undefined || run.status === "completed" ? null : ` in ${run.state}`}{" · "}
           {usage.calls} calls, {usage.inputTokens.toLocaleString()} + {usage.outputTokens.toLocaleString()} tokens
           {run.cost > 0 ? `, cost ${run.cost.toFixed(4)}` : ""} · changed <When at={run.updatedAt} />
         </p>
@@ -110,7 +110,7 @@ function Events({ id }: { id: string }) {
     <ol className="machine-events">
       {events.data.events.filter((e) => !e.kind.startsWith("lease_")).map((e) => (
         <li key={e.seq} value={e.seq}>
-          <span className="mono">{e.kind}</span> <span className="machine-said">{words(e.data as Fact | undefined)}</span>
+          <span className="mono quiet machine-seq">{e.seq}</span> <span className="mono">{e.kind}</span> <span className="machine-said">{words(e.data as Fact | undefined)}</span>
           {e.seq > 1 ? <button type="button" className="button button-small" disabled={command.isPending} onClick={() => fork(e.seq)}>Fork from here</button> : null}
         </li>
       ))}

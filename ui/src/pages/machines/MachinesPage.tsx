@@ -33,20 +33,25 @@ function Runs() {
     return <Empty title="No machine has run yet">A machine leads several agents through states. Run a demonstration below; it needs no key.</Empty>;
   }
   return (
-    <table className="table machine-runs">
-      <thead><tr><th>Status</th><th>Machine</th><th>State</th><th className="number">Changed</th></tr></thead>
+    <table className="table compact machine-runs" aria-label="Runs of machines">
+      <thead><tr><th scope="col">Status</th><th scope="col">Machine</th><th scope="col">State</th><th scope="col" className="number">Changed</th></tr></thead>
       <tbody>
-        {runs.data.runs.map((r) => (
+        {[...runs.data.runs].sort((a, b) => forYou(b) - forYou(a)).map((r) => (
           <tr key={r.runId}>
-            <td data-label="Status"><Status word={r.status} />{r.person === true ? <span className="for-you"> for you</span> : null}</td>
-            <td data-label="Machine"><Link href={`/machine-runs/${r.runId}`}>{r.goal === undefined || r.goal === "" ? r.machine : `${r.machine}: ${r.goal}`}</Link></td>
-            <td data-label="State">{r.state}</td>
-            <td data-label="Changed" className="number"><When at={r.updatedAt} /></td>
+            <td data-label="Status"><Status word={r.status} />{r.person === true ? <span className="for-you">&nbsp;for you</span> : null}</td>
+            <td data-label="Machine" data-main><Link href={`/machine-runs/${r.runId}`}>{r.goal === undefined || r.goal === "" ? r.machine : `${r.machine}: ${r.goal}`}</Link></td>
+            <td data-label="State">{r.status === "completed" ? "" : r.state}</td>
+            <td data-label="Changed" data-end className="number"><When at={r.updatedAt} /></td>
           </tr>
         ))}
       </tbody>
     </table>
   );
+}
+
+/** What waits for a person comes first. */
+function forYou(run: { person?: boolean }): number {
+  return run.person === true ? 1 : 0;
 }
 
 function Definitions() {

@@ -112,7 +112,7 @@ function ByTool() {
     <>
       <h2>Last day, by tool</h2>
       <div className="requests-wide">
-        <table className="table requests-figures" aria-label="Figures of the last day, by tool">
+        <table className="table compact requests-figures" aria-label="Figures of the last day, by tool">
           <thead>
             <tr>
               <th scope="col">Tool</th><th scope="col" className="number">Requests</th><th scope="col" className="number">Errors</th>
@@ -122,11 +122,11 @@ function ByTool() {
           <tbody>
             {tools.map((t) => (
               <tr key={`${t.method} ${t.upstream} ${t.tool}`}>
-                <td data-label="Tool" className="table-main">{target(t)}</td>
-                <td data-label="Requests" className="number">{t.count.toLocaleString()}</td>
-                <td data-label="Errors" className="number">{t.errors.toLocaleString()}</td>
-                <td data-label="Median" className="number">{took(t.p50)}</td>
-                <td data-label="99 %" className="number">{took(t.p99)}</td>
+                <td data-label="Tool" data-main className="table-main">{target(t)}</td>
+                <td data-label="Requests" data-named className="number">{t.count.toLocaleString()}</td>
+                <td data-label="Errors" data-named className="number">{t.errors.toLocaleString()}</td>
+                <td data-label="Median" data-named className="number">{took(t.p50)}</td>
+                <td data-label="99 %" data-named className="number">{took(t.p99)}</td>
               </tr>
             ))}
           </tbody>

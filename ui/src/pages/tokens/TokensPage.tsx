@@ -48,17 +48,17 @@ function TokenTable({ list }: { list: Token[] }) {
   return (
     <>
       {revoke.isError ? <Failed error={revoke.error} doing="revoke the token" /> : null}
-      <table className="table tokens" aria-label="Tokens">
+      <table className="table compact tokens" aria-label="Tokens">
         <thead><tr><th scope="col">Name</th><th scope="col">Scope</th><th scope="col">May use</th><th scope="col">Used</th><th scope="col">Ends</th><th scope="col"><span className="visually-hidden">Revoke</span></th></tr></thead>
         <tbody>
           {list.map((t) => (
             <tr key={t.name}>
-              <td data-label="Name">{t.name}</td>
+              <td data-label="Name" data-main>{t.name}</td>
               <td data-label="Scope">{t.scopes.join(", ")}</td>
-              <td data-label="May use" className="quiet" title={mayUse(t)}>{mayUse(t)}</td>
-              <td data-label="Used">{t.usedAt === undefined ? <span className="quiet">never</span> : <When at={t.usedAt} />}</td>
-              <td data-label="Ends">{t.expired ? <span className="for-you">has expired</span> : t.expiresAt === undefined ? <span className="quiet">never</span> : new Date(t.expiresAt).toLocaleDateString()}</td>
-              <td>
+              <td data-label="May use" data-line className="quiet" title={mayUse(t)}>{mayUse(t)}</td>
+              <td data-label="Used" data-named>{t.usedAt === undefined ? <span className="quiet">never</span> : <When at={t.usedAt} />}</td>
+              <td data-label="Ends" data-named>{t.expired ? <span className="for-you">has expired</span> : t.expiresAt === undefined ? <span className="quiet">never</span> : new Date(t.expiresAt).toLocaleDateString()}</td>
+              <td data-end>
                 <Ask trigger={<button type="button" className="button button-small" aria-label={`Revoke ${t.name}`}>Revoke</button>} title={`Revoke ${t.name}?`} verb="Revoke the token"
                   onAgree={() => revoke.mutate(t.name, { onSuccess: () => tell({ text: `Revoked: ${t.name}` }) })}>
                   <p>Who has it gets in no more, and what is under way ends. It cannot be brought back.</p>

@@ -1,18 +1,22 @@
 import { Link, useSearchParams } from "wouter";
-import type { Schemas } from "../../api/client";
+import { useHooks } from "../../api/hooks";
+import { useMachines } from "../../api/machines";
 import { useCatalog, useWorkflows } from "../../api/reads";
 import { SearchBox } from "../../parts/SearchBox";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { useTitle } from "../../parts/title";
 import "../../parts/table.css";
 import { DiagnosticList } from "./DiagnosticList";
+import { entriesOf, type Entry } from "./entries";
 import { SourceTable } from "./SourceTable";
 import "./workflows.css";
 
-/** The catalog: what did not load, what is served, and where it comes from. */
+/** The catalog: what did not load, what is served in all dialects, and where it comes from. */
 export function WorkflowsPage() {
   useTitle("Workflows");
   const workflows = useWorkflows();
+  const machines = useMachines();
+  const hooks = useHooks();
   const catalog = useCatalog();
   const broken = catalog.data?.diagnostics ?? [];
   return (
@@ -25,9 +29,11 @@ export function WorkflowsPage() {
         </section>
       ) : null}
       <section className="section" aria-label="Workflows that are served">
-        {workflows.isPending ? <Skeleton rows={10} /> : null}
+        {workflows.isPending || machines.isPending || hooks.isPending ? <Skeleton rows={10} /> : null}
         {workflows.isError ? <Failed error={workflows.error} doing="read the workflows" retry={() => void workflows.refetch()} /> : null}
-        {workflows.isSuccess ? <Served list={workflows.data.workflows} /> : null}
+        {machines.isError ? <Failed error={machines.error} doing="read the machines" retry={() => void machines.refetch()} /> : null}
+        {hooks.isError ? <Failed error={hooks.error} doing="read the hook graphs" retry={() => void hooks.refetch()} /> : null}
+        {workflows.isSuccess && !machines.isPending && !hooks.isPending ? <Served list={entriesOf({ workflows: workflows.data.workflows, machines: machines.data?.machines ?? [], hooks: hooks.data?.graphs ?? [] })} /> : null}
       </section>
       <section className="section" aria-labelledby="sources">
         <h2 id="sources">Sources</h2>
@@ -39,7 +45,7 @@ export function WorkflowsPage() {
   );
 }
 
-function Served({ list }: { list: Schemas["Workflow"][] }) {
+function Served({ list }: { list: Entry[] }) {
   const [search, setSearch] = useSearchParams();
   const set = (name: string, value: string) => setSearch((now) => {
     if (value === "") now.delete(name);
@@ -48,11 +54,16 @@ function Served({ list }: { list: Schemas["Workflow"][] }) {
   }, { replace: true });
   const words = (search.get("q") ?? "").toLowerCase();
   const source = search.get("source") ?? "";
-  const shown = list.filter((w) => (source === "" || w.source === source) && (words === "" || `${w.id} ${w.name} ${w.description}`.toLowerCase().includes(words)));
+  const dialect = search.get("dialect") ?? "";
+  const shown = list.filter((w) => (source === "" || w.source === source) && (dialect === "" || w.dialect === dialect) && (words === "" || `${w.id} ${w.name} ${w.about}`.toLowerCase().includes(words)));
   return (
     <>
       <div className="filters" role="search">
         <SearchBox label="Find workflows" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
+        <select aria-label="Dialect" value={dialect} onChange={(e) => set("dialect", e.target.value)}>
+          <option value="">Any dialect</option>
+          {[...new Set(list.map((w) => w.dialect))].sort().map((d) => <option key={d} value={d}>{d}</option>)}
+        </select>
         <select aria-label="Source" value={source} onChange={(e) => set("source", e.target.value)}>
           <option value="">Any source</option>
           {[...new Set(list.map((w) => w.source))].map((s) => <option key={s} value={s}>{s}</option>)}
@@ -65,15 +76,15 @@ function Served({ list }: { list: Schemas["Workflow"][] }) {
   );
 }
 
-function WorkflowTable({ list }: { list: Schemas["Workflow"][] }) {
+function WorkflowTable({ list }: { list: Entry[] }) {
   return (
     <table className="table workflows" aria-label="Workflows">
       <thead><tr><th scope="col">Name</th><th scope="col">What it is for</th><th scope="col">Dialect</th><th scope="col">Source</th><th scope="col" className="number">Version</th></tr></thead>
       <tbody>
         {list.map((w) => (
-          <tr key={w.id}>
-            <td data-label="Name"><Link href={`/workflows/${encodeURIComponent(w.id)}`}>{w.name}</Link>{w.stale === true ? <span className="stale"> Old version: the file no longer loads</span> : null}</td>
-            <td data-label="What it is for" title={w.description} className="quiet">{w.description}</td>
+          <tr key={`${w.dialect} ${w.source} ${w.id}`}>
+            <td data-label="Name"><Link href={w.href}>{w.name}</Link>{w.stale ? <span className="stale"> Old version: the file no longer loads</span> : null}</td>
+            <td data-label="What it is for" title={w.about} className="quiet">{w.about}</td>
             <td data-label="Dialect">{w.dialect}</td>
             <td data-label="Source" title={w.path}>{w.source}</td>
             <td data-label="Version" className="number">{w.version}</td>
