@@ -1,4 +1,5 @@
 import { Link } from "wouter";
+import { useMachineRuns } from "../../api/machines";
 import { useCatalog, useCheckpointHealth, useRuns, useSessions } from "../../api/reads";
 import { Failed, Skeleton } from "../../parts/States";
 import { useTitle } from "../../parts/title";
@@ -6,6 +7,7 @@ import { NoRuns } from "../runs/RunsPage";
 import { rowOf, RunTable } from "../runs/RunTable";
 import { SessionCard } from "../sessions/SessionCard";
 import { Upstreams } from "./Upstreams";
+import { WaitingMachines } from "./WaitingMachines";
 import { WaitingRun } from "./WaitingRun";
 import "./overview.css";
 
@@ -31,13 +33,18 @@ function Waiting() {
   const waiting = useRuns({ person: true });
   const runs = waiting.data?.pages[0]?.runs ?? [];
   const rest = runs.slice(gatesInPlace);
+  const machines = useMachineRuns();
+  const asking = (machines.data?.runs ?? []).filter((r) => r.person === true || r.status === "paused");
+  const count = runs.length + asking.length;
   return (
     <section className="section" aria-labelledby="waits">
-      <h2 id="waits">Waits for you {runs.length > 0 ? <span className="quiet">{waiting.hasNextPage ? `${runs.length}+` : runs.length}</span> : null}</h2>
+      <h2 id="waits">Waits for you {count > 0 ? <span className="quiet">{waiting.hasNextPage ? `${count}+` : count}</span> : null}</h2>
       {waiting.isPending ? <Skeleton rows={2} /> : null}
       {waiting.isError ? <Failed error={waiting.error} doing="read what waits for you" retry={() => void waiting.refetch()} /> : null}
-      {waiting.isSuccess && runs.length === 0 ? <p className="quiet">Nothing waits for a person.</p> : null}
+      {machines.isError ? <Failed error={machines.error} doing="read which machines wait for you" retry={() => void machines.refetch()} /> : null}
+      {waiting.isSuccess && machines.isSuccess && count === 0 ? <p className="quiet">Nothing waits for a person.</p> : null}
       {runs.slice(0, gatesInPlace).map((r) => <WaitingRun key={r.runId} run={r} />)}
+      <WaitingMachines runs={asking} />
       {rest.length > 0 ? <RunTable rows={rest.slice(0, 20).map(rowOf)} label="More runs that wait for a person" /> : null}
       {rest.length > 20 ? <Link href="/runs?person=true">All that wait for a person</Link> : null}
     </section>

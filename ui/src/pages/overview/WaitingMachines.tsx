@@ -1,0 +1,19 @@
+import { Link } from "wouter";
+import type { Schemas } from "../../api/client";
+import { Status } from "../../parts/Status";
+import { When } from "../../parts/When";
+
+/** Runs of machines that wait for a person or are paused; their pages answer them. */
+export function WaitingMachines({ runs }: { runs: Schemas["MachineRunRow"][] }) {
+  if (runs.length === 0) return null;
+  return (
+    <ul className="waiting waiting-machines" aria-label="Machines that wait for a person">
+      {runs.map((r) => (
+        <li key={r.runId} className="waiting-head">
+          <span><Link href={`/machine-runs/${r.runId}`}>{r.goal === undefined || r.goal === "" ? r.machine : `${r.machine}: ${r.goal}`}</Link> <Status word={r.status} />{r.state === undefined || r.state === "" ? null : <span className="quiet"> in {r.state}</span>}</span>
+          <span className="quiet">Machine · <When at={r.updatedAt} /></span>
+        </li>
+      ))}
+    </ul>
+  );
+}
