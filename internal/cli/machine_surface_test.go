@@ -26,8 +26,17 @@ func TestMachineAsksForInputs(t *testing.T) {
 }
 
 // Who waits for a run with a progress token is told its states, what its agents answer
-// and its end; without one, nothing but the answer comes.
+// and its end, in both eras; without one, nothing but the answer comes.
 func TestMachineProgress(t *testing.T) {
+	t.Parallel()
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) { machineProgress(t, era == "modern") })
+	}
+}
+
+// machineProgress starts runs as a client of one era.
+func machineProgress(t *testing.T, modern bool) {
+	t.Helper()
 	t.Parallel()
 	listened, once := make(chan struct{}), sync.Once{}
 	url := serveMind(t, func(said, []string) (text, name, arguments string) {
@@ -50,6 +59,11 @@ func TestMachineProgress(t *testing.T) {
 	defer a.end()
 	ask := func(meta map[string]any, tool string, arguments map[string]any) (progress []string, answer string) {
 		a.id++
+		if modern {
+			meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28"
+			meta["io.modelcontextprotocol/clientCapabilities"] = map[string]any{}
+			meta["io.modelcontextprotocol/clientInfo"] = map[string]any{"name": "test", "version": "1"}
+		}
 		a.write(map[string]any{"jsonrpc": "2.0", "id": a.id, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": arguments, "_meta": meta}})
 		for {
 			line, err := a.out.ReadString('\n')
@@ -80,7 +94,7 @@ func TestMachineProgress(t *testing.T) {
 	if text := strings.Join(progress, "\n"); !strings.Contains(text, "helper answered: all done") || !strings.Contains(text, "completed") {
 		t.Errorf("the progress is %q", progress)
 	}
-	if !strings.Contains(answer, `"status":"completed"`) {
+	if !strings.Contains(answer, `"status":"completed"`) || modern != strings.Contains(answer, `io.modelcontextprotocol/serverInfo`) { // which the modern era alone has
 		t.Errorf("the answer is %s", answer)
 	}
 	if progress, _ := ask(map[string]any{}, "machine_start", map[string]any{"machine": "helper", "inputs": map[string]any{"task": "x"}, "wait": 20}); len(progress) > 0 {

@@ -136,8 +136,11 @@ func TestTracesWithContent(t *testing.T) {
 	}
 	second, tool := spans["chat m"][1], spans["execute_tool one__params"][0]
 	for _, each := range []struct{ got, want string }{
-		{second.says("gen_ai.input.messages"), "whisper"}, {second.says("gen_ai.input.messages"), "tool_call_response"},
-		{second.says("gen_ai.output.messages"), "discreet"}, {tool.says("gen_ai.tool.call.arguments"), "quietly"}, {tool.says("gen_ai.tool.call.result"), "quietly"},
+		{second.says("gen_ai.input.messages"), "whisper"},
+		{second.says("gen_ai.input.messages"), "tool_call_response"},
+		{second.says("gen_ai.output.messages"), "discreet"},
+		{tool.says("gen_ai.tool.call.arguments"), "quietly"},
+		{tool.says("gen_ai.tool.call.result"), "quietly"},
 	} {
 		if !strings.Contains(each.got, each.want) {
 			t.Errorf("%q is not in %s", each.want, each.got)

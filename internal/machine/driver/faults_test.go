@@ -380,3 +380,35 @@ func TestInterrupted(t *testing.T) {
 		}
 	})
 }
+
+// What who began a run may use bounds the machines within it, too: their models and
+// tools are asked for with the same words.
+func TestBoundsHoldWithin(t *testing.T) {
+	t.Parallel()
+	asked := map[string]string{}
+	r := newRig(t, newMemory(), []*machines.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`)
+	r.opts.Models = wanted{r.model, asked}
+	r.open()
+	s, err := r.Start(t.Context(), anna, driver.StartRequest{
+		Machine: "outer", Inputs: map[string]json.RawMessage{"what": json.RawMessage(`"x"`)}, Allow: json.RawMessage(`{"tools":["a"]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.drive(s.RunID)
+	if diff := cmp.Diff(map[string]string{"outer": `{"tools":["a"]}`, "waiting": `{"tools":["a"]}`}, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// wanted notes what each machine may use.
+type wanted struct {
+	driver.Models
+	asked map[string]string
+}
+
+func (w wanted) Model(f driver.For, level machines.Level, name string) (driver.Chosen, error) {
+	w.asked[f.Machine] = string(f.Allow)
+	return w.Models.Model(f, level, name)
+}

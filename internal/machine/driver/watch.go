@@ -60,8 +60,9 @@ func (w *watchers) tell(id string, u Update) {
 		if w.recent == nil {
 			w.recent = map[string][]Update{}
 		}
-		last := append(w.recent[id], u)
-		w.recent[id] = last[max(0, len(last)-watchRecent):]
+		last := w.recent[id]
+		last = append(last[max(0, len(last)-watchRecent+1):], u)
+		w.recent[id] = last
 	}
 	for c := range w.byRun[id] {
 		select {

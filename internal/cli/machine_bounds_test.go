@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+)
+
+// agentTools are the tools of a desk as runs get them.
+func agentTools(t *testing.T, d *hooksDesk) *machineTools {
+	t.Helper()
+	a := &app{host: &d.host, flags: &settingFlags{}}
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := a.openSurface(t.Context(), cfg, d.host.projectOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	tools, err := s.tools.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
+}
+
+// offered are the names of the tools that a run gets.
+func offered(t *testing.T, m *machineTools, f driver.For) []string {
+	t.Helper()
+	list, err := m.Tools(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, each := range list {
+		names = append(names, each.Definition.Name)
+	}
+	return names
+}
+
+// A tool that is held back until a person approves it is not offered to an agent, and
+// refused where it calls it all the same: by the machine, and by the gateway behind it.
+func TestAnAgentMeetsAHeldTool(t *testing.T) {
+	t.Parallel()
+	d, count := newGatewayDesk(t)
+	f := driver.For{User: "anna", Run: "r", Machine: "helper"}
+	if names := offered(t, agentTools(t, d), f); !slices.Contains(names, "one__count") {
+		t.Fatalf("at first use there are %v", names)
+	}
+	a := &app{host: &d.host, flags: &settingFlags{}}
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What was approved is another text than the server's.
+	if err := a.upstreamPins(cfg).Approve("one", map[string]gateway.Pin{"count": {Hash: "another"}}); err != nil {
+		t.Fatal(err)
+	}
+	m := agentTools(t, d)
+	if names := offered(t, m, f); slices.Contains(names, "one__count") || !slices.Contains(names, "one__echo") {
+		t.Errorf("offered are %v", names)
+	}
+	call := engine.ToolCall{ID: "c", Name: "one__count", Arguments: `{"text":"x"}`}
+	if r, err := m.Call(t.Context(), f, call); err != nil || !r.Error || !strings.Contains(r.Content, "is held back") {
+		t.Errorf("the gateway says %+v, %v", r, err)
+	}
+	var told, tools []string
+	url := serveMind(t, func(last said, names []string) (text, name, arguments string) {
+		tools = names
+		if last.Role == "user" {
+			return "", "one__count", `{"text":"x"}`
+		}
+		told = append(told, last.Content)
+		return "done", "", ""
+	})
+	environment := d.host.Getenv
+	d.host.Getenv = func(name string) string {
+		if name == "OPENAI_BASE_URL" {
+			return url
+		}
+		return environment(name)
+	}
+	machine := machineOf(t, t.TempDir(), `["one__c*", "one__echo"]`)
+	d.want(exitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
+	if slices.Contains(tools, "one__count") || len(told) != 1 || !strings.Contains(told[0], `There is no tool "one__count"`) {
+		t.Errorf("the agent has %v and is told %q", tools, told)
+	}
+	if _, err := os.Stat(count); !os.IsNotExist(err) {
+		t.Errorf("the tool was called: %v", err)
+	}
+}
+
+// What a token may use bounds the agents of the runs that were begun with it: other
+// tools are not offered to them, and not called.
+func TestATokenBoundsAgents(t *testing.T) {
+	t.Parallel()
+	d, count := newGatewayDesk(t)
+	m := agentTools(t, d)
+	bound := func(allow authn.Allow) driver.For {
+		text, err := json.Marshal(allow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return driver.For{User: "anna", Run: "r", Machine: "helper", Allow: text}
+	}
+	for _, tt := range []struct {
+		name  string
+		allow authn.Allow
+		want  []string
+	}{
+		{"one tool", authn.Allow{Tools: []string{"one__echo"}}, []string{"one__echo"}},
+		{"another upstream", authn.Allow{Upstreams: []string{"two"}}, nil},
+		{"nothing", authn.Allow{}, nil},
+	} {
+		f := bound(tt.allow)
+		if names := offered(t, m, f); !slices.Equal(names, tt.want) {
+			t.Errorf("%s: offered are %v", tt.name, names)
+		}
+		for _, name := range []string{"one__count", "workflow_list"} {
+			if _, err := m.Call(t.Context(), f, engine.ToolCall{ID: "c", Name: name, Arguments: `{"text":"x"}`}); !errors.Is(err, driver.ErrNotCalled) {
+				t.Errorf("%s: %s: %v", tt.name, name, err)
+			}
+		}
+	}
+	if _, err := os.Stat(count); !os.IsNotExist(err) {
+		t.Errorf("the tool was called: %v", err)
+	}
+	if r, err := m.Call(t.Context(), bound(authn.Allow{Tools: []string{"one__echo"}}), engine.ToolCall{ID: "c", Name: "one__echo", Arguments: `{"text":"x"}`}); err != nil || r.Content != "x" {
+		t.Errorf("what is allowed gives %+v, %v", r, err)
+	}
+}
