@@ -37,8 +37,8 @@ func TestNoCommandWaitsForAPipe(t *testing.T) {
 		{"checkpoint save pipe.yaml", "pipe.yaml: it is a named pipe"},
 		{"hooks validate ./pipe.yaml", "pipe.yaml: it is a named pipe"},
 		{"hooks test block-by-argument --request zero.json", "zero.json: it is a device"},
-		{"machine validate pipe", "it is a named pipe"},
-		{"machine list", "it is a named pipe"},
+		{"machine validate pipe", "not opened: a named pipe"},
+		{"machine list", "not opened: a named pipe"},
 		{"machine run support-desk --model scripted:pipe.yaml", "it is a named pipe"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
