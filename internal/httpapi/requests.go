@@ -189,10 +189,10 @@ func (a *api) requestNews(ctx context.Context) <-chan struct{} {
 		return nil
 	}
 	news := make(chan struct{}, 1)
+	seen := a.latestRequest(ctx) // before the reader is told that it is connected
 	go func() {
 		tick := time.NewTicker(newsTime)
 		defer tick.Stop()
-		seen := a.latestRequest(ctx)
 		for {
 			select {
 			case <-ctx.Done():
