@@ -1,4 +1,4 @@
-import { syntaxTree } from "@codemirror/language";
+import { ensureSyntaxTree, syntaxTree } from "@codemirror/language";
 import type { EditorState } from "@codemirror/state";
 import type { Place } from "./schema";
 
@@ -6,7 +6,8 @@ type Path = (string | number)[];
 
 /** Where the cursor stands in a JSON text, by its syntax tree. */
 export function placeInJSON(state: EditorState, pos: number): Place | undefined {
-  let node = syntaxTree(state).resolveInner(pos, -1);
+  // A busy machine may not have read as far as the cursor yet: wait for it, a little.
+  let node = (ensureSyntaxTree(state, pos, 200) ?? syntaxTree(state)).resolveInner(pos, -1);
   const inText = node.name === "String" || node.name === "PropertyName";
   const from = inText ? node.from + 1 : pos;
   let what: Place["what"] | undefined = node.name === "PropertyName" || node.name === "Object" || node.name === "{" ? "name" : undefined;
