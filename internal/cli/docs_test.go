@@ -209,6 +209,9 @@ func TestSnippetsOfTheDocumentation(t *testing.T) {
 // print is what it shows, but for what it leaves out with dots.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts processes, which takes the race detector long")
+	}
 	for _, p := range pages(t) {
 		if p.name == "docs/tutorial.md" {
 			follow(t, p)

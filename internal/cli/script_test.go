@@ -43,6 +43,9 @@ func serveUpstream(modes string) {
 // The scripts are the commands as a person types them.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts hundreds of processes, which takes the race detector minutes")
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
