@@ -76,6 +76,38 @@ func fetch(ctx context.Context, s *Session) (*Catalog, error) {
 	return c, nil
 }
 
+// merge adds what another session of the server offers besides.
+func (c *Catalog) merge(o *Catalog) {
+	for _, l := range []struct {
+		id   string
+		into *[]json.RawMessage
+		from []json.RawMessage
+	}{
+		{"name", &c.Tools, o.Tools}, {"name", &c.Prompts, o.Prompts}, {"uri", &c.Resources, o.Resources}, {"uriTemplate", &c.Templates, o.Templates},
+	} {
+		ids := map[string]bool{}
+		for _, entry := range *l.into {
+			ids[idOf(entry, l.id)] = true
+		}
+		for _, entry := range l.from {
+			if !ids[idOf(entry, l.id)] && len(*l.into) < maxEntries {
+				*l.into = append(*l.into, entry)
+			}
+		}
+	}
+}
+
+// idOf is the text of a member of an entry that was taken.
+func idOf(entry json.RawMessage, member string) string {
+	members, err := wire.Members(entry, member)
+	if err != nil {
+		return ""
+	}
+	var id string
+	_ = json.Unmarshal(members[member], &id) // entries that were taken have one
+	return id
+}
+
 // fetchList follows the pages of a list, to a bound: a list may have no end.
 func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 	var cursor json.RawMessage

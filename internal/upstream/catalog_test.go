@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
 // A catalog is kept as the server wrote it, and known at the next start without
@@ -83,5 +85,37 @@ func TestFlood(t *testing.T) {
 	}
 	if n := len(changed); n > 2 {
 		t.Errorf("%d changes were told", n)
+	}
+}
+
+// What changes in one process of a server is offered, though another process, which
+// is asked in the first place, knows nothing of it; and goes with the process.
+func TestAChangeInOneProcess(t *testing.T) {
+	t.Parallel()
+	changed := make(chan struct{}, 100)
+	u := open(t, self(t, upstreamtest.Learning), upstream.Options{Changed: func() { changed <- struct{}{} }})
+	ask := func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error) { return nil, nil }
+	session(t, u, upstream.Want{Client: "ann", Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
+	s := session(t, u, upstream.Want{Client: "ben", Capabilities: json.RawMessage(`{}`), Ask: ask})
+	before, err := u.Refresh(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(changed) > 0 {
+		<-changed
+	}
+	call(t, s, tool("echo", args{"text": "learn"}))
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the change was not noticed")
+	}
+	known := u.Known()
+	if len(known.Tools) != len(before.Tools)+1 || !strings.Contains(string(known.Tools[len(known.Tools)-1]), "learned") {
+		t.Errorf("%d tools before, %d after", len(before.Tools), len(known.Tools))
+	}
+	again, err := u.Refresh(t.Context())
+	if err != nil || len(again.Tools) != len(known.Tools) {
+		t.Errorf("%d tools after another look, want %d: %v", len(again.Tools), len(known.Tools), err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,7 @@ func (u *Upstream) refresh(ctx context.Context, want Want) (*Catalog, error) {
 		u.mark(false)
 		return nil, u.describe(err)
 	}
+	u.ask(ctx, session, c)
 	before := u.catalog.Swap(c)
 	if before != nil && before.same(c) {
 		return c, nil
@@ -108,6 +110,44 @@ func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(),
 	return found.session, func() { u.giveBack(found, nobody) }, nil
 }
 
+// maxTellers bounds how many sessions are asked besides the one that is asked
+// anyway.
+const maxTellers = 4
+
+// tells notes that a session has told of a change. A server on standard input and
+// output is a process for each session, so that another one may know nothing of it.
+func (u *Upstream) tells(from *slot) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tellers = slices.DeleteFunc(u.tellers, func(s *slot) bool { return s == from })
+	u.tellers = append([]*slot{from}, u.tellers[:min(len(u.tellers), maxTellers-1)]...)
+}
+
+// ask adds to what one session offers what those offer that have told of changes.
+// One that does not answer is left out.
+func (u *Upstream) ask(ctx context.Context, asked *Session, c *Catalog) {
+	nobody := &Want{}
+	u.mu.Lock()
+	u.tellers = slices.DeleteFunc(u.tellers, func(s *slot) bool { return s.session == nil || s.session.goneAlready() })
+	var others []*slot
+	for _, each := range u.tellers {
+		if each.session != asked {
+			u.use(each, nobody)
+			others = append(others, each)
+		}
+	}
+	u.mu.Unlock()
+	for _, each := range others {
+		more, err := fetch(ctx, each.session)
+		u.giveBack(each, nobody)
+		if err != nil {
+			u.opts.Logger.Debug("a session that told of changes has not said which", "upstream", u.spec.Name, "error", err)
+			continue
+		}
+		c.merge(more)
+	}
+}
+
 // same tells whether two catalogs offer the same.
 func (c *Catalog) same(o *Catalog) bool {
 	a, b := *c, *o
@@ -149,7 +189,7 @@ func (u *Upstream) refreshSoon() {
 
 // follow listens to the changes of a server of the modern era, which tells them
 // to whoever asks for them. In the legacy era they come by themselves.
-func (u *Upstream) follow(s *Session, client string) {
+func (u *Upstream) follow(s *Session, from *slot, client string) {
 	can := s.Info().Capabilities
 	wants := map[string]bool{}
 	if can.Tools != nil && can.Tools.ListChanged {
@@ -171,7 +211,7 @@ func (u *Upstream) follow(s *Session, client string) {
 	u.wg.Add(1)
 	go func() {
 		defer u.wg.Done()
-		s.listen(u.ctx, text, func(method string, params json.RawMessage) { u.notified(client, method, params) })
+		s.listen(u.ctx, text, func(method string, params json.RawMessage) { u.notified(from, client, method, params) })
 	}()
 }
 

@@ -69,7 +69,7 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 	}
 	opts := sessionOptions{
 		capabilities: want.Capabilities, ended: ended, logger: u.opts.Logger, spec: u.spec, client: u.opts.Client,
-		notify: func(method string, params json.RawMessage) { u.notified(want.Client, method, params) },
+		notify: func(method string, params json.RawMessage) { u.notified(made, want.Client, method, params) },
 	}
 	if want.Client != "" {
 		opts.ask = u.askerOf(made)
@@ -78,7 +78,7 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 	if err != nil {
 		return nil, err
 	}
-	u.follow(session, want.Client)
+	u.follow(session, made, want.Client)
 	return session, nil
 }
 
@@ -187,10 +187,11 @@ func (u *Upstream) open(ctx context.Context, s *Session, spec Spec, env []string
 	return err
 }
 
-// notified takes a notification that belongs to no call.
-func (u *Upstream) notified(client, method string, params json.RawMessage) {
+// notified takes a notification of a session that belongs to no call.
+func (u *Upstream) notified(from *slot, client, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
+		u.tells(from)
 		u.refreshSoon()
 	default:
 		if u.opts.Notified != nil {

@@ -74,10 +74,12 @@ type Upstream struct {
 	restarts int
 	pinged   *Pinged
 	dirty    bool // a refresh is due
-	fresh    bool // the catalog was fetched by this process
-	wg       sync.WaitGroup
-	ctx      context.Context //nolint:containedctx // the life of the upstream
-	cancel   context.CancelFunc
+	// tellers are the sessions that have told of changes, the last one first.
+	tellers []*slot
+	fresh   bool // the catalog was fetched by this process
+	wg      sync.WaitGroup
+	ctx     context.Context //nolint:containedctx // the life of the upstream
+	cancel  context.CancelFunc
 }
 
 // slot is a session, or one that is being made.

@@ -48,6 +48,9 @@ const (
 	Headed = "headed"
 	// Choosy has one tool more for clients that can be asked.
 	Choosy = "choosy"
+	// Learning offers the tool "learned" once its tool "echo" was called with
+	// "learn", and tells of it: in this process alone.
+	Learning = "learning"
 	// Talkative writes lines that are no messages.
 	Talkative = "talkative"
 )
@@ -66,6 +69,7 @@ type Server struct {
 	mu      sync.Mutex
 	lists   int
 	asks    bool // the client can be asked
+	learned bool
 	asked   int
 	waiting map[string]chan json.RawMessage
 	stopped map[string]chan struct{}
@@ -254,7 +258,7 @@ func good() []string {
 func (s *Server) tools(m message) {
 	s.mu.Lock()
 	s.lists++
-	n, asks := s.lists, s.asks
+	n, asks, learned := s.lists, s.asks, s.learned
 	s.mu.Unlock()
 	tools, next := good(), ""
 	switch {
@@ -272,6 +276,8 @@ func (s *Server) tools(m message) {
 		tools = append(tools, tools[0], `{"name":"noschema"}`, `7`)
 	case s.is(Choosy) && asks:
 		tools = append(tools, `{"name":"choosy",`+schema+`}`)
+	case s.is(Learning) && learned:
+		tools = append(tools, `{"name":"learned",`+schema+`}`)
 	case s.is(Headed):
 		tools = append(tools, `{"name":"headed","inputSchema":{"type":"object","properties":{"text":{"type":"string","x-mcp-header":"Text"}}}}`)
 	case s.is(CaseVariant):
@@ -306,6 +312,7 @@ func (s *Server) call(m message, stop chan struct{}) {
 	_ = json.Unmarshal(m.Params, &p)
 	switch p.Name {
 	case "echo", "headed":
+		s.learn(p.Arguments.Text)
 		s.answer(m.ID, text(p.Arguments.Text))
 	case "params":
 		s.answer(m.ID, text(string(m.Params)))
@@ -359,6 +366,17 @@ func (s *Server) sleep(id, token json.RawMessage, d time.Duration, stop chan str
 	case <-stop:
 		s.Count()
 	}
+}
+
+// learn has a learning server offer one tool more.
+func (s *Server) learn(text string) {
+	if !s.is(Learning) || text != "learn" {
+		return
+	}
+	s.mu.Lock()
+	s.learned = true
+	s.mu.Unlock()
+	s.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 }
 
 // misbehave does the tools whose answers are none.
