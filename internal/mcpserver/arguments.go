@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 // param is one parameter of a tool.
@@ -166,14 +165,7 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 	}
 	for _, name := range sortedKeys(in) {
 		if !slices.ContainsFunc(t.params, func(p param) bool { return p.name == name }) {
-			err := t.badCall(in, name, fmt.Sprintf("%s has no parameter %q", t.name, shorten(name)))
-			err.Given = nil
-			err.Allowed = paramNames(t.params)
-			if meant := spelling.Closest(name, paramNames(t.params)); meant != "" {
-				err.Fix = fmt.Sprintf("did you mean %q?", meant)
-				err.Next = t.nextCall(in, meant)
-			}
-			return nil, err
+			return nil, t.unknownParam(in, name)
 		}
 	}
 	for _, p := range t.params {
@@ -321,12 +313,14 @@ func (t *tool) badCall(in arguments, field, message string) *callError {
 	return e
 }
 
-// nextCall is the caller's call with an example in place of each argument that
-// is wrong or too long to be repeated, of the required ones that are missing, and
-// of the field that the call was refused for. What may be left out and was is
-// left out: it might not go with the rest.
+// nextCall is the caller's call, mended where it can be told what was meant, with
+// an example in place of each argument that is wrong or too long to be repeated, of
+// the required ones that are missing, and of the field that the call was refused
+// for. What may be left out and was is left out: it might not go with the rest.
+// There is no example of a handle that would work: who has none looks for the run.
 func (t *tool) nextCall(in arguments, field string) *nextCall {
 	const longest = 512
+	in = t.mended(in)
 	call := &nextCall{Tool: t.name, Arguments: map[string]any{}}
 	for _, p := range t.params {
 		v := in[p.name]
@@ -339,6 +333,9 @@ func (t *tool) nextCall(in arguments, field string) *nextCall {
 		if p.example != nil && (p.required || v != nil || p.name == field) {
 			call.Arguments[p.name] = p.example
 		}
+	}
+	if call.Arguments["handle"] == exampleHandle && t.ofRuns() {
+		return &nextCall{Tool: "workflow_resume", Arguments: map[string]any{}}
 	}
 	return call
 }

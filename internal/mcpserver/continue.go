@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"slices"
 
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -40,6 +41,7 @@ func (r *runTools) proceed() *tool {
 		},
 		output: answerSchema(),
 	}
+	t.legal = r.legalNow
 	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
 		caller, err := callerFrom(ctx)
 		if err != nil {
@@ -62,6 +64,30 @@ func (r *runTools) proceed() *tool {
 		return r.view(req, a), nil
 	}
 	return t
+}
+
+// legalNow is the run's own next call where a suggested one hands in nothing, or
+// answers what the gate does not offer; nil where the suggested one will do, or
+// the run is not at its handle.
+func (r *runTools) legalNow(ctx context.Context, suggested *nextCall) *nextCall {
+	given := arguments(suggested.Arguments)
+	answer := given.members("answer")
+	if answer == nil && (given["output"] != nil || given["notes"] != nil || given["context"] != nil || given["skip"] != nil) {
+		return nil
+	}
+	caller, err := callerFrom(ctx)
+	if err != nil {
+		return nil
+	}
+	now, err := r.runs.Status(ctx, caller, run.Ref{Handle: given.text("handle")})
+	if err != nil || now.Next == nil || now.Handle != given.text("handle") {
+		return nil
+	}
+	offered := func(o guide.Option) bool { return o.ID == answer.text("optionId") }
+	if answer != nil && !now.Position.Person && (answer.flag("decline") || slices.ContainsFunc(now.Position.Options, offered)) {
+		return nil
+	}
+	return (*nextCall)(now.Next)
 }
 
 // continueRequest reads the arguments of workflow_continue.

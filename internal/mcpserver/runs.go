@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/memory"
@@ -162,6 +163,7 @@ func (r *runTools) start() *tool {
 			Project: project, RequestID: in.text("requestId"),
 		})
 		if err != nil {
+			err = r.nearest(t, in, err)
 			again := t.nextCall(in, "")
 			delete(again.Arguments, "context")
 			return nil, withNext(err, (*run.Call)(again))
@@ -169,6 +171,26 @@ func (r *runTools) start() *tool {
 		return r.view(req, a), nil
 	}
 	return t
+}
+
+// nearest adds to the refusal of a workflow that is not there those that are, and
+// the call with the one that was meant.
+func (r *runTools) nearest(t *tool, in arguments, err error) error {
+	refusal, ok := run.IsRefusal(err)
+	if !ok || refusal.Rule != run.RuleUnknownWorkflow {
+		return err
+	}
+	ids, meant := nearWorkflows(r.catalog.Snapshot(), in.text("workflowId"))
+	copied := *refusal
+	if ids != nil {
+		copied.Allowed = ids
+	}
+	if meant != "" {
+		next := t.nextCall(in, "")
+		next.Arguments["workflowId"] = meant
+		copied.Fix, copied.Next = fmt.Sprintf("did you mean %s?", meant), (*run.Call)(next)
+	}
+	return &copied
 }
 
 // onRun makes the handler of a tool that is about one run: it checks that the

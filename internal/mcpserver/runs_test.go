@@ -221,13 +221,13 @@ func TestBadCallsOfRuns(t *testing.T) {
 		field, message string
 		next           string
 	}{
-		{"no handle", "workflow_continue", map[string]any{"output": "x"}, "handle", "required", `"output":"x"`},
-		{"no run", "workflow_status", nil, "handle", "handle or runId is required", `"handle":"h_`},
-		{"an answer as text", "workflow_continue", map[string]any{"handle": handle, "answer": "confirm"}, "answer", "answer must be an object", `"answer":{"optionId":"confirm"}`},
-		{"an answer with an unknown member", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"option": "confirm"}}, "answer", `no member "option"`, `"answer":{"optionId":"confirm"}`},
-		{"an option that is no text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"optionId": 1}}, "answer", "answer.optionId must be a string", `{"optionId":"confirm"}`},
+		{"no handle", "workflow_continue", map[string]any{"output": "x"}, "handle", "required", `workflow_resume`},
+		{"no run", "workflow_status", nil, "handle", "handle or runId is required", `workflow_resume`},
+		{"an answer as text", "workflow_continue", map[string]any{"handle": handle, "answer": "confirm"}, "answer", "answer must be an object", `"output":"..."`},
+		{"an answer with an unknown member", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"option": "confirm"}}, "answer", `no member "option"`, `"output":"..."`},
+		{"an option that is no text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"optionId": 1}}, "answer", "answer.optionId must be a string", `"output":"..."`},
 		{"neither option nor decline", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"note": "x"}}, "answer", "either", `{"optionId":"confirm"}`},
-		{"decline as text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"decline": "yes"}}, "answer", "answer.decline must be true or false", `{"optionId":"confirm"}`},
+		{"decline as text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"decline": "yes"}}, "answer", "answer.decline must be true or false", `"output":"..."`},
 		{"a skip without a reason", "workflow_continue", map[string]any{"handle": handle, "skip": map[string]any{}}, "skip", "skip.reason is required", `"skip":{"reason":`},
 		{"a number as text", "workflow_fork", map[string]any{"handle": handle, "seq": "2"}, "seq", "whole number", handle},
 		{"half a number", "workflow_fork", map[string]any{"handle": handle, "seq": 2.5}, "seq", "whole number", handle},
@@ -265,12 +265,12 @@ func TestNextOfABadCallIsLegal(t *testing.T) {
 		want map[string]any
 	}{
 		{"too long an output", map[string]any{"handle": handle, "output": long}, map[string]any{"handle": handle, "output": "the output of the step"}},
-		{"an unknown parameter", map[string]any{"handle": handle, "result": "done"}, map[string]any{"handle": handle}},
-		{"a wrong answer", map[string]any{"handle": handle, "answer": "yes"}, map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm"}}},
+		{"an unknown parameter", map[string]any{"handle": handle, "result": "done"}, map[string]any{"handle": handle, "output": "..."}},
+		{"a wrong answer", map[string]any{"handle": handle, "answer": "yes"}, map[string]any{"handle": handle, "output": "..."}},
 		{"an answer and its opposite", map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm", "decline": true}}, map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm"}}},
 		{"a skip without a reason", map[string]any{"handle": handle, "skip": map[string]any{}}, map[string]any{"handle": handle, "skip": map[string]any{"reason": "why it is not needed"}}},
 		{"a context that is none", map[string]any{"handle": handle, "output": "a draft", "context": "x"}, map[string]any{"handle": handle, "output": "a draft"}},
-		{"nothing", map[string]any{}, map[string]any{"handle": "h_0123456789abcdefghjkm"}},
+		{"nothing", map[string]any{}, map[string]any{}},
 	}
 	for _, tt := range tests {
 		res, isError := call(t, cs, "workflow_continue", tt.args)

@@ -305,12 +305,12 @@ func TestSuggestedCallsWork(t *testing.T) {
 		{
 			"a misspelt parameter", "workflow_next",
 			map[string]any{"workflowId": "small", "completed_steps": []string{"only"}},
-			`{"arguments":{"completedSteps":[],"workflowId":"small"},"tool":"workflow_next"}`, `did you mean "completedSteps"?`,
+			`{"arguments":{"completedSteps":["only"],"workflowId":"small"},"tool":"workflow_next"}`, `did you mean "completedSteps"?`,
 		},
 		{
 			"text in place of an object", "workflow_next",
 			map[string]any{"workflowId": "small", "completedSteps": []string{"only"}, "context": `{"a":1}`},
-			`{"arguments":{"completedSteps":["only"],"context":{},"workflowId":"small"},"tool":"workflow_next"}`, "send the JSON itself, not a string that holds it",
+			`{"arguments":{"completedSteps":["only"],"context":{"a":1},"workflowId":"small"},"tool":"workflow_next"}`, "send the JSON itself, not a string that holds it",
 		},
 		{
 			"a misspelt step", "workflow_validate",
@@ -325,7 +325,7 @@ func TestSuggestedCallsWork(t *testing.T) {
 		{
 			"an output that is no text", "workflow_validate",
 			map[string]any{"workflowId": "coding-task", "output": 1},
-			`{"arguments":{"output":"the output of the step","stepId":"frame-task","workflowId":"coding-task"},"tool":"workflow_validate"}`, "",
+			`{"arguments":{"output":"1","stepId":"frame-task","workflowId":"coding-task"},"tool":"workflow_validate"}`, "",
 		},
 	}
 	for _, tt := range tests {

@@ -111,7 +111,7 @@ func (s *sessionTools) create() *tool {
 			Workflow: in.text("workflowId"), ID: in.text("sessionId"), Data: in.object("initialData"),
 		})
 		if err != nil {
-			return nil, err
+			return nil, s.explained(ctx, caller.Principal, t, in, err)
 		}
 		out := struct {
 			Success      bool      `json:"success"`
@@ -154,7 +154,7 @@ func (s *sessionTools) update() *tool {
 		}
 		d, err := s.sessions.Update(ctx, caller.Principal, name, in.object("updates"))
 		if err != nil {
-			return nil, err
+			return nil, s.explained(ctx, caller.Principal, t, in, err)
 		}
 		return struct {
 			Success   bool      `json:"success"`
@@ -189,7 +189,7 @@ func (s *sessionTools) read() *tool {
 		}
 		found, err := s.sessions.Read(ctx, caller.Principal, name, in.text("path"))
 		if err != nil {
-			return nil, err
+			return nil, s.explained(ctx, caller.Principal, t, in, err)
 		}
 		out := map[string]any{"success": true, "query": found.Query, "found": found.Found}
 		if found.Found {

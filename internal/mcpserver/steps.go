@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -151,7 +152,7 @@ func (s *stepTools) get() *tool {
 			"hash": typed("string"), "firstStep": orNull(typed("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			e, err := s.entry("id", in.text("id"))
+			e, err := s.entry("workflow_get", "id", in)
 			if err != nil {
 				return nil, err
 			}
@@ -201,7 +202,7 @@ func (s *stepTools) next() *tool {
 			"context":    typed("object"),
 		}),
 		handle: func(ctx context.Context, in arguments) (any, error) {
-			p, _, err := s.program("workflowId", in.text("workflowId"))
+			p, _, err := s.program("workflow_next", in)
 			if err != nil {
 				return nil, err
 			}
@@ -258,7 +259,7 @@ func (s *stepTools) validate() *tool {
 		},
 		output: verdictSchema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			p, _, err := s.program("workflowId", in.text("workflowId"))
+			p, _, err := s.program("workflow_validate", in)
 			if err != nil {
 				return nil, err
 			}
@@ -407,10 +408,11 @@ func phaseDetails(e *catalog.Entry) details {
 	return out
 }
 
-// program finds a step workflow and compiles it. field is the parameter that
-// named it.
-func (s *stepTools) program(field, id string) (*guide.Program, *catalog.Entry, error) {
-	e, err := s.entry(field, id)
+// program finds the step workflow that a call of a tool names, and compiles it.
+func (s *stepTools) program(toolName string, in arguments) (*guide.Program, *catalog.Entry, error) {
+	const field = "workflowId"
+	id := in.text(field)
+	e, err := s.entry(toolName, field, in)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -429,9 +431,9 @@ func (s *stepTools) program(field, id string) (*guide.Program, *catalog.Entry, e
 	return nil, nil, bad
 }
 
-// entry finds a workflow. field is the parameter that named it.
-func (s *stepTools) entry(field, id string) (*catalog.Entry, error) {
-	snap := s.catalog.Snapshot()
+// entry finds the workflow that a call of a tool names in a field.
+func (s *stepTools) entry(toolName, field string, in arguments) (*catalog.Entry, error) {
+	snap, id := s.catalog.Snapshot(), in.text(field)
 	e, err := snap.Get(id)
 	if err == nil {
 		return e, nil
@@ -441,13 +443,33 @@ func (s *stepTools) entry(field, id string) (*catalog.Entry, error) {
 		Message: err.Error(), Fix: guideway.ErrorFix(err),
 		Next: &nextCall{Tool: "workflow_list", Arguments: map[string]any{}},
 	}
-	const most = 30
-	if entries := snap.List(catalog.Filter{}); bad.Code == guideway.CodeNotFound && len(entries) <= most {
-		ids := make([]string, len(entries))
-		for i, e := range entries {
-			ids[i] = e.Definition.ID
+	if bad.Code == guideway.CodeNotFound {
+		ids, meant := nearWorkflows(snap, id)
+		if ids != nil {
+			bad.Allowed = ids
 		}
-		bad.Allowed = ids
+		if meant != "" {
+			args := maps.Clone(in)
+			args[field] = meant
+			const longest = 2048
+			if text, err := compact(args); err == nil && len(text) <= longest {
+				bad.Next = &nextCall{Tool: toolName, Arguments: args}
+			}
+		}
 	}
 	return nil, bad
+}
+
+// nearWorkflows are the ids of the workflows that there are, nil where they are too
+// many to be told, and the one that an unknown id most likely means, or "".
+func nearWorkflows(snap *catalog.Snapshot, id string) (ids []string, meant string) {
+	const most = 30
+	for _, e := range snap.List(catalog.Filter{}) {
+		ids = append(ids, e.Definition.ID)
+	}
+	meant = spelling.Closest(id, ids)
+	if len(ids) > most {
+		ids = nil
+	}
+	return ids, meant
 }

@@ -29,6 +29,9 @@ type tool struct {
 	// converse stands in place of handle where the answer may be a *question to
 	// the person at the client.
 	converse func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error)
+	// legal, if set, looks at the call that the error about a bad one suggests, and
+	// gives one that is legal now in its place, or nil.
+	legal func(ctx context.Context, suggested *nextCall) *nextCall
 	// failed, if set, gives the error of a call the form that callers of this
 	// tool know.
 	failed func(*callError) any
@@ -83,6 +86,7 @@ func (t *tool) server(logger *slog.Logger) mcp.ToolHandler {
 		ctx = withClient(ctx, req)
 		in, err := readArguments(t, req.Params.Arguments)
 		if err != nil {
+			t.suggestLegal(ctx, err)
 			return t.failure(ctx, logger, err), nil
 		}
 		var out any
@@ -105,6 +109,17 @@ func (t *tool) server(logger *slog.Logger) mcp.ToolHandler {
 			return t.failure(ctx, logger, err), nil
 		}
 		return res, nil
+	}
+}
+
+// suggestLegal makes the call that an error suggests one that is legal now.
+func (t *tool) suggestLegal(ctx context.Context, err error) {
+	var bad *callError
+	if t.legal == nil || !errors.As(err, &bad) || bad.Next == nil || bad.Next.Tool != t.name {
+		return
+	}
+	if better := t.legal(ctx, bad.Next); better != nil {
+		bad.Next = better
 	}
 }
 
