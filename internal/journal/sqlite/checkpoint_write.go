@@ -62,7 +62,7 @@ func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
 	if err := s.prepareCheckpoints(ctx, doing); err != nil {
 		return err
 	}
-	return s.write(ctx, doing, func(ctx context.Context, t *txn) error {
+	return s.share(ctx, doing, func(ctx context.Context, t *txn) error {
 		if c.Add != nil {
 			if err := t.addCheckpoint(ctx, c); err != nil {
 				return err
@@ -297,5 +297,5 @@ func (s *Store) Note(ctx context.Context, list []checkpoint.Entry) error {
 	if len(list) == 0 {
 		return nil
 	}
-	return s.write(ctx, "write the audit log", func(ctx context.Context, t *txn) error { return t.audit(ctx, list) })
+	return s.share(ctx, "write the audit log", func(ctx context.Context, t *txn) error { return t.audit(ctx, list) })
 }

@@ -43,10 +43,11 @@ func TestMain(m *testing.M) {
 // children are what a child process may do.
 func children() map[string]func(context.Context, io.Writer) error {
 	return map[string]func(context.Context, io.Writer) error{
-		"append for good": appendForGood,
-		"grow":            growShared,
-		"fill the disk":   fillDisk,
-		"open":            openOnly,
+		"append for good":  appendForGood,
+		"grow":             growShared,
+		"fill the disk":    fillDisk,
+		"fill it together": fillTogether,
+		"open":             openOnly,
 	}
 }
 

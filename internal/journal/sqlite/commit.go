@@ -27,7 +27,7 @@ const (
 
 // Create implements run.Writer.
 func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) error {
-	return s.write(ctx, "create the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
+	return s.share(ctx, "create the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
 		if err := wellFormed(c); err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 
 // Append implements run.Writer.
 func (s *Store) Append(ctx context.Context, c run.Commit) error {
-	return s.write(ctx, "add to the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
+	return s.share(ctx, "add to the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
 		if err := wellFormed(c); err != nil {
 			return err
 		}

@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -23,14 +25,6 @@ func fillDisk(ctx context.Context, out io.Writer) error {
 	s, err := Open(ctx, Options{Path: testFile})
 	if err != nil {
 		return err
-	}
-	bound := func(size uint64) error {
-		var limit syscall.Rlimit
-		if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-			return err
-		}
-		limit.Cur = min(size, limit.Max)
-		return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
 	}
 	seq := int64(0)
 	for round := range uint64(3) {
@@ -62,6 +56,83 @@ func fillDisk(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprintln(out, seq+1)
 	return s.Close()
+}
+
+// bound bounds the size of files of this process.
+func bound(size uint64) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	limit.Cur = min(size, limit.Max)
+	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
+}
+
+// fillTogether is fillDisk by several writers at once, each on a run of its own, who
+// share transactions. It prints how far each has come.
+func fillTogether(ctx context.Context, out io.Writer) error {
+	const writers = 6
+	signal.Ignore(syscall.SIGXFSZ)
+	s, err := Open(ctx, Options{Path: testFile})
+	if err != nil {
+		return err
+	}
+	var seqs [writers]int64
+	for round := range uint64(3) {
+		if err := bound(600_000 + 300_000*round); err != nil {
+			return err
+		}
+		var all sync.WaitGroup
+		var errs [writers]error
+		for i := range writers {
+			all.Go(func() {
+				for errs[i] == nil && seqs[i] < 2000 {
+					c := aCommit(fmt.Sprint("r_", i), seqs[i]+1, strings.Repeat("much ", 300*(i+1)))
+					if errs[i] = put(ctx, s, c); errs[i] == nil {
+						seqs[i]++
+					}
+				}
+			})
+		}
+		all.Wait()
+		for i, err := range errs {
+			if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "isk") {
+				return fmt.Errorf("round %d, writer %d: no clear error: %w", round, i, err)
+			}
+			if r, _ := s.Run(ctx, fmt.Sprint("r_", i)); r.Seq != seqs[i] {
+				return fmt.Errorf("round %d: run %d is at %d, %d were acknowledged", round, i, r.Seq, seqs[i])
+			}
+		}
+	}
+	for _, seq := range seqs {
+		fmt.Fprintln(out, seq)
+	}
+	return s.Close()
+}
+
+// TestFullDiskTogether: of those who share a transaction on a full disk each is told
+// what is so, and nothing that was acknowledged is lost.
+func TestFullDiskTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out, err := child(t, "fill it together", dir).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int64{}
+	for i, line := range strings.Fields(string(out)) {
+		seq, err := strconv.ParseInt(line, 10, 64)
+		if err != nil {
+			t.Fatalf("the child says %q", out)
+		}
+		if seq > 0 { // who was never acknowledged has no run
+			want[fmt.Sprint("r_", i)] = seq
+		}
+	}
+	if len(want) == 0 {
+		t.Fatalf("the child says %q", out)
+	}
+	wantConsistent(t, dir, want)
 }
 
 // TestFullDisk: a full disk is a clear error, loses nothing, and what comes

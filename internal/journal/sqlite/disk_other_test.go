@@ -10,3 +10,6 @@ import (
 
 // fillDisk needs a bound on the size of files.
 func fillDisk(context.Context, io.Writer) error { return errors.ErrUnsupported }
+
+// fillTogether needs one, too.
+func fillTogether(context.Context, io.Writer) error { return errors.ErrUnsupported }

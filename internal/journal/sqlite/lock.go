@@ -42,10 +42,18 @@ func newFileLock(path string, timeout time.Duration) *fileLock {
 
 // acquire waits for the lock, as long as the timeout and the context allow.
 func (l *fileLock) acquire(ctx context.Context) (release func(), err error) {
+	return l.acquireUnless(ctx, nil)
+}
+
+// acquireUnless is acquire for one who does not need the lock any more once
+// enough is closed: then there is neither a lock nor an error.
+func (l *fileLock) acquireUnless(ctx context.Context, enough <-chan struct{}) (release func(), err error) {
 	timer := time.NewTimer(l.timeout)
 	defer timer.Stop()
 	select {
 	case l.turn <- struct{}{}:
+	case <-enough:
+		return nil, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-timer.C:

@@ -45,6 +45,8 @@ type Options struct {
 	pollEvery time.Duration
 	// steps are the migrations; nil is those of this version.
 	steps []migration
+	// commit ends a transaction; nil is as it is ended.
+	commit func(*sql.Tx) error
 }
 
 // withDefaults fills in what is zero.
@@ -64,6 +66,9 @@ func (o Options) withDefaults() Options {
 	if o.pollEvery <= 0 {
 		o.pollEvery = 100 * time.Millisecond
 	}
+	if o.commit == nil {
+		o.commit = (*sql.Tx).Commit
+	}
 	return o
 }
 
@@ -74,6 +79,7 @@ type Store struct {
 	// writer has one connection, readers a few.
 	writer, readers *statements
 	lock            *fileLock
+	queue           queue
 	watch           *watchers
 
 	// inUse is held for reading by every call, and for good by Close.

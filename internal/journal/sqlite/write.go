@@ -12,49 +12,54 @@ type txn struct {
 	prepared *statements
 }
 
-// write does something in one transaction, with no other writer anywhere. Once
-// it has begun, the end of the context does not stop it: it is short, and its
-// outcome is never left open. doing is for errors.
+// write does something in a transaction of its own, with no other writer anywhere.
+// Once it has begun, the end of the context does not stop it: it is short, and its
+// outcome is never left open. doing is for errors. What may share a transaction
+// goes by share.
 func (s *Store) write(ctx context.Context, doing string, do func(context.Context, *txn) error) error {
 	if err := s.enter(ctx, doing); err != nil {
 		return err
 	}
 	defer s.leave()
-	if err := s.transact(ctx, do); err != nil {
+	release, err := s.lock.acquire(ctx)
+	if err != nil {
+		return s.fault(doing, err)
+	}
+	defer release()
+	if _, err := s.transact(ctx, do); err != nil {
 		return s.fault(doing, err)
 	}
 	s.watch.notify()
 	return nil
 }
 
-func (s *Store) transact(ctx context.Context, do func(context.Context, *txn) error) error {
-	release, err := s.lock.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
+// transact makes one transaction. The caller has the lock. begun says that what
+// failed, if anything has, was not the way to a transaction: another one of other
+// changes may do better.
+func (s *Store) transact(ctx context.Context, do func(context.Context, *txn) error) (begun bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	for _, text := range everyDay() {
 		// Before the transaction, which has the only connection.
 		if _, err := s.writer.prepare(ctx, text); err != nil {
-			return err
+			return false, err
 		}
 	}
 	tx, err := s.writer.db.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = tx.Rollback() }() // behind a commit it does nothing
 	if err := do(ctx, &txn{tx: tx, prepared: s.writer}); err != nil {
-		return err
+		return true, err
 	}
-	return tx.Commit()
+	return true, s.o.commit(tx)
 }
 
 // everyDay are the statements of a commit, which stay prepared.
 func everyDay() []string {
 	return []string{
 		sqlRunForCommit, sqlInsertEvent, sqlUpdateRun, sqlInsertHandle, sqlInsertCommand, sqlPutSnapshot, sqlInsertWords, sqlInsertChange,
+		sqlInsertDefinition, sqlInsertRun, sqlBeginChange, sqlUndoChange, sqlEndChange,
 	}
 }
 
