@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -45,6 +46,12 @@ type File struct {
 	now  func() time.Time
 	// compactFrom is the constant, but in tests.
 	compactFrom int64
+
+	// writing is held by who writes lines; mu guards next: those that are written
+	// next.
+	writing sync.Mutex
+	mu      sync.Mutex
+	next    *batch
 }
 
 // Open gives the file at path, which need not be there yet, with the key that
@@ -56,20 +63,15 @@ func Open(path string, key run.Key) (*File, error) {
 	return &File{path: path, key: key, now: time.Now, compactFrom: compactFrom}, nil
 }
 
-// Record implements run.Heads. It costs the same however long the file is.
+// Record implements run.Heads. It costs the same however long the file is, and
+// those who record at the same time share what it costs.
 func (f *File) Record(id string, seq int64, mac []byte) error {
-	line := f.headLine(id, run.Head{Seq: seq, MAC: mac})
-	size, torn, err := f.add(line)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = f.begin(); err == nil {
-			size, torn, err = f.add(line)
-		}
+	b, first := f.join(f.headLine(id, run.Head{Seq: seq, MAC: mac}))
+	if !first {
+		<-b.done
+		return f.fault("record the head of the run "+id, b.err)
 	}
-	if err == nil && torn {
-		if err = f.mend(); err == nil {
-			size, _, err = f.add(line)
-		}
-	}
+	size, err := f.record(b)
 	if err != nil {
 		return f.fault("record the head of the run "+id, err)
 	}
@@ -79,9 +81,61 @@ func (f *File) Record(id string, seq int64, mac []byte) error {
 	return nil
 }
 
-// add writes a line, beside other writers: a short write at the end of a file is
-// one piece. Where the last line is torn it writes nothing and says so.
-func (f *File) add(line string) (size int64, torn bool, err error) {
+// batch are lines that are written at once.
+type batch struct {
+	lines strings.Builder
+	// done is closed when err is the outcome.
+	done chan struct{}
+	err  error
+}
+
+// errBroken is what lines come to whose writer has ended in a panic.
+var errBroken = errors.New("the writing has broken off")
+
+// join adds a line to those that are written next. first says that the caller is to
+// write them.
+func (f *File) join(line string) (b *batch, first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if first = f.next == nil; first {
+		f.next = &batch{done: make(chan struct{}), err: errBroken}
+	}
+	f.next.lines.WriteString(line)
+	return f.next, first
+}
+
+// record writes lines, with all that have come until those before are written. It
+// gives the size of the file.
+func (f *File) record(b *batch) (size int64, err error) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.mu.Lock()
+	f.next = nil
+	f.mu.Unlock()
+	defer close(b.done)
+	size, b.err = f.append(b.lines.String())
+	return size, b.err
+}
+
+// append writes lines to the end of the file, which it makes or mends before.
+func (f *File) append(lines string) (size int64, err error) {
+	size, torn, err := f.add(lines)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = f.begin(); err == nil {
+			size, torn, err = f.add(lines)
+		}
+	}
+	if err == nil && torn {
+		if err = f.mend(); err == nil {
+			size, _, err = f.add(lines)
+		}
+	}
+	return size, err
+}
+
+// add writes lines, beside other writers: what one write puts at the end of a file
+// is one piece. Where the last line is torn it writes nothing and says so.
+func (f *File) add(lines string) (size int64, torn bool, err error) {
 	release, err := f.lock((*flock.Flock).TryRLockContext)
 	if err != nil {
 		return 0, false, err
@@ -92,9 +146,9 @@ func (f *File) add(line string) (size int64, torn bool, err error) {
 		return 0, false, err
 	}
 	if size, torn, err = endOf(file); err == nil && !torn {
-		_, err = file.WriteString(line)
+		_, err = file.WriteString(lines)
 	}
-	return size + int64(len(line)), torn, errors.Join(err, file.Close())
+	return size + int64(len(lines)), torn, errors.Join(err, file.Close())
 }
 
 // endOf gives the size of a file and says whether its last line has no end.

@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -356,6 +358,47 @@ func TestModel(t *testing.T) {
 			rt.Fatalf("heads (-model +file):\n%s", diff)
 		}
 	})
+}
+
+// TestOneWrite: those who come while others write are written at once, each with
+// the outcome of its own.
+func TestOneWrite(t *testing.T) {
+	t.Parallel()
+	const runs = 50
+	for _, works := range []bool{true, false} {
+		f := newFile(t)
+		if !works {
+			if err := os.WriteFile(filepath.Dir(f.path), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.writing.Lock() // somebody writes
+		want := map[string]int64{}
+		var all sync.WaitGroup
+		for i := range runs {
+			id := fmt.Sprint("r_", i)
+			want[id] = int64(i + 1)
+			all.Go(func() {
+				err := f.Record(id, int64(i+1), macOf(id, int64(i+1)))
+				if works != (err == nil) || !works && !strings.Contains(err.Error(), id+" ") {
+					t.Errorf("works: %v, the run %s was told %v", works, id, err)
+				}
+			})
+		}
+		for waiting := 0; waiting < runs; { // all in the batch that is written next
+			runtime.Gosched()
+			f.mu.Lock()
+			if f.next != nil {
+				waiting = strings.Count(f.next.lines.String(), "\n")
+			}
+			f.mu.Unlock()
+		}
+		f.writing.Unlock()
+		all.Wait()
+		if works {
+			wantHeads(t, f, want)
+		}
+	}
 }
 
 // TestManyProcesses has processes record at once while the file is compacted
