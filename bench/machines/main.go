@@ -1,7 +1,7 @@
 // Command machines measures how many agent machines one process drives, and what
 // the engine adds to a step:
 //
-//	go run ./bench/machines [-short] [-machines 200] [-dir DIR]
+//	go run ./bench/machines [-short] [-machines 200] [-dir DIR] [-cpuprofile FILE]
 //
 // The runs are kept as the program keeps them, in SQLite with every commit synced;
 // their handlers run in real workers; the model is the scripted one, which answers
@@ -45,6 +45,7 @@ type options struct {
 	short    bool
 	machines int
 	dir      string
+	profile  string
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -54,6 +55,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.BoolVar(&o.short, "short", false, "fewer runs")
 	flags.IntVar(&o.machines, "machines", 200, "how many run at once")
 	flags.StringVar(&o.dir, "dir", "", "a `directory` on the disk to measure; default: the one for temporary files")
+	flags.StringVar(&o.profile, "cpuprofile", "", "a `file` for the profile of the machines without handlers at once")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the command line: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -186,6 +187,10 @@ func measure(ctx context.Context, dir string, k kind, o options) (row, error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	var failed error
+	stop, err := profile(k, o)
+	if err != nil {
+		return r, err
+	}
 	begun := time.Now()
 	for range o.machines {
 		all.Go(func() {
@@ -200,6 +205,9 @@ func measure(ctx context.Context, dir string, k kind, o options) (row, error) {
 	}
 	all.Wait()
 	r.together = time.Since(begun)
+	if err := stop(); err != nil {
+		return r, err
+	}
 	r.after, r.workers = memory()
 	for _, list := range [][]time.Duration{r.alone, r.aloneSteps, r.steps} {
 		slices.Sort(list)
@@ -208,4 +216,22 @@ func measure(ctx context.Context, dir string, k kind, o options) (row, error) {
 		return r, failed
 	}
 	return r, b.close(ctx)
+}
+
+// profile begins the profile that was asked for, and gives its end.
+func profile(k kind, o options) (stop func() error, err error) {
+	if o.profile == "" || k != plain {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(o.profile)
+	if err != nil {
+		return nil, fmt.Errorf("make the file of the profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, fmt.Errorf("begin the profile: %w", err)
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, nil
 }
