@@ -92,6 +92,9 @@ func TestAPhaseWorkflowCannotBeCheated(t *testing.T) {
 // The same with cases that rapid draws, because it shrinks what fails.
 func TestAPhaseWorkflowCannotBeCheatedAtItsSimplest(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("one goroutine, minutes with the race detector: the seeds above are enough for it")
+	}
 	n := newTally()
 	rapid.Check(t, func(t *rapid.T) {
 		if w := begin(t, drawn{t}, n); w != nil {

@@ -16,6 +16,9 @@ import (
 // judges.
 func TestTheModelKnowsNothingOfTheProduct(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it reads source text, a minute with the race detector: it has no races")
+	}
 	files := token.NewFileSet()
 	var parsed []*ast.File
 	for _, name := range []string{"shape_test.go", "model_condition_test.go", "model_test.go", "model_flow_test.go", "model_rules_test.go"} {
