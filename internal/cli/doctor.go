@@ -22,8 +22,8 @@ func newDoctorCmd(a *app, run func(context.Context, *doctorOptions) error) *cobr
 		Use:   "doctor",
 		Short: "Check this installation and say how to mend it",
 		Long: `Check this installation: directories, settings and where each came from, sources,
-definitions, the store of runs with its key and heads, checkpoints, the token, the
-server, and the clients that start Guideway. Every check is ok, warn or fail, with the next step. The exit code is 1 if any fails.`,
+definitions, the store of runs with its key and heads, checkpoints, the sandbox of scripts,
+the token, the server, and the clients that start Guideway. Every check is ok, warn or fail, with the next step. The exit code is 1 if any fails.`,
 		Example: "  guideway doctor\n  guideway doctor --lint\n  guideway doctor --json",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
@@ -93,7 +93,7 @@ func runDoctor(ctx context.Context, o *doctorOptions) error {
 	answer.add(o.checkRuns(ctx, cfg)...)
 	answer.add(o.checkMachineRuns(ctx, cfg)...)
 	answer.add(o.checkCheckpoints(ctx, cfg)...)
-	answer.add(checkToken(cfg), checkServer(ctx, cfg))
+	answer.add(checkSandbox(ctx), checkToken(cfg), checkServer(ctx, cfg))
 	answer.add(checkClients(ctx, host)...)
 	if o.JSON {
 		if err := writeJSON(host.Out, answer); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/guideway-dev/guideway/internal/script"
 )
 
 // indented writes lines below a check.
@@ -133,6 +134,34 @@ func checkSource(r sourceRow) check {
 		c.Fix = "create it, or remove it from the setting workflows.paths"
 	case r.State == catalog.SourceMissing:
 		c.Message = r.Location + " (not there, which is fine)"
+	}
+	return c
+}
+
+// checkSandbox starts a worker for scripts, which finds out whether this machine or
+// container lets it put up all its walls.
+func checkSandbox(ctx context.Context) check {
+	c := check{Name: "script sandbox", Status: checkOK, Message: "workers start, behind all their walls"}
+	missing := ""
+	err := withPool(ctx, func(pool *script.Pool) error {
+		err := pool.Warm(ctx)
+		missing = pool.Missing()
+		return err
+	})
+	return sandboxFound(c, missing, err)
+}
+
+// sandboxFound adds what starting a worker has shown.
+func sandboxFound(c check, missing string, err error) check {
+	switch {
+	case err != nil:
+		c.Status, c.Message, c.Fix = checkFail, "no worker starts, so that no hook and no machine runs: "+err.Error(), guideway.ErrorFix(err)
+		if c.Fix == "" {
+			c.Fix = "let this user start the program of Guideway itself"
+		}
+	case missing != "":
+		c.Status, c.Message = checkWarn, "workers run without the filter of system calls ("+missing+"); the other walls stand"
+		c.Fix = "allow seccomp filters in the container; docs/scripts.md says what holds without"
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -57,5 +58,22 @@ func TestDoctorLooksForAServer(t *testing.T) {
 				t.Errorf("the fix is %q", got.Fix)
 			}
 		})
+	}
+}
+
+// A container that takes a wall from the sandbox of scripts is told of, and so is one
+// in which nothing starts.
+func TestDoctorTellsOfTheSandbox(t *testing.T) {
+	t.Parallel()
+	ok := check{Name: "script sandbox", Status: checkOK}
+	for _, tt := range []struct {
+		missing string
+		err     error
+		status  string
+	}{{"", nil, checkOK}, {"filter system calls: operation not permitted", nil, checkWarn}, {"", errors.New("no such file"), checkFail}} {
+		got := sandboxFound(ok, tt.missing, tt.err)
+		if got.Status != tt.status || (got.Fix == "") != (tt.status == checkOK) || !strings.Contains(got.Message, tt.missing) {
+			t.Errorf("got %+v", got)
+		}
 	}
 }

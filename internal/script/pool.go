@@ -74,6 +74,7 @@ type Pool struct {
 	owners  map[string]int // calls that run, by owner
 	waiting []*waiter
 	growing *time.Timer // set while calls wait
+	missing string      // the wall that a worker had not
 
 	calls sync.WaitGroup // under way
 	tasks sync.WaitGroup // goroutines of the pool
@@ -191,6 +192,24 @@ func (p *Pool) Warm(ctx context.Context) error {
 	return nil
 }
 
+// Missing tells which wall around scripts this machine does not give, as the workers
+// that were started have found: the filter of system calls, in a container that
+// forbids it. The other walls stand all the same. It is empty where all do.
+func (p *Pool) Missing() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.missing
+}
+
+// foundLocked notes what a worker lacks, and says it once.
+func (p *Pool) foundLocked(missing string) {
+	if missing == "" || p.missing != "" {
+		return
+	}
+	p.missing = missing
+	p.options.Log.Warn("scripts run without the filter of system calls, which this machine or container forbids; the other limits hold", "reason", missing)
+}
+
 // ask has a worker answer a request.
 func (p *Pool) ask(ctx context.Context, owner string, r *wire.Request) (*wire.Answer, error) {
 	for attempt := 0; ; attempt++ {
@@ -242,7 +261,7 @@ func (p *Pool) recycle(owner string, process *process, a *wire.Answer) {
 		return
 	}
 	p.tasks.Go(func() {
-		err := process.awaitReady(readyTime)
+		_, err := process.awaitReady(readyTime)
 		if err != nil {
 			p.options.Log.Warn("script worker lost after a call", "error", err, "complaint", process.complaint.told())
 		}

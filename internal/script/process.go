@@ -37,6 +37,9 @@ type process struct {
 	calls     int
 	cpu       time.Duration
 	frame     []byte // reused
+	// missing is the wall that the worker said it has not, before it ran any
+	// script; empty is none.
+	missing string
 }
 
 // startProcess starts a worker and waits until it is ready.
@@ -75,7 +78,7 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 		_, err = p.in.Write(frame)
 	}
 	if err == nil {
-		err = p.awaitReady(startTime)
+		p.missing, err = p.awaitReady(startTime)
 	}
 	if err != nil {
 		p.kill()
@@ -84,16 +87,24 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 	return p, nil
 }
 
-// awaitReady waits for the worker's word that it has a fresh VM.
-func (p *process) awaitReady(limit time.Duration) error {
+// awaitReady waits for the worker's word that it has a fresh VM, and gives what it
+// says that it lacks.
+func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 	if err := p.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
-		return err
+		return "", err
 	}
-	call, _, err := wire.Read(p.out, 1<<10)
+	call, message, err := wire.Read(p.out, 1<<10)
 	if err == nil && call != 0 {
 		err = errors.New("the worker answers what it was not asked")
 	}
-	return err
+	if err != nil {
+		return "", err
+	}
+	a, err := wire.ReadAnswer(message)
+	if err != nil {
+		return "", err
+	}
+	return a.Message, nil
 }
 
 // errUndelivered is a request that did not reach the worker whole: nothing of it

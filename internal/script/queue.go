@@ -136,6 +136,7 @@ func (p *Pool) growLocked(ctx context.Context) {
 			process.kill()
 			return
 		}
+		p.foundLocked(process.missing)
 		p.idle = append(p.idle, process)
 		p.dispatchLocked()
 		p.mu.Unlock()

@@ -22,7 +22,10 @@ import (
 // The number of processes is bounded by the filter of system calls, which
 // forbids to make any: RLIMIT_NPROC counts all threads of the user, this
 // process's own among them.
-func confine(setup wire.Setup) error {
+//
+// missing says which wall the kernel, or the container around us, does not give;
+// the others stand. It is empty where all do.
+func confine(setup wire.Setup) (missing string, err error) {
 	letGo := ownPages()
 	defer letGo()
 	closeInherited()
@@ -30,12 +33,13 @@ func confine(setup wire.Setup) error {
 	// first. It may not be allowed to be told so.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	if err := limit(setup); err != nil {
-		return err
+		return "", err
 	}
-	if err := filterCalls(); err != nil && !unsupported(err) {
-		return err
+	err = filterCalls()
+	if err != nil && unsupported(err) {
+		return err.Error(), nil
 	}
-	return nil
+	return "", err
 }
 
 // closeInherited closes the descriptors that this process got without asking:

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 // tryToGetOut prints what worked and should not have.
 func tryToGetOut() {
-	if err := confine(wire.Setup{Memory: 16 << 20, CPUSeconds: 10}); err != nil {
+	if _, err := confine(wire.Setup{Memory: 16 << 20, CPUSeconds: 10}); err != nil {
 		fmt.Fprintln(os.Stdout, "confine:", err)
 		return
 	}

@@ -46,10 +46,12 @@ func Main(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := confine(setup); err != nil {
+	missing, err := confine(setup)
+	if err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
-	w := &worker{out: out, stock: stock{code: code}, known: forms{}, gone: make(chan error, 3)}
+	const longest = 200
+	w := &worker{missing: missing[:min(len(missing), longest)], out: out, stock: stock{code: code}, known: forms{}, gone: make(chan error, 3)}
 	go func() { w.gone <- w.serve(reader) }()
 	return clean(w.wait())
 }
@@ -59,6 +61,8 @@ type worker struct {
 	stock stock
 	known forms
 	gone  chan error // ends the process, whatever the engine is doing
+	// missing is the wall that this process has not; see confine.
+	missing string
 
 	mu  sync.Mutex // held while an answer is written
 	out io.Writer
@@ -90,7 +94,7 @@ func (w *worker) serve(in io.Reader) error {
 		if err := w.stock.fill(w.known); err != nil {
 			return err
 		}
-		if err := w.write(0, &wire.Answer{}); err != nil { // ready
+		if err := w.write(0, &wire.Answer{Message: w.missing}); err != nil { // ready
 			return err
 		}
 		call, message, err := wire.Read(in, wire.MaxRequest)

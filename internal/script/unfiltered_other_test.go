@@ -1,0 +1,6 @@
+//go:build !linux
+
+package script_test
+
+// withoutFilters has nothing to do: there are none.
+func withoutFilters() {}
