@@ -150,6 +150,10 @@ func (r *Redactor) walk(key string, value any) (any, bool) {
 			if hit {
 				v[k], found = changed, true
 			}
+			if name, hit := r.scanner.Redact(k); hit {
+				delete(v, k)
+				v[name], found = changed, true
+			}
 		}
 	case []any:
 		for i, inner := range v {

@@ -138,11 +138,22 @@ func (s *Scanner) Redact(text string) (string, bool) {
 			}
 			continue
 		}
-		text = r.pattern.ReplaceAllStringFunc(text, func(match string) string {
-			found = true
-			return r.edges(match)
-		})
+		// What stands between two of them is taken by the first: so there is a second look.
+		for range 2 {
+			text = r.pattern.ReplaceAllStringFunc(text, func(match string) string {
+				found = true
+				return r.edges(match)
+			})
+		}
 	}
+	text = namedPattern.ReplaceAllStringFunc(text, func(match string) string {
+		parts := namedPattern.FindStringSubmatch(match)
+		if !looksRandom(parts[2]) {
+			return match
+		}
+		found = true
+		return parts[1] + "[redacted: named]"
+	})
 	return text, found
 }
 
