@@ -143,7 +143,11 @@ func openMachineStore(ctx context.Context, cfg *config.Config, user string, part
 		return nil, notOpened(err)
 	}
 	s := &machineStore{machineParts: parts, journal: journal, log: log}
-	if err := s.serve(ctx, own, user); err != nil {
+	permit, err := machinePermit(cfg)
+	if err == nil {
+		err = s.serve(ctx, own, user, permit)
+	}
+	if err != nil {
 		_ = journal.Close()
 		return nil, notOpened(err)
 	}
@@ -151,7 +155,7 @@ func openMachineStore(ctx context.Context, cfg *config.Config, user string, part
 }
 
 // serve makes the service on the journal.
-func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user string) error {
+func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user string, permit permit) error {
 	key, err := openKey(ctx, cfg, s.journal)
 	if err != nil {
 		return err
@@ -162,6 +166,7 @@ func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user strin
 	}
 	s.runs, err = driver.New(driver.Options{
 		Journal: s.journal, Key: key, Heads: heads, Machines: s.shelf, Models: s.models, Tools: s.tools, Tracer: s.tracer,
+		Permit:   permit,
 		Handlers: &driver.Scripts{Sandbox: s.pool, Owner: user},
 		Owner:    processName(), Alive: processLives, Logger: s.log,
 	})

@@ -96,8 +96,18 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
+	permit, err := machinePermit(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why, err := permit(t.Context(), narrow); why != "" || err != nil {
+		t.Errorf("a run of a good token: %q, %v", why, err)
+	}
 	if err := tokens.Revoke("laptop"); err != nil {
 		t.Fatal(err)
+	}
+	if why, err := permit(t.Context(), narrow); !strings.Contains(why, "revoked") || err != nil {
+		t.Errorf("a run of a token that was revoked: %q, %v", why, err)
 	}
 	if names := offered(narrow); len(names) != 0 {
 		t.Errorf("with the token revoked it is offered %v", names)

@@ -120,6 +120,35 @@ func (m *machineTools) principal(ctx context.Context, f driver.For) (context.Con
 	return ctx, client, nil
 }
 
+// permit is the Permit of driver.Options.
+type permit = func(ctx context.Context, f driver.For) (why string, err error)
+
+// machinePermit lets a run go on for as long as the token of the client that began it
+// is good: the models that its agents ask cost money, in the name of that client.
+func machinePermit(cfg *config.Config) (permit, error) {
+	tokens, err := newTokens(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, f driver.For) (string, error) {
+		var lent authn.Lent
+		if err := json.Unmarshal(f.Allow, &lent); err != nil {
+			return "", guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
+		}
+		if lent.Token == "" {
+			return "", nil
+		}
+		good, err := tokens.Good(lent.Token)
+		if err != nil {
+			return "", guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that began the run: %w", err)
+		}
+		if !good {
+			return "the token of the client that began the run was revoked or has expired", nil
+		}
+		return "", nil
+	}, nil
+}
+
 // Tools implements driver.Tools.
 func (m *machineTools) Tools(ctx context.Context, f driver.For) ([]engine.ToolInfo, error) {
 	ctx, client, err := m.principal(ctx, f)

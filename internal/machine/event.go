@@ -167,7 +167,7 @@ const (
 
 // Pause is why a run rests although it is not at its end.
 type Pause struct {
-	// Code is "budget", FaultUnknown, or the kind of a Fault.
+	// Code is PauseBudget, PausePermit, FaultUnknown, or the kind of a Fault.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
@@ -183,6 +183,9 @@ type Pause struct {
 
 // PauseBudget is the Code of a budget that is used up.
 const PauseBudget = "budget"
+
+// PausePermit is the Code of a run whose beginner may not have it go on any more.
+const PausePermit = "permit"
 
 // Limits are the budgets in force; 0 is no bound.
 type Limits struct {

@@ -120,8 +120,15 @@ func (m *machineTools) start() *tool {
 		s, err := m.machines.Start(ctx, caller, driver.StartRequest{
 			Machine: in.text("machine"), Inputs: inputs, Goal: in.text("goal"), RequestID: in.text("requestId"), Allow: allow,
 		})
-		if err != nil || in.integer("wait") <= 0 {
+		if err != nil {
 			return s, err
+		}
+		// The request may be one that another client has made before.
+		if err := m.isIts(ctx, caller, s.RunID); err != nil {
+			return nil, err
+		}
+		if in.integer("wait") <= 0 {
+			return s, nil
 		}
 		return m.wait(ctx, req, caller, s.RunID, in)
 	}
@@ -138,9 +145,10 @@ func allowOf(ctx context.Context) (json.RawMessage, error) {
 	return json.Marshal(lent)
 }
 
-// maySteer refuses a client that wants to tell a run what to do whose agents may use
-// what the client may not: they would do it in its place.
-func (m *machineTools) maySteer(ctx context.Context, c run.Caller, id string) error {
+// isIts answers a client with a token of its own, but for one that may use everything,
+// as if a run that it has not begun were not there: what the agents of another client
+// are told and say is not its business, and they may be able to do what it may not.
+func (m *machineTools) isIts(ctx context.Context, c run.Caller, id string) error {
 	mine := authn.Lend(ctx)
 	if mine == nil || mine.All {
 		return nil
@@ -149,27 +157,26 @@ func (m *machineTools) maySteer(ctx context.Context, c run.Caller, id string) er
 	if err != nil {
 		return err
 	}
-	theirs := authn.Lent{Allow: authn.Allow{All: true}}
-	if len(s.Allow) > 0 {
-		theirs = authn.Lent{}
-		if err := json.Unmarshal(s.Allow, &theirs); err != nil {
-			return guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
-		}
+	var theirs authn.Lent
+	if len(s.Allow) > 0 && json.Unmarshal(s.Allow, &theirs) == nil && theirs.Token == mine.Token {
+		return nil
 	}
-	if !mine.Covers(&theirs.Allow) {
-		return guideway.Errorf(guideway.CodeForbidden, "the agents of this run may use more than this client: it may look, and not tell them what to do").
-			WithFix("ask the user to answer: guideway machine input %s", s.RunID)
+	return &run.Refusal{
+		Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: id, Message: "there is no such run of a machine",
+		Fix: "this client sees the runs that it has begun itself; machine_start begins one",
 	}
-	return nil
 }
 
-// onMachine makes the handler of a tool that is about one run.
-func onMachine(t *tool, do func(context.Context, *mcp.CallToolRequest, run.Caller, arguments) (*driver.Status, error)) *tool {
+// about makes the handler of a tool that is about one run of the client's.
+func (m *machineTools) about(t *tool, do func(context.Context, *mcp.CallToolRequest, run.Caller, arguments) (*driver.Status, error)) *tool {
 	t.output = machineSchema()
 	t.params = append([]param{machineRunParam()}, t.params...)
 	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
 		caller, err := callerFrom(ctx)
 		if err != nil {
+			return nil, err
+		}
+		if err := m.isIts(ctx, caller, in.text("runId")); err != nil {
 			return nil, err
 		}
 		return do(ctx, req, caller, in)
@@ -178,7 +185,7 @@ func onMachine(t *tool, do func(context.Context, *mcp.CallToolRequest, run.Calle
 }
 
 func (m *machineTools) status() *tool {
-	return onMachine(&tool{
+	return m.about(&tool{
 		name: "machine_status", title: "Where a machine stands", effect: effectAddsOnce,
 		description: "Tell where a run of a machine stands; one that was broken off goes on. With wait and a progress token, what happens meanwhile comes as progress.",
 		params:      []param{waitParam()},
@@ -200,9 +207,6 @@ func (m *machineTools) input() *tool {
 	}
 	give := func(ctx context.Context, c run.Caller, in arguments) (*driver.Status, error) {
 		id := in.text("runId")
-		if err := m.maySteer(ctx, c, id); err != nil {
-			return nil, err
-		}
 		if outcome := in.text("outcome"); outcome != "" {
 			return m.machines.Decide(ctx, c, id, machine.Decision(outcome), in.text("result"))
 		}
@@ -216,7 +220,7 @@ func (m *machineTools) input() *tool {
 		}
 		return m.machines.Input(ctx, c, id, value)
 	}
-	return onMachine(t, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
+	return m.about(t, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
 		s, err := give(ctx, c, in)
 		if err != nil || in.integer("wait") <= 0 {
 			return s, err
@@ -226,7 +230,7 @@ func (m *machineTools) input() *tool {
 }
 
 func (m *machineTools) cancel() *tool {
-	return onMachine(&tool{
+	return m.about(&tool{
 		name: "machine_cancel", title: "Cancel a machine", effect: effectReplaces,
 		description: "End a run of a machine for good.",
 		params:      []param{{name: "reason", kind: kindString, description: "Why"}},

@@ -3,6 +3,7 @@ package mcpserver_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,13 +26,16 @@ type waitingMachines struct {
 
 func (m *waitingMachines) Start(_ context.Context, _ run.Caller, r driver.StartRequest) (*driver.Status, error) {
 	m.begun <- r.Allow
-	return &driver.Status{RunID: "m_new"}, nil
+	if r.RequestID == "theirs" {
+		return &driver.Status{RunID: "m_other"}, nil
+	}
+	return &driver.Status{RunID: "m_mine"}, nil
 }
 
 func (m *waitingMachines) Status(_ context.Context, _ run.Caller, id string) (*driver.Status, error) {
 	return &driver.Status{RunID: id, Status: machine.StatusWaiting, Allow: map[string]json.RawMessage{
 		"m_all": nil, "m_named": json.RawMessage(`{"all":true,"token":"2"}`), "m_other": json.RawMessage(`{"upstreams":["files"],"token":"2"}`),
-		"m_same": json.RawMessage(`{"toolsets":["machines"],"token":"2"}`), "m_none": json.RawMessage(`{}`), "m_broken": json.RawMessage(`7`),
+		"m_same": json.RawMessage(`{"toolsets":["machines"],"token":"2"}`), "m_none": json.RawMessage(`{}`), "m_mine": json.RawMessage(`{"toolsets":["machines"],"token":"1"}`), "m_broken": json.RawMessage(`7`),
 	}[id]}, nil
 }
 
@@ -44,24 +48,30 @@ func (m *waitingMachines) Input(ctx context.Context, c run.Caller, id string, _ 
 	return m.Status(ctx, c, id)
 }
 
+func (m *waitingMachines) Cancel(ctx context.Context, c run.Caller, id, _ string) (*driver.Status, error) {
+	m.given <- id
+	return m.Status(ctx, c, id)
+}
+
 func (m *waitingMachines) Decide(ctx context.Context, c run.Caller, id string, _ machine.Decision, _ string) (*driver.Status, error) {
 	m.given <- id
 	return m.Status(ctx, c, id)
 }
 
-// A client with a token of its own does not have the agents of a run do for it what
-// it may not do itself: it tells nothing to a run that may use more, though it may
-// look at it. What it begins may use what it may, and is marked as its own.
-func TestNarrowClientsSteerNoWideRuns(t *testing.T) {
+// A client with a token of its own has to do with the runs that it has begun, and with
+// no other of the same user: it neither looks at them nor cancels them nor tells their
+// agents anything, who may be able to do what the client may not. They are not there
+// for it. What it begins may use what it may, and is marked as its own.
+func TestClientsSeeTheirOwnRuns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		allow authn.Allow
-		may   string
+		may   []string
 	}{
-		{"a toolset", authn.Allow{Toolsets: []string{"machines"}}, "m_same m_none"},
-		{"an upstream", authn.Allow{Toolsets: []string{"machines"}, Upstreams: []string{"files"}}, "m_other m_same m_none"},
-		{"everything", authn.Allow{All: true}, "m_all m_named m_other m_same m_none m_broken"},
+		{"a toolset", authn.Allow{Toolsets: []string{"machines"}}, []string{"m_mine"}},
+		{"an upstream", authn.Allow{Toolsets: []string{"machines"}, Upstreams: []string{"files"}}, []string{"m_mine"}},
+		{"everything", authn.Allow{All: true}, []string{"m_all", "m_named", "m_other", "m_same", "m_none", "m_broken", "m_mine"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -75,19 +85,27 @@ func TestNarrowClientsSteerNoWideRuns(t *testing.T) {
 				}
 				return result
 			}
-			for _, id := range []string{"m_all", "m_named", "m_other", "m_same", "m_none", "m_broken"} {
-				want := strings.Contains(tt.may, id)
-				if call("machine_status", map[string]any{"runId": id}).IsError {
-					t.Errorf("%s cannot be looked at", id)
+			for _, id := range []string{"m_all", "m_named", "m_other", "m_same", "m_none", "m_broken", "m_mine"} {
+				want := slices.Contains(tt.may, id)
+				if got := call("machine_status", map[string]any{"runId": id, "wait": 1}); got.IsError == want {
+					t.Errorf("%s looked at: %+v", id, got.StructuredContent)
 				}
 				for _, args := range []map[string]any{{"runId": id, "value": "do it"}, {"runId": id, "outcome": "retry"}, {"runId": id}} {
-					refused := call("machine_input", args).IsError
-					told := len(m.given) == 1
-					if told {
-						<-m.given
-					}
-					if refused == want || told != want {
-						t.Errorf("%s with %v: refused %v, told %v", id, args, refused, told)
+					for _, name := range []string{"machine_input", "machine_cancel"} {
+						if name == "machine_cancel" && len(args) > 1 {
+							continue
+						}
+						refused := call(name, args)
+						told := len(m.given) == 1
+						if told {
+							<-m.given
+						}
+						if refused.IsError == want || told != want {
+							t.Errorf("%s of %s with %v: %+v, told %v", name, id, args, refused.StructuredContent, told)
+						}
+						if text, _ := json.Marshal(refused.StructuredContent); !want && !strings.Contains(string(text), "run-unknown") {
+							t.Errorf("%s of %s says %s", name, id, text)
+						}
 					}
 				}
 			}
@@ -95,6 +113,12 @@ func TestNarrowClientsSteerNoWideRuns(t *testing.T) {
 			var lent authn.Lent
 			if err := json.Unmarshal(<-m.begun, &lent); err != nil || lent.Token != "1" || !lent.Covers(&tt.allow) || !tt.allow.Covers(&lent.Allow) {
 				t.Errorf("what it begins may use %+v, %v", lent, err)
+			}
+			// A request that another client has made before gives away nothing.
+			again := call("machine_start", map[string]any{"machine": "x", "requestId": "theirs"})
+			<-m.begun
+			if again.IsError == tt.allow.All {
+				t.Errorf("the request of another client: %+v", again.StructuredContent)
 			}
 		})
 	}

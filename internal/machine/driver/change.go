@@ -20,6 +20,8 @@ const (
 	RuleEnded = "machine-ended"
 	// RuleBudget is a run that goes on only with a larger budget.
 	RuleBudget = "machine-budget"
+	// RulePermit is a run whose beginner may not have it go on any more.
+	RulePermit = "machine-permit"
 	// RuleOutcome is a decision on a call that nobody asked for.
 	RuleOutcome = "machine-outcome"
 )
@@ -155,6 +157,10 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 			return nil // it goes on by itself
 		case st.Unknown != nil && st.Pause.Code == machine.FaultUnknown:
 			return refused(id, RuleOutcome, st.Pause.Message, st.Pause.Fix)
+		case st.Pause.Code == machine.PausePermit:
+			if why, err := s.forbids(ctx, l); err != nil || why != "" {
+				return orRefused(err, refused(id, RulePermit, why, st.Pause.Fix))
+			}
 		}
 		e := machine.Event{Kind: machine.KindResumed}
 		if raised := merge(st.Limits, limits); raised != st.Limits {
@@ -165,6 +171,14 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 		}
 		return l.add(e)
 	})
+}
+
+// orRefused gives the error where there is one, or else the refusal.
+func orRefused(err error, r *run.Refusal) error {
+	if err != nil {
+		return err
+	}
+	return r
 }
 
 // limitOf gives one budget of several, in the unit of a pause.

@@ -114,6 +114,9 @@ func (d *drive) loop(ctx context.Context) (err error) {
 			return err
 		}
 		effect := d.l.program.Next(&d.l.state, env)
+		if effect, err = d.permitted(ctx, effect); err != nil {
+			return err
+		}
 		rest := false
 		switch {
 		case effect.Event != nil:
@@ -142,6 +145,29 @@ func (d *drive) loop(ctx context.Context) (err error) {
 			return d.release(ctx)
 		}
 	}
+}
+
+// permitted gives a pause in the place of what may not be done any more in the name
+// of who began the run.
+func (d *drive) permitted(ctx context.Context, effect machine.Effect) (machine.Effect, error) {
+	if effect.Model == nil && effect.Tool == nil && effect.Sub == nil {
+		return effect, nil
+	}
+	why, err := d.s.forbids(ctx, d.l)
+	if err != nil || why == "" {
+		return effect, err
+	}
+	return machine.Effect{Event: &machine.Event{Kind: machine.KindPaused, Pause: &machine.Pause{
+		Code: machine.PausePermit, Message: why, Fix: "begin it anew, or cancel it: guideway machine cancel " + d.l.rec.ID,
+	}}}, nil
+}
+
+// forbids says why a run may not go on; "" is that it may.
+func (s *Service) forbids(ctx context.Context, l *loaded) (string, error) {
+	if s.o.Permit == nil || len(l.state.Allow) == 0 {
+		return "", nil
+	}
+	return s.o.Permit(ctx, l.purpose())
 }
 
 // interrupted is the end of a drive that was stopped from outside.

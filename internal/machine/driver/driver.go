@@ -137,6 +137,11 @@ type Options struct {
 	Models   Models
 	// Tools may be nil: then there are none.
 	Tools Tools
+	// Permit says why a run that was begun with bounds (StartRequest.Allow) may not
+	// go on; "" is that it may. It is asked before every request to a model, call
+	// of a tool and machine within: what costs something, or does something, in
+	// the name of who began it. nil lets all go on.
+	Permit func(ctx context.Context, f For) (why string, err error)
 	// Heads may be nil: then a rolled-back journal is not detected.
 	Heads run.Heads
 	// Counter counts tokens; nil estimates.
