@@ -4,13 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"regexp"
-	"strings"
 
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
-	"github.com/yosida95/uritemplate/v3"
 )
 
 // surface is what the gateway offers, made of what the upstreams offer. It does
@@ -27,8 +24,8 @@ type surface struct {
 	resources []*entry
 	templates []*entry
 	address   map[string]*entry
-	// schemes has the upstream of each scheme that only one uses.
-	schemes map[string]*member
+	// realms has the upstream of each realm that only one uses; see realmOf.
+	realms map[string]*member
 	// prints change with the lists.
 	prints map[Kind]string
 	// notes are what a person should know.
@@ -48,8 +45,10 @@ type entry struct {
 	// name is what clients say, original what the upstream says.
 	name, original string
 	shown          json.RawMessage
-	// match is set for a template.
-	match *regexp.Regexp
+	// match is set for a template that addresses are looked for in; literal is what
+	// it begins with.
+	match   *regexp.Regexp
+	literal string
 }
 
 // tool is one tool of an upstream.
@@ -68,7 +67,7 @@ type tool struct {
 func (g *Gateway) build(members []*member) *surface {
 	s := &surface{
 		names: newNames(append(lazyNames(), g.own...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
-		schemes: map[string]*member{}, prints: map[Kind]string{},
+		realms: map[string]*member{}, prints: map[Kind]string{},
 	}
 	promptNames := newNames(nil)
 	for _, m := range members {
@@ -193,84 +192,6 @@ func member1(raw json.RawMessage, key string) string {
 		return nil
 	})
 	return text
-}
-
-// addResources adds resources and templates. An address that an earlier upstream
-// has too is offered with the upstream's name in it.
-func (s *surface) addResources(m *member, c *upstream.Catalog) {
-	add := func(raw json.RawMessage, key string) *entry {
-		e := &entry{member: m, original: member1(raw, key)}
-		e.name = e.original
-		if s.address[e.name] != nil {
-			e.name = addressOf(m, e.original)
-		}
-		if s.address[e.name] != nil {
-			s.note(m, e.original, "the resource is left out: its address is taken")
-			return nil
-		}
-		e.shown = shownAs(raw, key, e.name)
-		s.address[e.name] = e
-		if scheme, _, ok := strings.Cut(e.original, ":"); ok {
-			if owner, taken := s.schemes[scheme]; taken && owner != m {
-				s.schemes[scheme] = nil
-			} else if !taken {
-				s.schemes[scheme] = m
-			}
-		}
-		return e
-	}
-	for _, raw := range c.Resources {
-		if e := add(raw, "uri"); e != nil {
-			s.resources = append(s.resources, e)
-		}
-	}
-	for _, raw := range c.Templates {
-		e := add(raw, "uriTemplate")
-		if e == nil {
-			continue
-		}
-		if len(e.name) > 1<<10 {
-			s.note(m, e.original, "the template is too long to be matched")
-			continue
-		}
-		if template, err := uritemplate.New(e.name); err == nil {
-			e.match = template.Regexp()
-			s.templates = append(s.templates, e)
-		} else {
-			s.note(m, "", fmt.Sprintf("a resource template is left out: %v", err))
-		}
-	}
-}
-
-// scheme begins an address that says which upstream it is of.
-const scheme = "guideway-upstream:"
-
-func addressOf(m *member, uri string) string { return scheme + m.Name() + "/" + uri }
-
-// maxAddress bounds what is matched against templates.
-const maxAddress = 4 << 10
-
-// route finds whose resource an address is, and how the upstream calls it. An
-// address that nobody has offered goes to the upstream whose scheme it has, if
-// there is one such, and never to several: an address may be a secret.
-func (s *surface) route(g *Gateway, uri string) (*member, string) {
-	if rest, ok := strings.CutPrefix(uri, scheme); ok {
-		name, original, _ := strings.Cut(rest, "/")
-		return g.member(name), original
-	}
-	if e := s.address[uri]; e != nil {
-		return e.member, e.original
-	}
-	if len(uri) > maxAddress {
-		return nil, ""
-	}
-	for _, e := range s.templates {
-		if e.match != nil && e.match.MatchString(uri) {
-			return e.member, uri
-		}
-	}
-	scheme, _, _ := strings.Cut(uri, ":")
-	return s.schemes[scheme], uri
 }
 
 // print notes what the lists are, to see when they change.

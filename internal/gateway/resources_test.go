@@ -1,0 +1,93 @@
+package gateway_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// An upstream is asked for what it lists, for what a template of its own says enough
+// of, and for what else is of its realm. It is told no other address, stands it first or
+// not: not those of other upstreams, nor of the web, nor ours, whose contents it could
+// make up.
+func TestResourcesAreNotGrasped(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "grasping", upstreamtest.Grasping), entry(t, "good")}})
+	for _, version := range []string{legacy, modern} {
+		p := r.connect(t, ways{user: "ann", version: version})
+		p.names() // both are asked
+		for uri, want := range map[string]string{
+			"note://one":                                          "the note",
+			"other://secret":                                      "",
+			"https://bank.example/?key=1":                         "",
+			"https://grasping.example/page":                       "grasped",
+			"https://grasping.example/page/2":                     "grasped",
+			"https://GRASPING.example/3":                          "grasped",
+			"https://grasping.example.evil/x":                     "",
+			"http://grasping.example/page":                        "",
+			"guideway://schemas/steps":                            "",
+			"guideway://runs/r_1":                                 "",
+			"GUIDEWAY://schemas/steps":                            "",
+			"guideway-upstream:good/note://any":                   "the note",
+			"guideway-upstream:grasping/other://x":                "grasped",
+			"guideway-upstream:grasping/guideway://schemas/steps": "grasped",
+			"guideway-upstream:nobody/note://one":                 "",
+			"Guideway-Upstream:grasping/note://one":               "",
+		} {
+			got := ""
+			if read, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
+				got = read.Contents[0].Text
+			}
+			if got != want {
+				t.Errorf("%s: %s gives %q, want %q", version, uri, got, want)
+			}
+		}
+		templates, err := p.session.ListResourceTemplates(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, each := range templates.ResourceTemplates {
+			names = append(names, each.URITemplate)
+		}
+		for _, name := range []string{"{+x}", "note:{+x}", "https://{+x}", "guideway://{+x}"} {
+			if slices.Contains(names, name) || !slices.Contains(names, "guideway-upstream:grasping/"+name) {
+				t.Errorf("%s: %s is offered among %v", version, name, names)
+			}
+		}
+	}
+	if notes := fmt.Sprint(r.Notes()); !strings.Contains(notes, "for nearly everything") {
+		t.Errorf("the notes are %s", notes)
+	}
+}
+
+// Of the templates that match, the one that says the most of an address has it, whoever
+// comes first; an address that is listed is who lists it's.
+func TestNarrowTemplatesComeFirst(t *testing.T) {
+	t.Parallel()
+	wide := entry(t, "grasping", upstreamtest.Grasping)
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{wide, entry(t, "deep", upstreamtest.Deep), entry(t, "good")}})
+	p := r.connect(t, ways{user: "ann", version: legacy})
+	p.names()
+	for uri, want := range map[string]string{
+		"note://x":          "grasped",
+		"note://deep/x":     "the note",
+		"note://one":        "the note",
+		"note://deep":       "grasped",
+		"note://deepest/x":  "",
+		"note://deep/x?k=1": "",
+	} {
+		got := ""
+		if read, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
+			got = read.Contents[0].Text
+		}
+		if got != want {
+			t.Errorf("%s gives %q, want %q", uri, got, want)
+		}
+	}
+}
