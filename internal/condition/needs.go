@@ -122,3 +122,48 @@ func same(value any) func(any) bool {
 	written := literal(value)
 	return func(other any) bool { return literal(other) == written }
 }
+
+// Literals adds to some values those that the condition compares a variable with,
+// in order of appearance: each decides its comparison, one way or the other. For one
+// that is compared with true or false, or stands alone, they are both. What equals
+// one that is there already is left out.
+func (e *Expr) Literals(name string, known []any) []any {
+	add := func(v any) {
+		there := same(v)
+		if e.Mode == Lenient {
+			there = func(other any) bool { return equal(plain(other), v) }
+		}
+		if !slices.ContainsFunc(known, there) {
+			known = append(known, v)
+		}
+	}
+	e.walk(func(leaf *Expr) {
+		if leaf.Var != name || leaf.Op != Truthy && leaf.Op != Equals && leaf.Op != NotEquals {
+			return
+		}
+		value := plain(leaf.Value)
+		if leaf.Op == Truthy {
+			value = true
+		}
+		if b, ok := value.(bool); ok {
+			add(b)
+			add(!b)
+		} else if equal(value, value) {
+			add(value)
+		}
+	})
+	return known
+}
+
+// walk visits the comparisons of a condition.
+func (e *Expr) walk(visit func(*Expr)) {
+	switch {
+	case e == nil:
+	case e.compares():
+		visit(e)
+	default:
+		for _, operand := range e.Of {
+			operand.walk(visit)
+		}
+	}
+}

@@ -377,6 +377,17 @@ func needsOf(needs []condition.Need) []Need {
 		if len(n.Allowed) == 0 {
 			out[i].Tests = n.Tests
 		}
+		if b, ok := only(n.Allowed).(bool); ok { // the other one decides, too
+			out[i].Allowed = []any{b, !b}
+		}
 	}
 	return out
+}
+
+// only is the value of a list of one.
+func only(values []any) any {
+	if len(values) != 1 {
+		return nil
+	}
+	return values[0]
 }

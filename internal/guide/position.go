@@ -2,6 +2,7 @@ package guide
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/condition"
@@ -116,13 +117,14 @@ type Need struct {
 }
 
 // Values are a context that gives each of some needs a value that the run would
-// take: the first that is allowed, the example, or dots to be filled in. A path
-// becomes objects within each other.
+// take: the first that is allowed, the example, or dots to be filled in, also where
+// there are several texts to choose from. A path becomes objects within each other.
 func Values(needs []Need) map[string]any {
 	values := map[string]any{}
 	for _, n := range needs {
 		var value any = "..."
 		switch {
+		case len(n.Allowed) > 1 && areTexts(n.Allowed): // the choice is not ours
 		case len(n.Allowed) > 0:
 			value = n.Allowed[0]
 		case n.Example != nil:
@@ -141,6 +143,10 @@ func Values(needs []Need) map[string]any {
 		in[name] = value
 	}
 	return values
+}
+
+func areTexts(values []any) bool {
+	return !slices.ContainsFunc(values, func(v any) bool { _, text := v.(string); return !text })
 }
 
 // Status gives the status of a run.
@@ -255,7 +261,10 @@ func (p *Program) loopWaits(s State) Position {
 		return p.waits(s, step, step.RunCondition.Needs(vars))
 	}
 	pos := p.waits(s, step, nil)
-	need := Need{Variable: extentVar(l)}
+	need := Need{Variable: extentVar(l), Example: 1}
+	if l.Type == steps.LoopForEach {
+		need.Example = []any{"..."}
+	}
 	if v, ok := vars(need.Variable); ok {
 		need.Found = typeName(v)
 	}
@@ -271,5 +280,40 @@ func (p *Program) waits(s State, step *steps.Step, needs []condition.Need) Posit
 		Message: fmt.Sprintf("Whether '%s' applies depends on variables that are not set.", title),
 	}
 	pos.Needs = needsOf(needs)
+	for i := range pos.Needs {
+		p.tellOthers(&pos.Needs[i])
+	}
 	return pos
+}
+
+// tellOthers adds to the values that would make one condition hold those that the
+// workflow's other conditions know the variable by: one value alone would look as
+// if it were the only one.
+func (p *Program) tellOthers(n *Need) {
+	if len(n.Allowed) == 0 {
+		return
+	}
+	others := literals{need: n}
+	for i := range p.Workflow.Steps {
+		others.step(&p.Workflow.Steps[i])
+	}
+}
+
+// literals collects the values that conditions compare a variable with.
+type literals struct{ need *Need }
+
+func (l literals) condition(e *condition.Expr) {
+	l.need.Allowed = e.Literals(l.need.Variable, l.need.Allowed)
+}
+
+func (l literals) step(step *steps.Step) {
+	l.condition(step.RunCondition)
+	l.condition(step.Confirm)
+	if step.Loop == nil {
+		return
+	}
+	l.condition(step.Loop.Condition)
+	for i := range step.Loop.Body {
+		l.step(&step.Loop.Body[i])
+	}
 }

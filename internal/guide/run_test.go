@@ -110,6 +110,45 @@ func TestRunWalksThroughGatesWaitsAndLoops(t *testing.T) {
 	}
 }
 
+// A run that waits tells all values by which the workflow knows the variable, and
+// suggests none of several: the first one alone would be taken for the answer.
+func TestAWaitingRunTellsEveryValue(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `[
+		{"id":"look","title":"Look","prompt":"Set size, list, n, retry and done."},
+		{"id":"small","title":"Small","prompt":"p","runCondition":{"var":"size","equals":"small"}},
+		{"id":"medium","title":"Medium","prompt":"p","runCondition":{"not":{"or":[{"var":"size","equals":"Small"},{"var":"size","not_equals":"medium"}]}}},
+		{"id":"large","title":"Large","prompt":"p","runCondition":{"var":"size","equals":"large"},"requireConfirmation":{"var":"done","equals":true}},
+		{"id":"each","type":"loop","title":"Each","loop":{"type":"forEach","items":"list","maxIterations":3},"body":[
+			{"id":"work","title":"Work","prompt":"p","runCondition":{"and":[{"var":"size","equals":"huge"},{"var":"retry"}]}}]},
+		{"id":"count","type":"loop","title":"Count","loop":{"type":"for","count":"n","maxIterations":3},"body":"look-again"},
+		{"id":"look-again","title":"Again","prompt":"p"},
+		{"id":"last","title":"Last","prompt":"p","runCondition":{"var":"done","equals":false}}]`)
+	s := drive(t, p, guide.State{}, start(nil), output("looked", nil))
+	for _, tt := range []struct {
+		name   string
+		set    map[string]any
+		needs  []guide.Need
+		values map[string]any
+	}{
+		{"several texts", nil, []guide.Need{{Variable: "size", Allowed: []any{"small", "medium", "large", "huge"}}}, map[string]any{"size": "..."}},
+		{"a list", map[string]any{"size": "other"}, []guide.Need{{Variable: "list", Example: []any{"..."}}}, map[string]any{"list": []any{"..."}}},
+		{"a number", map[string]any{"list": []any{}}, []guide.Need{{Variable: "n", Example: 1}}, map[string]any{"n": 1}},
+		{"true or false", map[string]any{"n": 0}, []guide.Need{{Variable: "done", Allowed: []any{false, true}}}, map[string]any{"done": false}},
+	} {
+		if tt.set != nil {
+			s = drive(t, p, s, output("", tt.set))
+		}
+		needs := p.PositionOf(s).Needs
+		if d := cmp.Diff(tt.needs, needs); d != "" {
+			t.Errorf("%s: needs (-want +got):\n%s", tt.name, d)
+		}
+		if d := cmp.Diff(tt.values, guide.Values(needs)); d != "" {
+			t.Errorf("%s: values (-want +got):\n%s", tt.name, d)
+		}
+	}
+}
+
 func TestPositionSaysWhatARunWaitsFor(t *testing.T) {
 	t.Parallel()
 	p := compile(t, guarded)
@@ -119,7 +158,7 @@ func TestPositionSaysWhatARunWaitsFor(t *testing.T) {
 		t.Errorf("needs (-want +got):\n%s", d)
 	}
 	s = drive(t, p, s, output("", map[string]any{"size": "small", "list": "text"}))
-	want = []guide.Need{{Variable: "list", Found: "string"}}
+	want = []guide.Need{{Variable: "list", Found: "string", Example: []any{"..."}}}
 	if d := cmp.Diff(want, p.PositionOf(s).Needs); d != "" {
 		t.Errorf("needs (-want +got):\n%s", d)
 	}

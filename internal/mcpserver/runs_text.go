@@ -170,6 +170,9 @@ func writeNeeds(b *strings.Builder, needs []guide.Need) error {
 				about[len(about)-1] += " or " + string(text)
 			}
 		}
+		if len(n.Allowed) > 1 && areTexts(n.Allowed) { // they need not be all
+			about[len(about)-1] += ", or what else was asked for"
+		}
 		if n.Found != "" {
 			about = append(about, "found "+n.Found)
 		}
@@ -180,6 +183,10 @@ func writeNeeds(b *strings.Builder, needs []guide.Need) error {
 		b.WriteByte('\n')
 	}
 	return nil
+}
+
+func areTexts(values []any) bool {
+	return !slices.ContainsFunc(values, func(v any) bool { _, text := v.(string); return !text })
 }
 
 // writeNext says the next call, ready to copy, or the handle where there is none.

@@ -111,12 +111,26 @@ func matchCheckpoints(f checkpoint.Filter) string {
 
 // Checkpoints implements checkpoint.Finder.
 func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) (list []checkpoint.Record, err error) {
+	text, args := listCheckpoints(f)
+	if text == "" {
+		return nil, nil
+	}
+	err = s.read(ctx, "list checkpoints", func() error {
+		rows, err := s.readers.db.QueryContext(ctx, text, args...)
+		list, err = collect(rows, err, scanCheckpoint)
+		return err
+	})
+	return list, err
+}
+
+// listCheckpoints gives the query of a list, "" where nothing can be found.
+func listCheckpoints(f checkpoint.Filter) (text string, args []any) {
 	c := chooseCheckpoints(f)
 	from, order := ` FROM checkpoints c`, ` ORDER BY c.num DESC LIMIT ?`
 	if len(f.Words) > 0 {
 		match := matchCheckpoints(f)
 		if match == "" {
-			return nil, nil
+			return "", nil
 		}
 		// The words drive the query: they are read from the newest backwards, and
 		// no further than there are enough.
@@ -130,12 +144,7 @@ func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) (list []ch
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	err = s.read(ctx, "list checkpoints", func() error {
-		rows, err := s.readers.db.QueryContext(ctx, c.query(selectCheckpoints+from, order), append(c.args, limit)...)
-		list, err = collect(rows, err, scanCheckpoint)
-		return err
-	})
-	return list, err
+	return c.query(selectCheckpoints+from, order), append(c.args, limit)
 }
 
 // History implements checkpoint.Finder.
