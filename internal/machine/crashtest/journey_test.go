@@ -212,10 +212,11 @@ func points(t *testing.T, o *outside, p place) int {
 	}
 	w.Dismiss()
 	j.judge()
-	// One write begins the run, one takes the lease, each call has an intent and a
-	// result, and the last one has the end; a call is one point before and after.
-	if want := 2*(3+2*(requests+calls)) + 2*(requests+calls); r.Points != want {
-		t.Errorf("a life has %d points, not %d: a result must be kept at once, and an intent before", r.Points, want)
+	// One write begins the run, one takes the lease, each call has an intent before
+	// it, with the result of the one before, each of two states has the result before
+	// its handlers, and the last one has the end; a call is one point before and after.
+	if want := 2*(3+requests+calls+2) + 2*(requests+calls); r.Points != want {
+		t.Errorf("a life has %d points, not %d: an intent must be kept before its call, and a result before anything else is done", r.Points, want)
 	}
 	return r.Points
 }

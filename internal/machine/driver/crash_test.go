@@ -1,6 +1,7 @@
 package driver_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/llm"
 	"github.com/guideway-dev/guideway/internal/machine"
@@ -143,10 +145,11 @@ func TestCrash(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		points = append(points, crash{"before-tool", n}, crash{"after-tool", n})
 	}
-	// One begins the run, one takes the lease, each call has an intent and a
-	// result, and the last one has the end.
-	if calls := 10 + 12; writes != 3+2*calls {
-		t.Errorf("%d writes for %d calls: a result must be kept at once, and an intent before", writes, calls)
+	// One begins the run, one takes the lease, each call has an intent, in one write
+	// with the result before, a handler has the result before it kept, and the last
+	// one has the end.
+	if calls, states := 10+12, 2; writes != 3+calls+states {
+		t.Errorf("%d writes for %d calls and %d handlers behind them", writes, calls, states)
 	}
 	// Two crashes in one run: the second at every third write after the first.
 	for _, first := range points {
@@ -204,6 +207,62 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 		t.Fatal(diff)
 	}
 	paidOnce(t, r, id)
+}
+
+// TestWritesGoWrong has each write fail once, or be made and answered with a
+// conflict: the process that goes on pays for nothing twice either.
+func TestWritesGoWrong(t *testing.T) {
+	t.Parallel()
+	whole := newTen(t, newMemory())
+	want := outcomeOf(whole.drive(whole.begin("ten", map[string]any{"task": "x"})))
+	writes := whole.journal.(*memory).writes
+	for n := 3; n <= writes; n++ { // behind the first event and the lease
+		for _, lost := range []bool{false, true} {
+			journal := newMemory()
+			r := newTen(t, journal)
+			id := r.begin("ten", map[string]any{"task": "x"})
+			if lost {
+				journal.lost = n
+			} else {
+				journal.fails = n
+			}
+			err := r.Drive(t.Context(), anna.User, id, nil)
+			// With the last one the lease is given back: then nobody holds it.
+			if lost != (err == nil) && n < writes {
+				t.Errorf("write %d, lost %v: %v", n, lost, err)
+			}
+			if s := r.drive(id); cmp.Diff(want, outcomeOf(s)) != "" || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
+				t.Errorf("write %d, lost %v: %+v, %d requests, %d calls", n, lost, s, len(r.model.requests), len(r.tools.calls))
+			}
+			paidOnce(t, r, id)
+		}
+	}
+}
+
+// TestInterruptedResult stops the drive as soon as an answer or a result is there:
+// it is kept, and nothing is asked again.
+func TestInterruptedResult(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 10+12; n++ {
+		r := newTen(t, newMemory())
+		id := r.begin("ten", map[string]any{"task": "x"})
+		ctx, stop := context.WithCancel(t.Context())
+		count := 0
+		at := func() {
+			if count++; count == n {
+				stop()
+			}
+		}
+		r.model.after, r.tools.after = func(llm.Request) { at() }, at
+		if err := r.Drive(ctx, anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+			t.Errorf("stopped behind call %d: %v", n, err)
+		}
+		stop()
+		if s := r.drive(id); !s.Status.Ended() || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
+			t.Errorf("stopped behind call %d: %+v, %d requests, %d calls", n, s, len(r.model.requests), len(r.tools.calls))
+		}
+		paidOnce(t, r, id)
+	}
 }
 
 // TestARetryCountsOnce has somebody repeat a call whose outcome was not known, and

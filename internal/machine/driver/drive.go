@@ -47,9 +47,9 @@ func (s *Service) Drive(ctx context.Context, user, id string, observe func(Updat
 		return nil
 	}
 	if err != nil && !errors.Is(err, errLost) {
-		// What is still to be written waits for the next drive, and so does the
-		// end of the lease, if this fails, too.
-		d.l.buffer = nil
+		// What was only decided waits for the next drive, and so does the end of the
+		// lease, if this fails, too.
+		d.l.buffer = d.l.buffer[:d.l.owed]
 		err = errors.Join(err, d.release(context.WithoutCancel(ctx)))
 	}
 	return err
@@ -179,6 +179,9 @@ func (d *drive) interrupted(err error) error {
 // env is what the next decision needs.
 func (d *drive) env(ctx context.Context) (machine.Env, error) {
 	if !d.known && d.s.o.Tools != nil && d.l.program.WantsTools() {
+		if err := d.pay(ctx); err != nil {
+			return machine.Env{}, err
+		}
 		tools, err := d.s.o.Tools.Tools(ctx, d.l.purpose())
 		if err != nil {
 			return machine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools: %w", err)
@@ -214,6 +217,14 @@ func (d *drive) flush(ctx context.Context) error {
 	return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended", d.l.rec.ID)
 }
 
+// pay keeps a result that waits for the next intent, before anything else is done.
+func (d *drive) pay(ctx context.Context) error {
+	if d.l.owed == 0 {
+		return nil
+	}
+	return d.flush(ctx)
+}
+
 // again loads the run anew behind events of others, and puts the results that it
 // has not into its buffer.
 func (d *drive) again(ctx context.Context) error {
@@ -234,14 +245,30 @@ func (d *drive) again(ctx context.Context) error {
 			break
 		}
 		fact, err := factOf(e)
-		if err != nil || l.state.Pending == nil {
+		if err != nil || !l.awaits(fact) {
 			return err
 		}
 		if err := l.add(fact); err != nil {
 			return err
 		}
+		l.owed = len(l.buffer)
 	}
 	return nil
+}
+
+// awaits says whether the run has the intent of a result, and not the result.
+func (l *loaded) awaits(result machine.Event) bool {
+	p := l.state.Pending
+	switch {
+	case p == nil:
+		return false
+	case result.Kind == machine.KindModelResult:
+		return p.Kind == machine.KindModelIntent && p.Call == result.Call && p.Attempt == result.Attempt
+	case result.Kind == machine.KindToolResult:
+		return p.Kind == machine.KindToolIntent && p.Tool.Key == result.Tool.Key && p.Tool.Attempt == result.Tool.Attempt
+	default:
+		return p.Kind == machine.KindSubIntent && p.Run == result.Run
+	}
 }
 
 // release gives the lease back with the last events.
@@ -300,7 +327,7 @@ func (d *drive) keep(ctx context.Context) error {
 	if guideway.ErrorCode(err) != guideway.CodeConflict {
 		return err
 	}
-	d.l.buffer = nil
+	d.l.buffer, d.l.owed = nil, 0 // the sign of life alone: what is owed is kept before
 	return d.again(ctx)
 }
 

@@ -173,9 +173,11 @@ const (
 type Service struct {
 	o Options
 
-	// mu guards active: the runs that this process drives.
-	mu     sync.Mutex
-	active map[string]bool
+	// mu guards active: the runs that this process drives, and programs: the
+	// definitions that were last used, by hash.
+	mu       sync.Mutex
+	active   map[string]bool
+	programs map[string]*machine.Program
 }
 
 // New makes a service.
@@ -198,7 +200,7 @@ func New(o Options) (*Service, error) {
 	if o.Counter == nil {
 		o.Counter = estimate{}
 	}
-	return &Service{o: o, active: map[string]bool{}}, nil
+	return &Service{o: o, active: map[string]bool{}, programs: map[string]*machine.Program{}}, nil
 }
 
 // clock is the time as journals keep it.

@@ -29,6 +29,9 @@ func (d *drive) millis(since time.Time) int64 { return d.s.clock().Sub(since).Mi
 // handler calls a function of the script. Nothing outside changes by it, so that
 // it needs no intent: after a crash it is called again.
 func (d *drive) handler(ctx context.Context, h *machine.Handler) error {
+	if err := d.pay(ctx); err != nil {
+		return err
+	}
 	begun := d.s.clock()
 	type outcome struct {
 		result *HandlerResult
@@ -128,6 +131,9 @@ func (d *drive) model(ctx context.Context, c *machine.ModelCall) error {
 	if err := d.flush(ctx); err != nil {
 		return err
 	}
+	if !d.l.awaits(machine.Event{Kind: machine.KindModelResult, Call: c.Call, Attempt: c.Attempt}) {
+		return nil // another command came in between: it is decided anew
+	}
 	begun, state := d.s.clock(), d.l.state.At
 	response, failed, err := d.ask(ctx, c, r, &chosen)
 	if err != nil {
@@ -145,7 +151,7 @@ func (d *drive) model(ctx context.Context, c *machine.ModelCall) error {
 			d.due(&e, 0)
 		}
 	}
-	return d.settle(ctx, e)
+	return d.settle(e)
 }
 
 // ask has a model answer. failed is what the request came to, err what became of the
@@ -198,12 +204,14 @@ func (d *drive) due(e *machine.Event, asked time.Duration) {
 	e.Until = &until
 }
 
-// settle keeps a result at once: it was paid for.
-func (d *drive) settle(ctx context.Context, e machine.Event) error {
+// settle takes a result, which was paid for: it is kept before anything else is
+// done outside, together with the next intent where that follows.
+func (d *drive) settle(e machine.Event) error {
 	if err := d.add(e); err != nil {
 		return err
 	}
-	return d.flush(ctx)
+	d.l.owed = len(d.l.buffer)
+	return nil
 }
 
 // tool calls a tool: the intent before it, the result after it.
@@ -217,6 +225,9 @@ func (d *drive) tool(ctx context.Context, c machine.ToolCall) error {
 	}
 	if err := d.flush(ctx); err != nil {
 		return err
+	}
+	if !d.l.awaits(machine.Event{Kind: machine.KindToolResult, Tool: &c}) {
+		return nil // another command came in between: it is decided anew
 	}
 	type outcome struct {
 		result machine.ToolResult
@@ -250,7 +261,7 @@ func (d *drive) tool(ctx context.Context, c machine.ToolCall) error {
 		e.Unknown = true
 		e.Fault = &machine.Fault{Kind: machine.FaultUnknown, Message: out.err.Error()}
 	}
-	return d.settle(ctx, e)
+	return d.settle(e)
 }
 
 // agentOf is the agent of the state.
@@ -309,7 +320,7 @@ func (d *drive) child(ctx context.Context, intent *machine.Event) (rest bool, er
 			demo: l.state.Demo, allow: l.state.Allow,
 		})
 		if code := guideway.ErrorCode(err); code == guideway.CodeNotFound || code == guideway.CodeInvalid || code == guideway.CodeInvalidDefinition {
-			return false, d.settle(ctx, machine.Event{Kind: machine.KindSubResult, Run: intent.Run, Fault: &machine.Fault{
+			return false, d.settle(machine.Event{Kind: machine.KindSubResult, Run: intent.Run, Fault: &machine.Fault{
 				Kind: machine.FaultSub, Message: fmt.Sprintf("the machine %s cannot be begun: %v", intent.Machine, err), Fix: guideway.ErrorFix(err),
 			}})
 		}
@@ -345,5 +356,5 @@ func (d *drive) child(ctx context.Context, intent *machine.Event) (rest bool, er
 	default:
 		return true, nil // it waits, or is paused
 	}
-	return false, d.settle(ctx, e)
+	return false, d.settle(e)
 }

@@ -22,6 +22,9 @@ type memory struct {
 	// dies is the number of the write that is not made, and writes their number.
 	dies, writes int
 	dead         bool
+	// fails is the number of a write that is not made although the process goes on,
+	// lost that of one that is made and answered with a conflict.
+	fails, lost int
 }
 
 var _ run.Journal = (*memory)(nil)
@@ -39,6 +42,17 @@ func (m *memory) write() error {
 	if m.dead || m.writes == m.dies {
 		m.dead = true
 		return errKilled
+	}
+	if m.writes == m.fails {
+		return guideway.Errorf(guideway.CodeUnavailable, "there is no room")
+	}
+	return nil
+}
+
+// answer is what the caller of a write that was made is told.
+func (m *memory) answer() error {
+	if m.writes == m.lost {
+		return guideway.Errorf(guideway.CodeConflict, "the run has moved on")
 	}
 	return nil
 }
@@ -99,7 +113,7 @@ func (m *memory) Append(_ context.Context, c run.Commit) error {
 		return guideway.Errorf(guideway.CodeConflict, "the run has moved on")
 	}
 	m.add(c)
-	return nil
+	return m.answer()
 }
 
 func (m *memory) add(c run.Commit) {

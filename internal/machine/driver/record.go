@@ -72,6 +72,10 @@ type loaded struct {
 	resting bool
 	// buffer are events that the state has had and the journal has not.
 	buffer []run.Event
+	// owed is how many of them, from the first, end with a result that was paid
+	// for: they are kept before anything else is done outside, and whatever else
+	// fails.
+	owed int
 }
 
 // purpose is what models and tools of the run are wanted for.
@@ -163,7 +167,7 @@ func (s *Service) flush(ctx context.Context, l *loaded, by run.By) error {
 	for _, e := range l.buffer {
 		l.note(e)
 	}
-	l.rec, l.head, l.seq, l.buffer = rec, head, rec.Seq, nil
+	l.rec, l.head, l.seq, l.buffer, l.owed = rec, head, rec.Seq, nil, 0
 	if s.o.Heads != nil {
 		if err := s.o.Heads.Record(rec.ID, rec.Seq, rec.Head); err != nil {
 			s.o.Logger.WarnContext(ctx, "the head of a run could not be noted; a rollback to before it would not be detected", "run", rec.ID, "error", err)
@@ -230,7 +234,7 @@ func (s *Service) load(ctx context.Context, user, id string, upTo int64) (*loade
 		return nil, nil, err
 	}
 	l := &loaded{rec: rec, head: s.o.Key.Root(id)}
-	if l.program, err = s.pinned(ctx, rec.Hash); err != nil {
+	if l.program, err = s.program(ctx, rec.Hash); err != nil {
 		return nil, nil, err
 	}
 	if upTo == 0 || upTo > rec.Seq {
@@ -279,6 +283,31 @@ func (s *Service) fold(l *loaded, e run.Event) error {
 		return broken(l.rec.ID, e.Seq, err.Error())
 	}
 	return nil
+}
+
+// maxPrograms bounds the definitions that are kept ready.
+const maxPrograms = 64
+
+// program gives a definition that is ready to run: the one that was read before, or
+// that of the journal. Nothing changes it, and its hash says what it is.
+func (s *Service) program(ctx context.Context, hash string) (*machine.Program, error) {
+	s.mu.Lock()
+	p := s.programs[hash]
+	s.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	p, err := s.pinned(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.programs) >= maxPrograms { // those in use come back with their next run
+		clear(s.programs)
+	}
+	s.programs[hash] = p
+	return p, nil
 }
 
 // pinned reads a definition from the journal.
