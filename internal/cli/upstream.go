@@ -239,6 +239,13 @@ func (a *app) printUpstream(d upstreamDetails) {
 	if d.Config.Bearer != "" {
 		fmt.Fprintf(out, "  bearer      %s\n", d.Config.Bearer)
 	}
+	if o := d.Config.OAuth; o != nil {
+		from := "where the server says"
+		if o.TokenURL+o.Issuer != "" {
+			from = o.TokenURL + o.Issuer
+		}
+		fmt.Fprintf(out, "  oauth       client %s, tokens from %s\n", oneLine(o.ClientID), oneLine(from))
+	}
 	if d.Server == nil {
 		fmt.Fprintf(out, "\nIt was not asked yet: guideway upstream show %s --check\n", d.Name)
 		return

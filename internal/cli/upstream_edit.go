@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +25,12 @@ type upstreamAddOptions struct {
 	Command []string
 
 	URL, Transport, Bearer string
+	OAuth                  config.UpstreamOAuth
 	Env, Headers           []string
 	Dir, Project           string
-	Timeout                time.Duration
+	Pins, Sessions         string
+	Timeout, MaxTime       time.Duration
+	Calls, ToolCalls       int
 	Replace                bool
 }
 
@@ -38,9 +42,13 @@ func newUpstreamAddCmd(a *app, run func(context.Context, *upstreamAddOptions) er
 		Long: `Add an upstream to guideway.json; a server that runs takes it over at once. A secret is
 better named than written down: ${env:NAME} stands for a variable of Guideway's
 environment, and ${keychain:NAME} for the entry NAME of the service "guideway" in the
-system's keychain.`,
+system's keychain.
+
+With a client id and a secret tokens are got by OAuth's client credentials: from
+--oauth-token-url, from the issuer of --oauth-issuer, or from where the server itself says.`,
 		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
-  guideway upstream add docs --url https://example.com/mcp --bearer '${keychain:docs}'`,
+  guideway upstream add docs --url https://example.com/mcp --bearer '${keychain:docs}'
+  guideway upstream add crm --url https://example.com/mcp --oauth-client-id me --oauth-client-secret '${keychain:crm}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if len(args) == 0 || dash > 1 || dash < 0 && len(args) > 1 {
@@ -59,11 +67,22 @@ system's keychain.`,
 	f.StringVar(&o.URL, "url", "", "address of a server over HTTP")
 	f.StringVar(&o.Transport, "transport", "", `"sse" for a server of 2024-11-05; found out by default`)
 	f.StringVar(&o.Bearer, "bearer", "", "bearer token for the server")
+	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "client id that tokens are got by")
+	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "its secret")
+	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "who hands out the tokens; by default the server's own host")
+	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "where tokens are got; found out by default")
+	f.StringSliceVar(&o.OAuth.Scopes, "oauth-scope", nil, "scope to ask for; can be repeated")
+	f.StringVar(&o.OAuth.Resource, "oauth-resource", "", "what the server calls itself, where tokens are for one audience")
 	f.StringArrayVar(&o.Env, "env", nil, "variable NAME=value for the command; can be repeated")
 	f.StringArrayVar(&o.Headers, "header", nil, "header NAME=value for the URL; can be repeated")
 	f.StringVar(&o.Dir, "dir", "", "directory that the command is started in")
 	f.StringVar(&o.Project, "project", "", "project that it belongs to")
 	f.DurationVar(&o.Timeout, "timeout", 0, "how long a call may show no progress (default a minute)")
+	f.DurationVar(&o.MaxTime, "max-time", 0, "how long a call may take in all (default an hour)")
+	f.StringVar(&o.Pins, "pins", "", "what its tools need to be offered: first-use, approve or off")
+	f.StringVar(&o.Sessions, "sessions", "", "which clients share a session: auto, shared or client")
+	f.IntVar(&o.Calls, "calls-per-minute", 0, "limit for all of it")
+	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "limit for each of its tools")
 	f.BoolVar(&o.Replace, "replace", false, "take the place of an upstream of this name")
 	return cmd
 }
@@ -86,7 +105,14 @@ func pairs(list []string, flag string) (map[string]string, error) {
 func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	u := config.Upstream{
 		Name: o.Name, URL: o.URL, Transport: o.Transport, Bearer: o.Bearer, Dir: o.Dir, Project: o.Project,
-		Timeout: config.UpstreamTime(o.Timeout),
+		Timeout: config.UpstreamTime(o.Timeout), MaxTime: config.UpstreamTime(o.MaxTime), Pins: o.Pins, Sessions: o.Sessions,
+		CallsPerMinute: o.Calls, ToolCallsPerMinute: o.ToolCalls,
+	}
+	if oauth := o.OAuth; !reflect.ValueOf(oauth).IsZero() {
+		u.OAuth = &oauth
+	}
+	if o.Calls < 0 || o.ToolCalls < 0 {
+		return usageError{guideway.Errorf(guideway.CodeInvalid, "a limit is negative").WithFix("--calls-per-minute 120")}
 	}
 	if len(o.Command) > 0 {
 		u.Command, u.Args = o.Command[0], o.Command[1:]

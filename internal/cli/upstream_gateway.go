@@ -163,7 +163,7 @@ func (u *upstreams) shortcut() transport.Shortcut {
 }
 
 // followTime is how often the configuration and the approvals are looked at.
-const followTime = 2 * time.Second
+const followTime = 500 * time.Millisecond
 
 // follow takes over what changes in the configuration file and in the approvals,
 // without a restart. A file that has become wrong changes nothing.

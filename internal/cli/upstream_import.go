@@ -66,7 +66,7 @@ func runUpstreamImport(ctx context.Context, o *upstreamImportOptions) error {
 		for _, name := range o.Clients {
 			client, err := install.Find(name)
 			if err != nil {
-				return err
+				return usageError{guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("guideway upstream import --dry-run")}
 			}
 			clients = append(clients, client)
 		}

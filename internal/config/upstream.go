@@ -74,7 +74,10 @@ type Upstream struct {
 
 // UpstreamOAuth gets tokens for an upstream by client credentials.
 type UpstreamOAuth struct {
-	TokenURL     string   `json:"tokenUrl"`
+	// TokenURL is where tokens are got; Issuer, or else the server itself, says where
+	// that is if it is empty.
+	TokenURL     string   `json:"tokenUrl,omitempty"`
+	Issuer       string   `json:"issuer,omitempty"`
 	ClientID     string   `json:"clientId"`
 	ClientSecret string   `json:"clientSecret"`
 	Scopes       []string `json:"scopes,omitempty"`

@@ -63,7 +63,7 @@ var _ receiver = (*Bridge)(nil)
 func NewBridge(opts BridgeOptions, out io.Writer) *Bridge {
 	b := &Bridge{opts: opts, out: out, calls: map[string]*bridged{}, params: map[string]func(json.RawMessage) map[string]string{}}
 	spec := Spec{URL: opts.URL, Bearer: opts.Token}
-	b.web = newWeb(spec, newHTTPClient(spec, http.DefaultTransport), maxBridged, b)
+	b.web = newWeb(spec, newHTTPClient(http.DefaultTransport), maxBridged, b)
 	return b
 }
 

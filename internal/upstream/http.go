@@ -13,8 +13,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
-	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
 )
 
 // ModernVersion is the first protocol version without a handshake and sessions.
@@ -56,24 +54,23 @@ func newWeb(spec Spec, client *http.Client, limit int, to receiver) *web {
 	return w
 }
 
-// newHTTPClient makes the client of a resolved spec. Its credentials go nowhere
-// but to the host of its URL.
-func newHTTPClient(spec Spec, base http.RoundTripper) *http.Client {
-	trip := base
-	if spec.OAuth != nil {
-		config := &clientcredentials.Config{
-			ClientID: spec.OAuth.ClientID, ClientSecret: spec.OAuth.ClientSecret,
-			TokenURL: spec.OAuth.TokenURL, Scopes: spec.OAuth.Scopes,
-		}
-		if spec.OAuth.Resource != "" {
-			config.EndpointParams = map[string][]string{"resource": {spec.OAuth.Resource}}
-		}
-		ctx := context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{
-			Transport: base, Timeout: 30 * time.Second, CheckRedirect: sameHost,
-		})
-		trip = &oauth2.Transport{Source: config.TokenSource(ctx), Base: base}
-	}
+// newHTTPClient makes the client for a server. Its credentials go nowhere but to the
+// host of its URL.
+func newHTTPClient(trip http.RoundTripper) *http.Client {
 	return &http.Client{Transport: trip, CheckRedirect: sameHost}
+}
+
+// httpClient is the client of a resolved spec.
+func (u *Upstream) httpClient(spec Spec) *http.Client {
+	if spec.OAuth == nil {
+		return newHTTPClient(u.opts.HTTP)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if by := credentials(spec); u.authorizer == nil || u.authorizedBy != by {
+		u.authorizer, u.authorizedBy = newAuthorizer(spec, u.opts.HTTP), by
+	}
+	return newHTTPClient(u.authorizer)
 }
 
 // sameHost follows no redirect to another host: headers with secrets would go
@@ -156,10 +153,9 @@ func (w *web) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var token *oauth2.RetrieveError
-	if errors.As(err, &token) {
-		return guideway.Errorf(guideway.CodeUnauthorized, "the server of tokens answers %q", token.ErrorCode).
-			WithFix("check the client id, the secret and the scopes of the upstream's oauth")
+	var own *guideway.Error
+	if errors.As(err, &own) {
+		return own // of the way to a token
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w", rootCause(err))
 }
@@ -178,8 +174,7 @@ func (w *web) answer(ctx context.Context, resp *http.Response, call string) erro
 	case resp.StatusCode == http.StatusNotFound && resp.Request.Header.Get("Mcp-Session-Id") != "":
 		return errSessionLost
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return guideway.Errorf(guideway.CodeUnauthorized, "the server answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)).
-			WithFix("check the upstream's bearer token, headers or oauth")
+		return w.spec.refusal(resp)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent || call == "" && resp.StatusCode < 300:
 		if call != "" {
 			return errors.New("the server has taken the call without an answer")
@@ -294,7 +289,7 @@ func (w *web) resume(ctx context.Context, last string) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		_ = resp.Body.Close()
-		return nil, &statusError{status: resp.StatusCode}
+		return nil, w.spec.failure(resp)
 	}
 	return resp, nil
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -246,50 +245,5 @@ func TestCredentialsStay(t *testing.T) {
 	}
 	if leaked.Load() > 0 {
 		t.Error("credentials went to another host")
-	}
-}
-
-// Tokens are got by client credentials, and a refusal says what to check.
-func TestOAuth(t *testing.T) {
-	t.Parallel()
-	tokens := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = r.ParseForm()
-		_, secret, _ := r.BasicAuth()
-		if secret != "s3cret" && r.Form.Get("client_secret") != "s3cret" {
-			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprint(w, `{"error":"invalid_client"}`)
-			return
-		}
-		fmt.Fprint(w, `{"access_token":"good","token_type":"Bearer","expires_in":3600}`)
-	}))
-	inner := ways(sdkServer())["stateful"]
-	srv := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer good" {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		inner.ServeHTTP(w, r)
-	}))
-	for secret, works := range map[string]bool{"${env:OAUTH}": true, "wrong": false} {
-		spec := upstream.Spec{Name: "x", URL: srv.URL, OAuth: &upstream.OAuth{TokenURL: tokens.URL, ClientID: "me", ClientSecret: secret}}
-		u := open(t, spec, upstream.Options{Secrets: upstream.Secrets{Getenv: func(string) string { return "s3cret" }}})
-		s, done, err := u.Session(t.Context(), upstream.Want{})
-		switch {
-		case works && err != nil:
-			t.Error(err)
-		case works:
-			if got := call(t, s, tool("echo", args{"text": "in"})); got != "in" {
-				t.Errorf("echo: %q", got)
-			}
-			done()
-		case guideway.ErrorCode(err) != guideway.CodeUnauthorized || !strings.Contains(err.Error(), "invalid_client"):
-			t.Errorf("with a wrong secret: %v", err)
-		}
-	}
-	// Without a token at all the server's refusal is told.
-	_, _, err := open(t, upstream.Spec{Name: "x", URL: srv.URL}, upstream.Options{}).Session(t.Context(), upstream.Want{})
-	if guideway.ErrorCode(err) != guideway.CodeUnauthorized {
-		t.Errorf("without a token: %v", err)
 	}
 }

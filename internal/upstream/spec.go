@@ -58,11 +58,15 @@ type Spec struct {
 
 // OAuth gets tokens by client credentials (RFC 6749, 4.4).
 type OAuth struct {
-	TokenURL     string   `json:"tokenUrl"`
+	// TokenURL is where tokens are got. Where it is empty, Issuer says who hands
+	// them out (RFC 8414), and where that is empty too, the server does (RFC 9728),
+	// as long as it names its own host.
+	TokenURL     string   `json:"tokenUrl,omitempty"`
+	Issuer       string   `json:"issuer,omitempty"`
 	ClientID     string   `json:"clientId"`
 	ClientSecret string   `json:"clientSecret"`
 	Scopes       []string `json:"scopes,omitempty"`
-	// Resource goes along where it is set (RFC 8707).
+	// Resource goes along where it is set, or TokenURL is not (RFC 8707).
 	Resource string `json:"resource,omitempty"`
 }
 
@@ -116,8 +120,14 @@ func (s *Spec) Check() error {
 	if s.OAuth == nil {
 		return nil
 	}
-	if s.OAuth.TokenURL == "" || s.OAuth.ClientID == "" || s.OAuth.ClientSecret == "" {
-		return invalid(`give "tokenUrl", "clientId" and "clientSecret"`, "OAuth is not complete")
+	switch {
+	case s.OAuth.ClientID == "" || s.OAuth.ClientSecret == "":
+		return invalid(`give "clientId" and "clientSecret"`, "OAuth is not complete")
+	case s.OAuth.TokenURL != "" && s.OAuth.Issuer != "":
+		return invalid("remove one of the two", "OAuth has the address of tokens and an issuer")
+	}
+	if err := checkURL(s.OAuth.Issuer); err != nil {
+		return err
 	}
 	return checkURL(s.OAuth.TokenURL)
 }

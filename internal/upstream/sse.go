@@ -85,7 +85,7 @@ func (f *feed) send(ctx context.Context, m outgoing) error {
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection is used again
 	if resp.StatusCode >= 300 {
-		return &statusError{status: resp.StatusCode}
+		return f.spec.failure(resp)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
@@ -129,7 +130,7 @@ func (u *Upstream) reach(ctx context.Context, spec Spec, env []string, known str
 	case failed.gone && spec.Kind() == TransportStdio && spec.Protocol == "" && known == "":
 		// Some servers end at whatever comes before the handshake that they know.
 		return try(spec, versions()[1])
-	case errors.As(err, &status) && status.status/100 == 4 && spec.Transport == "" && spec.URL != "":
+	case errors.As(err, &status) && status.status/100 == 4 && guideway.ErrorCode(err) != guideway.CodeUnauthorized && spec.Transport == "" && spec.URL != "":
 		spec.Transport = TransportSSE
 		if s, sseErr := try(spec, versions()[1]); sseErr == nil {
 			return s, nil
@@ -180,9 +181,9 @@ func (u *Upstream) open(ctx context.Context, s *Session, spec Spec, env []string
 		s.conn, err = startProcess(spec, env, limit, u.log, s)
 	case TransportSSE:
 		s.opts.spec.Transport = TransportSSE
-		s.conn, err = openFeed(ctx, spec, newHTTPClient(spec, u.opts.HTTP), limit, s)
+		s.conn, err = openFeed(ctx, spec, u.httpClient(spec), limit, s)
 	default:
-		s.conn = newWeb(spec, newHTTPClient(spec, u.opts.HTTP), limit, s)
+		s.conn = newWeb(spec, u.httpClient(spec), limit, s)
 	}
 	return err
 }

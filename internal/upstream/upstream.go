@@ -11,6 +11,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -77,9 +78,12 @@ type Upstream struct {
 	// tellers are the sessions that have told of changes, the last one first.
 	tellers []*slot
 	fresh   bool // the catalog was fetched by this process
-	wg      sync.WaitGroup
-	ctx     context.Context //nolint:containedctx // the life of the upstream
-	cancel  context.CancelFunc
+	// authorizer gets tokens, by what authorizedBy is the hash of.
+	authorizer   *authorizer
+	authorizedBy [sha256.Size]byte
+	wg           sync.WaitGroup
+	ctx          context.Context //nolint:containedctx // the life of the upstream
+	cancel       context.CancelFunc
 }
 
 // slot is a session, or one that is being made.

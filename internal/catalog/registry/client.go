@@ -30,6 +30,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+	"github.com/guideway-dev/guideway/internal/dialguard"
 )
 
 // Options say which registry is followed; URL is needed.
@@ -125,7 +126,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // newHTTP makes a client that reaches the registry and nothing else.
 func newHTTP(opts Options) *http.Client {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: guard(opts.AllowPrivate)}
+	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: dialguard.Control(opts.AllowPrivate)}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: opts.Timeout,
 		MaxResponseHeaderBytes: 1 << 16, ForceAttemptHTTP2: true, IdleConnTimeout: time.Second, MaxIdleConnsPerHost: 2,
@@ -167,7 +168,7 @@ func (c *Client) get(ctx context.Context, path, tag string, limit int64) (*answe
 			return a, nil
 		case err == nil:
 			failed = &statusError{status: a.status, retry: a.retry}
-		case errors.Is(err, errRedirect) || errors.Is(err, errPrivate) || errors.Is(err, errTooLarge) || ctx.Err() != nil:
+		case errors.Is(err, errRedirect) || errors.Is(err, dialguard.ErrPrivate) || errors.Is(err, errTooLarge) || ctx.Err() != nil:
 			return nil, c.explain(err)
 		default:
 			failed = err
@@ -264,7 +265,7 @@ func (c *Client) explain(err error) error {
 	code := guideway.CodeUnavailable
 	fix := ""
 	switch {
-	case errors.Is(err, errPrivate):
+	case errors.Is(err, dialguard.ErrPrivate):
 		code, fix = guideway.CodeForbidden, "set allowPrivate on the source if the registry is in your own network"
 	case errors.Is(err, errRedirect):
 		code, fix = guideway.CodeForbidden, "name the new address"

@@ -22,7 +22,7 @@ func specOf(u config.Upstream) upstream.Spec {
 	}
 	if u.OAuth != nil {
 		s.OAuth = &upstream.OAuth{
-			TokenURL: u.OAuth.TokenURL, ClientID: u.OAuth.ClientID, ClientSecret: u.OAuth.ClientSecret,
+			TokenURL: u.OAuth.TokenURL, Issuer: u.OAuth.Issuer, ClientID: u.OAuth.ClientID, ClientSecret: u.OAuth.ClientSecret,
 			Scopes: u.OAuth.Scopes, Resource: u.OAuth.Resource,
 		}
 	}
@@ -150,7 +150,7 @@ func tokenHost(u config.Upstream) string {
 	if u.OAuth == nil {
 		return ""
 	}
-	return hostOf(u.OAuth.TokenURL)
+	return hostOf(u.OAuth.TokenURL) + " " + hostOf(u.OAuth.Issuer)
 }
 
 func hostOf(text string) string {

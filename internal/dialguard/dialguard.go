@@ -1,4 +1,6 @@
-package registry
+// Package dialguard keeps connections that strangers ask for out of the network around
+// us: by the address that a name has led to, at the moment that it is connected to.
+package dialguard
 
 import (
 	"errors"
@@ -7,18 +9,21 @@ import (
 	"syscall"
 )
 
-var errPrivate = errors.New("it is at a private address")
+// ErrPrivate is an address that nobody may be led to.
+var ErrPrivate = errors.New("it is at a private address")
 
-// guard refuses connections by the address that a name led to, after it was looked
+// Control is for net.Dialer: it refuses connections by the address that a name led to, after it was looked
 // up: a name that leads elsewhere at the second look gains nothing.
-func guard(allowPrivate bool) func(network, address string, _ syscall.RawConn) error {
+// With allowPrivate it lets through what is private, and never what clouds keep the
+// secrets of machines at.
+func Control(allowPrivate bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
 		if err != nil {
-			return fmt.Errorf("%w: %s", errPrivate, address)
+			return fmt.Errorf("%w: %s", ErrPrivate, address)
 		}
 		if addr := ap.Addr().Unmap().WithZone(""); !isAllowed(addr, allowPrivate) {
-			return fmt.Errorf("%w: %s", errPrivate, addr)
+			return fmt.Errorf("%w: %s", ErrPrivate, addr)
 		}
 		return nil
 	}
@@ -48,7 +53,7 @@ func isAllowed(addr netip.Addr, allowPrivate bool) bool {
 	return true
 }
 
-// never are ranges that no registry is in: clouds keep the secrets of machines there.
+// never are ranges that nothing of use is in: clouds keep the secrets of machines there.
 func never() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("100.100.100.200/32"),

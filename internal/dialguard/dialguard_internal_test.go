@@ -1,4 +1,4 @@
-package registry
+package dialguard
 
 import (
 	"net/netip"
@@ -41,7 +41,7 @@ func TestIsAllowed(t *testing.T) {
 			t.Errorf("%s is allowed in one's own network: %t", tt.addr, got)
 		}
 	}
-	control := guard(false)
+	control := Control(false)
 	for _, address := range []string{"[::ffff:127.0.0.1]:80", "[fe80::1%eth0]:80", "localhost:80"} {
 		if control("tcp", address, nil) == nil {
 			t.Errorf("%s is allowed", address)
