@@ -2990,7 +2990,10 @@ export interface components {
             };
             bearer?: string;
             oauth?: {
-                tokenUrl: string;
+                /** @description Where tokens are got; found out where it is absent. */
+                tokenUrl?: string;
+                /** @description Who hands out tokens. */
+                issuer?: string;
                 clientId: string;
                 clientSecret: string;
                 scopes?: string[];
