@@ -69,7 +69,8 @@ func (h *Heat) Nodes() []NodeStats {
 	return list
 }
 
-// percentile is the value that so many percent of a sorted list do not exceed.
+// percentile is the value that at least so many percent of a sorted list do not
+// exceed: of few values the 99th is the largest.
 func percentile(sorted []float64, percent int) float64 {
-	return sorted[(len(sorted)-1)*percent/100]
+	return sorted[(len(sorted)*percent+99)/100-1]
 }

@@ -181,7 +181,7 @@ func (l *Log) Tools(ctx context.Context, f record.Filter) ([]record.ToolStats, e
 	w := conditions(f)
 	rows, err := l.db.QueryContext(ctx, fmt.Sprintf(`
 		SELECT method, upstream, tool, n, sum(status IN (%s)), sum(bytes_out),
-			max(CASE WHEN r = 1 + (n - 1) * 50 / 100 THEN took END), max(CASE WHEN r = 1 + (n - 1) * 99 / 100 THEN took END)
+			max(CASE WHEN r = (n * 50 + 99) / 100 THEN took END), max(CASE WHEN r = (n * 99 + 99) / 100 THEN took END)
 		FROM (SELECT method, upstream, tool, status, bytes_out, took,
 				row_number() OVER (PARTITION BY method, upstream, tool ORDER BY took) AS r,
 				count(*) OVER (PARTITION BY method, upstream, tool) AS n

@@ -226,6 +226,20 @@ func TestFigures(t *testing.T) {
 	if err != nil || requests != 100 || !cmp.Equal(nodes, wantNodes) {
 		t.Errorf("%v, %d\n%s", err, requests, cmp.Diff(wantNodes, nodes))
 	}
+	few := []float64{3, 1, 700}
+	for i, ms := range few {
+		write(t, l, &record.Entry{ID: fmt.Sprint("few", i), At: noon, User: "cleo", Method: "tools/call", Upstream: "files", Tool: "read", Status: record.StatusOK, MS: ms, Hooks: []string{"g"}, Graphs: []record.Graph{
+			{ID: "g", Nodes: []record.Node{{NodeTrace: hookgraph.NodeTrace{ID: "a", MS: ms}}}},
+		}})
+	}
+	tools, err = l.Tools(t.Context(), record.Filter{User: "cleo"})
+	if err != nil || len(tools) != 1 || tools[0].P50 != 3 || tools[0].P99 != 700 {
+		t.Errorf("the slowest of three is hidden: %+v, %v", tools, err)
+	}
+	nodes, _, err = l.Nodes(t.Context(), "cleo", "g")
+	if err != nil || len(nodes) != 1 || nodes[0].P50 != 3 || nodes[0].P99 != 700 {
+		t.Errorf("the slowest of three passages is hidden: %+v, %v", nodes, err)
+	}
 	if nodes, requests, err := l.Nodes(t.Context(), "ben", "g"); err != nil || requests != 0 || len(nodes) != 0 {
 		t.Errorf("another user sees %v of %d, %v", nodes, requests, err)
 	}
