@@ -218,6 +218,32 @@ func TestAGraphFromItsBeginning(t *testing.T) {
 	}
 }
 
+// A browser reads the nearest number that it has, and its save changes what a
+// person has changed alone: in a file of JSON and in one of YAML.
+func TestSaveKeepsLongNumbers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const long, rounded = "9007199254740993", "9007199254740992"
+	mine := graph("mine", "1", `"variables":{"owner":`+long+`},`)
+	first := r.save("user", "", "mine", mine)
+	sent := strings.NewReplacer(long, rounded, `"name":"G"`, `"name":"Changed"`).Replace(mine)
+	if got := r.save("user", first.Base, "mine", sent).Text; !strings.Contains(got, long) || !strings.Contains(got, "Changed") {
+		t.Errorf("saved as %s", got)
+	}
+	write(t, filepath.Join(r.project, "hooks", "theirs.yaml"), theirs+"variables: { owner: "+long+" } # a person\n")
+	if err := r.catalog.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := r.get("theirs")
+	if !strings.Contains(string(second.Graph), rounded) {
+		t.Fatalf("a browser reads %s", second.Graph)
+	}
+	got := r.save("project", second.Base, "theirs", strings.Replace(string(second.Graph), "mark = 2", "mark = 3", 1)).Text
+	if !strings.Contains(got, long) || !strings.Contains(got, "# a person") || !strings.Contains(got, "mark = 3") {
+		t.Errorf("saved as %s", got)
+	}
+}
+
 // What breaks a rule, or would load as something else, is not written.
 func TestSaveRefuses(t *testing.T) {
 	t.Parallel()

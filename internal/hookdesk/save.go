@@ -92,7 +92,11 @@ func (r *SaveRequest) text(was []byte) (string, error) {
 	if len(r.Graph) == 0 {
 		return r.Text, nil
 	}
-	text, err := Render(was, r.Graph)
+	graph, err := restored(was, r.Graph)
+	if err != nil {
+		return "", err
+	}
+	text, err := Render(was, graph)
 	return string(text), err
 }
 

@@ -1,4 +1,5 @@
 import { isObject, list, text, type Json } from "../../graph/json";
+import { readJSON } from "./written";
 
 const operators: Record<string, string> = { "==": "is", "!=": "is not", ">": "is greater than", "<": "is less than", ">=": "is at least", "<=": "is at most", exists: "exists", notExists: "does not exist" };
 const simple: Json = { type: "simple", variable: "request.params.name", operator: "==", value: "" };
@@ -72,10 +73,6 @@ function shown(value: unknown): string {
 }
 
 function meant(written: string): unknown {
-  try {
-    const value: unknown = JSON.parse(written);
-    return typeof value === "object" && value !== null ? written : value;
-  } catch {
-    return written;
-  }
+  const read = readJSON(written);
+  return "problem" in read || (typeof read.value === "object" && read.value !== null) ? written : read.value;
 }

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { isObject, list, text, type Json } from "../../graph/json";
 import { setMembers, type HookDocument } from "./document";
+import { readJSON } from "./written";
 
 interface Props {
   doc: HookDocument;
@@ -79,17 +80,13 @@ function Variables({ doc, set }: { doc: HookDocument; set: Set }) {
 function VariableValue({ name, value, onChange }: { name: string; value: unknown; onChange: (value: unknown) => void }) {
   const [written, setWritten] = useState<string | undefined>();
   const said = JSON.stringify(value);
-  const bad = written !== undefined && parsed(written) === undefined;
+  const read = written === undefined ? undefined : readJSON(written);
+  const bad = read !== undefined && "problem" in read ? read.problem : undefined;
   return (
-    <input type="text" className="mono" aria-label={`Value of ${name}, in JSON`} aria-invalid={bad} title={bad ? "This is no JSON: texts stand in quotes" : undefined} value={written ?? said} spellCheck={false}
-      onChange={(e) => { setWritten(e.target.value); const p = parsed(e.target.value); if (p !== undefined) onChange(p.value); }} onBlur={() => { if (!bad) setWritten(undefined); }} />
+    <div className="rows-value">
+      <input type="text" className="mono" aria-label={`Value of ${name}, in JSON`} aria-invalid={bad !== undefined} value={written ?? said} spellCheck={false}
+        onChange={(e) => { setWritten(e.target.value); const r = readJSON(e.target.value); if ("value" in r) onChange(r.value); }} onBlur={() => { if (bad === undefined) setWritten(undefined); }} />
+      {bad === undefined ? null : <span className="field-problem" role="alert">{bad}</span>}
+    </div>
   );
-}
-
-function parsed(written: string): { value: unknown } | undefined {
-  try {
-    return { value: JSON.parse(written) as unknown };
-  } catch {
-    return undefined;
-  }
 }
