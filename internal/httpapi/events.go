@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -29,6 +30,8 @@ type follower struct {
 	lost func(ctx context.Context, pos int64) error
 	// news has a value when there are new requests in the record; nil never.
 	news <-chan struct{}
+	// defined has a value when other definitions are served than before; nil never.
+	defined <-chan struct{}
 	// may tells whether the reader still may read.
 	may func() bool
 }
@@ -59,6 +62,10 @@ func (f *follower) follow(ctx context.Context, wake <-chan struct{}) error {
 			}
 		case <-f.news:
 			if err := f.out.event("requests", f.after, requestsEvent{"requests", f.after}); err != nil {
+				return err
+			}
+		case <-f.defined:
+			if err := f.out.event("definitions", f.after, definitionsEvent{"definitions", f.after}); err != nil {
 				return err
 			}
 		case <-tick.C:
@@ -147,6 +154,29 @@ type changeEvent struct {
 	run.Change
 }
 
+// definitionsEvent says that other workflows, hook graphs or machines are
+// served than before, or that other things do not load.
+type definitionsEvent struct {
+	Type string `json:"type"`
+	Pos  int64  `json:"pos"`
+}
+
+// redefined gives a value after every change of the catalog, until cancel is
+// called; nil where there is no catalog. Changes that nobody took in between
+// are one.
+func (a *api) redefined() (news <-chan struct{}, cancel func()) {
+	if a.Catalog == nil {
+		return nil, func() {}
+	}
+	told := make(chan struct{}, 1)
+	return told, a.Catalog.OnChange(func(catalog.Change) {
+		select {
+		case told <- struct{}{}:
+		default: // it was not told yet
+		}
+	})
+}
+
 // events streams every change of the user's runs and sessions.
 func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancel(r.Context())
@@ -158,6 +188,8 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	wake := a.Feed.Watch(ctx) // before the place is read
+	defined, cancelDefined := a.redefined()
+	defer cancelDefined()
 	after, ahead, err := a.place(r)
 	if err != nil {
 		return err
@@ -167,7 +199,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	f := &follower{
-		feed: a.Feed, out: out, after: after, may: a.still(r), news: a.requestNews(ctx),
+		feed: a.Feed, out: out, after: after, may: a.still(r), news: a.requestNews(ctx), defined: defined,
 		wants: func(c run.Change) bool { return c.User == me },
 		tell: func(_ context.Context, c run.Change) error {
 			return out.event("change", c.Pos, changeEvent{"change", c})

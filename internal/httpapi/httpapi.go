@@ -78,6 +78,8 @@ type Catalog interface {
 	Diagnostics() []guideway.Diagnostic
 	// Load reads the sources again.
 	Load(context.Context) error
+	// OnChange calls f after every change until cancel is called.
+	OnChange(f func(catalog.Change)) (cancel func())
 }
 
 // Runs is what the API needs of the run service.

@@ -140,6 +140,21 @@ func TestNoRequestsYet(t *testing.T) {
 func TestNewsOfRequests(t *testing.T) {
 	t.Parallel()
 	s, log := newRequestsRig(t)
+	read := followed(t, s)
+	read("event: connected")
+	for i := range 5 {
+		if err := log.Write(t.Context(), record.Batch{Entries: []*record.Entry{recordedEntry(100 + i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(read(`data: {"type":"requests","pos":0}`), "event: requests"); n > 2 {
+		t.Errorf("five entries are told %d times", n)
+	}
+}
+
+// followed opens the stream of changes; read gives all of it up to some words.
+func followed(t *testing.T, s *rig) (read func(want string) string) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/api/events", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -149,10 +164,11 @@ func TestNewsOfRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	t.Cleanup(func() { _ = resp.Body.Close() })
 	var text strings.Builder
 	buf := make([]byte, 4096)
-	read := func(want string) {
+	return func(want string) string {
+		t.Helper()
 		for !strings.Contains(text.String(), want) {
 			n, err := resp.Body.Read(buf)
 			text.Write(buf[:n])
@@ -160,15 +176,6 @@ func TestNewsOfRequests(t *testing.T) {
 				t.Fatalf("%v: %s", err, text.String())
 			}
 		}
-	}
-	read("event: connected")
-	for i := range 5 {
-		if err := log.Write(t.Context(), record.Batch{Entries: []*record.Entry{recordedEntry(100 + i)}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	read(`data: {"type":"requests","pos":0}`)
-	if n := strings.Count(text.String(), "event: requests"); n > 2 {
-		t.Errorf("five entries are told %d times", n)
+		return text.String()
 	}
 }

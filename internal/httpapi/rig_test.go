@@ -98,6 +98,8 @@ func (s shelf) Diagnostics() []guideway.Diagnostic { return nil }
 
 func (s shelf) Load(context.Context) error { return nil }
 
+func (s shelf) OnChange(func(catalog.Change)) func() { return func() {} }
+
 // rig is a whole server on a store on a disk, and clients of it.
 type rig struct {
 	*running

@@ -241,3 +241,18 @@ func TestTry(t *testing.T) {
 	bad(400, guideway.CodeInvalid, `{"text":"`+strings.ReplaceAll(flowText, `"`, `\"`)+`","moves":[{"output":"a"},{"output":"b"},{"output":"c"}]}`)
 	bad(413, guideway.CodeTooLarge, `{"text":"{}","moves":[`+strings.Repeat(`{},`, 500)+`{}]}`)
 }
+
+// A page that follows the changes hears that definitions are others, whoever has
+// changed them, and looks again.
+func TestNewsOfDefinitions(t *testing.T) {
+	t.Parallel()
+	s, _, _ := newSources(t)
+	_, person := s.login(t, "ann")
+	read := followed(t, s)
+	if told := read("event: connected"); strings.Contains(told, "event: definitions") {
+		t.Errorf("told of a change before there was one: %s", told)
+	}
+	changed := strings.Replace(flowText, "1.0.0", "1.1.0", 1)
+	s.want(t, 200, person, "PUT", "/api/workflows/flow/source", saving(t, "user", changed, ""))
+	read(`data: {"type":"definitions","pos":0}`)
+}

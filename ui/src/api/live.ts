@@ -24,6 +24,7 @@ export function follow(queries: QueryClient, tell: (l: Liveness) => void): () =>
     if (change.subject === "run") stale("runs", `run\n${change.id}`);
     else if (change.subject === "session") stale("sessions", "projects", `session\n${change.id}`);
   });
+  events.addEventListener("definitions", () => stale("workflows", "workflow", "hooks", "hook", "hook-module", "machines", "machine"));
   events.addEventListener("requests", () => stale("requests"));
   events.onerror = () => tell(events.readyState === EventSource.CLOSED ? "lost" : "connecting");
   return () => events.close();

@@ -32,7 +32,15 @@ export function useMachineRun(id: string) {
 export function useMachineEvents(id: string) {
   return useQuery({
     queryKey: ["machine-run", id, "events"],
-    queryFn: () => answerOf(api.GET("/api/machine-runs/{id}/events", { params: { path: { id }, query: { limit: 5_000 } } })),
+    queryFn: async () => {
+      const events: Schemas["Event"][] = [];
+      for (let after = 0; ;) {
+        const page = await answerOf(api.GET("/api/machine-runs/{id}/events", { params: { path: { id }, query: { after, limit: 2_000 } } }));
+        events.push(...page.events);
+        if (page.nextAfter === undefined) return events;
+        after = page.nextAfter;
+      }
+    },
   });
 }
 

@@ -1359,12 +1359,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Every change of your runs and session documents
+         * Every change of your runs and session documents, and that definitions have changed
          * @description Each change once and in order, whichever process made it. An event's id is its
          *     position in the feed: a connection that begins with Last-Event-ID goes on behind
          *     it. The events are named after their type: connected comes first, change tells of a
          *     change, requests says (at most once a second) that there are new ones in the record
-         *     of requests, and reset says that changes are gone for good (the feed is bounded), so that
+         *     of requests, definitions says that other workflows, hook graphs or machines are served
+         *     than before, or that other files do not load, and reset says that changes are gone for good (the feed is bounded), so that
          *     lists must be read again. Connect first and read lists when connected came: then
          *     nothing falls between the two. A comment every 30 seconds keeps the connection
          *     alive.
@@ -2726,7 +2727,13 @@ export interface components {
             success: true;
             project: components["schemas"]["Project"];
         };
-        FeedEvent: components["schemas"]["ConnectedEvent"] | components["schemas"]["ChangeEvent"] | components["schemas"]["ResetEvent"] | components["schemas"]["RequestsEvent"];
+        FeedEvent: components["schemas"]["ConnectedEvent"] | components["schemas"]["ChangeEvent"] | components["schemas"]["ResetEvent"] | components["schemas"]["RequestsEvent"] | components["schemas"]["DefinitionsEvent"];
+        /** @description Other definitions are served than before, or other files do not load. */
+        DefinitionsEvent: {
+            /** @constant */
+            type: "definitions";
+            pos: number;
+        };
         /** @description There are new requests in the record, of anybody's. */
         RequestsEvent: {
             /** @constant */

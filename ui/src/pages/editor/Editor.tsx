@@ -1,6 +1,6 @@
 import type { EditorView } from "@codemirror/view";
 import { EditorView as View } from "@codemirror/view";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useSchema } from "../../api/reads";
@@ -36,6 +36,7 @@ interface Props {
 export function Editor({ draftOf, served, began, original, onSaved, onReread }: Props) {
   const [start, setStart] = useState({ ...began, time: 0 });
   const [base, setBase] = useState(began.base);
+  const [looked, setLooked] = useState(original); // what was served when this began: a text that is the same has no changes
   const [text, setText] = useState(began.text);
   const [verdict, setVerdict] = useState<Schemas["Verdict"] | undefined>();
   const [trouble, setTrouble] = useState<string | undefined>();
@@ -63,9 +64,16 @@ export function Editor({ draftOf, served, began, original, onSaved, onReread }: 
   const ready = useCallback((v: EditorView) => { view.current = v; }, []);
   const model = useMemo(() => graphOf(drawn), [drawn]);
   const changed = text !== original;
-  const behind = served !== undefined && base !== served.base;
+  const newer = served !== undefined && base !== served.base;
+  const adopts = newer && (text === looked || text === original);
+  const behind = newer && !adopts && !saving;
   const id = verdict?.id ?? served?.workflow.id;
-  const begin = (draft: Draft) => { setStart(({ time }) => ({ ...draft, time: time + 1 })); setText(draft.text); setBase(draft.base); };
+  const begin = (draft: Draft) => { setStart(({ time }) => ({ ...draft, time: time + 1 })); setText(draft.text); setBase(draft.base); setLooked(original); };
+  useEffect(() => {
+    if (!adopts || saving) return;
+    if (text !== original) tell({ text: "Somebody has saved a new version. You see it now." });
+    begin({ text: original, base: served.base });
+  });
   const discard = () => { dropDraft(draftOf); begin({ text: original, base: served?.base ?? "" }); };
   const cannot = cannotSave(verdict, served?.workflow.id);
   const found = verdict?.diagnostics ?? [];
@@ -85,7 +93,7 @@ export function Editor({ draftOf, served, began, original, onSaved, onReread }: 
         </div>
         <div className="actions">
           {cannot === undefined ? null : <span className="quiet">{cannot}</span>}
-          <Ask trigger={<button type="button" className="button" disabled={!changed && !behind}>Discard the draft</button>} title="Discard the draft?" verb="Discard it" onAgree={discard}><p>Your changes are lost.</p></Ask>
+          <Ask trigger={<button type="button" className="button" disabled={!changed}>Discard the draft</button>} title="Discard the draft?" verb="Discard it" onAgree={discard}><p>Your changes are lost.</p></Ask>
           <button type="button" className="button button-main" disabled={!changed || cannot !== undefined || id === undefined} onClick={() => setSaving(true)}>Save…</button>
         </div>
       </header>

@@ -49,6 +49,7 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
   const editing = useEditing(began.doc);
   const { doc, edit } = editing;
   const [base, setBase] = useState(began.base);
+  const [looked, setLooked] = useState(() => textOf(original)); // what was served when this began
   const [search, setSearch] = useSearchParams();
   const [chosen, setChosen] = useState<Chosen>(() => { const id = search.get("node"); return id === null ? undefined : { node: id }; });
   const [refused, setRefused] = useState<string | undefined>();
@@ -56,6 +57,7 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
   const [saving, setSaving] = useState(false);
   const [sample, setSample] = useState(() => sampleFor(began.doc.workflowType));
   const [trial, setTrial] = useState<Schemas["HookTrial"] | undefined>();
+  const tell = useNotice();
   const source = served?.hook.writable === true ? served.hook.source : "user";
   const { verdict, of, trouble } = useVerdict(doc, source);
   const modules = useHooks().data?.modules ?? [];
@@ -64,7 +66,9 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
   const marks = useMemo(() => marksOf(doc, found, trial, heat), [doc, found, trial, heat]);
   const bad = useMemo(() => (of === doc ? badEdges(found) : new Set<number>()), [found, of, doc]);
   const changed = useMemo(() => textOf(doc) !== textOf(original), [doc, original]);
-  const behind = served !== undefined && served.base !== undefined && base !== served.base;
+  const newer = served !== undefined && served.base !== undefined && base !== served.base;
+  const adopts = newer && (!changed || textOf(doc) === looked);
+  const behind = newer && !adopts && !saving;
   useEffect(() => {
     if (changed) keepDraft(draftOf, { text: JSON.stringify(doc), base });
     else dropDraft(draftOf);
@@ -95,7 +99,12 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
     else return;
     e.preventDefault();
   };
-  const reset = () => { dropDraft(draftOf); editing.begin(original); setBase(served?.base ?? ""); setTrial(undefined); };
+  const reset = () => { dropDraft(draftOf); editing.begin(original); setBase(served?.base ?? ""); setLooked(textOf(original)); setTrial(undefined); };
+  useEffect(() => {
+    if (!adopts || saving) return;
+    if (changed) tell({ text: "Somebody has saved a new version. You see it now." });
+    reset();
+  });
   const errors = found.filter((d) => d.severity === "error").length;
   const cannot = trouble ?? (of !== doc ? "Checking…" : errors > 0 ? (errors === 1 ? "1 error to mend" : `${errors} errors to mend`) : undefined);
   return (
@@ -109,7 +118,7 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
           {cannot === undefined || !changed ? null : <span className="quiet" role="status">{cannot}</span>}
           {served === undefined ? null : <Activity answer={served} dirty={changed} />}
           {served === undefined ? null : <Export id={served.hook.id} />}
-          <Ask trigger={<button type="button" className="button" disabled={!changed && !behind}>Discard the draft</button>} title="Discard the draft?" verb="Discard it" onAgree={reset}><p>Your changes are lost.</p></Ask>
+          <Ask trigger={<button type="button" className="button" disabled={!changed}>Discard the draft</button>} title="Discard the draft?" verb="Discard it" onAgree={reset}><p>Your changes are lost.</p></Ask>
           <button type="button" className="button button-main" disabled={(!changed && served?.hook.writable === true) || cannot !== undefined} onClick={() => setSaving(true)}>Save…</button>
         </div>
       </header>

@@ -23,7 +23,7 @@ export function TryPage({ id }: { id: string }) {
   if (text.isError) return <Failed error={text.error} doing="read the workflow" retry={() => void text.refetch()} />;
   if (workflow.isError) return <Failed error={workflow.error} doing="read the workflow" retry={() => void workflow.refetch()} />;
   const draft = readDraft(id)?.text;
-  return <Walk id={id} name={workflow.data.workflow.name} text={draft ?? text.data.text} isDraft={draft !== undefined && draft !== text.data.text} definition={workflow.data.definition} />;
+  return <Walk key={draft ?? text.data.text} id={id} name={workflow.data.workflow.name} text={draft ?? text.data.text} isDraft={draft !== undefined && draft !== text.data.text} definition={workflow.data.definition} />;
 }
 
 interface WalkProps {
