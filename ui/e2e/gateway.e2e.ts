@@ -49,7 +49,7 @@ test("an empty gateway says what it is for, and an upstream is added by pasting"
   await page.getByRole("link", { name: "Add upstream" }).click();
   const config = { mcpServers: { notes: { command: process.execPath, args: [fixture, words], env: { NOTES_KEY: "s3cr3t" } }, broken: { url: "ftp://example.com" } } };
   await page.getByLabel(/Configuration of Claude/).fill(JSON.stringify(config));
-  await page.getByRole("button", { name: "Look what is in it" }).click();
+  await page.getByRole("button", { name: "See what is in it" }).click();
   await page.getByText("NOTES_KEY is written down in plain text").waitFor();
   await accessible();
   expect(await page.getByRole("checkbox", { name: "broken" }).isDisabled()).toBe(true);

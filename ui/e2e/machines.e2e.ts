@@ -41,7 +41,7 @@ test("a bundled machine runs on its recording, waits for a person, and is forked
   // From an event a new run goes its own way.
   const address = page.url();
   await page.getByRole("tab", { name: /Events/ }).click();
-  await page.getByRole("listitem").filter({ hasText: "state_entered" }).last().getByRole("button", { name: "Fork from here" }).click();
+  await page.getByRole("listitem").filter({ hasText: "State entered" }).last().getByRole("button", { name: "Fork from here" }).click();
   await page.getByText("This is the new run").waitFor();
   expect(page.url().split("?")[0]).not.toBe(address);
   await page.getByRole("button", { name: "Cancel the run" }).click();

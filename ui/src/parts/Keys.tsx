@@ -5,6 +5,7 @@ import "./ask.css";
 const places: Record<string, { path: string; name: string }> = {
   o: { path: "/", name: "Overview" },
   r: { path: "/runs", name: "Runs" },
+  m: { path: "/machines", name: "Machines" },
   s: { path: "/sessions", name: "Sessions" },
   w: { path: "/workflows", name: "Workflows" },
   g: { path: "/gateway", name: "Gateway" },

@@ -29,7 +29,7 @@ export function ThemeSwitch() {
     <label className="quiet">
       <span className="visually-hidden">Theme</span>
       <select value={theme} onChange={(e) => setTheme(themes.find((t) => t === e.target.value) ?? "system")}>
-        {themes.map((t) => <option key={t} value={t}>{t === "system" ? "System" : t === "light" ? "Light" : "Dark"}</option>)}
+        {themes.map((t) => <option key={t} value={t}>Theme: {t}</option>)}
       </select>
     </label>
   );

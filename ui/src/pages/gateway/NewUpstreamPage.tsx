@@ -36,7 +36,7 @@ function Paste() {
         <label className="field"><span>Configuration of Claude, Cursor, VS Code, Windsurf or Codex, or a server out of a README</span>
           <textarea spellCheck={false} value={text} onChange={(e) => { setText(e.target.value); look.reset(); }} placeholder={'{"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me"]}}}'} />
         </label>
-        <div className="actions"><button type="submit" className="button" disabled={text.trim() === "" || look.isPending}>Look what is in it</button></div>
+        <div className="actions"><button type="submit" className="button" disabled={text.trim() === "" || look.isPending}>See what is in it</button></div>
       </form>
       {look.isError ? <Failed error={look.error} doing="read it" /> : null}
       {found.length === 0 ? null : (

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
 import { ApiError } from "../../api/client";
 import { useUpstream, useUpstreamCommands, useUpstreamLog, type UpstreamDetails } from "../../api/gateway";
 import { useMe } from "../../api/reads";
@@ -52,6 +52,7 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
       <div className="head">
         <div>
           <div className="upstream-head"><h1>{u.name}</h1><UpstreamState upstream={u} /></div>
+          <p className="quiet"><span className="mono">{u.where}</span> · <Link href="/gateway">All upstreams</Link></p>
           {u.state === "running" ? null : <p className="quiet prose">{stateWords[u.state]}</p>}
         </div>
         <div className="actions">

@@ -53,8 +53,8 @@ function Edit({ tool, rule, mayManage, onSet }: EditProps) {
   const [name, setName] = useState(rule.name ?? "");
   const [description, setDescription] = useState(rule.description ?? "");
   return (
-    <Ask trigger={<button type="button" className="button button-small" aria-label={`Change ${tool}`} disabled={!mayManage}>Change</button>}
-      title={`Change ${tool}`} verb="Save" onAgree={() => onSet(name.trim(), description.trim())}>
+    <Ask trigger={<button type="button" className="button button-small" aria-label={`Change ${tool}`} disabled={!mayManage}>Rename…</button>}
+      title={`Name and description of ${tool}`} verb="Save" onAgree={() => onSet(name.trim(), description.trim())}>
       <p>What is left empty is as the upstream has it. Clients are told that the list has changed.</p>
       <label className="field"><span>Name, behind the upstream’s</span><input type="text" value={name} placeholder={tool} onChange={(e) => setName(e.target.value)} /></label>
       <label className="field"><span>Description</span><input type="text" value={description} onChange={(e) => setDescription(e.target.value)} /></label>

@@ -84,7 +84,7 @@ export function Canvas({ doc, chosen, marks, badEdges, dragged, onChoose, onEdit
     <div className="canvas" role="group" aria-label="The graph" onKeyDown={press} data-drawing={from === undefined ? undefined : true}
       onDragOver={(e) => { if (e.dataTransfer.types.includes(dragType)) { e.preventDefault(); e.dataTransfer.dropEffect = "copy"; if (dragged !== undefined) onRefuse(refusal(doc, dragged, edgeAt(e))); } }} onDrop={drop}>
       <ReactFlow<PieceNode>
-        nodes={nodes} edges={edges} nodeTypes={nodeTypes} onInit={setFlow} fitView fitViewOptions={{ maxZoom: 1, padding: 0.15 }}
+        nodes={nodes} edges={edges} nodeTypes={nodeTypes} onInit={setFlow} fitView fitViewOptions={{ maxZoom: 1, padding: 0.08 }}
         onNodesChange={onNodesChange} onNodeClick={(_, n) => onChoose({ node: n.id })}
         onEdgesChange={(changes) => { for (const c of changes) if (c.type === "select" && c.selected) onChoose({ edge: Number(c.id) }); }}
         onPaneClick={() => onChoose(undefined)} isValidConnection={judge} connectionRadius={48}

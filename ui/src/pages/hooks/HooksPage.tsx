@@ -77,7 +77,7 @@ function Graphs({ label, list }: { label: string; list: Schemas["Hook"][] }) {
       <tbody>
         {list.map((g) => (
           <tr key={g.id}>
-            <td data-label="Name">{g.state === "template" ? <><Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link> <Link href={`/new-hook?from=${encodeURIComponent(g.id)}`} className="button button-small" aria-label={`Copy ${g.id}`}>Copy</Link></> : <Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link>}</td>
+            <td data-label="Name">{g.state === "template" ? <span className="hooks-name"><Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link> <Link href={`/new-hook?from=${encodeURIComponent(g.id)}`} className="button button-small" aria-label={`Copy ${g.id}`}>Copy</Link></span> : <Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link>}</td>
             <td data-label="What it is for" className="quiet" title={g.why ?? g.description}>{g.why ?? g.description ?? ""}</td>
             <td data-label="State"><HookState hook={g} /></td>
             <td data-label="Stands around" title={bindingWords(g)}><code>{g.type ?? ""}</code> {bindingWords(g)}</td>

@@ -144,7 +144,7 @@ function Ways({ doc, node, onEdit }: { doc: HookDocument; node: HookNode; onEdit
           <div key={branch ?? ""} className="field">
             <span>{label}</span>
             <ul className="ways">
-              {ways.map(({ edge, i }) => <li key={i}>{nameOf(doc, edge.target)} <button type="button" className="button button-small" aria-label={`Remove the way to ${nameOf(doc, edge.target)}`} onClick={() => onEdit(without(doc, [], [i]))}>Remove</button></li>)}
+              {ways.map(({ edge, i }) => <li key={i} className="ways-way"><span>{nameOf(doc, edge.target)}</span><button type="button" className="button button-small" aria-label={`Remove the way to ${nameOf(doc, edge.target)}`} onClick={() => onEdit(without(doc, [], [i]))}>Remove</button></li>)}
               <li>
                 <select aria-label={branch === undefined ? "Connect to" : `Connect to, if ${branch}`} value="" onChange={(e) => { if (e.target.value !== "") onEdit(connect(doc, node.id, e.target.value, branch)); }}>
                   <option value="">Connect to…</option>

@@ -24,7 +24,7 @@ export function Piece({ data }: NodeProps<PieceNode>) {
   return (
     <div className="piece" data-kind={node.type} data-aside={isAside(node) || undefined} data-found={found} data-chosen={chosen || undefined} data-cannot={cannot === undefined ? undefined : true} data-failed={marks?.failed || undefined} data-heat={heatOf(marks?.heat)} title={cannot}>
       {node.type === "start" ? null : <Handle type="target" position={Position.Top} />}
-      <div className="piece-head"><span className="piece-kind">{kindOf(node)}</span>{found === undefined ? null : <span className="piece-found">{found === "error" ? `✕ ${marks?.errors ?? 0}` : `⚠ ${marks?.warnings ?? 0}`}</span>}</div>
+      <div className="piece-head"><span className="piece-kind">{kindOf(node) === titleOf(node) ? "" : kindOf(node)}</span>{found === undefined ? null : <span className="piece-found">{found === "error" ? `✕ ${marks?.errors ?? 0}` : `⚠ ${marks?.warnings ?? 0}`}</span>}</div>
       <div className="piece-title">{titleOf(node)}</div>
       <div className="piece-note">{[doesOf(node), marks?.note ?? ""].filter((t) => t !== "").join(" · ")}</div>
       {node.type === "end" || isAside(node) ? null : node.type === "condition" ? (

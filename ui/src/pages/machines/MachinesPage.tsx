@@ -18,7 +18,7 @@ export function MachinesPage() {
         <Runs />
       </section>
       <section className="section">
-        <h2>Start one</h2>
+        <h2>Start a machine</h2>
         <Definitions />
       </section>
     </>

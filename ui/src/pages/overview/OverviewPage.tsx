@@ -1,4 +1,6 @@
 import { Link } from "wouter";
+import { useUpstreams } from "../../api/gateway";
+import { useHooks } from "../../api/hooks";
 import { useMachineRuns } from "../../api/machines";
 import { useCatalog, useCheckpointHealth, useRuns, useSessions } from "../../api/reads";
 import { Failed, Skeleton } from "../../parts/States";
@@ -7,6 +9,7 @@ import { NoRuns } from "../runs/RunsPage";
 import { rowOf, RunTable } from "../runs/RunTable";
 import { SessionCard } from "../sessions/SessionCard";
 import { Upstreams } from "./Upstreams";
+import { WaitingApprovals } from "./WaitingApprovals";
 import { WaitingMachines } from "./WaitingMachines";
 import { WaitingRun } from "./WaitingRun";
 import "./overview.css";
@@ -35,7 +38,10 @@ function Waiting() {
   const rest = runs.slice(gatesInPlace);
   const machines = useMachineRuns();
   const asking = (machines.data?.runs ?? []).filter((r) => r.person === true || r.status === "paused");
-  const count = runs.length + asking.length;
+  const upstreams = useUpstreams();
+  const held = upstreams.data?.on === true ? upstreams.data.upstreams.filter((u) => u.waiting > 0) : [];
+  const changed = (useHooks().data?.graphs ?? []).filter((h) => h.state === "changed");
+  const count = runs.length + asking.length + held.length + changed.length;
   return (
     <section className="section" aria-labelledby="waits">
       <h2 id="waits">Waits for you {count > 0 ? <span className="quiet">{waiting.hasNextPage ? `${count}+` : count}</span> : null}</h2>
@@ -45,6 +51,7 @@ function Waiting() {
       {waiting.isSuccess && machines.isSuccess && count === 0 ? <p className="quiet">Nothing waits for a person.</p> : null}
       {runs.slice(0, gatesInPlace).map((r) => <WaitingRun key={r.runId} run={r} />)}
       <WaitingMachines runs={asking} />
+      <WaitingApprovals upstreams={held} hooks={changed} />
       {rest.length > 0 ? <RunTable rows={rest.slice(0, 20).map(rowOf)} label="More runs that wait for a person" /> : null}
       {rest.length > 20 ? <Link href="/runs?person=true">All that wait for a person</Link> : null}
     </section>

@@ -7,7 +7,7 @@ export function Upstreams() {
   const upstreams = useUpstreams();
   const list = upstreams.data?.on === true ? upstreams.data.upstreams : [];
   if (list.length === 0) return null;
-  const wanting = list.filter((u) => u.waiting > 0 || u.state === "failed" || u.state === "wrong" || (u.health?.pinged?.missed ?? 0) > 0);
+  const wanting = list.filter((u) => u.state === "failed" || u.state === "wrong" || (u.health?.pinged?.missed ?? 0) > 0);
   return (
     <section className="section" aria-labelledby="upstreams">
       <div className="section-head"><h2 id="upstreams">Upstreams</h2><Link href="/gateway">All upstreams</Link></div>
@@ -22,7 +22,6 @@ export function Upstreams() {
 }
 
 function wants(u: Upstream): string {
-  if (u.waiting > 0) return u.waiting === 1 ? "1 tool waits for your approval" : `${u.waiting} tools wait for your approval`;
   return u.problem ?? u.health?.error ?? "it misses pings";
 }
 

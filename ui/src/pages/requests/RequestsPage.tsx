@@ -60,7 +60,7 @@ function Filters({ search, set }: { search: URLSearchParams; set: (name: string,
         {words.map((s) => <option key={s} value={s}>{statuses[s].word}</option>)}
       </select>
       <select aria-label="Took" value={search.get("slower") ?? ""} onChange={(e) => set("slower", e.target.value)}>
-        <option value="">However long</option>
+        <option value="">Any duration</option>
         {slow.map((ms) => <option key={ms} value={ms}>Slower than {took(ms)}</option>)}
       </select>
       {[["upstream", upstream], ["tool", tool], ["hook", hook]].map(([name = "", value = ""]) => value === "" ? null : (
@@ -116,7 +116,7 @@ function ByTool() {
           <thead>
             <tr>
               <th scope="col">Tool</th><th scope="col" className="number">Requests</th><th scope="col" className="number">Errors</th>
-              <th scope="col" className="number">Median</th><th scope="col" className="number">99 %</th>
+              <th scope="col" className="number">Median</th><th scope="col" className="number">99 % within</th>
             </tr>
           </thead>
           <tbody>
@@ -126,7 +126,7 @@ function ByTool() {
                 <td data-label="Requests" data-named className="number">{t.count.toLocaleString()}</td>
                 <td data-label="Errors" data-named className="number">{t.errors.toLocaleString()}</td>
                 <td data-label="Median" data-named className="number">{took(t.p50)}</td>
-                <td data-label="99 %" data-named className="number">{took(t.p99)}</td>
+                <td data-label="99 % within" data-named className="number">{took(t.p99)}</td>
               </tr>
             ))}
           </tbody>

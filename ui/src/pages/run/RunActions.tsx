@@ -4,6 +4,7 @@ import { useAbort, useFork } from "../../api/commands";
 import type { Schemas } from "../../api/client";
 import { Ask } from "../../parts/Ask";
 import { Failed } from "../../parts/States";
+import { ResumeRun } from "./ResumeRun";
 
 /** What a person can do with a run as a whole. */
 export function RunActions({ run }: { run: Schemas["Run"] }) {
@@ -14,6 +15,7 @@ export function RunActions({ run }: { run: Schemas["Run"] }) {
   const ended = run.status === "completed" || run.status === "aborted";
   return (
     <div className="actions run-actions">
+      {ended ? null : <ResumeRun runId={run.runId} />}
       <a className="button" href={`/api/runs/${run.runId}/export`} download>Export</a>
       <button type="button" className="button" disabled={fork.isPending} onClick={() => fork.mutate(undefined, { onSuccess: (a) => go(`/runs/${a.runId}`) })}>
         Fork

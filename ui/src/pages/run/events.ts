@@ -20,13 +20,18 @@ const kinds: Record<string, StatusWord> = {
 export function told(event: Schemas["Event"], titles: Map<string, string>): Told {
   const data = typeof event.data === "object" && event.data !== null ? (event.data as Record<string, unknown>) : {};
   const kind = kinds[event.kind];
-  const word = event.kind.replaceAll("_", " ");
   return {
-    word: word.charAt(0).toUpperCase() + word.slice(1),
+    word: sentence(event.kind),
     ...(kind === undefined ? {} : { kind }),
     about: aboutOf(data, titles),
     text: textOf(data),
   };
+}
+
+/** A kind of event as a person reads it. */
+export function sentence(kind: string): string {
+  const word = kind.replaceAll("_", " ");
+  return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
 function aboutOf(data: Record<string, unknown>, titles: Map<string, string>): string {

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { useSearchParams } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useSessions } from "../../api/reads";
+import { useGrowing } from "../../parts/growing";
 import { SearchBox } from "../../parts/SearchBox";
 import { folder } from "../../parts/sizes";
 import { Empty, Failed, Skeleton } from "../../parts/States";
@@ -48,6 +49,7 @@ function SessionList({ list }: { list: Summary[] }) {
   const workflow = search.get("workflow") ?? "";
   const shown = list.filter((s) =>
     (project === "" || s.projectId === project) && (workflow === "" || s.workflowId === workflow) && (words === "" || wordsOf(s).includes(words)));
+  const { drawn, end } = useGrowing(shown.length);
   const picked = list.filter((s) => chosen.has(keyOf(s)));
   const toggle = (key: string, on: boolean) => setChosen((now) => {
     const next = new Set(now);
@@ -70,12 +72,13 @@ function SessionList({ list }: { list: Summary[] }) {
       </div>
       {shown.length === 0 ? <Empty title="No session is like that">Take a filter away to see more.</Empty> : null}
       <ul className="cards">
-        {shown.map((s) => (
+        {shown.slice(0, drawn).map((s) => (
           <li key={keyOf(s)}>
             <SessionCard session={s} choice={<label className="check"><input type="checkbox" checked={chosen.has(keyOf(s))} onChange={(e) => toggle(keyOf(s), e.target.checked)} /><span className="visually-hidden">Choose {headOf(s.data.dashboard).title ?? s.id}</span></label>} />
           </li>
         ))}
       </ul>
+      {drawn < shown.length ? <p key={drawn} ref={end} className="quiet">{shown.length - drawn} more</p> : null}
       {picked.length === 0 ? null : (
         <div className="chosen-bar" role="group" aria-label="What to do with the chosen sessions">
           <span>{picked.length === 1 ? "1 session is chosen" : `${picked.length} sessions are chosen`}</span>

@@ -1,0 +1,24 @@
+import { Link } from "wouter";
+import type { Upstream } from "../../api/gateway";
+import type { Schemas } from "../../api/client";
+
+/** What a person has to approve: changed tools of upstreams, and hook graphs that are not what was approved. */
+export function WaitingApprovals({ upstreams, hooks }: { upstreams: Upstream[]; hooks: Schemas["Hook"][] }) {
+  if (upstreams.length + hooks.length === 0) return null;
+  return (
+    <ul className="waiting waiting-list" aria-label="Changes that wait for approval">
+      {upstreams.map((u) => (
+        <li key={u.name} className="waiting-head">
+          <span><Link href={`/gateway/${encodeURIComponent(u.name)}`}>{u.name}</Link> <span className="quiet">{u.waiting === 1 ? "1 tool waits for your approval" : `${u.waiting} tools wait for your approval`}</span></span>
+          <span className="quiet">Upstream</span>
+        </li>
+      ))}
+      {hooks.map((h) => (
+        <li key={h.id} className="waiting-head">
+          <span><Link href={`/hooks/${encodeURIComponent(h.id)}`}>{h.name ?? h.id}</Link> <span className="quiet">has changed since it was approved: what it stands around is refused</span></span>
+          <span className="quiet">Hook graph</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
