@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -125,6 +125,45 @@ test("two who change one workflow are shown the conflict", async () => {
   await other.getByRole("heading", { name: "Somebody has changed this workflow" }).waitFor();
   await other.close();
   expect(readFileSync(join(server.project, "workflows/release.yaml"), "utf8")).not.toContain("# Other");
+});
+
+test("what somebody else saves comes by itself, into an editor without changes too", async () => {
+  const { page } = person;
+  const other = await person.context.newPage();
+  await page.goto("/workflows/release");
+  await other.goto("/workflows/release/edit");
+  await other.getByText("No findings").waitFor();
+  const file = join(server.project, "workflows/release.yaml");
+  writeFileSync(file, readFileSync(file, "utf8").replace("name: Release a version", "name: Release it"));
+  await page.getByRole("heading", { name: "Release it", level: 1 }).waitFor();
+  await other.getByText("Somebody has saved a new version.").waitFor();
+  await other.getByRole("heading", { name: "Edit Release it" }).waitFor();
+  expect(await other.getByRole("textbox", { name: "Definition" }).textContent()).toContain("name: Release it");
+  expect(await other.getByRole("button", { name: "Save…" }).isDisabled()).toBe(true);
+  await other.close();
+});
+
+test("a browser that may only look is told so, and shows nothing to press in vain", async () => {
+  const { cookies } = await person.context.storageState(); // the cookie without the key: as at another address of the same server
+  const context = await browser.newContext({ baseURL: server.url, storageState: { cookies, origins: [] } });
+  const looker = await context.newPage();
+  await looker.goto(`/runs/${data.working}`);
+  await looker.getByText("This browser may look and not change anything.").waitFor();
+  expect(await looker.getByRole("button", { name: "Abort" }).isDisabled()).toBe(true);
+  expect(await looker.getByRole("button", { name: "Fork", exact: true }).isDisabled()).toBe(true);
+  await looker.goto("/workflows/release");
+  await looker.getByText("This browser may look and not change anything.").waitFor();
+  expect(await looker.getByRole("button", { name: "Start a run" }).isDisabled()).toBe(true);
+  await context.close();
+});
+
+test("a run is handed to another agent", async () => {
+  const { page } = person;
+  await page.goto(`/runs/${data.working}`);
+  await page.getByRole("button", { name: "Resume…" }).press("Enter");
+  await page.getByRole("dialog").getByText(`workflow_resume with {"runId": "${data.working}"}`).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
 });
 
 test("a workflow is tried: a refusal says why, and a move is undone", async () => {

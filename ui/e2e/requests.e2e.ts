@@ -1,6 +1,6 @@
-import AxeBuilder from "@axe-core/playwright";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { accessible } from "./accessible";
 import { launch, login, type Person } from "./browser";
 import { Client } from "./mcp";
 import { Server } from "./server";
@@ -47,12 +47,6 @@ async function stand(page: Page) {
   expect(failure).toBe("");
 }
 
-/** What axe calls serious or critical. */
-async function serious(page: Page) {
-  const found = await new AxeBuilder({ page }).analyze();
-  return found.violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => `${v.id}: ${v.nodes[0]?.target.join(" ") ?? ""}`);
-}
-
 test("calls come by themselves, are narrowed, and show what hooks did", async () => {
   const { page, complaints } = person;
   await page.goto("/requests");
@@ -71,7 +65,7 @@ test("calls come by themselves, are narrowed, and show what hooks did", async ()
   await table.getByText("tool error").first().waitFor();
   expect(await table.getByRole("link", { name: "self / workflow_list" }).count()).toBe(0);
   expect(new URL(page.url()).searchParams.get("status")).toBe("failed");
-  expect(await serious(page)).toEqual([]);
+  await accessible(page);
   await page.goto("/requests?hook=watch");
   await table.getByRole("link", { name: "self / workflow_get" }).first().click();
   const trace = page.getByRole("region", { name: "Hook graph watch" });
@@ -79,7 +73,7 @@ test("calls come by themselves, are narrowed, and show what hooks did", async ()
   expect(await trace.getByLabel("Console of Note the id").textContent()).toContain("asked for");
   expect(await trace.textContent()).toContain("/request/params/arguments/mode");
   await page.getByText("What was sent is not kept.").waitFor();
-  expect(await serious(page)).toEqual([]);
+  await accessible(page);
   await page.goto("/requests/q_none");
   await page.getByText("There is no such request").waitFor();
   expect(complaints.filter((c) => !c.includes("404"))).toEqual([]);
@@ -96,8 +90,5 @@ test("a long record is drawn in part, and narrow windows have it too", async () 
   await page.reload();
   await page.getByRole("table", { name: "Requests" }).waitFor();
   expect(await page.locator(".requests tbody tr:not(.table-space)").count()).toBeLessThan(120);
-  await page.setViewportSize({ width: 390, height: 800 });
-  const across = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  expect(across).toBeLessThanOrEqual(0);
-  expect(await serious(page)).toEqual([]);
+  await accessible(page);
 });

@@ -8,7 +8,7 @@ import { Client } from "./mcp";
 import { Server } from "./server";
 
 // Measures, with 1,000 runs, 10,000 events in one of them and a graph of 200 nodes:
-// GUIDEWAY_SPEED=1 npm run e2e -- e2e/speed.e2e.ts. The figures stand in bench/README.md.
+// npm run measure. The figures stand in bench/README.md.
 const wanted = process.env["GUIDEWAY_SPEED"] !== undefined;
 const runs = 1_000;
 /** A round is an event, and each of its steps one more. */
@@ -88,12 +88,31 @@ async function opens(name: string, path: string, ready: string) {
     await page.locator(ready).first().waitFor();
     paint = await paints(page);
   });
-  rows.push(`| ${name}: open | ${round(paint.first)} | ${round(paint.whole)} | ${round(t.longest)} | ${round(t.above50)} |`);
+  rows.push(`| ${name}: open | ${round(paint.first)} | ${round(paint.whole)} | ${round(t.longest)} | ${round(t.above50)} | | |`);
 }
 
 async function does(name: string, act: () => Promise<void>) {
-  const t = await traced(person.page, act);
-  rows.push(`| ${name} | | | ${round(t.longest)} | ${round(t.above50)} |`);
+  const { page } = person;
+  await page.evaluate(recordFrames);
+  const t = await traced(page, act);
+  const gaps = await page.evaluate(() => (globalThis as unknown as { frameGaps: number[] }).frameGaps);
+  const mean = gaps.reduce((a, b) => a + b, 0) / Math.max(1, gaps.length);
+  rows.push(`| ${name} | | | ${round(t.longest)} | ${round(t.above50)} | ${round(1000 / mean)} | ${round(Math.max(0, ...gaps))} |`);
+}
+
+/** Runs in the page: notes the time between two frames, until the page is left. */
+function recordFrames() {
+  const page = globalThis as unknown as { frameGaps: number[] };
+  const gaps: number[] = [];
+  page.frameGaps = gaps;
+  let last: number | undefined;
+  const frame = (at: number) => {
+    if (page.frameGaps !== gaps) return; // a later recording has begun
+    if (last !== undefined) gaps.push(at - last);
+    last = at;
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
 }
 
 describe.runIf(wanted)("speed", () => {
@@ -127,7 +146,7 @@ describe.runIf(wanted)("speed", () => {
       await page.mouse.up();
     });
     await opens("200 nodes: the editor", "/workflows/wide/edit", ".cm-content");
-    console.log(["| | first paint ms | usable ms | longest task ms | tasks above 50 ms, together |", "|---|---|---|---|---|", ...rows].join("\n"));
+    console.log(["| | first paint ms | usable ms | longest task ms | tasks above 50 ms, together | frames a second | longest frame ms |", "|---|---|---|---|---|---|---|", ...rows].join("\n"));
     expect(rows.length).toBeGreaterThan(8);
   }, 300_000);
 });

@@ -185,6 +185,13 @@ export function useSchema(dialect: string) {
   return useQuery({ queryKey: ["schema", dialect], staleTime: Infinity, queryFn: () => answerOf(api.GET("/api/schemas/{dialect}", { params: { path: { dialect } } })) });
 }
 
+export type Right = Schemas["Me"]["rights"][number];
+
+/** Whether this browser may do something; it may, as long as that is not known. */
+export function useMay(right: Right): boolean {
+  return useMe().data?.rights.includes(right) ?? true;
+}
+
 /** What this browser may do. */
 export function useMe() {
   return useQuery({ queryKey: ["me"], staleTime: Infinity, queryFn: () => answerOf(api.GET("/api/me")) });

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import type { Liveness } from "../api/live";
 import { Keys } from "./Keys";
+import { MayNot } from "./MayNot";
 import { ThemeSwitch } from "./ThemeSwitch";
 import "./frame.css";
 
@@ -39,7 +40,7 @@ export function Frame({ liveness, children }: { liveness: Liveness; children: Re
         <ThemeSwitch />
       </header>
       <Keys />
-      <main id="page" tabIndex={-1}>{children}</main>
+      <main id="page" tabIndex={-1}><MayNot />{children}</main>
     </div>
   );
 }

@@ -29,7 +29,6 @@ export function UpstreamPage({ id }: { id: string }) {
   return (
     <>
       <Head upstream={u} mayManage={mayManage} />
-      {me.data !== undefined && !mayManage ? <p className="quiet prose">This browser may look and not change anything: log it in at this address with <code>guideway open</code>.</p> : null}
       <WaitingTools name={u.name} mayManage={mayManage} />
       <Tabs label="About the upstream" tabs={[
         { id: "tools", name: "Tools", count: u.offered.length, body: <UpstreamTools upstream={u} mayManage={mayManage} /> },

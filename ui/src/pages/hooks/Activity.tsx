@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { Schemas } from "../../api/client";
 import { useDisableHook, useEnableHook, useHookModule } from "../../api/hooks";
+import { useMay } from "../../api/reads";
 import { isObject, list, text } from "../../graph/json";
 import { Ask } from "../../parts/Ask";
 import { useNotice } from "../../parts/Notice";
@@ -21,14 +22,15 @@ export function Activity({ answer, dirty }: { answer: Schemas["HookAnswer"]; dir
   const { hook } = answer;
   const [asking, setAsking] = useState(false);
   const disable = useDisableHook();
+  const may = useMay("answer");
   const tell = useNotice();
   const off = () => disable.mutate(hook.id, { onSuccess: () => { tell({ text: `${hook.id} is off.` }); }, onError: (e) => tell({ text: e.message, failed: true }) });
   const canEnable = hook.pin !== undefined && hook.state !== "active" && hook.state !== "template";
   return (
     <>
       <HookState hook={hook} />
-      {hook.enabled ? <Ask trigger={<button type="button" className="button">Disable</button>} title={`Disable ${hook.id}?`} verb="Disable it" onAgree={off}><p>Calls that it stands around go on without it at once.</p></Ask> : null}
-      {canEnable ? <button type="button" className="button" disabled={dirty} title={dirty ? "Save it first: what is saved is enabled" : undefined} onClick={() => setAsking(true)}>{hook.enabled ? "Enable again…" : "Enable…"}</button> : null}
+      {hook.enabled ? <Ask trigger={<button type="button" className="button" disabled={!may}>Disable</button>} title={`Disable ${hook.id}?`} verb="Disable it" onAgree={off}><p>Calls that it stands around go on without it at once.</p></Ask> : null}
+      {canEnable ? <button type="button" className="button" disabled={!may || dirty} title={dirty ? "Save it first: what is saved is enabled" : undefined} onClick={() => setAsking(true)}>{hook.enabled ? "Enable again…" : "Enable…"}</button> : null}
       {asking ? <Enable answer={answer} onClose={() => setAsking(false)} onDone={() => setAsking(false)} /> : null}
     </>
   );

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import type { Schemas } from "../../api/client";
 import { useMachineCommand, type MachineCommand } from "../../api/machines";
+import { useMay } from "../../api/reads";
 import { useNotice } from "../../parts/Notice";
 
 type Run = Schemas["MachineStatus"];
@@ -8,10 +9,11 @@ type Run = Schemas["MachineStatus"];
 /** What a run needs of a person: a value, a word on what became of a call, or to go on. */
 export function MachineNeeds({ run }: { run: Run }) {
   const command = useMachineCommand(run.runId);
+  const busy = !useMay("answer") || command.isPending;
   const tell = useNotice();
   const send = (c: MachineCommand) => command.mutate(c, { onError: (e) => tell({ text: e.message, failed: true }) });
   const asking = askingIn(run);
-  if (asking?.asks !== undefined) return <Question key={asking.seq} asks={asking.asks} busy={command.isPending} onAnswer={(value) => send({ do: "input", body: { value } })} />;
+  if (asking?.asks !== undefined) return <Question key={asking.seq} asks={asking.asks} busy={busy} onAnswer={(value) => send({ do: "input", body: { value } })} />;
   if (run.pause === undefined) return null;
   const { pause } = run;
   if (pause.code === "unknown_outcome") {
@@ -20,9 +22,9 @@ export function MachineNeeds({ run }: { run: Run }) {
         <h2>Was it carried out?</h2>
         <p className="prose">{pause.message}. Look what it has done, and say so.</p>
         <div className="machine-start">
-          <button type="button" className="button" disabled={command.isPending} onClick={() => send({ do: "input", body: { outcome: "done" } })}>It was done</button>
-          <button type="button" className="button" disabled={command.isPending} onClick={() => send({ do: "input", body: { outcome: "failed" } })}>It failed</button>
-          <button type="button" className="button" disabled={command.isPending} onClick={() => send({ do: "input", body: { outcome: "retry" } })}>Call it again</button>
+          <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { outcome: "done" } })}>It was done</button>
+          <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { outcome: "failed" } })}>It failed</button>
+          <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { outcome: "retry" } })}>Call it again</button>
         </div>
       </section>
     );
@@ -33,7 +35,7 @@ export function MachineNeeds({ run }: { run: Run }) {
       <h2>Paused</h2>
       <p className="prose">{pause.message}</p>
       {pause.fix === undefined ? null : <p className="quiet prose">{pause.fix}</p>}
-      <button type="button" className="button button-main" disabled={command.isPending} onClick={() => send({ do: "resume", body: raised.limits })}>{raised.verb}</button>
+      <button type="button" className="button button-main" disabled={busy} onClick={() => send({ do: "resume", body: raised.limits })}>{raised.verb}</button>
     </section>
   );
 }

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useStartMachine } from "../../api/machines";
+import { useMay } from "../../api/reads";
 import { Ask } from "../../parts/Ask";
 import { useNotice } from "../../parts/Notice";
 
@@ -11,14 +12,15 @@ export function StartMachine({ machine }: { machine: Schemas["MachineInfo"] }) {
   const [, go] = useLocation();
   const tell = useNotice();
   const start = useStartMachine();
+  const may = useMay("work");
   const begin = (demo: boolean) => start.mutate({ machine: machine.name, demo, inputs: demo ? {} : filled(inputs) }, {
     onSuccess: (made) => go(`/machine-runs/${made.run.runId}`),
     onError: (error) => tell({ text: `Could not start the machine: ${error.message}`, failed: true }),
   });
   return (
     <div className="machine-start">
-      {machine.demo ? <button type="button" className="button" disabled={start.isPending} onClick={() => begin(true)}>Run the demonstration</button> : null}
-      <Ask trigger={<button type="button" className="button button-main" disabled={start.isPending}>Start</button>} title={`Start ${machine.name}`} verb="Start the machine" onAgree={() => begin(false)}>
+      {machine.demo ? <button type="button" className="button" disabled={!may || start.isPending} onClick={() => begin(true)}>Run the demonstration</button> : null}
+      <Ask trigger={<button type="button" className="button button-main" disabled={!may || start.isPending}>Start</button>} title={`Start ${machine.name}`} verb="Start the machine" onAgree={() => begin(false)}>
         <p>Its agents speak to the models of <code>guideway.json</code>.</p>
         {machine.inputs.map((input) => (
           <label key={input.name} className="field">

@@ -1,5 +1,6 @@
 import { useLocation } from "wouter";
 import { useFork } from "../../api/commands";
+import { useMay } from "../../api/reads";
 import { useNotice } from "../../parts/Notice";
 
 /** Makes a new run of the events up to one, and goes there. */
@@ -7,6 +8,7 @@ export function ForkHere({ runId, seq }: { runId: string; seq: number }) {
   const [, go] = useLocation();
   const tell = useNotice();
   const fork = useFork(runId);
+  const may = useMay("work");
   const start = () => fork.mutate(seq, {
     onSuccess: (made) => {
       go(`/runs/${made.runId}`);
@@ -14,5 +16,5 @@ export function ForkHere({ runId, seq }: { runId: string; seq: number }) {
     },
     onError: (error) => tell({ text: `Could not fork: ${error.message}`, failed: true }),
   });
-  return <button type="button" className="button button-small" disabled={fork.isPending} onClick={start}>Fork from here</button>;
+  return <button type="button" className="button button-small" disabled={!may || fork.isPending} onClick={start}>Fork from here</button>;
 }

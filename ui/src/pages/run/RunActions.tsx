@@ -2,6 +2,7 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { useAbort, useFork } from "../../api/commands";
 import type { Schemas } from "../../api/client";
+import { useMay } from "../../api/reads";
 import { Ask } from "../../parts/Ask";
 import { Failed } from "../../parts/States";
 import { ResumeRun } from "./ResumeRun";
@@ -12,17 +13,18 @@ export function RunActions({ run }: { run: Schemas["Run"] }) {
   const fork = useFork(run.runId);
   const abort = useAbort(run.runId);
   const [reason, setReason] = useState("");
+  const may = useMay("work");
   const ended = run.status === "completed" || run.status === "aborted";
   return (
     <div className="actions run-actions">
       {ended ? null : <ResumeRun runId={run.runId} />}
       <a className="button" href={`/api/runs/${run.runId}/export`} download>Export</a>
-      <button type="button" className="button" disabled={fork.isPending} onClick={() => fork.mutate(undefined, { onSuccess: (a) => go(`/runs/${a.runId}`) })}>
+      <button type="button" className="button" disabled={!may || fork.isPending} onClick={() => fork.mutate(undefined, { onSuccess: (a) => go(`/runs/${a.runId}`) })}>
         Fork
       </button>
       {ended ? null : (
         <Ask
-          trigger={<button type="button" className="button">Abort</button>}
+          trigger={<button type="button" className="button" disabled={!may}>Abort</button>}
           title="Abort this run?" verb="Abort the run" onAgree={() => abort.mutate(reason)}
         >
           <p>It ends for good. What it has done stays, and you can fork it later.</p>

@@ -1,6 +1,7 @@
 import { useId, useState } from "react";
 import { useAnswerGate } from "../../api/commands";
 import type { Schemas } from "../../api/client";
+import { useMay } from "../../api/reads";
 import { Failed } from "../../parts/States";
 import { HandedIn } from "./HandedIn";
 import "./position.css";
@@ -73,6 +74,7 @@ const declined = "(decline)";
 /** The answers that a gate takes. The answer is for the position that was shown. */
 export function Gate({ runId, handle, position }: Omit<Props, "status" | "seq">) {
   const answer = useAnswerGate(runId);
+  const may = useMay("answer");
   const [option, setOption] = useState("");
   const [note, setNote] = useState("");
   const name = useId();
@@ -90,7 +92,7 @@ export function Gate({ runId, handle, position }: Omit<Props, "status" | "seq">)
         {position.declinable === true ? <Choice name={name} value={declined} label="Decline" description="Go on without an answer." chosen={option} onChoose={setOption} /> : null}
       </fieldset>
       <label className="gate-note"><span>Note (optional)</span><textarea rows={2} value={note} onChange={(e) => setNote(e.target.value)} /></label>
-      <button type="submit" className="button button-main" disabled={option === "" || answer.isPending}>
+      <button type="submit" className="button button-main" disabled={!may || option === "" || answer.isPending}>
         {chosen === undefined ? (option === declined ? "Decline" : "Choose an answer") : `Answer: ${chosen.label}`}
       </button>
       {answer.isError ? <Failed error={answer.error} doing="answer the gate" /> : null}

@@ -1,6 +1,6 @@
 import { useLocation, useSearch } from "wouter";
 import { ApiError, type Schemas } from "../../api/client";
-import { useSession, useSessionByID, useSessionFindings } from "../../api/reads";
+import { useMay, useSession, useSessionByID, useSessionFindings } from "../../api/reads";
 import { Ring } from "../../parts/Ring";
 import { folder } from "../../parts/sizes";
 import { Empty, Failed, Missing, Skeleton } from "../../parts/States";
@@ -37,6 +37,7 @@ export function SessionPage({ id }: { id: string }) {
 function Document({ session: s }: { session: Schemas["Session"] }) {
   const [, go] = useLocation();
   const remove = useDeleting();
+  const may = useMay("work");
   const head = headOf(s.data["dashboard"]);
   return (
     <>
@@ -54,7 +55,7 @@ function Document({ session: s }: { session: Schemas["Session"] }) {
             </p>
           </div>
         </div>
-        <div className="actions"><button type="button" className="button" disabled={remove.isPending} onClick={() => remove.run([s], () => go("/sessions"))}>Delete</button></div>
+        <div className="actions"><button type="button" className="button" disabled={!may || remove.isPending} onClick={() => remove.run([s], () => go("/sessions"))}>Delete</button></div>
       </header>
       <Tabs label="About the session" tabs={[
         { id: "data", name: "Data", body: <Sections data={s.data} /> },

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 import type { Schemas } from "../../api/client";
-import { useSessions } from "../../api/reads";
+import { useMay, useSessions } from "../../api/reads";
 import { useGrowing } from "../../parts/growing";
 import { SearchBox } from "../../parts/SearchBox";
 import { folder } from "../../parts/sizes";
@@ -39,6 +39,7 @@ function SessionList({ list }: { list: Summary[] }) {
   const [search, setSearch] = useSearchParams();
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const remove = useDeleting();
+  const may = useMay("work");
   const set = (name: string, value: string) => setSearch((now) => {
     if (value === "") now.delete(name);
     else now.set(name, value);
@@ -82,7 +83,7 @@ function SessionList({ list }: { list: Summary[] }) {
       {picked.length === 0 ? null : (
         <div className="chosen-bar" role="group" aria-label="What to do with the chosen sessions">
           <span>{picked.length === 1 ? "1 session is chosen" : `${picked.length} sessions are chosen`}</span>
-          <button type="button" className="button" disabled={remove.isPending} onClick={() => remove.run(picked, () => setChosen(new Set()))}>Delete</button>
+          <button type="button" className="button" disabled={!may || remove.isPending} onClick={() => remove.run(picked, () => setChosen(new Set()))}>Delete</button>
           <button type="button" className="button button-bare" onClick={() => setChosen(new Set())}>Choose none</button>
         </div>
       )}

@@ -1,0 +1,13 @@
+import { useMay } from "../api/reads";
+
+/** Says on every page why nothing can be changed in this browser. */
+export function MayNot() {
+  const work = useMay("work");
+  const answer = useMay("answer");
+  if (work && answer) return null;
+  return (
+    <p className="may-not" role="status">
+      {work ? "This browser may not answer for you." : "This browser may look and not change anything."} To log it in at this address, run <code>guideway open</code> and follow the link.
+    </p>
+  );
+}
