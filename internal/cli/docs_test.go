@@ -12,13 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 )
 
 // page is a Markdown file of the documentation.
@@ -28,19 +24,23 @@ type page struct {
 	blocks []block
 }
 
-// block is a fenced block: its language, its text, and the line it begins in.
+// block is a fenced block: its language, its text, the line that it begins in, and
+// the comment right above it.
 type block struct {
-	language, text string
-	line           int
+	language, text, note string
+	line                 int
 }
 
-var fence = regexp.MustCompile("(?ms)^([ \t]*)```([a-z]*)\n(.*?)^[ \t]*```")
+var (
+	fence = regexp.MustCompile("(?ms)^([ \t]*)```([a-z]*)\n(.*?)^[ \t]*```")
+	above = regexp.MustCompile(`<!-- ((?:[^-]|-[^-])*) -->\n\s*$`)
+)
 
 func pages(t *testing.T) []page {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	var list []page
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md", "workflows/*.md", "bench/*.md", "npm/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "docs/reference/*.md", "workflows/*.md", "bench/*.md", "npm/*/*.md"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,11 @@ func pages(t *testing.T) []page {
 			}
 			p := page{name: filepath.ToSlash(strings.TrimPrefix(name, root+string(filepath.Separator))), text: string(data)}
 			for _, at := range fence.FindAllStringSubmatchIndex(p.text, -1) {
-				p.blocks = append(p.blocks, block{p.text[at[4]:at[5]], p.text[at[6]:at[7]], strings.Count(p.text[:at[0]], "\n") + 1})
+				b := block{language: p.text[at[4]:at[5]], text: p.text[at[6]:at[7]], line: strings.Count(p.text[:at[0]], "\n") + 1}
+				if note := above.FindStringSubmatch(p.text[:at[0]]); note != nil {
+					b.note = note[1]
+				}
+				p.blocks = append(p.blocks, b)
 			}
 			list = append(list, p)
 		}
@@ -176,106 +180,6 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 		}
 	}
 	return nil
-}
-
-// Every definition in the documentation is one, and every other piece of JSON or
-// YAML can be read.
-func TestSnippetsOfTheDocumentation(t *testing.T) {
-	t.Parallel()
-	for _, p := range pages(t) {
-		for _, b := range p.blocks {
-			if b.language != "json" && b.language != "yaml" {
-				continue
-			}
-			var value any
-			if err := yaml.Unmarshal([]byte(b.text), &value); err != nil {
-				t.Errorf("%s:%d: %v", p.name, b.line, err)
-				continue
-			}
-			object, _ := value.(map[string]any)
-			if object["id"] == nil || object["steps"] == nil && object["phases"] == nil || strings.Contains(b.text, "file: broken") {
-				continue
-			}
-			if _, found := definition.Check("snippet.yaml", []byte(b.text)); slices.ContainsFunc(found, func(d guideway.Diagnostic) bool {
-				return d.Severity == guideway.SeverityError
-			}) {
-				t.Errorf("%s:%d: %v", p.name, b.line, found)
-			}
-		}
-	}
-}
-
-// The tutorial is a script: its files are made, its commands run, and what they
-// print is what it shows, but for what it leaves out with dots.
-func TestTutorial(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts processes, which takes the race detector long")
-	}
-	for _, p := range pages(t) {
-		if p.name == "docs/tutorial.md" {
-			follow(t, p)
-			return
-		}
-	}
-	t.Fatal("there is no tutorial")
-}
-
-func follow(t *testing.T, p page) {
-	t.Helper()
-	var script strings.Builder
-	files := map[string]string{}
-	for i, b := range p.blocks {
-		name, isFile := strings.CutPrefix(strings.SplitN(b.text, "\n", 2)[0], "# file: ")
-		switch {
-		case isFile:
-			part := fmt.Sprintf("block-%d", i)
-			files[part] = b.text
-			fmt.Fprintf(&script, "mkdir %s\n", filepath.Dir(name))
-			fmt.Fprintf(&script, "cp $WORK/%s $WORK/%s\n", part, name)
-		case b.language == "console":
-			commands(&script, files, i, b.text)
-		}
-	}
-	text := script.String()
-	for name, file := range files {
-		text += "-- " + name + " --\n" + file
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "tutorial.txtar"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	testscript.Run(t, testscript.Params{
-		Dir:   dir,
-		Setup: cleanHome,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"shows": shows},
-	})
-}
-
-// commands writes the lines of a console as a script: $ before what is typed, the
-// rest is what it prints.
-func commands(script *strings.Builder, files map[string]string, i int, text string) {
-	for n, part := range strings.Split("\n"+text, "\n$ ")[1:] {
-		line, want, _ := strings.Cut(part, "\n")
-		line, remark, _ := strings.Cut(line, " # ")
-		if strings.Contains(remark, "exit code") {
-			script.WriteString("! ")
-		}
-		name := fmt.Sprintf("want-%d-%d", i, n)
-		files[name] = strings.TrimRight(want, "\n") + "\n"
-		fmt.Fprintf(script, "exec %s\nshows %s\n", line, name)
-	}
-}
-
-// shows compares what the last command printed, on both ways, with a file in which
-// … stands for anything.
-func shows(ts *testscript.TestScript, _ bool, args []string) {
-	got := strings.TrimRight(ts.ReadFile("stdout")+ts.ReadFile("stderr"), "\n") + "\n"
-	want := ts.ReadFile(args[0])
-	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", `.*`)
-	if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(got) {
-		ts.Fatalf("it printed otherwise:\n%s", cmp.Diff(want, got))
-	}
 }
 
 // The reference of commands is what the commands say of themselves.

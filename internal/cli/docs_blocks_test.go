@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/script"
+	"go.yaml.in/yaml/v3"
+)
+
+// executed says of a page whether its blocks are run: those that people read to use
+// Guideway are.
+func executed(p page) bool {
+	return p.name == "README.md" || strings.HasPrefix(p.name, "docs/") || strings.HasPrefix(p.name, "npm/")
+}
+
+// kind is what a test does with a block.
+type kind int
+
+const (
+	kindNone    kind = iota
+	kindLeft                // a comment above it says why it is not run
+	kindShell               // lines of a shell
+	kindConsole             // lines after "$ ", and what they print
+	kindCalls               // calls of our tools, a line each
+	kindFile                // a file that later commands use
+	kindData                // JSON or YAML: a definition, settings, an entry of a client
+	kindScript              // JavaScript for the sandbox
+	kindDrawing             // text to look at
+)
+
+var (
+	toolCall = regexp.MustCompile(`^([a-z]+_[a-z_]+) +(\{.*\})$`)
+	fileName = regexp.MustCompile(`^# file: (\S+)\n`)
+	leftOut  = regexp.MustCompile(`(?m)^(?:not run|line (\d+) is not run): (\S.{8,})$`)
+	testName = regexp.MustCompile(`\bTest[A-Z]\w+`)
+)
+
+// kind says what is done with a block, or why nothing can be: a block that is neither
+// run nor says why not is an error.
+func (b block) kind() (kind, error) {
+	switch b.language {
+	case "sh", "bash":
+		if strings.HasPrefix(b.note, "not run") {
+			return b.left()
+		}
+		return kindShell, nil
+	case "console":
+		return kindConsole, nil
+	case "json", "yaml":
+		if b.file() != "" {
+			return kindFile, nil
+		}
+		if strings.HasPrefix(b.note, "not run") {
+			return b.left()
+		}
+		return kindData, nil
+	case "js", "javascript":
+		return kindScript, nil
+	case "text":
+		if regexp.MustCompile(`(?m)^ *\$ `).MatchString(b.text) {
+			return 0, errors.New("has commands, and is no console")
+		}
+		return kindDrawing, nil
+	}
+	if strings.HasPrefix(b.note, "not run") {
+		return b.left()
+	}
+	for line := range strings.Lines(b.text) {
+		if !toolCall.MatchString(strings.TrimSpace(line)) {
+			return 0, errors.New("is no call of a tool in each line; say its language, or why it is not run: <!-- not run: REASON -->")
+		}
+	}
+	return kindCalls, nil
+}
+
+func (b block) left() (kind, error) {
+	if !leftOut.MatchString(b.note) {
+		return 0, fmt.Errorf("is not run, and the comment does not say why: %q", b.note)
+	}
+	return kindLeft, nil
+}
+
+// file is the name of the file that a block is, by its first line or by the comment
+// above it.
+func (b block) file() string {
+	if m := fileName.FindStringSubmatch(b.text); m != nil {
+		return m[1]
+	}
+	name, _ := strings.CutPrefix(b.note, "file: ")
+	if name == b.note {
+		return ""
+	}
+	return name
+}
+
+// leaves are the lines of a block, from 1, that a comment says are not run.
+func (b block) leaves() []int {
+	var lines []int
+	for _, m := range leftOut.FindAllStringSubmatch(b.note, -1) {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			lines = append(lines, n)
+		}
+	}
+	return lines
+}
+
+// Every block of the documentation is run, or checked by what reads it in earnest, or
+// says why it is not. Where another test is the reason, there is one of that name.
+func TestBlocksOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	pool, err := script.NewPool(script.Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close(context.WithoutCancel(t.Context())) })
+	tests := textOfTests(t)
+	count := map[kind]int{}
+	for _, p := range pages(t) {
+		if !executed(p) {
+			continue
+		}
+		for _, b := range p.blocks {
+			kind, err := b.kind()
+			count[kind] += max(1, len(b.leaves()))
+			switch kind {
+			case kindData:
+				err = errors.Join(err, readable(t, b))
+			case kindScript:
+				err = errors.Join(err, compiles(t, pool, b))
+			case kindDrawing:
+				err = errors.Join(err, usages(b))
+			}
+			if err != nil {
+				t.Errorf("%s:%d: the block: %v", p.name, b.line, err)
+			}
+			for _, name := range testName.FindAllString(b.note, -1) {
+				if !strings.Contains(tests, "func "+name+"(") {
+					t.Errorf("%s:%d: there is no test %s", p.name, b.line, name)
+				}
+			}
+		}
+	}
+	if count[kindShell] < 10 || count[kindData] < 10 || count[kindScript] < 3 {
+		t.Errorf("too few blocks were found: %v", count)
+	}
+	const most = 12 // each is one that nobody notices when it goes wrong
+	if count[kindLeft] > most {
+		t.Errorf("%d blocks are not run, more than %d", count[kindLeft], most)
+	}
+	t.Logf("not run %d, shell %d, console %d, calls %d, files %d, data %d, scripts %d, drawings %d",
+		count[kindLeft], count[kindShell], count[kindConsole], count[kindCalls], count[kindFile], count[kindData], count[kindScript], count[kindDrawing])
+}
+
+// readable has a piece of JSON or YAML read by what reads it in earnest.
+func readable(t *testing.T, b block) error {
+	t.Helper()
+	if text, only := strings.CutPrefix(strings.TrimSpace(b.text), "# yaml-language-server: $schema="); only && !strings.Contains(text, "\n") {
+		return published(text)
+	}
+	data := b.text
+	if strings.HasPrefix(strings.TrimSpace(data), `"`) { // members without the object
+		data = "{" + data + "}"
+	}
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(data), &object); err != nil {
+		return fmt.Errorf("cannot be read: %w", err)
+	}
+	if servers, ok := object["mcpServers"].(map[string]any); ok {
+		return starts(servers)
+	}
+	if rules, ok := object["contextRules"]; ok && len(object) == 1 {
+		whole, err := yaml.Marshal(map[string]any{
+			"id": "rules", "name": "Rules", "description": "d", "version": "1.0.0", "contextRules": rules,
+			"steps": []any{map[string]any{"id": "one", "title": "One", "prompt": "p"}},
+		})
+		if err != nil {
+			return err
+		}
+		data = string(whole)
+	}
+	if as := definition.Guess("snippet.yaml", []byte(data), definition.As{}); as.Kind != "" && slices.ContainsFunc(
+		[]string{"steps", "phases", "nodes", "states", "type", "contextRules", "recognition", "capability"}, func(member string) bool { return object[member] != nil }) {
+		return sound(definition.CheckAs("snippet.yaml", []byte(data), as))
+	}
+	path := filepath.Join(t.TempDir(), "guideway.json")
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		return err
+	}
+	_, err := config.Load(config.Options{File: path, Dir: t.TempDir(), Getenv: func(name string) string {
+		return map[string]string{"HOME": filepath.Dir(path)}[name]
+	}})
+	return err
+}
+
+// sound says what a linter finds, warnings too: what people copy should be good.
+func sound(_ *definition.Document, found []guideway.Diagnostic) error {
+	var all []error
+	for _, d := range found {
+		all = append(all, fmt.Errorf("%s:%d: %s", d.Code, d.Line, d.Message))
+	}
+	return errors.Join(all...)
+}
+
+// published says whether an address is that of a schema that we print.
+func published(address string) error {
+	for _, dialect := range []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines} {
+		if bytes.Contains(definition.Schema(definition.As{Dialect: dialect}), []byte(`"$id": "`+address+`"`)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("names a schema that there is not: %s", address)
+}
+
+// starts says whether the entries of a client start a command of ours.
+func starts(servers map[string]any) error {
+	for name, server := range servers {
+		entry, _ := server.(map[string]any)
+		var words []string
+		args, _ := entry["args"].([]any)
+		for _, arg := range args {
+			if word := fmt.Sprint(arg); word != "-y" && word != "@guideway-dev/guideway" {
+				words = append(words, word)
+			}
+		}
+		if entry["command"] == nil || len(words) == 0 {
+			return fmt.Errorf("has a server %s without a command", name)
+		}
+		if err := parses(strings.Join(words, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compiles has the sandbox parse a script.
+func compiles(t *testing.T, pool *script.Pool, b block) error {
+	t.Helper()
+	found, err := pool.Check(t.Context(), script.Module{Name: "snippet.js", Source: b.text, Params: []string{"context"}}, nil)
+	if err != nil {
+		return err
+	}
+	return sound(nil, found)
+}
+
+// usages says whether the commands whose forms a text shows are there.
+func usages(b block) error {
+	for line := range strings.Lines(b.text) {
+		if rest, ok := strings.CutPrefix(line, "guideway "); ok {
+			rest = strings.ReplaceAll(rest, "[flags]", "")
+			if err := parses(rest); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// textOfTests is the text of all tests.
+func textOfTests(t *testing.T) string {
+	t.Helper()
+	var tests strings.Builder
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == "dist"):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, "_test.go"), strings.HasSuffix(path, ".txtar"), strings.HasSuffix(path, ".e2e.ts"):
+			text, err := os.ReadFile(path)
+			tests.Write(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests.String()
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// curl stands for the program of that name, which is not on every machine: the flags
+// that the documentation uses, and an error for all others.
+func curl(args []string) error {
+	method, address, body := "", "", ""
+	header := http.Header{}
+	wait := false
+	for i := 0; i < len(args); i++ {
+		value := func() string { i++; return args[min(i, len(args)-1)] }
+		switch flag := args[i]; flag {
+		case "-H":
+			name, text, _ := strings.Cut(value(), ": ")
+			header.Set(name, text)
+		case "-X":
+			method = value()
+		case "-d":
+			body = value()
+		case "--retry": // here, until somebody listens
+			_ = value()
+			wait = true
+		case "-s":
+		default:
+			if strings.HasPrefix(flag, "-") || address != "" {
+				return fmt.Errorf("the curl of the tests does not know %s", flag)
+			}
+			address = flag
+		}
+	}
+	if method == "" {
+		method = http.MethodGet
+		if body != "" {
+			method = http.MethodPost
+		}
+	}
+	for {
+		request, err := http.NewRequest(method, address, strings.NewReader(body)) //nolint:noctx // the process ends with it
+		if err != nil {
+			return err
+		}
+		request.Header = header
+		response, err := http.DefaultClient.Do(request)
+		if err != nil && wait {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		_, err = io.Copy(os.Stdout, response.Body)
+		return err
+	}
+}
