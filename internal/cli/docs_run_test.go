@@ -22,7 +22,10 @@ import (
 //
 // testdata/docs/PAGE.txtar prepares what a page takes for granted: a run, a graph of
 // one's own. Its lines "# WORD is VALUE" say what a word of the page stands for here;
-// "# after TOOL: COMMAND" is carried out behind each call of that tool. Its file "typed" is what a person types, for pages that need a terminal.
+// "# after TOOL: COMMAND" is carried out behind each call of that tool. Its file "typed"
+// is what a person types, for pages that need a terminal; "typed WORDS" is for the blocks
+// that have these words, and "before WORDS" has lines of a shell that go before those;
+// of several the one with the most words counts. "fresh" goes before each block.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -56,18 +59,23 @@ func (p page) base() string {
 
 func follow(t *testing.T, p page, text, server string) {
 	t.Helper()
+	repository, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(p.base(), ".md")+".txtar"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: dir,
+		Dir: dir, ContinueOnError: true,
 		Setup: func(env *testscript.Env) error {
 			env.Values[clientsKey{}] = &clients{open: map[string]*client{}}
 			if err := cleanHome(env); err != nil {
 				return err
 			}
 			env.Setenv("GUIDEWAY_LISTEN", server)
+			env.Setenv("REPOSITORY", repository)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -111,8 +119,8 @@ func (p page) script(t *testing.T, server string) (text string, blocks int) {
 	if data, err := os.ReadFile(filepath.Join("testdata", "docs", strings.TrimSuffix(p.base(), ".md")+".txtar")); err == nil {
 		fixture = txtar.Parse(data)
 	}
-	stands := []string{"127.0.0.1:3000", server}
-	for _, m := range regexp.MustCompile(`(?m)^# (\S+) is (\S.*)$`).FindAllStringSubmatch(string(fixture.Comment), -1) {
+	stands := []string{"127.0.0.1:3000", server, "127.0.0.1:4000", server, "0.0.0.0:3000", server}
+	for _, m := range regexp.MustCompile(`(?m)^# (.+?) is (\S.*)$`).FindAllStringSubmatch(string(fixture.Comment), -1) {
 		stands = append(stands, m[1], m[2])
 	}
 	for _, m := range regexp.MustCompile(`(?m)^# after (\w+): (.+)$`).FindAllStringSubmatch(string(fixture.Comment), -1) {
@@ -203,17 +211,45 @@ func (s *pageScript) shell(b block) {
 		case slices.Contains(leaves, i+1):
 			lines[i] = "# " + line
 		case strings.HasPrefix(command, "guideway serve"):
-			lines[i] = strings.TrimSuffix(strings.TrimSpace(command), "&") + " &\nserver=$!; trap 'kill $server; wait $server || true' EXIT\ncurl --retry 1 http://$GUIDEWAY_LISTEN/api/health"
+			lines[i] = serving(command)
 		}
 	}
 	name := fmt.Sprintf("line-%d.sh", b.line)
 	before := strict
-	if _, typed := s.files["typed"]; typed {
-		s.WriteString("ttyin -stdin typed\n")
+	if file := s.nearest("typed", b.text); file != "" {
+		fmt.Fprintf(s, "ttyin -stdin '%s'\n", file)
 		before += "exec >/dev/tty\n"
+	}
+	for _, what := range []string{"fresh", "before"} {
+		if file := s.nearest(what, b.text); file != "" {
+			before += s.files[file]
+		}
 	}
 	s.files[name] = before + strings.Join(lines, "\n") + "\n"
 	fmt.Fprintf(s, "exec bash $WORK/%s\n", name)
+}
+
+// nearest is the file "WHAT WORDS" with the most words that a text has.
+func (s *pageScript) nearest(what, text string) string {
+	best, most := "", -1
+	for name := range s.files {
+		of, words, _ := strings.Cut(name, " ")
+		if of == what && strings.Contains(text, words) && len(words) > most {
+			best, most = name, len(words)
+		}
+	}
+	return best
+}
+
+// serving starts a server, and ends it as soon as it answers: at the end of the script
+// where the line has it in the background, else at once.
+func serving(command string) string {
+	start := strings.TrimSuffix(strings.TrimSpace(command), "&")
+	end := "kill $server; wait $server"
+	if start != command {
+		end = "trap '" + end + "' EXIT"
+	}
+	return start + " &\nserver=$!\ncurl --retry 1 http://$GUIDEWAY_LISTEN/api/health\n" + end
 }
 
 // shows compares what the last command printed, on both ways, with a file in which

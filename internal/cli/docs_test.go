@@ -287,7 +287,7 @@ func describe(w *strings.Builder, cmd *cobra.Command) {
 		}
 		fmt.Fprintf(w, "\n## %s\n\n%s\n\n```text\n%s\n```\n", c.CommandPath(), strings.TrimSpace(first(c.Long, c.Short)), c.UseLine())
 		if c.Example != "" {
-			fmt.Fprintf(w, "\n```sh\n%s\n```\n", unindented(c.Example))
+			fmt.Fprintf(w, "\n%s```sh\n%s\n```\n", unrun(unindented(c.Example)), unindented(c.Example))
 		}
 		var flags []string
 		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
@@ -302,6 +302,34 @@ func describe(w *strings.Builder, cmd *cobra.Command) {
 		}
 		describe(w, c)
 	}
+}
+
+// unrun is a comment for the lines of an example that no test can run.
+func unrun(example string) string {
+	var comment []string
+	for i, line := range strings.Split(example, "\n") {
+		for _, left := range [][2]string{
+			{"| ssh ", "it needs another machine"},
+			{"| jq ", "jq is not on every machine"},
+			{"guideway connect", "it serves a client for as long as that lives; TestServeAndConnect"},
+			{"openai:", "it asks a model that costs money; TestModelsByVariables asks a server of its own"},
+			{"--browser", "it opens a browser"},
+			{"migrate workrail --from", "it reads a backup; TestScripts brings one over"},
+			{"sources sync team", "it needs a repository; TestScripts has one"},
+			{"upstream approve files read_file", "it needs a server whose tools have changed; TestQuarantine"},
+			{"guideway machine run support-desk --input", "it asks the models of your configuration; TestModelsByVariables asks a server of its own"},
+			{"--outcome", "it needs a call that was lost in a crash"},
+		} {
+			if strings.Contains(line, left[0]) {
+				comment = append(comment, fmt.Sprintf("line %d is not run: %s", i+1, left[1]))
+				break
+			}
+		}
+	}
+	if len(comment) == 0 {
+		return ""
+	}
+	return "<!-- " + strings.Join(comment, "\n") + " -->\n"
 }
 
 func first(texts ...string) string {
