@@ -83,7 +83,8 @@ func follow(t *testing.T, p page, text, server string) {
 			"mcp": func(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Value(clientsKey{}).(*clients).command(ts, neg, args)
 			},
-			"finds": finds,
+			"finds":   finds,
+			"request": request,
 		},
 	})
 }
@@ -157,6 +158,10 @@ func (s *pageScript) add(t *testing.T, p page, b block) {
 		s.console(b)
 	case kindShell:
 		s.shell(b)
+	case kindRequest:
+		request, _, _ := strings.Cut(b.text, "\n\n")
+		line, body, _ := strings.Cut(s.replaced.Replace(request), "\n")
+		fmt.Fprintf(s, "request %s %s\n", line, quoted(body))
 	case kindCalls:
 		if !s.calls {
 			s.WriteString("mcp docs start --toolsets steps,runs,sessions,context,phases,machines\n")
@@ -164,8 +169,7 @@ func (s *pageScript) add(t *testing.T, p page, b block) {
 		}
 		for line := range strings.Lines(b.text) {
 			m := toolCall.FindStringSubmatch(strings.TrimSpace(line))
-			arguments := strings.ReplaceAll(s.replaced.Replace(m[2]), "'", "''")
-			fmt.Fprintf(s, "mcp docs call %s '%s'\n", m[1], variable.ReplaceAllString(arguments, "'$0'"))
+			fmt.Fprintf(s, "mcp docs call %s %s\n", m[1], quoted(s.replaced.Replace(m[2])))
 			s.WriteString(s.after[m[1]])
 		}
 	default:
@@ -195,6 +199,12 @@ func (s *pageScript) console(b block) {
 
 // variable is one of a script.
 var variable = regexp.MustCompile(`\$[A-Z]+`)
+
+// quoted is a text as one word of a script, in which variables count.
+func quoted(text string) string {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "'", "''")
+	return "'" + variable.ReplaceAllString(text, "'$0'") + "'"
+}
 
 // strict begins a script that ends at the first command that fails, and says which.
 const strict = "set -euo pipefail\ntrap 'echo \"this failed: $BASH_COMMAND\" >&2' ERR\n"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -135,6 +136,81 @@ func TestPackagesOfTheDocumentation(t *testing.T) {
 				if info, err := os.Stat(filepath.Join("..", "..", dir)); err != nil || !info.IsDir() {
 					t.Errorf("%s names the package %s, which is not there", p.name, word)
 				}
+			}
+		}
+	}
+}
+
+// Every test that the documentation has somebody run by its name is there: a name that
+// nothing has passes as well as one that passes.
+func TestTestsOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	named := regexp.MustCompile("go test ((?:[^`\n|]* )?)(?:-run|-bench) '?([A-Za-z|]+)[^`\n]*")
+	seen := 0
+	for _, p := range pages(t) {
+		if p.name == "CHANGELOG.md" {
+			continue
+		}
+		for _, m := range named.FindAllStringSubmatch(p.text, -1) {
+			dir := regexp.MustCompile(`\./[\w/-]+`).FindString(m[0])
+			seen++
+			if dir == "" || !hasTest(t, filepath.Join("..", "..", dir), m[2]) {
+				t.Errorf("%s: nothing is run by %s", p.name, m[0])
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d were found: the search does not work", seen)
+	}
+}
+
+// hasTest says whether a package has a test or a benchmark of a name like that.
+func hasTest(t *testing.T, dir, pattern string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if regexp.MustCompile(`(?m)^func (?:Test|Benchmark|Fuzz|Example)?\w*(?:` + pattern + `)\w*\(`).Match(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// Every link within the documentation leads to a file, and to a heading of it.
+func TestLinksOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	list := pages(t)
+	headings := map[string]map[string]bool{}
+	for _, p := range list {
+		headings[p.name] = map[string]bool{}
+		for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(fence.ReplaceAllString(p.text, ""), -1) {
+			plain := strings.ToLower(strings.ReplaceAll(m[1], " ", "-"))
+			headings[p.name][regexp.MustCompile("[^a-z0-9_-]").ReplaceAllString(plain, "")] = true
+		}
+	}
+	for _, p := range list {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(p.text, ""), -1) {
+			address, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(address, "://") {
+				continue
+			}
+			target := p.name
+			if address != "" {
+				target = path.Join(path.Dir(p.name), address)
+			}
+			if _, err := os.Stat(filepath.Join("..", "..", target)); err != nil {
+				t.Errorf("%s links to %s, which is not there", p.name, m[1])
+			}
+			if known, ok := headings[target]; ok && anchor != "" && !known[anchor] {
+				t.Errorf("%s links to %s, and there is no such heading", p.name, m[1])
 			}
 		}
 	}

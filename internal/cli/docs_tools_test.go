@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shownTool is a tool as a client sees it.
+type shownTool struct {
+	Name, Title, Description string
+	InputSchema              shownSchema
+	OutputSchema             shownSchema
+	Annotations              struct {
+		ReadOnlyHint, IdempotentHint bool
+		DestructiveHint              *bool
+	}
+}
+
+type shownSchema struct {
+	Type        any
+	Description string
+	Properties  map[string]shownSchema
+	Required    []string
+	Enum        []any
+	Items       *shownSchema
+}
+
+// The reference of the tools is what a client is told of them, toolset by toolset.
+func TestReferenceOfTools(t *testing.T) {
+	t.Parallel()
+	var want strings.Builder
+	want.WriteString("# Tools\n\nWritten by `go test ./internal/cli -run TestReference -update` from what a client is told. Toolsets are chosen by `--toolsets`; steps, runs, sessions and context are there unless you choose. Answers come as structured content and as text; what is wrong with a call is an answer with `isError`, which names the field, what was given, what is allowed and a call that works.\n")
+	seen := map[string]bool{}
+	for _, toolset := range []string{"steps", "runs", "sessions", "context", "phases", "machines", "gateway"} {
+		fmt.Fprintf(&want, "\n## Toolset `%s`\n", toolset)
+		for _, tool := range toolsIn(t, toolset) {
+			if !seen[tool.Name] {
+				tool.describe(&want)
+			}
+			seen[tool.Name] = true
+		}
+	}
+	if len(seen) < 40 {
+		t.Errorf("only %d tools were found", len(seen))
+	}
+	reference(t, "tools.md", want.String())
+}
+
+// toolsIn asks a server for its tools.
+func toolsIn(t *testing.T, toolset string) []shownTool {
+	t.Helper()
+	var out bytes.Buffer
+	home := t.TempDir()
+	code := Main([]string{"mcp", "--toolsets", toolset, "--gateway-exposure", "search"}, Host{
+		In: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"reference","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+`),
+		Out: &out, Err: &bytes.Buffer{}, Dir: t.TempDir(),
+		Getenv: func(name string) string {
+			return map[string]string{"HOME": home, "GUIDEWAY_LISTEN": "127.0.0.1:0"}[name]
+		},
+	})
+	for line := range strings.Lines(out.String()) {
+		var answer struct {
+			ID     int
+			Result struct{ Tools []shownTool }
+		}
+		if err := json.Unmarshal([]byte(line), &answer); err == nil && answer.ID == 2 {
+			return answer.Result.Tools
+		}
+	}
+	t.Fatalf("%s: no list of tools, exit code %d:\n%s", toolset, code, out.String())
+	return nil
+}
+
+func (tool shownTool) describe(w *strings.Builder) {
+	fmt.Fprintf(w, "\n### %s\n\n%s\n", tool.Name, strings.TrimSpace(tool.Description))
+	switch {
+	case tool.Annotations.ReadOnlyHint:
+		w.WriteString("\nReads only.\n")
+	case tool.Annotations.DestructiveHint != nil && *tool.Annotations.DestructiveHint:
+		w.WriteString("\nOverwrites or ends something.\n")
+	case tool.Annotations.IdempotentHint:
+		w.WriteString("\nAdds something; the same call again adds nothing.\n")
+	default:
+		w.WriteString("\nAdds something, at each call again.\n")
+	}
+	tool.InputSchema.table(w, "Argument", true)
+	tool.OutputSchema.table(w, "Answer", false)
+}
+
+// table has the members of an object; what is not required is marked where that is
+// said.
+func (s shownSchema) table(w *strings.Builder, what string, marked bool) {
+	if len(s.Properties) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n| %s | Is | |\n|---|---|---|\n", what)
+	var names []string
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { // those that are required first, in their order
+		return strings.Compare(s.order(a), s.order(b))
+	})
+	for _, name := range names {
+		optional := ""
+		if marked && !slices.Contains(s.Required, name) {
+			optional = "?"
+		}
+		m := s.Properties[name]
+		text := strings.ReplaceAll(strings.Join(strings.Fields(m.Description), " "), "|", `\|`)
+		fmt.Fprintf(w, "%s |\n", strings.TrimRight(fmt.Sprintf("| `%s`%s | %s | %s", name, optional, m.kind(), text), " "))
+	}
+}
+
+func (s shownSchema) order(name string) string {
+	if at := slices.Index(s.Required, name); at >= 0 {
+		return fmt.Sprintf("0 %03d", at)
+	}
+	return "1 " + name
+}
+
+func (s shownSchema) kind() string {
+	switch {
+	case len(s.Enum) > 0:
+		var words []string
+		for _, word := range s.Enum {
+			words = append(words, fmt.Sprintf("`%v`", word))
+		}
+		return strings.Join(words, ", ")
+	case s.Type == "array" && s.Items != nil:
+		return "list of " + s.Items.kind()
+	case s.Type == nil:
+		return "any"
+	}
+	if several, ok := s.Type.([]any); ok {
+		var words []string
+		for _, word := range several {
+			words = append(words, fmt.Sprint(word))
+		}
+		return strings.Join(words, " or ")
+	}
+	return fmt.Sprint(s.Type)
+}
