@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 // Snapshot is the catalog of one moment. It never changes; what its methods
@@ -161,7 +162,8 @@ func (s *Snapshot) of(id, source string) (*Entry, error) {
 	return nil, err
 }
 
-// similar gives up to three ids that look like id.
+// similar gives up to three ids that look like id: that have it in them, or it them;
+// else the one that it is a slip of the pen from.
 func (s *Snapshot) similar(id string) []string {
 	const most = 3
 	key := looseKey(id)
@@ -175,7 +177,17 @@ func (s *Snapshot) similar(id string) []string {
 			near = append(near, entry.Definition.ID)
 		}
 	}
-	return near
+	if len(near) > 0 {
+		return near
+	}
+	ids := make([]string, len(s.entries))
+	for i, entry := range s.entries {
+		ids[i] = entry.Definition.ID
+	}
+	if meant := spelling.Closest(id, ids); meant != "" {
+		return []string{meant}
+	}
+	return nil
 }
 
 // looseKey forgets case and separators.

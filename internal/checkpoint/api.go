@@ -209,9 +209,11 @@ type Cleaned struct {
 
 // Report is what a verification has found.
 type Report struct {
-	Checkpoints int       `json:"checkpoints"`
-	Bytes       int64     `json:"bytes"`
-	Damaged     []Finding `json:"damaged"`
+	Checkpoints int `json:"checkpoints"`
+	// Pieces are contexts that were reduced and are kept to be read again.
+	Pieces  int       `json:"pieces"`
+	Bytes   int64     `json:"bytes"`
+	Damaged []Finding `json:"damaged"`
 	// Healed are those that were marked as damaged and can be read.
 	Healed []string `json:"healed,omitempty"`
 	// Unknown counts blobs that the index knows nothing of; Rebuild takes them up.

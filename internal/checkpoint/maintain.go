@@ -78,7 +78,7 @@ func (s *Service) inspect(ctx context.Context) (checked, damaged int, err error)
 	if len(report.Damaged) > 0 {
 		s.o.Logger.ErrorContext(ctx, "checkpoints are damaged; `guideway checkpoint verify` lists them", "damaged", len(report.Damaged))
 	}
-	return report.Checkpoints, len(report.Damaged), nil
+	return report.Checkpoints + report.Pieces, len(report.Damaged), nil
 }
 
 // Sweep removes blobs that no checkpoint has: what deletions and crashes have
@@ -300,7 +300,11 @@ func (s *Service) verifyLine(ctx context.Context, list []Record, out *Report) er
 		default:
 			out.Bytes += int64(len(raw))
 		}
-		out.Checkpoints++
+		if r.Kind == KindPiece {
+			out.Pieces++
+		} else {
+			out.Checkpoints++
+		}
 	})
 	return errors.Join(unreadable, ctx.Err())
 }

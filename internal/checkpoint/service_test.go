@@ -311,6 +311,11 @@ func TestPieces(t *testing.T) {
 		}
 		_, err = r.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: piece.Ref})
 		wantCode(t, err, guideway.CodeNotFound, "a piece as a checkpoint")
+		report, err := r.Verify(t.Context())
+		must(t, err)
+		if report.Checkpoints != 1 || report.Pieces != 2 {
+			t.Errorf("%d checkpoints and %d pieces are looked through", report.Checkpoints, report.Pieces)
+		}
 	})
 }
 

@@ -82,6 +82,20 @@ func atCommandLine(err error) error {
 	return said.WithFix("guideway checkpoint list")
 }
 
+// notThere is the error about a checkpoint that is not there. The id of a session is
+// easily taken for one.
+func (d *checkpointDesk) notThere(ctx context.Context, command, id string, err error) error {
+	if id == "" || guideway.ErrorCode(err) != guideway.CodeNotFound {
+		return atCommandLine(err)
+	}
+	page, failed := d.checkpoints.List(ctx, d.person, checkpoint.ListRequest{Session: id, Limit: 1})
+	if failed != nil || len(page.Checkpoints) == 0 {
+		return atCommandLine(err)
+	}
+	return guideway.Errorf(guideway.CodeNotFound, "%q is a session, not a checkpoint", id).
+		WithFix("guideway checkpoint %s --session %s", command, id)
+}
+
 // checkpointNotes tells beside an answer where checkpoints are not kept as the
 // settings say, and what else the caller should know.
 func (h *Host) checkpointNotes(store checkpoint.Store, warnings []checkpoint.Warning) {

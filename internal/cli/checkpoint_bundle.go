@@ -50,7 +50,7 @@ func runCheckpointExport(ctx context.Context, o *checkpointExportOptions) error 
 	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
 		bundle, err := d.checkpoints.Export(ctx, d.person, checkpoint.ExportRequest{ID: o.ID, Session: o.Session})
 		if err != nil {
-			return atCommandLine(err)
+			return d.notThere(ctx, "export", o.ID, err)
 		}
 		host.checkpointNotes(d.checkpoints.Store(), nil)
 		return host.writeBundle(o.Output, bundle, o.Force, "guideway checkpoint import")

@@ -61,7 +61,7 @@ func runCheckpointShow(ctx context.Context, o *checkpointShowOptions) error {
 	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
 		record, err := d.checkpoints.Get(ctx, d.person, o.ID)
 		if err != nil {
-			return atCommandLine(err)
+			return d.notThere(ctx, "list", o.ID, err)
 		}
 		answer := checkpointShowAnswer{Checkpoint: record, Problem: record.Problem, Store: d.checkpoints.Store()}
 		loaded, err := d.checkpoints.Load(ctx, d.person, checkpoint.LoadRequest{ID: o.ID})
@@ -216,7 +216,7 @@ func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
 	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
 		loaded, err := d.checkpoints.Load(ctx, d.person, checkpoint.LoadRequest{ID: o.ID, Session: o.Session, Keys: o.Keys})
 		if err != nil {
-			return atCommandLine(err)
+			return d.notThere(ctx, "load", o.ID, err)
 		}
 		host := o.app.host
 		host.checkpointNotes(loaded.Store, loaded.Warnings)

@@ -84,7 +84,7 @@ func (a *checkpointVerifyAnswer) write(host *Host) {
 	for _, id := range a.Healed {
 		fmt.Fprintf(host.Out, "%s  can be read again\n", id)
 	}
-	checked := fmt.Sprintf("%s, %s of contexts", plural(a.Checkpoints, "checkpoint", "checkpoints"), bytesWords(a.Bytes))
+	checked := fmt.Sprintf("%s, %s of contexts", verifiedWords(a.Report), bytesWords(a.Bytes))
 	if len(a.Damaged) > 0 {
 		fmt.Fprintf(host.Out, "%s: %d damaged of %s\n", s.red("damaged"), len(a.Damaged), checked)
 		fmt.Fprintln(host.Out, "Put the directory of the contents back from a backup and verify again; until then the ones before them load: guideway checkpoint load --older")
@@ -94,4 +94,13 @@ func (a *checkpointVerifyAnswer) write(host *Host) {
 	if a.Unknown > 0 {
 		fmt.Fprintf(host.Out, "The index does not know of %s: guideway checkpoint verify --rebuild\n", plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
 	}
+}
+
+// verifiedWords says how much was looked through.
+func verifiedWords(r *checkpoint.Report) string {
+	said := plural(r.Checkpoints, "checkpoint", "checkpoints")
+	if r.Pieces > 0 {
+		said += " and " + plural(r.Pieces, "reduced context", "reduced contexts")
+	}
+	return said
 }

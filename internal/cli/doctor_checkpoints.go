@@ -96,7 +96,7 @@ func checkContents(ctx context.Context, service *checkpoint.Service) check {
 		c.Status = checkFail
 		first := report.Damaged[0]
 		c.Message = fmt.Sprintf("%d of %s cannot be read; %s: %s", len(report.Damaged),
-			plural(report.Checkpoints, "checkpoint", "checkpoints"), first.Checkpoint, first.Problem)
+			verifiedWords(report), first.Checkpoint, first.Problem)
 		c.Fix = "guideway checkpoint verify names them; put the directory of the contents back from a backup"
 	}
 	return c

@@ -163,7 +163,7 @@ func (d *desk) verify(ctx context.Context) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	r := reply{Total: report.Checkpoints}
+	r := reply{Total: report.Checkpoints + report.Pieces}
 	for _, f := range report.Damaged {
 		r.Damaged = append(r.Damaged, f.Checkpoint+": "+f.Problem)
 	}
