@@ -40,6 +40,8 @@ type upstreams struct {
 	// loading lets the configuration be put in force by one at a time, so that no
 	// older one takes the place of a newer one.
 	loading sync.Mutex
+	// settings are those of the gateway that are in force.
+	settings config.Gateway
 }
 
 func gatewayEntries(cfg *config.Config) []gateway.Entry {
@@ -118,7 +120,7 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
 	}
-	u := &upstreams{app: a, offered: offered, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}}
+	u := &upstreams{settings: cfg.Gateway, app: a, offered: offered, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}}
 	opts := a.upstreamOptions(cfg)
 	opts.Log = u.logs.line
 	key := make([]byte, 32)
@@ -201,7 +203,17 @@ func (u *upstreams) reload() error {
 	if err != nil {
 		return err
 	}
-	return u.Apply(gatewayEntries(next))
+	if err := u.Apply(gatewayEntries(next)); err != nil {
+		return err
+	}
+	u.SetClientLimit(next.Gateway.CallsPerMinute)
+	now := next.Gateway
+	now.CallsPerMinute = u.settings.CallsPerMinute
+	if now != u.settings {
+		u.settings = now
+		u.logger.Warn("the exposure, project or health of the gateway has changed in the configuration: that is taken over at the next start")
+	}
+	return nil
 }
 
 // stamp changes with a file, or with what is in a directory.

@@ -184,3 +184,49 @@ func TestApply(t *testing.T) {
 		t.Errorf("after a configuration that was refused: %s", text)
 	}
 }
+
+// Eight clients have calls under way while upstreams are added, changed and removed, and
+// a configuration is refused: each call is answered by the server that it went to, and
+// clients are told of what is new without asking.
+func TestApplyDropsNothing(t *testing.T) {
+	t.Parallel()
+	one, two, three := entry(t, "one"), entry(t, "two"), entry(t, "three")
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one, two}})
+	var calls sync.WaitGroup
+	var people []*person
+	for n := range 8 {
+		p := r.connect(t, ways{user: fmt.Sprint("user", n), version: []string{legacy, modern}[n/4], mute: n%2 == 0})
+		p.names()
+		people = append(people, p)
+		calls.Go(func() {
+			params := &mcp.CallToolParams{Name: []string{"one__sleep", "two__sleep"}[n%2], Arguments: args{"ms": 600}}
+			params.SetProgressToken(n)
+			got, err := p.session.CallTool(t.Context(), params)
+			if err != nil || got.IsError || got.Content[0].(*mcp.TextContent).Text != "slept" {
+				t.Errorf("the call of client %d has got %+v, %v", n, got, err)
+			}
+		})
+	}
+	for _, p := range people {
+		<-p.progressed // the call has come to the upstream
+	}
+	changed := one
+	changed.Spec.Args = []string{"changed"}
+	if err := r.Apply([]gateway.Entry{changed, two, three}); err != nil {
+		t.Fatal(err)
+	}
+	<-people[0].changed // told of the third, which nobody has asked for
+	if names := people[0].names(); !slices.Contains(names, "three__echo") {
+		t.Errorf("the tools are %v", names)
+	}
+	if err := r.Apply([]gateway.Entry{changed, {}}); err == nil {
+		t.Error("an upstream without a name was taken")
+	}
+	if err := r.Apply([]gateway.Entry{changed, three}); err != nil {
+		t.Fatal(err)
+	}
+	if names := people[0].names(); slices.Contains(names, "two__echo") || !slices.Contains(names, "one__echo") {
+		t.Errorf("the tools are %v", names)
+	}
+	calls.Wait()
+}

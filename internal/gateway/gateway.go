@@ -104,6 +104,8 @@ type Gateway struct {
 	surface atomic.Pointer[surface]
 	// held says that a client may hold a list.
 	held atomic.Bool
+	// clientPerMinute is the limit of Options that is in force.
+	clientPerMinute atomic.Int64
 
 	mu      sync.Mutex
 	members []*member
@@ -150,6 +152,7 @@ func New(opts Options) (*Gateway, error) {
 		subscriptions: map[subscription]*following{},
 	}
 	g.parking.init()
+	g.SetClientLimit(opts.ClientPerMinute)
 	if err := g.Apply(opts.Upstreams); err != nil {
 		return nil, err
 	}
@@ -199,9 +202,18 @@ func (g *Gateway) Apply(entries []Entry) error {
 	g.members = now
 	g.mu.Unlock()
 	g.rebuild()
+	if g.held.Load() { // who holds a list is to be told what a new upstream adds to it
+		for _, m := range now {
+			m.Discover()
+		}
+	}
 	g.retire(gone...)
 	return nil
 }
+
+// SetClientLimit bounds the calls of one client in a minute from now on; zero is no
+// bound.
+func (g *Gateway) SetClientLimit(perMinute int) { g.clientPerMinute.Store(int64(perMinute)) }
 
 // Check refuses an entry that cannot be used.
 func (e *Entry) Check() error {

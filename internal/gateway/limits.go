@@ -68,7 +68,7 @@ func (g *Gateway) limited(c *Client, t *tool) string {
 		what, name string
 		perMinute  int
 	}{
-		{"client", c.owner() + "\x00" + c.Principal.Client, g.opts.ClientPerMinute},
+		{"client", c.owner() + "\x00" + c.Principal.Client, int(g.clientPerMinute.Load())},
 		{"upstream", t.member.Name(), t.member.PerMinute},
 	} {
 		if why := g.limits.refuse(each.what, each.name, each.perMinute); why != "" {

@@ -98,6 +98,9 @@ func (b *Bridge) explain(err error) error {
 	case guideway.ErrorCode(err) == guideway.CodeUnauthorized:
 		return guideway.Errorf(guideway.CodeUnauthorized, "the server at %s does not take the token", b.opts.URL).
 			WithFix("give the token of that server with --token, or as GUIDEWAY_TOKEN")
+	case errors.As(err, new(*statusError)) && b.spoken():
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s has not taken the message: %w", b.opts.URL, err).
+			WithFix("look at its method and its params")
 	case errors.As(err, new(*statusError)), errors.Is(err, errSessionLost):
 		return guideway.Errorf(guideway.CodeUnavailable, "what is at %s does not answer as an MCP server: %w", b.opts.URL, err).
 			WithFix("look at the address: that of Guideway ends in /mcp")
@@ -107,6 +110,13 @@ func (b *Bridge) explain(err error) error {
 			WithFix("look before you ask again; if the server is gone, %s", b.opts.Start)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "no server can be reached at %s: %w", b.opts.URL, rootCause(err)).WithFix("%s", b.opts.Start)
+}
+
+// spoken tells whether the server has answered as one of MCP before.
+func (b *Bridge) spoken() bool {
+	b.web.mu.Lock()
+	defer b.web.mu.Unlock()
+	return b.web.version != ""
 }
 
 // Refuse answers the first request of in with an error, so that the client has it
@@ -177,6 +187,9 @@ func (b *Bridge) read(ctx context.Context, in io.Reader) error {
 // take takes a message of the client.
 func (b *Bridge) take(ctx context.Context, text []byte) {
 	m, err := wire.Parse(text)
+	if err == nil && bytes.ContainsAny(m.ID, ".eE") && m.ID[0] != '"' {
+		err = errors.New("its id is neither a text nor a whole number") // the server would answer to another id
+	}
 	if err != nil {
 		b.write(wire.Response(json.RawMessage("null"), nil, &wire.Error{Code: -32700, Message: "this is no message: " + err.Error()}))
 		return

@@ -157,8 +157,17 @@ func (w *web) sendError(ctx context.Context, err error) error {
 	if errors.As(err, &own) {
 		return own // of the way to a token
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w", rootCause(err))
+	return guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w", &quiet{err})
 }
+
+// quiet says of an error its innermost cause alone, and keeps the rest for errors.As.
+type quiet struct{ err error }
+
+// Error implements error.
+func (q *quiet) Error() string { return rootCause(q.err).Error() }
+
+// Unwrap gives the error.
+func (q *quiet) Unwrap() error { return q.err }
 
 func rootCause(err error) error {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {

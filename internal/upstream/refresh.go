@@ -33,6 +33,13 @@ func (u *Upstream) Catalog(ctx context.Context, want Want) (*Catalog, error) {
 // Known gives what is known of the server without asking it; nil is nothing.
 func (u *Upstream) Known() *Catalog { return u.catalog.Load() }
 
+// Discover has the server asked aside for what it offers, where nothing is known of it.
+func (u *Upstream) Discover() {
+	if u.catalog.Load() == nil {
+		u.refreshSoon()
+	}
+}
+
 // Refresh asks the server for what it offers.
 func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
 	return u.refresh(ctx, Want{})

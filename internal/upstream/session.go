@@ -254,9 +254,9 @@ func (e *NoAnswer) Error() string { return e.Err.Error() }
 func (e *NoAnswer) Unwrap() error { return e.Err }
 
 // errTimeout is a server that does not answer in time.
-func errTimeout(limit time.Duration, what string) error {
+func errTimeout(limit time.Duration, what, setting string) error {
 	return &NoAnswer{Late: true, Err: guideway.Errorf(guideway.CodeUnavailable, "the server has not answered within %s%s; whether it has done the call is not known", limit, what).
-		WithFix("give the upstream a longer timeout, or look at its log")}
+		WithFix("give the upstream a longer %s, or look at its log", setting)}
 }
 
 // await waits for the answer, handing on what comes before it.
@@ -295,11 +295,11 @@ func (s *Session) await(ctx context.Context, c Call, p *pending) (*wire.Message,
 			return nil, context.Cause(ctx)
 		case <-idle:
 			if p.open.Load() == 0 {
-				return nil, errTimeout(quiet, "")
+				return nil, errTimeout(quiet, "", "timeout")
 			}
 			idleTimer.Reset(quiet) // a person thinks
 		case <-deadline:
-			return nil, errTimeout(most, " in all")
+			return nil, errTimeout(most, " in all", "maxTime")
 		}
 	}
 }
