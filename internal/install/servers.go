@@ -7,7 +7,9 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/pelletier/go-toml/v2"
@@ -28,6 +30,10 @@ type Server struct {
 	// Bearer is a token for it.
 	Bearer   string
 	Disabled bool
+	// Hidden are tools of it that are switched off.
+	Hidden []string
+	// Timeout is how long a call may take; zero is not said.
+	Timeout time.Duration
 	// Notes say what could not be taken over.
 	Notes []string
 }
@@ -40,6 +46,16 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 	switch f := client.format().(type) {
 	case jsonFormat:
 		entries, err = jsonEntries(src, f.key)
+		if err == nil && client.ID == "claude-code" && env.Dir != "" {
+			// Claude Code keeps those that are for one directory alone in the same file.
+			var local map[string]any
+			if local, err = jsonEntries(src, "projects", env.Dir, f.key); len(local) > 0 {
+				all := map[string]any{}
+				maps.Copy(all, entries)
+				maps.Copy(all, local) // they come before the others
+				entries = all
+			}
+		}
 	case tomlFormat:
 		entries, err = tomlEntries(src, f.key)
 	}
@@ -49,10 +65,7 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 	}
 	var list []Server
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		entry, ok := entries[name].(map[string]any)
-		if !ok {
-			continue
-		}
+		entry, _ := entries[name].(map[string]any) // what is no object has nothing to reach it by
 		s := readServer(name, entry)
 		if looksOurs(env, Entry{Command: s.Command, Args: s.Args}, "") {
 			continue
@@ -62,15 +75,20 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 	return list, nil
 }
 
-// jsonEntries reads JSON with comments.
-func jsonEntries(src []byte, key string) (map[string]any, error) {
+// jsonEntries reads JSON with comments: the object that is at keys.
+func jsonEntries(src []byte, keys ...string) (map[string]any, error) {
 	d, err := readJSON(src)
 	if err != nil || d.root == nil {
 		return nil, err
 	}
-	n := d.root.member(key)
-	if n == nil {
-		return nil, nil
+	n := d.root
+	for _, key := range keys {
+		if n.kind != '{' {
+			return nil, nil
+		}
+		if n = n.member(key); n == nil {
+			return nil, nil
+		}
 	}
 	entries, _ := plainValue(src, n).(map[string]any)
 	return entries, nil
@@ -135,8 +153,38 @@ func readServer(name string, entry map[string]any) Server {
 	enabled, given := entry["enabled"].(bool)
 	disabled, _ := entry["disabled"].(bool)
 	s.Disabled = disabled || given && !enabled
+	for _, key := range []string{"disabledTools", "disabled_tools"} {
+		if list, ok := entry[key].([]any); ok {
+			for _, each := range list {
+				s.Hidden = append(s.Hidden, asText(each))
+			}
+		}
+	}
+	if seconds, err := strconv.ParseFloat(asText(entry["tool_timeout_sec"]), 64); err == nil && seconds > 0 && seconds < 1e6 {
+		s.Timeout = time.Duration(seconds * float64(time.Second))
+	}
+	s.leftOut(entry)
 	s.translate()
 	return s
+}
+
+// leftOut notes what an entry says besides, which nobody should think is taken over.
+func (s *Server) leftOut(entry map[string]any) {
+	known := []string{
+		"cwd", "command", "url", "serverUrl", "httpUrl", "args", "env", "headers", "http_headers", "env_http_headers", "bearer_token_env_var",
+		"type", "enabled", "disabled", "disabledTools", "disabled_tools", "tool_timeout_sec",
+		// These are of the client that asks, and mean nothing here.
+		"startup_timeout_sec", "startup_timeout_ms", "autoApprove", "alwaysAllow", "gallery", "version", "name", "description",
+	}
+	var others []string
+	for _, key := range slices.Sorted(maps.Keys(entry)) {
+		if !slices.Contains(known, key) {
+			others = append(others, key)
+		}
+	}
+	if len(others) > 0 {
+		s.Notes = append(s.Notes, "not taken over: "+strings.Join(others, ", "))
+	}
 }
 
 func (s *Server) header(key, value string) {

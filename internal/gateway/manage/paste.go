@@ -90,6 +90,13 @@ func UpstreamOf(s install.Server) (config.Upstream, []string) {
 	if s.SSE {
 		u.Transport = string(upstream.TransportSSE)
 	}
+	u.Timeout = config.UpstreamTime(s.Timeout)
+	for _, name := range s.Hidden {
+		if u.Tools == nil {
+			u.Tools = map[string]config.UpstreamTool{}
+		}
+		u.Tools[name] = config.UpstreamTool{Hide: true}
+	}
 	notes := append([]string{}, s.Notes...)
 	for _, key := range slices.Concat(slices.Sorted(maps.Keys(s.Env)), slices.Sorted(maps.Keys(s.Headers))) {
 		value := s.Env[key] + s.Headers[key]
