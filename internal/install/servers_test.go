@@ -16,23 +16,37 @@ func TestServersOfEachClient(t *testing.T) {
 		client, src string
 		want        []install.Server
 	}{
-		{"cursor", `{/* with comments */"mcpServers": {"a": {"url": "https://a.example/mcp", "headers": {"authorization": "Bearer ${env:A}"}, "envFile": ".env", "auth": {}}}}`,
-			[]install.Server{{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Headers: map[string]string{}, Notes: []string{"not taken over: auth, envFile"}}}},
-		{"windsurf", `{"mcpServers": {"a": {"serverUrl": "https://a.example/sse", "disabledTools": ["x", "y"]}, "b": 7}}`,
-			[]install.Server{{Name: "a", URL: "https://a.example/sse", Hidden: []string{"x", "y"}}, {Name: "b"}}},
-		{"codex", "[mcp_servers.a]\nurl = 'https://a.example/mcp'\nbearer_token_env_var = 'A'\ntool_timeout_sec = 45\ndisabled_tools = ['x']\nenabled_tools = ['y']\n[mcp_servers.b]\ncommand = 'c'\nenabled = false\nstartup_timeout_sec = 9",
+		{
+			"cursor", `{/* with comments */"mcpServers": {"a": {"url": "https://a.example/mcp", "headers": {"authorization": "Bearer ${env:A}"}, "envFile": ".env", "auth": {}}}}`,
+			[]install.Server{{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Headers: map[string]string{}, Notes: []string{"not taken over: auth, envFile"}}},
+		},
+		{
+			"windsurf", `{"mcpServers": {"a": {"serverUrl": "https://a.example/sse", "disabledTools": ["x", "y"]}, "b": 7}}`,
+			[]install.Server{{Name: "a", URL: "https://a.example/sse", Hidden: []string{"x", "y"}}, {Name: "b"}},
+		},
+		{
+			"codex", "[mcp_servers.a]\nurl = 'https://a.example/mcp'\nbearer_token_env_var = 'A'\ntool_timeout_sec = 45\ndisabled_tools = ['x']\nenabled_tools = ['y']\n[mcp_servers.b]\ncommand = 'c'\nenabled = false\nstartup_timeout_sec = 9",
 			[]install.Server{
 				{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Timeout: 45 * time.Second, Hidden: []string{"x"}, Notes: []string{"not taken over: enabled_tools"}},
 				{Name: "b", Command: "c", Disabled: true},
+			},
+		},
+		{
+			"vscode", `{"servers": {"a": {"type": "http", "url": "https://a.example/mcp", "headers": {"X": "${input:k}"}}}, "inputs": []}`,
+			[]install.Server{{
+				Name: "a", URL: "https://a.example/mcp", Headers: map[string]string{"X": "${input:k}"},
+				Notes: []string{"${input:k} is known to the editor alone: put a value or ${env:NAME} in its place"},
 			}},
-		{"vscode", `{"servers": {"a": {"type": "http", "url": "https://a.example/mcp", "headers": {"X": "${input:k}"}}}, "inputs": []}`,
-			[]install.Server{{Name: "a", URL: "https://a.example/mcp", Headers: map[string]string{"X": "${input:k}"},
-				Notes: []string{"${input:k} is known to the editor alone: put a value or ${env:NAME} in its place"}}}},
-		{"claude-code", `{"mcpServers": {"a": {"type": "sse", "url": "https://a.example/sse"}, "b": {"command": "of all"}}, "projects": {
+		},
+		{
+			"claude-code", `{"mcpServers": {"a": {"type": "sse", "url": "https://a.example/sse"}, "b": {"command": "of all"}}, "projects": {
 			"/here": {"mcpServers": {"b": {"command": "of here"}, "c": {"command": "c"}}}, "/there": {"mcpServers": {"d": {"command": "d"}}}}}`,
-			[]install.Server{{Name: "a", URL: "https://a.example/sse", SSE: true}, {Name: "b", Command: "of here"}, {Name: "c", Command: "c"}}},
-		{"claude-desktop", `{"mcpServers": {"a": {"command": "npx", "args": ["-y", "a"], "env": {"K": "${HOME_OF_K}"}}}}`,
-			[]install.Server{{Name: "a", Command: "npx", Args: []string{"-y", "a"}, Env: map[string]string{"K": "${env:HOME_OF_K}"}}}},
+			[]install.Server{{Name: "a", URL: "https://a.example/sse", SSE: true}, {Name: "b", Command: "of here"}, {Name: "c", Command: "c"}},
+		},
+		{
+			"claude-desktop", `{"mcpServers": {"a": {"command": "npx", "args": ["-y", "a"], "env": {"K": "${HOME_OF_K}"}}}}`,
+			[]install.Server{{Name: "a", Command: "npx", Args: []string{"-y", "a"}, Env: map[string]string{"K": "${env:HOME_OF_K}"}}},
+		},
 	} {
 		client, err := install.Find(tt.client)
 		if err != nil {

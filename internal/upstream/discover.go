@@ -120,7 +120,7 @@ type issuerMetadata struct {
 
 // issuer reads where an issuer hands out tokens.
 func (a *authorizer) issuer(ctx context.Context, issuer string) (*issuerMetadata, error) {
-	places := append(wellKnown(issuer, "oauth-authorization-server")[:1], wellKnown(issuer, "openid-configuration")[:1]...)
+	places := []string{wellKnown(issuer, "oauth-authorization-server")[0], wellKnown(issuer, "openid-configuration")[0]}
 	if u, err := url.Parse(issuer); err == nil && strings.Trim(u.Path, "/") != "" {
 		places = append(places, strings.TrimRight(withoutQuery(issuer), "/")+"/.well-known/openid-configuration")
 	}

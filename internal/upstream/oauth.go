@@ -13,7 +13,6 @@ import (
 	"unicode"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 )
@@ -183,16 +182,63 @@ func challengeOf(refusal *http.Response) map[string]string {
 	if refusal == nil {
 		return nil
 	}
-	challenges, err := oauthex.ParseWWWAuthenticate(refusal.Header.Values("WWW-Authenticate"))
-	if err != nil {
-		return nil
-	}
-	for _, c := range challenges {
-		if c.Scheme == "bearer" {
-			return c.Params
+	for _, header := range refusal.Header.Values("WWW-Authenticate") {
+		if params := bearerParams(header); params != nil {
+			return params
 		}
 	}
 	return nil
+}
+
+// bearerParams reads the parameters of the scheme Bearer (RFC 9110, 11.6.1), as far as
+// they can be read; nil is that the scheme is not there.
+func bearerParams(header string) map[string]string {
+	const letters = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	var found map[string]string
+	ours := false
+	for rest := header; ; {
+		rest = strings.TrimLeft(rest, " \t,")
+		word := rest[:len(rest)-len(strings.TrimLeft(rest, letters))]
+		if word == "" {
+			return found
+		}
+		rest = strings.TrimLeft(rest[len(word):], " \t")
+		value, isParam := strings.CutPrefix(rest, "=")
+		if !isParam { // a scheme
+			if found != nil {
+				return found
+			}
+			if ours = strings.EqualFold(word, "Bearer"); ours {
+				found = map[string]string{}
+			}
+			continue
+		}
+		value = strings.TrimLeft(value, " \t")
+		if text, quoted := strings.CutPrefix(value, `"`); quoted {
+			value, rest = unquoted(text)
+		} else {
+			rest = strings.TrimLeft(value, letters+"/:=?")
+			value = value[:len(value)-len(rest)]
+		}
+		if name := strings.ToLower(word); ours && found[name] == "" {
+			found[name] = value
+		}
+	}
+}
+
+// unquoted reads a quoted text behind its first quote, and gives what follows it.
+func unquoted(text string) (value, rest string) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			return b.String(), text[i+1:]
+		case text[i] == '\\' && i+1 < len(text):
+			i++
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String(), ""
 }
 
 // failure is the error for an answer that is no message.
