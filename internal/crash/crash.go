@@ -61,12 +61,18 @@ func Long(t testing.TB) {
 	}
 }
 
+// memory is where files are kept in memory.
+const memory = "/dev/shm"
+
 // Dir gives an empty directory in memory, where there is such a place: a process
 // that is killed takes nothing along that it has written, whether that has reached
 // a disk or not, and many more can be killed in the same time.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "guideway-crash-")
+	if !roomy(memory) {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "guideway-crash-")
 	if err != nil {
 		return t.TempDir()
 	}

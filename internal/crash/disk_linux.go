@@ -34,6 +34,16 @@ func (d Disk) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 }
 
+// enough is the room that tests with their files in memory have at least; some take
+// tens of megabytes, and run side by side.
+const enough = 512 << 20
+
+// roomy says that a directory is there and has room enough.
+func roomy(dir string) bool {
+	var fs syscall.Statfs_t
+	return syscall.Statfs(dir, &fs) == nil && int64(fs.Bavail)*fs.Bsize >= enough
+}
+
 // NeedMounts skips a test where a process cannot mount in a namespace of its own.
 func NeedMounts(t testing.TB) {
 	t.Helper()

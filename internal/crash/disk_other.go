@@ -20,6 +20,9 @@ var errNoMounts = errors.New("a directory can be bounded on Linux alone")
 // prepare sets a worker's process up: there is nothing to do here.
 func (Disk) prepare(*exec.Cmd) {}
 
+// roomy says that files can be kept in memory.
+func roomy(string) bool { return false }
+
 // NeedMounts skips a test.
 func NeedMounts(t testing.TB) {
 	t.Helper()

@@ -91,7 +91,8 @@ func Hire[O any, R Reply](t testing.TB, p Place, front ...string) *Worker[O, R] 
 	w.waiting = map[int]chan R{ready: first}
 	w.opened = sync.OnceValues(func() (R, error) { return w.wait(ready, first) })
 	w.cmd = exec.CommandContext(t.Context(), command[0], command[1:]...)
-	w.cmd.Env = append(os.Environ(), variable+"="+string(text))
+	// A worker lives for moments: there is little in it to collect.
+	w.cmd.Env = append(os.Environ(), "GOGC=400", variable+"="+string(text))
 	w.cmd.Stderr = &w.errors
 	p.Disk().prepare(w.cmd)
 	if w.in, err = w.cmd.StdinPipe(); err != nil {

@@ -312,7 +312,7 @@ func TestEveryWriteFails(t *testing.T) {
 				every := crash.Amount(t, "GUIDEWAY_CRASH_WRITES", 11, 25)
 				trials := 0
 				for at := 1; ; at += every {
-					b := &bench{t: t, dir: t.TempDir(), files: store.files, sealed: store.sealed, known: map[string]string{}, refs: map[string]string{}}
+					b := &bench{t: t, dir: crash.Dir(t), files: store.files, sealed: store.sealed, known: map[string]string{}, refs: map[string]string{}}
 					p := &trap{fault: how, at: at}
 					shut := b.open(p)
 					b.days()

@@ -60,17 +60,18 @@ type seat struct {
 	place  place
 	random *rand.Rand
 	lanes  []*lane
-	// opened counts workers that were killed after they had opened.
-	opened int
+	// opened counts workers that were killed after they had opened, midst the orders
+	// that were under way then, and saves those of them that were saves.
+	opened, midst, saves int
 }
 
 func newSeat(t *testing.T, p place, random *rand.Rand, name string) *seat {
 	t.Helper()
 	s := &seat{t: t, place: p, random: random}
-	for i := range 2 {
+	for i, size := range []int{2_000, 20_000, 400, 5_000} {
 		s.lanes = append(s.lanes, &lane{
 			session: fmt.Sprintf("%s-%d", name[len(name)-1:], i), random: rand.New(rand.NewPCG(random.Uint64(), 0)),
-			size: []int{2_000, 20_000}[i], refs: map[string]text{}, old: map[string]text{},
+			size: size, refs: map[string]text{}, old: map[string]text{},
 		})
 	}
 	return s
@@ -78,13 +79,22 @@ func newSeat(t *testing.T, p place, random *rand.Rand, name string) *seat {
 
 // life is one worker from its start to its end.
 func (s *seat) life() error {
-	life := crash.Life[order, reply]{Random: s.random, Check: s.check, Replies: 40, Rest: 6 * time.Millisecond}
+	life := crash.Life[order, reply]{Random: s.random, Check: s.check, Replies: 16, Rest: 6 * time.Millisecond}
 	for _, l := range s.lanes {
 		life.Clients = append(life.Clients, func(w *worker) error { return l.drive(w, 1e6) })
 	}
 	opened, err := life.Live(hire(s.t, s.place))
-	if opened {
-		s.opened++
+	if !opened {
+		return err
+	}
+	s.opened++
+	for _, l := range s.lanes {
+		if l.pending != nil {
+			s.saves++
+		}
+		if l.midst {
+			s.midst++
+		}
 	}
 	return err
 }
@@ -92,7 +102,7 @@ func (s *seat) life() error {
 // check compares some of each session with what is known of it.
 func (s *seat) check(w *worker) error {
 	for _, l := range s.lanes {
-		if err := l.check(w, 5); err != nil {
+		if err := l.check(w, 2); err != nil {
 			return err
 		}
 	}
@@ -114,8 +124,10 @@ type lane struct {
 	old map[string]text
 	// pending is the save that no answer came for; it may have happened.
 	pending *text
-	refs    map[string]text
-	saves   int
+	// midst says that the worker died while it carried out an order for it.
+	midst bool
+	refs  map[string]text
+	saves int
 }
 
 // kept is a checkpoint that must be there.
@@ -130,7 +142,7 @@ type kept struct {
 func (l *lane) drive(w *worker, orders int) error {
 	for range orders {
 		died, err := l.step(w)
-		if died || err != nil {
+		if l.midst = died; died || err != nil {
 			return err
 		}
 	}
@@ -254,7 +266,11 @@ func (l *lane) check(w *worker, loads int) error {
 			return err
 		}
 	}
+	recalls := 0
 	for ref, x := range l.refs {
+		if recalls++; loads >= 0 && recalls > loads {
+			break // which ones is left to chance
+		}
 		r, err := w.Do(order{Do: opRecall, Checkpoint: ref})
 		if err != nil || !r.OK() || r.Sum != x.sum() {
 			return fmt.Errorf("the piece %s of %s is %+v, %w", ref, l.session, r, err)
@@ -307,9 +323,9 @@ func arrive(t *testing.T, p place, seats []*seat) {
 	t.Helper()
 	w := hire(t, p).MustOpen()
 	w.MustDo(order{Do: opMaintain})
-	opened, saves := 0, 0
+	opened, midst, cut, saves := 0, 0, 0, 0
 	for _, s := range seats {
-		opened += s.opened
+		opened, midst, cut = opened+s.opened, midst+s.midst, cut+s.saves
 		for _, l := range s.lanes {
 			if err := l.check(w, -1); err != nil {
 				t.Fatal(err)
@@ -324,7 +340,7 @@ func arrive(t *testing.T, p place, seats []*seat) {
 	if opened == 0 || saves < 4 {
 		t.Errorf("%d workers opened the checkpoints and %d saves were acknowledged: nothing was tested", opened, saves)
 	}
-	t.Logf("%d workers were killed at work; %d saves", opened, saves)
+	t.Logf("%d workers were killed at work, in the midst of %d orders, %d of them saves; %d saves", opened, midst, cut, saves)
 }
 
 // TestComparisonFindsLoss holds the comparison itself to its task.

@@ -155,7 +155,7 @@ func TestNoise(t *testing.T) {
 						t.Parallel()
 						random := rand.New(rand.NewPCG(seed, uint64(i)))
 						p := c.place
-						p.Dir = t.TempDir()
+						p.Dir = crash.Dir(t)
 						copyFiles(t, f.dir, p.Dir)
 						files := bySort(t, p.Dir)[what]
 						slices.Sort(files)

@@ -19,19 +19,19 @@ func kinds() []kind {
 	return []kind{
 		{"sqlite", func(t *testing.T) place {
 			t.Helper()
-			return place{Dir: t.TempDir()}
+			return place{Dir: crash.Dir(t)}
 		}},
 		{"sqlite, encrypted", func(t *testing.T) place {
 			t.Helper()
-			return place{Dir: t.TempDir(), Sealed: true}
+			return place{Dir: crash.Dir(t), Sealed: true}
 		}},
 		{"files", func(t *testing.T) place {
 			t.Helper()
-			return place{Dir: t.TempDir(), Store: checkpoints.StoreFiles}
+			return place{Dir: crash.Dir(t), Store: checkpoints.StoreFiles}
 		}},
 		{"postgres", func(t *testing.T) place {
 			t.Helper()
-			return place{Dir: t.TempDir(), Store: crash.EmptyPostgres(t), Sealed: true}
+			return place{Dir: crash.Dir(t), Store: crash.EmptyPostgres(t), Sealed: true}
 		}},
 	}
 }

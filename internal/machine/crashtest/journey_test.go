@@ -24,67 +24,86 @@ type journey struct {
 	// begun is how many calls a halted worker may still make: those that it had
 	// decided on, and let go of, when it was halted.
 	begun int
-	// lives counts the workers that have ended before they should.
-	lives int
+	// deaths counts the workers that have ended before the run had.
+	deaths int
+	// points is how many it has come by in all of its lives.
+	points int
+	// halted says that it stands at its point in a worker that is there, done that
+	// it is at its end.
+	halted, done bool
 	// end is where the run stands at its end, events is what it has had.
 	end    reply
 	events []run.Event
 }
 
-// live has a worker lead the run as far as it comes. done says that the run is at
-// its end; a worker that died is no error.
-func (j *journey) live(w *worker) (done bool, err error) {
-	defer w.Kill()
+// doom is where a life of a run ends: at a point, 0 for none, and whether the worker
+// ends itself there or the run alone halts.
+type doom struct {
+	point int
+	kills bool
+}
+
+// live has a worker lead the run as far as it comes: to its end, or to where it
+// halts. A worker that died is no error.
+func (j *journey) live(w *worker, d doom) error {
+	first := func(o order) order {
+		o.Task, o.Point, o.Kills = j.task, d.point, d.kills
+		return o
+	}
 	if r, err := w.Opened(); err != nil || !r.OK() {
-		return false, j.died(err, r)
+		return j.died(err, r)
 	}
 	if j.id == "" {
-		r, err := w.Do(order{Do: opStart, Task: j.task})
-		if err != nil || !r.OK() {
-			return false, j.died(err, r)
+		r, err := w.Do(first(order{Do: opStart}))
+		if err != nil || r.Halted || !r.OK() {
+			return j.died(err, r)
 		}
 		j.id = r.Run
 	}
 	for {
-		r, err := w.Do(order{Do: opDrive, Run: j.id})
-		if err != nil || !r.OK() {
-			return false, j.died(err, r)
+		r, err := w.Do(first(order{Do: opDrive, Run: j.id}))
+		if err != nil || r.Halted || !r.OK() {
+			return j.died(err, r)
 		}
 		if r.Status.Ended() {
 			return j.read(w, r)
 		}
 		next, err := j.decide(r)
 		if err != nil {
-			return false, err
+			return err
 		}
-		if r, err = w.Do(next); err != nil || !r.OK() {
-			return false, j.died(err, r)
+		if r, err = w.Do(next); err != nil || r.Halted || !r.OK() {
+			return j.died(err, r)
 		}
 	}
 }
 
 // read reads a run that has ended.
-func (j *journey) read(w *worker, end reply) (done bool, err error) {
-	r, err := w.Do(order{Do: opEvents, Run: j.id})
+func (j *journey) read(w *worker, end reply) error {
+	r, err := w.Do(order{Do: opEvents, Run: j.id, Task: j.task})
 	if err != nil || !r.OK() {
-		return false, j.died(err, r)
+		return j.died(err, r)
 	}
 	j.end, j.events = end, r.Events
-	if r, err = w.Do(order{Do: opVerify, Run: j.id}); err != nil || !r.OK() {
-		return false, j.died(err, r)
+	if r, err = w.Do(order{Do: opVerify, Run: j.id, Task: j.task}); err != nil || !r.OK() {
+		return j.died(err, r)
 	}
 	if len(r.Report.Faults) > 0 {
-		return false, fmt.Errorf("verify finds faults where there are none: %+v", r.Report.Faults)
+		return fmt.Errorf("verify finds faults where there are none: %+v", r.Report.Faults)
 	}
-	return true, nil
+	j.done = true
+	return nil
 }
 
-// died is the end of a worker: its own, or an error that it should not have had.
+// died is the end of a life: the run's point, the worker's death, or an error that it
+// should not have had.
 func (j *journey) died(err error, r reply) error {
-	if err == nil {
+	if err == nil && !r.Halted {
 		return fmt.Errorf("%s: %s", r.Code, r.Message)
 	}
-	j.lives++
+	j.deaths++
+	j.points += r.Points
+	j.halted = r.Halted
 	return nil
 }
 
@@ -96,26 +115,16 @@ func (j *journey) decide(r reply) (order, error) {
 	case r.Status != machine.StatusPaused || p.Code != machine.FaultUnknown:
 		return order{}, fmt.Errorf("the run rests as %s: %+v", r.Status, p)
 	case p.Tool == nil:
-		return order{Do: opResume, Run: j.id}, nil
+		return order{Do: opResume, Run: j.id, Task: j.task}, nil
 	case p.Tool.Name != "s__ask":
 		if p.Tool.Attempt < 5 {
 			return order{}, fmt.Errorf("a person is asked about %s after %d attempts", p.Tool.Name, p.Tool.Attempt)
 		}
-		return order{Do: opDecide, Run: j.id, Decision: machine.DecideRetry}, nil
+		return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machine.DecideRetry}, nil
 	case j.outside.ran(j.id, p.Tool.Key) > 0:
-		return order{Do: opDecide, Run: j.id, Decision: machine.DecideDone, Result: resultOf(*p.Tool)}, nil
+		return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machine.DecideDone, Result: resultOf(*p.Tool)}, nil
 	}
-	return order{Do: opDecide, Run: j.id, Decision: machine.DecideRetry}, nil
-}
-
-// arrive leads the run to its end without any more trouble, and judges it.
-func (j *journey) arrive() {
-	j.t.Helper()
-	w := hire(j.t, j.place).MustOpen()
-	if done, err := j.live(w); err != nil || !done {
-		j.t.Fatalf("the run does not end: %v, %v\n%s", done, err, w.Said())
-	}
-	j.judge()
+	return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machine.DecideRetry}, nil
 }
 
 // judge compares a run that has ended with what was asked outside: it has the
@@ -206,8 +215,8 @@ func points(t *testing.T, o *outside, p place) int {
 	w := hire(t, p).MustOpen()
 	j := &journey{t: t, outside: o, place: p, task: "undisturbed"}
 	j.id = w.MustDo(order{Do: opStart, Task: j.task}).Run
-	r := w.MustDo(order{Do: opDrive, Run: j.id})
-	if _, err := j.read(w, r); err != nil {
+	r := w.MustDo(order{Do: opDrive, Run: j.id, Task: j.task})
+	if err := j.read(w, r); err != nil {
 		t.Fatal(err)
 	}
 	w.Dismiss()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,13 +18,14 @@ import (
 // shortLease is a lease that ends while a test waits, in milliseconds.
 const shortLease = 150
 
-// TestStopped halts a worker at each point of a run for longer than its lease.
-// Another one takes the run over and leads it to its end. When the first one goes
-// on it writes nothing any more, and neither asks a model nor calls a tool, but for
-// a call that it had let go of when it was halted.
+// TestStopped halts a worker for longer than its lease, with runs at each of their
+// points. Another one takes the runs over and leads them to their end. When the first
+// one goes on it writes nothing any more, and neither asks a model nor calls a tool,
+// but for a call that it had let go of when it was halted.
 func TestStopped(t *testing.T) {
 	crash.Long(t)
 	t.Parallel()
+	const side = 8 // runs at once
 	for _, s := range stores() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -33,95 +33,138 @@ func TestStopped(t *testing.T) {
 			p := s.place(t, o)
 			all := points(t, o, p)
 			p.Lease = shortLease
-			every := crash.Amount(t, "GUIDEWAY_CRASH_STOPS", 20, 40)
-			var first sync.WaitGroup
-			turns := make(chan struct{}, 4) // so many at a time
-			for n := 3; n <= all; n += every {
-				turns <- struct{}{}
-				first.Go(func() {
-					defer func() { <-turns }()
-					stop(t, o, p, n)
-				})
+			every := crash.Amount(t, "GUIDEWAY_CRASH_STOPS", 10, 20)
+			var ends []int
+			for n := 3; n <= all; n += every { // the first points are before the run is known
+				ends = append(ends, n)
 			}
-			first.Wait()
+			halted, workers := 0, 0
+			for batch := range slices.Chunk(ends, side) {
+				c := newCompany(t, o, p, fmt.Sprint("from point ", batch[0]), len(batch))
+				halted, workers = halted+c.stop(t, p, batch), workers+1
+				if t.Failed() {
+					t.Fatalf("halted at the points %v", batch)
+				}
+			}
+			if halted < len(ends)/2 { // a lease may end by itself where the machine is busy
+				t.Errorf("of %d runs %d were halted: nothing was tested", len(ends), halted)
+			}
+			t.Logf("%d workers were halted, with %d runs at their points", workers, halted)
 		})
 	}
 }
 
-// stop has a worker halt at one point of a run of its own.
-func stop(t *testing.T, o *outside, p place, point int) {
-	halted := hire(t, p.ending(point, syscall.SIGSTOP))
-	defer halted.Kill()
-	j := &journey{t: t, outside: o, place: p, task: fmt.Sprint("task ", point)}
-	r, err := halted.Do(order{Do: opStart, Task: j.task}) // the first points are before the run is known
-	if err != nil || !r.OK() {
-		t.Errorf("begin: %v %+v", err, r)
-		return
+// stop has a worker halt with its runs at their points. It gives the number of those
+// that have come there.
+func (c company) stop(t *testing.T, p place, ends []int) int {
+	t.Helper()
+	w := hire(t, p).MustOpen()
+	defer w.Kill()
+	var side sync.WaitGroup
+	for i, j := range c {
+		side.Go(func() {
+			r, err := w.Do(order{Do: opStart, Task: j.task, Point: ends[i]})
+			if err == nil && r.OK() {
+				j.id = r.Run
+				r, err = w.Do(order{Do: opDrive, Run: j.id, Task: j.task})
+			}
+			if err != nil || !r.OK() && r.Code != guideway.CodeConflict {
+				t.Errorf("begin: %v %+v", err, r)
+			}
+			j.halted = r.Halted
+		})
 	}
-	j.id = r.Run
-	_, driven := halted.Send(order{Do: opDrive, Run: j.id})
-	if err := j.takeOver(); err != nil {
-		t.Errorf("halted at point %d: %v", point, err)
-		return
+	if side.Wait(); t.Failed() {
+		return 0
 	}
-	if err := halted.Continue(); err != nil {
-		t.Error(err)
-		return
+	if err := w.Stop(); err != nil {
+		t.Fatal(err)
 	}
-	r, err = driven()
+	other := hire(t, p).MustOpen()
+	defer other.Kill()
+	c.each(func(j *journey) error { return j.takeOver(other) })
+	if err := w.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	halted := 0
+	for _, j := range c {
+		if j.halted {
+			halted++
+		}
+	}
+	c.each(func(j *journey) error { return j.goOn(w, other) })
+	return halted
+}
+
+// each does something for all runs, side by side.
+func (c company) each(do func(j *journey) error) {
+	var side sync.WaitGroup
+	for _, j := range c {
+		side.Go(func() {
+			if err := do(j); err != nil {
+				j.t.Errorf("%s: %v", j.task, err)
+			}
+		})
+	}
+	side.Wait()
+}
+
+// goOn has the worker that was halted go on with the run, and looks by another one at
+// what it has done.
+func (j *journey) goOn(w, other *worker) error {
+	if !j.halted {
+		return nil
+	}
+	r, err := w.Do(order{Do: opGoOn, Task: j.task})
 	if err != nil {
-		t.Errorf("halted at point %d: %v", point, err)
-		return
+		return err
 	}
 	if r.Within {
 		j.begun = 1
 	}
 	before := j.events
-	w := hire(t, p)
-	if done, err := j.live(w); err != nil || !done {
-		t.Errorf("halted at point %d: %v", point, err)
-		return
+	if err := j.live(other, doom{}); err != nil {
+		return err
 	}
 	if !slices.EqualFunc(before, j.events, func(a, b run.Event) bool { return a.Seq == b.Seq && string(a.MAC) == string(b.MAC) }) {
-		t.Errorf("halted at point %d: who has lost the lease has written: %d events, then %d (%+v)", point, len(before), len(j.events), r)
+		return fmt.Errorf("who has lost the lease has written: %d events, then %d (%+v)", len(before), len(j.events), r)
 	}
 	j.judge()
+	return nil
 }
 
 // takeOver has another worker lead the run to its end, as soon as it is let.
-func (j *journey) takeOver() error {
-	w := hire(j.t, j.place)
-	defer w.Kill()
-	for {
-		done, err := j.attempt(w)
-		if done || err != nil {
+func (j *journey) takeOver(w *worker) error {
+	for !j.done {
+		if err := j.attempt(w); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // attempt has a worker lead the run on, unless another one does.
-func (j *journey) attempt(w *worker) (done bool, err error) {
-	r, err := w.Do(order{Do: opDrive, Run: j.id})
+func (j *journey) attempt(w *worker) error {
+	r, err := w.Do(order{Do: opDrive, Run: j.id, Task: j.task})
 	switch {
 	case err != nil:
-		return false, err
+		return err
 	case r.Code == guideway.CodeConflict || r.OK() && r.Status == machine.StatusRunning:
-		<-time.After(5 * time.Millisecond) // another one is at work
-		return false, nil
+		<-time.After(50 * time.Millisecond) // another one is at work
+		return nil
 	case !r.OK():
-		return false, fmt.Errorf("%s: %s", r.Code, r.Message)
+		return fmt.Errorf("%s: %s", r.Code, r.Message)
 	case r.Status.Ended():
 		return j.read(w, r)
 	}
 	next, err := j.decide(r)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if r, err = w.Do(next); err == nil && !r.OK() && r.Code != guideway.CodeRefused && r.Code != guideway.CodeConflict {
 		err = fmt.Errorf("%s: %s", r.Code, r.Message)
 	}
-	return false, err
+	return err
 }
 
 // TestTogether has several processes want to drive the same runs at once: each is
@@ -150,7 +193,7 @@ func TestTogether(t *testing.T) {
 			for _, w := range workers {
 				for _, j := range all {
 					work.Go(func() {
-						r, err := w.Do(order{Do: opDrive, Run: j.id})
+						r, err := w.Do(order{Do: opDrive, Run: j.id, Task: j.task})
 						switch {
 						case err != nil || !r.OK() && r.Code != guideway.CodeConflict:
 							t.Errorf("drive: %v %+v", err, r)
@@ -162,7 +205,7 @@ func TestTogether(t *testing.T) {
 			}
 			work.Wait()
 			for _, j := range all {
-				if done, err := j.attempt(workers[0]); err != nil || !done {
+				if err := j.attempt(workers[0]); err != nil || !j.done {
 					t.Fatalf("the run is not at its end: %v", err)
 				}
 				j.judge()

@@ -3,7 +3,6 @@
 package crashtest
 
 import (
-	"syscall"
 	"testing"
 
 	"github.com/guideway-dev/guideway"
@@ -12,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// place is where a worker finds its journal, and what ends it.
+// place is where a worker finds its journal.
 type place struct {
 	Dir string `json:"dir"`
 	// Postgres, if set, is the URL of the server that takes the database's part.
@@ -21,19 +20,10 @@ type place struct {
 	Outside string `json:"outside"`
 	// Lease is how long one holds, in milliseconds; 0 is as usual.
 	Lease int `json:"lease,omitempty"`
-	// Point is the one at which the worker gets the Signal; 0 is none.
-	Point  int `json:"point,omitempty"`
-	Signal int `json:"signal,omitempty"`
 }
 
 // Disk implements crash.Place.
 func (p place) Disk() crash.Disk { return crash.Disk{Dir: p.Dir} }
-
-// ending is the place for a worker that gets a signal at a point.
-func (p place) ending(point int, signal syscall.Signal) place {
-	p.Point, p.Signal = point, int(signal)
-	return p
-}
 
 // store is a kind of journal.
 type store struct {
@@ -58,9 +48,15 @@ func stores() []store {
 
 // order is what a worker is to do.
 type order struct {
-	Do       op               `json:"do"`
-	Run      string           `json:"run,omitempty"`
-	Task     string           `json:"task,omitempty"`
+	Do  op     `json:"do"`
+	Run string `json:"run,omitempty"`
+	// Task is what the run is known by before it has an id.
+	Task string `json:"task,omitempty"`
+	// Point is the one at which the run halts, of those that it comes by in this
+	// worker; Kills has the worker end itself there. The first order for a run
+	// decides.
+	Point    int              `json:"point,omitempty"`
+	Kills    bool             `json:"kills,omitempty"`
 	Decision machine.Decision `json:"decision,omitempty"`
 	Result   string           `json:"result,omitempty"`
 }
@@ -76,6 +72,9 @@ const (
 	opStatus op = "status"
 	opEvents op = "events"
 	opVerify op = "verify"
+	// opGoOn lets a run go on that has halted, and gives the reply to the order that
+	// was under way.
+	opGoOn op = "go on"
 )
 
 // reply is the acknowledgement of what is in it.
@@ -90,9 +89,12 @@ type reply struct {
 	States []string       `json:"states,omitempty"`
 	Events []run.Event    `json:"events,omitempty"`
 	Report *run.Report    `json:"report,omitempty"`
-	// Points counts those that the worker has come by.
+	// Halted says that the run has come to its point, and that the order is still
+	// under way.
+	Halted bool `json:"halted,omitempty"`
+	// Points counts those that the run has come by.
 	Points int `json:"points"`
-	// Within says that the worker's own one lay between the decision to call
+	// Within says that the run's own one lay between the decision to call
 	// something and the call.
 	Within bool `json:"within,omitempty"`
 }

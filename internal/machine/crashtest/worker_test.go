@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -50,7 +51,10 @@ type desk struct {
 	service *driver.Service
 	journal run.Journal
 	pool    *script.Pool
-	fate    *fate
+
+	mu sync.Mutex
+	// fates are those of the runs, by their tasks.
+	fates map[string]*fate
 }
 
 // begin opens a worker's place.
@@ -72,7 +76,7 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &desk{place: p, fate: &fate{at: p.Point, signal: syscall.Signal(p.Signal)}}
+	d := &desk{place: p, fates: map[string]*fate{}}
 	if p.Postgres != "" {
 		d.journal, err = postgres.Open(ctx, postgres.Options{URL: p.Postgres})
 	} else {
@@ -87,8 +91,8 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	}
 	if err == nil {
 		d.service, err = driver.New(driver.Options{
-			Journal: fatal{d.journal, d.fate}, Key: key, Heads: heads, Machines: machinesShelf, Models: models{p, d.fate},
-			Handlers: &driver.Scripts{Sandbox: d.pool, Owner: caller().User}, Tools: tools{p, d.fate},
+			Journal: fatal{d.journal}, Key: key, Heads: heads, Machines: machinesShelf, Models: models{p},
+			Handlers: &driver.Scripts{Sandbox: d.pool, Owner: caller().User}, Tools: tools{p},
 			Owner: fmt.Sprintf("%d/%d", os.Getpid(), time.Now().UnixNano()), Alive: alive, Lease: time.Duration(p.Lease) * time.Millisecond,
 		})
 	}
@@ -117,14 +121,49 @@ func caller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "ada", Client: "crashtest"}, Via: run.ViaTerminal}
 }
 
-// CarryOut implements crash.Desk.
+// CarryOut implements crash.Desk. An order whose run halts is answered as such, and
+// stays under way.
 func (d *desk) CarryOut(ctx context.Context, o order) reply {
-	r, err := d.do(ctx, o)
-	if err != nil {
-		r = failed(err)
+	f := d.fate(o)
+	var r reply
+	if o.Do == opGoOn {
+		f.release()
+		r = <-f.underWay
+		f.tell(&r)
+		return r
 	}
-	d.fate.tell(&r)
+	done := make(chan reply, 1)
+	f.underWay = done
+	go func() {
+		r, err := d.do(f.in(ctx), o)
+		if err != nil {
+			r = failed(err)
+		}
+		done <- r
+	}()
+	select {
+	case r = <-done:
+	case <-f.halted:
+		select {
+		case r = <-done:
+		default:
+			r.Halted = true
+		}
+	}
+	f.tell(&r)
 	return r
+}
+
+// fate is that of the run that an order is for.
+func (d *desk) fate(o order) *fate {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.fates[o.Task]
+	if f == nil {
+		f = newFate(o.Point, o.Kills)
+		d.fates[o.Task] = f
+	}
+	return f
 }
 
 func failed(err error) reply {
@@ -167,24 +206,17 @@ func answered(s *driver.Status, err error) (reply, error) {
 }
 
 // models is the one model, behind HTTP.
-type models struct {
-	place place
-	fate  *fate
-}
+type models struct{ place place }
 
 // Model implements driver.Models.
 func (m models) Model(driver.For, machines.Level, string) (driver.Chosen, error) {
-	client := &http.Client{Transport: m.fate.around(http.DefaultTransport)}
 	return driver.Chosen{
-		Model: openai.New(openai.Options{BaseURL: m.place.Outside + "/v1", NoStream: true, HTTP: client}), Name: "counted",
+		Model: openai.New(openai.Options{BaseURL: m.place.Outside + "/v1", NoStream: true, HTTP: client()}), Name: "counted",
 	}, nil
 }
 
 // tools are behind HTTP, too.
-type tools struct {
-	place place
-	fate  *fate
-}
+type tools struct{ place place }
 
 // Tools implements driver.Tools.
 func (tools) Tools(context.Context, driver.For) ([]machine.ToolInfo, error) { return infos(), nil }
@@ -200,8 +232,7 @@ func (t tools) Call(ctx context.Context, _ driver.For, c machine.ToolCall) (mach
 	if err != nil {
 		return machine.ToolResult{}, err
 	}
-	client := &http.Client{Transport: t.fate.around(http.DefaultTransport)}
-	answer, err := client.Do(r)
+	answer, err := client().Do(r)
 	if err != nil {
 		return machine.ToolResult{}, err
 	}

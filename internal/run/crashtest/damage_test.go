@@ -37,7 +37,7 @@ func TestDamagedFiles(t *testing.T) {
 			t.Run(fmt.Sprintf("seed %d/%d", seed, i), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
-				p := place{Dir: t.TempDir()}
+				p := place{Dir: crash.Dir(t)}
 				from, name := closed, p.database()
 				if random.IntN(3) == 0 {
 					from = logged

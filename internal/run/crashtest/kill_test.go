@@ -23,14 +23,14 @@ func TestKilled(t *testing.T) {
 		for i := range max(kills/each, 1) {
 			t.Run(fmt.Sprintf("seed %d/%d", seed, i), func(t *testing.T) {
 				t.Parallel()
-				j := newJourney(t, place{Dir: t.TempDir()}, seed, uint64(i))
+				j := newJourney(t, place{Dir: crash.Dir(t)}, seed, uint64(i))
 				j.travel(min(kills, each))
 				j.arrive()
 			})
 		}
 		t.Run(fmt.Sprintf("seed %d/postgres", seed), func(t *testing.T) {
 			t.Parallel()
-			j := newJourney(t, place{Dir: t.TempDir(), Postgres: crash.EmptyPostgres(t)}, seed, uint64(kills))
+			j := newJourney(t, place{Dir: crash.Dir(t), Postgres: crash.EmptyPostgres(t)}, seed, uint64(kills))
 			j.travel(min(kills, each))
 			j.arrive()
 		})
@@ -50,8 +50,9 @@ type seat struct {
 	j      *journey
 	random *rand.Rand
 	lanes  []*lane
-	// opened counts the workers that were killed after they had opened.
-	opened int
+	// opened counts the workers that were killed after they had opened, midst the
+	// commands that were under way then.
+	opened, midst int
 }
 
 func newJourney(t *testing.T, p place, seed, number uint64) *journey {
@@ -63,10 +64,10 @@ func newJourney(t *testing.T, p place, seed, number uint64) *journey {
 	j := &journey{t: t, place: p}
 	for s := range 2 {
 		seat := &seat{j: j, random: rand.New(rand.NewPCG(seed, number<<8|uint64(s)))}
-		for l := range 2 {
+		for l := range 3 {
 			name := fmt.Sprintf("client %d of seat %d", l, s)
 			random := rand.New(rand.NewPCG(seat.random.Uint64(), 0))
-			seat.lanes = append(seat.lanes, newLane(name, random, shelf.of(l)))
+			seat.lanes = append(seat.lanes, newLane(name, random, shelf.of(l%2)))
 		}
 		j.seats = append(j.seats, seat)
 	}
@@ -95,13 +96,19 @@ func (j *journey) travel(kills int) {
 
 // life is one worker from its start to its end.
 func (s *seat) life() error {
-	life := crash.Life[order, reply]{Random: s.random, Check: s.check, Replies: 16, Rest: 4 * time.Millisecond}
+	life := crash.Life[order, reply]{Random: s.random, Check: s.check, Replies: 12, Rest: 4 * time.Millisecond}
 	for _, l := range s.lanes {
 		life.Clients = append(life.Clients, func(w *worker) error { return l.drive(w, 1e6) })
 	}
 	opened, err := life.Live(hire(s.j.t, s.j.place))
-	if opened {
-		s.opened++
+	if !opened {
+		return err
+	}
+	s.opened++
+	for _, l := range s.lanes {
+		if l.current().pending != nil {
+			s.midst++
+		}
 	}
 	return err
 }
@@ -160,9 +167,9 @@ func verified(w *worker, id string) error {
 func (j *journey) arrive() {
 	j.t.Helper()
 	w := hire(j.t, j.place).MustOpen()
-	runs, events, opened, commands := 0, 0, 0, 0
+	runs, events, opened, midst, commands := 0, 0, 0, 0, 0
 	for _, s := range j.seats {
-		opened += s.opened
+		opened, midst = opened+s.opened, midst+s.midst
 		for _, l := range s.lanes {
 			if err := l.drive(w, 1); err != nil {
 				j.t.Fatal(err)
@@ -188,7 +195,7 @@ func (j *journey) arrive() {
 	if opened == 0 || commands < 4 {
 		j.t.Errorf("%d workers opened the journal and %d commands were sent: nothing was tested", opened, commands)
 	}
-	j.t.Logf("%d workers were killed at work; %d commands, %d runs, %d events", opened, commands, runs, events)
+	j.t.Logf("%d workers were killed at work, in the midst of %d commands; %d commands, %d runs, %d events", opened, midst, commands, runs, events)
 }
 
 // TestComparisonFindsLossAndDoubling holds the comparison itself to its task.

@@ -18,11 +18,11 @@ func stores() []store {
 	return []store{
 		{"sqlite", func(t *testing.T) place {
 			t.Helper()
-			return place{Dir: t.TempDir()}
+			return place{Dir: crash.Dir(t)}
 		}},
 		{"postgres", func(t *testing.T) place {
 			t.Helper()
-			return place{Dir: t.TempDir(), Postgres: crash.EmptyPostgres(t)}
+			return place{Dir: crash.Dir(t), Postgres: crash.EmptyPostgres(t)}
 		}},
 	}
 }
