@@ -85,9 +85,10 @@ func newMachineValidateCmd(a *app, do func(context.Context, *machineListOptions)
 	o := &machineListOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "validate {NAME|FILE}...", Short: "Check machines with their scripts and roles",
-		Long: `Check machines: the configuration, the functions of the script, and the roles. Every
-error and every warning is told with its place and its fix. The exit code is 3 if a
-machine has an error; --strict makes warnings count as errors.`,
+		Long: `Check machines: the configuration, the functions of the script, the roles, and
+whether anything that is configured offers their tools, as far as that is known without
+starting a server. Every error and every warning is told with its place and its fix. The
+exit code is 3 if a machine has an error; --strict makes warnings count as errors.`,
 		Example: "  guideway machine validate machines/support-desk.json\n  guideway machine validate support-desk --json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -117,6 +118,10 @@ func runMachineValidate(ctx context.Context, o *machineListOptions) error {
 	if err != nil {
 		return err
 	}
+	offers, err := o.app.machineOffers(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	host := o.app.host
 	var answers []machineValidity
 	invalid := false
@@ -127,7 +132,7 @@ func runMachineValidate(ctx context.Context, o *machineListOptions) error {
 		}
 		v := machineValidity{Machine: name, Valid: one.Definition != nil, Diagnostics: orEmpty(one.Found)}
 		if v.Valid {
-			v.Diagnostics = orEmpty(one.Lint())
+			v.Diagnostics = orEmpty(append(one.Lint(), one.LintOffers(offers)...))
 		}
 		invalid = invalid || !v.Valid || o.Strict && len(v.Diagnostics) > 0
 		answers = append(answers, v)

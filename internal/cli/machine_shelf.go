@@ -51,6 +51,8 @@ type shelved struct {
 	Overrides  []catalog.Overridden
 	// Lint gives what a linter says of a machine that loads.
 	Lint func() []guideway.Diagnostic
+	// LintOffers gives what there is to say of its tools.
+	LintOffers func(machines.Offers) []guideway.Diagnostic
 	// demonstration gives what is shipped for a demonstration; CodeNotFound where
 	// there is nothing.
 	demonstration func() ([]byte, error)
@@ -61,7 +63,7 @@ type shelved struct {
 func shelvedOf(e *catalog.MachineEntry) *shelved {
 	return &shelved{
 		Definition: e.Definition, Found: e.Found, Name: e.Name, Source: e.Source.Name, Path: e.Path, Stale: e.Stale, Overrides: e.Overrides,
-		Lint: e.Lint, demonstration: e.Recording, from: &e.Source,
+		Lint: e.Lint, LintOffers: e.LintOffers, demonstration: e.Recording, from: &e.Source,
 	}
 }
 
@@ -107,6 +109,7 @@ func (s *machineShelf) open(name string) (*shelved, error) {
 	files := regularfile.In(root)
 	l := machines.LoadFile(files, filepath.Dir(name), filepath.Base(path))
 	one := &shelved{Definition: l.Definition, Found: l.Found, Name: l.Claims, Source: "file", Path: l.Path, Lint: l.Lint}
+	one.LintOffers = func(o machines.Offers) []guideway.Diagnostic { return machines.LintOffers(l.Files(), o) }
 	if one.Definition == nil {
 		return one, doesNotLoad(name, one.Found[0])
 	}

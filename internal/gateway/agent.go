@@ -21,6 +21,34 @@ func (g *Gateway) Offered(ctx context.Context, c *Client) []json.RawMessage {
 	return out
 }
 
+// Names are the names of tools, as far as they are known without asking an upstream.
+type Names struct {
+	// Tools has them all, whoever may call them.
+	Tools     []string
+	Upstreams []NamesOf
+}
+
+// NamesOf says what the names of one upstream's tools begin with, "" where they begin
+// with nothing, and whether it was ever asked for them.
+type NamesOf struct {
+	Begins string
+	Asked  bool
+}
+
+// Names gives the names that are known. Nothing is started for it.
+func (g *Gateway) Names() Names {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var n Names
+	for _, t := range g.surface.Load().tools {
+		n.Tools = append(n.Tools, t.name)
+	}
+	for _, m := range g.members {
+		n.Upstreams = append(n.Upstreams, NamesOf{Begins: m.prefix(), Asked: m.Known() != nil})
+	}
+	return n
+}
+
 // Fate says how far a call has come that has no result.
 type Fate int
 

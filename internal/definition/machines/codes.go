@@ -48,4 +48,7 @@ const (
 	CodeParsingMany     = "parsing-tools-many"
 	CodeToolUnused      = "tool-policy-unused"
 	CodeTransitionState = "transition-state-unknown"
+	// CodeToolUnknown is of a pattern that fits no tool of a configuration; see
+	// LintOffers.
+	CodeToolUnknown = "tool-unknown"
 )

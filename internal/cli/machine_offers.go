@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// machineOffers are the tools that agents of machines are offered, as far as that is
+// known: of other servers, what they had when they were last asked.
+func (a *app) machineOffers(ctx context.Context, cfg *config.Config) (machines.Offers, error) {
+	// Of our own the names alone are wanted: nothing stands behind them.
+	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: lazyRuns{}, Sessions: &session.Service{}, Memory: &memory.Service{}})
+	if err != nil {
+		return machines.Offers{}, err
+	}
+	g, err := gateway.New(gateway.Options{
+		Upstreams: gatewayEntries(cfg), Upstream: a.upstreamOptions(cfg), Project: cfg.Gateway.Project, Key: make([]byte, 32), Logger: a.logger(cfg),
+	})
+	if err != nil {
+		return machines.Offers{}, err
+	}
+	defer g.Close(ctx)
+	known := g.Names()
+	var o machines.Offers
+	for _, t := range own.Offered(ctx) {
+		o.Tools = append(o.Tools, t.Name)
+	}
+	for _, name := range known.Tools {
+		o.Tools = append(o.Tools, plainName(name))
+	}
+	for _, s := range known.Upstreams {
+		o.Servers = append(o.Servers, plainName(s.Begins))
+		if !s.Asked {
+			o.Unasked = append(o.Unasked, plainName(s.Begins))
+		}
+	}
+	return o, nil
+}
