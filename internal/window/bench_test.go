@@ -9,15 +9,18 @@ import (
 	"time"
 )
 
+// quoted is a text as JSON.
+func quoted(text string) json.RawMessage { return appendQuoted(nil, text) }
+
 // bigContext is about 100 KB: prose, code, a log, tables, and the small things
 // of a run. Two with another seed have no value in common that costs anything.
 func bigContext(b testing.TB, seed int) Context {
 	b.Helper()
 	c := Context{
-		"userGoal":      quote("Move the login to the new token service"),
-		"decisions":     quote("We decided to use zstd instead of gzip."),
+		"userGoal":      quoted("Move the login to the new token service"),
+		"decisions":     quoted("We decided to use zstd instead of gzip."),
 		"_currentLoop":  json.RawMessage(`{"loopId":"modules","iteration":2}`),
-		"timestamp":     quote("2026-03-01T10:00:00Z"),
+		"timestamp":     quoted("2026-03-01T10:00:00Z"),
 		"filesChanged":  json.RawMessage(`["a.go","b.go"]`),
 		"products":      json.RawMessage(longValueOf(b, "@rows")),
 		"debugOutput":   json.RawMessage(longValueOf(b, "@buildlog")),
@@ -30,13 +33,13 @@ func bigContext(b testing.TB, seed int) Context {
 			fmt.Fprintf(&text, "In step %d of %d the importer read file-%d_%d.csv and set row %d aside, since its column was empty. ", j, seed, seed, i, i*31+j)
 		}
 		key := []string{"notes", "findings", "transcript", "analysis", "documentation", "stepOutput"}[i%6]
-		c[fmt.Sprintf("%s%d", key, i)] = quote(text.String())
+		c[fmt.Sprintf("%s%d", key, i)] = quoted(text.String())
 		if i%4 == 0 {
 			var log strings.Builder
 			for j := range 30 {
 				fmt.Fprintf(&log, "2026-03-01T10:%02d:%02dZ INFO run=%d served path=/a/%d in %d ms\n", i%60, j, seed, i*j, j)
 			}
-			c[fmt.Sprintf("serverOutput%d", i)] = quote(log.String())
+			c[fmt.Sprintf("serverOutput%d", i)] = quoted(log.String())
 		}
 	}
 	return c

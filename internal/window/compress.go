@@ -1,7 +1,6 @@
 package window
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -76,7 +75,8 @@ type Omission struct {
 }
 
 // Blob is a value that was given in part or not at all. The caller keeps it
-// under its reference before it hands the reduced context on.
+// under its reference before it hands the reduced context on. Its bytes are those of
+// the item, not a copy of them.
 type Blob struct {
 	Ref   string
 	Key   string
@@ -116,7 +116,7 @@ type Result struct {
 func Compress(items []Item, options Options) Result {
 	before := totalTokens(items)
 	o := options.withDefaults(before)
-	c := &compression{options: o, items: items}
+	c := newCompression(items, o)
 	result := Result{Context: make(Context, len(items)), TokensBefore: before, Budget: o.Budget}
 	for _, item := range items {
 		if item.Layer == Critical {
@@ -148,19 +148,46 @@ type compression struct {
 	values [][]byte
 	tokens []int
 	reason []string
+	// refs are the references of items, written those that were last written in part,
+	// masks the notes that stand in the place of items.
+	refs    []string
+	written []outcome
+	masks   []outcome
+}
+
+// outcome is an item that was written in part, or the note in its place.
+type outcome struct {
+	value  []byte
+	tokens int
+	reason string
+	// kept are the pieces that it has, where it was written.
+	kept []bool
+}
+
+func newCompression(items []Item, o Options) *compression {
+	n := len(items)
+	return &compression{
+		options: o, items: items, values: make([][]byte, n), tokens: make([]int, n), reason: make([]string, n),
+		refs: make([]string, n), written: make([]outcome, n), masks: make([]outcome, n),
+	}
+}
+
+// ref is the reference of an item.
+func (c *compression) ref(i int) string {
+	if c.refs[i] == "" {
+		c.refs[i] = c.options.Ref(c.items[i].Key, c.items[i].Value)
+	}
+	return c.refs[i]
 }
 
 // wholeAll keeps every item but those of the given layers.
 func (c *compression) wholeAll(without []Layer) {
-	c.values = make([][]byte, len(c.items))
-	c.tokens = make([]int, len(c.items))
-	c.reason = make([]string, len(c.items))
 	for i, item := range c.items {
 		if slices.Contains(without, item.Layer) {
-			c.reason[i] = "dropped: " + item.Why
+			c.values[i], c.tokens[i], c.reason[i] = nil, 0, "dropped: "+item.Why
 			continue
 		}
-		c.values[i], c.tokens[i] = item.Value, item.Tokens
+		c.values[i], c.tokens[i], c.reason[i] = item.Value, item.Tokens, ""
 	}
 }
 
@@ -320,8 +347,8 @@ func (c *compression) apply(s *selection, room int) {
 		if n == nil {
 			continue
 		}
-		kept, all := r.kept(n), n.count
-		if kept == all {
+		kept := r.kept(n)
+		if kept == n.count {
 			c.values[i], c.tokens[i], c.reason[i] = item.Value, item.Tokens, ""
 			continue
 		}
@@ -329,17 +356,29 @@ func (c *compression) apply(s *selection, room int) {
 			notes -= c.mask(i, n, notes)
 			continue
 		}
-		left := all - kept
-		note := fmt.Sprintf("[%s %d of %d %s left out; %s]", gap, left, all, n.noun(), c.options.Ref(item.Key, item.Value))
-		value := r.value(n, note)
-		tokens := itemTokens(c.options.Counter, item.Key, value)
-		if tokens >= item.Tokens {
+		w := c.write(i, n, r, n.count-kept)
+		if w.tokens >= item.Tokens {
 			c.values[i], c.tokens[i], c.reason[i] = item.Value, item.Tokens, ""
 			continue
 		}
-		c.values[i], c.tokens[i] = value, tokens
-		c.reason[i] = fmt.Sprintf("reduced: %d of %d %s left out", left, all, n.noun())
+		c.values[i], c.tokens[i], c.reason[i] = w.value, w.tokens, w.reason
 	}
+}
+
+// write writes an item of which so many pieces are left out, unless it has just been
+// written so: to count what was written takes longer than all else.
+func (c *compression) write(i int, n *node, r *renderer, left int) *outcome {
+	w, keep := &c.written[i], r.keep[n.first:n.first+n.count]
+	if w.value != nil && slices.Equal(w.kept, keep) {
+		return w
+	}
+	note := fmt.Sprintf("[%s %d of %d %s left out; %s]", gap, left, n.count, n.noun(), c.ref(i))
+	value := r.value(make([]byte, 0, min(len(n.raw), 4<<10)), n, note)
+	*w = outcome{
+		value: value, tokens: itemTokens(c.options.Counter, c.items[i].Key, value), kept: append(w.kept[:0], keep...),
+		reason: fmt.Sprintf("reduced: %d of %d %s left out", left, n.count, n.noun()),
+	}
+	return w
 }
 
 // mask leaves a note in place of a value, or nothing in place of a small one or
@@ -351,18 +390,22 @@ func (c *compression) mask(i int, n *node, room int) int {
 	if item.Tokens < noteWorth {
 		return 0
 	}
-	what := fmt.Sprintf("%d %s", n.count, n.noun())
-	if item.Age > 0 {
-		what += fmt.Sprintf(", unchanged for %d steps", item.Age)
+	m := &c.masks[i]
+	if m.value == nil {
+		what := fmt.Sprintf("%d %s", n.count, n.noun())
+		if item.Age > 0 {
+			what += fmt.Sprintf(", unchanged for %d steps", item.Age)
+		}
+		m.reason = "masked: " + what
+		m.value = appendQuoted(nil, fmt.Sprintf("[%s masked: %s; %s]", gap, what, c.ref(i)))
+		m.tokens = itemTokens(c.options.Counter, item.Key, m.value)
 	}
-	c.reason[i] = "masked: " + what
-	note := quote(fmt.Sprintf("[%s masked: %s; %s]", gap, what, c.options.Ref(item.Key, item.Value)))
-	tokens := itemTokens(c.options.Counter, item.Key, note)
-	if tokens > room {
+	c.reason[i] = m.reason
+	if m.tokens > room {
 		return 0
 	}
-	c.values[i], c.tokens[i] = note, tokens
-	return tokens
+	c.values[i], c.tokens[i] = m.value, m.tokens
+	return m.tokens
 }
 
 // fill writes the result.
@@ -375,11 +418,10 @@ func (c *compression) fill(result *Result) {
 		if c.reason[i] == "" {
 			continue
 		}
-		ref := c.options.Ref(item.Key, item.Value)
 		result.Omitted = append(result.Omitted, Omission{
-			Key: item.Key, Reason: c.reason[i], Ref: ref, Tokens: item.Tokens - c.tokens[i],
+			Key: item.Key, Reason: c.reason[i], Ref: c.ref(i), Tokens: item.Tokens - c.tokens[i],
 		})
-		result.Blobs = append(result.Blobs, Blob{Ref: ref, Key: item.Key, Bytes: bytes.Clone(item.Value)})
+		result.Blobs = append(result.Blobs, Blob{Ref: c.ref(i), Key: item.Key, Bytes: item.Value})
 	}
 }
 

@@ -1,8 +1,6 @@
 package window
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -22,7 +20,7 @@ const (
 type node struct {
 	kind     nodeKind
 	key      string // of an object's field
-	raw      []byte
+	raw      string
 	children []*node
 
 	// text and spans are those of a textNode; its pieces follow each other.
@@ -38,7 +36,9 @@ type node struct {
 
 // piece is what selection keeps or leaves out.
 type piece struct {
-	item   int
+	item int
+	// key is that of the field that it is the value of.
+	key    string
 	text   string
 	tokens float64 // an estimate
 	terms  []term
@@ -65,18 +65,18 @@ type builder struct {
 // build makes the tree of an item.
 func (b *builder) build(item int, value []byte) *node {
 	b.item = item
-	return b.value("", value, 0)
+	return b.value("", strings.TrimSpace(string(value)), 0)
 }
 
-func (b *builder) value(key string, raw []byte, depth int) *node {
+func (b *builder) value(key, raw string, depth int) *node {
 	first := len(b.pieces)
-	n := b.whole(key, bytes.TrimSpace(raw), depth)
+	n := b.whole(key, raw, depth)
 	n.first, n.count = first, len(b.pieces)-first
 	return n
 }
 
 // whole takes a value apart if it can be; else it is one piece.
-func (b *builder) whole(key string, raw []byte, depth int) *node {
+func (b *builder) whole(key, raw string, depth int) *node {
 	if len(raw) > 0 && depth < maxDepth {
 		switch {
 		case raw[0] == '"' && len(raw) > longString:
@@ -96,25 +96,25 @@ func (b *builder) whole(key string, raw []byte, depth int) *node {
 	return b.leaf(key, raw)
 }
 
-func (b *builder) leaf(key string, raw []byte) *node {
-	text := string(raw)
-	if key != "" {
-		text = key + ": " + text
-	}
-	b.add(text)
+func (b *builder) leaf(key, raw string) *node {
+	b.add(key, raw)
 	return &node{kind: leafNode, key: key, raw: raw}
 }
 
-// add makes a piece.
-func (b *builder) add(text string) int {
-	b.pieces = append(b.pieces, piece{item: b.item, text: text, tokens: float64(Estimate(text)) + 1, leader: len(b.pieces)})
+// add makes a piece of a text, with the key of its field where it has one.
+func (b *builder) add(key, text string) int {
+	cost := estimated(text)
+	if key != "" {
+		cost += estimated(key) + punctCost // and the colon
+	}
+	b.pieces = append(b.pieces, piece{item: b.item, key: key, text: text, tokens: float64((cost+99)/100) + 1, leader: len(b.pieces)})
 	return len(b.pieces) - 1
 }
 
 // long takes a text apart; nil if it is one part only.
-func (b *builder) long(key string, raw []byte) *node {
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
+func (b *builder) long(key, raw string) *node {
+	text, ok := unquote(raw)
+	if !ok {
 		return nil
 	}
 	form := kindOfText(text)
@@ -126,7 +126,7 @@ func (b *builder) long(key string, raw []byte) *node {
 	leaders := make(map[string]int)
 	for _, s := range spans {
 		part := text[s.from:s.to]
-		at := b.add(part)
+		at := b.add("", part)
 		if form != logText {
 			continue
 		}
@@ -144,15 +144,15 @@ func (b *builder) long(key string, raw []byte) *node {
 	return n
 }
 
-func (b *builder) array(key string, raw []byte, depth int) *node {
-	var elements []json.RawMessage
-	if json.Unmarshal(raw, &elements) != nil || len(elements) < 2 {
+func (b *builder) array(key, raw string, depth int) *node {
+	elements, ok := readArray(raw)
+	if !ok || len(elements) < 2 {
 		return nil
 	}
 	if n := b.table(key, raw, elements); n != nil {
 		return n
 	}
-	n := &node{kind: arrayNode, key: key, raw: raw}
+	n := &node{kind: arrayNode, key: key, raw: raw, children: make([]*node, 0, len(elements))}
 	for _, element := range elements {
 		n.children = append(n.children, b.value("", element, depth+1))
 	}
@@ -160,15 +160,18 @@ func (b *builder) array(key string, raw []byte, depth int) *node {
 }
 
 // table takes a list of like objects apart by rows.
-func (b *builder) table(key string, raw []byte, elements []json.RawMessage) *node {
+func (b *builder) table(key, raw string, elements []string) *node {
 	if len(elements) < tableRows {
 		return nil
 	}
 	n := &node{kind: tableNode, key: key, raw: raw}
 	rows := make([][]field, len(elements))
 	for i, element := range elements {
+		if element[0] != '{' || len(element) > longString*3 {
+			return nil
+		}
 		fields, ok := readObject(element)
-		if !ok || len(fields) == 0 || len(element) > longString*3 {
+		if !ok || len(fields) == 0 {
 			return nil
 		}
 		if i == 0 {
@@ -193,17 +196,17 @@ func (b *builder) table(key string, raw []byte, elements []json.RawMessage) *nod
 		child := &node{kind: leafNode, raw: elements[i], first: len(b.pieces), count: 1}
 		var text strings.Builder
 		for _, f := range fields {
-			text.Write(f.value)
+			text.WriteString(f.value)
 			text.WriteString(", ")
 			child.children = append(child.children, &node{kind: leafNode, key: f.key, raw: f.value})
 		}
-		b.add(text.String())
+		b.add("", text.String())
 		n.children = append(n.children, child)
 	}
 	return n
 }
 
-func (b *builder) object(key string, raw []byte, depth int) *node {
+func (b *builder) object(key, raw string, depth int) *node {
 	fields, ok := readObject(raw)
 	if !ok || len(fields) < 1 {
 		return nil
@@ -213,38 +216,6 @@ func (b *builder) object(key string, raw []byte, depth int) *node {
 		n.children = append(n.children, b.value(f.key, f.value, depth+1))
 	}
 	return n
-}
-
-// field is a member of an object.
-type field struct {
-	key   string
-	value json.RawMessage
-}
-
-// readObject reads the members of an object in their order; false if the text
-// is none.
-func readObject(raw []byte) ([]field, bool) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
-		return nil, false
-	}
-	var fields []field
-	for decoder.More() {
-		key, err := decoder.Token()
-		if err != nil {
-			return nil, false
-		}
-		name, ok := key.(string)
-		if !ok {
-			return nil, false
-		}
-		var value json.RawMessage
-		if decoder.Decode(&value) != nil {
-			return nil, false
-		}
-		fields = append(fields, field{name, value})
-	}
-	return fields, true
 }
 
 func hasDuplicates(keys []string) bool {

@@ -7,8 +7,9 @@ import (
 
 // A text is first cut by rules into pieces, words mostly, and each is then encoded for
 // itself. So a piece that was counted once is known wherever it stands again, and only
-// new ones go through the tokenizer, which takes some hundred times as long. What is
-// not ASCII is left to the tokenizer altogether.
+// new ones go through the tokenizer, which takes some hundred times as long. Of what is
+// not ASCII, marks such as dashes and the sign of a gap are cut here, too; the rest is
+// left to the tokenizer between two seams, and known from then on where it is short.
 
 const (
 	// maxPieces bounds the counts that are kept, longestPiece their texts: some 2 MB
@@ -34,10 +35,23 @@ func (p *pieceCounts) count(text string, exact func(string) int) int {
 		if part := text[from:to]; isPlain(part) {
 			n += p.countPlain(part, exact)
 		} else {
-			n += exact(part)
+			n += p.countWhole(part, exact)
 		}
 		from = to
 	}
+	return n
+}
+
+// countWhole counts what cannot be cut here.
+func (p *pieceCounts) countWhole(part string, exact func(string) int) int {
+	p.mu.RLock()
+	tokens, ok := p.known[part]
+	p.mu.RUnlock()
+	if ok {
+		return int(tokens)
+	}
+	n := exact(part)
+	p.learn(map[string]int{part: n})
 	return n
 }
 
@@ -90,15 +104,28 @@ func (p *pieceCounts) learn(counts map[string]int) {
 	}
 }
 
-// isPlain tells a text whose pieces are found here. A delete mark is none: the
-// tokenizer takes it out beforehand.
+// isPlain tells a text whose pieces are found here: ASCII and dashes, quotes and the
+// like. A delete mark is none: the tokenizer takes it out beforehand.
 func isPlain(text string) bool {
-	for i := range len(text) {
-		if text[i] >= 0x7f {
+	for i := 0; i < len(text); i++ {
+		if text[i] < 0x7f {
+			continue
+		}
+		if !isWideMark(text[i:]) {
 			return false
 		}
+		i += wideMark - 1
 	}
 	return true
+}
+
+// wideMark is how long the marks are that isWideMark tells.
+const wideMark = len("…")
+
+// isWideMark tells a text that begins with one of the marks from U+2010 to U+2027, all
+// of which are punctuation.
+func isWideMark(text string) bool {
+	return len(text) >= wideMark && text[0] == 0xe2 && text[1] == 0x80 && text[2] >= 0x90 && text[2] <= 0xa7
 }
 
 // nextSeam gives the next place where a piece ends whatever stands around it: no piece
@@ -112,7 +139,7 @@ func nextSeam(text string, from int) int {
 	return len(text)
 }
 
-// pieceEnd gives the end of the piece of an ASCII text that begins at i, by the rules
+// pieceEnd gives the end of the piece of a plain text that begins at i, by the rules
 // of o200k:
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}…]*[\p{Ll}…]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -144,7 +171,10 @@ func pieceEnd(text string, i int) int {
 // 0 where there is none.
 func wordEnd(text string, i int) int {
 	at := i
-	if c := text[at]; c != '\r' && c != '\n' && !isLetter(c) && !isDigit(c) {
+	switch c := text[at]; {
+	case c >= 0x80:
+		at += wideMark
+	case c != '\r' && c != '\n' && !isLetter(c) && !isDigit(c):
 		at++
 	}
 	from := at

@@ -16,7 +16,7 @@ func fragments() []string {
 	return []string{
 		" ", "  ", "\t", "\n", "\r\n", "\n\n", "\v", "\f", "\x00", "\x1c", "\x7f", "a", "Z", "foo", "Foo", "FOO", "fooBar", "HTTPServer", "x1", "12", "1234567",
 		"'s", "'S", "'t", "'re", "'VE", "'ll", "'d", "'m", "'x", "'", "\"", "(", ")", "/", "//", "\\n", "--", "=>", "_", ".", ",", "{\"a\":", "é", "ſ", "日本", "\u0301",
-		"\u00a0", "\u2028", "…", "😀", "\xff", "<|endoftext|>", "0x1f", "don't", "it'sorry", strings.Repeat("a", 40), strings.Repeat("-", 70), strings.Repeat(" ", 90),
+		"\u00a0", "\u2028", "…", "… ", "—", "“", "’s", "\u2010", "\u2027", "\u200f", "\xe2\x80", "😀", "\xff", "<|endoftext|>", "0x1f", "don't", "it'sorry", strings.Repeat("a", 40), strings.Repeat("-", 70), strings.Repeat(" ", 90),
 	}
 }
 

@@ -1,7 +1,6 @@
 package window
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -89,7 +88,7 @@ func (p *Priority) add(item Item, kept bool, relevance float64, o Options) {
 	}
 	if !kept {
 		placed.Ref = o.Ref(item.Key, item.Value)
-		p.Blobs = append(p.Blobs, Blob{Ref: placed.Ref, Key: item.Key, Bytes: bytes.Clone(item.Value)})
+		p.Blobs = append(p.Blobs, Blob{Ref: placed.Ref, Key: item.Key, Bytes: item.Value})
 	}
 	p.Items = append(p.Items, placed)
 }
@@ -99,21 +98,12 @@ func (p *Priority) add(item Item, kept bool, relevance float64, o Options) {
 func rank(items []Item, question string, stems *Stems) (order []int, relevance []float64) {
 	pieces := make([]piece, len(items))
 	x := newLexicon(stems)
+	defer x.close()
 	for i, item := range items {
 		pieces[i] = piece{terms: x.read(x.read(nil, item.Key), textOf(item.Value))}
 	}
 	asked := x.read(nil, question)
-	frequency := make([]int32, x.size())
-	last := make([]int, x.size())
-	for i := range pieces {
-		for _, t := range pieces[i].terms {
-			if last[t.id] != i+1 {
-				last[t.id] = i + 1
-				frequency[t.id]++
-			}
-		}
-	}
-	relevance = bm25(pieces, asked, frequency)
+	relevance = bm25(pieces, asked, frequencies(pieces, x.size()))
 	order = make([]int, len(items))
 	worth := make([]float64, len(items))
 	for i, item := range items {

@@ -1,10 +1,9 @@
 package window
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -29,35 +28,34 @@ func (r *renderer) kept(n *node) int {
 	return count
 }
 
-// value writes n; nil if nothing of it is kept. The note is put at its end,
-// unless it is empty.
-func (r *renderer) value(n *node, note string) []byte {
-	kept := r.kept(n)
-	if kept == 0 {
-		return nil
-	}
-	if kept == n.count && note == "" {
-		return n.raw
+// value appends n, of which something is kept. The note is put at its end, unless it
+// is empty.
+func (r *renderer) value(out []byte, n *node, note string) []byte {
+	if note == "" && r.kept(n) == n.count {
+		return append(out, n.raw...)
 	}
 	switch n.kind {
 	case textNode:
-		return r.text(n, note)
+		return r.text(out, n, note)
 	case arrayNode:
-		return r.array(n, note)
+		return r.array(out, n, note)
 	case objectNode:
-		return r.object(n, note)
+		return r.object(out, n, note)
 	case tableNode:
-		return r.table(n, note)
+		return r.table(out, n, note)
 	default:
-		return n.raw
+		return append(out, n.raw...)
 	}
 }
 
 // text joins the kept parts. A log's line that stands for others says how many.
-func (r *renderer) text(n *node, note string) []byte {
-	more := make(map[int]int)
+func (r *renderer) text(out []byte, n *node, note string) []byte {
+	var more map[int]int
 	for i := range n.spans {
 		if at := n.first + i; !r.keep[at] && r.pieces[at].leader != at && r.keep[r.pieces[at].leader] {
+			if more == nil {
+				more = make(map[int]int)
+			}
 			more[r.pieces[at].leader]++
 		}
 	}
@@ -94,41 +92,43 @@ func (r *renderer) text(n *node, note string) []byte {
 	case open:
 		text += gap
 	}
-	return quote(text)
+	return appendQuoted(out, text)
 }
 
-func (r *renderer) array(n *node, note string) []byte {
-	var parts [][]byte
+func (r *renderer) array(out []byte, n *node, note string) []byte {
+	out = append(out, '[')
+	left, from := 0, len(out)
 	for _, child := range n.children {
-		if part := r.value(child, ""); part != nil {
-			parts = append(parts, part)
-		}
-	}
-	if left := len(n.children) - len(parts); note != "" {
-		parts = append(parts, quote(note))
-	} else if left > 0 {
-		parts = append(parts, quote(fmt.Sprintf("%s %d more", gap, left)))
-	}
-	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]"))
-}
-
-func (r *renderer) object(n *node, note string) []byte {
-	var out []byte
-	left := 0
-	for _, child := range n.children {
-		part := r.value(child, "")
-		if part == nil {
+		if r.kept(child) == 0 {
 			left++
 			continue
 		}
-		out = appendField(out, child.key, part)
+		out = r.value(separated(out, from), child, "")
 	}
 	if note != "" {
-		out = appendField(out, r.gapKey(n), quote(note))
+		out = appendQuoted(separated(out, from), note)
 	} else if left > 0 {
-		out = appendField(out, r.gapKey(n), quote(fmt.Sprintf("%d more fields", left)))
+		out = appendQuoted(separated(out, from), gap+" "+strconv.Itoa(left)+" more")
 	}
-	return slices.Concat([]byte("{"), out, []byte("}"))
+	return append(out, ']')
+}
+
+func (r *renderer) object(out []byte, n *node, note string) []byte {
+	out = append(out, '{')
+	left, from := 0, len(out)
+	for _, child := range n.children {
+		if r.kept(child) == 0 {
+			left++
+			continue
+		}
+		out = r.value(appendKey(out, from, child.key), child, "")
+	}
+	if note != "" {
+		out = appendQuoted(appendKey(out, from, r.gapKey(n)), note)
+	} else if left > 0 {
+		out = appendQuoted(appendKey(out, from, r.gapKey(n)), strconv.Itoa(left)+" more fields")
+	}
+	return append(out, '}')
 }
 
 // gapKey is a key that the object does not have itself.
@@ -142,7 +142,7 @@ func (r *renderer) gapKey(n *node) string {
 
 // table writes the kept rows below one row of column names; what is the same in
 // all of them is said once.
-func (r *renderer) table(n *node, note string) []byte {
+func (r *renderer) table(out []byte, n *node, note string) []byte {
 	var rows []*node
 	for _, child := range n.children {
 		if r.keep[child.first] {
@@ -155,65 +155,61 @@ func (r *renderer) table(n *node, note string) []byte {
 	}
 	same := func(column int) bool {
 		for _, row := range rows[1:] {
-			if !bytes.Equal(row.children[column].raw, rows[0].children[column].raw) {
+			if row.children[column].raw != rows[0].children[column].raw {
 				return false
 			}
 		}
 		return len(rows) > 1
 	}
-	var columns, constants []byte
-	var varying []int
-	for i, name := range n.columns {
+	var constant, varying []int
+	for i := range n.columns {
 		if same(i) {
-			constants = appendField(constants, name, rows[0].children[i].raw)
-			continue
+			constant = append(constant, i)
+		} else {
+			varying = append(varying, i)
 		}
-		varying = append(varying, i)
-		columns = appendElement(columns, quote(name))
 	}
-	var lines []byte
+	out = append(out, '{')
+	start := len(out)
+	out = append(appendKey(out, start, "columns"), '[')
+	from := len(out)
+	for _, i := range varying {
+		out = appendQuoted(separated(out, from), n.columns[i])
+	}
+	out = append(appendKey(append(out, ']'), start, "rows"), '[')
+	from = len(out)
 	for _, row := range rows {
-		var cells []byte
+		out = append(separated(out, from), '[')
+		cells := len(out)
 		for _, i := range varying {
-			cells = appendElement(cells, row.children[i].raw)
+			out = append(separated(out, cells), row.children[i].raw...)
 		}
-		lines = appendElement(lines, slices.Concat([]byte("["), cells, []byte("]")))
+		out = append(out, ']')
 	}
-	var out []byte
-	out = appendField(out, "columns", slices.Concat([]byte("["), columns, []byte("]")))
-	out = appendField(out, "rows", slices.Concat([]byte("["), lines, []byte("]")))
-	if len(constants) > 0 {
-		out = appendField(out, "same in all", slices.Concat([]byte("{"), constants, []byte("}")))
+	out = append(out, ']')
+	if len(constant) > 0 {
+		out = append(appendKey(out, start, "same in all"), '{')
+		from = len(out)
+		for _, i := range constant {
+			out = append(appendKey(out, from, n.columns[i]), rows[0].children[i].raw...)
+		}
+		out = append(out, '}')
 	}
 	if note != "" {
-		out = appendField(out, gap, quote(note))
+		out = appendQuoted(appendKey(out, start, gap), note)
 	}
-	return slices.Concat([]byte("{"), out, []byte("}"))
+	return append(out, '}')
 }
 
-func appendField(out []byte, key string, value []byte) []byte {
-	if len(out) > 0 {
+// separated puts a comma behind what there is since from.
+func separated(out []byte, from int) []byte {
+	if len(out) > from {
 		out = append(out, ',')
 	}
-	out = append(out, quote(key)...)
-	out = append(out, ':')
-	return append(out, value...)
+	return out
 }
 
-func appendElement(out, value []byte) []byte {
-	if len(out) > 0 {
-		out = append(out, ',')
-	}
-	return append(out, value...)
-}
-
-// quote writes a text as JSON, without escaping what HTML would want escaped.
-func quote(text string) []byte {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(text) != nil {
-		return []byte(`""`)
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+// appendKey begins a member of an object whose members begin at from.
+func appendKey(out []byte, from int, key string) []byte {
+	return append(appendQuoted(separated(out, from), key), ':')
 }

@@ -36,15 +36,15 @@ func cueWords() map[cue][]string {
 type scorer struct {
 	lexicon *lexicon
 	pieces  []piece
-	// frequency is in how many pieces a term stands; rarities and recurrences follow
-	// from it.
-	frequency  []int32
-	rarities   []float64
-	recurrence []float64
-	cues       map[int32]cue
-	cueOf      []cue
-	relevance  []float64 // by piece, 0 to 1
-	stale      []bool    // a newer piece says something else of the same thing
+	// frequency is in how many pieces a term stands.
+	frequency []int32
+	// worth is what a term tells that nothing says yet.
+	worth []float64
+	// cues are those of the first terms: the stems of the words of cues come first.
+	cues      []cue
+	cueOf     []cue
+	relevance []float64 // by piece, 0 to 1
+	stale     []bool    // a newer piece says something else of the same thing
 	// kindWorth and cueWorth say how telling a kind of term and a cue are
 	// here: next to nothing where every second sentence has one.
 	kindWorth [termKinds]float64
@@ -55,46 +55,79 @@ type scorer struct {
 
 // newScorer reads the terms of all pieces and judges each against the question.
 func newScorer(pieces []piece, question string, stems *Stems) *scorer {
-	s := &scorer{lexicon: newLexicon(stems), pieces: pieces, cues: make(map[int32]cue), cueOf: make([]cue, len(pieces))}
-	for kind, words := range cueWords() {
-		for _, word := range words {
-			id := s.lexicon.id(s.lexicon.shared.of(word), wordTerm)
-			s.lexicon.stems[word] = id
-			s.cues[id] |= kind
-		}
-	}
-	var buffer []term
-	for i := range pieces {
-		buffer = s.lexicon.read(buffer[:0], pieces[i].text)
-		pieces[i].terms = slices.Clone(buffer)
-		for _, t := range buffer {
-			s.cueOf[i] |= s.cues[t.id]
-		}
-		if pieces[i].level == "error" {
-			s.cueOf[i] |= failureCue
-		}
-	}
+	s := &scorer{lexicon: newLexicon(stems), pieces: pieces, cueOf: make([]cue, len(pieces))}
+	defer s.lexicon.close()
+	s.readCues()
+	s.readPieces()
 	asked := s.lexicon.read(nil, question)
-	s.count()
-	s.measure()
+	s.frequency = frequencies(pieces, s.lexicon.size())
 	s.weigh()
+	s.measure()
 	s.relevance = bm25(pieces, asked, s.frequency)
 	s.findStale()
 	return s
 }
 
-// count fills in the frequencies.
-func (s *scorer) count() {
-	s.frequency = make([]int32, s.lexicon.size())
-	last := make([]int32, s.lexicon.size())
+// readCues makes terms of the words of cues.
+func (s *scorer) readCues() {
+	for _, c := range s.lexicon.shared.cues() {
+		id := s.lexicon.stem(c.stem)
+		s.lexicon.own[c.word] = id
+		if int(id) == len(s.cues) {
+			s.cues = append(s.cues, 0)
+		}
+		s.cues[id] |= c.kinds
+	}
+}
+
+// cueKinds are the cues of a term.
+func (s *scorer) cueKinds(t term) cue {
+	if int(t.id) < len(s.cues) {
+		return s.cues[t.id]
+	}
+	return 0
+}
+
+// arenaTerms is how many terms are made room for at once.
+const arenaTerms = 8 << 10
+
+// readPieces reads the terms of the pieces. They lie one behind the other in few
+// arrays.
+func (s *scorer) readPieces() {
+	var arena []term
 	for i := range s.pieces {
-		for _, t := range s.pieces[i].terms {
+		p := &s.pieces[i]
+		if cap(arena)-len(arena) < arenaTerms/8 {
+			arena = make([]term, 0, arenaTerms)
+		}
+		from := len(arena)
+		all := s.lexicon.read(s.lexicon.read(arena[from:], p.key), p.text)
+		p.terms = all[:len(all):len(all)]
+		if len(all) <= cap(arena)-from {
+			arena = arena[:from+len(all)]
+		}
+		for _, t := range all {
+			s.cueOf[i] |= s.cueKinds(t)
+		}
+		if p.level == "error" {
+			s.cueOf[i] |= failureCue
+		}
+	}
+}
+
+// frequencies counts in how many pieces each term stands.
+func frequencies(pieces []piece, terms int) []int32 {
+	frequency := make([]int32, terms)
+	last := make([]int32, terms)
+	for i := range pieces {
+		for _, t := range pieces[i].terms {
 			if last[t.id] != int32(i+1) {
 				last[t.id] = int32(i + 1)
-				s.frequency[t.id]++
+				frequency[t.id]++
 			}
 		}
 	}
+	return frequency
 }
 
 // weigh judges the kinds of terms and the cues by the share of pieces that have
@@ -130,11 +163,11 @@ func (s *scorer) weigh() {
 // rarer here the more. A change tells something only together with what is so now.
 func (s *scorer) cueWorthOf(i int) float64 {
 	var told [4]float64
-	var seen []int32
+	seen := make([]int32, 0, 16)
 	value := false
 	for _, t := range s.pieces[i].terms {
 		value = value || t.kind != wordTerm
-		kinds := s.cues[t.id]
+		kinds := s.cueKinds(t)
 		if kinds == 0 || slices.Contains(seen, t.id) {
 			continue
 		}
@@ -165,23 +198,28 @@ func (s *scorer) telling(n int) float64 {
 	return math.Log2((all + smoothing) / (float64(n) + smoothing))
 }
 
-// measure fills in what follows from the frequencies. A rarity is 1 for a term that
-// stands in one piece only, and nears 0 for one that stands in all. What came up again
-// is likely to come up once more.
+// measure fills in what terms are worth by their frequency. A rarity is 1 for a term
+// that stands in one piece only, and nears 0 for one that stands in all. A name also
+// tells something by its kind, and by having come up again: what did is likely to come
+// up once more.
 func (s *scorer) measure() {
-	s.rarities, s.recurrence = make([]float64, len(s.frequency)), make([]float64, len(s.frequency))
+	s.worth = make([]float64, len(s.frequency))
 	n := float64(len(s.pieces))
 	whole := math.Log(1 + n)
+	type measured struct{ rarity, recurrence float64 }
+	known := make([]measured, len(s.pieces)+1) // by frequency: few are different
 	for id, f := range s.frequency {
-		in := float64(max(f, 1))
-		s.rarities[id] = math.Log(1+n/in) / whole
-		s.recurrence[id] = 1 + recurFactor*min(math.Log2(in), 3)
+		f = max(f, 1)
+		m := &known[min(int(f), len(s.pieces))]
+		if m.recurrence == 0 {
+			in := float64(f)
+			*m = measured{math.Log(1+n/in) / whole, 1 + recurFactor*min(math.Log2(in), 3)}
+		}
+		s.worth[id] = m.rarity
+		if kind := s.lexicon.kinds[id]; kind != wordTerm {
+			s.worth[id] = m.rarity * s.kindWorth[kind] * m.recurrence
+		}
 	}
-}
-
-// nameWorth is what a name that nothing says yet tells.
-func (s *scorer) nameWorth(t term) float64 {
-	return s.rarities[t.id] * s.kindWorth[t.kind] * s.recurrence[t.id]
 }
 
 // The constants of BM25, as usual.
@@ -197,11 +235,15 @@ func bm25(pieces []piece, asked []term, frequency []int32) []float64 {
 	if len(asked) == 0 || len(pieces) == 0 {
 		return scores
 	}
-	weights := make(map[int32]float64, len(asked))
+	// Those that are asked for, in the question's order, so that sums are the same
+	// each time; by term their place among them, and 1 more.
+	var weights []float64
+	places := make([]int32, len(frequency))
 	for _, t := range asked {
-		if int(t.id) < len(frequency) && frequency[t.id] > 0 {
+		if int(t.id) < len(frequency) && frequency[t.id] > 0 && places[t.id] == 0 {
 			df := float64(frequency[t.id])
-			weights[t.id] = math.Log(1 + (float64(len(pieces))-df+0.5)/(df+0.5))
+			weights = append(weights, math.Log(1+(float64(len(pieces))-df+0.5)/(df+0.5)))
+			places[t.id] = int32(len(weights))
 		}
 	}
 	var total int
@@ -210,22 +252,23 @@ func bm25(pieces []piece, asked []term, frequency []int32) []float64 {
 	}
 	mean := max(float64(total)/float64(len(pieces)), 1)
 	best := 0.0
-	counts := make(map[int32]float64, len(asked))
+	counts := make([]float64, len(weights))
 	for i := range pieces {
-		clear(counts)
+		fits := false
 		for _, t := range pieces[i].terms {
-			if _, ok := weights[t.id]; ok {
-				counts[t.id]++
+			if at := places[t.id]; at > 0 {
+				counts[at-1]++
+				fits = true
 			}
 		}
-		if len(counts) == 0 {
+		if !fits {
 			continue
 		}
 		norm := bm25K * (1 - bm25B + bm25B*float64(len(pieces[i].terms))/mean)
-		for _, t := range asked { // in the question's order, so that sums are the same each time
-			if n := counts[t.id]; n > 0 {
-				scores[i] += weights[t.id] * n * (bm25K + 1) / (n + norm)
-				counts[t.id] = 0
+		for at, n := range counts {
+			if n > 0 {
+				scores[i] += weights[at] * n * (bm25K + 1) / (n + norm)
+				counts[at] = 0
 			}
 		}
 		best = max(best, scores[i])
@@ -236,81 +279,4 @@ func bm25(pieces []piece, asked []term, frequency []int32) []float64 {
 		}
 	}
 	return scores
-}
-
-// Bounds of the search for facts that a newer one replaces.
-const (
-	staleTerms    = 40   // of a piece that states one fact
-	staleShared   = 0.5  // of the words of both
-	staleCommon   = 0.25 // a word that stands in more pieces than this names nothing
-	staleCompared = 200  // pieces that one is compared with
-)
-
-// findStale marks pieces whose words a later piece says again with a word of
-// change ("now", "renamed") and another number or name. Later is further down:
-// items are in the order of their age, texts in their own.
-func (s *scorer) findStale() {
-	s.stale = make([]bool, len(s.pieces))
-	holders := make(map[int32][]int32)
-	for i := range s.pieces {
-		if len(s.pieces[i].terms) > staleTerms || s.pieces[i].level != "" {
-			continue
-		}
-		subject, values := s.subject(i)
-		if s.cueOf[i]&changeCue != 0 && len(subject) >= 2 {
-			rarest := subject[0]
-			for _, id := range subject {
-				if s.frequency[id] < s.frequency[rarest] && len(holders[id]) > 0 || len(holders[rarest]) == 0 {
-					rarest = id
-				}
-			}
-			older := holders[rarest]
-			for _, j := range older[max(0, len(older)-staleCompared):] {
-				before, was := s.subject(int(j))
-				if overlap(subject, before) >= staleShared && len(values) > 0 && !sameValues(values, was) {
-					s.stale[j] = true
-				}
-			}
-		}
-		for _, id := range subject {
-			if float64(s.frequency[id]) <= max(staleCommon*float64(len(s.pieces)), 8) {
-				holders[id] = append(holders[id], int32(i))
-			}
-		}
-	}
-}
-
-// subject gives the plain words of a piece without those of change, and what
-// it says of them: its numbers and names.
-func (s *scorer) subject(i int) (words, values []int32) {
-	for _, t := range s.pieces[i].terms {
-		switch {
-		case t.kind != wordTerm:
-			values = append(values, t.id)
-		case s.cues[t.id]&changeCue == 0 && !slices.Contains(words, t.id):
-			words = append(words, t.id)
-		}
-	}
-	return words, values
-}
-
-// overlap is the share of the smaller set's words that both have, bounded by
-// how alike they are in size.
-func overlap(a, b []int32) float64 {
-	shared := 0
-	for _, id := range a {
-		if slices.Contains(b, id) {
-			shared++
-		}
-	}
-	return 2 * float64(shared) / float64(max(len(a)+len(b), 1))
-}
-
-func sameValues(a, b []int32) bool {
-	for _, id := range a {
-		if !slices.Contains(b, id) {
-			return false
-		}
-	}
-	return true
 }

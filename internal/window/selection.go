@@ -1,8 +1,8 @@
 package window
 
 import (
-	"container/heap"
 	"math"
+	"slices"
 )
 
 // Weights of what makes a piece worth its tokens. docs/context.md says what they
@@ -45,37 +45,52 @@ type chooser struct {
 	// weights are what weight has given: of pieces whose item has one already, and
 	// of those that would be the first.
 	weights [2][]float64
+	// most is what each piece is worth where nothing is kept yet; -1 is not known.
+	most []float64
 	// of lists the pieces of each item.
 	of [][]int
+	// asked and queue are those of the last take, to be used again.
+	asked []bool
+	queue gains
 }
 
-// gain is what piece i adds to what is kept.
-func (c *chooser) gain(i int) float64 {
+// worth is what piece i adds to what is kept, whatever it costs.
+func (c *chooser) worth(i int) float64 {
 	s := c.scorer
 	if s.stale[i] {
 		return 0
 	}
-	worth := askedWeight * s.relevance[i]
-	worth += s.cueWorth[i]
 	names, words := 0.0, 0.0
-	for _, t := range s.pieces[i].terms {
-		if c.covered[t.id] {
-			continue
-		}
-		if t.kind == wordTerm {
-			words += s.rarities[t.id]
-		} else {
-			names += s.nameWorth(t)
+	p := &s.pieces[i]
+	for _, t := range p.terms {
+		switch {
+		case c.covered[t.id]:
+		case t.kind == wordTerm:
+			words += s.worth[t.id]
+		default:
+			names += s.worth[t.id]
 		}
 	}
-	worth += nameWeight*min(names, maxNames) + wordWeight*words
-	if s.pieces[i].leader != i && s.pieces[i].level != "error" {
+	worth := askedWeight*s.relevance[i] + s.cueWorth[i] + (nameWeight*min(names, maxNames) + wordWeight*words)
+	if p.leader != i && p.level != "error" {
 		worth *= repeatFactor
 	}
-	if s.pieces[i].level == "debug" {
+	if p.level == "debug" {
 		worth *= debugFactor
 	}
-	return worth * c.factor[i] / c.weight(i)
+	return worth * c.factor[i]
+}
+
+// gain is what piece i adds for what it costs.
+func (c *chooser) gain(i int) float64 { return c.worth(i) / c.weight(i) }
+
+// bound is what piece i can gain at most: what is kept makes it worth less, never
+// more.
+func (c *chooser) bound(i int) float64 {
+	if c.most[i] < 0 {
+		c.most[i] = c.worth(i)
+	}
+	return c.most[i] / c.weight(i)
 }
 
 // weight is what the cost of a piece takes from its worth.
@@ -93,13 +108,17 @@ func (c *chooser) weight(i int) float64 {
 // newChooser makes a chooser over the pieces of some items, each of whose costs
 // is as estimated.
 func newChooser(s *scorer, items int, note float64) *chooser {
+	n := len(s.pieces)
+	floats := make([]float64, 5*n)
 	c := &chooser{
-		scorer: s, factor: make([]float64, len(s.pieces)), cost: make([]float64, len(s.pieces)),
-		covered: make([]bool, s.lexicon.size()), keep: make([]bool, len(s.pieces)), opened: make([]bool, items),
-		note: note, of: make([][]int, items), weights: [2][]float64{make([]float64, len(s.pieces)), make([]float64, len(s.pieces))},
+		scorer: s, factor: floats[:n:n], cost: floats[n : 2*n : 2*n], most: floats[2*n : 3*n : 3*n],
+		covered: make([]bool, len(s.frequency)), keep: make([]bool, n), opened: make([]bool, items),
+		note: note, of: make([][]int, items), weights: [2][]float64{floats[3*n : 4*n : 4*n], floats[4*n:]},
+		asked: make([]bool, n), queue: make(gains, 0, n),
 	}
-	for i, p := range s.pieces {
-		c.factor[i], c.cost[i] = 1, p.tokens
+	for i := range s.pieces {
+		p := &s.pieces[i]
+		c.factor[i], c.cost[i], c.most[i] = 1, p.tokens, -1
 		c.of[p.item] = append(c.of[p.item], i)
 	}
 	return c
@@ -111,52 +130,64 @@ func (c *chooser) restart(spent float64) {
 	clear(c.covered)
 	clear(c.opened)
 	c.order, c.spent = c.order[:0], spent
+	for i := range c.most {
+		c.bound(i) // while nothing is covered
+	}
 }
 
 // take keeps pieces of the given ones until the limit of all that is spent.
 func (c *chooser) take(candidates []int, limit float64) {
-	asked := make([]bool, len(c.keep))
-	queue := make(gains, 0, len(candidates))
+	clear(c.asked)
+	c.queue = c.queue[:0]
 	for _, i := range candidates {
 		if !c.keep[i] && !c.scorer.stale[i] {
-			queue = append(queue, gained{c.gain(i), i})
-			asked[i] = true
+			c.queue = append(c.queue, gained{c.bound(i), i})
+			c.asked[i] = true
 		}
 	}
-	heap.Init(&queue)
-	for len(queue) > 0 {
-		best := queue[0]
+	c.queue.order()
+	for len(c.queue) > 0 {
+		best := c.queue[0]
 		if c.keep[best.piece] {
-			heap.Pop(&queue)
+			c.queue.drop()
+			continue
+		}
+		item := c.scorer.pieces[best.piece].item
+		cost := c.costNow(best.piece)
+		if c.spent+cost > limit {
+			// What does not fit now never will, unless its item is opened, and then
+			// it comes anew.
+			c.queue = slices.DeleteFunc(c.queue, func(g gained) bool { return c.spent+c.costNow(g.piece) > limit })
+			c.queue.order()
 			continue
 		}
 		// What is kept since has made it worth less, as a rule.
 		if now := c.gain(best.piece); now < best.gain-1e-12 {
-			queue[0].gain = now
-			heap.Fix(&queue, 0)
+			c.queue[0].gain = now
+			c.queue.sink(0)
 			continue
 		}
-		heap.Pop(&queue)
-		item := c.scorer.pieces[best.piece].item
-		cost := c.cost[best.piece]
+		c.queue.drop()
 		first := !c.opened[item]
-		if first {
-			cost += c.note
-		}
-		if c.spent+cost > limit {
-			continue
-		}
 		c.keepPiece(best.piece, item, cost)
 		if !first {
 			continue
 		}
 		// The note is paid: the item's other pieces are cheaper now.
 		for _, i := range c.of[item] {
-			if asked[i] && !c.keep[i] {
-				heap.Push(&queue, gained{c.gain(i), i})
+			if c.asked[i] && !c.keep[i] {
+				c.queue.push(gained{c.bound(i), i})
 			}
 		}
 	}
+}
+
+// costNow is what a piece costs, with the note where it is the first of its item.
+func (c *chooser) costNow(i int) float64 {
+	if !c.opened[c.scorer.pieces[i].item] {
+		return c.cost[i] + c.note
+	}
+	return c.cost[i]
 }
 
 func (c *chooser) keepPiece(i, item int, cost float64) {
@@ -175,30 +206,55 @@ type gained struct {
 	piece int
 }
 
-// gains is a heap, the greatest first; equals in the order of the pieces.
+// gains is a heap, the greatest first; equals in the order of the pieces. It is one of
+// its own, since a context has thousands of pieces: that of the library calls each
+// comparison through an interface.
 type gains []gained
 
-func (g gains) Len() int { return len(g) }
-
-func (g gains) Less(i, j int) bool {
+func (g gains) before(i, j int) bool {
 	if g[i].gain != g[j].gain {
 		return g[i].gain > g[j].gain
 	}
 	return g[i].piece < g[j].piece
 }
 
-func (g gains) Swap(i, j int) { g[i], g[j] = g[j], g[i] }
-
-// Push implements heap.Interface.
-func (g *gains) Push(x any) {
-	if entry, ok := x.(gained); ok {
-		*g = append(*g, entry)
+// order makes a heap of what is in any order.
+func (g gains) order() {
+	for i := len(g)/2 - 1; i >= 0; i-- {
+		g.sink(i)
 	}
 }
 
-// Pop implements heap.Interface.
-func (g *gains) Pop() any {
-	last := (*g)[len(*g)-1]
-	*g = (*g)[:len(*g)-1]
-	return last
+// sink puts what has become less where it belongs.
+func (g gains) sink(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(g) {
+			return
+		}
+		if child+1 < len(g) && g.before(child+1, child) {
+			child++
+		}
+		if !g.before(child, i) {
+			return
+		}
+		g[i], g[child] = g[child], g[i]
+		i = child
+	}
+}
+
+// drop takes the greatest out.
+func (g *gains) drop() {
+	last := len(*g) - 1
+	(*g)[0] = (*g)[last]
+	*g = (*g)[:last]
+	g.sink(0)
+}
+
+func (g *gains) push(one gained) {
+	*g = append(*g, one)
+	all := *g
+	for i := len(all) - 1; i > 0 && all.before(i, (i-1)/2); i = (i - 1) / 2 {
+		all[i], all[(i-1)/2] = all[(i-1)/2], all[i]
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -220,7 +221,7 @@ func FuzzCut(f *testing.F) {
 				t.Fatalf("the parts end at %d of %d", at, len(text))
 			}
 		}
-		value := quote(text)
+		value := quoted(text)
 		item := Item{Key: "notes", Value: value, Verdict: Verdict{Layer: Useful, Why: "x"}}
 		item.Tokens = itemTokens(Estimator{}, item.Key, value)
 		r := Compress([]Item{item}, Options{Budget: budget%4096 + 1})
@@ -264,27 +265,95 @@ func TestReadLogLine(t *testing.T) {
 // many at once.
 func TestStems(t *testing.T) {
 	t.Parallel()
+	const text = "The tests decided: testing, deciding and naïve décisions failed at ENOENT, by src/testing_file.go of a test…"
+	alone := newLexicon(nil)
+	defer alone.close()
+	want := alone.read(nil, text)
 	shared := NewStems()
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for range 2 {
-				for word, want := range map[string]string{"Decided": "decid", "the": "", "tests": "test", "a": "", "ENOENT": "enoent"} {
-					if got := shared.find(word); got != want {
-						t.Errorf("%q comes from %q, want %q", word, got, want)
-					}
+			for range 3 {
+				x := newLexicon(shared)
+				got := x.read(nil, text)
+				x.close()
+				if diff := cmp.Diff(want, got, cmp.AllowUnexported(term{})); diff != "" {
+					t.Errorf("with a memory (-without):\n%s", diff)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	for i := range maxStems + 10 {
-		shared.find(spelled(i))
+	for word, want := range map[string]string{"Decided": "decid", "the": "", "tests": "test", "a": "", "ENOENT": "enoent"} {
+		if got := stemOf(word); got != want {
+			t.Errorf("%q comes from %q, want %q", word, got, want)
+		}
 	}
-	if n := len(shared.known); n == 0 || n > maxStems {
-		t.Errorf("%d are remembered", n)
+	for i := 0; i < maxStems+10; i += 10 {
+		words := map[string]string{}
+		for j := range 10 {
+			words[spelled(i+j)] = spelled(i + j)
+		}
+		shared.learn(words)
 	}
-	if got := shared.of("only"); got == "" {
-		t.Error("a word of no weight has no stem")
+	if n := len(shared.known); n == 0 || n > maxStems || len(shared.numbers) > maxStems {
+		t.Errorf("%d are remembered, %d stems", n, len(shared.numbers))
 	}
+}
+
+// TestJSONIsTakenApart: of JSON, however it is written, the parts are those that the
+// library finds; what is none ends no call in a panic.
+func TestJSONIsTakenApart(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.RuneFrom([]rune("ab\\\"/\n\t\b\x01\u2028é…😀<,:[]{} 1"))).Draw(t, "text")
+		plain := string(appendQuoted(nil, text))
+		if want := string(quoteRare(text)); plain != want {
+			t.Fatalf("%q is written as %s, not as %s", text, plain, want)
+		}
+		escaped, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range []string{plain, string(escaped)} {
+			if got, ok := unquote(raw); !ok || got != text {
+				t.Fatalf("%s is read as %q, not as %q", raw, got, text)
+			}
+		}
+		list := []any{text, 1.5, nil, true, map[string]any{text: []any{text}, "b": text}, []any{}, map[string]any{}}
+		for _, indent := range []string{"", " \t"} {
+			raw, err := json.MarshalIndent(list, "", indent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []json.RawMessage
+			if err := json.Unmarshal(raw, &want); err != nil {
+				t.Fatal(err)
+			}
+			got, ok := readArray(string(raw))
+			if !ok || len(got) != len(want) {
+				t.Fatalf("%s has %d elements, not %d", raw, len(got), len(want))
+			}
+			for i := range got {
+				if got[i] != string(want[i]) {
+					t.Fatalf("element %d of %s is %s, not %s", i, raw, got[i], want[i])
+				}
+			}
+			members, ok := readObject(got[4])
+			if !ok || len(members) != 2 && text != "b" {
+				t.Fatalf("%s is no object of two", got[4])
+			}
+			for _, m := range members {
+				if value, ok := list[4].(map[string]any)[m.key]; !ok || m.key == "b" && m.value != plain && m.value != string(escaped) {
+					t.Fatalf("member %q of %s is %s, not %v", m.key, got[4], m.value, value)
+				}
+			}
+		}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.RuneFrom([]rune("[]{}\",:\\ a1"))).Draw(t, "text")
+		readArray(text)
+		readObject(text)
+		unquote(text)
+	})
 }

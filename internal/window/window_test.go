@@ -242,7 +242,7 @@ func TestLoopContextComesBack(t *testing.T) {
 		"modules":        json.RawMessage(`["a", "b",  "c"]`),
 		"module":         json.RawMessage(`"b"`),
 		"iterationCount": json.RawMessage(`2`),
-		"buildOutput":    quote(strings.Repeat("compiling b. It took 3 s. ", 300)),
+		"buildOutput":    quoted(strings.Repeat("compiling b. It took 3 s. ", 300)),
 		"debugOutput":    json.RawMessage(`{"x": 1.0e3}`),
 	}
 	classifier := NewClassifier(Hints{Variables: []string{"modules", "module", "iterationCount"}})
@@ -337,7 +337,7 @@ func TestCompressLog(t *testing.T) {
 			log.WriteString("2026-03-01T10:02:00Z ERROR commit failed: disk full\n\tat store.go:41\n\tat main.go:12\n")
 		}
 	}
-	items := []Item{{Key: "serverOutput", Value: quote(log.String()), Verdict: Verdict{Layer: Useful}}}
+	items := []Item{{Key: "serverOutput", Value: quoted(log.String()), Verdict: Verdict{Layer: Useful}}}
 	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, items[0].Value)
 	r := Compress(items, Options{Budget: 140})
 	var got string
@@ -380,7 +380,7 @@ func TestSupersededYieldsTheNewest(t *testing.T) {
 	t.Parallel()
 	text := "The export queue listens on port 4711. The importer reads one file at a time. " +
 		strings.Repeat("Nothing much is to be said here about the weather today. ", 20) + "The export queue now listens on port 8122. "
-	items := []Item{{Key: "notes", Value: quote(text), Verdict: Verdict{Layer: Useful}}}
+	items := []Item{{Key: "notes", Value: quoted(text), Verdict: Verdict{Layer: Useful}}}
 	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, items[0].Value)
 	r := Compress(items, Options{Budget: 80, Question: "where does the export queue listen?"})
 	got := string(r.Context["notes"])
@@ -471,12 +471,12 @@ func TestHostileShapes(t *testing.T) {
 	}
 	for name, value := range map[string][]byte{
 		"numbers":  []byte("[" + strings.TrimSuffix(strings.Repeat("123,", 250_000), ",") + "]"),
-		"changes":  quote(strings.Repeat("The port of the queue is now 81. ", 30_000)),
+		"changes":  quoted(strings.Repeat("The port of the queue is now 81. ", 30_000)),
 		"nested":   []byte(strings.Repeat("[", 9000) + strings.Repeat("]", 9000)),
-		"one word": quote(strings.Repeat("a", 1_000_000)),
-		"lines":    quote(strings.Repeat("\n\t", 300_000)),
-		"traces":   quote(strings.Repeat("2026-03-01T10:00:00Z ERROR x\n\tat y\n", 30_000)),
-		"labels":   quote(strings.Repeat("a\nb", 300_000)),
+		"one word": quoted(strings.Repeat("a", 1_000_000)),
+		"lines":    quoted(strings.Repeat("\n\t", 300_000)),
+		"traces":   quoted(strings.Repeat("2026-03-01T10:00:00Z ERROR x\n\tat y\n", 30_000)),
+		"labels":   quoted(strings.Repeat("a\nb", 300_000)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

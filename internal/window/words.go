@@ -2,6 +2,8 @@ package window
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // termKind tells a plain word from what names or measures one thing.
@@ -25,66 +27,182 @@ type term struct {
 	kind termKind
 }
 
-// lexicon numbers the terms of one call, and stems each word once.
+// lexicon numbers the terms of one call, and stems each word once. It must be closed:
+// until then it holds what it knows of stems.
 type lexicon struct {
-	ids    map[string]int32
-	kinds  []termKind
-	stems  map[string]int32
 	shared *Stems
+	// local has the numbers here of the stems that shared numbers, and 1 more: 0 is none.
+	local []int32
+	// names are all terms but plain words, fresh the words that shared does not know,
+	// and stems theirs. own are words that are terms here though they say nothing.
+	names, fresh, stems, own map[string]int32
+	learned                  map[string]string
+	kinds                    []termKind
 }
 
 func newLexicon(shared *Stems) *lexicon {
 	if shared == nil {
 		shared = NewStems()
 	}
-	return &lexicon{ids: make(map[string]int32, 1024), stems: make(map[string]int32, 1024), shared: shared}
+	shared.mu.RLock()
+	return &lexicon{
+		shared: shared, local: make([]int32, len(shared.numbers)), names: map[string]int32{}, fresh: map[string]int32{},
+		stems: map[string]int32{}, own: map[string]int32{}, learned: map[string]string{},
+	}
+}
+
+// close hands what was learned on.
+func (x *lexicon) close() {
+	x.shared.mu.RUnlock()
+	x.shared.learn(x.learned)
 }
 
 func (x *lexicon) size() int { return len(x.kinds) }
 
-func (x *lexicon) id(text string, kind termKind) int32 {
-	if id, ok := x.ids[text]; ok {
-		return id
-	}
-	id := int32(len(x.kinds))
-	x.ids[strings.Clone(text)] = id
+// add numbers a new term.
+func (x *lexicon) add(kind termKind) int32 {
 	x.kinds = append(x.kinds, kind)
+	return int32(len(x.kinds) - 1)
+}
+
+// name numbers what is no plain word.
+func (x *lexicon) name(text string, kind termKind) int32 {
+	id, ok := x.names[text]
+	if !ok {
+		id = x.add(kind)
+		x.names[text] = id
+	}
+	return id
+}
+
+// numbered gives the number here of a stem that shared numbers.
+func (x *lexicon) numbered(number int32) int32 {
+	if x.local[number] == 0 {
+		x.local[number] = x.add(wordTerm) + 1
+	}
+	return x.local[number] - 1
+}
+
+// stem numbers a stem.
+func (x *lexicon) stem(stem string) int32 {
+	if number, ok := x.shared.numbers[stem]; ok {
+		return x.numbered(number)
+	}
+	id, ok := x.stems[stem]
+	if !ok {
+		id = x.add(wordTerm)
+		x.stems[stem] = id
+	}
 	return id
 }
 
 // longestWord bounds what is stemmed; anything longer is a name.
 const longestWord = 40
 
-// stem numbers a plain word by its stem; false for words that say nothing.
-func (x *lexicon) stem(word string) (int32, bool) {
-	if id, ok := x.stems[word]; ok {
-		return id, id >= 0
+// word numbers a plain word by its stem; false for words that say nothing.
+func (x *lexicon) word(word string) (int32, bool) {
+	number, ok := x.shared.known[word]
+	if ok && number >= 0 {
+		return x.numbered(number), true
 	}
-	id := int32(-1)
-	if stem := x.shared.find(word); stem != "" {
-		id = x.id(stem, wordTerm)
+	if !ok {
+		id, met := x.fresh[word]
+		if !met {
+			id = x.meet(word)
+		}
+		if id >= 0 {
+			return id, true
+		}
 	}
-	x.stems[strings.Clone(word)] = id
-	return id, id >= 0
+	id, ok := x.own[word]
+	return id, ok
+}
+
+// meet learns a word.
+func (x *lexicon) meet(word string) int32 {
+	stem, id := stemOf(word), int32(noStem)
+	if stem != "" {
+		id = x.stem(stem)
+	}
+	x.fresh[word], x.learned[word] = id, stem
+	return id
 }
 
 // read appends the terms of a text to out. A name or a path is a term, and its
 // words are terms too, so that a question in plain words finds it.
 func (x *lexicon) read(out []term, text string) []term {
-	for field := range strings.FieldsSeq(text) {
-		field = strings.Trim(field, ".,;:!?()[]{}<>\"'`*=…")
-		if field == "" {
+	for i := 0; i < len(text); {
+		if n := spaceAt(text, i); n > 0 {
+			i += n
 			continue
 		}
-		kind := kindOf(field)
-		if kind == wordTerm {
-			out = x.readWords(out, field)
-			continue
+		from := i
+		for i < len(text) && spaceAt(text, i) == 0 {
+			i++
 		}
-		out = append(out, term{x.id(field, kind), kind})
-		if kind > numberTerm && len(field) <= 200 {
-			out = x.readWords(out, field)
+		out = x.readField(out, trimMarks(text[from:i]))
+	}
+	return out
+}
+
+// spaceAt is how long the white space is that stands at i; 0 where none begins there.
+func spaceAt(text string, i int) int {
+	if c := text[i]; c < utf8.RuneSelf {
+		if isSpace(c) {
+			return 1
 		}
+		return 0
+	}
+	if r, n := utf8.DecodeRuneInString(text[i:]); unicode.IsSpace(r) {
+		return n
+	}
+	return 0
+}
+
+// trimMarks takes the punctuation around a field away.
+func trimMarks(field string) string {
+	for field != "" {
+		if n := len(field) - len(strings.TrimPrefix(field, gap)); n > 0 {
+			field = field[n:]
+		} else if isAround(field[0]) {
+			field = field[1:]
+		} else {
+			break
+		}
+	}
+	for field != "" {
+		if n := len(field) - len(strings.TrimSuffix(field, gap)); n > 0 {
+			field = field[:len(field)-n]
+		} else if isAround(field[len(field)-1]) {
+			field = field[:len(field)-1]
+		} else {
+			break
+		}
+	}
+	return field
+}
+
+// isAround tells the marks that stand around a word and do not belong to it.
+func isAround(c byte) bool {
+	switch c {
+	case '.', ',', ';', ':', '!', '?', '(', ')', '[', ']', '{', '}', '<', '>', '"', '\'', '`', '*', '=':
+		return true
+	}
+	return false
+}
+
+// readField appends the terms of what stands between two spaces.
+func (x *lexicon) readField(out []term, field string) []term {
+	if field == "" {
+		return out
+	}
+	kind := kindOf(field)
+	if kind == wordTerm {
+		return x.readWords(out, field)
+	}
+	out = append(out, term{x.name(field, kind), kind})
+	if kind > numberTerm && len(field) <= 200 {
+		out = x.readWords(out, field)
 	}
 	return out
 }
@@ -94,7 +212,7 @@ func (x *lexicon) readWords(out []term, field string) []term {
 	from := -1
 	end := func(i int) {
 		if from >= 0 && i-from <= longestWord {
-			if id, ok := x.stem(field[from:i]); ok {
+			if id, ok := x.word(field[from:i]); ok {
 				out = append(out, term{id, wordTerm})
 			}
 		}
