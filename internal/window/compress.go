@@ -280,15 +280,24 @@ const noteTokens = 26
 // a note behind; a smaller one is dropped.
 const noteWorth = 3 * noteTokens
 
+// usualPiece is about how long a piece is, in bytes; for up to mostPieces of them room
+// is made at once.
+const (
+	usualPiece = 50
+	mostPieces = 1 << 14
+)
+
 func newSelection(c *compression) *selection {
 	s := &selection{trees: make([]*node, len(c.items)), byLayer: make(map[Layer][]int), shares: c.options.Shares}
 	// The oldest first, so that "later" is newer among the pieces.
-	order := make([]int, 0, len(c.items))
+	order, bytes := make([]int, 0, len(c.items)), 0
 	for i, item := range c.items {
 		if item.Layer == Important || item.Layer == Useful {
 			order = append(order, i)
+			bytes += len(item.Value)
 		}
 	}
+	s.builder.pieces = make([]piece, 0, min(bytes/usualPiece, mostPieces)+len(order))
 	slices.SortStableFunc(order, func(a, b int) int { return c.items[b].Age - c.items[a].Age })
 	for _, i := range order {
 		s.trees[i] = s.builder.build(i, c.items[i].Value)

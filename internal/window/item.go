@@ -155,6 +155,9 @@ const perItem = 3
 // itemTokens counts the key and the value apart: values are counted once, and
 // then found in the cache whatever stands beside them.
 func itemTokens(counter Counter, key string, value []byte) int {
+	if cache, ok := counter.(*Cache); ok {
+		return cache.Count(key) + cache.countBytes(value) + perItem
+	}
 	return counter.Count(key) + counter.Count(string(value)) + perItem
 }
 

@@ -50,7 +50,7 @@ func (s *scorer) findStale() {
 			s.replace(&h, i)
 		}
 		for _, id := range h.facts[i].words {
-			if float64(s.frequency[id]) <= common {
+			if f := s.frequency[id]; f > 1 && float64(f) <= common { // what stands once is not said again
 				h.holders = append(h.holders, holder{int32(i), h.heads[id]})
 				h.heads[id] = int32(len(h.holders))
 			}

@@ -149,11 +149,22 @@ func (c *Cache) Count(text string) int {
 	if len(text) < shortText {
 		return c.counter.Count(text)
 	}
-	hash := sha256.Sum256([]byte(text))
+	return c.count(sha256.Sum256([]byte(text)), func() string { return text })
+}
+
+// countBytes counts a text without a copy of it where it is known.
+func (c *Cache) countBytes(text []byte) int {
+	if len(text) < shortText {
+		return c.counter.Count(string(text))
+	}
+	return c.count(sha256.Sum256(text), func() string { return string(text) })
+}
+
+func (c *Cache) count(hash [sha256.Size]byte, text func() string) int {
 	if n, ok := c.find(hash); ok {
 		return n
 	}
-	n := c.counter.Count(text)
+	n := c.counter.Count(text())
 	c.keep(hash, n)
 	return n
 }
