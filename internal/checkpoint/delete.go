@@ -164,7 +164,7 @@ func (s *Service) rebase(ctx context.Context, rec Record, base string) (*Swap, e
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := unpack(data, baseRaw, key, s.maxRaw()); err != nil {
+	if err := s.readable(data, baseRaw, key, s.maxRaw()); err != nil {
 		return nil, err
 	}
 	name, err := s.o.Blobs.Put(ctx, data)

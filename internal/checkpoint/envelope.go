@@ -129,29 +129,50 @@ func (s *Service) pack(r Record, raw, base []byte, key *seal.Key) ([]byte, error
 	return append(frame, payload...), nil
 }
 
-// unpack gives the content of a blob, checked against its header; base is the
-// content of its base.
-func unpack(data, base []byte, key *seal.Key, maxRaw int64) (header, []byte, error) {
-	h, frame, payload, err := open(data)
+// packed is a blob that is to be unpacked.
+type packed struct {
+	data []byte
+	// base is the content of its base, key the data key that it needs.
+	base []byte
+	key  *seal.Key
+	// most bounds its content.
+	most int64
+	// into is room for the content; nil where somebody keeps that.
+	into []byte
+	// trust leaves out to check the sum of a content, where that of another one that
+	// is made of it is checked.
+	trust bool
+}
+
+// unpack gives the content of a blob, checked against its header.
+func (s *Service) unpack(p packed) (header, []byte, error) {
+	h, frame, payload, err := open(p.data)
 	if err != nil {
 		return h, nil, err
 	}
-	if h.Bytes > maxRaw {
+	if h.Bytes > p.most {
 		return h, nil, damagedf("it says that it has %d bytes, more than there may be", h.Bytes)
 	}
-	if key != nil {
-		if payload, err = key.Open(payload, frame); err != nil {
+	if p.key != nil {
+		if payload, err = p.key.Open(payload, frame); err != nil {
 			return h, nil, damagedf("%w", err)
 		}
 	}
-	raw, err := expand(payload, base, h.Bytes)
+	raw, err := s.squeezer.expand(p.into, payload, p.base, h.Bytes)
 	if err != nil {
 		return h, nil, damagedf("it does not unpack: %w", err)
 	}
-	if !bytes.Equal(sumOf(raw), h.Sum) {
+	if !p.trust && !bytes.Equal(sumOf(raw), h.Sum) {
 		return h, nil, damagedf("its content is not the one that was saved")
 	}
 	return h, raw, nil
+}
+
+// readable says what keeps a blob that is about to be stored from being read again.
+func (s *Service) readable(data, base []byte, key *seal.Key, most int64) error {
+	_, raw, err := s.unpack(packed{data: data, base: base, key: key, most: most, into: s.squeezer.buffer()})
+	s.squeezer.release(raw)
+	return err
 }
 
 // keyOf gives the data key of a form: nil where it is not encrypted.

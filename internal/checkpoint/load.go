@@ -191,18 +191,40 @@ func (s *Service) readChain(ctx context.Context, rec Record) ([]byte, error) {
 		}
 		chain = append(chain, next)
 	}
-	var raw []byte
-	for _, one := range slices.Backward(chain) {
-		var err error
-		if raw, err = s.readOne(ctx, one, raw); err != nil {
-			return nil, err
-		}
+	raw, err := s.join(ctx, chain, true)
+	if errors.Is(err, errDamaged) && len(chain) > 1 {
+		return s.join(ctx, chain, false) // which says where the damage is
 	}
-	return raw, nil
+	return raw, err
 }
 
-// readOne reads one link of a chain; base is the content of its base.
-func (s *Service) readOne(ctx context.Context, rec Record, base []byte) ([]byte, error) {
+// join puts the links of a chain together, the one that is wanted first. Of the others
+// the contents need not be right by themselves: where the one that is wanted is, what
+// it is made of was.
+func (s *Service) join(ctx context.Context, chain []Record, trust bool) ([]byte, error) {
+	var base []byte
+	buffers := [2][]byte{s.squeezer.buffer(), s.squeezer.buffer()}
+	defer func() {
+		s.squeezer.release(buffers[0])
+		s.squeezer.release(buffers[1])
+	}()
+	for i, one := range slices.Backward(chain) {
+		p := packed{base: base, most: s.maxRaw()}
+		if i == 0 {
+			return s.readOne(ctx, one, p)
+		}
+		p.trust, p.into = trust, buffers[i%2]
+		raw, err := s.readOne(ctx, one, p)
+		if err != nil {
+			return nil, err
+		}
+		base, buffers[i%2] = raw, raw
+	}
+	return nil, damagedf("it is made of nothing")
+}
+
+// readOne reads one link of a chain.
+func (s *Service) readOne(ctx context.Context, rec Record, p packed) ([]byte, error) {
 	data, err := s.o.Blobs.Get(ctx, rec.Blob)
 	switch {
 	case guideway.ErrorCode(err) == guideway.CodeNotFound:
@@ -212,11 +234,11 @@ func (s *Service) readOne(ctx context.Context, rec Record, base []byte) ([]byte,
 	case err != nil:
 		return nil, err
 	}
-	key, err := s.keyOf(ctx, rec.Key)
-	if err != nil {
+	p.data = data
+	if p.key, err = s.keyOf(ctx, rec.Key); err != nil {
 		return nil, err
 	}
-	h, raw, err := unpack(data, base, key, s.maxRaw())
+	h, raw, err := s.unpack(p)
 	if err != nil {
 		return nil, damagedf("%s: %w", rec.ID, err)
 	}

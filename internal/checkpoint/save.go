@@ -291,7 +291,7 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 		return nil, err
 	}
 	// What cannot be read again is not stored.
-	if _, _, err := unpack(whole, nil, key, max(rec.Bytes, 1)); err != nil {
+	if err := s.readable(whole, nil, key, max(rec.Bytes, 1)); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "save a checkpoint: %w", err)
 	}
 	rec.Stored = int64(len(whole))
@@ -415,7 +415,7 @@ func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte
 	if int64(len(data)) > old.Stored*9/10 {
 		return nil, nil
 	}
-	if _, _, err := unpack(data, nextRaw, key, max(old.Bytes, 1)); err != nil {
+	if err := s.readable(data, nextRaw, key, max(old.Bytes, 1)); err != nil {
 		return nil, err
 	}
 	form.Blob, form.Stored = blob.NameOf(data), int64(len(data))

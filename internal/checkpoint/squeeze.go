@@ -12,8 +12,9 @@ const (
 	// dictID is that of every dictionary: a frame says that it needs one.
 	dictID = 1
 	// minWindow and maxWindow bound how far back a frame looks.
-	minWindow = 1 << 14
-	maxWindow = 64 << 20
+	minWindow     = 1 << 14
+	maxWindowBits = 26
+	maxWindow     = 1 << maxWindowBits
 	// maxDelta bounds the two contents of a delta, together. A larger content is
 	// stored whole: the memory that it would take is not worth it.
 	maxDelta = 32 << 20
@@ -24,32 +25,49 @@ func window(size int) int {
 	return min(max(1<<bits.Len(uint(max(size, 1)-1)), minWindow), maxWindow)
 }
 
-// squeezer compresses. It keeps encoders for contents without a base, which is
-// what most of their cost is; the zero value is ready.
-type squeezer struct{ idle sync.Pool }
+// squeezer compresses and expands. It keeps encoders and decoders, which is what most
+// of their cost is; the zero value is ready.
+type squeezer struct {
+	whole sync.Pool // *zstd.Encoder, for contents without a base
+	// deltas are for contents with one, by the bits of their window.
+	deltas   [maxWindowBits + 1]sync.Pool
+	decoders sync.Pool // *zstd.Decoder
+	buffers  sync.Pool // *[]byte, for contents that nobody keeps
+}
 
-// poolWindow is the largest content that a kept encoder is for.
+// poolWindow is the largest window that a kept encoder has.
 const poolWindow = 8 << 20
 
 // squeeze compresses a content; with a base it is what differs from that.
 func (s *squeezer) squeeze(raw, base []byte) ([]byte, error) {
-	if len(base) > 0 || len(raw) > poolWindow {
-		encoder, err := newEncoder(window(len(raw)+len(base)), base)
+	size := window(len(raw) + len(base))
+	if size > poolWindow {
+		encoder, err := newEncoder(size, base)
 		if err != nil {
 			return nil, err
 		}
 		defer encoder.Close()
 		return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/16+256)), nil
 	}
-	encoder, ok := s.idle.Get().(*zstd.Encoder)
-	if !ok {
-		var err error
-		if encoder, err = newEncoder(poolWindow, nil); err != nil {
-			return nil, err
-		}
+	pool, room := &s.whole, len(raw)/2+64
+	if len(base) > 0 {
+		pool, room = &s.deltas[bits.Len(uint(size))-1], len(raw)/16+256
+	} else {
+		size = poolWindow
 	}
-	defer s.idle.Put(encoder)
-	return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/2+64)), nil
+	encoder, ok := pool.Get().(*zstd.Encoder)
+	var err error
+	switch {
+	case !ok:
+		encoder, err = newEncoder(size, base)
+	case len(base) > 0:
+		err = encoder.ResetWithOptions(nil, zstd.WithEncoderDictRaw(dictID, base))
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Put(encoder)
+	return encoder.EncodeAll(raw, make([]byte, 0, room)), nil
 }
 
 func newEncoder(window int, base []byte) (*zstd.Encoder, error) {
@@ -67,9 +85,9 @@ func newEncoder(window int, base []byte) (*zstd.Encoder, error) {
 
 var errWrongLength = errors.New("it does not have the length that it should have")
 
-// expand is the way back. size is the length that must come out; nothing larger
-// is ever made.
-func expand(packed, base []byte, size int64) ([]byte, error) {
+// expand is the way back, into a buffer where it has the room. size is the length that
+// must come out; nothing larger is ever made.
+func (s *squeezer) expand(into, packed, base []byte, size int64) ([]byte, error) {
 	var frame zstd.Header
 	if err := frame.Decode(packed); err != nil {
 		return nil, err
@@ -77,19 +95,15 @@ func expand(packed, base []byte, size int64) ([]byte, error) {
 	if !frame.HasFCS || frame.FrameContentSize != uint64(size) {
 		return nil, errWrongLength
 	}
-	options := []zstd.DOption{
-		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(uint64(max(int(size), window(int(size)+len(base))))),
-	}
-	if len(base) > 0 {
-		options = append(options, zstd.WithDecoderDictRaw(dictID, base))
-	}
-	decoder, err := zstd.NewReader(nil, options...)
+	decoder, err := s.decoder(base, max(int(size), window(int(size)+len(base))))
 	if err != nil {
 		return nil, err
 	}
-	defer decoder.Close()
-	raw, err := decoder.DecodeAll(packed, make([]byte, 0, size))
+	defer s.decoders.Put(decoder)
+	if int64(cap(into)) < size {
+		into = make([]byte, 0, size)
+	}
+	raw, err := decoder.DecodeAll(packed, into[:0])
 	if err != nil {
 		return nil, err
 	}
@@ -97,4 +111,32 @@ func expand(packed, base []byte, size int64) ([]byte, error) {
 		return nil, errWrongLength
 	}
 	return raw, nil
+}
+
+// decoder gives a decoder for contents with a base, which may make so many bytes.
+func (s *squeezer) decoder(base []byte, most int) (*zstd.Decoder, error) {
+	options := []zstd.DOption{zstd.WithDecoderMaxMemory(uint64(most)), zstd.WithDecoderDictDelete()}
+	if len(base) > 0 {
+		options = append(options, zstd.WithDecoderDictRaw(dictID, base))
+	}
+	if decoder, ok := s.decoders.Get().(*zstd.Decoder); ok {
+		return decoder, decoder.ResetWithOptions(nil, options...)
+	}
+	return zstd.NewReader(nil, append(options,
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))...)
+}
+
+// buffer gives room for a content that nobody keeps; it is given back by release.
+func (s *squeezer) buffer() []byte {
+	if kept, ok := s.buffers.Get().(*[]byte); ok {
+		return (*kept)[:0]
+	}
+	return nil
+}
+
+// release takes a buffer back, if it is not one that only a huge content needs.
+func (s *squeezer) release(buffer []byte) {
+	if cap(buffer) > 0 && cap(buffer) <= poolWindow {
+		s.buffers.Put(&buffer)
+	}
 }

@@ -349,7 +349,7 @@ func (s *Service) eachContent(ctx context.Context, list []Record, known map[stri
 		}
 		var raw []byte
 		if err == nil {
-			raw, err = s.readOne(ctx, r, base)
+			raw, err = s.readOne(ctx, r, packed{base: base, most: s.maxRaw()})
 		}
 		if err == nil {
 			contents[r.ID] = raw
