@@ -25,6 +25,10 @@ type Index interface {
 type Finder interface {
 	// Checkpoint gives a record, or CodeNotFound.
 	Checkpoint(ctx context.Context, id string) (Record, error)
+	// Chain gives a record, the one that it has as its base, the base of that and so
+	// on, at most so many: what it takes to read a checkpoint. It ends early where one
+	// is not there, and is empty where the first is not.
+	Chain(ctx context.Context, id string, most int) ([]Record, error)
 	// Checkpoints lists records, the last added first.
 	Checkpoints(ctx context.Context, f Filter) ([]Record, error)
 	// History lists the checkpoints of a line by their numbers.

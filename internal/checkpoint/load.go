@@ -178,18 +178,19 @@ func (s *Service) read(ctx context.Context, rec Record) ([]byte, error) {
 // that is whole down to the one that is wanted.
 func (s *Service) readChain(ctx context.Context, rec Record) ([]byte, error) {
 	chain := []Record{rec}
-	for last := rec; last.Base != ""; last = chain[len(chain)-1] {
-		if len(chain) > maxChain {
-			return nil, damagedf("it depends on too many others")
-		}
-		next, err := s.o.Index.Checkpoint(ctx, last.Base)
-		if guideway.ErrorCode(err) == guideway.CodeNotFound {
-			return nil, s.movedOr(ctx, last, damagedf("the checkpoint %s, which %s depends on, is gone", last.Base, last.ID))
-		}
+	if rec.Base != "" {
+		bases, err := s.o.Index.Chain(ctx, rec.Base, maxChain)
 		if err != nil {
 			return nil, err
 		}
-		chain = append(chain, next)
+		chain = append(chain, bases...)
+	}
+	switch last := chain[len(chain)-1]; {
+	case last.Base == "":
+	case len(chain) > maxChain:
+		return nil, damagedf("it depends on too many others")
+	default:
+		return nil, s.movedOr(ctx, last, damagedf("the checkpoint %s, which %s depends on, is gone", last.Base, last.ID))
 	}
 	raw, err := s.join(ctx, chain, true)
 	if errors.Is(err, errDamaged) && len(chain) > 1 {

@@ -378,6 +378,33 @@ func (x *Index) Checkpoint(ctx context.Context, id string) (checkpoint.Record, e
 	return checkpoint.Record{}, guideway.Errorf(guideway.CodeNotFound, "there is no checkpoint %.80q", id)
 }
 
+// Chain implements checkpoint.Finder.
+func (x *Index) Chain(ctx context.Context, id string, most int) (chain []checkpoint.Record, err error) {
+	list, err := x.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range list {
+		if l.find(id) < 0 {
+			continue
+		}
+		byID := map[string]checkpoint.Record{}
+		for _, one := range l.records() {
+			byID[one.ID] = one.Record
+		}
+		for len(chain) < most {
+			one, there := byID[id]
+			if !there {
+				break
+			}
+			chain = append(chain, one)
+			id = one.Base
+		}
+		break
+	}
+	return chain, nil
+}
+
 // Checkpoints implements checkpoint.Finder.
 func (x *Index) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Record, error) {
 	lines, err := x.look(ctx)

@@ -177,6 +177,39 @@ func swaps(t *testing.T, f *fixture) {
 	want(t, "the problem", got.Problem, "a flipped bit")
 }
 
+func chains(t *testing.T, f *fixture) {
+	x := f.index(t)
+	other := fill(t, x, checkpoint.LineKey{User: "ada", Session: "other"}, 2)
+	list := fill(t, x, key(), 4)
+	for i := range 3 {
+		form := checkpoint.Form{Blob: blobOf(list[i].ID, "delta"), Stored: 10, Base: list[i+1].ID}
+		must(t, x.Apply(t.Context(), checkpoint.Change{Line: key(), Swaps: []checkpoint.Swap{{ID: list[i].ID, Old: list[i].Blob, New: form}}}))
+	}
+	for _, c := range []struct {
+		id   string
+		most int
+		want []string
+	}{
+		{list[0].ID, 10, []string{list[0].ID, list[1].ID, list[2].ID, list[3].ID}},
+		{list[1].ID, 2, []string{list[1].ID, list[2].ID}},
+		{list[3].ID, 10, []string{list[3].ID}},
+		{other[0].ID, 10, []string{other[0].ID}},
+		{"c_gone", 10, nil},
+		{"", 10, nil},
+	} {
+		chain, err := x.Chain(t.Context(), c.id, c.most)
+		must(t, err)
+		want(t, "the chain of "+c.id, ids(chain), c.want)
+	}
+	chain, err := x.Chain(t.Context(), list[0].ID, 10)
+	must(t, err)
+	for _, got := range chain {
+		alone, err := x.Checkpoint(t.Context(), got.ID)
+		must(t, err)
+		want(t, "a link", got, alone)
+	}
+}
+
 func removes(t *testing.T, f *fixture) {
 	x := f.index(t)
 	list := fill(t, x, key(), 4)

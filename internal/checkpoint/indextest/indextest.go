@@ -39,6 +39,7 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"many at once: no number is lost or given twice", together},
 		{"a change that does not fit leaves everything as it was", allOrNone},
 		{"a form is swapped only for the one it was", swaps},
+		{"a checkpoint's chain is what it is made of", chains},
 		{"nothing that is needed is removed, and successors get another parent", removes},
 		{"what is deleted is remembered", remembers},
 		{"lists choose by every field", filters},

@@ -55,6 +55,14 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (checkpoint.Record, e
 	return list[0], nil
 }
 
+// Chain implements checkpoint.Finder.
+func (s *Store) Chain(ctx context.Context, id string, most int) ([]checkpoint.Record, error) {
+	return s.checkpoints(ctx, "read what a checkpoint is made of", `with recursive chain (one, needs, place) as (
+			select id, base, 1 from checkpoints where id = $1
+			union all select n.id, n.base, place + 1 from chain join checkpoints n on n.id = needs where place < $2
+		) `+selectCheckpoints+` join chain on c.id = one order by place`, octets(id), most)
+}
+
 // Checkpoints implements checkpoint.Finder.
 func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Record, error) {
 	var w where

@@ -46,6 +46,19 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (r checkpoint.Record,
 	return r, err
 }
 
+// Chain implements checkpoint.Finder.
+func (s *Store) Chain(ctx context.Context, id string, most int) (list []checkpoint.Record, err error) {
+	err = s.read(ctx, "read what a checkpoint is made of", func() error {
+		rows, err := s.readers.rows(ctx, `WITH RECURSIVE chain (one, needs, place) AS (
+				SELECT id, base, 1 FROM checkpoints WHERE id = ?
+				UNION ALL SELECT n.id, n.base, place + 1 FROM chain CROSS JOIN checkpoints n ON n.id = needs WHERE place < ?
+			) `+selectCheckpoints+` FROM chain CROSS JOIN checkpoints c ON c.id = one ORDER BY place`, id, most)
+		list, err = collect(rows, err, scanCheckpoint)
+		return err
+	})
+	return list, err
+}
+
 // chooseCheckpoints gives the conditions of a filter, but for its words.
 func chooseCheckpoints(f checkpoint.Filter) *conditions {
 	c := &conditions{}
@@ -116,7 +129,11 @@ func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) (list []ch
 		return nil, nil
 	}
 	err = s.read(ctx, "list checkpoints", func() error {
-		rows, err := s.readers.db.QueryContext(ctx, text, args...)
+		ask := s.readers.db.QueryContext
+		if f.Heads && len(f.Tags) == 0 {
+			ask = s.readers.rows // each load asks for them
+		}
+		rows, err := ask(ctx, text, args...)
 		list, err = collect(rows, err, scanCheckpoint)
 		return err
 	})
