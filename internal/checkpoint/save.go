@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -286,6 +287,8 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 	if key != nil {
 		rec.Key = key.Name
 	}
+	folding := s.startFold(ctx, rec, d.content.raw, p)
+	defer folding.wait(nil)
 	whole, err := s.pack(rec, d.content.raw, nil, key)
 	if err != nil {
 		return nil, err
@@ -311,7 +314,7 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 			At: rec.Created, Action: ActionDelete, LineKey: d.key, Checkpoint: gone.ID, Client: d.who.Client, Detail: "the session's limit",
 		})
 	}
-	fold, err := s.store(ctx, &rec, whole, change, d.request.Once, func() *folded { return s.fold(ctx, rec, d.content.raw, p, change.Remove) })
+	fold, err := s.store(ctx, &rec, whole, change, d.request.Once, func() *folded { return folding.wait(change.Remove) })
 	if err != nil {
 		return nil, err
 	}
@@ -375,10 +378,32 @@ type folded struct {
 	blob []byte
 }
 
+// folding is a fold under way.
+type folding struct {
+	group sync.WaitGroup
+	made  *folded
+}
+
+// startFold makes the parent smaller while the new checkpoint is packed.
+func (s *Service) startFold(ctx context.Context, next Record, raw []byte, p *place) *folding {
+	f := &folding{}
+	f.group.Go(func() { f.made = s.fold(ctx, next, raw, p) })
+	return f
+}
+
+// wait gives what has come of it; nothing where that is removed now.
+func (f *folding) wait(removed []string) *folded {
+	f.group.Wait()
+	if f.made != nil && slices.Contains(removed, f.made.swap.ID) {
+		return nil
+	}
+	return f.made
+}
+
 // fold makes the parent of a new checkpoint smaller. That it cannot is no reason
 // not to save: it then stays whole.
-func (s *Service) fold(ctx context.Context, next Record, raw []byte, p *place, removed []string) *folded {
-	if p.parent == nil || p.branch || slices.Contains(removed, p.parent.ID) {
+func (s *Service) fold(ctx context.Context, next Record, raw []byte, p *place) *folded {
+	if p.parent == nil || p.branch {
 		return nil
 	}
 	f, err := s.foldInto(ctx, *p.parent, next, raw)
@@ -422,8 +447,8 @@ func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte
 	return &folded{swap: Swap{ID: old.ID, Old: old.Blob, New: form}, blob: data}, nil
 }
 
-// store writes the blobs and then the index; rec gets its blob's name. While the
-// disk takes the first blob, its parent is made smaller. once says that others may
+// store writes the blobs and then the index; rec gets its blob's name. fold gives the
+// parent made smaller, which is written while the disk takes the first blob. once says that others may
 // store the same at the same time.
 func (s *Service) store(ctx context.Context, rec *Record, whole []byte, change Change, once bool, fold func() *folded) (*folded, error) {
 	type outcome struct {

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"errors"
 	"math/bits"
 	"sync"
@@ -40,34 +41,55 @@ const poolWindow = 8 << 20
 
 // squeeze compresses a content; with a base it is what differs from that.
 func (s *squeezer) squeeze(raw, base []byte) ([]byte, error) {
-	size := window(len(raw) + len(base))
-	if size > poolWindow {
+	switch size := window(len(raw) + len(base)); {
+	case size > poolWindow || len(base) > 0 && len(raw) >= oneBlock:
 		encoder, err := newEncoder(size, base)
 		if err != nil {
 			return nil, err
 		}
 		defer encoder.Close()
 		return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/16+256)), nil
+	case len(base) > 0:
+		return s.delta(raw, base, size)
 	}
-	pool, room := &s.whole, len(raw)/2+64
-	if len(base) > 0 {
-		pool, room = &s.deltas[bits.Len(uint(size))-1], len(raw)/16+256
-	} else {
-		size = poolWindow
+	encoder, ok := s.whole.Get().(*zstd.Encoder)
+	if !ok {
+		var err error
+		if encoder, err = newEncoder(poolWindow, nil); err != nil {
+			return nil, err
+		}
 	}
+	defer s.whole.Put(encoder)
+	return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/2+64)), nil
+}
+
+// oneBlock is from where on a content has several blocks. Written to a stream, one of
+// a single block comes out as EncodeAll has it, its length included.
+const oneBlock = 128 << 10
+
+// delta compresses a content of one block against a base. It is written as a stream: to
+// give an encoder another base makes the stream ready for it, so that anything else
+// would read the base twice.
+func (s *squeezer) delta(raw, base []byte, size int) ([]byte, error) {
+	pool, out := &s.deltas[bits.Len(uint(size))-1], bytes.NewBuffer(make([]byte, 0, len(raw)/16+256))
 	encoder, ok := pool.Get().(*zstd.Encoder)
 	var err error
-	switch {
-	case !ok:
-		encoder, err = newEncoder(size, base)
-	case len(base) > 0:
-		err = encoder.ResetWithOptions(nil, zstd.WithEncoderDictRaw(dictID, base))
+	if ok {
+		err = encoder.ResetWithOptions(out, zstd.WithEncoderDictRaw(dictID, base))
+	} else if encoder, err = newEncoder(size, base); err == nil {
+		encoder.Reset(out)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer pool.Put(encoder)
-	return encoder.EncodeAll(raw, make([]byte, 0, room)), nil
+	if _, err := encoder.Write(raw); err != nil {
+		return nil, err
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
 }
 
 func newEncoder(window int, base []byte) (*zstd.Encoder, error) {
