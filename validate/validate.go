@@ -1,6 +1,10 @@
-// Package validate parses and checks definitions from Go: step workflows, phase
-// workflows, and the documents that belong to them. It has an erroring form
-// ([Parse]) and one that never errs ([Safe]), as the validators of seed 002 have.
+// Package validate parses and checks definitions from Go, as guideway validate does:
+// step workflows, phase workflows and the documents that belong to them, hook graphs,
+// and the configurations of agent machines.
+//
+// [Parse] gives a document that is valid or an error with everything that is wrong with
+// it, for programs that load definitions. [Safe] never errs and tells of warnings too,
+// for editors and reports.
 package validate
 
 import (
@@ -18,9 +22,10 @@ type Options struct {
 	// File is how findings name the document; its ending tells YAML from JSON
 	// where the text does not.
 	File string
-	// Dialect is guideway.DialectSteps or guideway.DialectPhases.
+	// Dialect is what the document is written in.
 	Dialect guideway.Dialect
-	// Kind is workflow, condition, state, skill or activity.
+	// Kind is workflow, of steps or phases; condition, state, skill or activity, of
+	// phases; graph or module, of hooks; machine or roles, of machines.
 	Kind string
 }
 

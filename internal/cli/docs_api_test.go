@@ -105,11 +105,11 @@ func members(n *yaml.Node) [][2]*yaml.Node {
 	return pairs
 }
 
-// The reference of the API is what its description says, with an example of each
+// referenceOfAPI: the reference of the API is what its description says, with an example of each
 // route. Each example of an answer fits the schema of that answer, and TestDocumentation
 // sends each request to a server.
-func TestReferenceOfAPI(t *testing.T) {
-	t.Parallel()
+func referenceOfAPI(t *testing.T) {
+	t.Helper()
 	o := readOpenAPI(t)
 	var want strings.Builder
 	want.WriteString(`# Routes of the HTTP API

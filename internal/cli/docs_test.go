@@ -183,7 +183,8 @@ func hasTest(t *testing.T, dir, pattern string) bool {
 	return false
 }
 
-// Every link within the documentation leads to a file, and to a heading of it.
+// Every link within the documentation leads to a file, and to a heading of it, and
+// every page is found from the index.
 func TestLinksOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -196,7 +197,11 @@ func TestLinksOfTheDocumentation(t *testing.T) {
 			headings[p.name][regexp.MustCompile("[^a-z0-9_-]").ReplaceAllString(plain, "")] = true
 		}
 	}
+	index := list[slices.IndexFunc(list, func(p page) bool { return p.name == "docs/README.md" })]
 	for _, p := range list {
+		if name, ok := strings.CutPrefix(p.name, "docs/"); ok && !strings.HasPrefix(name, "adr/") && name != "README.md" && !strings.Contains(index.text, "("+name) {
+			t.Errorf("docs/README.md does not lead to %s", name)
+		}
 		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(p.text, ""), -1) {
 			address, anchor, _ := strings.Cut(m[1], "#")
 			if strings.Contains(address, "://") {
@@ -258,9 +263,22 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 	return nil
 }
 
-// The reference of commands is what the commands say of themselves.
+// The references are what the code says of itself.
 func TestReference(t *testing.T) {
 	t.Parallel()
+	for name, of := range map[string]func(*testing.T){
+		"commands": referenceOfCommands, "variables": referenceOfVariables, "tools": referenceOfTools, "API": referenceOfAPI,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of(t)
+		})
+	}
+}
+
+// referenceOfCommands: the reference of commands is what they say of themselves.
+func referenceOfCommands(t *testing.T) {
+	t.Helper()
 	var want strings.Builder
 	want.WriteString("# Commands\n\nWritten by `go test ./internal/cli -run TestReference -update` from what the commands say of themselves. Settings are flags too, of every command that reads them; [configuration.md](../configuration.md) has them.\n")
 	root := newRootCmd(&Host{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }})
@@ -286,9 +304,9 @@ func reference(t *testing.T, name, want string) {
 	}
 }
 
-// The table of variables is what the settings and the list of other variables say.
-func TestReferenceOfVariables(t *testing.T) {
-	t.Parallel()
+// referenceOfVariables: the table of variables is what the settings and the list of other variables say.
+func referenceOfVariables(t *testing.T) {
+	t.Helper()
 	var want strings.Builder
 	want.WriteString("# Environment variables\n\nWritten by `go test ./internal/cli -run TestReference -update`. A variable counts before the configuration file and after a flag; those of other systems count where Guideway's is not set.\n\n| Variable | Also | Setting | |\n|---|---|---|---|\n")
 	for _, s := range config.Settings() {

@@ -29,9 +29,9 @@ type shownSchema struct {
 	Items       *shownSchema
 }
 
-// The reference of the tools is what a client is told of them, toolset by toolset.
-func TestReferenceOfTools(t *testing.T) {
-	t.Parallel()
+// referenceOfTools: the reference of the tools is what a client is told of them, toolset by toolset.
+func referenceOfTools(t *testing.T) {
+	t.Helper()
 	var want strings.Builder
 	want.WriteString("# Tools\n\nWritten by `go test ./internal/cli -run TestReference -update` from what a client is told. Toolsets are chosen by `--toolsets`; steps, runs, sessions and context are there unless you choose. Answers come as structured content and as text; what is wrong with a call is an answer with `isError`, which names the field, what was given, what is allowed and a call that works.\n")
 	seen := map[string]bool{}
