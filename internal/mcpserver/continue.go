@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/guide"
@@ -59,7 +60,7 @@ func (r *runTools) proceed() *tool {
 		}
 		a, err := r.runs.Continue(ctx, caller, request)
 		if err != nil {
-			return nil, forPerson(req, request.Handle, err)
+			return nil, forPerson(req, request.Handle, withGiven(err, in))
 		}
 		return r.view(req, a), nil
 	}
@@ -88,6 +89,34 @@ func (r *runTools) legalNow(ctx context.Context, suggested *nextCall) *nextCall 
 		return nil
 	}
 	return (*nextCall)(now.Next)
+}
+
+// withGiven adds to the call that a refusal suggests what was handed in and was not
+// what it was refused for: nothing of a refused call is kept, and who copies the
+// suggested one would lose it. What is long is left out, as in other suggestions.
+func withGiven(err error, in arguments) error {
+	const longest = 512
+	refusal, ok := run.IsRefusal(err)
+	if !ok || refusal.Next == nil || refusal.Next.Tool != "workflow_continue" || refusal.Next.Arguments["handle"] != in["handle"] {
+		return err
+	}
+	var keep []string
+	switch refusal.Rule {
+	case guide.RuleCriteria, guide.RuleOutputMissing:
+		keep = []string{"notes", "context"}
+	case guide.RuleNoGate, guide.RuleStepRequired:
+		keep = []string{"output", "notes", "context"}
+	}
+	next := maps.Clone(refusal.Next.Arguments)
+	for _, name := range keep {
+		v := in[name]
+		if text, err := compact(v); v != nil && err == nil && len(text) <= longest && (name == "output" || next[name] == nil) {
+			next[name] = v
+		}
+	}
+	copied := *refusal
+	copied.Next = &run.Call{Tool: refusal.Next.Tool, Arguments: next}
+	return &copied
 }
 
 // continueRequest reads the arguments of workflow_continue.

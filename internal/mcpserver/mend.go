@@ -68,11 +68,11 @@ func (t *tool) meant(in arguments, name string) (p *param, member string) {
 			return &free[i], close
 		}
 	}
-	// workflowId for id, session for sessionId: an id by a longer or a shorter
-	// name, where one alone can be meant.
+	// workflowId for id, session for sessionId, budget for budgetTokens: a longer or
+	// a shorter name, where one alone can be meant.
 	var only *param
 	for i := range free {
-		if sameID(name, free[i].name) {
+		if sameName(name, free[i].name) {
 			if only != nil {
 				return nil, ""
 			}
@@ -91,13 +91,14 @@ func find(params []param, name string) *param {
 	return nil
 }
 
-// sameID says whether two names are those of one id, more or less said.
-func sameID(given, name string) bool {
+// sameName says whether two names are one, more or less said.
+func sameName(given, name string) bool {
+	const least = 4
 	given, name = plainName(given), plainName(name)
-	if !strings.HasSuffix(name, "id") {
-		return false
+	if name == "id" { // only workflows are named so
+		return given == "workflow" || given == "workflowid"
 	}
-	return name == "id" && given == "workflowid" || given != "id" && given+"id" == name
+	return len(given) >= least && (strings.HasPrefix(name, given) || strings.HasSuffix(name, given))
 }
 
 func plainName(name string) string {
