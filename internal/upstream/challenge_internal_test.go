@@ -20,7 +20,9 @@ func TestBearerParams(t *testing.T) {
 		`Bearer error="never ends`:                                                  {"error": "never ends"},
 		`Bearer error="a", error="b"`:                                               {"error": "a"},
 		`Bearer error="a\`:                                                          {"error": `a\`},
-		`Bearer =`:                                                                  nil, `Bearer a=`: {"a": ""}, `"Bearer" error=x`: nil,
+		`Bearer =`:                                                                  nil,
+		`Bearer a=`:                                                                 {"a": ""},
+		`"Bearer" error=x`:                                                          nil,
 	} {
 		if diff := cmp.Diff(want, bearerParams(header)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", header, diff)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -108,6 +109,13 @@ func (w *web) request(ctx context.Context, method, url string, body io.Reader) (
 	return req, nil
 }
 
+// inSession tells whether the server has given us a session.
+func (w *web) inSession() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.session != ""
+}
+
 // send implements conn.
 func (w *web) send(ctx context.Context, m outgoing) error {
 	req, err := w.request(ctx, http.MethodPost, w.spec.URL, bytes.NewReader(m.text))
@@ -157,7 +165,10 @@ func (w *web) sendError(ctx context.Context, err error) error {
 	if errors.As(err, &own) {
 		return own // of the way to a token
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w", &quiet{err})
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w", &quiet{err})}
+	}
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server broke, and whether it has done what was asked is not known: %w", &quiet{err})}
 }
 
 // quiet says of an error its innermost cause alone, and keeps the rest for errors.As.

@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -245,5 +247,109 @@ func TestCredentialsStay(t *testing.T) {
 	}
 	if leaked.Load() > 0 {
 		t.Error("credentials went to another host")
+	}
+}
+
+// A server that was started anew does not know our session. Whether it says so by 404 or
+// by 400, the call was not taken, and the next one has a new session; a call that is
+// only bad ends none.
+func TestForgottenSession(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
+		var life, calls atomic.Int32
+		release := make(chan struct{})
+		srv := serveHTTP(t, accepting(func(w http.ResponseWriter, r *http.Request) {
+			session := fmt.Sprint("life-", life.Load())
+			var m struct {
+				ID     json.RawMessage
+				Method string
+				Params struct{ Name string }
+			}
+			_ = json.NewDecoder(r.Body).Decode(&m)
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case m.Method == "initialize":
+				w.Header().Set("Mcp-Session-Id", session)
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"r","version":"1"}}}`, m.ID)
+			case r.Method != http.MethodPost:
+				w.WriteHeader(http.StatusMethodNotAllowed)
+			case r.Header.Get("Mcp-Session-Id") != session:
+				w.WriteHeader(status)
+				fmt.Fprint(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
+			case m.Params.Name == "bad":
+				w.WriteHeader(http.StatusBadRequest)
+			case m.Params.Name == "slow":
+				<-release
+				fallthrough
+			default:
+				calls.Add(1)
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}`, m.ID)
+			}
+		}))
+		u := open(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{})
+		s := session(t, u, upstream.Want{})
+		slow := make(chan string, 1)
+		go func() {
+			result, err := s.Do(t.Context(), tool("slow", nil))
+			slow <- fmt.Sprint(string(result), err)
+		}()
+		if _, err := s.Do(t.Context(), tool("bad", nil)); err == nil || !strings.Contains(err.Error(), "400") {
+			t.Errorf("a bad call: %v", err)
+		}
+		close(release)
+		if got := <-slow; !strings.Contains(got, "done") {
+			t.Errorf("the call beside a bad one: %s", got)
+		}
+		life.Add(1)
+		before := calls.Load()
+		_, err := s.Do(t.Context(), tool("any", nil))
+		var gone *upstream.GoneError
+		if !errors.As(err, &gone) || guideway.ErrorFix(err) == "" || calls.Load() != before {
+			t.Errorf("%d: after a restart: %v, %d calls", status, err, calls.Load()-before)
+		}
+		<-s.Done()
+		if got := call(t, session(t, u, upstream.Want{}), tool("any", nil)); got != "done" || calls.Load() != before+1 {
+			t.Errorf("%d: then: %s, %d calls", status, got, calls.Load()-before)
+		}
+	}
+}
+
+// What a call over HTTP says of a connection that is not there, or that breaks, is
+// whether it may have been done.
+func TestBrokenConnection(t *testing.T) {
+	t.Parallel()
+	srv := serveHTTP(t, rough(func(w http.ResponseWriter, r *http.Request, method, _ string) {
+		if method != "tools/call" {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	s := session(t, open(t, upstream.Spec{Name: "r", URL: srv.URL}, upstream.Options{}), upstream.Want{})
+	_, err := s.Do(t.Context(), tool("any", nil))
+	var none *upstream.NoAnswer
+	if !errors.As(err, &none) || none.Late || !strings.Contains(err.Error(), "not known") {
+		t.Errorf("broken in the midst: %v", err)
+	}
+	srv.CloseClientConnections()
+	srv.Close()
+	_, err = s.Do(t.Context(), tool("any", nil))
+	var gone *upstream.GoneError
+	if !errors.As(err, &gone) || strings.Contains(err.Error(), "not known") || strings.Contains(err.Error(), srv.URL) {
+		t.Errorf("not there: %v", err)
+	}
+}
+
+// What a server of 2024-11-05 offers is kept from one start to the next, also where it
+// was found out that it is one.
+func TestFoundFeedIsKept(t *testing.T) {
+	t.Parallel()
+	srv := serveHTTP(t, ways(sdkServer())["sse"])
+	spec, dir := upstream.Spec{Name: "old", URL: srv.URL}, t.TempDir()
+	if _, err := open(t, spec, upstream.Options{CacheDir: dir}).Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c := upstream.Cached(dir, spec); c == nil || len(c.Tools) != 1 {
+		t.Errorf("what is kept: %+v", c)
 	}
 }

@@ -64,6 +64,7 @@ func (u *Upstream) refresh(ctx context.Context, want Want) (*Catalog, error) {
 		u.mark(false)
 		return nil, u.describe(err)
 	}
+	c.SpecHash = u.spec.Hash() // and not that of the way which was found to reach it
 	u.ask(ctx, session, c)
 	before := u.catalog.Swap(c)
 	if before != nil && before.same(c) {

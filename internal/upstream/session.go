@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -163,8 +164,10 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	answer, err := s.await(ctx, c, p)
 	if err != nil {
 		s.abandon(id, err)
-		if errors.Is(err, errSessionLost) {
-			s.ended(err)
+		if errors.Is(err, errSessionLost) || c.Method != "ping" && s.forgotten(ctx, err) {
+			s.ended(errSessionLost)
+			return nil, &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "%w and not taken the call", errSessionLost).
+				WithFix("call again: a new session is begun")}
 		}
 		return nil, err
 	}
@@ -172,6 +175,21 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 		return nil, answer.Err
 	}
 	return answer.Result, nil
+}
+
+// forgotten tells whether a server that has answered 400 has lost our session, which
+// it should say by 404 and many say so. The other calls of the session do not suffer
+// from one that is only bad: a ping tells which it is.
+func (s *Session) forgotten(ctx context.Context, err error) bool {
+	w, overHTTP := s.conn.(*web)
+	if status := (*statusError)(nil); !overHTTP || !errors.As(err, &status) || status.status != http.StatusBadRequest || !w.inSession() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	_, err = s.Do(ctx, Call{Method: "ping", Endless: true})
+	status := (*statusError)(nil)
+	return errors.Is(err, errSessionLost) || errors.As(err, &status) && status.status == http.StatusBadRequest
 }
 
 // register makes a call known, so that its answer finds it.
