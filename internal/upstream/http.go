@@ -255,13 +255,16 @@ func (w *web) follow(ctx context.Context, body io.ReadCloser, call string) error
 			return context.Cause(ctx)
 		}
 		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) || stream.last == "" {
-			return fmt.Errorf("the server's answer has broken off: %w", rootCause(err))
+			return brokenOff(err)
 		}
 		retry, last := stream.retry, stream.last
 		if err := wait(ctx, retry); err != nil {
 			return err
 		}
 		next, err := w.resume(ctx, last)
+		if err != nil && ctx.Err() == nil {
+			err = brokenOff(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -269,7 +272,15 @@ func (w *web) follow(ctx context.Context, body io.ReadCloser, call string) error
 		stream = newEvents(next.Body, w.limit)
 		stream.retry, stream.last = retry, last
 	}
-	return errors.New("the server's answer has broken off too often")
+	return brokenOff(errors.New("too often"))
+}
+
+// brokenOff is a call that was sent, and whose answer does not come any more. What kept
+// it from being taken up again is told, and is no error of the call's own: that it could
+// not be reached for that does not say that it was not reached before.
+func brokenOff(why error) error {
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server's answer has broken off, and whether it has done the call is not known: %v", rootCause(why)).
+		WithFix("look at the server, and whether the call was done, before you call again")}
 }
 
 // read hands on events until the answer to the call.

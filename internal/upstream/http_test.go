@@ -353,3 +353,30 @@ func TestFoundFeedIsKept(t *testing.T) {
 		t.Errorf("what is kept: %+v", c)
 	}
 }
+
+// A call whose answer has broken off, and cannot be taken up again because the server is
+// gone, was sent: nobody is told that it was not.
+func TestBrokenOffForGood(t *testing.T) {
+	t.Parallel()
+	var srv *httptest.Server
+	gone := make(chan struct{})
+	srv = httptest.NewServer(rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+		if method != "tools/call" {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "id: 7\nretry: 1\ndata:\n\n")
+		_ = srv.Listener.Close() // nothing is reached any more
+		close(gone)
+	}))
+	defer srv.Close()
+	base := &http.Transport{DisableKeepAlives: true}
+	s := session(t, open(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{HTTP: base}), upstream.Want{})
+	_, err := s.Do(t.Context(), tool("any", nil))
+	<-gone
+	var none *upstream.NoAnswer
+	if errors.As(err, new(*upstream.GoneError)) || !errors.As(err, &none) || !strings.Contains(err.Error(), "not known") {
+		t.Errorf("the error is %v", err)
+	}
+}
