@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,11 @@ func open(t *testing.T, spec upstream.Spec, opts upstream.Options) *upstream.Ups
 	t.Helper()
 	if err := spec.Check(); err != nil {
 		t.Fatal(err)
+	}
+	if opts.HTTP == nil { // a connection that others have kept may be one of a server that is gone
+		base := &http.Transport{}
+		opts.HTTP = base
+		t.Cleanup(base.CloseIdleConnections)
 	}
 	u := upstream.New(spec, opts)
 	t.Cleanup(func() {
