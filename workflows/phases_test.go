@@ -28,6 +28,41 @@ func bundled(t *testing.T) *catalog.Snapshot {
 	return c.Snapshot()
 }
 
+// What an index tells of both guided dialects is what reading them tells: a start with
+// one lists the same, and gives the same definitions.
+func TestBundledByAnIndex(t *testing.T) {
+	t.Parallel()
+	index := t.TempDir()
+	start := func() *catalog.Catalog {
+		c := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS()}), catalog.Options{Index: index})
+		if err := c.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	cold, warm := start(), start()
+	list := cold.List(catalog.Filter{})
+	if len(list) < 10 || len(warm.List(catalog.Filter{})) != len(list) {
+		t.Fatalf("%d and %d workflows", len(list), len(warm.List(catalog.Filter{})))
+	}
+	for i, e := range warm.List(catalog.Filter{}) {
+		if e.Head != list[i].Head || e.Path != list[i].Path || e.Steps == 0 || e.Size == 0 {
+			t.Errorf("%+v, with an index %+v", list[i].Head, e.Head)
+		}
+		was, err := list[i].Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := e.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is.Definition == was.Definition || is.Definition.Canonical != was.Definition.Canonical || is.Definition.File != was.Definition.File {
+			t.Errorf("%s is another with an index", e.ID)
+		}
+	}
+}
+
 // All files are read, and neither the parsers nor the linter find a thing.
 func TestBundledIsClean(t *testing.T) {
 	t.Parallel()
@@ -225,9 +260,13 @@ func eachPhased(t *testing.T, f func(t *testing.T, p *guide.PhaseProgram, nodes 
 		t.Fatalf("%d phase workflows", len(entries))
 	}
 	for _, e := range entries {
-		t.Run(e.Definition.ID, func(t *testing.T) {
+		t.Run(e.ID, func(t *testing.T) {
 			t.Parallel()
-			p := guide.CompilePhases(e.Definition.Phases)
+			opened, err := e.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := guide.CompilePhases(opened.Definition.Phases)
 			context := map[string]any{}
 			for _, v := range p.Workflow.Variables {
 				if v.Required {

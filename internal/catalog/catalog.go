@@ -41,6 +41,12 @@ type Options struct {
 	TTL time.Duration
 	// Limits bound what sources may give.
 	Limits Limits
+	// Index is the directory in which it is kept from start to start what lists tell
+	// of workflows, by the hashes of their texts; a workflow whose text is known is
+	// read when it is asked for. "" keeps nothing, and everything is read at once.
+	Index string
+	// Program says which program this is. What another has kept counts for nothing.
+	Program string
 	// Workers is how many documents are parsed at once; 0 means one for each
 	// processor.
 	Workers int
@@ -87,6 +93,11 @@ type Catalog struct {
 	sources []Source // in order of rank
 	current atomic.Pointer[Snapshot]
 
+	// doubted says that what passes as known is not to be trusted, and doubts asks for
+	// a load for that reason.
+	doubted atomic.Bool
+	doubts  chan struct{}
+
 	loading sync.Mutex // held while sources are read and a snapshot is made
 	states  []state    // one for each source; belongs to loading
 
@@ -104,7 +115,7 @@ type subscriber struct{ call func(Change) }
 func New(sources []Source, opts Options) *Catalog {
 	sources = slices.Clone(sources)
 	slices.SortStableFunc(sources, func(a, b Source) int { return a.Info().Rank - b.Info().Rank })
-	c := &Catalog{opts: opts.withDefaults(), sources: sources, states: make([]state, len(sources))}
+	c := &Catalog{opts: opts.withDefaults(), sources: sources, states: make([]state, len(sources)), doubts: make(chan struct{}, 1)}
 	for i, source := range sources {
 		c.states[i] = state{info: source.Info().WithLevel()}
 	}
@@ -151,7 +162,8 @@ func (c *Catalog) follow(ctx context.Context, source int, changes <-chan struct{
 	}
 }
 
-// refresh reloads all sources whenever their time to live is over.
+// refresh reloads all sources whenever their time to live is over, or what is known of
+// them turned out to be wrong.
 func (c *Catalog) refresh(ctx context.Context) {
 	ticker := time.NewTicker(c.opts.TTL)
 	defer ticker.Stop()
@@ -160,6 +172,9 @@ func (c *Catalog) refresh(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-c.doubts:
+		}
+		if ctx.Err() == nil {
 			_ = c.Load(ctx) // the error is that of ctx
 		}
 	}
@@ -180,8 +195,16 @@ func (c *Catalog) Close() {
 // Snapshot gives the definitions and diagnostics of one moment.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
-// Get gives the definition that is served for an id. See Snapshot.Get.
-func (c *Catalog) Get(id string) (*Entry, error) { return c.Snapshot().Get(id) }
+// Get gives the definition that is served for an id. See Snapshot.Get. Where what was
+// known of it turns out to be wrong, the sources are read again first.
+func (c *Catalog) Get(id string) (*Opened, error) {
+	opened, err := c.Snapshot().Get(id)
+	if err == nil || !c.doubted.Load() {
+		return opened, err
+	}
+	_ = c.Load(context.Background()) // a context that does not end gives no error
+	return c.Snapshot().Get(id)
+}
 
 // List gives the definitions that are served, in order of their ids.
 func (c *Catalog) List(filter Filter) []*Entry { return c.Snapshot().List(filter) }

@@ -129,7 +129,7 @@ func TestDirManyFiles(t *testing.T) {
 	}
 	c := loadAll(t, catalog.Options{}, newDir(dir))
 	entries := c.List(catalog.Filter{})
-	if len(entries) != 1_000 || entries[999].Definition.ID != "w0999" {
+	if len(entries) != 1_000 || entries[999].ID != "w0999" {
 		t.Errorf("%d entries", len(entries))
 	}
 	if diff := cmp.Diff([]string{"limit-files " + filepath.Base(dir)}, codes(c.Diagnostics())); diff != "" {

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +52,10 @@ type fake struct {
 	found []guideway.Diagnostic
 	err   error
 	stamp bool // give the text as stamp
+	sums  bool // give the hash of the text
 	opens int
+	// forged are texts that have taken the place of those that are told of.
+	forged map[string]string
 }
 
 func newFake(name string, rank int, files map[string]string) *fake {
@@ -69,10 +73,17 @@ func (f *fake) Documents(context.Context) ([]catalog.Document, []guideway.Diagno
 		if f.stamp {
 			d.Stamp = content
 		}
+		if f.sums && content != "!" {
+			sum := sha256.Sum256([]byte(content))
+			d.Sum = &sum
+		}
 		d.Open = func(context.Context) (io.ReadCloser, error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.opens++
+			if other, is := f.forged[name]; is {
+				return io.NopCloser(strings.NewReader(other)), nil
+			}
 			if content == "!" {
 				return nil, errors.New("disk on fire")
 			}
@@ -91,6 +102,13 @@ func (f *fake) set(name, content string) {
 		return
 	}
 	f.files[name] = content
+}
+
+// forge has another text read than is told of.
+func (f *fake) forge(name, content string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forged = map[string]string{name: content}
 }
 
 // loadAll makes a catalog of sources and loads it.
@@ -118,7 +136,7 @@ func served(s *catalog.Snapshot) []string {
 		if e.Stale {
 			star = "*"
 		}
-		lines = append(lines, e.Definition.Hash+" "+e.Source.Name+star)
+		lines = append(lines, e.Hash+" "+e.Source.Name+star)
 	}
 	return lines
 }

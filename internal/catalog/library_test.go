@@ -83,7 +83,7 @@ func TestLayout(t *testing.T) {
 	c := openDir(t, dir)
 	var served []string
 	for _, e := range c.List(catalog.Filter{}) {
-		served = append(served, e.Definition.ID+" "+string(e.Definition.Dialect))
+		served = append(served, e.ID+" "+string(e.Dialect))
 	}
 	if diff := cmp.Diff([]string{"meta phases", "single phases", "small steps", "wp phases"}, served); diff != "" {
 		t.Error(diff)
@@ -302,7 +302,7 @@ func TestCorpusLayout(t *testing.T) {
 	c := openDir(t, corpus)
 	var served []string
 	for _, e := range c.List(catalog.Filter{Dialect: guideway.DialectPhases}) {
-		served = append(served, e.Definition.ID)
+		served = append(served, e.ID)
 	}
 	if diff := cmp.Diff([]string{"meta", "work-package"}, served); diff != "" {
 		t.Error(diff)

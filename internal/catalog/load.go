@@ -67,37 +67,13 @@ type record struct {
 	item *library.Item
 	// hook is the same of a document of the hooks dialect.
 	hook *hooked
+	// learnt says that good was read, and not known from an index.
+	learnt bool
 	// broken says that the present version does not load, and found why.
 	broken bool
 	found  []guideway.Diagnostic
 	// claims is the id that a broken version probably has.
 	claims string
-}
-
-// loaded is a version of a document that loads.
-type loaded struct {
-	definition *definition.Definition
-	// content gives the text, which was not kept, or nothing if it is gone.
-	content func() []byte
-	judge   func(*definition.Definition, []byte, phases.Layout) []guideway.Diagnostic
-
-	mu sync.Mutex // guards the findings, and what they were made for
-	// linted says that there are findings, layout what lay beside then.
-	linted bool
-	layout phases.Layout
-	found  []guideway.Diagnostic
-}
-
-// lint gives the linter's findings where this lies beside the definition. They
-// are kept until something else lies there.
-func (l *loaded) lint(layout phases.Layout) []guideway.Diagnostic {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.linted || !slices.Equal(l.layout.Guides, layout.Guides) || (l.layout.Guides == nil) != (layout.Guides == nil) {
-		l.linted, l.layout = true, layout
-		l.found = l.judge(l.definition, l.content(), layout)
-	}
-	return l.found
 }
 
 // all stands for the number of every source.
@@ -107,6 +83,9 @@ const all = -1
 func (c *Catalog) reload(ctx context.Context, which int) error {
 	c.loading.Lock()
 	defer c.loading.Unlock()
+	if c.reconsider() {
+		which = all
+	}
 	listings := make([]listing, len(c.sources))
 	var listers sync.WaitGroup
 	for i, source := range c.sources {
@@ -115,7 +94,12 @@ func (c *Catalog) reload(ctx context.Context, which int) error {
 		case c.states[i].info.Level == LevelBlocked:
 			listings[i] = listing{done: true, blocked: true}
 		default:
-			listers.Go(func() { listings[i] = list(ctx, source) })
+			listers.Go(func() {
+				listings[i] = list(ctx, source)
+				if c.states[i].loaded.IsZero() {
+					listings[i].index = c.recall(c.states[i].info)
+				}
+			})
 		}
 	}
 	listers.Wait()
@@ -143,6 +127,11 @@ func (c *Catalog) reload(ctx context.Context, which int) error {
 	}
 	c.states = next
 	c.publish(merge(next))
+	for i := range next {
+		if listings[i].done {
+			c.remember(&next[i])
+		}
+	}
 	return nil
 }
 
@@ -152,6 +141,7 @@ type listing struct {
 	blocked     bool
 	documents   []Document
 	diagnostics []guideway.Diagnostic
+	index       index // at the first look at the source
 	err         error
 }
 
@@ -203,16 +193,17 @@ func (c *Catalog) admit(ctx context.Context, s *state, l listing, budget *int64)
 			"give the workflows a directory of their own"))
 		documents = documents[:limit]
 	}
-	return c.records(ctx, s, documents, previous, budget)
+	l.documents = documents
+	return c.records(ctx, s, l, previous, budget)
 }
 
 // records fills in the records of a state: known ones as they are, the others
 // by jobs.
-func (c *Catalog) records(ctx context.Context, s *state, documents []Document, previous map[string]*record, budget *int64) []func() {
+func (c *Catalog) records(ctx context.Context, s *state, l listing, previous map[string]*record, budget *int64) []func() {
 	var jobs []func()
 	left := 0
-	s.records = make([]*record, 0, len(documents))
-	for _, document := range documents {
+	s.records = make([]*record, 0, len(l.documents))
+	for _, document := range l.documents {
 		// A document over its own limit is not read, and takes little.
 		size := min(document.Size, c.opts.Limits.FileBytes)
 		if *budget -= size; *budget < 0 {
@@ -239,7 +230,10 @@ func (c *Catalog) records(ctx context.Context, s *state, documents []Document, p
 			fresh.place = library.PlaceOf(document.Name)
 		}
 		s.records = append(s.records, fresh)
-		jobs = append(jobs, func() { c.read(ctx, fresh, document, known) })
+		if c.recognise(fresh, document, l.index) {
+			continue
+		}
+		jobs = append(jobs, func() { c.read(ctx, fresh, document, known, l.index) })
 	}
 	if left > 0 {
 		s.diagnostics = append(s.diagnostics, problem("limit-bytes", s.info.Location,
@@ -248,6 +242,19 @@ func (c *Catalog) records(ctx context.Context, s *state, documents []Document, p
 			"remove documents"))
 	}
 	return jobs
+}
+
+// recognise fills in the record of a document whose hash the source knows, and which
+// the index has, so that it need not be opened. It says whether it did.
+func (c *Catalog) recognise(r *record, document Document, known index) bool {
+	if document.Sum == nil || document.Problem != nil || document.Size > c.opts.Limits.FileBytes {
+		return false
+	}
+	head, ok := r.known(known, *document.Sum)
+	if ok {
+		r.sum, r.good = *document.Sum, c.remembered(head, document, nil)
+	}
+	return ok
 }
 
 // perform does jobs with a bounded number of workers.
@@ -264,15 +271,19 @@ func (c *Catalog) perform(jobs []func()) {
 	workers.Wait()
 }
 
-// read reads a document into its record. Known is the record of its version
+// read reads a document into its record. Before is the record of its version
 // before, or nil.
-func (c *Catalog) read(ctx context.Context, r *record, document Document, known *record) {
+func (c *Catalog) read(ctx context.Context, r *record, document Document, before *record, known index) {
 	data, finding := c.content(ctx, document)
 	if finding == nil {
 		r.sum = sha256.Sum256(data)
-		if known != nil && known.sum == r.sum {
-			r.good, r.item, r.hook, r.broken, r.found, r.claims = known.good, known.item, known.hook, known.broken, known.found, known.claims
-			r.data = known.data
+		if head, ok := r.known(known, r.sum); ok {
+			r.good = c.remembered(head, document, data)
+			return
+		}
+		if before != nil && before.sum == r.sum {
+			r.good, r.item, r.hook, r.broken, r.found, r.claims = before.good, before.item, before.hook, before.broken, before.found, before.claims
+			r.data = before.data
 			return
 		}
 		if c.parse(r, document, data) {
@@ -287,8 +298,8 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, known 
 		return
 	}
 	r.claims = r.claimed(data)
-	if known != nil {
-		r.good, r.item, r.hook = known.good, known.item, known.hook
+	if before != nil {
+		r.good, r.item, r.hook = before.good.lasting(), before.item, before.hook
 	}
 	if id := r.id(); id != "" {
 		r.found = append(slices.Clip(r.found), notice("file-stale", r.path,
@@ -301,7 +312,7 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, known 
 func (r *record) id() string {
 	switch {
 	case r.good != nil:
-		return r.good.definition.ID
+		return r.good.head.ID
 	case r.item != nil:
 		return r.item.ID
 	case r.hook != nil:
@@ -361,6 +372,8 @@ func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guid
 		return nil, unreadable(err)
 	case int64(len(data)) > limit:
 		return nil, tooLarge()
+	case document.Sum != nil && sha256.Sum256(data) != *document.Sum:
+		return nil, mismatch(document)
 	}
 	return data, nil
 }
@@ -403,8 +416,7 @@ func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) 
 	defer func() {
 		if failure := recover(); failure != nil {
 			r.good, r.item, r.hook, loads = nil, nil, nil, false
-			r.found = []guideway.Diagnostic{problem("parser-failed", r.path,
-				fmt.Sprintf("the parser failed on this document, which is a defect of the program: %v", failure), "report it, with the document")}
+			r.found = []guideway.Diagnostic{parserFailed(r.path, failure)}
 		}
 	}()
 	if r.machineFile {
@@ -415,8 +427,8 @@ func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) 
 		r.hook, r.found = parseHook(r.hookPlace, r.path, data)
 	} else if r.place.Kind != "" {
 		r.item, r.found = library.Parse(r.place, r.path, data)
-	} else if parsed, found := c.opts.Parse(r.path, data); parsed != nil {
-		r.good, r.found = c.loaded(parsed, document), found
+	} else if parsed, found := c.parseDefinition(r.path, data); parsed != nil {
+		r.good, r.found, r.learnt = c.parsed(parsed, document), found, true
 	} else {
 		r.found = found
 	}
@@ -425,12 +437,6 @@ func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) 
 		r.found = []guideway.Diagnostic{problem("not-a-definition", r.path, "the document is no definition", "")}
 	}
 	return loads
-}
-
-func (c *Catalog) loaded(parsed *definition.Definition, document Document) *loaded {
-	return &loaded{
-		definition: parsed, judge: c.lint, content: c.reader(document),
-	}
 }
 
 // lint keeps a defect of the linter to the one definition, as parse does.

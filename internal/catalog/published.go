@@ -65,7 +65,7 @@ func (s *Snapshot) publish(states []state) {
 			}
 			p := published{Published: Published{Name: r.name, Sum: hex.EncodeToString(r.sum[:]), Size: r.size, open: r.content}, source: source.info.Name}
 			if r.good != nil {
-				p.id = r.good.definition.ID
+				p.id = r.good.head.ID
 				entry := s.byID[p.id]
 				if entry == nil || entry.loaded != r.good {
 					continue

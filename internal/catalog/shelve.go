@@ -20,7 +20,7 @@ func (s *Snapshot) shelve(states []state) {
 	s.library = lib
 	s.diagnostics = append(s.diagnostics, found...)
 	for id, entry := range s.byID {
-		if entry.Definition.Dialect == guideway.DialectPhases {
+		if entry.Dialect == guideway.DialectPhases {
 			entry.layout.Guides = guideFiles(lib.Texts(library.KindGuide, id))
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Snapshot) own(owners map[string]string, r *record) {
 		}
 		return
 	}
-	d := r.good.definition
+	d := r.good.head
 	if d.Dialect != guideway.DialectPhases {
 		return
 	}

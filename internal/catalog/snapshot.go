@@ -32,10 +32,10 @@ type Snapshot struct {
 	sources     []SourceStatus
 }
 
-// Entry is a definition that is served.
+// Entry is a definition that is served, as lists tell of it.
 type Entry struct {
-	Definition *definition.Definition
-	Source     SourceInfo
+	Head
+	Source SourceInfo
 	// Path is where a person finds the document.
 	Path string
 	// Revision is what of the source this is; "" where the source has none.
@@ -59,6 +59,22 @@ type Overridden struct {
 	Revision string     `json:"revision,omitempty"`
 	Version  string     `json:"version"`
 	Hash     string     `json:"hash"`
+}
+
+// Opened is a definition that is served, with what it says.
+type Opened struct {
+	*Entry
+	Definition *definition.Definition
+}
+
+// Open reads the definition, if that has not been done. Where it cannot be read the
+// code of the error is guideway.CodeUnavailable; then the sources are read anew.
+func (e *Entry) Open() (*Opened, error) {
+	d, err := e.loaded.open()
+	if err != nil {
+		return nil, err
+	}
+	return &Opened{Entry: e, Definition: d}, nil
 }
 
 // Lint gives the findings about a definition that loads: most are of style, but
@@ -121,8 +137,17 @@ type SourceStatus struct {
 // Get gives the definition that is served for an id; for "id@source" that of a
 // source, even if it is overridden. If there is none the code
 // of the error is guideway.CodeInvalidDefinition if a document with that id did
-// not load, else guideway.CodeNotFound.
-func (s *Snapshot) Get(id string) (*Entry, error) {
+// not load, else guideway.CodeNotFound; see Entry.Open for another.
+func (s *Snapshot) Get(id string) (*Opened, error) {
+	entry, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return entry.Open()
+}
+
+// find is Get without reading the definition.
+func (s *Snapshot) find(id string) (*Entry, error) {
 	if entry := s.byID[id]; entry != nil {
 		return entry, nil
 	}
@@ -172,9 +197,9 @@ func (s *Snapshot) similar(id string) []string {
 	}
 	var near []string
 	for _, entry := range s.entries {
-		other := looseKey(entry.Definition.ID)
+		other := looseKey(entry.ID)
 		if len(near) < most && (strings.Contains(other, key) || strings.Contains(key, other)) {
-			near = append(near, entry.Definition.ID)
+			near = append(near, entry.ID)
 		}
 	}
 	if len(near) > 0 {
@@ -202,7 +227,7 @@ func (s *Snapshot) List(filter Filter) []*Entry {
 	}
 	var chosen []*Entry
 	for _, entry := range s.entries {
-		if (filter.Dialect == "" || filter.Dialect == entry.Definition.Dialect) &&
+		if (filter.Dialect == "" || filter.Dialect == entry.Dialect) &&
 			(filter.Source == "" || filter.Source == entry.Source.Name) {
 			chosen = append(chosen, entry)
 		}
@@ -249,7 +274,7 @@ func merge(states []state) *Snapshot {
 	s.publish(states)
 	s.enlist(states)
 	s.entries = slices.SortedFunc(maps.Values(s.byID), func(a, b *Entry) int {
-		return strings.Compare(a.Definition.ID, b.Definition.ID)
+		return strings.Compare(a.ID, b.ID)
 	})
 	served := map[string]int{}
 	for _, entry := range s.entries {
@@ -300,7 +325,7 @@ func (s *Snapshot) add(source *state) {
 		if r.good == nil {
 			continue
 		}
-		id := r.good.definition.ID
+		id := r.good.head.ID
 		if first := own[id]; first != nil {
 			s.diagnostics = append(s.diagnostics, problem("id-duplicate", r.path,
 				fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", id, first.path),
@@ -308,10 +333,10 @@ func (s *Snapshot) add(source *state) {
 			continue
 		}
 		own[id] = r
-		entry := &Entry{Definition: r.good.definition, Source: source.info, Path: r.path, Revision: r.revision, Stale: r.broken, loaded: r.good}
+		entry := &Entry{Head: r.good.head, Source: source.info, Path: r.path, Revision: r.revision, Stale: r.broken, loaded: r.good}
 		if below := s.byID[id]; below != nil {
 			entry.Overrides = append([]Overridden{{
-				Source: below.Source, Path: below.Path, Revision: below.Revision, Version: below.Definition.Version, Hash: below.Definition.Hash,
+				Source: below.Source, Path: below.Path, Revision: below.Revision, Version: below.Version, Hash: below.Hash,
 			}}, below.Overrides...)
 		}
 		s.byID[id] = entry
@@ -349,17 +374,17 @@ func compare(before, after *Snapshot) *Change {
 		Library: !before.library.Equal(after.library), Hooks: !sameHooks(before, after), Machines: !sameMachines(before, after),
 	}
 	for _, entry := range after.entries {
-		id := entry.Definition.ID
+		id := entry.ID
 		old := before.byID[id]
 		switch {
 		case old == nil:
 			change.Added = append(change.Added, id)
-		case old.Definition.Hash != entry.Definition.Hash || old.Source.Name != entry.Source.Name:
+		case old.Hash != entry.Hash || old.Source.Name != entry.Source.Name:
 			change.Changed = append(change.Changed, id)
 		}
 	}
 	for _, entry := range before.entries {
-		if id := entry.Definition.ID; after.byID[id] == nil {
+		if id := entry.ID; after.byID[id] == nil {
 			change.Removed = append(change.Removed, id)
 		}
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 
@@ -123,6 +124,9 @@ type Document struct {
 	// Stamp changes whenever the content may have changed; a document with the
 	// stamp of the last call is not read again. "" is always read.
 	Stamp string
+	// Sum is the SHA-256 of the content where the source knows what it must be: a
+	// content with another one is refused. nil is not known.
+	Sum *[sha256.Size]byte
 	// Problem says why the content cannot be read; nil where it can.
 	Problem *guideway.Diagnostic
 	// Open opens the content. It is not called where there is a problem.

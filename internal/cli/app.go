@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -90,7 +93,7 @@ func (a *app) openCatalog(ctx context.Context, cfg *config.Config, watch bool) (
 	if !watch {
 		a.freshen(ctx, sources)
 	}
-	cat := catalog.New(sources, catalog.Options{TTL: cfg.Workflows.CacheTTL})
+	cat := catalog.New(sources, catalogOptions(cfg))
 	open := cat.Load
 	if watch {
 		open = cat.Open
@@ -103,8 +106,27 @@ func (a *app) openCatalog(ctx context.Context, cfg *config.Config, watch bool) (
 
 // openCatalogAsItIs loads the definitions without fetching any, for completion.
 func (a *app) openCatalogAsItIs(ctx context.Context, cfg *config.Config) (*catalog.Catalog, error) {
-	cat := catalog.New(a.catalogSources(cfg), catalog.Options{TTL: cfg.Workflows.CacheTTL})
+	cat := catalog.New(a.catalogSources(cfg), catalogOptions(cfg))
 	return cat, cat.Load(ctx)
+}
+
+// catalogOptions adjust a catalog to the configuration.
+func catalogOptions(cfg *config.Config) catalog.Options {
+	return catalog.Options{TTL: cfg.Workflows.CacheTTL, Index: filepath.Join(copiesDir(cfg), "index"), Program: program()}
+}
+
+// program tells this build apart from others, so that nothing counts that another one
+// has found out.
+func program() string {
+	name, err := os.Executable()
+	if err != nil {
+		return version()
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return version()
+	}
+	return fmt.Sprintf("%s %d %d", version(), info.Size(), info.ModTime().UnixNano())
 }
 
 // catalogSources makes the sources of the configuration.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/definition/steps"
-	"github.com/guideway-dev/guideway/internal/graph"
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
@@ -25,7 +24,7 @@ func (c stepCourse) size() int { return c.TotalSteps() }
 // head numbers the steps that are walked at the top level; a step in a loop is at
 // the loop's number.
 func (c stepCourse) head(s guide.State, pos guide.Position) (number, about string) {
-	walked := graph.Walked(c.Workflow)
+	walked := c.Workflow.Walked()
 	at := slices.IndexFunc(walked, func(s *steps.Step) bool { return s.ID == pos.ID }) + 1
 	if at == 0 {
 		at = min(s.Cursor+1, len(walked))

@@ -95,7 +95,7 @@ func (a *app) findID(ctx context.Context, id string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	return found{Definition: entry.Definition, Entry: entry}, nil
+	return found{Definition: entry.Definition, Entry: entry.Entry}, nil
 }
 
 // abs gives the path of a file that the command line names.
@@ -153,7 +153,7 @@ func (a *app) completeDefinitions(cmd *cobra.Command, args []string, _ string) (
 	defer cat.Close()
 	var ids []string
 	for _, e := range cat.List(catalog.Filter{}) {
-		ids = append(ids, e.Definition.ID+"\t"+oneLine(e.Definition.Name))
+		ids = append(ids, e.ID+"\t"+oneLine(e.Name))
 	}
 	return ids, cobra.ShellCompDirectiveDefault
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/graph"
 	"github.com/spf13/cobra"
 )
 
@@ -116,10 +114,9 @@ func runList(ctx context.Context, o *listOptions) error {
 }
 
 func newListRow(e *catalog.Entry) listRow {
-	d := e.Definition
 	return listRow{
-		ID: d.ID, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: d.Dialect,
-		Steps: stepCount(d), Phases: phaseCount(d), Source: e.Source.Name, Path: e.Path, Hash: d.Hash,
+		ID: e.ID, Name: e.Name, Description: e.Description, Version: e.Version, Dialect: e.Dialect,
+		Steps: e.Steps, Phases: e.Phases, Source: e.Source.Name, Path: e.Path, Hash: e.Hash,
 		Stale: e.Stale, Overrides: e.Overrides,
 	}
 }
@@ -143,29 +140,9 @@ func (o *listOptions) hookRows(snap *catalog.Snapshot) []listRow {
 	return rows
 }
 
-// stepCount counts the steps of a workflow, a loop as one.
-func stepCount(d *definition.Definition) int {
-	if d.Phases == nil {
-		return len(graph.Walked(d.Steps))
-	}
-	n := 0
-	for i := range d.Phases.Phases {
-		n += len(d.Phases.Phases[i].Steps) + len(d.Phases.Phases[i].Loops)
-	}
-	return n
-}
-
-// phaseCount counts the phases of a phase workflow.
-func phaseCount(d *definition.Definition) int {
-	if d.Phases == nil {
-		return 0
-	}
-	return len(d.Phases.Phases)
-}
-
 // matches says whether a definition has all words of the query.
 func (o *listOptions) matches(e *catalog.Entry) bool {
-	return o.has(e.Definition.ID, e.Definition.Name, e.Definition.Description)
+	return o.has(e.ID, e.Name, e.Description)
 }
 
 // has says whether texts have all words of the query.

@@ -160,7 +160,7 @@ func newShowAnswer(f found) showAnswer {
 	w := f.Steps
 	a.Preconditions, a.ClarificationPrompts, a.MetaGuidance = w.Preconditions, w.ClarificationPrompts, w.MetaGuidance
 	a.Functions = w.Functions
-	for _, s := range graph.Walked(w) {
+	for _, s := range w.Walked() {
 		a.Steps = append(a.Steps, newShowStep(s))
 	}
 	return a

@@ -177,8 +177,13 @@ func syncInterval(cfg *config.Config, s config.Source) time.Duration {
 // copyDir is where the copy of a source is kept.
 func copyDir(cfg *config.Config, name, origin string) string {
 	sum := sha256.Sum256([]byte(origin))
-	dir := cmp.Or(cfg.Workflows.CacheDir, filepath.Join(cfg.DataDir, "sources"))
-	return filepath.Join(dir, name+"-"+hex.EncodeToString(sum[:6]))
+	return filepath.Join(copiesDir(cfg), name+"-"+hex.EncodeToString(sum[:6]))
+}
+
+// copiesDir is where copies are kept, and what is known of definitions from start to
+// start.
+func copiesDir(cfg *config.Config) string {
+	return cmp.Or(cfg.Workflows.CacheDir, filepath.Join(cfg.DataDir, "sources"))
 }
 
 // freshen brings those sources up to date whose time it is, before a command reads

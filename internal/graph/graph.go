@@ -93,7 +93,7 @@ func Steps(w *steps.Workflow) *Graph {
 	b := &builder{graph: &Graph{}}
 	b.node(Node{ID: "start", Kind: KindStart, Label: "Start"})
 	b.open = []exit{{from: "start"}}
-	for _, s := range Walked(w) {
+	for _, s := range w.Walked() {
 		if s.Loop == nil {
 			b.step(s)
 		} else {
@@ -103,24 +103,6 @@ func Steps(w *steps.Workflow) *Graph {
 	b.enter("done", "")
 	b.node(Node{ID: "done", Kind: KindEnd, Label: "End"})
 	return b.graph
-}
-
-// Walked lists the steps of the top level that are walked in order: those that
-// only are a loop's body are left out.
-func Walked(w *steps.Workflow) []*steps.Step {
-	bodies := map[string]bool{}
-	for i := range w.Steps {
-		if l := w.Steps[i].Loop; l != nil && l.BodyRef != "" {
-			bodies[l.BodyRef] = true
-		}
-	}
-	var walked []*steps.Step
-	for i := range w.Steps {
-		if !bodies[w.Steps[i].ID] {
-			walked = append(walked, &w.Steps[i])
-		}
-	}
-	return walked
 }
 
 // builder draws one graph.

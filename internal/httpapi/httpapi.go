@@ -73,7 +73,7 @@ type Options struct {
 // Catalog is what the API needs of the catalog.
 type Catalog interface {
 	List(catalog.Filter) []*catalog.Entry
-	Get(id string) (*catalog.Entry, error)
+	Get(id string) (*catalog.Opened, error)
 	Sources() []catalog.SourceStatus
 	Diagnostics() []guideway.Diagnostic
 	// Load reads the sources again.

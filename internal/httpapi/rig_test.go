@@ -31,7 +31,7 @@ const (
 )
 
 // shelf holds definitions, for runs and as a catalog.
-type shelf []*catalog.Entry
+type shelf []*catalog.Opened
 
 func newShelf(t *testing.T) shelf {
 	t.Helper()
@@ -62,10 +62,10 @@ func newShelf(t *testing.T) shelf {
 		if d == nil {
 			t.Fatalf("a definition of the test does not load: %+v", found)
 		}
-		s = append(s, &catalog.Entry{
-			Definition: d, Source: catalog.SourceInfo{Name: "test", Kind: "dir", Trust: catalog.TrustUser}, Path: d.ID + ".json",
+		s = append(s, &catalog.Opened{Definition: d, Entry: &catalog.Entry{
+			Head: catalog.HeadOf(d), Source: catalog.SourceInfo{Name: "test", Kind: "dir", Trust: catalog.TrustUser}, Path: d.ID + ".json",
 			Overrides: []catalog.Overridden{{Source: catalog.SourceInfo{Name: "bundled", Kind: "embedded", Trust: catalog.TrustBundled}, Path: "x", Version: "1", Hash: d.Hash}},
-		})
+		}})
 	}
 	return s
 }
@@ -78,7 +78,7 @@ func (s shelf) Startable(_ context.Context, id string) (*definition.Definition, 
 	return entry.Definition, nil
 }
 
-func (s shelf) Get(id string) (*catalog.Entry, error) {
+func (s shelf) Get(id string) (*catalog.Opened, error) {
 	for _, entry := range s {
 		if entry.Definition.ID == id {
 			return entry, nil
@@ -90,7 +90,12 @@ func (s shelf) Get(id string) (*catalog.Entry, error) {
 	return nil, guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
 }
 
-func (s shelf) List(catalog.Filter) []*catalog.Entry { return s }
+func (s shelf) List(catalog.Filter) (entries []*catalog.Entry) {
+	for _, opened := range s {
+		entries = append(entries, opened.Entry)
+	}
+	return entries
+}
 
 func (s shelf) Sources() []catalog.SourceStatus { return nil }
 

@@ -74,7 +74,7 @@ func (a *api) answerSource(w http.ResponseWriter, id string) error {
 		found = []guideway.Diagnostic{}
 	}
 	answer(w, http.StatusOK, workflowText{
-		Success: true, Workflow: summary(entry), Text: string(data), Format: filing.Format(string(data)), Base: filing.Base(data),
+		Success: true, Workflow: summary(entry.Entry), Text: string(data), Format: filing.Format(string(data)), Base: filing.Base(data),
 		Writable: filing.Writable(entry.Source), Diagnostics: found,
 	})
 	return nil

@@ -27,10 +27,9 @@ type workflowSummary struct {
 }
 
 func summary(e *catalog.Entry) workflowSummary {
-	d := e.Definition
 	return workflowSummary{
-		ID: d.ID, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: d.Dialect,
-		Hash: d.Hash, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale,
+		ID: e.ID, Name: e.Name, Description: e.Description, Version: e.Version, Dialect: e.Dialect,
+		Hash: e.Hash, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale,
 	}
 }
 
@@ -63,7 +62,7 @@ func (a *api) workflow(w http.ResponseWriter, r *http.Request) error {
 		Overrides []catalog.Overridden `json:"overrides,omitempty"`
 	}
 	answer(w, http.StatusOK, details{
-		Success: true, Workflow: summary(entry),
+		Success: true, Workflow: summary(entry.Entry),
 		Definition: json.RawMessage(entry.Definition.Canonical), Overrides: entry.Overrides,
 	})
 	return nil

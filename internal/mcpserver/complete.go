@@ -55,7 +55,7 @@ func (s *Server) workflowIDs(p *mcp.CompleteParams) []string {
 	}
 	var ids []string
 	for _, e := range s.catalog.Snapshot().List(catalog.Filter{}) {
-		ids = append(ids, e.Definition.ID)
+		ids = append(ids, e.ID)
 	}
 	return ids
 }

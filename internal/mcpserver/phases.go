@@ -81,8 +81,7 @@ func (p *phaseTools) listWorkflows() *tool {
 			snap := p.catalog.Snapshot()
 			var items []listed
 			for _, e := range phaseWorkflows(snap) {
-				d := e.Definition
-				items = append(items, listed{d.ID, d.Name, d.Version, d.Description})
+				items = append(items, listed{e.ID, e.Name, e.Version, e.Description})
 			}
 			return itemList(items, unloaded(snap))
 		},
@@ -235,7 +234,7 @@ func (p *phaseTools) workflow(toolName string, in arguments) (*phases.Workflow, 
 func workflowIDs(snap *catalog.Snapshot) []string {
 	ids := []string{}
 	for _, e := range phaseWorkflows(snap) {
-		ids = append(ids, e.Definition.ID)
+		ids = append(ids, e.ID)
 	}
 	return ids
 }

@@ -138,7 +138,7 @@ func (p *phaseTools) listResources() *tool {
 			}
 			workflows := []map[string]any{}
 			for _, e := range phaseWorkflows(snap) {
-				workflows = append(workflows, map[string]any{"id": e.Definition.ID, "title": e.Definition.Name, "tool": "get_workflow"})
+				workflows = append(workflows, map[string]any{"id": e.ID, "title": e.Name, "tool": "get_workflow"})
 			}
 			out["workflows"] = workflows
 			for _, owner := range lib.Owners() {

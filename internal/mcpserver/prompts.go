@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,9 +13,9 @@ import (
 
 // workflowPrompt offers a workflow as a prompt, so that a person can begin it
 // from the client's menu.
-func workflowPrompt(d *definition.Definition) *mcp.Prompt {
+func workflowPrompt(e *catalog.Entry) *mcp.Prompt {
 	return &mcp.Prompt{
-		Name: d.ID, Title: d.Name, Description: d.Description,
+		Name: e.ID, Title: e.Name, Description: e.Description,
 		Arguments: []*mcp.PromptArgument{{Name: "goal", Description: "What you want to achieve"}},
 	}
 }

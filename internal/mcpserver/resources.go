@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -20,10 +20,10 @@ const (
 
 func workflowURI(id string) string { return workflowPrefix + id }
 
-func workflowResource(d *definition.Definition) *mcp.Resource {
+func workflowResource(e *catalog.Entry) *mcp.Resource {
 	return &mcp.Resource{
-		URI: workflowURI(d.ID), Name: d.ID, Title: d.Name, Description: d.Description,
-		MIMEType: mimeJSON, Size: int64(len(d.Canonical)),
+		URI: workflowURI(e.ID), Name: e.ID, Title: e.Name, Description: e.Description,
+		MIMEType: mimeJSON, Size: int64(e.Size),
 	}
 }
 

@@ -246,13 +246,12 @@ func (s *Server) show() {
 	defer s.mu.Unlock()
 	now := make(map[string]string)
 	for _, e := range s.catalog.Snapshot().List(catalog.Filter{}) {
-		d := e.Definition
-		now[d.ID] = d.Hash
-		if s.shown[d.ID] == d.Hash {
+		now[e.ID] = e.Hash
+		if s.shown[e.ID] == e.Hash {
 			continue
 		}
-		s.mcp.AddPrompt(workflowPrompt(d), s.getPrompt)
-		s.mcp.AddResource(workflowResource(d), s.readWorkflow)
+		s.mcp.AddPrompt(workflowPrompt(e), s.getPrompt)
+		s.mcp.AddResource(workflowResource(e), s.readWorkflow)
 	}
 	for id := range s.shown {
 		if _, ok := now[id]; !ok {

@@ -77,10 +77,9 @@ func (s *stepTools) list() *tool {
 			}{Workflows: []summary{}}
 			snap := s.catalog.Snapshot()
 			for _, e := range snap.List(catalog.Filter{}) {
-				d := e.Definition
 				out.Workflows = append(out.Workflows, summary{
-					ID: d.ID, Name: d.Name, Description: d.Description,
-					Category: e.Source.Name, Version: d.Version, Dialect: d.Dialect,
+					ID: e.ID, Name: e.Name, Description: e.Description,
+					Category: e.Source.Name, Version: e.Version, Dialect: e.Dialect,
 				})
 			}
 			out.Diagnostics = firstFew(snap.Diagnostics(), 10, "guideway doctor lists them all")
@@ -396,7 +395,7 @@ func notNil(list []string) []string {
 
 // phaseDetails are what there is to say of a phase workflow, whose first step is
 // for the one who starts it.
-func phaseDetails(e *catalog.Entry) details {
+func phaseDetails(e *catalog.Opened) details {
 	w := e.Definition.Phases
 	out := details{
 		ID: w.ID, Name: w.Title, Description: w.Description, Version: w.Version, MetaGuidance: w.Rules, TotalPhases: len(w.Phases),
@@ -409,7 +408,7 @@ func phaseDetails(e *catalog.Entry) details {
 }
 
 // program finds the step workflow that a call of a tool names, and compiles it.
-func (s *stepTools) program(toolName string, in arguments) (*guide.Program, *catalog.Entry, error) {
+func (s *stepTools) program(toolName string, in arguments) (*guide.Program, *catalog.Opened, error) {
 	const field = "workflowId"
 	id := in.text(field)
 	e, err := s.entry(toolName, field, in)
@@ -432,7 +431,7 @@ func (s *stepTools) program(toolName string, in arguments) (*guide.Program, *cat
 }
 
 // entry finds the workflow that a call of a tool names in a field.
-func (s *stepTools) entry(toolName, field string, in arguments) (*catalog.Entry, error) {
+func (s *stepTools) entry(toolName, field string, in arguments) (*catalog.Opened, error) {
 	snap, id := s.catalog.Snapshot(), in.text(field)
 	e, err := snap.Get(id)
 	if err == nil {
@@ -465,7 +464,7 @@ func (s *stepTools) entry(toolName, field string, in arguments) (*catalog.Entry,
 func nearWorkflows(snap *catalog.Snapshot, id string) (ids []string, meant string) {
 	const most = 30
 	for _, e := range snap.List(catalog.Filter{}) {
-		ids = append(ids, e.Definition.ID)
+		ids = append(ids, e.ID)
 	}
 	meant = spelling.Closest(id, ids)
 	if len(ids) > most {

@@ -87,12 +87,12 @@ func TestPositionsAreSmall(t *testing.T) {
 		t.Fatal("there are no bundled workflows")
 	}
 	for _, e := range entries {
-		a := good(t, cs, "workflow_start", map[string]any{"workflowId": e.Definition.ID})
+		a := good(t, cs, "workflow_start", map[string]any{"workflowId": e.ID})
 		for range 5 {
 			position := a["position"].(map[string]any)
 			prompt, _ := position["prompt"].(string)
 			if size := len(asJSON(t, a)) - len(asJSON(t, prompt)); size > 4096 {
-				t.Errorf("%s at %s: %d bytes besides the prompt", e.Definition.ID, at(a), size)
+				t.Errorf("%s at %s: %d bytes besides the prompt", e.ID, at(a), size)
 			}
 			tool, args := nextOf(t, a)
 			res, isError := call(t, cs, tool, args)

@@ -121,7 +121,7 @@ func served(t testing.TB, s catalog.Source) []string {
 func servedBy(_ testing.TB, c *catalog.Catalog) []string {
 	ids := []string{}
 	for _, e := range c.List(catalog.Filter{}) {
-		ids = append(ids, e.Definition.ID+"@"+e.Definition.Version)
+		ids = append(ids, e.ID+"@"+e.Version)
 	}
 	return ids
 }

@@ -253,6 +253,42 @@ func TestMeddling(t *testing.T) {
 	}
 }
 
+// TestChangedFile is about files of a copy that somebody has changed: they are refused,
+// and a synchronisation that a person asks for mends them, though nothing is newer.
+func TestChangedFile(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{"another size": "evil", "the same size": "2"} {
+		dir, f := t.TempDir(), &numbered{n: 1}
+		s := newSource(dir, f)
+		_, err := s.Sync(t.Context())
+		check(t, err)
+		files, err := filepath.Glob(filepath.Join(dir, "v-*", "files", "dir", "07.json"))
+		check(t, err)
+		check(t, os.WriteFile(files[0], []byte(content), 0o600))
+		c := catalog.New([]catalog.Source{s}, catalog.Options{})
+		check(t, c.Load(t.Context()))
+		refused := 0
+		for _, d := range c.Diagnostics() {
+			if d.Code == "file-changed" && d.File == "https://x//dir/07.json" {
+				refused++
+			}
+		}
+		if refused != 1 {
+			t.Errorf("%s: it was refused %d times: %v", name, refused, c.Diagnostics())
+		}
+		_, err = s.Sync(t.Context())
+		check(t, err)
+		if got := whole(t, s); got != "1" {
+			t.Errorf("%s: %q is served", name, got)
+		}
+		_, err = s.Sync(t.Context())
+		check(t, err)
+		if versions, _ := filepath.Glob(filepath.Join(dir, "v-*")); len(versions) != 2 {
+			t.Errorf("%s: %d versions: what is whole was fetched again", name, len(versions))
+		}
+	}
+}
+
 func edit(path, before, after string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -3,6 +3,8 @@ package mirror
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -133,7 +135,7 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 			continue
 		}
 		documents = append(documents, catalog.Document{
-			Name: f.Name, Path: s.place(f.Name), Revision: st.Revision, Size: f.Size, Stamp: f.Sum,
+			Name: f.Name, Path: s.place(f.Name), Revision: st.Revision, Size: f.Size, Stamp: f.Sum, Sum: f.hash(),
 			Open: func(context.Context) (io.ReadCloser, error) { return s.open(st.Version, f) },
 		})
 	}
@@ -229,12 +231,19 @@ func (s *Source) Due() bool {
 
 // Sync implements catalog.Follower.
 func (s *Source) Sync(ctx context.Context) (catalog.Synced, error) {
-	return s.sync(ctx, s.opts.Now())
+	return s.sync(ctx, s.opts.Now(), thorough)
 }
+
+// Whether all files of a copy are read before what is newer is looked for, or only
+// their sizes are looked at.
+const (
+	thorough = true
+	quick    = false
+)
 
 // sync brings the copy up to date, unless another process has done it since. What
 // another process tried counts, too: where a server is down it is not asked by all.
-func (s *Source) sync(ctx context.Context, since time.Time) (done catalog.Synced, err error) {
+func (s *Source) sync(ctx context.Context, since time.Time, care bool) (done catalog.Synced, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	var failed error
@@ -251,7 +260,7 @@ func (s *Source) sync(ctx context.Context, since time.Time) (done catalog.Synced
 			return nil
 		}
 		before := st.mark()
-		failed = s.fetch(ctx, &st)
+		failed = s.fetch(ctx, &st, care)
 		if failed != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return ctx.Err() // it was given up, which says nothing about the other side
 		}
@@ -271,8 +280,8 @@ func (s *Source) sync(ctx context.Context, since time.Time) (done catalog.Synced
 }
 
 // fetch brings what is newer, and changes the state accordingly.
-func (s *Source) fetch(ctx context.Context, st *state) error {
-	have := s.have(*st)
+func (s *Source) fetch(ctx context.Context, st *state, care bool) error {
+	have := s.have(*st, care)
 	var stage *Stage
 	got, err := s.opts.Fetcher.Fetch(ctx, have, func() (*Stage, error) {
 		if stage != nil {
@@ -292,7 +301,7 @@ func (s *Source) fetch(ctx context.Context, st *state) error {
 	}
 	switch {
 	case stage != nil:
-		if err := s.adopt(stage, got, st); err != nil {
+		if err := s.adopt(stage, got, st, have != nil); err != nil {
 			return err
 		}
 	case have == nil:
@@ -303,11 +312,11 @@ func (s *Source) fetch(ctx context.Context, st *state) error {
 	return nil
 }
 
-// adopt makes a stage the current version, unless it is as that one is.
-func (s *Source) adopt(stage *Stage, got Fetched, st *state) error {
+// adopt makes a stage the current version, unless that is as it should be and the same.
+func (s *Source) adopt(stage *Stage, got Fetched, st *state, have bool) error {
 	stage.finish(got.Revision)
 	if st.Version != "" {
-		if m, err := s.store.manifest(st.Version); err == nil && s.have(*st) != nil && stage.same(m) {
+		if m, err := s.store.manifest(st.Version); err == nil && have && stage.same(m) {
 			return nil
 		}
 	}
@@ -325,7 +334,7 @@ func (s *Source) adopt(stage *Stage, got Fetched, st *state) error {
 }
 
 // have is what is there; nil where nothing is that can be gone on from.
-func (s *Source) have(st state) *Have {
+func (s *Source) have(st state, care bool) *Have {
 	if st.Version == "" {
 		return nil
 	}
@@ -335,12 +344,29 @@ func (s *Source) have(st state) *Have {
 	}
 	h := &Have{Revision: st.Revision, Tag: st.Tag, dir: filepath.Join(s.store.dir, st.Version, filesDir), sums: map[string]string{}}
 	for _, f := range m.Files {
-		if _, err := os.Lstat(filepath.Join(h.dir, filepath.FromSlash(f.Name))); err != nil || !IsSafe(f.Name) {
+		if !IsSafe(f.Name) || !s.isWhole(st.Version, f, care) {
 			return nil // somebody has been there: all is fetched again
 		}
 		h.sums[f.Sum] = f.Name
 	}
 	return h
+}
+
+// isWhole says whether a file of a version is what was fetched; without care its size
+// decides.
+func (s *Source) isWhole(version string, f File, care bool) bool {
+	if !care {
+		info, err := os.Lstat(filepath.Join(s.store.dir, version, filesDir, filepath.FromSlash(f.Name)))
+		return err == nil && info.Size() == f.Size
+	}
+	file, err := s.openIn(version, f.Name)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, io.LimitReader(file, f.Size+1))
+	return err == nil && size == f.Size && hex.EncodeToString(sum.Sum(nil)) == f.Sum
 }
 
 // oneLine makes a message of another machine fit for one line.
@@ -383,7 +409,7 @@ func (s *Source) follow(ctx context.Context) {
 		case <-timer.C:
 		}
 		since := st.Tried
-		if _, err := s.sync(ctx, since); err != nil && s.stuck(st) {
+		if _, err := s.sync(ctx, since, quick); err != nil && s.stuck(st) {
 			// The failure could not be noted, so that the pause is not known either.
 			pause := time.NewTimer(firstPause)
 			select {

@@ -9,6 +9,8 @@ package mirror
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,6 +86,15 @@ type File struct {
 	Size int64  `json:"size"`
 	// Sum is the SHA-256 of the content in hexadecimal digits.
 	Sum string `json:"sum"`
+}
+
+// hash is Sum as bytes. What is none is like no content, so that the file is refused.
+func (f File) hash() *[sha256.Size]byte {
+	var sum [sha256.Size]byte
+	if hash, err := hex.DecodeString(f.Sum); err == nil && len(hash) == len(sum) {
+		copy(sum[:], hash)
+	}
+	return &sum
 }
 
 // store is a copy on the disk.

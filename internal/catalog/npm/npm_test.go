@@ -135,6 +135,6 @@ func TestLinks(t *testing.T) {
 	c := catalog.New([]catalog.Source{catalog.NewDir(catalog.SourceInfo{Name: "x", Location: filepath.Dir(secret)}, catalog.DirOptions{Revision: "x@1"})}, catalog.Options{})
 	check(t, c.Load(t.Context()))
 	if entries := c.List(catalog.Filter{}); len(entries) != 0 {
-		t.Errorf("%v is served", entries[0].Definition.ID)
+		t.Errorf("%v is served", entries[0].ID)
 	}
 }

@@ -75,7 +75,7 @@ func served(t testing.TB, s catalog.Source) []string {
 	check(t, c.Load(t.Context()))
 	ids := []string{}
 	for _, e := range c.List(catalog.Filter{}) {
-		ids = append(ids, e.Definition.ID+"@"+e.Definition.Version)
+		ids = append(ids, e.ID+"@"+e.Version)
 	}
 	return ids
 }

@@ -99,6 +99,13 @@ func notFound(w http.ResponseWriter) {
 	write(w, http.StatusNotFound, map[string]string{"error": "there is no such document"})
 }
 
+// unavailable answers where a document cannot be read just now.
+func unavailable(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	w.Header().Del("ETag")
+	write(w, http.StatusServiceUnavailable, map[string]string{"error": "a document could not be read just now"})
+}
+
 func (s *shelf) index(w http.ResponseWriter, r *http.Request) {
 	e := s.edition()
 	if !fresh(w, r, e) {
@@ -135,7 +142,13 @@ func (s *shelf) workflows(w http.ResponseWriter, r *http.Request) {
 	}
 	list := []json.RawMessage{}
 	for _, entry := range e.entries {
-		list = append(list, json.RawMessage(entry.Definition.Canonical))
+		opened, err := entry.Open()
+		if err != nil {
+			// A list without it would take it away from those who follow.
+			unavailable(w)
+			return
+		}
+		list = append(list, json.RawMessage(opened.Definition.Canonical))
 	}
 	write(w, http.StatusOK, map[string]any{"workflows": list})
 }
@@ -156,8 +169,7 @@ func (s *shelf) summaries(w http.ResponseWriter, r *http.Request) {
 	}
 	list := []summary{}
 	for _, entry := range e.entries {
-		d := entry.Definition
-		list = append(list, summary{ID: d.ID, Name: d.Name, Description: d.Description, Version: d.Version, Hash: d.Hash})
+		list = append(list, summary{ID: entry.ID, Name: entry.Name, Description: entry.Description, Version: entry.Version, Hash: entry.Hash})
 	}
 	write(w, http.StatusOK, map[string]any{"summaries": list})
 }
@@ -165,10 +177,16 @@ func (s *shelf) summaries(w http.ResponseWriter, r *http.Request) {
 func (s *shelf) workflow(w http.ResponseWriter, r *http.Request) {
 	e := s.edition()
 	for _, entry := range e.entries {
-		if entry.Definition.ID == r.PathValue("id") {
-			write(w, http.StatusOK, json.RawMessage(entry.Definition.Canonical))
+		if entry.ID != r.PathValue("id") {
+			continue
+		}
+		opened, err := entry.Open()
+		if err != nil {
+			unavailable(w)
 			return
 		}
+		write(w, http.StatusOK, json.RawMessage(opened.Definition.Canonical))
+		return
 	}
 	notFound(w)
 }

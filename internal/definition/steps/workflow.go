@@ -124,3 +124,21 @@ type FunctionCall struct {
 	Name string         `json:"name"`
 	Args map[string]any `json:"args"`
 }
+
+// Walked lists the steps of the top level that are walked in order: those that
+// only are a loop's body are left out.
+func (w *Workflow) Walked() []*Step {
+	bodies := map[string]bool{}
+	for i := range w.Steps {
+		if l := w.Steps[i].Loop; l != nil && l.BodyRef != "" {
+			bodies[l.BodyRef] = true
+		}
+	}
+	var walked []*Step
+	for i := range w.Steps {
+		if !bodies[w.Steps[i].ID] {
+			walked = append(walked, &w.Steps[i])
+		}
+	}
+	return walked
+}
