@@ -207,7 +207,7 @@ func (s *Snapshot) similar(id string) []string {
 	}
 	ids := make([]string, len(s.entries))
 	for i, entry := range s.entries {
-		ids[i] = entry.Definition.ID
+		ids[i] = entry.ID
 	}
 	if meant := spelling.Closest(id, ids); meant != "" {
 		return []string{meant}
