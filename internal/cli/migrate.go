@@ -286,7 +286,11 @@ func (o *migrateOptions) say(items []migrate.Item) error {
 func (o *migrateOptions) print(items []migrate.Item) {
 	host, s := o.app.host, o.app.host.outStyles()
 	for _, item := range items {
-		fmt.Fprintf(host.Out, "%-7s %-9s %s\n", item.Outcome, item.Kind, item.From)
+		outcome := string(item.Outcome)
+		if o.DryRun && item.Outcome == migrate.Copied {
+			outcome = "to copy"
+		}
+		fmt.Fprintf(host.Out, "%-7s %-9s %s\n", outcome, item.Kind, item.From)
 		if item.To != "" && item.Outcome != migrate.Broken {
 			fmt.Fprintf(host.Out, "          to %s\n", item.To)
 		}

@@ -160,6 +160,16 @@ func TestDataFile(t *testing.T) {
 	if c := load(t, opts); c.File != "" || len(c.Warnings) != 1 || c.Warnings[0].Code != "config-not-ours" {
 		t.Errorf("read %q, warned of %+v", c.File, c.Warnings)
 	}
+	// One that has upstreams, models or sources alone is ours, too.
+	for _, text := range []string{
+		`{"upstreams": {"files": {"command": "files"}}}`, `{"models": {"base": {"provider": "openai", "model": "m"}}}`,
+		`{"sources": {"team": {"git": "https://github.com/acme/flows"}}}`,
+	} {
+		put(text)
+		if c := load(t, opts); c.File != path {
+			t.Errorf("%s is not read: %+v", text, c.Warnings)
+		}
+	}
 	// guideway.json goes before it.
 	put(`{"checkpoints": {"max": 7}}`)
 	if err := os.MkdirAll(filepath.Join(home, "guideway"), 0o700); err != nil {

@@ -70,7 +70,7 @@ func (l *loader) readDataFile() {
 	var document map[string]any
 	if json.Unmarshal(data, &document) == nil {
 		ours := func(key string) bool {
-			return key == "mcpServers" || key == "sources" || l.isGroup(key) || l.known(key) != nil
+			return key == "mcpServers" || slices.Contains(named(), key) || l.isGroup(key) || l.known(key) != nil
 		}
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(document)), ours) {
 			l.warn(guideway.Diagnostic{
@@ -237,6 +237,9 @@ func escapePointer(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
+// named are the keys of objects whose members have names of the user's choice.
+func named() []string { return []string{"upstreams", "models", "sources"} }
+
 // member reads the value of one key.
 func (f *fileReader) member(prefix, key, pointer string, keyAt, valueAt int) {
 	name := prefix + key
@@ -319,6 +322,9 @@ func (f *fileReader) unknown(prefix, key string, decoded any) *fault {
 		if group+"." != prefix && strings.EqualFold(last, key) {
 			elsewhere = append(elsewhere, name)
 		}
+	}
+	if prefix == "" {
+		here = append(here, named()...)
 	}
 	message := fmt.Sprintf("%q is not a setting", prefix+key)
 	switch near := spelling.Closest(key, here); {
