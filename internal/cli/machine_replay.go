@@ -73,6 +73,10 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 			name = recording.Machine
 		}
 		one, err := shelf.find(name)
+		if err != nil && o.Machine == "" && guideway.ErrorCode(err) == guideway.CodeNotFound {
+			return guideway.Errorf(guideway.CodeNotFound, "the recording is of the machine %q, which no source has", name).
+				WithFix("guideway machine replay %s --machine FILE", o.What)
+		}
 		if err != nil {
 			return err
 		}

@@ -308,6 +308,9 @@ func (p *Program) returned(s *State, e Event) {
 		s.Unknown = pending.Tool
 		return
 	}
+	if pending == nil && s.Turn != nil { // it was refused and not made, and is one of the budget all the same
+		s.Turn.Calls++
+	}
 	p.result(s, e.Tool.ID, e.Result)
 }
 

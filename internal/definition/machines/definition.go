@@ -91,7 +91,9 @@ func parse(files Files) (*Definition, shape.Place, []guideway.Diagnostic) {
 		others = append(others, wrong...)
 		p.adopt(m, sources, roles, f)
 	}
-	p.needed(at, m, files, len(others) > 0)
+	if !slices.ContainsFunc(p.Found, func(f guideway.Diagnostic) bool { return f.Code == CodeOldDialect }) {
+		p.needed(at, m, files, len(others) > 0) // one of the first dialect has other needs
+	}
 	found = append(append(found, p.Findings(guideway.SeverityError)...), others...)
 	if len(found) > 0 {
 		return nil, at, found

@@ -247,6 +247,24 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
+// TestOldDialectIsSaidFirst: of a machine of the first dialect the first thing that is
+// said is how to convert it, whatever else lies beside it.
+func TestOldDialectIsSaidFirst(t *testing.T) {
+	t.Parallel()
+	f := Files{
+		Config: File{Path: "old.json", Data: []byte(`{
+  "workflow_name": "old", "description": "d", "input": {"name": "i", "type": "string", "description": "d"},
+  "output": {"name": "o", "type": "string", "description": "d"}, "contexts": [{"name": "c"}],
+  "agents": [{"agent_role": "coder", "context": "c", "role": "assistant"}],
+  "states": [{"name": "start", "action": {"script": "1"}, "transition": [{"target": "stop", "condition": "true"}]}]
+}`)},
+		Roles: []File{{Path: "roles.json", Data: []byte(`{"other": {"systemMessage": "s"}}`)}},
+	}
+	if d, found := Parse(f); d != nil || len(found) != 1 || found[0].Code != CodeOldDialect {
+		t.Errorf("it is told %v", found)
+	}
+}
+
 // FuzzParse checks that nothing makes the parser or the reader of scripts panic,
 // and that what loads loads again from its pinned text.
 func FuzzParse(f *testing.F) {

@@ -90,8 +90,8 @@ const (
 	FaultEmpty = "empty"
 )
 
-// faults are all that there are.
-func faults() []string {
+// Faults are all of them.
+func Faults() []string {
 	return []string{FaultRateLimit, FaultServer, FaultAuth, FaultContext, FaultRefusal, FaultCut, FaultMalformed, FaultEmpty}
 }
 
@@ -127,14 +127,14 @@ func Parse(data []byte) (Script, error) {
 
 // check refuses an answer that is none.
 func (a *Answer) check() error {
-	for _, known := range faults() {
+	for _, known := range Faults() {
 		if a.Fault == known {
 			return nil
 		}
 	}
 	switch {
 	case a.Fault != "":
-		return fmt.Errorf("there is no fault %q; there are %s", a.Fault, strings.Join(faults(), ", "))
+		return fmt.Errorf("there is no fault %q; there are %s", a.Fault, strings.Join(Faults(), ", "))
 	case a.Content == "" && len(a.ToolCalls) == 0:
 		return fmt.Errorf("it has neither content nor tool_calls")
 	}

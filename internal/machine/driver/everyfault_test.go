@@ -68,8 +68,15 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 		scripted.FaultRateLimit: true, scripted.FaultServer: true, scripted.FaultAuth: false, scripted.FaultContext: true,
 		scripted.FaultRefusal: false, scripted.FaultCut: true, scripted.FaultEmpty: true, slow: true,
 	}
-	for fault, again := range transient {
+	for _, fault := range append(scripted.Faults(), slow) {
+		again, known := transient[fault]
+		if !known && fault != scripted.FaultMalformed { // which is no fault of a request: TestMalformedArguments
+			t.Errorf("nothing is said of the fault %s", fault)
+		}
 		for at := range 10 {
+			if !known {
+				break
+			}
 			t.Run(fmt.Sprintf("%s-%d", fault, at), func(t *testing.T) {
 				t.Parallel()
 				f := faultAt{fault: fault, at: at, transient: again, want: want}
@@ -135,7 +142,7 @@ func (f faultAt) forEver(t *testing.T) {
 func (f faultAt) rests(t *testing.T, r *rig, s *driver.Status, attempts int) {
 	t.Helper()
 	states := f.want.States[:1+f.at/5]
-	tools := []int{0, 2, 3, 4, 6, 6, 8, 9, 10, 12}[f.at]
+	tools := toolsBefore()[f.at]
 	if s.Status != machine.StatusPaused || s.Pause.Fault == nil || s.Pause.Message == "" || s.Output != nil {
 		t.Fatalf("it rests at %+v", s)
 	}
@@ -143,6 +150,9 @@ func (f faultAt) rests(t *testing.T, r *rig, s *driver.Status, attempts int) {
 		t.Errorf("%d requests, not %d; %d calls, not %d; %s", len(r.model.requests), f.at+attempts, len(r.tools.calls), tools, diff)
 	}
 }
+
+// toolsBefore counts the calls of tools before each request.
+func toolsBefore() []int { return []int{0, 2, 3, 4, 6, 6, 8, 9, 10, 12} }
 
 // handled: the error handler has the word, once.
 func (f faultAt) handled(t *testing.T) {
@@ -155,8 +165,9 @@ func (f faultAt) handled(t *testing.T) {
 }
 
 // TestMalformedArguments has the arguments of a call cut at each request that wants
-// tools: nothing is called by them, the agent is told, and the run goes on. Of a
-// parsing tool it is an answer that is no answer.
+// tools: nothing is called by them, the agent is told, and the run goes on; where that
+// never ends, the budget of rounds pauses it. Of a parsing tool it is an answer that is
+// no answer.
 func TestMalformedArguments(t *testing.T) {
 	t.Parallel()
 	for at := range 10 {
@@ -164,6 +175,14 @@ func TestMalformedArguments(t *testing.T) {
 		r, id := f.rig(t, "", 1)
 		if s := r.drive(id); s.Status != machine.StatusCompleted || len(r.tools.calls) != 12 {
 			t.Errorf("at request %d: %+v after %d calls", at, s, len(r.tools.calls))
+		}
+		r, id = f.rig(t, "", 2*machines.DefaultToolCalls)
+		s := r.drive(id)
+		if p := s.Pause; s.Status != machine.StatusPaused || p.Code != machine.PauseBudget || p.Budget != "toolCalls" || p.Used != machines.DefaultToolCalls {
+			t.Errorf("at request %d for ever: %+v, %+v", at, s.Status, p)
+		}
+		if tools := toolsBefore()[at]; len(r.tools.calls) != tools || len(r.model.requests) > at-at%5+machines.DefaultToolCalls+1 {
+			t.Errorf("at request %d for ever: %d calls, not %d, in %d requests", at, len(r.tools.calls), tools, len(r.model.requests))
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -64,7 +64,7 @@ func newJourney(t *testing.T, p place, seed, number uint64) *journey {
 	j := &journey{t: t, place: p}
 	for s := range 2 {
 		seat := &seat{j: j, random: rand.New(rand.NewPCG(seed, number<<8|uint64(s)))}
-		for l := range 3 {
+		for l := range 4 {
 			name := fmt.Sprintf("client %d of seat %d", l, s)
 			random := rand.New(rand.NewPCG(seat.random.Uint64(), 0))
 			seat.lanes = append(seat.lanes, newLane(name, random, shelf.of(l%2)))
