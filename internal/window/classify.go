@@ -29,7 +29,9 @@ type Hints struct {
 //     ephemeral name with an error, a decision or a demand in it is useful;
 //  6. the content: errors and whereabouts are important, decisions and
 //     demands critical, moments ephemeral;
-//  7. else it is useful.
+//  7. the form of the name: what was done, and what answers a question, is
+//     important;
+//  8. else it is useful.
 type Classifier struct {
 	hints   Hints
 	keys    []compiledRule
@@ -57,7 +59,14 @@ func (c *Classifier) Classify(key string, value []byte) Verdict {
 		}
 		return v
 	}
-	return c.byContent(value)
+	v := c.byContent(value)
+	if v.Layer != Useful {
+		return v
+	}
+	if formed, ok := c.byForm(key, value); ok {
+		return formed
+	}
+	return v
 }
 
 // told is what somebody has said of the key.

@@ -30,11 +30,12 @@ const (
 
 // contentRules are the patterns for values; made once per Classifier.
 type contentRules struct {
-	moment, decision, demand, path, id *regexp.Regexp
+	moment, decision, demand, path, id, date *regexp.Regexp
 }
 
 func compileContentRules() contentRules {
 	return contentRules{
+		date:     dated(),
 		moment:   regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)?$`),
 		decision: regexp.MustCompile(`(?i)\b(we|i|they|team|it was|was) (have |had )?(decided|agreed|chose|chosen)\b|^(decision|decided|agreed): `),
 		demand: regexp.MustCompile(`(?i)\b(user|customer|client|owner|stakeholder|product owner)s? ` +

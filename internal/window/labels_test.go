@@ -173,7 +173,7 @@ func TestClassifyLabelsOfOthers(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d are right, %d are dropped in error", right, len(labels), dropped)
-	if len(labels) != 76 || right < 57 || dropped > 1 {
+	if len(labels) != 76 || right < 64 || dropped > 1 {
 		t.Errorf("%d of %d are right, %d are dropped in error", right, len(labels), dropped)
 	}
 }
@@ -204,7 +204,7 @@ func TestClassifyLabelsOfMore(t *testing.T) {
 		}
 	}
 	t.Logf("tuned on: %d of %d; held out: %d of %d", right[0], all[0], right[1], all[1])
-	if right[0] < 100 || right[1] < 37 || all[0]+all[1] != 158 || dropped > 1 {
+	if right[0] < 103 || right[1] < 37 || all[0]+all[1] != 158 || dropped > 1 {
 		t.Errorf("tuned on: %d of %d; held out: %d of %d; %d dropped in error", right[0], all[0], right[1], all[1], dropped)
 	}
 }
@@ -235,4 +235,7 @@ func TestClassifyLabelsFresh(t *testing.T) {
 		}
 	}
 	t.Logf("tuned on: %d of %d; held out: %d of %d; %d dropped in error", right[0], all[0], right[1], all[1], dropped)
+	if right[0] < 66 || right[1] < 25 || all[0]+all[1] != 119 || dropped > 0 {
+		t.Error("fewer are right than docs/context.md says")
+	}
 }
