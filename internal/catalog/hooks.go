@@ -91,6 +91,16 @@ func (s *Snapshot) Hook(id string) (*HookEntry, error) {
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no hook graph with the id %q", id).WithFix("guideway hooks list")
 }
 
+// HookOf is Hook which also takes "id@source": the graph that a source has, even where
+// that of another one is served. It is for looking at; what is not served guards
+// nothing.
+func (s *Snapshot) HookOf(id string) (*HookEntry, error) {
+	if id, source, at := strings.Cut(id, "@"); at {
+		return ofSource("hook graph", id, source, s.allHooks, func(e *HookEntry) (string, string) { return e.ID, e.Source.Name })
+	}
+	return s.Hook(id)
+}
+
 // hooked is a document of the dialect that loads.
 type hooked struct {
 	graph  *hooks.Graph
@@ -136,6 +146,9 @@ func (s *Snapshot) hang(states []state) {
 						fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", entry.ID, first), "give one of the two another id"))
 				}
 				continue
+			}
+			if entry.Graph != nil {
+				s.allHooks = append(s.allHooks, entry)
 			}
 			if s.hangs(entry, byID[entry.ID]) {
 				own[entry.ID] = r.path

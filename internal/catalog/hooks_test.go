@@ -75,6 +75,17 @@ func TestHooksOfAProject(t *testing.T) {
 	if base, _ := snap.Hook("base"); len(base.Overrides) != 1 || base.Overrides[0].Source.Name != "bundled" {
 		t.Errorf("the overridden are %+v", base.Overrides)
 	}
+	for id, want := range map[string]string{"base@bundled": "Base", "base@user": "My base", "mine@project": "Theirs"} {
+		if e, err := snap.HookOf(id); err != nil || e.Graph.Name != want {
+			t.Errorf("%s: %+v, %v", id, e, err)
+		}
+		if _, err := snap.Hook(id); guideway.ErrorCode(err) != guideway.CodeNotFound {
+			t.Errorf("%s can be made active: %v", id, err)
+		}
+	}
+	if _, err := snap.HookOf("base@project"); guideway.ErrorCode(err) != guideway.CodeNotFound || guideway.ErrorFix(err) != "there is base@bundled, base@user" {
+		t.Errorf("of a source that has none: %v", err)
+	}
 	if len(snap.List(catalog.Filter{})) != 0 || len(snap.HookModules()) != 2 {
 		t.Error("a graph is among the workflows, or a module is missing")
 	}

@@ -290,6 +290,27 @@ func TestContentThatIsNotWhatItMustBe(t *testing.T) {
 	}
 }
 
+// TestForgedCopyHasItsID: a copy that somebody has changed is told under the id that it
+// should have, whatever its file is called.
+func TestForgedCopyHasItsID(t *testing.T) {
+	t.Parallel()
+	index := t.TempDir()
+	f := newFake("user", 1, map[string]string{"0001.json": text("first", "1"), "a.json": text("a", "1")})
+	f.sums = true
+	started(t, index, f)
+	c, _ := started(t, index, f)
+	f.forge("0001.json", text("first", "evil"))
+	for range 2 {
+		if got, err := c.Get("first"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition || guideway.ErrorFix(err) != "guideway sources sync" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	check(t, c.Load(context.Background()))
+	if _, err := c.Get("first"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition || guideway.ErrorFix(err) != "guideway sources sync" {
+		t.Errorf("after another look: %v", err)
+	}
+}
+
 // TestIndexMakesNoDifference edits sources at random and starts again and again: with
 // an index a start finds what one without finds.
 func TestIndexMakesNoDifference(t *testing.T) {

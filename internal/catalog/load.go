@@ -298,6 +298,9 @@ func (c *Catalog) read(ctx context.Context, r *record, document Document, before
 		return
 	}
 	r.claims = r.claimed(data)
+	if data == nil {
+		r.claims = cmp.Or(formerID(before), r.indexed(known, document.Sum), r.claims)
+	}
 	if before != nil {
 		r.good, r.item, r.hook = before.good.lasting(), before.item, before.hook
 	}
@@ -320,6 +323,24 @@ func (r *record) id() string {
 	default:
 		return ""
 	}
+}
+
+// formerID is the id that a version before had, or claimed; "" where there was none.
+func formerID(before *record) string {
+	if before == nil {
+		return ""
+	}
+	return cmp.Or(before.id(), before.claims)
+}
+
+// indexed is the id that an index has for what a document should be; "" where it has
+// none, or the document may be anything.
+func (r *record) indexed(known index, sum *[sha256.Size]byte) string {
+	if sum == nil {
+		return ""
+	}
+	head, _ := r.known(known, *sum)
+	return head.ID
 }
 
 // claimed is the id that a version that does not load probably has.

@@ -26,6 +26,8 @@ type MachineEntry struct {
 	Source SourceInfo
 	// Path is where a person finds the configuration.
 	Path string
+	// Revision is what of the source this is; "" where the source has none.
+	Revision string
 	// Stale says that the machine no longer loads, and that this is the last
 	// version that did.
 	Stale bool
@@ -75,9 +77,13 @@ func (e *MachineEntry) HasRecording() bool { return e.recording != nil }
 // Machines gives the agent machines, in order of their names.
 func (s *Snapshot) Machines() []*MachineEntry { return s.machines }
 
-// Machine gives the machine of a name. If there is none the code of the error is
+// Machine gives the machine of a name; for "name@source" that of a source, even where
+// that of another one is served. If there is none the code of the error is
 // CodeInvalidDefinition where one with that name did not load, else CodeNotFound.
 func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
+	if name, source, at := strings.Cut(name, "@"); at {
+		return ofSource("machine", name, source, s.allMachines, func(e *MachineEntry) (string, string) { return e.Name, e.Source.Name })
+	}
 	var near []string
 	for _, e := range s.machines {
 		switch {
@@ -119,6 +125,7 @@ type machined struct {
 	// good is the last version that loaded.
 	good      *machines.Definition
 	recording func() ([]byte, error)
+	revision  string
 }
 
 // assemble makes the machines of a source of the files that were read. Those of
@@ -129,7 +136,7 @@ func (c *Catalog) assemble(s *state, before *state) {
 	for _, r := range s.records {
 		if r.machineFile {
 			files[strings.TrimPrefix(r.name, machinesDir+"/")] = r
-			fmt.Fprintf(sum, "%q %x %t\n", r.name, r.sum, r.broken)
+			fmt.Fprintf(sum, "%q %x %t %q\n", r.name, r.sum, r.broken, r.revision)
 		}
 	}
 	s.machineSum = [sha256.Size]byte(sum.Sum(nil))
@@ -162,6 +169,9 @@ func (c *Catalog) assemble(s *state, before *state) {
 		m := &machined{loaded: l, good: l.Definition}
 		if m.good == nil {
 			m.good = last[l.Path]
+		}
+		if r := files[strings.TrimPrefix(l.Path, shown+"/")]; r != nil {
+			m.revision = r.revision
 		}
 		if r := files[machines.RecordingOf(l, shown)]; r != nil && !r.broken {
 			m.recording = func() ([]byte, error) { return r.data, nil }
@@ -198,7 +208,7 @@ func (s *Snapshot) enlist(states []state) {
 // source has had, with the places.
 func (s *Snapshot) enlistOne(source *state, m *machined, byName map[string]*MachineEntry, own map[string]string) {
 	e := &MachineEntry{
-		Name: m.loaded.Claims, Definition: m.good, Found: m.loaded.Found, Source: source.info, Path: m.loaded.Path,
+		Name: m.loaded.Claims, Definition: m.good, Found: m.loaded.Found, Source: source.info, Path: m.loaded.Path, Revision: m.revision,
 		Stale: m.loaded.Definition == nil && m.good != nil, loaded: m.loaded, recording: m.recording,
 	}
 	s.diagnostics = append(s.diagnostics, m.loaded.Found...)
@@ -219,6 +229,9 @@ func (s *Snapshot) enlistOne(source *state, m *machined, byName map[string]*Mach
 		}
 		return
 	}
+	if e.Definition != nil {
+		s.allMachines = append(s.allMachines, e)
+	}
 	below := byName[e.Name]
 	switch {
 	case below == nil:
@@ -229,7 +242,7 @@ func (s *Snapshot) enlistOne(source *state, m *machined, byName map[string]*Mach
 		return
 	case below.Definition != nil:
 		e.Overrides = append([]Overridden{{
-			Source: below.Source, Path: below.Path, Version: below.Definition.Version, Hash: below.Definition.Hash,
+			Source: below.Source, Path: below.Path, Revision: below.Revision, Version: below.Definition.Version, Hash: below.Definition.Hash,
 		}}, below.Overrides...)
 	}
 	own[e.Name], byName[e.Name] = e.Path, e

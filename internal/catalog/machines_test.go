@@ -55,8 +55,8 @@ func TestMachinesOfSources(t *testing.T) {
 	put(t, filepath.Join(high, "machines", "both", "recording.json"), `[]`)
 	put(t, filepath.Join(high, "machines", "notes.txt"), "no machine")
 	c := catalog.New([]catalog.Source{
-		catalog.NewDir(catalog.SourceInfo{Name: "low", Location: low, Rank: 1}, catalog.DirOptions{}),
-		catalog.NewDir(catalog.SourceInfo{Name: "high", Location: high, Rank: 2}, catalog.DirOptions{}),
+		catalog.NewDir(catalog.SourceInfo{Name: "low", Location: low, Rank: 1}, catalog.DirOptions{Revision: "r1"}),
+		catalog.NewDir(catalog.SourceInfo{Name: "high", Location: high, Rank: 2}, catalog.DirOptions{Revision: "r2"}),
 	}, catalog.Options{})
 	if err := c.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -65,6 +65,21 @@ func TestMachinesOfSources(t *testing.T) {
 	both, err := snap.Machine("both")
 	if err != nil || both.Source.Name != "high" || len(both.Overrides) != 1 || both.Overrides[0].Source.Name != "low" || !both.HasRecording() {
 		t.Fatalf("%+v, %v", both, err)
+	}
+	if both.Revision != "r2" || both.Overrides[0].Revision != "r1" {
+		t.Errorf("the revisions are %q and %q", both.Revision, both.Overrides[0].Revision)
+	}
+	if below, err := snap.Machine("both@low"); err != nil || below.Source.Name != "low" || below.Revision != "r1" || below.Definition == nil {
+		t.Errorf("the one that is overridden: %+v, %v", below, err)
+	}
+	if same, err := snap.Machine("both@high"); err != nil || same != both {
+		t.Errorf("the one that is served, by its source: %+v, %v", same, err)
+	}
+	if _, err := snap.Machine("both@nowhere"); guideway.ErrorCode(err) != guideway.CodeNotFound || guideway.ErrorFix(err) != "there is both@low, both@high" {
+		t.Errorf("of a source that is not there: %v", err)
+	}
+	if _, err := snap.Machine("low@high"); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("one that does not load: %v", err)
 	}
 	kept, err := snap.Machine("low")
 	if err != nil || kept.Source.Name != "low" || kept.Definition == nil || kept.HasRecording() {

@@ -25,8 +25,10 @@ type Snapshot struct {
 	broken      map[string]*record  // by the id that is claimed and not served
 	library     *library.Library
 	hooks       []*HookEntry    // in order of ids
+	allHooks    []*HookEntry    // those that load, lowest rank first
 	modules     []HookModule    // lowest rank first
 	machines    []*MachineEntry // in order of names
+	allMachines []*MachineEntry // those that load, lowest rank first
 	shown       []published     // what may be published, lowest rank first
 	diagnostics []guideway.Diagnostic
 	sources     []SourceStatus
@@ -185,6 +187,26 @@ func (s *Snapshot) of(id, source string) (*Entry, error) {
 		err.Fix = "there is " + strings.Join(has, ", ")
 	}
 	return nil, err
+}
+
+// ofSource gives what a source has under a name, of all that load, even where something
+// else is served. Kind is what the error calls it.
+func ofSource[E any](kind, id, source string, all []E, at func(E) (id, source string)) (E, error) {
+	var none E
+	var has []string
+	for _, e := range all {
+		switch own, from := at(e); {
+		case own == id && from == source:
+			return e, nil
+		case own == id:
+			has = append(has, id+"@"+from)
+		}
+	}
+	err := guideway.Errorf(guideway.CodeNotFound, "there is no %s %q in the source %q", kind, id, source)
+	if len(has) > 0 {
+		err.Fix = "there is " + strings.Join(has, ", ")
+	}
+	return none, err
 }
 
 // similar gives up to three ids that look like id: that have it in them, or it them;

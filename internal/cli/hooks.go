@@ -99,7 +99,7 @@ func (d *hookDesk) state(e *catalog.HookEntry) hookgraph.State {
 // problems.
 func (d *hookDesk) find(ctx context.Context, name string) (*catalog.HookEntry, error) {
 	if !isPath(name) {
-		return d.snapshot.Hook(name)
+		return d.snapshot.HookOf(name)
 	}
 	data, err := d.app.host.readDefinition(ctx, name)
 	if err != nil {

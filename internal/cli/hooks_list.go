@@ -65,6 +65,7 @@ type hookRow struct {
 	Problem     string               `json:"problem,omitempty"`
 	Source      string               `json:"source"`
 	Path        string               `json:"path"`
+	Revision    string               `json:"revision,omitempty"`
 	Pin         string               `json:"pin,omitempty"`
 	Stale       bool                 `json:"stale,omitempty"`
 	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
@@ -86,7 +87,7 @@ type hookMissing struct {
 
 func (d *hookDesk) row(e *catalog.HookEntry) hookRow {
 	row := hookRow{
-		ID: e.ID, State: d.state(e), Problem: e.Problem, Source: e.Source.Name, Path: e.Path, Stale: e.Stale, Overrides: e.Overrides,
+		ID: e.ID, State: d.state(e), Problem: e.Problem, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale, Overrides: e.Overrides,
 	}
 	if g := e.Graph; g != nil {
 		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings

@@ -165,6 +165,9 @@ func (v *hookText) write(d *hookDesk, e *catalog.HookEntry, scripts bool) {
 	s, g := v.styles, e.Graph
 	about := strings.TrimSpace(fmt.Sprintf("%s %s", g.ID, g.Version))
 	fmt.Fprintf(v.out, "%s %s\n", s.bold(oneLine(g.Name)), s.faint(fmt.Sprintf("%s (%s, %s)", about, d.stateWords(e), oneLine(e.Path))))
+	for _, o := range e.Overrides {
+		fmt.Fprintln(v.out, s.faint(fmt.Sprintf("Overrides %s of %s (%s): guideway hooks show %s@%s", o.Version, o.Source.Name, oneLine(o.Path), g.ID, o.Source.Name)))
+	}
 	v.prose("", g.Description)
 	fmt.Fprintf(v.out, "%s %s, for %s\n", s.cyan("around"), g.Type, oneLine(bindingWords(g)))
 	for _, name := range slices.Sorted(maps.Keys(g.Variables)) {
@@ -245,7 +248,7 @@ func (o *showOptions) showHook(ctx context.Context) (isHook bool, err error) {
 		return false, err
 	}
 	if !isPath(o.Name) {
-		if _, err := d.snapshot.Hook(o.Name); err != nil {
+		if _, err := d.snapshot.HookOf(o.Name); err != nil {
 			return false, nil //nolint:nilerr // who looks for a workflow says so
 		}
 		if _, err := d.snapshot.Get(o.Name); guideway.ErrorCode(err) != guideway.CodeNotFound {

@@ -80,7 +80,7 @@ func (d *hookDesk) validate(ctx context.Context, pool *script.Pool, name string)
 		return d.validateFile(ctx, pool, name)
 	}
 	file := validateFile{File: name, Diagnostics: []guideway.Diagnostic{}, Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindGraph)}
-	e, err := d.snapshot.Hook(name)
+	e, err := d.snapshot.HookOf(name)
 	if err != nil {
 		file.Error = err.Error()
 		return file, nil

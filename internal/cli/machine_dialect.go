@@ -138,6 +138,7 @@ type machineShowAnswer struct {
 	Hash        string               `json:"hash"`
 	Source      string               `json:"source"`
 	Path        string               `json:"path"`
+	Revision    string               `json:"revision,omitempty"`
 	Stale       bool                 `json:"stale,omitempty"`
 	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
 	// Definition is what pins the machine: the configuration, the roles that its
@@ -153,7 +154,7 @@ func newMachineShowAnswer(one *shelved, graph string) machineShowAnswer {
 	d := one.Definition
 	a := machineShowAnswer{
 		ID: d.Name, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: guideway.DialectMachines, Hash: d.Hash,
-		Source: one.Source, Path: one.Path, Stale: one.Stale, Overrides: one.Overrides,
+		Source: one.Source, Path: one.Path, Revision: one.Revision, Stale: one.Stale, Overrides: one.Overrides,
 		Definition: json.RawMessage(d.Canonical), Ways: d.Ways(),
 	}
 	if graph != "" {

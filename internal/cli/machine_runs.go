@@ -316,7 +316,10 @@ func runMachineShow(ctx context.Context, o *machineShowOptions) error {
 // showMachine tells what a machine does.
 func showMachine(h *Host, one *shelved, d *machines.Definition) {
 	st := h.outStyles()
-	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.bold(oneLine(d.Name)), st.faint(one.Source+", "+one.Path), printable(d.Description))
+	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.bold(oneLine(d.Name)), st.faint(fromWhere(one.Source, one.Revision)+", "+one.Path), printable(d.Description))
+	for _, o := range one.Overrides {
+		fmt.Fprintln(h.Out, st.faint(fmt.Sprintf("Overrides %s of %s (%s): guideway machine show %s@%s", o.Version, o.Source.Name, oneLine(o.Path), oneLine(d.Name), o.Source.Name)))
+	}
 	for i := range d.Inputs {
 		in := &d.Inputs[i]
 		fmt.Fprintf(h.Out, "\nInput %s (%s): %s", st.bold(oneLine(in.Name)), in.Type, oneLine(in.Description))

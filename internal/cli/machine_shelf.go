@@ -47,6 +47,7 @@ type shelved struct {
 	Name       string
 	Source     string
 	Path       string
+	Revision   string
 	Stale      bool
 	Overrides  []catalog.Overridden
 	// Lint gives what a linter says of a machine that loads.
@@ -62,7 +63,7 @@ type shelved struct {
 
 func shelvedOf(e *catalog.MachineEntry) *shelved {
 	return &shelved{
-		Definition: e.Definition, Found: e.Found, Name: e.Name, Source: e.Source.Name, Path: e.Path, Stale: e.Stale, Overrides: e.Overrides,
+		Definition: e.Definition, Found: e.Found, Name: e.Name, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale, Overrides: e.Overrides,
 		Lint: e.Lint, LintOffers: e.LintOffers, demonstration: e.Recording, from: &e.Source,
 	}
 }

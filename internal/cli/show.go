@@ -225,13 +225,18 @@ func (v *showText) write(f found) {
 	}
 }
 
+// fromWhere names a source, with what of it this is.
+func fromWhere(source, revision string) string {
+	if revision == "" {
+		return source
+	}
+	return source + " at " + shortRevision(revision)
+}
+
 // provenance tells where a definition comes from, and what it takes the place of.
 func (v *showText) provenance(f found) {
-	from := "From " + f.Entry.Source.Name
-	if f.Entry.Revision != "" {
-		from += " at " + shortRevision(f.Entry.Revision)
-	}
-	fmt.Fprintf(v.out, "%s\n", v.styles.faint(fmt.Sprintf("%s (%s), %s", from, f.Entry.Source.Level, f.Hash)))
+	from := fromWhere(f.Entry.Source.Name, f.Entry.Revision)
+	fmt.Fprintf(v.out, "%s\n", v.styles.faint(fmt.Sprintf("From %s (%s), %s", from, f.Entry.Source.Level, f.Hash)))
 	for _, o := range f.Entry.Overrides {
 		fmt.Fprintf(v.out, "%s\n", v.styles.faint(fmt.Sprintf("Overrides %s of %s (%s): guideway show %s@%s", o.Version, o.Source.Name, oneLine(o.Path), f.ID, o.Source.Name)))
 	}

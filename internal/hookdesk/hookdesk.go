@@ -110,6 +110,8 @@ type Row struct {
 	Why    string `json:"why,omitempty"`
 	Source string `json:"source"`
 	Path   string `json:"path"`
+	// Revision is what of the source this is, such as a commit.
+	Revision string `json:"revision,omitempty"`
 	// Own says that this user answers for the source; else the graph came with a
 	// project, and exactly what was looked at is approved.
 	Own      bool `json:"own"`
@@ -197,7 +199,7 @@ func (m *moment) row(e *catalog.HookEntry) Row {
 	c := Candidate(e)
 	row := Row{
 		ID: e.ID, State: m.active.States[c.Key()], Enabled: m.records.Find(c.Key()) != nil, Why: e.Problem,
-		Source: e.Source.Name, Path: e.Path, Own: e.Own(), Writable: filing.Writable(e.Source), Stale: e.Stale, Overrides: e.Overrides,
+		Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Own: e.Own(), Writable: filing.Writable(e.Source), Stale: e.Stale, Overrides: e.Overrides,
 	}
 	if g := e.Graph; g != nil {
 		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings

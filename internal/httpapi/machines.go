@@ -61,6 +61,8 @@ type machineInfo struct {
 	Hash        string         `json:"hash,omitempty"`
 	Source      string         `json:"source"`
 	Path        string         `json:"path"`
+	// Revision is what of the source this is, such as a commit.
+	Revision string `json:"revision,omitempty"`
 	// Demo says that a recording is shipped with it.
 	Demo  bool `json:"demo"`
 	Stale bool `json:"stale,omitempty"`
@@ -80,7 +82,7 @@ type machineValue struct {
 
 func infoOf(e *catalog.MachineEntry) machineInfo {
 	info := machineInfo{
-		Name: e.Name, Source: e.Source.Name, Path: e.Path, Stale: e.Stale, Problem: e.Problem, Demo: e.HasRecording(),
+		Name: e.Name, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale, Problem: e.Problem, Demo: e.HasRecording(),
 		Inputs: []machineValue{}, Agents: []string{},
 	}
 	d := e.Definition

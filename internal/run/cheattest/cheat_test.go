@@ -16,7 +16,7 @@ import (
 
 // slow divides the number of cases: with the race detector each takes so much
 // longer.
-const slow = 1 + 3*race
+const slow = 1 + 11*race
 
 // fixedSeed makes a failure in one place the same in another.
 const fixedSeed = 20_261_121

@@ -1748,6 +1748,8 @@ export interface components {
             why?: string;
             source: string;
             path: string;
+            /** @description What of the source this is, such as a commit. */
+            revision?: string;
             /** @description The user answers for the source; else it came with a project. */
             own: boolean;
             /** @description A person may save it where it came from. */
@@ -2420,6 +2422,8 @@ export interface components {
             path: string;
             /** @description A recording is shipped with it. */
             demo: boolean;
+            /** @description What of the source this is, such as a commit. */
+            revision?: string;
             stale?: boolean;
             /** @description Why it does not load. */
             problem?: string;

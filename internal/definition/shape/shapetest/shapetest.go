@@ -56,8 +56,12 @@ func (a *Agreement) agree(t *testing.T, root *doc.Node, what string) {
 }
 
 // Each calls try with damages of every kind at every node, of all that there are
-// about so many, drawn by a fixed seed. A mutation gives what undoes it.
+// about so many, drawn by a fixed seed; a few where tests are to be short. A mutation
+// gives what undoes it.
 func (a *Agreement) Each(root *doc.Node, damages int, try func(what string, mutate func() func())) {
+	if testing.Short() {
+		damages = min(damages, 20)
+	}
 	total := 0
 	a.damage(root, func(string, func() func()) { total++ })
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the draw must repeat
