@@ -173,6 +173,11 @@ func (c *Catalog) assemble(s *state, before *state) {
 		if r := files[strings.TrimPrefix(l.Path, shown+"/")]; r != nil {
 			m.revision = r.revision
 		}
+		if l.Definition != nil {
+			served := *l.Definition
+			served.Source, served.Revision = s.info.Name, m.revision
+			m.good = &served
+		}
 		if r := files[machines.RecordingOf(l, shown)]; r != nil && !r.broken {
 			m.recording = func() ([]byte, error) { return r.data, nil }
 		}

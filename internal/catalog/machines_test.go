@@ -66,6 +66,9 @@ func TestMachinesOfSources(t *testing.T) {
 	if err != nil || both.Source.Name != "high" || len(both.Overrides) != 1 || both.Overrides[0].Source.Name != "low" || !both.HasRecording() {
 		t.Fatalf("%+v, %v", both, err)
 	}
+	if d := both.Definition; d.Source != "high" || d.Revision != "r2" {
+		t.Errorf("a run of it would say that it is from %s at %s", d.Source, d.Revision)
+	}
 	if both.Revision != "r2" || both.Overrides[0].Revision != "r1" {
 		t.Errorf("the revisions are %q and %q", both.Revision, both.Overrides[0].Revision)
 	}

@@ -156,6 +156,9 @@ func tellAsked(h *Host, s *driver.Status) {
 func tellStatus(h *Host, s *driver.Status) {
 	st := h.outStyles()
 	fmt.Fprintf(h.Out, "\n%s %s is %s.\n", st.bold(oneLine(s.Machine)), st.faint(s.RunID), s.Status)
+	if s.Revision != "" {
+		fmt.Fprintln(h.Out, st.faint("From "+fromWhere(oneLine(s.Source), s.Revision)))
+	}
 	if len(s.States) > 0 {
 		fmt.Fprintf(h.Out, "States: %s\n", oneLine(strings.Join(s.States, " → ")))
 	}

@@ -44,6 +44,9 @@ type Definition struct {
 	// File is where the configuration came from, ScriptFile the script; errors
 	// in handlers name it.
 	File, ScriptFile string
+	// Source and Revision say which source of a catalog gives it, and what of the
+	// source it is; both are empty elsewhere, and no part of the hash.
+	Source, Revision string
 }
 
 // pinned is Definition.Canonical.

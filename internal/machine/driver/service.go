@@ -36,9 +36,14 @@ type StartRequest struct {
 
 // Status is where a run stands, for its owner.
 type Status struct {
-	RunID   string         `json:"runId"`
-	Machine string         `json:"machine"`
-	Status  machine.Status `json:"status"`
+	RunID   string `json:"runId"`
+	Machine string `json:"machine"`
+	// Source and Revision say where the machine came from, as far as that is known;
+	// Hash is what it is pinned by.
+	Source   string         `json:"source,omitempty"`
+	Revision string         `json:"revision,omitempty"`
+	Hash     string         `json:"hash"`
+	Status   machine.Status `json:"status"`
 	// State and Agent are where it is at work.
 	State string `json:"state,omitempty"`
 	Agent string `json:"agent,omitempty"`
@@ -156,7 +161,7 @@ func (s *Service) begin(ctx context.Context, b beginning) (*loaded, error) {
 		return nil, err
 	}
 	created := run.Created{
-		Workflow: d.Name, Name: d.Name, Version: d.Version, Hash: d.Hash, Goal: b.goal, Project: b.project, Parent: b.parent, ParentSeq: b.parentSeq,
+		Workflow: d.Name, Name: d.Name, Version: d.Version, Hash: d.Hash, Source: d.Source, Revision: d.Revision, Goal: b.goal, Project: b.project, Parent: b.parent, ParentSeq: b.parentSeq,
 	}
 	l, err := s.create(b.id, created, machine.Compile(d), b.by)
 	if err != nil {
@@ -326,7 +331,7 @@ func (s *Service) tell(ctx context.Context, l *loaded) (*Status, error) {
 	st := &l.state
 	const millionths, millis = 1e6, 1e3
 	out := &Status{
-		RunID: l.rec.ID, Machine: l.rec.Workflow, Status: st.Status, State: st.At, Agent: agentOf(l), Pause: st.Pause, Output: st.Output,
+		RunID: l.rec.ID, Machine: l.rec.Workflow, Source: l.created.Source, Revision: l.created.Revision, Hash: l.rec.Hash, Status: st.Status, State: st.At, Agent: agentOf(l), Pause: st.Pause, Output: st.Output,
 		States: append([]string{}, st.Visited...), Cost: float64(st.Spent.Cost) / millionths,
 		Usage: Usage{
 			States: st.Spent.States, Calls: st.Spent.Calls, ToolCalls: st.Spent.Tools,

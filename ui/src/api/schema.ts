@@ -2548,6 +2548,12 @@ export interface components {
         MachineStatus: {
             runId: string;
             machine: string;
+            /** @description The source that gave the machine. */
+            source?: string;
+            /** @description What of the source it was, such as a commit. */
+            revision?: string;
+            /** @description What the machine is pinned by. */
+            hash: string;
             /** @enum {unknown} */
             status: "running" | "waiting" | "paused" | "completed" | "cancelled";
             state?: string;
