@@ -12,7 +12,7 @@ test("states are nodes, those that wait gates, and stop is the end", () => {
 });
 
 test("a run stands in its state, and at the end when it is completed", () => {
-  const run = { runId: "m", machine: "x", status: "waiting" as const, states: ["start", "ask"], state: "ask", usage: { states: 0, calls: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, seconds: 0 }, cost: 0, createdAt: "", updatedAt: "", seq: 1 };
+  const run = { runId: "m", machine: "x", hash: "sha256:", status: "waiting" as const, states: ["start", "ask"], state: "ask", usage: { states: 0, calls: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, seconds: 0 }, cost: 0, createdAt: "", updatedAt: "", seq: 1 };
   expect([...machineStates(run)]).toEqual([["start", "done"], ["ask", "here"]]);
   expect(machineStates({ ...run, status: "completed" }).get("(end)")).toBe("done");
 });
