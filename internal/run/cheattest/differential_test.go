@@ -38,7 +38,7 @@ func TestAStatelessWalkAndARunAgree(t *testing.T) {
 					agree(by, def, program, vars, shown, echo)
 				}
 			}
-			if walks < 100 || steps < 500 {
+			if walks < 600/slow || steps < 2400/slow {
 				t.Errorf("only %d walks with %d steps were compared", walks, steps)
 			}
 			t.Logf("seed %d: %d walks with %d steps", seed, walks, steps)
