@@ -14,15 +14,17 @@ func TestBearerParams(t *testing.T) {
 		"":       nil,
 		"Basic":  nil,
 		"Bearer": {},
+
 		`bearer error="invalid_token", error_description="a \"b\", c=d"`:            {"error": "invalid_token", "error_description": `a "b", c=d`},
 		`Basic realm="x, Bearer", Bearer Scope = "a b" , error=x, Digest nonce="y"`: {"scope": "a b", "error": "x"},
 		`Bearer resource_metadata=https://a.example/x?y=1, scope=z`:                 {"resource_metadata": "https://a.example/x?y=1", "scope": "z"},
-		`Bearer error="never ends`:                                                  {"error": "never ends"},
-		`Bearer error="a", error="b"`:                                               {"error": "a"},
-		`Bearer error="a\`:                                                          {"error": `a\`},
-		`Bearer =`:                                                                  nil,
-		`Bearer a=`:                                                                 {"a": ""},
-		`"Bearer" error=x`:                                                          nil,
+
+		`Bearer error="never ends`:    {"error": "never ends"},
+		`Bearer error="a", error="b"`: {"error": "a"},
+		`Bearer error="a\`:            {"error": `a\`},
+		`Bearer =`:                    nil,
+		`Bearer a=`:                   {"a": ""},
+		`"Bearer" error=x`:            nil,
 	} {
 		if diff := cmp.Diff(want, bearerParams(header)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", header, diff)
