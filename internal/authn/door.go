@@ -31,6 +31,8 @@ type Holder struct {
 	Name string
 	// Allow is what the client may use.
 	Allow Allow
+	// Exposure is how tools of upstreams are offered to it; empty leaves that open.
+	Exposure Exposure
 
 	good func() bool
 }
@@ -80,7 +82,7 @@ func (d *Door) Handler(next http.Handler) http.Handler {
 			refuse(w, statusOf(err), err)
 			return
 		}
-		h := &Holder{ID: token.id, Name: token.Name, good: func() bool { return d.still(secret, token.id) }}
+		h := &Holder{ID: token.id, Name: token.Name, Exposure: token.Exposure, good: func() bool { return d.still(secret, token.id) }}
 		if token.Allow != nil {
 			h.Allow = *token.Allow
 		}

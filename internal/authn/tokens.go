@@ -35,6 +35,17 @@ func Scopes() []Scope { return []Scope{ScopeMCP, ScopeRead, ScopeApprove, ScopeM
 // Person tells whether who has the scope counts as a person.
 func (s Scope) Person() bool { return s == ScopeApprove || s == ScopeManage }
 
+// Exposure is a way in which the tools of upstreams are offered.
+type Exposure string
+
+// The exposures.
+const (
+	// ExposureAll offers every tool.
+	ExposureAll Exposure = "all"
+	// ExposureSearch offers a tool to find them and one to call them.
+	ExposureSearch Exposure = "search"
+)
+
 // namedPrefix begins a named token, so that a scanner for leaked secrets knows
 // one, and so that /mcp can say why it refuses one.
 const namedPrefix = "gdn_"
@@ -68,6 +79,9 @@ type NamedToken struct {
 	Created time.Time `json:"createdAt"`
 	// Allow is what a token of ScopeMCP may use.
 	Allow *Allow `json:"allow,omitempty"`
+	// Exposure says in which way a client with a token of ScopeMCP is offered the
+	// tools of upstreams; empty leaves that to the server's settings.
+	Exposure Exposure `json:"exposure,omitempty"`
 	// Expires is when the token ends by itself; nil is never.
 	Expires *time.Time `json:"expiresAt,omitempty"`
 	// Used is when it was used last, to a minute; nil is never.
@@ -131,6 +145,12 @@ func (t *NamedToken) check(now time.Time) error {
 	case !t.has(ScopeMCP) && t.Allow != nil:
 		return guideway.Errorf(guideway.CodeInvalid, "upstreams, projects, tools and toolsets are for the scope %s", ScopeMCP).
 			WithFix("leave them out, or take the scope %s", ScopeMCP)
+	case !t.has(ScopeMCP) && t.Exposure != "":
+		return guideway.Errorf(guideway.CodeInvalid, "an exposure of tools is for the scope %s", ScopeMCP).
+			WithFix("leave it out, or take the scope %s", ScopeMCP)
+	case t.Exposure != "" && t.Exposure != ExposureAll && t.Exposure != ExposureSearch:
+		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", clip(string(t.Exposure))).
+			WithFix("use %s or %s", ExposureAll, ExposureSearch)
 	case t.Expired(now):
 		return guideway.Errorf(guideway.CodeInvalid, "the token would have ended before it begins").WithFix("give a later time")
 	case t.Allow != nil:

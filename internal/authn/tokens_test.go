@@ -152,6 +152,12 @@ func TestTokensRefuse(t *testing.T) {
 		"unknown scope": func() (string, error) {
 			return tokens.Create(authn.NamedToken{Name: "x", User: "ann", Scopes: []authn.Scope{"work"}})
 		},
+		"unknown exposure": func() (string, error) {
+			return tokens.Create(authn.NamedToken{Name: "x", User: "ann", Scopes: []authn.Scope{authn.ScopeMCP}, Exposure: "none"})
+		},
+		"an exposure of what has none": func() (string, error) {
+			return tokens.Create(authn.NamedToken{Name: "x", User: "ann", Scopes: []authn.Scope{authn.ScopeRead}, Exposure: authn.ExposureAll})
+		},
 	} {
 		if secret, err := create(); secret != "" || guideway.ErrorCode(err) != guideway.CodeInvalid {
 			t.Errorf("%s: %v", name, err)

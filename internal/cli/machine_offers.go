@@ -20,7 +20,7 @@ func (a *app) machineOffers(ctx context.Context, cfg *config.Config) (machines.O
 		return machines.Offers{}, err
 	}
 	g, err := gateway.New(gateway.Options{
-		Upstreams: gatewayEntries(cfg), Upstream: a.upstreamOptions(cfg), Project: cfg.Gateway.Project, Key: make([]byte, 32), Logger: a.logger(cfg),
+		Upstreams: gatewaySettings(cfg).Upstreams, Upstream: a.upstreamOptions(cfg), Project: cfg.Gateway.Project, Key: make([]byte, 32), Logger: a.logger(cfg),
 	})
 	if err != nil {
 		return machines.Offers{}, err

@@ -126,6 +126,14 @@ func allowText(t authn.NamedToken) string {
 	return strings.Join(parts, "; ")
 }
 
+// exposureText says how a client is offered tools.
+func exposureText(e authn.Exposure) string {
+	if e == authn.ExposureSearch {
+		return "by tool_search and tool_call"
+	}
+	return "all in the list"
+}
+
 func (h *Host) agoOr(at *time.Time, otherwise string) string {
 	if at == nil {
 		return otherwise
@@ -187,6 +195,9 @@ func runTokenShow(_ context.Context, o *tokenNameOptions) error {
 	fmt.Fprintf(host.Out, "%s\n", host.outStyles().bold(oneLine(token.Name)))
 	fmt.Fprintf(host.Out, "  scopes   %s\n  user     %s\n", scopesText(token.Scopes), oneLine(token.User))
 	fmt.Fprintf(host.Out, "  may use  %s\n", oneLine(allowText(token)))
+	if token.Exposure != "" {
+		fmt.Fprintf(host.Out, "  tools    %s\n", exposureText(token.Exposure))
+	}
 	fmt.Fprintf(host.Out, "  made     %s\n  used     %s\n  ends     %s\n", host.ago(token.Created), host.agoOr(token.Used, "never"), host.ends(token))
 	return nil
 }

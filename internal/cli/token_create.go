@@ -20,7 +20,9 @@ type tokenCreateOptions struct {
 	Scope   string
 	Allow   authn.Allow
 	Expires string
-	JSON    bool
+	// Exposure is authn.Exposure's.
+	Exposure string
+	JSON     bool
 
 	lasts time.Duration
 }
@@ -63,6 +65,7 @@ and, where you have set one, the passphrase.`,
 	f.StringSliceVar(&o.Allow.Tools, "tool", nil, "tool that it may use, such as files__read or 'github__get_*'; can be repeated")
 	f.StringSliceVar(&o.Allow.Toolsets, "toolset", nil, "toolset of Guideway's own that it may use; can be repeated")
 	f.BoolVar(&o.Allow.All, "all", false, "it may use everything")
+	f.StringVar(&o.Exposure, "exposure", "", "how its client is offered tools of upstreams: "+strings.Join(exposures(), " or ")+"; by default as gateway.exposure says")
 	f.StringVar(&o.Expires, "expires", "", "how long it lasts, such as 30d or 12h; for good by default")
 	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
 	fixed := func(flag string, values []string) {
@@ -70,11 +73,15 @@ and, where you have set one, the passphrase.`,
 	}
 	fixed("scope", tokenScopes())
 	fixed("toolset", ownToolsets())
+	fixed("exposure", exposures())
 	_ = cmd.RegisterFlagCompletionFunc("upstream", func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		return a.completeUpstreams(cmd, nil, part)
 	})
 	return cmd
 }
+
+// exposures are the ways in which tools of upstreams are offered.
+func exposures() []string { return []string{string(authn.ExposureAll), string(authn.ExposureSearch)} }
 
 // ownToolsets are the toolsets of Guideway's own tools.
 func ownToolsets() []string {
@@ -92,6 +99,9 @@ func (o *tokenCreateOptions) check() error {
 			return guideway.Errorf(guideway.CodeInvalid, "there is no toolset %q of Guideway's own", name).
 				WithFix("use %s; upstreams are given by --upstream, --project and --tool", strings.Join(ownToolsets(), ", "))
 		}
+	}
+	if o.Exposure != "" && !slices.Contains(exposures(), o.Exposure) {
+		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", o.Exposure).WithFix("--exposure %s", strings.Join(exposures(), ", or --exposure "))
 	}
 	if o.Expires != "" {
 		var err error
@@ -118,7 +128,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 		return err
 	}
 	host := o.app.host
-	token := authn.NamedToken{Name: o.Name, Scopes: []authn.Scope{authn.Scope(o.Scope)}}
+	token := authn.NamedToken{Name: o.Name, Scopes: []authn.Scope{authn.Scope(o.Scope)}, Exposure: authn.Exposure(o.Exposure)}
 	if token.User, err = authn.SystemUser(); err != nil {
 		return err
 	}

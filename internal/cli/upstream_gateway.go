@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,16 +41,24 @@ type upstreams struct {
 	// loading lets the configuration be put in force by one at a time, so that no
 	// older one takes the place of a newer one.
 	loading sync.Mutex
-	// settings are those of the gateway that are in force.
-	settings config.Gateway
+	// begun are the settings that the process was started with, and waiting names
+	// those that have changed since and wait for the next start.
+	begun   []config.Value
+	waiting string
+	// health has the newest interval at which upstreams are looked after.
+	health chan time.Duration
 }
 
-func gatewayEntries(cfg *config.Config) []gateway.Entry {
-	entries := make([]gateway.Entry, len(cfg.Upstreams))
-	for i, u := range cfg.Upstreams {
-		entries[i] = manage.EntryOf(u)
+func gatewaySettings(cfg *config.Config) gateway.Settings {
+	s := gateway.Settings{
+		Upstreams: make([]gateway.Entry, len(cfg.Upstreams)),
+		Lazy:      cfg.Gateway.Exposure == config.ExposureSearch, Project: cfg.Gateway.Project,
+		ClientPerMinute: cfg.Gateway.CallsPerMinute,
 	}
-	return entries
+	for i, u := range cfg.Upstreams {
+		s.Upstreams[i] = manage.EntryOf(u)
+	}
+	return s
 }
 
 // upstreamOptions say how upstreams are reached from here.
@@ -120,16 +129,21 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
 	}
-	u := &upstreams{settings: cfg.Gateway, app: a, offered: offered, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)}}
+	u := &upstreams{
+		app: a, offered: offered, logger: a.logger(cfg), logs: &upstreamLogs{dir: upstreamLogDir(cfg)},
+		begun: cfg.Values(), health: make(chan time.Duration, 1),
+	}
+	u.health <- cfg.Gateway.Health
 	opts := a.upstreamOptions(cfg)
 	opts.Log = u.logs.line
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: the process ends instead
 	u.hooks = newHooksAround(cfg, cat, pool, u.logger, a.host.now)
 	var err error
+	s := gatewaySettings(cfg)
 	u.Gateway, err = gateway.New(gateway.Options{
-		Upstreams: gatewayEntries(cfg), Upstream: opts, Lazy: cfg.Gateway.Exposure == config.ExposureSearch,
-		Project: cfg.Gateway.Project, Pins: a.upstreamPins(cfg), ClientPerMinute: cfg.Gateway.CallsPerMinute,
+		Upstreams: s.Upstreams, Upstream: opts, Lazy: s.Lazy, Project: s.Project,
+		Pins: a.upstreamPins(cfg), ClientPerMinute: s.ClientPerMinute,
 		Hooks: u.hooks, Observer: rec, Key: key, Logger: u.logger,
 	})
 	if err != nil {
@@ -142,9 +156,7 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 	ctx, stop := context.WithCancel(context.Background())
 	u.stop = stop
 	u.wg.Go(func() { u.follow(ctx, cfg) })
-	if cfg.Gateway.Health > 0 {
-		u.wg.Go(func() { u.Watch(ctx, cfg.Gateway.Health) })
-	}
+	u.wg.Go(func() { u.Watch(ctx, u.health) })
 	return u, nil
 }
 
@@ -203,17 +215,32 @@ func (u *upstreams) reload() error {
 	if err != nil {
 		return err
 	}
-	if err := u.Apply(gatewayEntries(next)); err != nil {
+	if err := u.Configure(gatewaySettings(next)); err != nil {
 		return err
 	}
-	u.SetClientLimit(next.Gateway.CallsPerMinute)
-	now := next.Gateway
-	now.CallsPerMinute = u.settings.CallsPerMinute
-	if now != u.settings {
-		u.settings = now
-		u.logger.Warn("the exposure, project or health of the gateway has changed in the configuration: that is taken over at the next start")
+	select { // the interval before it, where nobody has taken it
+	case <-u.health:
+	default:
 	}
+	u.health <- next.Gateway.Health
+	u.sayWaiting(next)
 	return nil
+}
+
+// sayWaiting names the settings that have changed and are in force at the next start
+// alone; once, until there are others.
+func (u *upstreams) sayWaiting(next *config.Config) {
+	var names []string
+	for i, v := range next.Values() {
+		if !strings.HasPrefix(v.Name, "gateway.") && v.Text != u.begun[i].Text {
+			names = append(names, v.Name)
+		}
+	}
+	waiting := strings.Join(names, ", ")
+	if waiting != u.waiting && waiting != "" {
+		u.logger.Warn("settings have changed in the configuration that are in force at the next start", "settings", waiting)
+	}
+	u.waiting = waiting
 }
 
 // stamp changes with a file, or with what is in a directory.

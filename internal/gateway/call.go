@@ -39,12 +39,12 @@ type Request struct {
 // Has tells whether a tool is one of an upstream.
 func (g *Gateway) Has(name string) bool {
 	s := g.surface.Load()
-	return s.byName[name] != nil || g.opts.Lazy && isLazy(name) || g.unlisted(name) != nil
+	return s.byName[name] != nil || isLazy(name) || g.unlisted(name) != nil
 }
 
 // Call calls a tool. An error that is a *wire.Error is for the client as it is.
 func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
-	if g.opts.Lazy && isLazy(r.Name) {
+	if isLazy(r.Name) { // also for a client that holds a list of before
 		return g.lazyCall(ctx, c, r)
 	}
 	return g.callTool(ctx, c, r)

@@ -72,7 +72,8 @@ type Options struct {
 	Upstreams []Entry
 	// Upstream says how they are reached. Its Changed and Notified are ours.
 	Upstream upstream.Options
-	// Lazy offers tool_search and tool_call in place of the tools.
+	// Lazy offers tool_search and tool_call in place of the tools, to clients whose
+	// token does not say otherwise.
 	Lazy bool
 	// Project, if set, leaves only the upstreams of that project.
 	Project string
@@ -104,15 +105,17 @@ type Gateway struct {
 	surface atomic.Pointer[surface]
 	// held says that a client may hold a list.
 	held atomic.Bool
-	// clientPerMinute is the limit of Options that is in force.
+	// clientPerMinute and lazy are those of the settings that are in force.
 	clientPerMinute atomic.Int64
+	lazy            atomic.Bool
 
 	mu      sync.Mutex
 	members []*member
+	// project is the setting that is in force.
+	project string
 	notify  func(kind Kind)
-	// own are the names of the server's own tools.
-	own  []string
-	hear func(client, method string, params json.RawMessage)
+	own     own
+	hear    func(client, method string, params json.RawMessage)
 	// downstream is where clients come from.
 	downstream *downstream
 	closed     bool
@@ -152,17 +155,39 @@ func New(opts Options) (*Gateway, error) {
 		subscriptions: map[subscription]*following{},
 	}
 	g.parking.init()
-	g.SetClientLimit(opts.ClientPerMinute)
-	if err := g.Apply(opts.Upstreams); err != nil {
+	if err := g.Configure(Settings{
+		Upstreams: opts.Upstreams, Lazy: opts.Lazy, Project: opts.Project, ClientPerMinute: opts.ClientPerMinute,
+	}); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-// Apply takes other upstreams in place of those that are in use. One whose
-// configuration is the same goes on as it is; calls under way to one that is
-// gone or changed are answered, new ones go to the new one.
-func (g *Gateway) Apply(entries []Entry) error {
+// Settings are the Options that can change while a gateway is in use.
+type Settings struct {
+	Upstreams       []Entry
+	Lazy            bool
+	Project         string
+	ClientPerMinute int
+}
+
+// Configure has other settings in force from now on. One upstream that cannot be used
+// leaves all as it was. What holds for upstreams is told by Apply; clients are told
+// where their tools are offered in another way, and the names of the other way stay
+// good for those that have not asked again.
+func (g *Gateway) Configure(s Settings) error {
+	if err := checkEntries(s.Upstreams); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.project = s.Project
+	g.mu.Unlock()
+	g.lazy.Store(s.Lazy)
+	g.clientPerMinute.Store(int64(s.ClientPerMinute))
+	return g.Apply(s.Upstreams)
+}
+
+func checkEntries(entries []Entry) error {
 	seen := map[string]bool{}
 	for i := range entries {
 		e := &entries[i]
@@ -174,6 +199,16 @@ func (g *Gateway) Apply(entries []Entry) error {
 		}
 		seen[e.Spec.Name] = true
 	}
+	return nil
+}
+
+// Apply takes other upstreams in place of those that are in use. One whose
+// configuration is the same goes on as it is; calls under way to one that is
+// gone or changed are answered, new ones go to the new one.
+func (g *Gateway) Apply(entries []Entry) error {
+	if err := checkEntries(entries); err != nil {
+		return err
+	}
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
@@ -182,7 +217,7 @@ func (g *Gateway) Apply(entries []Entry) error {
 	var gone []*member
 	var now []*member
 	for _, e := range entries {
-		if e.Disabled || g.opts.Project != "" && e.Project != g.opts.Project {
+		if e.Disabled || g.project != "" && e.Project != g.project {
 			continue
 		}
 		i := slices.IndexFunc(g.members, func(m *member) bool {
@@ -210,10 +245,6 @@ func (g *Gateway) Apply(entries []Entry) error {
 	g.retire(gone...)
 	return nil
 }
-
-// SetClientLimit bounds the calls of one client in a minute from now on; zero is no
-// bound.
-func (g *Gateway) SetClientLimit(perMinute int) { g.clientPerMinute.Store(int64(perMinute)) }
 
 // Check refuses an entry that cannot be used.
 func (e *Entry) Check() error {

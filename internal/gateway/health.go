@@ -16,16 +16,23 @@ const maxBackoff = 10
 
 // Watch looks after the upstreams until ctx ends: it pings those that run, and
 // tries those again that have failed, every interval at first and less and less
-// often where that is in vain. What was never needed is not started.
-func (g *Gateway) Watch(ctx context.Context, every time.Duration) {
-	w := &watcher{every: every, due: map[*upstream.Upstream]*turn{}}
-	tick := time.NewTicker(every)
+// often where that is in vain. What was never needed is not started. The interval is
+// the last one that came; zero, or none yet, is never.
+func (g *Gateway) Watch(ctx context.Context, intervals <-chan time.Duration) {
+	w := &watcher{}
+	tick := time.NewTicker(time.Hour)
+	tick.Stop()
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			w.wg.Wait()
 			return
+		case every := <-intervals:
+			w.begin(every)
+			if tick.Stop(); every > 0 {
+				tick.Reset(every)
+			}
 		case now := <-tick.C:
 			w.look(ctx, now, g.all())
 		}
@@ -34,11 +41,18 @@ func (g *Gateway) Watch(ctx context.Context, every time.Duration) {
 
 // watcher remembers when each upstream is due.
 type watcher struct {
-	every time.Duration
-	wg    sync.WaitGroup
+	wg sync.WaitGroup
 
-	mu  sync.Mutex
-	due map[*upstream.Upstream]*turn
+	mu    sync.Mutex
+	every time.Duration
+	due   map[*upstream.Upstream]*turn
+}
+
+// begin forgets who was due when.
+func (w *watcher) begin(every time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.every, w.due = every, map[*upstream.Upstream]*turn{}
 }
 
 // turn is when an upstream is looked at again.

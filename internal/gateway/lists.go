@@ -10,7 +10,7 @@ import (
 
 // Tools gives the tools that a client sees, or the two that find and call them.
 func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
-	if g.opts.Lazy {
+	if g.lazyFor(ctx) {
 		return lazyTools()
 	}
 	var out []json.RawMessage

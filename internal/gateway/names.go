@@ -26,6 +26,9 @@ func newNames(reserved []string) *names {
 	return n
 }
 
+// own has the names of tools and prompts that are the server's own.
+type own struct{ tools, prompts []string }
+
 // give names a tool. What had to be changed to make it fit is told apart by a
 // hash of the original, so that no upstream can take the name of another's or
 // have its own changed by what else is there.

@@ -66,6 +66,8 @@ type rig struct {
 	// allow are the users that have a token of their own, with what it allows. It
 	// is set before they connect.
 	allow map[string]authn.Allow
+	// exposure is what their tokens say of how tools are offered.
+	exposure map[string]authn.Exposure
 }
 
 // newRig makes a gateway behind an HTTP endpoint of both eras, with a tool of its
@@ -95,7 +97,7 @@ func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
 		ctx := authn.WithPrincipal(req.Context(), guideway.Principal{User: user})
 		if allow, ok := r.allow[user]; ok {
 			// All tokens are of one user here.
-			ctx = authn.WithHolder(authn.WithPrincipal(ctx, guideway.Principal{User: "all"}), &authn.Holder{ID: user, Name: user, Allow: allow})
+			ctx = authn.WithHolder(authn.WithPrincipal(ctx, guideway.Principal{User: "all"}), &authn.Holder{ID: user, Name: user, Allow: allow, Exposure: r.exposure[user]})
 		}
 		req = req.WithContext(ctx)
 		req.Header.Set("Authorization", "Bearer "+user)

@@ -29,23 +29,30 @@ func (g *Gateway) Extend(opts *mcp.ServerOptions) {
 	caps.Completions = &mcp.CompletionCapabilities{}
 	opts.SubscribeHandler = g.subscribeHandler
 	opts.UnsubscribeHandler = g.unsubscribeHandler
-	if g.opts.Lazy {
-		opts.Instructions += " Tools of other MCP servers are found with tool_search and called with tool_call."
-	}
+	opts.Instructions += " Where there is tool_search, it finds tools of other MCP servers, and tool_call calls them."
 }
 
 // Attach has a server offer what the gateway offers, besides its own tools, whose
 // names no upstream gets.
-func (g *Gateway) Attach(server *mcp.Server, own []string) {
+func (g *Gateway) Attach(server *mcp.Server, tools []string) {
 	d := &downstream{gateway: g, server: server, sessions: map[*mcp.ServerSession]*downstreamSession{}}
 	d.handle = d.handlers()
 	g.mu.Lock()
-	g.downstream, g.own = d, own
+	g.downstream, g.own.tools = d, tools
 	g.mu.Unlock()
 	g.rebuild()
 	server.AddReceivingMiddleware(d.middleware)
 	g.OnChange(d.poke)
 	g.OnNotification(d.hear)
+}
+
+// Reserve keeps names of prompts for the server's own: no upstream has one of them
+// from now on.
+func (g *Gateway) Reserve(prompts []string) {
+	g.mu.Lock()
+	g.own.prompts = prompts
+	g.mu.Unlock()
+	g.rebuild()
 }
 
 // downstream is the SDK's side of the gateway.

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
@@ -22,6 +23,15 @@ const (
 func lazyNames() []string { return []string{toolSearch, toolCall} }
 
 func isLazy(name string) bool { return name == toolSearch || name == toolCall }
+
+// lazyFor tells whether a client gets the two in place of all: as its token says, or
+// else the settings.
+func (g *Gateway) lazyFor(ctx context.Context) bool {
+	if h := authn.HolderFrom(ctx); h != nil && h.Exposure != "" {
+		return h.Exposure == authn.ExposureSearch
+	}
+	return g.lazy.Load()
+}
 
 // lazyTools are the two as clients see them.
 func lazyTools() []json.RawMessage {

@@ -27,7 +27,9 @@ func TestWatch(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); r.Watch(ctx, 20*time.Millisecond) }()
+	intervals := make(chan time.Duration, 1)
+	intervals <- 20 * time.Millisecond
+	go func() { defer close(done); r.Watch(ctx, intervals) }()
 	health := func(name string) upstream.Health {
 		h, ok := r.Health(name)
 		if !ok {

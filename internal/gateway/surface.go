@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"regexp"
+	"strconv"
 
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
@@ -66,10 +67,10 @@ type tool struct {
 // build makes the surface of what is known of the members. mu is held.
 func (g *Gateway) build(members []*member) *surface {
 	s := &surface{
-		names: newNames(append(lazyNames(), g.own...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
+		names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
 		realms: map[string]*member{}, prints: map[Kind]string{},
 	}
-	promptNames := newNames(nil)
+	promptNames := newNames(g.own.prompts)
 	for _, m := range members {
 		c := m.Known()
 		if c == nil {
@@ -84,7 +85,7 @@ func (g *Gateway) build(members []*member) *surface {
 			original := member1(raw, "name")
 			name, ok := promptNames.give(prefix, original)
 			if !ok {
-				s.note(m, original, "the prompt is left out: its name is taken")
+				s.note(m, original, "the prompt is left out: its name is taken or reserved")
 				continue
 			}
 			e := &entry{member: m, name: name, original: original, shown: shownAs(raw, "name", name)}
@@ -92,7 +93,7 @@ func (g *Gateway) build(members []*member) *surface {
 		}
 		s.addResources(m, c)
 	}
-	s.print()
+	s.print(g.lazy.Load())
 	return s
 }
 
@@ -194,8 +195,9 @@ func member1(raw json.RawMessage, key string) string {
 	return text
 }
 
-// print notes what the lists are, to see when they change.
-func (s *surface) print() {
+// print notes what the lists are, to see when they change; lazy is by which way the
+// tools are offered to most.
+func (s *surface) print(lazy bool) {
 	mark := func(kind Kind, lists ...[]*entry) {
 		hash := sha256.New()
 		for _, list := range lists {
@@ -210,6 +212,7 @@ func (s *surface) print() {
 		tools[i] = &t.entry
 	}
 	mark(KindTools, tools)
+	s.prints[KindTools] += strconv.FormatBool(lazy)
 	mark(KindPrompts, s.prompts)
 	mark(KindResources, s.resources, s.templates)
 }

@@ -180,7 +180,10 @@ func TestLimits(t *testing.T) {
 	if got := counted(two); got != 2 {
 		t.Errorf("the upstream has counted %d calls", got)
 	}
-	r.SetClientLimit(1) // as a changed configuration does
+	// as a changed configuration does
+	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, two}, ClientPerMinute: 1}); err != nil {
+		t.Fatal(err)
+	}
 	bob := r.connect(t, ways{user: "bob", version: modern})
 	if n := over(bob, "two__env"); n != 1 {
 		t.Errorf("the client has called %d times, its limit is 1", n)

@@ -43,10 +43,11 @@ func (a *api) listTokens(w http.ResponseWriter, r *http.Request) error {
 // person are made at a terminal, where the passphrase is asked for.
 func (a *api) makeToken(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
-		Name    string       `json:"name"`
-		Scope   authn.Scope  `json:"scope"`
-		Allow   *authn.Allow `json:"allow"`
-		Expires *time.Time   `json:"expiresAt"`
+		Name     string         `json:"name"`
+		Scope    authn.Scope    `json:"scope"`
+		Allow    *authn.Allow   `json:"allow"`
+		Exposure authn.Exposure `json:"exposure"`
+		Expires  *time.Time     `json:"expiresAt"`
 	}
 	if err := decode(w, r, &body); err != nil {
 		return err
@@ -61,7 +62,9 @@ func (a *api) makeToken(w http.ResponseWriter, r *http.Request) error {
 	if body.Scope == authn.ScopeMCP && body.Allow == nil {
 		body.Allow = &authn.Allow{}
 	}
-	token := authn.NamedToken{Name: body.Name, User: user(r), Scopes: []authn.Scope{body.Scope}, Allow: body.Allow, Expires: body.Expires}
+	token := authn.NamedToken{
+		Name: body.Name, User: user(r), Scopes: []authn.Scope{body.Scope}, Allow: body.Allow, Exposure: body.Exposure, Expires: body.Expires,
+	}
 	secret, err := a.Tokens.Create(token)
 	if err != nil {
 		return err

@@ -305,16 +305,16 @@ func TestTokensOfClients(t *testing.T) {
 		Secret string
 		Token  struct{ Name string }
 	}
-	s.want(t, 201, me, "POST", "/api/tokens", `{"name":"laptop","allow":{"upstreams":["files"],"tools":["docs__get_*"]},"expiresAt":"`+until+`"}`).to(t, &made)
+	s.want(t, 201, me, "POST", "/api/tokens", `{"name":"laptop","allow":{"upstreams":["files"],"tools":["docs__get_*"]},"exposure":"search","expiresAt":"`+until+`"}`).to(t, &made)
 	list := s.want(t, 200, me, "GET", "/api/tokens", "")
-	if made.Secret == "" || strings.Contains(string(list.body), made.Secret) || !strings.Contains(string(list.body), "docs__get_*") {
+	if made.Secret == "" || strings.Contains(string(list.body), made.Secret) || !strings.Contains(string(list.body), "docs__get_*") || !strings.Contains(string(list.body), `"exposure":"search"`) {
 		t.Errorf("made %+v, listed as %s", made, list.body)
 	}
 	if got := s.send(t, bearer(made.Secret), "POST", "/mcp", `{}`); got.StatusCode != 200 {
 		t.Errorf("at /mcp: %d", got.StatusCode)
 	}
 	s.wantCode(t, 409, guideway.CodeConflict, me, "POST", "/api/tokens", `{"name":"laptop"}`)
-	for _, body := range []string{`{"name":"a b"}`, `{}`, `{"name":"x","scope":"read","allow":{"all":true}}`, `{"name":"x","allow":{"tools":["["]}}`, `{"name":"x","expiresAt":"2020-01-01T00:00:00Z"}`, `{"name":"x","scope":"root"}`} {
+	for _, body := range []string{`{"name":"a b"}`, `{}`, `{"name":"x","scope":"read","allow":{"all":true}}`, `{"name":"x","allow":{"tools":["["]}}`, `{"name":"x","expiresAt":"2020-01-01T00:00:00Z"}`, `{"name":"x","scope":"root"}`, `{"name":"x","exposure":"none"}`} {
 		if got := s.send(t, me, "POST", "/api/tokens", body); got.StatusCode != 400 {
 			t.Errorf("%s: %d %s", body, got.StatusCode, got.body)
 		}

@@ -6,6 +6,7 @@ package mcpserver
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +92,9 @@ type Upstreams interface {
 	// Attach adds them to the server. own are the names of its own tools, which
 	// stay its own.
 	Attach(server *mcp.Server, own []string)
+	// Reserve says which names its own prompts have from now on; they stay its own,
+	// too.
+	Reserve(prompts []string)
 }
 
 // Server offers a catalog over MCP. It serves any number of connections.
@@ -102,6 +106,9 @@ type Server struct {
 	// runs and sessions are nil where their toolset is not offered.
 	runs     Runs
 	sessions Sessions
+
+	// reserve is told the names of the prompts; nil is nobody.
+	reserve func([]string)
 
 	// mu guards shown.
 	mu sync.Mutex
@@ -198,6 +205,7 @@ func New(opts Options) (*Server, error) {
 	}
 	if withUpstreams {
 		opts.Upstreams.Attach(s.mcp, own)
+		s.reserve = opts.Upstreams.Reserve
 	}
 	s.mcp.AddReceivingMiddleware(explainFailedForms)
 	s.mcp.AddReceivingMiddleware(transport.Recover(opts.Logger))
@@ -245,8 +253,14 @@ func (s *Server) show() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := make(map[string]string)
-	for _, e := range s.catalog.Snapshot().List(catalog.Filter{}) {
+	list := s.catalog.Snapshot().List(catalog.Filter{})
+	for _, e := range list {
 		now[e.ID] = e.Hash
+	}
+	if s.reserve != nil && !maps.EqualFunc(now, s.shown, func(string, string) bool { return true }) {
+		s.reserve(slices.Sorted(maps.Keys(now))) // before the first of them is there
+	}
+	for _, e := range list {
 		if s.shown[e.ID] == e.Hash {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -117,11 +118,47 @@ func TestInstructionsOfTheGatewayAlone(t *testing.T) {
 	}
 }
 
+// reserving is a gateway that notes which prompts are the server's own.
+type reserving struct {
+	noUpstreams
+	reserved *atomic.Pointer[[]string]
+}
+
+func (r reserving) Reserve(prompts []string) { r.reserved.Store(&prompts) }
+
+// A gateway is told the names of the server's prompts, before it could offer one of
+// these itself, and again when a definition comes.
+func TestPromptsAreReserved(t *testing.T) {
+	t.Parallel()
+	var reserved atomic.Pointer[[]string]
+	r := newRig(t, func(o *mcpserver.Options) {
+		o.Toolsets, o.Upstreams = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetGateway), reserving{reserved: &reserved}
+	})
+	session := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	list, err := session.ListPrompts(t.Context(), nil)
+	if err != nil || len(list.Prompts) == 0 {
+		t.Fatal(list, err)
+	}
+	for _, p := range list.Prompts {
+		if !slices.Contains(*reserved.Load(), p.Name) {
+			t.Errorf("the prompt %s is not reserved", p.Name)
+		}
+	}
+	write(t, r.dir, "later.json", strings.Replace(small, `"small"`, `"later"`, 1))
+	if err := r.catalog.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(*reserved.Load(), "later") {
+		t.Errorf("after a definition has come, what is reserved are %v", *reserved.Load())
+	}
+}
+
 // noUpstreams is a gateway with nothing behind it.
 type noUpstreams struct{}
 
 func (noUpstreams) Extend(*mcp.ServerOptions)    {}
 func (noUpstreams) Attach(*mcp.Server, []string) {}
+func (noUpstreams) Reserve([]string)             {}
 
 // Prompts and instructions name the tools that are there.
 func TestPromptsNameTheToolsThatAreThere(t *testing.T) {

@@ -1,0 +1,131 @@
+package gateway_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Without a prefix an upstream takes none of the server's own prompts, those among
+// them that came later; it has them back when the server has them no more.
+func TestNoPrefixTakesNoPrompt(t *testing.T) {
+	t.Parallel()
+	bare := entry(t, "bare")
+	bare.NoPrefix = true
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{bare}})
+	r.server.AddPrompt(&mcp.Prompt{Name: "other"}, nil)
+	for _, version := range []string{legacy, modern} {
+		p := r.connect(t, ways{user: "ann", version: version, mute: true})
+		for _, reserved := range [][]string{nil, {"greet", "other"}, {"other"}} {
+			r.Reserve(reserved)
+			list, err := p.session.ListPrompts(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours := slices.Contains(reserved, "greet")
+			if there := slices.ContainsFunc(list.Prompts, func(p *mcp.Prompt) bool { return p.Name == "greet" }); there == ours {
+				t.Errorf("%s: with %v reserved the prompt is there: %v", version, reserved, there)
+			}
+			_, err = p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "me"}})
+			if (err != nil) != ours {
+				t.Errorf("%s: with %v reserved the upstream's prompt gives %v", version, reserved, err)
+			}
+			_, err = p.session.Complete(t.Context(), &mcp.CompleteParams{
+				Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "greet"}, Argument: mcp.CompleteParamsArgument{Name: "who"},
+			})
+			if (err != nil) != ours {
+				t.Errorf("%s: with %v reserved the upstream completes with %v", version, reserved, err)
+			}
+			if said := strings.Contains(fmt.Sprint(r.Notes()), "taken or reserved"); said != ours {
+				t.Errorf("with %v reserved the notes are %v", reserved, r.Notes())
+			}
+		}
+	}
+}
+
+// In which way tools are offered, and those of which project, changes while calls are
+// under way: they are answered, clients are told, and what a client has of the list
+// before is still good. Settings that cannot be used change nothing.
+func TestConfigure(t *testing.T) {
+	t.Parallel()
+	one, two := entry(t, "one"), entry(t, "two")
+	two.Project = "p"
+	all := []gateway.Entry{one, two}
+	r := newRig(t, gateway.Options{Upstreams: all})
+	for _, version := range []string{legacy, modern} {
+		configure := func(s gateway.Settings) {
+			t.Helper()
+			if err := r.Configure(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		configure(gateway.Settings{Upstreams: all})
+		p := r.connect(t, ways{user: "ann", version: version, mute: true})
+		p.names()
+		got := make(chan error, 1)
+		go func() {
+			params := &mcp.CallToolParams{Name: "one__sleep", Arguments: args{"ms": 300}}
+			params.SetProgressToken("sleep")
+			_, err := p.session.CallTool(t.Context(), params)
+			got <- err
+		}()
+		<-p.progressed // the call has come to the upstream
+		configure(gateway.Settings{Upstreams: all, Lazy: true})
+		<-p.changed
+		if names := p.names(); !slices.Equal(names, []string{"own_tool", "tool_search", "tool_call"}) {
+			t.Errorf("%s: with a search the tools are %v", version, names)
+		}
+		if text := p.call("one__echo", args{"text": "as before"}); text != "as before" {
+			t.Errorf("%s: a tool of the list before gives %s", version, text)
+		}
+		configure(gateway.Settings{Upstreams: all, Project: "p"})
+		<-p.changed
+		if names := p.names(); slices.Contains(names, "one__echo") || !slices.Contains(names, "two__echo") || slices.Contains(names, "tool_call") {
+			t.Errorf("%s: with one project the tools are %v", version, names)
+		}
+		if text := p.call("tool_call", args{"name": "two__echo", "arguments": args{"text": "as found"}}); text != "as found" {
+			t.Errorf("%s: a tool that was found before gives %s", version, text)
+		}
+		if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, one}, Lazy: true}); err == nil {
+			t.Error("two upstreams of one name were taken")
+		}
+		if names := p.names(); slices.Contains(names, "one__echo") || !slices.Contains(names, "two__echo") {
+			t.Errorf("%s: after settings that were refused the tools are %v", version, names)
+		}
+		if err := <-got; err != nil {
+			t.Errorf("%s: the call under way has got %v", version, err)
+		}
+	}
+}
+
+// A token says in which way its client is offered tools, whatever the settings are;
+// both ways lead to the tools that the token allows, and to no others.
+func TestExposureOfTokens(t *testing.T) {
+	t.Parallel()
+	for _, lazy := range []bool{false, true} {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), entry(t, "two")}, Lazy: lazy})
+		r.allow = map[string]authn.Allow{"open": {Upstreams: []string{"one"}}, "searching": {Upstreams: []string{"one"}}, "unsaid": {Upstreams: []string{"one"}}}
+		r.exposure = map[string]authn.Exposure{"open": authn.ExposureAll, "searching": authn.ExposureSearch}
+		for user, searches := range map[string]bool{"open": false, "searching": true, "unsaid": lazy} {
+			p := r.connect(t, ways{user: user, version: modern, mute: true})
+			names := p.names()
+			if slices.Contains(names, "tool_search") != searches || slices.Contains(names, "one__echo") == searches || slices.Contains(names, "two__echo") {
+				t.Errorf("settings %v: %s is offered %v", lazy, user, names)
+			}
+			if found := p.call("tool_search", args{"query": "echo"}); !strings.Contains(found, "one__echo") || strings.Contains(found, "two__") {
+				t.Errorf("settings %v: %s finds %s", lazy, user, found)
+			}
+			if text := p.call("one__echo", args{"text": "x"}); text != "x" {
+				t.Errorf("settings %v: %s calls and gets %s", lazy, user, text)
+			}
+			if text := p.call("tool_call", args{"name": "two__echo"}); !strings.Contains(text, "unknown tool") {
+				t.Errorf("settings %v: %s calls what it may not and gets %s", lazy, user, text)
+			}
+		}
+	}
+}
