@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/hookdesk"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
 	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
 	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ type hooksEnableOptions struct {
 	app     *app
 	ID      string
 	Replace bool
+	JSON    bool
 }
 
 func newHooksEnableCmd(a *app, run func(context.Context, *hooksEnableOptions) error) *cobra.Command {
@@ -47,6 +49,7 @@ refused, unless --replace turns the first off. Where you have set a passphrase w
 			return run(cmd.Context(), o)
 		},
 	}
+	deedFlag(cmd, &o.JSON)
 	cmd.Flags().BoolVar(&o.Replace, "replace", false, "turn off the graphs that stand around the same requests")
 	return cmd
 }
@@ -77,7 +80,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 		return guideway.Errorf(guideway.CodeConflict, "%s stands around some of the same requests, and is active: %s", o.ID, strings.Join(others, ", ")).
 			WithFix("guideway hooks enable %s --replace; or give the two bindings that do not overlap", o.ID)
 	}
-	if err := d.consent(ctx, e); err != nil {
+	if err := d.consent(ctx, e, o.JSON); err != nil {
 		return err
 	}
 	store, err := openApprovals(d.cfg, o.app.host.now)
@@ -88,10 +91,17 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 		if _, err := d.disable(ctx, store, other); err != nil {
 			return err
 		}
-		fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", other)
+		if !o.JSON {
+			fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", other)
+		}
 	}
 	if _, err := store.Put(ctx, record); err != nil {
 		return err
+	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, deed{
+			Did: "enabled", Changed: d.state(e) != hookgraph.StateActive, Kind: kindHookGraph, Name: e.ID, Disabled: others,
+		})
 	}
 	fmt.Fprintf(o.app.host.Out, "Enabled %s: it stands around %s, for %s.\n", e.ID, e.Graph.Type, oneLine(bindingWords(e.Graph)))
 	return nil
@@ -114,8 +124,9 @@ func (d *hookDesk) checkScripts(ctx context.Context, e *catalog.HookEntry) error
 }
 
 // consent has a person agree where one must: to what came with a project, and,
-// where a passphrase is set, to any change of what stands around calls.
-func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry) error {
+// where a passphrase is set, to any change of what stands around calls. aside leaves
+// the output to an answer, and shows the graph beside it.
+func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool) error {
 	person := &atTerminal{terminal: newTerminal(d.app.host), host: d.app.host, secret: d.app.host.passphraseFile(d.cfg)}
 	if e.Own() {
 		return d.consentToChange(ctx, person)
@@ -124,6 +135,13 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry) error {
 		return usageError{err}
 	}
 	show := &hooksShowOptions{app: d.app, Scripts: true}
+	if aside {
+		host := *d.app.host
+		host.Out, host.OutTerminal = host.Err, host.ErrTerminal
+		beside := *d.app
+		beside.host = &host
+		show.app = &beside
+	}
 	if err := show.show(d, e); err != nil {
 		return err
 	}
@@ -175,13 +193,14 @@ func (d *hookDesk) disable(ctx context.Context, store *approval.Store, id string
 
 // hooksDisableOptions is the command line of guideway hooks disable.
 type hooksDisableOptions struct {
-	app *app
-	ID  string
+	app  *app
+	ID   string
+	JSON bool
 }
 
 func newHooksDisableCmd(a *app, run func(context.Context, *hooksDisableOptions) error) *cobra.Command {
 	o := &hooksDisableOptions{app: a}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "disable ID",
 		Short: "Turn a hook graph off",
 		Long: `Turn a hook graph off, also one that is broken or gone. Where you have set a passphrase
@@ -194,6 +213,8 @@ with "guideway runs approve --set-passphrase", it is asked for.`,
 			return run(cmd.Context(), o)
 		},
 	}
+	deedFlag(cmd, &o.JSON)
+	return cmd
 }
 
 func runHooksDisable(ctx context.Context, o *hooksDisableOptions) error {
@@ -219,6 +240,9 @@ func runHooksDisable(ctx context.Context, o *hooksDisableOptions) error {
 	}
 	if !ok {
 		return notEnabled
+	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, deed{Did: "disabled", Changed: true, Kind: kindHookGraph, Name: o.ID})
 	}
 	fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", o.ID)
 	return nil

@@ -28,7 +28,7 @@ type hooksImportOptions struct {
 	// Upstream and Tool bind the copy; Variables set what it begins with.
 	Upstream, Tool string
 	Variables      []string
-	Force          bool
+	Force, JSON    bool
 }
 
 func newHooksImportCmd(a *app, run func(context.Context, *hooksImportOptions) error) *cobra.Command {
@@ -64,6 +64,7 @@ graph that is here is copied, with other settings. What is imported is off.`,
 	f.StringVar(&o.Tool, "tool", "", "bind the graph to tools with names of this `pattern`")
 	f.StringArrayVar(&o.Variables, "set", nil, "begin with another value of a variable: `name=json`")
 	f.BoolVar(&o.Force, "force", false, "replace a file that is there")
+	deedFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -137,6 +138,9 @@ func (o *hooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hoo
 	if err := o.write(path, text); err != nil {
 		return err
 	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, deed{Did: "imported", Changed: true, Kind: kindHookGraph, Name: e.ID, File: path})
+	}
 	fmt.Fprintf(o.app.host.Out, "Imported %s to %s.\n", e.ID, path)
 	if d.state(e) != hookgraph.StateTemplate && !e.Graph.Template {
 		fmt.Fprintf(o.app.host.Out, "It is off; to make it active: guideway hooks enable %s\n", e.ID)
@@ -176,6 +180,9 @@ func (o *hooksImportOptions) module(d *hookDesk, m hooks.Module) error {
 	path := filepath.Join(d.cfg.Workflows.UserDir, "hooks", "modules", m.ID+".json")
 	if err := o.write(path, append(text, '\n')); err != nil {
 		return err
+	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, deed{Did: "imported", Changed: true, Kind: kindHookModule, Name: m.ID, File: path})
 	}
 	fmt.Fprintf(o.app.host.Out, "Imported the module %s to %s.\n", m.ID, path)
 	return nil

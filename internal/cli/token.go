@@ -215,7 +215,7 @@ func (a *app) completeTokens(_ *cobra.Command, args []string, _ string) ([]strin
 
 func newTokenRevokeCmd(a *app, run func(context.Context, *tokenNameOptions) error) *cobra.Command {
 	o := &tokenNameOptions{app: a}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "revoke NAME", Short: "End a token, at once and everywhere",
 		Long: `End a token, at once and everywhere: it lets nobody in any more, and the sessions and
 calls of a client that has it end within seconds.`,
@@ -227,6 +227,8 @@ calls of a client that has it end within seconds.`,
 			return run(cmd.Context(), o)
 		},
 	}
+	deedFlag(cmd, &o.JSON)
+	return cmd
 }
 
 func runTokenRevoke(_ context.Context, o *tokenNameOptions) error {
@@ -236,6 +238,9 @@ func runTokenRevoke(_ context.Context, o *tokenNameOptions) error {
 	}
 	if err := tokens.Revoke(o.Name); err != nil {
 		return err
+	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, deed{Did: "revoked", Changed: true, Kind: kindToken, Name: o.Name})
 	}
 	fmt.Fprintf(o.app.host.Out, "Revoked: %s\n", o.Name)
 	return nil

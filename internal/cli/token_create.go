@@ -67,7 +67,7 @@ and, where you have set one, the passphrase.`,
 	f.BoolVar(&o.Allow.All, "all", false, "it may use everything")
 	f.StringVar(&o.Exposure, "exposure", "", "how its client is offered tools of upstreams: "+strings.Join(exposures(), " or ")+"; by default as gateway.exposure says")
 	f.StringVar(&o.Expires, "expires", "", "how long it lasts, such as 30d or 12h; for good by default")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	deedFlag(cmd, &o.JSON)
 	fixed := func(flag string, values []string) {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -118,6 +118,7 @@ func (o *tokenCreateOptions) check() error {
 
 // tokenCreated is the answer of guideway token create --json.
 type tokenCreated struct {
+	deed
 	Secret string           `json:"secret"`
 	Token  authn.NamedToken `json:"token"`
 }
@@ -151,31 +152,36 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 	}
 	if o.JSON {
 		token.Created = host.now().UTC().Truncate(time.Second)
-		return writeJSON(host.Out, tokenCreated{Secret: secret, Token: token})
+		return writeJSON(host.Out, tokenCreated{
+			deed: deed{Did: "created", Changed: true, Kind: kindToken, Name: token.Name, Notes: o.notes(cfg, token)}, Secret: secret, Token: token,
+		})
 	}
 	fmt.Fprintln(host.Out, secret)
 	fmt.Fprintln(host.Err, "It is not shown again. Send it as: Authorization: Bearer TOKEN")
-	o.warn(cfg, token)
+	for _, note := range o.notes(cfg, token) {
+		fmt.Fprintln(host.Err, "note: "+note)
+	}
 	return nil
 }
 
-// warn says what a person may have meant otherwise.
-func (o *tokenCreateOptions) warn(cfg *config.Config, token authn.NamedToken) {
-	out := o.app.host.Err
+// notes say what a person may have meant otherwise.
+func (o *tokenCreateOptions) notes(cfg *config.Config, token authn.NamedToken) []string {
 	if token.Allow == nil {
-		return
+		return nil
 	}
+	var notes []string
 	if token.Allow.Nothing() {
-		fmt.Fprintln(out, "It may use nothing: name something with --upstream, --project, --tool or --toolset, or give --all.")
+		notes = append(notes, "it may use nothing: name something with --upstream, --project, --tool or --toolset, or give --all.")
 	}
 	for _, name := range token.Allow.Upstreams {
 		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {
-			fmt.Fprintf(out, "note: there is no upstream %s yet: guideway upstream list\n", oneLine(name))
+			notes = append(notes, fmt.Sprintf("there is no upstream %s yet: guideway upstream list", oneLine(name)))
 		}
 	}
 	for _, name := range token.Allow.Projects {
 		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Project == name }) {
-			fmt.Fprintf(out, "note: no upstream is in the project %s yet: guideway upstream project list\n", oneLine(name))
+			notes = append(notes, fmt.Sprintf("no upstream is in the project %s yet: guideway upstream project list", oneLine(name)))
 		}
 	}
+	return notes
 }

@@ -136,10 +136,18 @@ func stateText(r *manage.Summary) string {
 
 // sayToolset tells a person why agents do not see the upstreams.
 func (a *app) sayToolset(cfg *config.Config) {
-	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
-		fmt.Fprintf(a.host.Err, "\nAgents do not see them: the toolset \"gateway\" is off. Put it into \"toolsets\" of guideway.json, or start with --toolsets %s,gateway\n",
-			strings.Join(cfg.Toolsets, ","))
+	if why := toolsetNote(cfg); why != "" {
+		fmt.Fprintf(a.host.Err, "\n%s\n", why)
 	}
+}
+
+// toolsetNote says why agents do not see the upstreams; empty is that they do.
+func toolsetNote(cfg *config.Config) string {
+	if slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
+		return ""
+	}
+	return fmt.Sprintf("Agents do not see them: the toolset \"gateway\" is off. Put it into \"toolsets\" of guideway.json, or start with --toolsets %s,gateway",
+		strings.Join(cfg.Toolsets, ","))
 }
 
 type upstreamShowOptions struct {
@@ -267,6 +275,13 @@ type upstreamLogsOptions struct {
 	app   *app
 	Name  string
 	Lines int
+	JSON  bool
+}
+
+// upstreamLogsAnswer is the answer of guideway upstream logs --json.
+type upstreamLogsAnswer struct {
+	Name  string   `json:"name"`
+	Lines []string `json:"lines"`
 }
 
 func newUpstreamLogsCmd(a *app, run func(context.Context, *upstreamLogsOptions) error) *cobra.Command {
@@ -282,6 +297,7 @@ func newUpstreamLogsCmd(a *app, run func(context.Context, *upstreamLogsOptions) 
 		},
 	}
 	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 50, "how many lines")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
 	return cmd
 }
 
@@ -293,6 +309,9 @@ func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
 	lines, err := lastUpstreamLines(upstreamLogDir(cfg), u.Name, max(1, o.Lines))
 	if err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream: %w", err)
+	}
+	if o.JSON {
+		return writeJSON(o.app.host.Out, upstreamLogsAnswer{Name: u.Name, Lines: orEmpty(lines)})
 	}
 	if len(lines) == 0 {
 		fmt.Fprintln(o.app.host.Err, "It has said nothing.")

@@ -8,7 +8,9 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
 	"github.com/spf13/cobra"
 )
 
@@ -17,6 +19,14 @@ type upstreamApproveOptions struct {
 	Name  string
 	Tools []string
 	Diff  bool
+	JSON  bool
+}
+
+// upstreamApproved is the answer of guideway upstream approve --json.
+type upstreamApproved struct {
+	deed
+	// Tools are those that were looked at, with what differs.
+	Tools []manage.Waiting `json:"tools"`
 }
 
 func newUpstreamApproveCmd(a *app, run func(context.Context, *upstreamApproveOptions) error) *cobra.Command {
@@ -25,7 +35,8 @@ func newUpstreamApproveCmd(a *app, run func(context.Context, *upstreamApproveOpt
 		Use: "approve NAME [TOOL...]", Short: "Look at the tools that have changed, and approve them",
 		Long: `Start an upstream, show how its tools differ from what was approved, and approve them
 after you have said so. Characters that cannot be seen are written out. With --diff the
-differences are shown and nothing is approved.`,
+differences are shown and nothing is approved. With --json they are in the answer, and what
+is asked at the terminal stays there.`,
 		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -44,6 +55,7 @@ differences are shown and nothing is approved.`,
 			return run(cmd.Context(), o)
 		},
 	}
+	deedFlag(cmd, &o.JSON)
 	cmd.Flags().BoolVar(&o.Diff, "diff", false, "show the differences and approve nothing")
 	return cmd
 }
@@ -67,25 +79,27 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 		return err
 	}
 	host := o.app.host
+	answer := upstreamApproved{deed: deed{Did: "reviewed", Kind: kindUpstream, Name: u.Name}, Tools: []manage.Waiting{}}
+	for _, w := range waiting {
+		answer.Tools = append(answer.Tools, manage.WaitingOf(u.Name, w))
+	}
 	if len(waiting) == 0 {
-		fmt.Fprintln(host.Err, "Nothing differs from what was approved.")
-		return nil
+		return host.done(o.JSON, answer, "Nothing differs from what was approved.")
+	}
+	out := host.Out
+	if o.JSON {
+		out = host.Err
+	}
+	if o.Diff && o.JSON {
+		return writeJSON(host.Out, answer)
 	}
 	for _, w := range waiting {
-		fmt.Fprintf(host.Out, "%s (%s)\n%s\n", oneLine(w.Tool), w.Why, w.Diff())
+		fmt.Fprintf(out, "%s (%s)\n%s\n", oneLine(w.Tool), w.Why, w.Diff())
 	}
 	if o.Diff {
 		return nil
 	}
-	person := &atTerminal{terminal: newTerminal(host), host: host, secret: host.passphraseFile(cfg)}
-	said, err := person.line(ctx, fmt.Sprintf("Approve %s? Type yes: ", plural(len(waiting), "tool", "tools")))
-	if err != nil {
-		return err
-	}
-	if strings.TrimSpace(said) != "yes" {
-		return guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("type yes to approve")
-	}
-	if err := person.proveIfSet(ctx); err != nil {
+	if err := o.agree(ctx, cfg, len(waiting)); err != nil {
 		return err
 	}
 	by, err := authn.SystemUser()
@@ -95,8 +109,22 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err := gateway.Accept(pins, u.Name, by, waiting); err != nil {
 		return err
 	}
-	fmt.Fprintf(host.Err, "%s approved. Servers that run take it over at once.\n", plural(len(waiting), "tool is", "tools are"))
-	return nil
+	answer.Did, answer.Changed = "approved", true
+	return host.done(o.JSON, answer, plural(len(waiting), "tool is", "tools are")+" approved. Servers that run take it over at once.")
+}
+
+// agree has the person say yes.
+func (o *upstreamApproveOptions) agree(ctx context.Context, cfg *config.Config, tools int) error {
+	host := o.app.host
+	person := &atTerminal{terminal: newTerminal(host), host: host, secret: host.passphraseFile(cfg)}
+	said, err := person.line(ctx, fmt.Sprintf("Approve %s? Type yes: ", plural(tools, "tool", "tools")))
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(said) != "yes" {
+		return guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("type yes to approve")
+	}
+	return person.proveIfSet(ctx)
 }
 
 // chosenTools leaves the named ones; without names all of them.

@@ -31,7 +31,7 @@ type upstreamAddOptions struct {
 	Pins, Sessions         string
 	Timeout, MaxTime       time.Duration
 	Calls, ToolCalls       int
-	Replace                bool
+	Replace, JSON          bool
 }
 
 func newUpstreamAddCmd(a *app, run func(context.Context, *upstreamAddOptions) error) *cobra.Command {
@@ -84,6 +84,7 @@ With a client id and a secret tokens are got by OAuth's client credentials: from
 	f.IntVar(&o.Calls, "calls-per-minute", 0, "limit for all of it")
 	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "limit for each of its tools")
 	f.BoolVar(&o.Replace, "replace", false, "take the place of an upstream of this name")
+	deedFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -132,16 +133,22 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(cfg.Upstreams, func(old config.Upstream) bool { return old.Name == u.Name }) && !o.Replace {
+	d := deed{Did: "added", Changed: true, Kind: kindUpstream, Name: u.Name, Project: u.Project}
+	if slices.ContainsFunc(cfg.Upstreams, func(old config.Upstream) bool { return old.Name == u.Name }) {
+		d.Did = "replaced"
+	}
+	if d.Did == "replaced" && !o.Replace {
 		return guideway.Errorf(guideway.CodeConflict, "there is an upstream %q", u.Name).WithFix("add --replace, or take another name")
 	}
-	file, err := o.app.putUpstream(ctx, cfg, u)
-	if err != nil {
+	if d.File, err = o.app.putUpstream(ctx, cfg, u); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.app.host.Err, "%s is in %s. Try it: guideway upstream show %s --check\n", u.Name, file, u.Name)
-	o.app.sayToolset(cfg)
-	return nil
+	said := fmt.Sprintf("%s is in %s. Try it: guideway upstream show %s --check", u.Name, d.File, u.Name)
+	if why := toolsetNote(cfg); why != "" {
+		d.Notes = append(d.Notes, why)
+		said += "\n\n" + why
+	}
+	return o.app.host.done(o.JSON, d, said)
 }
 
 // configFile is the file that upstreams are kept in.
@@ -191,11 +198,12 @@ func (a *app) editConfig(ctx context.Context, cfg *config.Config, edit func([]by
 type upstreamNameOptions struct {
 	app  *app
 	Name string
+	JSON bool
 }
 
 func newUpstreamRemoveCmd(a *app, run func(context.Context, *upstreamNameOptions) error) *cobra.Command {
 	o := &upstreamNameOptions{app: a}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "Take an upstream out of the configuration",
 		Long:              "Take an upstream out of guideway.json, and forget what it offered and what was approved of it.",
 		Example:           "  guideway upstream remove files",
@@ -206,6 +214,8 @@ func newUpstreamRemoveCmd(a *app, run func(context.Context, *upstreamNameOptions
 			return run(cmd.Context(), o)
 		},
 	}
+	deedFlag(cmd, &o.JSON)
+	return cmd
 }
 
 func runUpstreamRemove(ctx context.Context, o *upstreamNameOptions) error {
@@ -228,8 +238,8 @@ func runUpstreamRemove(ctx context.Context, o *upstreamNameOptions) error {
 			return err
 		}
 	}
-	fmt.Fprintf(o.app.host.Err, "%s is out of %s.\n", u.Name, file)
-	return nil
+	return o.app.host.done(o.JSON, deed{Did: "removed", Changed: true, Kind: kindUpstream, Name: u.Name, File: file},
+		fmt.Sprintf("%s is out of %s.", u.Name, file))
 }
 
 // newUpstreamSwitchCmd makes enable and disable.
@@ -238,7 +248,8 @@ func newUpstreamSwitchCmd(a *app, on bool) *cobra.Command {
 	if on {
 		use, short, word = "enable", "Use a disabled upstream again", "enabled"
 	}
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use: use + " NAME", Short: short,
 		Example:           "  guideway upstream " + use + " files",
 		Args:              exactly(1, "one name", "guideway upstream "+use+" files"),
@@ -248,7 +259,7 @@ func newUpstreamSwitchCmd(a *app, on bool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = a.editConfig(cmd.Context(), cfg, func(src []byte) ([]byte, error) {
+			file, err := a.editConfig(cmd.Context(), cfg, func(src []byte) ([]byte, error) {
 				path := []string{"upstreams", u.Name, "disabled"}
 				if on {
 					out, _, err := install.RemoveMember(src, path)
@@ -256,10 +267,13 @@ func newUpstreamSwitchCmd(a *app, on bool) *cobra.Command {
 				}
 				return install.SetMember(src, path, json.RawMessage("true"))
 			})
-			if err == nil {
-				fmt.Fprintf(a.host.Err, "%s is %s.\n", u.Name, word)
+			if err != nil {
+				return err
 			}
-			return err
+			return a.host.done(asJSON, deed{Did: word, Changed: u.Disabled == on, Kind: kindUpstream, Name: u.Name, File: file},
+				fmt.Sprintf("%s is %s.", u.Name, word))
 		},
 	}
+	deedFlag(cmd, &asJSON)
+	return cmd
 }

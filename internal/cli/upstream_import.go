@@ -47,12 +47,11 @@ taken is left out.`,
 }
 
 // importedServer is one server in the answer of guideway upstream import --json.
+// File is the client's own.
 type importedServer struct {
-	Name   string   `json:"name"`
-	Client string   `json:"client"`
-	File   string   `json:"file"`
-	Taken  bool     `json:"taken"`
-	Notes  []string `json:"notes,omitempty"`
+	deed
+	Client string `json:"client"`
+	Taken  bool   `json:"taken"`
 }
 
 func runUpstreamImport(ctx context.Context, o *upstreamImportOptions) error {
@@ -114,7 +113,9 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 	var list []importedServer
 	for _, s := range servers {
 		u, notes := manage.UpstreamOf(s)
-		row := importedServer{Name: u.Name, Client: client.ID, File: location.Path, Notes: notes}
+		row := importedServer{
+			deed: deed{Did: "left out", Kind: kindUpstream, Name: u.Name, File: location.Path, Notes: notes}, Client: client.ID,
+		}
 		e := manage.EntryOf(u)
 		switch err := e.Check(); {
 		case taken[u.Name]:
@@ -123,6 +124,7 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 			row.Notes = append(row.Notes, "left out: "+err.Error())
 		default:
 			row.Taken, taken[u.Name] = true, true
+			row.Did, row.Changed = "imported", !o.DryRun
 			if !o.DryRun {
 				if _, err := o.app.putUpstream(ctx, cfg, u); err != nil {
 					return list, err

@@ -99,11 +99,12 @@ func runProjectList(_ context.Context, o *projectListOptions) error {
 type projectSetOptions struct {
 	app           *app
 	Name, Project string
+	JSON          bool
 }
 
 func newProjectSetCmd(a *app, run func(context.Context, *projectSetOptions) error) *cobra.Command {
 	o := &projectSetOptions{app: a}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "set UPSTREAM PROJECT", Short: "Put an upstream into a project, and out of the one that it was in",
 		Example:           "  guideway upstream project set docs site",
 		Args:              exactly(2, "an upstream and a project", "guideway upstream project set docs site"),
@@ -116,11 +117,13 @@ func newProjectSetCmd(a *app, run func(context.Context, *projectSetOptions) erro
 			return run(cmd.Context(), o)
 		},
 	}
+	deedFlag(cmd, &o.JSON)
+	return cmd
 }
 
 func newProjectClearCmd(a *app, run func(context.Context, *projectSetOptions) error) *cobra.Command {
 	o := &projectSetOptions{app: a}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "clear UPSTREAM", Short: "Take an upstream out of its project",
 		Example:           "  guideway upstream project clear docs",
 		Args:              exactly(1, "one upstream", "guideway upstream project clear docs"),
@@ -130,6 +133,8 @@ func newProjectClearCmd(a *app, run func(context.Context, *projectSetOptions) er
 			return run(cmd.Context(), o)
 		},
 	}
+	deedFlag(cmd, &o.JSON)
+	return cmd
 }
 
 func runProjectSet(ctx context.Context, o *projectSetOptions) error {
@@ -141,7 +146,7 @@ func runProjectSet(ctx context.Context, o *projectSetOptions) error {
 		return err
 	}
 	path := []string{"upstreams", u.Name, "project"}
-	_, err = o.app.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
+	file, err := o.app.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
 		if o.Project == "" {
 			out, _, err := install.RemoveMember(src, path)
 			return out, err
@@ -152,13 +157,14 @@ func runProjectSet(ctx context.Context, o *projectSetOptions) error {
 		}
 		return install.SetMember(src, path, name)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case o.Project == "":
-		fmt.Fprintf(o.app.host.Err, "%s is in no project.\n", u.Name)
-	default:
-		fmt.Fprintf(o.app.host.Err, "%s is in the project %s.\n", u.Name, oneLine(o.Project))
 	}
-	return nil
+	said := fmt.Sprintf("%s is in the project %s.", u.Name, oneLine(o.Project))
+	if o.Project == "" {
+		said = u.Name + " is in no project."
+	}
+	return o.app.host.done(o.JSON, deed{
+		Did: "grouped", Changed: u.Project != o.Project, Kind: kindUpstream, Name: u.Name, Project: o.Project, File: file,
+	}, said)
 }

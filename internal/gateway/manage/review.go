@@ -67,9 +67,14 @@ func (s *Service) Review(name string) ([]Waiting, error) {
 	}
 	all, err := s.differing(e, c)
 	for _, w := range all {
-		list = append(list, Waiting{Upstream: name, Tool: w.Tool, Why: w.Why, Hash: w.Hash, Changes: w.Changes()})
+		list = append(list, WaitingOf(name, w))
 	}
 	return list, err
+}
+
+// WaitingOf tells of a tool of an upstream that was reviewed.
+func WaitingOf(name string, w gateway.Waiting) Waiting {
+	return Waiting{Upstream: name, Tool: w.Tool, Why: w.Why, Hash: w.Hash, Changes: w.Changes()}
 }
 
 // Seen is what somebody has looked at: a tool and the hash of what it was.
