@@ -3167,6 +3167,11 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             allow?: components["schemas"]["TokenAllow"];
+            /**
+             * @description How the client is offered tools of upstreams; by default as the settings of the gateway say.
+             * @enum {unknown}
+             */
+            exposure?: "all" | "search";
             /** Format: date-time */
             expiresAt?: string;
             /** Format: date-time */
@@ -3186,6 +3191,11 @@ export interface components {
              */
             scope: "mcp" | "read";
             allow?: components["schemas"]["TokenAllow"];
+            /**
+             * @description How the client is offered tools of upstreams; by default as the settings of the gateway say.
+             * @enum {unknown}
+             */
+            exposure?: "all" | "search";
             /** Format: date-time */
             expiresAt?: string;
         };
