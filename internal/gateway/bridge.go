@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
@@ -86,6 +88,9 @@ func (g *Gateway) allowed(c *Client, m *member, questions []question) ([]questio
 // checked is a question as the person may be shown it: with the name of who
 // asks, without hidden characters, and with no address but one of the web.
 func checked(c *Client, m *member, method string, params json.RawMessage) (json.RawMessage, error) {
+	if method == "sampling/createMessage" {
+		return narrowed(params)
+	}
 	if method != "elicitation/create" {
 		return params, nil
 	}
@@ -111,7 +116,28 @@ func checked(c *Client, m *member, method string, params json.RawMessage) (json.
 	var message string
 	_ = json.Unmarshal(members["message"], &message)
 	message, _ = described(message)
+	if schema := members["requestedSchema"]; schema != nil {
+		shown, _ := cleared(schema)
+		params, err = wire.With(params, wire.Member{Key: "requestedSchema", Value: shown})
+		if err != nil {
+			return nil, err
+		}
+	}
 	return wire.With(params, wire.Member{Key: "message", Value: wire.Text(fmt.Sprintf("The MCP server %q asks: %s", m.Name(), message))})
+}
+
+// narrowed is a question to the client's model without what that would add to it of
+// other servers: to the client all upstreams are one server, and none is to learn what
+// another one has said.
+func narrowed(params json.RawMessage) (json.RawMessage, error) {
+	members, err := wire.Members(params, "includeContext")
+	if err != nil {
+		return nil, fmt.Errorf("the upstream asks in a form that cannot be shown: %w", err)
+	}
+	if members["includeContext"] == nil {
+		return params, nil
+	}
+	return wire.With(params, wire.Member{Key: "includeContext", Value: json.RawMessage(`"none"`)})
 }
 
 // webPage takes addresses that a browser shows with their host: no scripts, no
@@ -177,6 +203,34 @@ func (c *Client) asking(questions []question, state string) (json.RawMessage, er
 		wire.Member{Key: resultType, Value: json.RawMessage(`"input_required"`)},
 		wire.Member{Key: "inputRequests", Value: wire.Object(requests...)},
 		wire.Member{Key: "requestState", Value: wire.Text(state)}), nil
+}
+
+// final is the result of a call that is done, in the form of the client's era. What a
+// client would take for a question of ours must not be in it: no such question was
+// checked, and clients ask by what they find there, whatever their era.
+func (c *Client) final(result json.RawMessage, modern bool) (json.RawMessage, error) {
+	marks := 0
+	err := wire.Each(result, func(key string, value json.RawMessage) error {
+		switch len(key) {
+		case len(resultType), len("inputRequests"), len("requestState"):
+		default:
+			return nil
+		}
+		switch {
+		case strings.EqualFold(key, resultType):
+			if marks++; marks == 1 && key == resultType && (modern || string(value) == `"complete"`) {
+				return nil
+			}
+		case !strings.EqualFold(key, "inputRequests") && !strings.EqualFold(key, "requestState"), string(value) == "null":
+			return nil
+		}
+		return guideway.Errorf(guideway.CodeUnavailable, "the server has done the call, and its answer cannot be used: it asks for input in a way that no server may (%q)", key).
+			WithFix("look at the server before you call again")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.finish(result, nil)
 }
 
 // finish gives a result the form of the client's era.

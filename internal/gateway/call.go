@@ -293,14 +293,14 @@ func (g *Gateway) converse(ctx context.Context, c *Client, s *upstream.Session, 
 			return nil, err
 		}
 		if !s.Modern() {
-			return c.finish(result, nil)
+			return c.final(result, false)
 		}
 		questions, next, err := wanted(result)
 		if err != nil {
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "the server's answer cannot be used: %w", err)
 		}
 		if questions == nil {
-			return c.finish(result, nil)
+			return c.final(result, true)
 		}
 		if questions, err = g.allowed(c, a.member, questions); err != nil {
 			return nil, err

@@ -184,5 +184,8 @@ func (g *Gateway) complete(ctx context.Context, c *Client, e *entry, ref json.Ra
 		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the params are not an object"}
 	}
 	result, err := session.Do(ctx, call)
-	return c.finish(result, err)
+	if err != nil {
+		return nil, err
+	}
+	return c.final(result, session.Modern())
 }

@@ -202,7 +202,7 @@ func (call *parkedCall) outcome(c *Client) (json.RawMessage, error) {
 	if call.err != nil {
 		return nil, call.err
 	}
-	return c.finish(call.result, nil)
+	return c.final(call.result, false)
 }
 
 var errParkedGone = &wire.Error{Code: wire.CodeInvalidParams, Message: "the call does not wait any more: it has ended, was answered before, or the gateway was started anew; make it again"}

@@ -37,7 +37,7 @@ func (s *surface) addResources(m *member, c *upstream.Catalog) {
 			s.note(m, e.original, "the resource is left out: its address is taken")
 			return nil
 		}
-		e.shown = shownAs(raw, key, e.name)
+		e.shown = s.shownAs(m, raw, key, e.name)
 		s.address[e.name] = e
 		if realm := realmOf(e.original); realm != "" && claims {
 			if owner, taken := s.realms[realm]; taken && owner != m {

@@ -88,7 +88,7 @@ func (g *Gateway) build(members []*member) *surface {
 				s.note(m, original, "the prompt is left out: its name is taken or reserved")
 				continue
 			}
-			e := &entry{member: m, name: name, original: original, shown: shownAs(raw, "name", name)}
+			e := &entry{member: m, name: name, original: original, shown: s.shownAs(m, raw, "name", name)}
 			s.prompts, s.prompt[name] = append(s.prompts, e), e
 		}
 		s.addResources(m, c)
@@ -143,7 +143,11 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix st
 		if t.blocked != "" {
 			s.note(m, original, t.blocked)
 		}
-		t.shown = shownTool(raw, name, t.description)
+		shown, found := cleared(raw)
+		for _, text := range found {
+			s.note(m, original, text)
+		}
+		t.shown = shownTool(shown, name, t.description)
 		t.headers = headerArguments(raw)
 		s.byName[name] = t
 		if t.blocked == "" {
@@ -170,13 +174,21 @@ func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
 	return out
 }
 
-func shownAs(raw json.RawMessage, key, value string) json.RawMessage {
+// shownAs is a prompt, a resource or a template as clients see it.
+func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) json.RawMessage {
 	set := []wire.Member{{Key: key, Value: wire.Text(value)}}
-	if text := member1(raw, "description"); text != "" {
-		shown, _ := described(text)
-		set = append(set, wire.Member{Key: "description", Value: wire.Text(shown)})
+	inner, found := cleared(raw)
+	for _, each := range []string{"description", "title"} {
+		if text := member1(raw, each); text != "" {
+			shown, wrong := described(text)
+			set = append(set, wire.Member{Key: each, Value: wire.Text(shown)})
+			found = append(found, wrong...)
+		}
 	}
-	out, err := wire.With(raw, set...)
+	for _, text := range found {
+		s.note(m, member1(raw, key), text)
+	}
+	out, err := wire.With(inner, set...)
 	if err != nil {
 		return raw
 	}

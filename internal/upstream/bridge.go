@@ -124,7 +124,7 @@ func (b *Bridge) spoken() bool {
 func (b *Bridge) Refuse(in io.Reader, why error) {
 	lines := bufio.NewReader(in)
 	for {
-		l, err := readLine(lines, maxBridged)
+		l, err := readLine(lines, maxBridged, true)
 		if m, bad := wire.Parse(l.begin); bad == nil && m.ID != nil && !m.IsResponse() {
 			b.fail(string(m.ID), why)
 			return
@@ -168,7 +168,7 @@ func ctxOf(done <-chan struct{}) context.Context {
 func (b *Bridge) read(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for ctx.Err() == nil {
-		l, err := readLine(lines, maxBridged)
+		l, err := readLine(lines, maxBridged, true)
 		if text := bytes.TrimSpace(l.begin); len(text) > 0 && !l.tooLong {
 			b.take(ctx, text)
 		} else if l.tooLong {
@@ -230,7 +230,10 @@ func (b *Bridge) take(ctx context.Context, text []byte) {
 		if errors.Is(err, errSessionLost) {
 			err = b.again(ctx, out) // it was not taken: nothing is done twice
 		}
-		if err != nil && ctx.Err() == nil {
+		if err == nil {
+			err = errUnanswered // unless it has come
+		}
+		if ctx.Err() == nil {
 			b.unreadable(out.call, err)
 		}
 		b.mu.Lock()

@@ -37,6 +37,9 @@ const (
 	maxEntries   = 2000
 	maxListBytes = 8 << 20
 	maxEntry     = 256 << 10
+	// maxEntryDepth leaves room for what entries are wrapped in: clients that cannot
+	// read one of them read none.
+	maxEntryDepth = 200
 	// listTime bounds the fetching of all lists.
 	listTime = 20 * time.Second
 )
@@ -175,6 +178,10 @@ func (c *Catalog) add(l list, entry json.RawMessage, seen map[string]bool) {
 	}
 	if len(entry) > maxEntry {
 		c.note("%s of %s is left out: it is larger than %d bytes", quoted(id), l.member, maxEntry)
+		return
+	}
+	if !wire.Within(entry, maxEntryDepth) {
+		c.note("%s of %s is left out: it is nested deeper than %d levels", quoted(id), l.member, maxEntryDepth)
 		return
 	}
 	if schema := members["inputSchema"]; l.member == "tools" && (schema == nil || schema[0] != '{') {

@@ -89,8 +89,13 @@ func deliverOne(to receiver, text []byte, call string) {
 // at the very end.
 var (
 	idAtBegin = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*[,}]`)
+	noAnswer  = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"\s*:`)
 	idAtEnd   = regexp.MustCompile(`"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 )
+
+// tells says of a message that cannot be read, by its beginning, that it answers
+// nothing: no call has lost its answer with it.
+func tells(begin []byte) bool { return noAnswer.Match(begin) }
 
 // guessID finds which call an answer is for that cannot be read, from its
 // beginning and its end. A wrong guess fails another call to the same server,

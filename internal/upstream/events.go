@@ -34,7 +34,7 @@ func (e *events) next() (event, error) {
 	var out event
 	hasData := false
 	for {
-		l, err := readLine(e.in, e.limit)
+		l, err := readLine(e.in, e.limit, false)
 		if l.tooLong || len(out.data)+len(l.begin) > e.limit {
 			return event{}, fmt.Errorf("an event is larger than %d bytes", e.limit)
 		}

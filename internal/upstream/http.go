@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,10 @@ const ModernVersion = "2026-07-28"
 
 // errSessionLost is a server that has forgotten our session.
 var errSessionLost = errors.New("the server has ended the session")
+
+// errUnanswered is a server that has ended its answer to a call before it came to one.
+var errUnanswered = &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server has ended its answer without a result, and whether it has done the call is not known").
+	WithFix("look at the server, and whether the call was done, before you call again")}
 
 // statusError is an answer that is no MCP.
 type statusError struct{ status int }
@@ -149,11 +154,24 @@ func (w *web) send(ctx context.Context, m outgoing) error {
 	}
 	defer resp.Body.Close()
 	if m.method == "initialize" {
+		id := resp.Header.Get("Mcp-Session-Id")
+		if !sessionID(id) {
+			return guideway.Errorf(guideway.CodeUnavailable, "the server names the session by what no header can carry, or by more than %d bytes", maxSessionID)
+		}
 		w.mu.Lock()
-		w.session = resp.Header.Get("Mcp-Session-Id")
+		w.session = id
 		w.mu.Unlock()
 	}
 	return w.answer(ctx, resp, m.call)
+}
+
+// maxSessionID bounds what each request carries.
+const maxSessionID = 4 << 10
+
+// sessionID tells whether the protocol allows a session to be called that, or not to
+// be named.
+func sessionID(id string) bool {
+	return len(id) <= maxSessionID && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // sendError keeps URLs, which may hold keys, out of errors.

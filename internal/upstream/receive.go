@@ -131,22 +131,27 @@ func (p *pending) take(n note) {
 	if p == nil || p.notes == nil {
 		return
 	}
+	if p.waiting.Add(n.size()) > noteBytes {
+		p.waiting.Add(-n.size())
+		return
+	}
 	select {
 	case p.notes <- n:
 	default:
+		p.waiting.Add(-n.size())
 	}
 }
 
 // question answers a request of the server, apart from what else it sends.
 func (s *Session) question(m *wire.Message, call string) {
 	if m.Method == "ping" {
-		go s.reply(m.ID, json.RawMessage(`{}`), nil)
+		s.replyAside(m.ID, json.RawMessage(`{}`), nil)
 		return
 	}
 	select {
 	case s.asking <- struct{}{}:
 	default:
-		go s.reply(m.ID, nil, &wire.Error{Code: wire.CodeInternal, Message: "too many questions at once"})
+		s.replyAside(m.ID, nil, &wire.Error{Code: wire.CodeInternal, Message: "too many questions at once"})
 		return
 	}
 	s.mu.Lock()
@@ -183,6 +188,21 @@ func (s *Session) question(m *wire.Message, call string) {
 		}()
 		result, failure := ask(ctx, m.Method, m.Params)
 		s.reply(m.ID, result, failure)
+	}()
+}
+
+// replyAside answers what nobody has to think about. To a server that asks faster than
+// it reads the answers, some of them are not given.
+func (s *Session) replyAside(id, result json.RawMessage, failure *wire.Error) {
+	select {
+	case s.replying <- struct{}{}:
+	default:
+		s.opts.logger.Debug("an upstream does not read the answers to what it asks", "upstream", s.opts.spec.Name)
+		return
+	}
+	go func() {
+		defer func() { <-s.replying }()
+		s.reply(id, result, failure)
 	}()
 }
 

@@ -49,8 +49,9 @@ type Session struct {
 	// Info is what the server has said of itself.
 	info Info
 
-	nextID atomic.Int64
-	asking chan struct{} // bounds the questions that are open at once
+	nextID   atomic.Int64
+	asking   chan struct{} // bounds the questions that are open at once
+	replying chan struct{} // bounds the replies that wait for the server to read
 
 	mu      sync.Mutex
 	calls   map[string]*pending
@@ -66,8 +67,10 @@ type pending struct {
 	answer chan *wire.Message // takes one
 	failed chan error         // takes one
 	notes  chan note
-	logs   bool
-	ask    Asker
+	// waiting counts the bytes of the notes that wait.
+	waiting atomic.Int64
+	logs    bool
+	ask     Asker
 	// open counts the questions that somebody is thinking about.
 	open atomic.Int32
 }
@@ -78,18 +81,25 @@ type note struct {
 	params json.RawMessage
 }
 
+func (n note) size() int64 { return int64(len(n.params)) }
+
 const (
 	// noteBuffer is how many notifications of a call wait for its caller; more
 	// are dropped, for they would be late.
 	noteBuffer = 64
+	// noteBytes bounds what they are together: what a caller does not read yet is
+	// kept for it, whatever the server sends.
+	noteBytes = 1 << 20
 	// openQuestions bounds what one session may ask at once.
 	openQuestions = 64
+	// openReplies bounds what we have to say besides, to a server that may not read.
+	openReplies = 64
 )
 
 func newSession(opts sessionOptions) *Session {
 	return &Session{
 		opts: opts, calls: map[string]*pending{}, gone: make(chan struct{}),
-		asking: make(chan struct{}, openQuestions),
+		asking: make(chan struct{}, openQuestions), replying: make(chan struct{}, openReplies),
 	}
 }
 
@@ -156,9 +166,11 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	}
 	if now, ok := s.conn.(prompt); !ok || ctx.Err() != nil || !now.sendNow(m, p.failed) {
 		go func() {
-			if err := s.conn.send(ctx, m); err != nil {
-				p.failed <- err
+			err := s.conn.send(ctx, m)
+			if _, apart := s.conn.(*web); apart && err == nil {
+				err = errUnanswered // unless the answer is there already
 			}
+			tell(p.failed, err)
 		}()
 	}
 	answer, err := s.await(ctx, c, p)
@@ -298,7 +310,7 @@ func (s *Session) await(ctx context.Context, c Call, p *pending) (*wire.Message,
 	for {
 		select {
 		case n := <-p.notes:
-			c.Notify(n.method, n.params)
+			p.give(c, n)
 			if idleTimer != nil {
 				idleTimer.Reset(quiet)
 			}
@@ -333,11 +345,17 @@ func (p *pending) last(c Call, err error) (*wire.Message, error) {
 	}
 }
 
+// give hands on a notification.
+func (p *pending) give(c Call, n note) {
+	p.waiting.Add(-n.size())
+	c.Notify(n.method, n.params)
+}
+
 func (p *pending) drain(c Call) {
 	for {
 		select {
 		case n := <-p.notes:
-			c.Notify(n.method, n.params)
+			p.give(c, n)
 		default:
 			return
 		}

@@ -199,9 +199,11 @@ func (p *process) close() {
 func readMessages(out io.Reader, limit int, log *Ring, to receiver) error {
 	in := bufio.NewReaderSize(out, 64<<10)
 	for {
-		l, err := readLine(in, limit)
+		l, err := readLine(in, limit, true)
 		switch text := bytes.TrimSpace(l.begin); {
 		case len(text) == 0:
+		case l.tooLong && tells(l.begin):
+			fmt.Fprintf(log, "(a message of more than %d bytes was dropped)\n", limit)
 		case l.tooLong:
 			to.unreadable(guessID(l.begin, l.end), guideway.Errorf(guideway.CodeTooLarge, "an answer is larger than %d bytes", limit))
 		case text[0] == '{' || text[0] == '[':
@@ -228,8 +230,9 @@ type line struct {
 // endBytes is how much is kept of the end of a line that is too long.
 const endBytes = 256
 
-// readLine reads a line and keeps at most limit bytes of it.
-func readLine(in *bufio.Reader, limit int) (line, error) {
+// readLine reads a line and keeps at most limit bytes of it. One that is longer it
+// reads to its end only where more lines are to be read.
+func readLine(in *bufio.Reader, limit int, more bool) (line, error) {
 	var l line
 	for {
 		part, err := in.ReadSlice('\n')
@@ -246,6 +249,9 @@ func readLine(in *bufio.Reader, limit int) (line, error) {
 			}
 			l.end = append(l.end, part[max(0, len(part)-endBytes):]...)
 			l.end = l.end[max(0, len(l.end)-endBytes):]
+			if !more {
+				return l, nil
+			}
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return l, err

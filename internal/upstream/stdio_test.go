@@ -134,9 +134,9 @@ func TestWrongIDs(t *testing.T) {
 func TestProgressExtendsTheTime(t *testing.T) {
 	t.Parallel()
 	spec := self(t)
-	spec.Timeout = 400 * time.Millisecond
+	spec.Timeout = 2 * time.Second
 	s := session(t, open(t, spec, upstream.Options{}), upstream.Want{})
-	slow := tool("slow", args{"ms": 250, "text": "m"})
+	slow := tool("slow", args{"ms": 600, "text": "m"})
 	var progress []string
 	slow.Notify = func(method string, params json.RawMessage) {
 		var p struct{ Message string }

@@ -74,6 +74,7 @@ type Server struct {
 	lists   int
 	asks    bool // the client can be asked
 	learned bool
+	deaf    bool
 	asked   int
 	waiting map[string]chan json.RawMessage
 	stopped map[string]chan struct{}
@@ -101,6 +102,7 @@ type message struct {
 func (s *Server) Serve(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
+		s.listens()
 		text, err := lines.ReadBytes('\n')
 		var m message
 		if json.Unmarshal(text, &m) == nil {
@@ -299,6 +301,8 @@ func (s *Server) tools(m message) {
 		tools = append(tools, `{"name":"choosy",`+schema+`}`)
 	case s.is(Learning) && learned:
 		tools = append(tools, `{"name":"learned",`+schema+`}`)
+	case s.is(Vile):
+		tools = append(tools, vileTools()...)
 	case s.is(Headed):
 		tools = append(tools, `{"name":"headed","inputSchema":{"type":"object","properties":{"text":{"type":"string","x-mcp-header":"Text"}}}}`)
 	case s.is(CaseVariant):
@@ -371,7 +375,9 @@ func (s *Server) call(m message, stop chan struct{}) {
 	case "ask":
 		s.ask(m, p.Arguments.Text, p.Responses, p.State)
 	default:
-		s.misbehave(p.Name, m)
+		if !s.is(Vile) || !s.vile(p.Name, m) {
+			s.misbehave(p.Name, m)
+		}
 	}
 }
 

@@ -58,6 +58,8 @@ var (
 	errNotUTF8   = errors.New("it is not UTF-8")
 	errNotJSON   = errors.New("it is not JSON")
 	errNotObject = errors.New("it is not an object")
+	errTooDeep   = fmt.Errorf("it is nested deeper than %d levels", messageDepth)
+	errTooWide   = fmt.Errorf("an object in it has more than %d members", maxMembers)
 )
 
 // Parse reads one message.
@@ -65,7 +67,10 @@ func Parse(text []byte) (*Message, error) {
 	if !utf8.Valid(text) {
 		return nil, errNotUTF8
 	}
-	if !Valid(text) {
+	if !Within(text, messageDepth) {
+		if Valid(text) {
+			return nil, errTooDeep
+		}
 		return nil, errNotJSON
 	}
 	members, err := Members(text, "jsonrpc", "id", "method", "params", "result", "error")
@@ -113,6 +118,10 @@ func validID(id json.RawMessage) bool {
 	return id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9'
 }
 
+// maxMembers bounds the members of an object that is looked into: to remember them
+// takes many times the room that they are written in.
+const maxMembers = 10000
+
 // Members finds the named members of an object in valid JSON, as slices of it.
 // Of others it sees that they differ from the named ones by more than their
 // case; with no names it gives all members.
@@ -126,6 +135,9 @@ func Members(text []byte, names ...string) (map[string]json.RawMessage, error) {
 		}
 		if _, twice := found[key]; twice {
 			return fmt.Errorf("it has the member %q twice", key)
+		}
+		if len(found) == maxMembers {
+			return errTooWide
 		}
 		found[key] = value
 		return nil

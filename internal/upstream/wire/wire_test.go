@@ -3,6 +3,7 @@ package wire_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -36,6 +37,10 @@ func TestParse(t *testing.T) {
 		{"two values", `{} {}`, "JSON"},
 		{"not UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"result\":{}}", "UTF-8"},
 		{"empty", ``, "JSON"},
+		{"deep", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 998) + strings.Repeat("]", 998) + `}}`, ""},
+		{"deeper than clients read", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 999) + strings.Repeat("]", 999) + `}}`, "nested deeper"},
+		{"deeper than anybody reads", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 99999) + strings.Repeat("]", 99999) + `}}`, "JSON"},
+		{"wide", `{` + wide(10000) + `"jsonrpc":"2.0","id":1,"result":{}}`, "more than"},
 	} {
 		_, err := wire.Parse([]byte(c.text))
 		switch {
@@ -45,6 +50,15 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
 		}
 	}
+}
+
+// wide are members of an object.
+func wide(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"%d":0,`, i)
+	}
+	return b.String()
 }
 
 // The parts of a message are what the standard decoder reads.

@@ -1,0 +1,111 @@
+package gateway_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+)
+
+// Whatever an upstream does in the midst of a call, the call has an answer or an error
+// that says why, the calls of another client in the same process of that upstream are
+// answered, and memory and goroutines stay bounded.
+func TestVileUpstreams(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ tool, want string }{
+		{upstreamtest.Unasked, "after all"},
+		{upstreamtest.Strangers, "after all"},
+		{upstreamtest.Shout, "after all"},
+		{upstreamtest.Overlong, "after all"},
+		{upstreamtest.Abyss, "it is nested deeper"},
+		{upstreamtest.Wide, "members"},
+		{upstreamtest.Latin, "it is not UTF-8"},
+		{upstreamtest.Deaf, "after all"},
+	} {
+		t.Run(tt.tool, func(t *testing.T) {
+			t.Parallel()
+			e := entry(t, "one", upstreamtest.Vile)
+			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+			ann := r.connect(t, ways{user: "ann", version: legacy, mute: true})
+			bob := r.connect(t, ways{user: "bob", version: modern, mute: true})
+			ann.names()
+			bob.names()
+			begun := make(chan string, 1)
+			var wg sync.WaitGroup
+			wg.Go(func() { begun <- bob.call("one__slow", args{"ms": 100, "text": "bob"}) })
+			if got := ann.call("one__"+tt.tool, nil); !strings.Contains(got, tt.want) {
+				t.Errorf("the answer is %.300s", got)
+			}
+			if n := runtime.NumGoroutine(); n > 10000 {
+				t.Errorf("there are %d goroutines", n)
+			}
+			wg.Wait()
+			if got := <-begun; got != "done bob" {
+				t.Errorf("another client's call: %.300s", got)
+			}
+		})
+	}
+}
+
+// A server of the older era cannot have a client of the newer one asked by an answer
+// that says so: such a question would pass everything that questions are checked for.
+func TestPretendedQuestion(t *testing.T) {
+	t.Parallel()
+	eras(t, func(t *testing.T, version, mode, way string) {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode, upstreamtest.Vile)}}, way)
+		p := r.connect(t, ways{user: "ann", version: version, url: true})
+		p.names()
+		for _, tool := range []string{upstreamtest.Pretend, upstreamtest.PretendTwice} {
+			got := p.call("one__"+tool, nil)
+			if asked := p.noted(&p.asked); len(asked) > 0 || strings.Contains(got, "too many") {
+				t.Errorf("%s: the client was asked %q: %s", tool, asked, got)
+			}
+		}
+	})
+}
+
+// What a list is made of breaks no list: what cannot be offered is left out, and said.
+func TestVileLists(t *testing.T) {
+	t.Parallel()
+	for _, lazy := range []bool{false, true} {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Vile), entry(t, "two")}, Lazy: lazy})
+		for _, version := range []string{legacy, modern} {
+			p := r.connect(t, ways{user: "ann", version: version})
+			var names []string
+			if lazy {
+				for _, query := range []string{"pit", "whisper", "many", "cycle", "echo", ""} {
+					got := p.call("tool_search", args{"query": query, "limit": 50})
+					if strings.Contains(got, "rror") || strings.ContainsAny(got, "\u200b\u202e\u2066") {
+						t.Errorf("%s: %q finds %.300s", version, query, got)
+					}
+				}
+				continue
+			}
+			names = p.names()
+			for _, want := range []string{"one__echo", "two__echo", "one__many", "one__cycle", "one__whisper"} {
+				if !slices.Contains(names, want) {
+					t.Errorf("%s: %s is not among %.2000v", version, want, names)
+				}
+			}
+			for tool, err := range p.session.Tools(t.Context(), nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if text := marshal(t, tool); strings.ContainsAny(text, "\u200b\u202e\u2066\x00") || tool.Name == "one__whisper" && len(text) > 5<<10 {
+					t.Errorf("%s: %.500q", version, text)
+				}
+			}
+		}
+		notes := fmt.Sprint(r.Notes())
+		for _, want := range []string{"pit", "whisper", "hides"} {
+			if !strings.Contains(notes, want) {
+				t.Errorf("the notes do not say %q: %.3000s", want, notes)
+			}
+		}
+	}
+}
