@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/script/engine"
 	"github.com/guideway-dev/guideway/internal/script/wire"
-	"modernc.org/quickjs"
 )
 
 // What the engine calls its own ends of a script.
@@ -19,14 +20,12 @@ const (
 
 // begin arms the VM for a request.
 func (v *vm) begin(r *wire.Request) {
-	v.script = newScript(r)
-	v.limit = r.Limits.Output
-	v.console.mu.Lock()
-	v.console.room = r.Limits.Console
-	v.console.mu.Unlock()
-	v.q.SetMemoryLimit(uintptr(r.Limits.Memory))
-	v.q.SetGCThreshold(uintptr(min(gcThreshold, r.Limits.Memory/4)))
-	v.q.SetMaxStackSize(uintptr(r.Limits.Stack))
+	v.current = current{
+		script: newScript(r), limit: r.Limits.Output, console: &console{room: r.Limits.Console}, mu: &sync.Mutex{},
+	}
+	v.e.SetLimits(engine.Limits{
+		Memory: r.Limits.Memory, Stack: r.Limits.Stack, Garbage: min(gcThreshold, r.Limits.Memory/4),
+	})
 }
 
 // check parses the script and its library without running any of it.
@@ -46,8 +45,7 @@ func (v *vm) call(r *wire.Request, known forms, stopped <-chan struct{}) *wire.A
 	known.settle(v, v.script.main)
 	args := []any{
 		r.Name, r.Function, float64(r.Limits.Output),
-		r.Fixed, float64(r.Now), int(int32(r.Seed >> 32)), int(int32(r.Seed)),
-		quickjs.Undefined{},
+		r.Fixed, float64(r.Now), float64(int32(r.Seed >> 32)), float64(int32(r.Seed)), nil, //nolint:gosec // halves of a seed
 	}
 	if r.This != nil {
 		args[len(args)-1] = string(r.This)
@@ -55,18 +53,14 @@ func (v *vm) call(r *wire.Request, known forms, stopped <-chan struct{}) *wire.A
 	for _, a := range r.Args {
 		args = append(args, string(a))
 	}
-	// The engine forgets an interrupt that comes between two entries, so it has
-	// a time of its own too.
-	end := time.Now().Add(r.Limits.Wall)
-	enter := func() { _ = v.q.SetEvalTimeout(max(time.Until(end), time.Millisecond)) }
-	enter()
-	_, err := v.start.Call(quickjs.UndefinedValue, args...)
+	v.e.SetDeadline(time.Now().Add(r.Limits.Wall))
+	_, err := v.e.Call(v.start, args...)
 	for v.report == nil {
 		if kind, _ := v.why(); kind != "" || isEnd(err) {
 			return v.ended(err)
 		}
-		enter()
-		if _, err = v.q.ExecutePendingJobs(); v.report != nil || err != nil {
+		var more bool
+		if more, err = v.e.RunJobs(); more || v.report != nil || err != nil {
 			continue
 		}
 		if a := v.wait(stopped); a != nil {
@@ -80,20 +74,20 @@ func (v *vm) call(r *wire.Request, known forms, stopped <-chan struct{}) *wire.A
 }
 
 // isEnd tells whether an error ends the call. Others are of jobs that nobody
-// waits for, or say that there are more jobs.
+// waits for.
 func isEnd(err error) bool {
-	var e *quickjs.Error
+	var e *engine.Error
 	return errors.As(err, &e) && (e.Name == "InternalError" || e.Name == "")
 }
 
 // wait lets who sleeps sleep; a script for which nobody sleeps either never
 // ends.
 func (v *vm) wait(stopped <-chan struct{}) *wire.Answer {
-	next, err := v.tick.Call(quickjs.UndefinedValue)
+	next, err := v.e.Call(v.tick)
 	if err != nil {
 		return v.ended(err)
 	}
-	ms, ok := number(next)
+	ms, ok := next.(float64)
 	switch {
 	case !ok || ms < 0:
 		return &wire.Answer{
@@ -106,16 +100,6 @@ func (v *vm) wait(stopped <-chan struct{}) *wire.Answer {
 	return nil
 }
 
-func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int:
-		return float64(n), true
-	case float64:
-		return n, true
-	}
-	return 0, false
-}
-
 // ended tells why a script without a report ended.
 func (v *vm) ended(err error) *wire.Answer {
 	kind, reason := v.why()
@@ -123,7 +107,7 @@ func (v *vm) ended(err error) *wire.Answer {
 		return v.engineFailure(err)
 	}
 	a := &wire.Answer{Kind: kind, Message: reason}
-	var e *quickjs.Error
+	var e *engine.Error
 	if errors.As(err, &e) {
 		v.placeByStack(a, e.Stack)
 	}
@@ -132,27 +116,27 @@ func (v *vm) ended(err error) *wire.Answer {
 
 // engineFailure is an error that the engine gave to Go.
 func (v *vm) engineFailure(err error) *wire.Answer {
-	var e *quickjs.Error
+	var e *engine.Error
 	if !errors.As(err, &e) {
 		if err == nil {
 			err = errors.New("the script ended without a result")
 		}
 		return &wire.Answer{Kind: wire.Crashed, Message: err.Error()}
 	}
-	return v.failed("load", e.Name, e.Message, e.Stack, e.FileName, e.LineNumber, e.ColumnNumber)
+	return v.failed("load", e.Name, e.Message, e.Stack, e.File, e.Line, e.Column)
 }
 
 // compileFailure is an error of the parser, which knows the module by no name.
 func (v *vm) compileFailure(err error, m *module) *wire.Answer {
-	var e *quickjs.Error
+	var e *engine.Error
 	if !errors.As(err, &e) {
 		return v.engineFailure(err)
 	}
-	file := e.FileName // of a module that it imports
+	file := e.File // of a module that it imports
 	if file == engineName {
 		file = m.name
 	}
-	return v.failed("load", e.Name, e.Message, "", file, e.LineNumber, e.ColumnNumber)
+	return v.failed("load", e.Name, e.Message, "", file, e.Line, e.Column)
 }
 
 // answer makes an answer of the driver's report.
@@ -160,7 +144,7 @@ func (v *vm) answer(r *wire.Request) *wire.Answer {
 	rest := v.report[1:]
 	switch v.report[0] {
 	case "over":
-		size, _ := number(v.report[1])
+		size, _ := v.report[1].(float64)
 		return tooLarge(int64(size), v.limit)
 	case "failed":
 		return v.failed(stringAt(rest, 0), stringAt(rest, 1), stringAt(rest, 2), stringAt(rest, 3),

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/script/engine"
 	"github.com/guideway-dev/guideway/internal/script/wire"
-	"modernc.org/quickjs"
 )
 
 // module is a source as the engine gets it.
@@ -126,7 +126,7 @@ func (f forms) settle(v *vm, m *module) {
 // parse parses a module, and those that it imports.
 func (v *vm) parse(m *module) error {
 	v.parsing = m
-	_, err := v.q.Compile(m.text(), quickjs.EvalModule)
+	err := v.e.Parse(engineName, m.text())
 	v.parsing = nil
 	return err
 }
@@ -136,8 +136,8 @@ func (v *vm) parse(m *module) error {
 func parses(v *vm, m *module, body bool) bool {
 	m.body = body
 	err := v.parse(m)
-	var e *quickjs.Error
-	return err == nil || v.failure != nil || errors.As(err, &e) && v.script.library(e.FileName) != nil
+	var e *engine.Error
+	return err == nil || v.failure != nil || errors.As(err, &e) && v.script.library(e.File) != nil
 }
 
 // looksLikeModule tells whether a line begins with import or export. It only

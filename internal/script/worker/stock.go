@@ -6,31 +6,45 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/guideway-dev/guideway/internal/script/engine"
 	"github.com/guideway-dev/guideway/internal/script/wire"
-	"modernc.org/quickjs"
 )
 
 // The bounds of what is parsed before anybody asks for it.
 const (
-	// maxParsed is how many VMs wait with a script that they have parsed.
-	maxParsed = 2
+	// maxParsed is how many parsed scripts a worker keeps.
+	maxParsed = 32
+	// maxParsedSize is what they may take, in bytes.
+	maxParsedSize = 2 << 20
 	// maxParsedSource bounds such a script with its library, in bytes.
 	maxParsedSource = 128 << 10
 )
 
-// stock are the VMs that wait for a call. One has seen no script. The others have
-// parsed one that ran before, and nothing of it has run in them: a call of that
-// very script need not wait for the parser. Each is for one call.
+// stock are the states that calls begin in. One has seen no script. The others
+// have parsed one that ran before, and nothing of it has run in them: a call of
+// that very script need not wait for the parser. Before each call the engine is
+// put into one of them, so nothing that a script did is there for the next one.
 type stock struct {
-	code   prelude
-	blank  *vm
-	parsed []parsedVM // those used longest ago first
+	v      *vm
+	blank  *engine.Image
+	parsed []parsedScript // those used longest ago first
+	ready  *engine.Image  // what the engine is in, nil once a call has begun
 	next   *wire.Request
 }
 
-type parsedVM struct {
-	key scriptKey
-	v   *vm
+type parsedScript struct {
+	key   scriptKey
+	image *engine.Image
+}
+
+// newStock makes the engine and the first state of it.
+func newStock(memory int64) (*stock, error) {
+	v, err := newVM(memory)
+	if err != nil {
+		return nil, err
+	}
+	blank := v.e.Image(nil)
+	return &stock{v: v, blank: blank, ready: blank}, nil
 }
 
 type scriptKey [sha256.Size]byte
@@ -64,50 +78,60 @@ func fileTexts(files []wire.File) []string {
 	return texts
 }
 
-// fill makes the VMs that are missing.
-func (s *stock) fill(known forms) error {
-	if s.blank == nil {
-		v, err := newVM(s.code)
-		if err != nil {
-			return err
+// fill parses a script that is new, and puts the engine into the state that the
+// script which ran last begins in: it is likely to come again.
+func (s *stock) fill(known forms) {
+	if r := s.next; r != nil {
+		s.next = nil
+		s.put(s.blank)
+		s.ready = nil
+		if s.v.parseAhead(r, known) {
+			s.parsed = append(s.parsed, parsedScript{keyOf(r), s.v.e.Image(s.blank)})
+			s.ready = s.parsed[len(s.parsed)-1].image
+			s.bound()
 		}
-		s.blank = v
 	}
-	r := s.next
-	s.next = nil
-	if r == nil {
-		return nil
+	if n := len(s.parsed); n > 0 {
+		s.put(s.parsed[n-1].image)
+	} else {
+		s.put(s.blank)
 	}
-	v, err := newVM(s.code)
-	if err != nil {
-		return err
-	}
-	if !v.parseAhead(r, known) {
-		return v.close()
-	}
-	s.parsed = append(s.parsed, parsedVM{keyOf(r), v})
-	if len(s.parsed) <= maxParsed {
-		return nil
-	}
-	oldest := s.parsed[0].v
-	s.parsed = slices.Delete(s.parsed, 0, 1)
-	return oldest.close()
 }
 
-// take gives a VM for a call.
-func (s *stock) take(r *wire.Request) *vm {
-	if !r.Check && len(s.parsed) > 0 {
-		key := keyOf(r)
-		i := slices.IndexFunc(s.parsed, func(p parsedVM) bool { return p.key == key })
-		if i >= 0 {
-			v := s.parsed[i].v
-			s.parsed = slices.Delete(s.parsed, i, i+1)
-			return v
+// bound forgets the scripts used longest ago where there are too many.
+func (s *stock) bound() {
+	size := 0
+	for i, p := range slices.Backward(s.parsed) {
+		if size += p.image.Size(); size > maxParsedSize || len(s.parsed)-i > maxParsed {
+			s.parsed = slices.Delete(s.parsed, 0, i+1)
+			return
 		}
 	}
-	v := s.blank
-	s.blank = nil
-	return v
+}
+
+// put puts the engine into a state.
+func (s *stock) put(image *engine.Image) {
+	if s.ready != image {
+		s.v.e.Restore(image)
+		s.ready = image
+	}
+}
+
+// take gives the VM for a call.
+func (s *stock) take(r *wire.Request) *vm {
+	image := s.blank
+	if !r.Check && len(s.parsed) > 0 {
+		key := keyOf(r)
+		i := slices.IndexFunc(s.parsed, func(p parsedScript) bool { return p.key == key })
+		if i >= 0 {
+			found := s.parsed[i]
+			image = found.image
+			s.parsed = append(slices.Delete(s.parsed, i, i+1), found)
+		}
+	}
+	s.put(image)
+	s.ready = nil
+	return s.v
 }
 
 // ran notes a script that ran as it should: it may come again.
@@ -120,7 +144,7 @@ func (s *stock) ran(r *wire.Request) {
 		return
 	}
 	key := keyOf(r)
-	if !slices.ContainsFunc(s.parsed, func(p parsedVM) bool { return p.key == key }) {
+	if !slices.ContainsFunc(s.parsed, func(p parsedScript) bool { return p.key == key }) {
 		s.next = &wire.Request{Name: r.Name, Source: r.Source, Params: r.Params, Library: r.Library, Limits: r.Limits}
 	}
 }
@@ -134,6 +158,5 @@ func (v *vm) parseAhead(r *wire.Request, known forms) bool {
 	if err != nil {
 		return false
 	}
-	_, err = v.q.Compile("import "+string(name), quickjs.EvalModule)
-	return err == nil && v.failure == nil
+	return v.e.Parse(engineName, "import "+string(name)) == nil && v.failure == nil
 }

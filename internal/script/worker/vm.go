@@ -12,41 +12,30 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/script/engine"
 	"github.com/guideway-dev/guideway/internal/script/wire"
-	"modernc.org/quickjs"
 )
 
 //go:embed prelude.js
 var preludeSource string
 
-// engineName is how the engine names code that has no name; the prelude is such
-// code, and user code is not.
+// engineName is how the prelude is named in stacks, and a module that is only
+// parsed; user code has names of its own.
 const engineName = "<eval>"
 
-// prelude is the prelude as bytecode of this very engine.
-type prelude []byte
-
-// compilePrelude compiles the prelude once for all VMs of a worker.
-func compilePrelude() (prelude, error) {
-	q, err := quickjs.NewVM()
-	if err != nil {
-		return nil, fmt.Errorf("make a VM for the prelude: %w", err)
-	}
-	code, err := q.Compile(preludeSource, quickjs.EvalGlobal)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("compile the prelude: %w", err), q.Close())
-	}
-	return code, q.Close()
+// vm is the engine of a worker, and the call that it is in. It belongs to one
+// goroutine at a time, but for stop.
+type vm struct {
+	e           *engine.Engine
+	start, tick engine.Value
+	current
 }
 
-// vm is one fresh realm, good for one call. It belongs to one goroutine at a
-// time, but for stop.
-type vm struct {
-	q           *quickjs.VM
-	start, tick quickjs.Value
-	script      *script
-	parsing     *module // while the engine only parses
-	console     *console
+// current is the state of a call; each call has a new one.
+type current struct {
+	script  *script
+	parsing *module // while the engine only parses
+	console *console
 
 	report  []any // what the driver reported
 	audit   [][]byte
@@ -54,69 +43,47 @@ type vm struct {
 	limit   int64 // of output
 	failure *wire.Answer
 
-	mu      sync.Mutex
+	mu      *sync.Mutex
 	stopped wire.Kind // why the VM was stopped from outside, under mu
 	reason  string
 }
 
-// gcThreshold is how much a VM allocates at most before it looks for cycles.
-const gcThreshold = 8 << 20
+const (
+	// gcThreshold is how much a script allocates at most before the engine looks
+	// for cycles: most calls end before there is garbage to speak of.
+	gcThreshold = 8 << 20
+	// ownMemory is what the engine takes for itself, at most.
+	ownMemory = 8 << 20
+)
 
-// newVM prepares a VM: everything but the user's code.
-func newVM(code prelude) (_ *vm, err error) {
-	q, err := quickjs.NewVM()
+// newVM makes the engine: everything but the user's code. Scripts can be allowed
+// memory bytes at most.
+func newVM(memory int64) (*vm, error) {
+	v := &vm{}
+	e, err := engine.New(engine.Options{
+		// While an array grows there are two of it.
+		Memory: int(2*memory + ownMemory),
+		Functions: map[string]engine.Function{
+			"__report": v.onReport, "__emit": v.onEmit, "__audit": v.onAudit,
+			"__utf8": onUTF8, "__text": onText, "__sha256": onSHA256,
+		},
+		Resolve: v.resolve, Load: v.load,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("make a VM: %w", err)
+		return nil, fmt.Errorf("make an engine: %w", err)
 	}
-	v := &vm{q: q, console: &console{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, q.Close())
-		}
-	}()
-	// Most calls end before there is garbage to speak of.
-	q.SetGCThreshold(gcThreshold)
-	// A script may end in a lone surrogate and give it to a utility.
-	q.SetWTF8(true)
-	q.SetModuleLoader(v.load, v.normalize)
-	for name, f := range map[string]quickjs.HostFunc{
-		"__report": v.onReport, "__emit": v.onEmit, "__audit": v.onAudit,
-		"__utf8": onUTF8, "__text": onText, "__sha256": onSHA256,
-	} {
-		if err := q.RegisterHostFunc(name, f); err != nil {
-			return nil, fmt.Errorf("register %s: %w", name, err)
-		}
-	}
-	driver, err := q.EvalBytecodeValue(code)
+	v.e = e
+	driver, err := e.Eval(engineName, preludeSource)
 	if err != nil {
 		return nil, fmt.Errorf("run the prelude: %w", err)
 	}
-	defer driver.Free()
-	if v.start, err = v.member(driver, "start"); err != nil {
-		return nil, err
+	if v.start, err = e.Member(driver, "start"); err != nil {
+		return nil, fmt.Errorf("take the driver: %w", err)
 	}
-	v.tick, err = v.member(driver, "tick")
-	return v, err
-}
-
-func (v *vm) member(object quickjs.Value, name string) (quickjs.Value, error) {
-	atom, err := v.q.NewAtom(name)
-	if err != nil {
-		return quickjs.Value{}, fmt.Errorf("name %s of the driver: %w", name, err)
+	if v.tick, err = e.Member(driver, "tick"); err != nil {
+		return nil, fmt.Errorf("take the driver: %w", err)
 	}
-	value, err := object.GetPropertyValue(atom)
-	if err != nil {
-		return quickjs.Value{}, fmt.Errorf("take %s of the driver: %w", name, err)
-	}
-	return value, nil
-}
-
-// close frees the VM. A VM that was stopped in the middle of something is left
-// to the end of the process, which is near.
-func (v *vm) close() error {
-	v.start.Free()
-	v.tick.Free()
-	return v.q.Close()
+	return v, nil
 }
 
 // stop ends the script as soon as the engine looks; the first reason counts. It
@@ -127,7 +94,7 @@ func (v *vm) stop(kind wire.Kind, reason string) {
 	if v.stopped == "" {
 		v.stopped, v.reason = kind, reason
 	}
-	v.q.Interrupt()
+	v.e.Interrupt()
 }
 
 // why tells whether the VM was stopped, and why.
@@ -137,9 +104,9 @@ func (v *vm) why() (wire.Kind, string) {
 	return v.stopped, v.reason
 }
 
-// normalize is asked for the name of a module that one module imports. Only the
+// resolve is asked for the name of a module that one module imports. Only the
 // driver may import the user's script; scripts import what the library has.
-func (v *vm) normalize(_ *quickjs.VM, importer, name string) (string, error) {
+func (v *vm) resolve(importer, name string) (string, error) {
 	switch {
 	case importer != engineName:
 	case v.parsing != nil: // it has no name for the engine yet
@@ -162,7 +129,7 @@ func (v *vm) normalize(_ *quickjs.VM, importer, name string) (string, error) {
 	return "", err
 }
 
-func (v *vm) load(_ *quickjs.VM, name string) (string, error) {
+func (v *vm) load(name string) (string, error) {
 	if name == v.script.main.name {
 		return v.script.main.text(), nil
 	}
@@ -174,9 +141,8 @@ func (v *vm) load(_ *quickjs.VM, name string) (string, error) {
 
 func (v *vm) onReport(args []any) (any, error) {
 	if v.report == nil {
-		v.report = slices.Clone(args)
-		// What the script began and does not wait for ends here.
-		v.q.Interrupt()
+		v.report = args
+		v.e.Finish() // what the script began and does not wait for ends here
 	}
 	return nil, nil
 }
@@ -228,8 +194,8 @@ func stringAt(args []any, i int) string {
 
 func intAt(args []any, i int) int {
 	if i < len(args) {
-		n, _ := args[i].(int)
-		return n
+		n, _ := args[i].(float64)
+		return int(n)
 	}
 	return 0
 }

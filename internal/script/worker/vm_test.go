@@ -2,19 +2,14 @@ package worker
 
 import "testing"
 
-// BenchmarkFresh is what a fresh VM costs, which a worker makes after each call.
-func BenchmarkFresh(b *testing.B) {
-	code, err := compilePrelude()
+// BenchmarkState is what a fresh engine costs a worker after each call.
+func BenchmarkState(b *testing.B) {
+	s, err := newStock(32 << 20)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		v, err := newVM(code)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := v.close(); err != nil {
-			b.Fatal(err)
-		}
+		s.ready = nil
+		s.put(s.blank)
 	}
 }

@@ -74,7 +74,7 @@ func (d *watchdog) insist(reason string, end time.Time) {
 		switch {
 		case d.over:
 		case time.Now().Before(end):
-			d.v.q.Interrupt()
+			d.v.e.Interrupt()
 			d.insist(reason, end)
 		default:
 			d.abandon(&wire.Answer{Kind: wire.Timeout, Message: reason})

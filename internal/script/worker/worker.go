@@ -1,6 +1,6 @@
 // Package worker is the inside of the sandbox: a process that runs scripts, one
-// call after the other, each in a fresh VM that was prepared while nobody
-// waited. It trusts neither the scripts nor, more than it must, the engine: a
+// call after the other, each in an engine as fresh as the first: its memory is
+// put back, to the last bit, to what it was before any script ran. It trusts neither the scripts nor, more than it must, the engine: a
 // watchdog ends the process if the engine does not end a script in time, and
 // the pool outside kills it if the watchdog does not.
 package worker
@@ -42,7 +42,7 @@ func Main(in io.Reader, out io.Writer) error {
 	debug.SetMaxStack(maxGoStack)
 	debug.SetTraceback("none") // the message tells; the pool keeps a little of it
 	debug.SetGCPercent(50)
-	code, err := compilePrelude()
+	stock, err := newStock(setup.Memory)
 	if err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func Main(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
 	const longest = 200
-	w := &worker{missing: missing[:min(len(missing), longest)], out: out, stock: stock{code: code}, known: forms{}, gone: make(chan error, 3)}
+	w := &worker{missing: missing[:min(len(missing), longest)], out: out, stock: stock, known: forms{}, gone: make(chan error, 3)}
 	go func() { w.gone <- w.serve(reader) }()
 	return clean(w.wait())
 }
 
 // worker is the state of the process.
 type worker struct {
-	stock stock
+	stock *stock
 	known forms
 	gone  chan error // ends the process, whatever the engine is doing
 	// missing is the wall that this process has not; see confine.
@@ -91,9 +91,7 @@ func (w *worker) wait() error {
 // does.
 func (w *worker) serve(in io.Reader) error {
 	for {
-		if err := w.stock.fill(w.known); err != nil {
-			return err
-		}
+		w.stock.fill(w.known)
 		if err := w.write(0, &wire.Answer{Message: w.missing}); err != nil { // ready
 			return err
 		}
@@ -148,7 +146,7 @@ func (w *worker) handle(v *vm, call uint64, request *wire.Request) error {
 	if a.Kind == "" {
 		w.stock.ran(request)
 	}
-	return v.close()
+	return nil
 }
 
 // errSpent ends a worker whose script went over a limit: what it left behind
