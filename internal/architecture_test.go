@@ -90,7 +90,7 @@ func restricted() map[string][]string {
 		"database/sql":                          {"internal/journal"},
 		"modernc.org/sqlite":                    {"internal/journal"},
 		"github.com/jackc/pgx":                  {"internal/journal", "internal/crash"}, // which makes empty schemas
-		"modernc.org/quickjs":                   {"internal/script/worker"},             // where hostile code may be
+		"modernc.org/libquickjs":                {"internal/script/engine"},             // where hostile code may be
 		"github.com/elastic/go-seccomp-bpf":     {"internal/script/worker"},
 		"github.com/go-sourcemap":               {"internal/script/worker"},
 		"github.com/spf13/cobra":                {"internal/cli"},

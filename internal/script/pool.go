@@ -253,26 +253,18 @@ func (p *Pool) bury(owner string, process *process, r *wire.Request, err error) 
 	return e
 }
 
-// recycle takes a worker back after an answer: when it has made a fresh VM, it
-// is ready for the next call.
+// recycle takes a worker back after an answer. It makes itself as new before it
+// reads the next request.
 func (p *Pool) recycle(owner string, process *process, a *wire.Answer) {
 	if a.Kind.Spent() || process.calls >= maxCalls || process.cpu > maxLife {
 		p.discard(owner, process)
 		return
 	}
-	p.tasks.Go(func() {
-		_, err := process.awaitReady(readyTime)
-		if err != nil {
-			p.options.Log.Warn("script worker lost after a call", "error", err, "complaint", process.complaint.told())
-		}
-		p.release(owner, process, err == nil)
-	})
+	p.release(owner, process, true)
 }
 
-// discard ends a worker aside, so that nobody waits for its end.
-func (p *Pool) discard(owner string, process *process) {
-	p.tasks.Go(func() { p.release(owner, process, false) })
-}
+// discard ends a worker.
+func (p *Pool) discard(owner string, process *process) { p.release(owner, process, false) }
 
 // Close refuses further calls, waits until those that run have ended or ctx
 // has, and ends all workers.

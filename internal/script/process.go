@@ -17,8 +17,7 @@ import (
 
 // How long a worker may take for what is no script's doing.
 const (
-	startTime = 15 * time.Second // to be ready at first
-	readyTime = 5 * time.Second  // to be ready again after a call
+	startTime = 15 * time.Second // to be ready
 	// lateTime is how long after a call's limit the worker is killed. It has a
 	// watchdog of its own, which is earlier.
 	lateTime = 150 * time.Millisecond
@@ -87,8 +86,8 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 	return p, nil
 }
 
-// awaitReady waits for the worker's word that it has a fresh VM, and gives what it
-// says that it lacks.
+// awaitReady waits for a new worker's word that it can serve, and gives what it says
+// that it lacks.
 func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 	if err := p.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return "", err
@@ -114,6 +113,11 @@ var errUndelivered = errors.New("the worker was gone")
 // exchange sends a request and waits for its answer. A process that gave an
 // error is of no further use.
 func (p *process) exchange(ctx context.Context, r *wire.Request) (*wire.Answer, error) {
+	select {
+	case <-p.gone:
+		return nil, errUndelivered
+	default:
+	}
 	call := rand.Uint64() | 1 //nolint:gosec // G404: it tells answers apart, and is no secret from the worker
 	frame, err := wire.Finish(r.Append(wire.Begin(p.frame, call)))
 	if err != nil {

@@ -83,7 +83,7 @@ func (p *Pool) release(owner string, process *process, usable bool) {
 	p.dispatchLocked()
 	p.mu.Unlock()
 	if process != nil {
-		process.kill()
+		p.tasks.Go(process.kill) // nobody waits for its end
 	}
 	p.calls.Done()
 }

@@ -11,7 +11,7 @@ import (
 // define makes a Go function a property of the global object. C is given its
 // number.
 func (e *Engine) define(name string, f Function) error {
-	number := int32(len(e.functions)) //nolint:gosec // a handful
+	number := int32(len(e.functions))
 	e.functions = append(e.functions, f)
 	text, err := libc.CString(name)
 	if err != nil {

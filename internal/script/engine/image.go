@@ -36,6 +36,9 @@ func (i *Image) Size() int {
 	return size
 }
 
+// offsetOfRandom is where a context has the state of Math.random.
+const offsetOfRandom = unsafe.Offsetof(lib.TJSContext{}.Frandom_state)
+
 // used is what the engine has written to.
 func (e *Engine) used() []byte {
 	return bytesAt(e.heap.address(), e.heap.top-e.heap.address())
@@ -91,5 +94,5 @@ func (e *Engine) Restore(i *Image) {
 	e.interrupted.Store(false)
 	e.finished = false
 	e.deadline = time.Time{}
-	(*lib.TJSContext)(unsafe.Add(nil, e.ctx)).Frandom_state = lib.Tuint64_t(rand.Uint64() | 1) //nolint:gosec // Math.random promises no secrets
+	*(*uint64)(unsafe.Add(nil, e.ctx+offsetOfRandom)) = rand.Uint64() | 1 //nolint:gosec // Math.random promises no secrets
 }

@@ -69,7 +69,7 @@ func (e *Engine) Call(f Value, args ...any) (any, error) {
 			return nil, e.thrown()
 		}
 	}
-	v, err := e.result(lib.XJS_Call(e.tls, e.ctx, f.v, undefined, int32(len(args)), argv)) //nolint:gosec // a handful
+	v, err := e.result(lib.XJS_Call(e.tls, e.ctx, f.v, undefined, int32(len(args)), argv))
 	if err != nil {
 		return nil, err
 	}

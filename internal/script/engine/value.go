@@ -76,11 +76,11 @@ func (e *Engine) take(v lib.TJSValue) (any, error) {
 	case lib.EJS_TAG_STRING, lib.EJS_TAG_STRING_ROPE:
 		return e.takeString(v)
 	case lib.EJS_TAG_INT:
-		return float64(int32(*payload(&v))), nil //nolint:gosec // the lower half
+		return float64(int32(*payload(&v))), nil
 	case lib.EJS_TAG_FLOAT64:
 		return *(*float64)(unsafe.Pointer(&v)), nil
 	case lib.EJS_TAG_BOOL:
-		return int32(*payload(&v)) != 0, nil //nolint:gosec // the lower half
+		return int32(*payload(&v)) != 0, nil
 	}
 	return nil, nil
 }

@@ -45,7 +45,7 @@ func (v *vm) call(r *wire.Request, known forms, stopped <-chan struct{}) *wire.A
 	known.settle(v, v.script.main)
 	args := []any{
 		r.Name, r.Function, float64(r.Limits.Output),
-		r.Fixed, float64(r.Now), float64(int32(r.Seed >> 32)), float64(int32(r.Seed)), nil, //nolint:gosec // halves of a seed
+		r.Fixed, float64(r.Now), float64(int32(r.Seed >> 32)), float64(int32(r.Seed)), nil,
 	}
 	if r.This != nil {
 		args[len(args)-1] = string(r.This)

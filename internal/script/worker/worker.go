@@ -90,11 +90,11 @@ func (w *worker) wait() error {
 // goroutine, because each change to another costs about what a small script
 // does.
 func (w *worker) serve(in io.Reader) error {
+	if err := w.write(0, &wire.Answer{Message: w.missing}); err != nil { // ready
+		return err
+	}
 	for {
 		w.stock.fill(w.known)
-		if err := w.write(0, &wire.Answer{Message: w.missing}); err != nil { // ready
-			return err
-		}
 		call, message, err := wire.Read(in, wire.MaxRequest)
 		if err != nil {
 			return err
