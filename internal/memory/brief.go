@@ -61,7 +61,7 @@ func (s *Service) Brief(ctx context.Context, c run.Caller, id string) (*Brief, e
 }
 
 func (s *Service) brief(ctx context.Context, c run.Caller, d *run.Details) (*Brief, error) {
-	st, err := s.stories.read(ctx, s.o.Runs, c, d.ID, d.Seq)
+	st, err := s.story(ctx, c, d)
 	if err != nil {
 		return nil, err
 	}

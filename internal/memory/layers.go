@@ -67,7 +67,7 @@ func (s *Service) Layers(ctx context.Context, c run.Caller, ref run.Ref) (*Layer
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.stories.read(ctx, runs, c, d.ID, d.Seq)
+	st, err := s.story(ctx, c, d)
 	if err != nil {
 		return nil, err
 	}

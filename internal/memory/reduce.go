@@ -145,7 +145,7 @@ func (s *Service) materialOf(ctx context.Context, c run.Caller, d *run.Details) 
 	for _, mark := range d.Marks {
 		hints.Marks = append(hints.Marks, mark.Key)
 	}
-	st, err := s.stories.read(ctx, s.o.Runs, c, d.ID, d.Seq)
+	st, err := s.story(ctx, c, d)
 	if err != nil {
 		return nil, err
 	}

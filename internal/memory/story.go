@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,10 +14,18 @@ import (
 
 // story is what is known of a run from its events: when its variables were last
 // set, and what its phases have brought, folded as they end. It is read on from
-// where it stands, so that a long run is read once.
+// where it stands, or from where it was kept with its run, so that a long run is
+// read once.
 type story struct {
-	mu  sync.Mutex
-	seq int64
+	mu sync.Mutex
+	// seq is the last event that was read, head its MAC.
+	seq  int64
+	head []byte
+	// asked says that what is kept with the run was looked at; kept is the last
+	// event in it, keeping that it is about to be replaced.
+	asked   bool
+	kept    int64
+	keeping bool
 	// steps counts the completed steps; set has the count at which each variable
 	// was last set, with a hash of it.
 	steps int
@@ -66,27 +73,6 @@ const (
 	leastSteps = 4
 )
 
-// read gives the story of a run up to an event. It is locked; the caller is the
-// owner of the run.
-func (s *stories) read(ctx context.Context, runs Runs, c run.Caller, id string, upTo int64) (*telling, error) {
-	st := s.of(c.User + " " + id)
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for st.seq < upTo {
-		events, err := runs.Events(ctx, c, run.Ref{RunID: id}, st.seq, int(min(upTo-st.seq, eventPage)))
-		if err != nil {
-			return nil, err
-		}
-		if len(events) == 0 {
-			break
-		}
-		for _, e := range events {
-			st.add(id, e)
-		}
-	}
-	return st.tell(), nil
-}
-
 func (s *stories) of(key string) *story {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,11 +81,13 @@ func (s *stories) of(key string) *story {
 	}
 	st := s.byID[key]
 	if st == nil {
-		st = &story{set: map[string]lastSet{}}
+		st = newStory()
 		put(s.byID, key, st)
 	}
 	return st
 }
+
+func newStory() *story { return &story{set: map[string]lastSet{}} }
 
 // telling is a story at one moment.
 type telling struct {
@@ -135,7 +123,7 @@ func (t *telling) ages(values window.Context) map[string]int {
 
 // add reads an event.
 func (st *story) add(id string, e run.Event) {
-	st.seq = e.Seq
+	st.seq, st.head = e.Seq, e.MAC
 	if !isFact(e) {
 		return
 	}
