@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/rawio"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
@@ -71,7 +72,7 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 	p := &process{cmd: cmd, in: in, now: writerOf(in), to: to, writes: make(chan struct{}, 1), exited: make(chan struct{})}
 	read := make(chan error, 1)
 	go func() {
-		read <- readMessages(out, limit, log, to)
+		read <- readMessages(rawio.Reader(out), limit, log, to)
 		_ = out.Close()
 	}()
 	go func() {
@@ -85,6 +86,15 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 		to.ended(exitError(err))
 	}()
 	return p, nil
+}
+
+// writerOf gives what writes to a pipe what there is room for; nil where that cannot
+// be told.
+func writerOf(in io.Writer) func([]byte) (int, error) {
+	if file, ok := in.(*os.File); ok {
+		return rawio.Writer(file)
+	}
+	return nil
 }
 
 func startError(spec Spec, err error) error {
