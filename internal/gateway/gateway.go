@@ -7,6 +7,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,6 +83,9 @@ type Options struct {
 	// ClientPerMinute bounds the calls of one client in a minute; zero is no
 	// bound.
 	ClientPerMinute int
+	// ListTime is how long a list waits for upstreams that nothing is known of, 15
+	// seconds if zero.
+	ListTime time.Duration
 	// Hooks looks at calls before and after they are made; nil is nobody.
 	Hooks Hooks
 	// Observer is told of every request; nil is nobody.
@@ -105,6 +109,8 @@ type Gateway struct {
 	surface atomic.Pointer[surface]
 	// held says that a client may hold a list.
 	held atomic.Bool
+	// late has the upstreams that a list was waiting for in vain.
+	late sync.Map
 	// clientPerMinute and lazy are those of the settings that are in force.
 	clientPerMinute atomic.Int64
 	lazy            atomic.Bool
@@ -123,6 +129,8 @@ type Gateway struct {
 	wg         sync.WaitGroup
 	// subscriptions has who follows which resource.
 	subscriptions map[subscription]*following
+	life          context.Context //nolint:containedctx // that of what is followed
+	end           context.CancelFunc
 }
 
 // Kind is a list that clients hold.
@@ -154,6 +162,7 @@ func New(opts Options) (*Gateway, error) {
 		opts: opts, logger: opts.Logger, sealer: sealer{key: opts.Key, now: time.Now},
 		subscriptions: map[subscription]*following{},
 	}
+	g.life, g.end = context.WithCancel(context.Background())
 	g.parking.init()
 	if err := g.Configure(Settings{
 		Upstreams: opts.Upstreams, Lazy: opts.Lazy, Project: opts.Project, ClientPerMinute: opts.ClientPerMinute,
@@ -292,6 +301,7 @@ func (g *Gateway) Close(ctx context.Context) {
 	}
 	g.mu.Unlock()
 	g.parking.close()
+	g.end()
 	var ends sync.WaitGroup
 	for _, m := range members {
 		ends.Go(func() { m.Close(ctx) })
@@ -364,12 +374,13 @@ func (g *Gateway) OnChange(f func(Kind)) {
 	g.notify = f
 }
 
-// listTime is how long a list waits for upstreams that nothing is known of.
+// listTime is the usual Options.ListTime.
 const listTime = 15 * time.Second
 
 // ready gives the surface, after every upstream that nothing is known of was
 // asked, all at once. One that does not answer is left out: the others are not
-// held up by it for longer than listTime. Servers may offer more to clients that
+// held up by it for longer than listTime, and once only: then it is asked aside, and
+// clients are told when it has answered. Servers may offer more to clients that
 // can be asked, so it is a session of the client's that is asked first. One that
 // the client may use nothing of is not asked: it would be started for a client, and
 // could ask it things, that nobody has let at it.
@@ -377,15 +388,20 @@ func (g *Gateway) ready(ctx context.Context, c *Client) *surface {
 	may := g.may(ctx)
 	var unknown []*member
 	for _, m := range g.all() {
-		if m.Known() == nil && may.perhaps(m) {
-			unknown = append(unknown, m)
+		if m.Known() != nil || !may.perhaps(m) {
+			continue
 		}
+		if _, late := g.late.Load(m.Upstream); late {
+			m.Discover()
+			continue
+		}
+		unknown = append(unknown, m)
 	}
 	if len(unknown) == 0 {
 		g.held.Store(true)
 		return g.surface.Load()
 	}
-	ctx, cancel := context.WithTimeout(ctx, listTime)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(g.opts.ListTime, listTime))
 	defer cancel()
 	var asked sync.WaitGroup
 	for _, m := range unknown {
@@ -396,6 +412,9 @@ func (g *Gateway) ready(ctx context.Context, c *Client) *surface {
 			}
 			if _, err := m.Catalog(ctx, want); err != nil {
 				g.logger.Warn("an upstream is left out", "upstream", m.Name(), "error", err)
+				if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+					g.late.Store(m.Upstream, nil)
+				}
 			}
 		})
 	}

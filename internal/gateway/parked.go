@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
@@ -22,12 +23,16 @@ type parking struct {
 	over  bool
 }
 
-// maxParked bounds the calls that wait.
-const maxParked = 256
+// maxParked bounds the calls that wait, and maxParkedOf those of one client.
+const (
+	maxParked   = 256
+	maxParkedOf = 64
+)
 
 // parkedCall is a call under way that outlives the requests of its client.
 type parkedCall struct {
 	id     string
+	client string
 	cancel context.CancelCauseFunc
 	asks   chan parkedQuestion
 	done   chan struct{} // closed when result and err are there
@@ -77,12 +82,19 @@ func (p *parking) close() {
 	}
 }
 
-var errParkedFull = errors.New("too many calls wait for an answer")
+var errParkedFull = guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: too many calls wait for an answer").
+	WithFix("answer the questions that are open, or call again later")
 
 func (p *parking) add(call *parkedCall) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || len(p.calls) >= maxParked {
+	own := 0
+	for _, each := range p.calls {
+		if each.client == call.client {
+			own++
+		}
+	}
+	if p.over || len(p.calls) >= maxParked || own >= maxParkedOf {
 		return errParkedFull
 	}
 	p.calls[call.id] = call
@@ -105,7 +117,7 @@ func (p *parking) find(id string) *parkedCall {
 // its own for as long.
 func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a ask, r Request) (json.RawMessage, error) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	call := &parkedCall{id: rand.Text(), cancel: cancel, asks: make(chan parkedQuestion), done: make(chan struct{})}
+	call := &parkedCall{id: rand.Text(), client: c.name(), cancel: cancel, asks: make(chan parkedQuestion), done: make(chan struct{})}
 	want.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
 		return g.askParked(ctx, life, c, a.member, call, method, params)
 	}
@@ -205,7 +217,7 @@ func (call *parkedCall) outcome(c *Client) (json.RawMessage, error) {
 	return c.final(call.result, false)
 }
 
-var errParkedGone = &wire.Error{Code: wire.CodeInvalidParams, Message: "the call does not wait any more: it has ended, was answered before, or the gateway was started anew; make it again"}
+var errParkedGone = &wire.Error{Code: wire.CodeInvalidParams, Message: "the call does not wait any more: it has ended, was answered before, or the gateway was started anew; look whether it was done before you make it again"}
 
 // resume brings the client's answer to the call that waits for it, once.
 func (g *Gateway) resume(ctx context.Context, c *Client, st state, a ask, responses json.RawMessage) (json.RawMessage, error) {

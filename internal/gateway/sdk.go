@@ -64,12 +64,15 @@ type downstream struct {
 	mu       sync.Mutex
 	next     int
 	sessions map[*mcp.ServerSession]*downstreamSession
+	// updates are on their way to all who follow a resource.
+	updates outbox
 }
 
 // downstreamSession is a session of the legacy era, or one on stdio.
 type downstreamSession struct {
 	id    string
 	level string
+	logs  *outbox
 }
 
 // changeMark is a name that appears and disappears in a list, for the SDK to
@@ -105,20 +108,21 @@ func (d *downstream) hear(client, method string, params json.RawMessage) {
 	if method == "notifications/resources/updated" {
 		var p mcp.ResourceUpdatedNotificationParams
 		if json.Unmarshal(params, &p) == nil {
-			go func() { _ = d.server.ResourceUpdated(ctx, &p) }()
+			d.updates.put(parcel{name: p.URI, size: len(params), send: func() { _ = d.server.ResourceUpdated(ctx, &p) }})
 		}
 		return
 	}
 	d.mu.Lock()
 	var to *mcp.ServerSession
+	var logs *outbox
 	for session, of := range d.sessions {
 		if "session:"+of.id == client {
-			to = session
+			to, logs = session, of.logs
 		}
 	}
 	d.mu.Unlock()
 	if to != nil {
-		go notify(ctx, to, method, params)
+		logs.put(parcel{size: len(params), send: func() { notify(ctx, to, method, params) }})
 	}
 }
 
@@ -206,7 +210,7 @@ func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 	of := d.sessions[session]
 	if of == nil {
 		d.next++
-		of = &downstreamSession{id: strconv.Itoa(d.next)}
+		of = &downstreamSession{id: strconv.Itoa(d.next), logs: &outbox{}}
 		d.sessions[session] = of
 		go func() {
 			_ = session.Wait() // however it has ended

@@ -134,6 +134,7 @@ func (g *Gateway) Restart(name string) error {
 // retire ends upstreams that are no longer in use, once their calls are answered.
 func (g *Gateway) retire(gone ...*member) {
 	for _, m := range gone {
+		g.late.Delete(m.Upstream)
 		g.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 			defer cancel()

@@ -1,15 +1,19 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Whatever an upstream does in the midst of a call, the call has an answer or an error
@@ -27,6 +31,9 @@ func TestVileUpstreams(t *testing.T) {
 		{upstreamtest.Latin, "it is not UTF-8"},
 		{upstreamtest.Deaf, "after all"},
 	} {
+		if testing.Short() && tt.tool != upstreamtest.Deaf && tt.tool != upstreamtest.Shout {
+			continue // these have most to do with who does what at once
+		}
 		t.Run(tt.tool, func(t *testing.T) {
 			t.Parallel()
 			e := entry(t, "one", upstreamtest.Vile)
@@ -37,7 +44,13 @@ func TestVileUpstreams(t *testing.T) {
 			bob.names()
 			begun := make(chan string, 1)
 			var wg sync.WaitGroup
-			wg.Go(func() { begun <- bob.call("one__slow", args{"ms": 100, "text": "bob"}) })
+			wg.Go(func() {
+				params := &mcp.CallToolParams{Name: "one__slow", Arguments: args{"ms": 100, "text": "bob"}}
+				params.SetProgressToken("bob")
+				result, err := bob.session.CallTool(t.Context(), params)
+				begun <- fmt.Sprint(marshal(t, result), err)
+			})
+			<-bob.progressed
 			if got := ann.call("one__"+tt.tool, nil); !strings.Contains(got, tt.want) {
 				t.Errorf("the answer is %.300s", got)
 			}
@@ -45,7 +58,7 @@ func TestVileUpstreams(t *testing.T) {
 				t.Errorf("there are %d goroutines", n)
 			}
 			wg.Wait()
-			if got := <-begun; got != "done bob" {
+			if got := <-begun; !strings.Contains(got, "done bob") {
 				t.Errorf("another client's call: %.300s", got)
 			}
 		})
@@ -73,6 +86,9 @@ func TestPretendedQuestion(t *testing.T) {
 func TestVileLists(t *testing.T) {
 	t.Parallel()
 	for _, lazy := range []bool{false, true} {
+		if lazy && testing.Short() {
+			continue
+		}
 		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Vile), entry(t, "two")}, Lazy: lazy})
 		for _, version := range []string{legacy, modern} {
 			p := r.connect(t, ways{user: "ann", version: version})
@@ -108,4 +124,36 @@ func TestVileLists(t *testing.T) {
 			}
 		}
 	}
+}
+
+// To a client all upstreams are one server: one that has the client's model asked gets
+// nothing of what another one has said.
+func TestSamplingHasNoContext(t *testing.T) {
+	t.Parallel()
+	eras(t, func(t *testing.T, version, mode, way string) {
+		if mode != "" {
+			return // it asks as a server of the older era alone
+		}
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Vile)}}, way)
+		var added atomic.Value
+		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+			CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // SA1019: servers sample
+				added.Store(req.Params.IncludeContext)
+				return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "said"}}, nil //nolint:staticcheck // SA1019: servers sample
+			},
+		})
+		base := &http.Transport{}
+		t.Cleanup(base.CloseIdleConnections)
+		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: as(base, "ann")}},
+			&mcp.ClientSessionOptions{ProtocolVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = session.Close() })
+		p := &person{t: t, session: session}
+		p.names()
+		if got := p.call("one__nosy", nil); !strings.Contains(got, "said") || added.Load() != "none" {
+			t.Errorf("the answer is %s; the model was asked with the context %q", got, added.Load())
+		}
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
@@ -98,7 +97,7 @@ func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(),
 	var found *slot
 	best := ""
 	before := func(a, b string) bool { // by what can be asked, which is at a key's end
-		return cmp.Or(cmp.Compare(len(a)-strings.IndexByte(a, 0), len(b)-strings.IndexByte(b, 0)), cmp.Compare(a, b)) < 0
+		return cmp.Or(cmp.Compare(len(a)-len(clientOf(a)), len(b)-len(clientOf(b))), cmp.Compare(a, b)) < 0
 	}
 	for key, slots := range u.slots {
 		for _, each := range slots {

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,7 @@ type Upstream struct {
 	slots    map[string][]*slot
 	freed    chan struct{} // closed and renewed when a slot is given back
 	closed   bool
+	closing  chan struct{} // closed where closed is set
 	failures int
 	retryAt  time.Time
 	lastErr  error
@@ -116,7 +118,7 @@ func New(spec Spec, opts Options) *Upstream {
 	}
 	u := &Upstream{
 		spec: spec, opts: opts, log: &Ring{}, slots: map[string][]*slot{},
-		fetching: make(chan struct{}, 1), freed: make(chan struct{}),
+		fetching: make(chan struct{}, 1), freed: make(chan struct{}), closing: make(chan struct{}),
 	}
 	if opts.Log != nil {
 		u.log.Line = func(line string) { opts.Log(spec.Name, line) }
@@ -163,8 +165,14 @@ type Want struct {
 // key tells which sessions a want can share.
 func (w *Want) key() string { return w.Client + "\x00" + string(w.Capabilities) }
 
+// clientOf is whose the sessions of a key are; names of clients may have a NUL, and
+// capabilities have none.
+func clientOf(key string) string { return key[:strings.LastIndexByte(key, 0)] }
+
 // Session gives a session, starting one where it must; done gives it back.
 func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done func(), err error) {
+	patience := time.NewTimer(or(u.spec.Timeout, defaultTimeout))
+	defer patience.Stop()
 	for {
 		slot, full, err := u.take(want)
 		if err != nil {
@@ -174,6 +182,9 @@ func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done fun
 			select {
 			case <-full:
 				continue
+			case <-patience.C:
+				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: every session that this client may have with the upstream %s is at work, or waits for an answer", u.spec.Name).
+					WithFix("answer the questions that are open, or call again later")
 			case <-ctx.Done():
 				return nil, nil, context.Cause(ctx)
 			}
@@ -208,8 +219,11 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 			WithFix("list the tools again")
 	}
 	key := want.key()
-	total := 0
+	total, mine := 0, 0
 	for other, slots := range u.slots {
+		if clientOf(other) == want.Client {
+			mine += len(slots)
+		}
 		for _, each := range slots {
 			total++
 			if other == key && (!want.Alone || each.users == 0) {
@@ -218,8 +232,12 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 			}
 		}
 	}
-	if total >= u.opts.MaxSessions && !u.evict() {
-		return nil, u.freed, nil
+	// The session that all share is there for whoever has none; of the others a client
+	// has a part, so that none keeps them from others by questions that it leaves open.
+	if want.Client != "" {
+		if mine >= max(2, u.opts.MaxSessions/4) && !u.evict(want.Client) || total >= u.opts.MaxSessions && !u.evict("") {
+			return nil, u.freed, nil
+		}
 	}
 	if left := time.Until(u.retryAt); left > 0 {
 		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed %d times; it is tried again in %s: %w",
@@ -254,11 +272,12 @@ func (u *Upstream) use(s *slot, want *Want) {
 	}
 }
 
-// evict makes room by ending a session that nobody uses. mu is held.
-func (u *Upstream) evict() bool {
+// evict makes room by ending a session that nobody uses, one of a client if it is named.
+// mu is held.
+func (u *Upstream) evict(client string) bool {
 	for key, slots := range u.slots {
 		for _, each := range slots {
-			if each.users == 0 && each.session != nil {
+			if each.users == 0 && (client == "" || clientOf(key) == client) && each.session != nil {
 				u.drop(key, each)
 				go each.session.Close()
 				return true
@@ -315,7 +334,7 @@ func (u *Upstream) Release(client string) {
 	var over []*Session
 	for key, slots := range u.slots {
 		for _, each := range slices.Clone(slots) {
-			if client != "" && len(key) > len(client) && key[:len(client)+1] == client+"\x00" && each.users == 0 {
+			if client != "" && clientOf(key) == client && each.users == 0 {
 				u.drop(key, each)
 				if each.session != nil {
 					over = append(over, each.session)
@@ -350,7 +369,10 @@ func (u *Upstream) failed(err error, ran time.Duration) {
 // new ones are refused.
 func (u *Upstream) Close(ctx context.Context) {
 	u.mu.Lock()
-	u.closed = true
+	if !u.closed {
+		u.closed = true
+		close(u.closing)
+	}
 	u.mu.Unlock()
 	for u.busy() {
 		u.mu.Lock()
@@ -387,6 +409,10 @@ func (u *Upstream) Close(ctx context.Context) {
 	ends.Wait()
 	u.wg.Wait()
 }
+
+// Closing is closed when the upstream begins to end: whoever uses a session for more
+// than a call gives it back then.
+func (u *Upstream) Closing() <-chan struct{} { return u.closing }
 
 func (u *Upstream) busy() bool {
 	u.mu.Lock()

@@ -75,9 +75,11 @@ type Server struct {
 	asks    bool // the client can be asked
 	learned bool
 	deaf    bool
-	asked   int
-	waiting map[string]chan json.RawMessage
-	stopped map[string]chan struct{}
+	// followed are the resources that somebody has subscribed to.
+	followed map[string]bool
+	asked    int
+	waiting  map[string]chan json.RawMessage
+	stopped  map[string]chan struct{}
 }
 
 // New makes a server that writes to out. The modes are separated by commas.
@@ -247,6 +249,7 @@ func (s *Server) list(m message) {
 		}
 		s.answer(m.ID, `{"contents":[{"uri":`+string(quote(p.URI))+`,"text":`+string(quote(text))+`}]}`)
 	case "resources/subscribe", "resources/unsubscribe":
+		s.follow(m)
 		s.answer(m.ID, `{}`)
 		if m.Method == "resources/subscribe" {
 			s.write(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":` + string(m.Params) + `}`)

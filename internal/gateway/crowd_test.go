@@ -1,0 +1,103 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A client that leaves the questions of an upstream open takes no more of its sessions
+// than a part: the others' calls are answered, and its own next one is refused in time,
+// with the word that it was not sent.
+func TestOpenQuestionsHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	e := entry(t, "one")
+	e.Spec.Timeout = 2 * time.Second
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Upstream: upstream.Options{MaxSessions: 8}})
+	ask := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__%s","arguments":{"text":"who?"},` + modernMeta + `}}`
+	post := func(user, tool string) string {
+		_, text := r.post(t, user, fmt.Sprintf(ask, tool), map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__" + tool})
+		return text
+	}
+	r.connect(t, ways{user: "first", version: modern, mute: true}).names()
+	var greedy sync.WaitGroup
+	refused := make(chan string, 9)
+	for range cap(refused) {
+		greedy.Go(func() {
+			if got := post("greedy", "ask"); !strings.Contains(got, "input_required") {
+				refused <- got
+			}
+		})
+	}
+	greedy.Wait()
+	close(refused)
+	n := 0
+	for got := range refused {
+		if n++; !strings.Contains(got, "was not sent") || !strings.Contains(got, "answer the questions") {
+			t.Errorf("a call that has no session: %s", got)
+		}
+	}
+	if n == 0 {
+		t.Errorf("one client has all sessions")
+	}
+	if got := post("modest", "echo"); !strings.Contains(got, "who?") {
+		t.Errorf("another client of the newer era: %s", got)
+	}
+	for _, mute := range []bool{false, true} {
+		p := r.connect(t, ways{user: "modest", version: legacy, mute: mute})
+		if got := p.call("one__echo", args{"text": "x"}); got != "x" {
+			t.Errorf("another client of the older era: %s", got)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// A list waits once for an upstream that does not answer. Later ones come without it at
+// once, for all clients, until it has answered; then clients are told.
+func TestListsWaitOnce(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	server := mcp.NewServer(&mcp.Implementation{Name: "late", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}}, nil)
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		select {
+		case <-release:
+			h.ServeHTTP(w, req)
+		case <-req.Context().Done():
+		}
+	}))
+	t.Cleanup(srv.Close)
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	r := newRig(t, gateway.Options{
+		Upstreams: []gateway.Entry{{Spec: upstream.Spec{Name: "late", URL: srv.URL, Transport: upstream.TransportHTTP}}, entry(t, "one")},
+		Upstream:  upstream.Options{HTTP: base, StartTime: time.Hour}, ListTime: 2 * time.Second,
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a hundred waits are longer
+	defer cancel()
+	ann, bob := r.connect(t, ways{user: "ann", version: legacy}), r.connect(t, ways{user: "bob", version: modern})
+	for range 50 {
+		for _, p := range []*person{ann, bob} {
+			list, err := p.session.ListTools(ctx, nil)
+			if err != nil || !strings.Contains(marshal(t, list), "one__echo") {
+				t.Fatalf("%s %v", marshal(t, list), err)
+			}
+		}
+	}
+	close(release)
+	<-ann.changed
+	if names := ann.names(); !slices.Contains(names, "late__echo") {
+		t.Errorf("the tools are %v", names)
+	}
+}
