@@ -17,8 +17,8 @@ help: ## show this list
 run: build ## build guideway and serve the bundled workflows at 127.0.0.1:3000
 	./bin/guideway serve
 
-build: ## build bin/guideway: one static binary
-	CGO_ENABLED=0 go build -trimpath -o bin/guideway ./cmd/guideway
+build: ## build bin/guideway as it is released: one static binary, without symbols
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/guideway ./cmd/guideway
 
 test: ## run all tests; those of PostgreSQL where GUIDEWAY_TEST_POSTGRES names a throw-away server
 	go test ./...

@@ -87,7 +87,7 @@ func (w *workplace) guideway(ctx context.Context, binary string) (*target, error
 
 // build makes the program the way it is released.
 func build(ctx context.Context, to string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", to, "github.com/guideway-dev/guideway/cmd/guideway") //nolint:gosec // a directory of ours
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, "github.com/guideway-dev/guideway/cmd/guideway") //nolint:gosec // a directory of ours
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build guideway: %w\n%s", err, out)

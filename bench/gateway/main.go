@@ -81,7 +81,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	defer func() { _ = os.RemoveAll(b.dir) }()
 	if b.binary == "" {
 		b.binary = filepath.Join(b.dir, "guideway")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "./cmd/guideway") //nolint:gosec // G204: the go command
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.binary, "./cmd/guideway") //nolint:gosec // G204: the go command
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("build the program: %w\n%s", err, out)
