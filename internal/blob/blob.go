@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -37,10 +38,10 @@ func NameOf(data []byte) Name {
 	return Name(hex.EncodeToString(sum[:]))
 }
 
-var namePattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var namePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
 // Valid says whether it can be a name at all.
-func (n Name) Valid() bool { return namePattern.MatchString(string(n)) }
+func (n Name) Valid() bool { return namePattern().MatchString(string(n)) }
 
 // Info is what is known of a blob without reading it.
 type Info struct {
@@ -119,12 +120,12 @@ func (e fullError) Unwrap() []error { return []error{ErrFull, e.cause} }
 // IsFull says whether an error came of a lack of room.
 func IsFull(err error) bool { return errors.Is(err, ErrFull) }
 
-var slotPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,100}$`)
+var slotPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,100}$`) })
 
 // CheckSlot refuses what cannot be the key or the value of a slot. It is for
 // implementations.
 func CheckSlot(key string, value []byte) error {
-	if !slotPattern.MatchString(key) {
+	if !slotPattern().MatchString(key) {
 		return guideway.Errorf(guideway.CodeInvalid, "%.40q cannot be the key of a slot", key)
 	}
 	if len(value) > maxSlotBytes {

@@ -95,7 +95,7 @@ func (f *Files) Slots(_ context.Context, prefix string) ([]SlotInfo, error) {
 	var list []SlotInfo
 	for _, entry := range entries {
 		info, err := entry.Info()
-		if err == nil && slotPattern.MatchString(entry.Name()) && strings.HasPrefix(entry.Name(), prefix) {
+		if err == nil && slotPattern().MatchString(entry.Name()) && strings.HasPrefix(entry.Name(), prefix) {
 			list = append(list, SlotInfo{Key: entry.Name(), Modified: info.ModTime()})
 		}
 	}

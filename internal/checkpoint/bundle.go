@@ -238,7 +238,7 @@ func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bu
 		Agent: item.Agent, Name: item.Name, Tags: item.Tags, Kind: kind, Tokens: item.Tokens, ExpectedHead: renamed[item.Parent],
 		created: item.Created.UTC().Truncate(time.Microsecond),
 	}
-	if ownID.MatchString(item.ID) {
+	if ownID().MatchString(item.ID) {
 		_, err := s.o.Index.Checkpoint(ctx, item.ID)
 		if guideway.ErrorCode(err) == guideway.CodeNotFound {
 			r.id = item.ID

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/shortid"
@@ -36,22 +37,22 @@ func pieceID(key LineKey, sum []byte) string {
 }
 
 // idPattern is what ids look like: letters, digits, dashes and underscores.
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,96}$`)
+var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,96}$`) })
 
 // ownID is what the ids that newID makes look like.
-var ownID = regexp.MustCompile(`^c_[0-9a-hjkmnp-tv-z]{23}$`)
+var ownID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^c_[0-9a-hjkmnp-tv-z]{23}$`) })
 
-var badInSession = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+var badInSession = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_-]+`) })
 
 // SessionID makes an id of a session safe to use: only letters, digits, dashes
 // and underscores stay. One that had to be changed gets a hash of what it was, so
 // that two different ids stay two.
 func SessionID(given string) string {
-	if idPattern.MatchString(given) {
+	if idPattern().MatchString(given) {
 		return given
 	}
 	sum := sha256.Sum256([]byte(given))
-	safe := strings.Trim(badInSession.ReplaceAllString(given, "-"), "-")
+	safe := strings.Trim(badInSession().ReplaceAllString(given, "-"), "-")
 	const room = maxSession - 1 - 12
 	if len(safe) > room {
 		safe = safe[:room]

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
@@ -196,7 +197,7 @@ func (d *machineDesk) record(ctx context.Context, id, file string) error {
 }
 
 // jsonText is a text in a JSON document.
-var jsonText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) //nolint:gochecknoglobals // never written
+var jsonText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }) //nolint:gochecknoglobals // never written
 
 // withoutSecrets takes credentials out of every text of a document, and leaves the
 // order of its members as it is.
@@ -214,7 +215,7 @@ func (a *app) withoutSecrets(cfg *config.Config, document []byte) ([]byte, error
 	}
 	known, scanner := strings.NewReplacer(keys...), secret.NewScanner()
 	var failed error
-	clean := jsonText.ReplaceAllFunc(document, func(quoted []byte) []byte {
+	clean := jsonText().ReplaceAllFunc(document, func(quoted []byte) []byte {
 		var text string
 		if err := json.Unmarshal(quoted, &text); err != nil {
 			failed = err

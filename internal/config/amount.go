@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -15,7 +16,7 @@ const (
 )
 
 // durationPart is a number with a unit at the beginning of a text.
-var durationPart = regexp.MustCompile(`^([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h|d|w)`)
+var durationPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h|d|w)`) })
 
 // ParseDuration reads a duration as time.ParseDuration does, with d for days of 24
 // hours and w for weeks. It takes no negative one.
@@ -26,7 +27,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 	total := time.Duration(0)
 	for first := true; first || rest != ""; first = false {
-		part := durationPart.FindStringSubmatch(rest)
+		part := durationPart().FindStringSubmatch(rest)
 		if part == nil {
 			return 0, fmt.Errorf("%q is not a duration", text)
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -193,7 +194,7 @@ func minutes(text string) (string, *fault) {
 	return (time.Duration(n) * time.Minute).String(), nil
 }
 
-var sourceName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)
+var sourceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`) })
 
 // reservedName says whether a name is that of a source that is always there.
 func reservedName(name string) bool {
@@ -239,7 +240,7 @@ func (f *fileReader) sources(at int) {
 // check judges what can be judged without knowing how a source is reached.
 func (s *Source) check() *fault {
 	switch {
-	case !sourceName.MatchString(s.Name):
+	case !sourceName().MatchString(s.Name):
 		return faultf("use small letters, digits, dots and dashes, at most 40", "%q is not a name for a source", s.Name)
 	case reservedName(s.Name):
 		return faultf("choose another name", "%q is the name of a source that is always there", s.Name)

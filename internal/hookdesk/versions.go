@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -123,7 +124,7 @@ func (v *versions) nameAfter(names []string, now time.Time, base string) string 
 // shortOf is the part of a hash that names of versions have.
 func shortOf(base string) string { return strings.TrimPrefix(base, "sha256:")[:12] }
 
-var versionName = regexp.MustCompile(`^[0-9]{13}-[0-9a-f]{12}$`)
+var versionName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{13}-[0-9a-f]{12}$`) })
 
 // names are the versions that there are, the newest first.
 func (v *versions) names(s shelf) ([]string, error) {
@@ -136,7 +137,7 @@ func (v *versions) names(s shelf) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && versionName.MatchString(name) {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && versionName().MatchString(name) {
 			names = append(names, name)
 		}
 	}
@@ -147,7 +148,7 @@ func (v *versions) names(s shelf) ([]string, error) {
 
 // read gives one version; nil where it is not there, or is none.
 func (v *versions) read(s shelf, name string) *keptVersion {
-	if !versionName.MatchString(name) {
+	if !versionName().MatchString(name) {
 		return nil
 	}
 	data, err := os.ReadFile(filepath.Join(v.at(s), name+".json"))

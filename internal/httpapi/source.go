@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
@@ -123,7 +124,7 @@ func (a *api) saveWorkflow(w http.ResponseWriter, r *http.Request) error {
 }
 
 // fileName is what an id must be to name a file.
-var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+var fileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`) })
 
 // savable refuses what would not load, or would load as something else.
 func savable(id, text string) error {
@@ -139,7 +140,7 @@ func savable(id, text string) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the definition has the id %q, and is saved as %q", clip(loads.ID), clip(id)).
 			WithFix("save it under its own id")
 	}
-	if !fileName.MatchString(id) {
+	if !fileName().MatchString(id) {
 		return guideway.Errorf(guideway.CodeInvalid, "the id %q cannot name a file", clip(id)).
 			WithFix("use letters, digits, dots, hyphens and underscores")
 	}

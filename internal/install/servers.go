@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -218,16 +219,18 @@ func asTexts(value any) map[string]string {
 
 var (
 	// shellReference is a variable as Claude Code writes it.
-	shellReference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+	shellReference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`) })
 	// otherReference is what an editor asks its user or knows itself.
-	otherReference = regexp.MustCompile(`\$\{(?:input|command|config|workspaceFolder|userHome|file)[^}]*\}`)
+	otherReference = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\$\{(?:input|command|config|workspaceFolder|userHome|file)[^}]*\}`)
+	})
 )
 
 // translate writes references as Guideway does.
 func (s *Server) translate() {
 	each := func(text string) string {
-		text = shellReference.ReplaceAllStringFunc(text, func(ref string) string {
-			parts := shellReference.FindStringSubmatch(ref)
+		text = shellReference().ReplaceAllStringFunc(text, func(ref string) string {
+			parts := shellReference().FindStringSubmatch(ref)
 			switch {
 			case parts[1] == "workspaceFolder" || parts[1] == "userHome" || parts[1] == "file":
 				return ref
@@ -236,7 +239,7 @@ func (s *Server) translate() {
 			}
 			return "${env:" + parts[1] + "}"
 		})
-		if found := otherReference.FindString(text); found != "" {
+		if found := otherReference().FindString(text); found != "" {
 			s.Notes = append(s.Notes, found+" is known to the editor alone: put a value or ${env:NAME} in its place")
 		}
 		return text

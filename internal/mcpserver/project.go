@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"sync"
 
 	"github.com/guideway-dev/guideway/internal/project"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -14,9 +15,9 @@ import (
 const maxPath = 4096
 
 var (
-	projectID = regexp.MustCompile(`^[0-9a-f]{12}$`)
+	projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{12}$`) })
 	// drivePath is an absolute path of a client whose system is not ours.
-	drivePath = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
+	drivePath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]:[\\/]`) })
 )
 
 // projectParam names the project that a call is about.
@@ -45,9 +46,9 @@ func (p places) named(ctx context.Context, t *tool, in arguments) (run.Project, 
 	switch {
 	case name == "" || name == here.ID || name == here.Path:
 		return here, nil
-	case projectID.MatchString(name):
+	case projectID().MatchString(name):
 		return run.Project{ID: name}, nil
-	case drivePath.MatchString(name):
+	case drivePath().MatchString(name):
 		return run.Project{ID: project.ID(name), Path: name}, nil
 	case !filepath.IsAbs(name):
 		bad := t.badCall(in, "project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shorten(name)))

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
@@ -23,9 +24,11 @@ import (
 //	r_….12-40           what was handed in with the events 12 to 40
 //	o_….3               the fourth variable, by name, of a context that was kept
 var (
-	valueRef   = regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})\.([0-9a-f]{10})$`)
-	passageRef = regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})-([0-9]{1,15})$`)
-	partRef    = regexp.MustCompile(`^(o_[0-9a-z]{1,60})\.([0-9]{1,6})$`)
+	valueRef = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})\.([0-9a-f]{10})$`)
+	})
+	passageRef = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})-([0-9]{1,15})$`) })
+	partRef    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(o_[0-9a-z]{1,60})\.([0-9]{1,6})$`) })
 )
 
 // refForms tells what references look like.
@@ -46,17 +49,17 @@ func runPassageRef(id string, from, to int64) string { return fmt.Sprintf("%s.%d
 func (s *Service) recall(ctx context.Context, c run.Caller, ref string) (*Loaded, error) {
 	out := &Loaded{Ref: ref, Store: s.Store()}
 	var err error
-	if m := valueRef.FindStringSubmatch(ref); m != nil {
+	if m := valueRef().FindStringSubmatch(ref); m != nil {
 		out.RunID = m[1]
 		out.Value, err = s.recallValue(ctx, c, m[1], number(m[2]), m[3])
 		return out, err
 	}
-	if m := passageRef.FindStringSubmatch(ref); m != nil {
+	if m := passageRef().FindStringSubmatch(ref); m != nil {
 		out.RunID = m[1]
 		out.Value, err = s.recallPassages(ctx, c, m[1], number(m[2]), number(m[3]))
 		return out, err
 	}
-	if m := partRef.FindStringSubmatch(ref); m != nil {
+	if m := partRef().FindStringSubmatch(ref); m != nil {
 		out.Value, err = s.recallPart(ctx, c, m[1], int(number(m[2])))
 		return out, err
 	}

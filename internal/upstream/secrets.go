@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 )
@@ -20,14 +21,14 @@ type Secrets struct {
 	Keychain func(name string) (string, error)
 }
 
-var reference = regexp.MustCompile(`\$\{(env|keychain):([^}]*)\}`)
+var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{(env|keychain):([^}]*)\}`) })
 
 // resolve puts secrets in the place of their references. The error names the
 // reference and never a secret.
 func (s Secrets) resolve(text string) (string, error) {
 	var failed error
-	out := reference.ReplaceAllStringFunc(text, func(ref string) string {
-		parts := reference.FindStringSubmatch(ref)
+	out := reference().ReplaceAllStringFunc(text, func(ref string) string {
+		parts := reference().FindStringSubmatch(ref)
 		value, err := s.lookup(parts[1], parts[2])
 		if err != nil && failed == nil {
 			failed = err

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -73,11 +74,11 @@ type OAuth struct {
 // MaxNameLength bounds the name of a server, so that its tools have room.
 const MaxNameLength = 40
 
-var nameForm = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]|_[a-zA-Z0-9.-])*$`)
+var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]|_[a-zA-Z0-9.-])*$`) })
 
 // CheckName refuses a name from which a tool's name could be made in two ways.
 func CheckName(name string) error {
-	if len(name) > MaxNameLength || !nameForm.MatchString(name) {
+	if len(name) > MaxNameLength || !nameForm().MatchString(name) {
 		return guideway.Errorf(guideway.CodeInvalid, "%q is not a name for an upstream", name).
 			WithFix("use up to %d letters, digits, dots, dashes and single underscores, such as \"github\"", MaxNameLength)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 )
@@ -40,10 +41,12 @@ func KnownHosts() []string {
 }
 
 // scpLike is git@host:path, the short form of an address of ssh.
-var scpLike = regexp.MustCompile(`^(?:([A-Za-z0-9_.-]+)@)?([A-Za-z0-9.-]+):([^/\\].*|/.*)$`)
+var scpLike = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:([A-Za-z0-9_.-]+)@)?([A-Za-z0-9.-]+):([^/\\].*|/.*)$`)
+})
 
 // hostPattern is what a host may look like.
-var hostPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+var hostPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`) })
 
 // parseAddress reads the address of a repository. Its errors do not show what may
 // be a secret.
@@ -62,7 +65,7 @@ func parseAddress(text string) (address, error) {
 		return address{scheme: schemeFile, path: filepath.Clean(text)}, nil
 	}
 	if !strings.Contains(text, "://") {
-		if m := scpLike.FindStringSubmatch(text); m != nil && !strings.Contains(m[2], "..") && !strings.HasPrefix(m[2], "-") {
+		if m := scpLike().FindStringSubmatch(text); m != nil && !strings.Contains(m[2], "..") && !strings.HasPrefix(m[2], "-") {
 			return checkSSH(address{scheme: schemeSSH, user: m[1], host: strings.ToLower(m[2]), path: m[3]})
 		}
 		return address{}, badAddress("the address of the repository is none of https://, ssh://, git@host:path, file:// and an absolute path")
@@ -105,7 +108,7 @@ func fromURL(u *url.URL) (address, error) {
 }
 
 // isHost says whether a text can be the name or address of a host.
-func isHost(host string) bool { return hostPattern.MatchString(host) || net.ParseIP(host) != nil }
+func isHost(host string) bool { return hostPattern().MatchString(host) || net.ParseIP(host) != nil }
 
 // checkSSH refuses what a remote shell could take for more than a path.
 func checkSSH(a address) (address, error) {
@@ -174,11 +177,11 @@ func (a address) allowed(hosts []string) error {
 }
 
 // refPattern is what a branch or tag may look like here.
-var refPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9/_.+@#-]*$`)
+var refPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9/_.+@#-]*$`) })
 
 // checkRef refuses a name that is none of a branch or tag.
 func checkRef(what, name string) error {
-	ok := name == "" || refPattern.MatchString(name) && len(name) <= 250 && !strings.Contains(name, "..") && !strings.Contains(name, "@{") &&
+	ok := name == "" || refPattern().MatchString(name) && len(name) <= 250 && !strings.Contains(name, "..") && !strings.Contains(name, "@{") &&
 		!strings.Contains(name, "//") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && !strings.HasSuffix(name, ".lock")
 	if ok {
 		return nil
@@ -186,7 +189,7 @@ func checkRef(what, name string) error {
 	return guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a %s", name, what).WithFix("name it as git does, such as \"main\"")
 }
 
-var commitPattern = regexp.MustCompile(`^[0-9a-f]{40}$`)
+var commitPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}$`) })
 
 // TokenVariables are the names of the variables that may hold the token for a host,
 // the first that is set being taken.

@@ -72,7 +72,7 @@ func New(opts Options) (*Fetcher, error) {
 	if err := cmp.Or(checkRef("branch", opts.Branch), checkRef("tag", opts.Tag)); err != nil {
 		return nil, err
 	}
-	if opts.Commit != "" && !commitPattern.MatchString(opts.Commit) {
+	if opts.Commit != "" && !commitPattern().MatchString(opts.Commit) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a commit", opts.Commit).WithFix("give all 40 digits of its hash")
 	}
 	if named := len(slices.DeleteFunc([]string{opts.Branch, opts.Tag, opts.Commit}, func(s string) bool { return s == "" })); named > 1 {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
@@ -40,9 +41,9 @@ const (
 )
 
 var (
-	sumPattern      = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	idPattern       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
-	revisionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/+-]{0,99}$`)
+	sumPattern      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
+	idPattern       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
+	revisionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/+-]{0,99}$`) })
 )
 
 // Fetch implements mirror.Fetcher.
@@ -83,7 +84,7 @@ func (c *Client) fetchIndex(ctx context.Context, have *mirror.Have, tag string, 
 	if err := json.Unmarshal(a.body, &index); err != nil || index.Format != Format {
 		return got, false, nil // another system may answer everything in its own way
 	}
-	if !revisionPattern.MatchString(index.Revision) {
+	if !revisionPattern().MatchString(index.Revision) {
 		return got, true, c.broken("its index has no revision")
 	}
 	if len(index.Documents) > c.opts.Limits.Files {
@@ -108,7 +109,7 @@ func (c *Client) fetchIndex(ctx context.Context, have *mirror.Have, tag string, 
 // document brings one document of an index, unless it is there.
 func (c *Client) document(ctx context.Context, have *mirror.Have, d Document, to *mirror.Stage) error {
 	switch {
-	case !sumPattern.MatchString(d.SHA256):
+	case !sumPattern().MatchString(d.SHA256):
 		to.Refuse(d.Name, "registry-sum", "the registry gives no SHA-256 of the document", "mend the registry")
 		return nil
 	case !mirror.IsSafe(d.Name) || !catalog.Wanted(d.Name):
@@ -208,7 +209,7 @@ func (c *Client) item(ctx context.Context, i int, item json.RawMessage, to *mirr
 		to.Refuse(name, "registry-item", message, "mend it in the registry")
 		return nil, nil
 	}
-	if json.Unmarshal(item, &head) != nil || !idPattern.MatchString(head.ID) {
+	if json.Unmarshal(item, &head) != nil || !idPattern().MatchString(head.ID) {
 		return refuse(fmt.Sprintf("workflows[%d]", i), "it is no workflow with an id")
 	}
 	name := head.ID + ".json"

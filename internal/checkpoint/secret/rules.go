@@ -3,6 +3,7 @@ package secret
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // rule is a shape of a credential.
@@ -10,8 +11,9 @@ type rule struct {
 	name string
 	// marks are texts of which one is in every credential of that shape: looking
 	// for them is cheap.
-	marks   []string
-	pattern *regexp.Regexp
+	marks []string
+	// pattern is compiled when a mark is first found: most processes never find one.
+	pattern func() *regexp.Regexp
 }
 
 // The edges of a credential: nothing that could be a part of a longer word.
@@ -20,8 +22,8 @@ const (
 	after  = `(?:$|[^A-Za-z0-9_-])`
 )
 
-// rules are the shapes that say what they are.
-func rules() []rule {
+// rules are the shapes that say what they are, the same for all scanners.
+var rules = sync.OnceValue(func() []rule {
 	type shape struct {
 		name    string
 		marks   []string
@@ -70,16 +72,20 @@ func rules() []rule {
 		{"guideway-secret", []string{"gdw"}, before + `gdw[a-z]{2,10}[0-9]?_[A-Za-z0-9]{20,}`},
 		{"password", []string{"assw", "PASSW"}, `(?i)(?:^|[^a-z])passw(?:or)?d["']?\s*[:=]\s*["']?[^\s"'<>${}*\[(]{8,}`},
 	} {
-		list = append(list, rule{s.name, s.marks, regexp.MustCompile(s.pattern)})
+		list = append(list, rule{s.name, s.marks, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s.pattern) })})
 	}
 	return list
-}
+})
 
 // keyPattern is what keys are called whose value is a credential.
-var keyPattern = regexp.MustCompile(`(?i)^(?:.*[_.-])?(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?token|auth[_-]?token|client[_-]?secret|private[_-]?key)$|^[a-z]*(?:Password|ApiKey|AccessToken|AuthToken|ClientSecret|PrivateKey)$`)
+var keyPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:.*[_.-])?(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?token|auth[_-]?token|client[_-]?secret|private[_-]?key)$|^[a-z]*(?:Password|ApiKey|AccessToken|AuthToken|ClientSecret|PrivateKey)$`)
+})
 
 // placeholder is what stands where a credential would.
-var placeholder = regexp.MustCompile(`(?i)^(?:\W*|<.*>|\$\{?.*|%.*%|\{\{.*\}\}|\[.*\]|x+|\*+|.*(?:example|placeholder|redacted|changeme|your[_-]|todo|none|null|env[:.]|see ).*)$`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:\W*|<.*>|\$\{?.*|%.*%|\{\{.*\}\}|\[.*\]|x+|\*+|.*(?:example|placeholder|redacted|changeme|your[_-]|todo|none|null|env[:.]|see ).*)$`)
+})
 
 // assigned says whether a key is called after a credential and its value is one:
 // a single word that is no placeholder.
@@ -87,21 +93,25 @@ func assigned(key, value string) bool {
 	if len(value) < 8 || len(value) > 4096 || strings.ContainsAny(value, " \t\n") {
 		return false
 	}
-	return keyPattern.MatchString(key) && !placeholder.MatchString(value)
+	return keyPattern().MatchString(key) && !placeholder().MatchString(value)
 }
 
 // namePattern is what keys are called whose value is to be hidden, whatever it
 // is. It takes more for a secret than keyPattern: hiding costs less than a
 // warning.
-var namePattern = regexp.MustCompile(`(?i)(?:^|[_.-])(?:pass(?:word|wd|phrase)?|pwd|pin|secrets?|credentials?|authorization|auth|cookies?|set-cookie|token|bearer|session[_-]?id|api[_-]?keys?|apikey|(?:access|refresh|id|auth|client|private|secret|signing|encryption)[_-]?(?:token|key|secret))$|(?:Password|Passphrase|Secret|Token|ApiKey|APIKey|AccessKey|PrivateKey|Credentials?)$`)
+var namePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:^|[_.-])(?:pass(?:word|wd|phrase)?|pwd|pin|secrets?|credentials?|authorization|auth|cookies?|set-cookie|token|bearer|session[_-]?id|api[_-]?keys?|apikey|(?:access|refresh|id|auth|client|private|secret|signing|encryption)[_-]?(?:token|key|secret))$|(?:Password|Passphrase|Secret|Token|ApiKey|APIKey|AccessKey|PrivateKey|Credentials?)$`)
+})
 
 // namedPattern is a credential that is called one in a text, as in files of settings,
 // command lines and query strings: what it is called, and its value. Only what is
 // to be hidden is found by it; for a warning it guesses too often.
-var namedPattern = regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])[A-Za-z0-9_.-]*(?:secret|token|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|private[_-]?key|credential)[A-Za-z0-9_-]*["']?\s*(?:[:=]|=>)\s*["']?)([A-Za-z0-9+/_=.~!@#%^*-]{12,})`)
+var namedPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])[A-Za-z0-9_.-]*(?:secret|token|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|private[_-]?key|credential)[A-Za-z0-9_-]*["']?\s*(?:[:=]|=>)\s*["']?)([A-Za-z0-9+/_=.~!@#%^*-]{12,})`)
+})
 
 // looksRandom tells whether a value could be a credential rather than a word: it has
 // a digit, and is no placeholder.
 func looksRandom(value string) bool {
-	return strings.ContainsAny(value, "0123456789") && !placeholder.MatchString(value)
+	return strings.ContainsAny(value, "0123456789") && !placeholder().MatchString(value)
 }

@@ -103,7 +103,7 @@ func (s *Scanner) look(text string) string {
 	for _, r := range s.rules {
 		for _, mark := range r.marks {
 			if strings.Contains(text, mark) {
-				if r.pattern.MatchString(text) {
+				if r.pattern().MatchString(text) {
 					return r.name
 				}
 				break
@@ -133,21 +133,21 @@ func (s *Scanner) Redact(text string) (string, bool) {
 			continue
 		}
 		if r.name == "private-key" { // the key is what follows
-			if at := r.pattern.FindStringIndex(text); at != nil {
+			if at := r.pattern().FindStringIndex(text); at != nil {
 				text, found = text[:at[0]]+"[redacted: "+r.name+"]", true
 			}
 			continue
 		}
 		// What stands between two of them is taken by the first: so there is a second look.
 		for range 2 {
-			text = r.pattern.ReplaceAllStringFunc(text, func(match string) string {
+			text = r.pattern().ReplaceAllStringFunc(text, func(match string) string {
 				found = true
 				return r.edges(match)
 			})
 		}
 	}
-	text = namedPattern.ReplaceAllStringFunc(text, func(match string) string {
-		parts := namedPattern.FindStringSubmatch(match)
+	text = namedPattern().ReplaceAllStringFunc(text, func(match string) string {
+		parts := namedPattern().FindStringSubmatch(match)
 		if !looksRandom(parts[2]) {
 			return match
 		}
@@ -173,4 +173,4 @@ func (r *rule) edges(match string) string {
 
 // NamesSecret says whether a key is called after a credential, so that its value
 // is best not shown, whatever it is.
-func NamesSecret(key string) bool { return namePattern.MatchString(key) }
+func NamesSecret(key string) bool { return namePattern().MatchString(key) }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -33,32 +34,36 @@ func specOf(u config.Upstream) upstream.Spec {
 const Hidden = "(hidden)"
 
 var (
-	wholeReference = regexp.MustCompile(`^(Bearer )?\$\{(env|keychain):[^}]*\}$`)
-	secretInText   = regexp.MustCompile(`(?i)((?:key|token|secret|password|passwd|auth)[a-z_-]*[= ])[^ &]+`)
-	secretFlag     = regexp.MustCompile(`(?i)^--?[a-z_-]*(?:key|token|secret|password|passwd|auth)[a-z_-]*$`)
+	wholeReference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(Bearer )?\$\{(env|keychain):[^}]*\}$`) })
+	secretInText   = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)((?:key|token|secret|password|passwd|auth)[a-z_-]*[= ])[^ &]+`)
+	})
+	secretFlag = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^--?[a-z_-]*(?:key|token|secret|password|passwd|auth)[a-z_-]*$`)
+	})
 )
 
 // hidden is a value as a person may be shown it: a reference as it is, all else
 // hidden.
 func hidden(text string) string {
-	if text == "" || wholeReference.MatchString(text) {
+	if text == "" || wholeReference().MatchString(text) {
 		return text
 	}
 	return Hidden
 }
 
 // WithoutSecrets hides what looks like a secret in a command or an address.
-func WithoutSecrets(text string) string { return secretInText.ReplaceAllString(text, "${1}"+Hidden) }
+func WithoutSecrets(text string) string { return secretInText().ReplaceAllString(text, "${1}"+Hidden) }
 
 // LooksSecret tells whether the name of a variable or header is that of a secret.
-func LooksSecret(name string) bool { return secretInText.MatchString(name + "=x") }
+func LooksSecret(name string) bool { return secretInText().MatchString(name + "=x") }
 
 // hiddenArgs are arguments without what looks like a secret in them.
 func hiddenArgs(args []string) []string {
 	out := slices.Clone(args)
 	for i, arg := range args {
 		out[i] = WithoutSecrets(arg)
-		if i > 0 && secretFlag.MatchString(args[i-1]) {
+		if i > 0 && secretFlag().MatchString(args[i-1]) {
 			out[i] = hidden(arg)
 		}
 	}

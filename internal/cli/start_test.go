@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Before main a program of ours makes next to nothing: no pattern is compiled and no
+// table filled until something needs it. Each client starts a process of its own,
+// and pays for what is made there with time and memory.
+func TestPackagesMakeLittleAtStart(t *testing.T) {
+	t.Parallel()
+	const most = 200 << 10 // it was 1.1 MB
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^$")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	total, lines := 0, 0
+	var told strings.Builder
+	for _, m := range regexp.MustCompile(`(?m)^init (github\.com/guideway-dev/guideway/\S+) .* (\d+) bytes, \d+ allocs$`).FindAllStringSubmatch(string(out), -1) {
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		total, lines = total+n, lines+1
+		told.WriteString(m[0] + "\n")
+	}
+	if lines == 0 {
+		t.Fatalf("nothing is told of our packages:\n%s", out)
+	}
+	if total > most {
+		t.Errorf("our packages allocate %d bytes before main, of %d that they may:\n%s", total, most, &told)
+	}
+}
