@@ -68,7 +68,7 @@ func (a *app) runServe(ctx context.Context, asRegistry bool) error {
 	}
 	defer withdraw()
 	a.sayHowToConnect(cfg, listener.Addr(), s.catalog, asRegistry)
-	return httpapi.Serve(ctx, listener, afterAnswer(handler, s.upkeep.answered))
+	return httpapi.Serve(ctx, listener, afterAnswer(handler, s.answered))
 }
 
 // closeSessions ends what is left of the legacy sessions. The process ends

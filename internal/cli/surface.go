@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/registry"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/footprint"
 	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
@@ -31,6 +32,7 @@ type surface struct {
 	keeper      *memory.Keeper
 	contexts    *memory.Service
 	upkeep      *upkeep
+	footprint   *footprint.Trimmer
 	scripts     *script.Pool
 	upstreams   *upstreams
 	recording   *recording
@@ -87,11 +89,19 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 		return nil, err
 	}
 	s.upkeep.start()
+	s.footprint = footprint.Start(footprint.Options{})
 	return s, nil
+}
+
+// answered tells those who work beside the answers that one was given.
+func (s *surface) answered() {
+	s.upkeep.answered()
+	s.footprint.Answered()
 }
 
 // Close ends what the surface has opened, the store last.
 func (s *surface) Close() {
+	s.footprint.Close()
 	s.dashboard.close()
 	s.server.Close()
 	s.closeServices()

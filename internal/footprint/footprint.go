@@ -1,0 +1,138 @@
+// Package footprint gives back what a process that serves has in memory and does
+// not need: what only its start used, and what a burst of work has left. Each client
+// starts a process of its own, and most of them wait most of the time.
+package footprint
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	defaultSettle = time.Second
+	defaultQuiet  = time.Second
+	defaultEnough = 4 << 20
+)
+
+// Options say when memory is given back. The zero value is usable.
+type Options struct {
+	// Settle is how long after the first answer the start is over; 0 is a second.
+	Settle time.Duration
+	// Quiet is for how long nothing is answered when a burst is over; 0 is a second.
+	Quiet time.Duration
+	// Enough is how many bytes a burst allocates that is worth a collection of
+	// garbage; 0 is 4 MiB.
+	Enough uint64
+
+	// What tests put in the place of the process.
+	program, heap func()
+	allocated     func() uint64
+}
+
+// Trimmer gives memory back, in a goroutine of its own. Close ends it.
+type Trimmer struct {
+	opts    Options
+	answers atomic.Int64
+	woken   chan struct{}
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// Start starts a trimmer, which does nothing before the first answer.
+func Start(opts Options) *Trimmer {
+	if opts.Settle == 0 {
+		opts.Settle = defaultSettle
+	}
+	if opts.Quiet == 0 {
+		opts.Quiet = defaultQuiet
+	}
+	if opts.Enough == 0 {
+		opts.Enough = defaultEnough
+	}
+	if opts.heap == nil {
+		opts.program, opts.heap, opts.allocated = releaseProgram, debug.FreeOSMemory, allocated
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &Trimmer{opts: opts, woken: make(chan struct{}, 1), cancel: cancel}
+	t.done.Go(func() { t.run(ctx) })
+	return t
+}
+
+// Answered says that something was answered. It costs next to nothing.
+func (t *Trimmer) Answered() {
+	t.answers.Add(1)
+	select {
+	case t.woken <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the trimmer and waits for that.
+func (t *Trimmer) Close() {
+	t.cancel()
+	t.done.Wait()
+}
+
+// run gives back what the start has used, whether or not it is quiet then, and after
+// that the heap whenever a burst is over. Nothing wakes it while nothing is answered.
+func (t *Trimmer) run(ctx context.Context) {
+	if !t.wake(ctx) || !pause(ctx, t.opts.Settle) {
+		return
+	}
+	t.opts.program()
+	t.opts.heap()
+	for since := t.opts.allocated(); t.wake(ctx); {
+		if !t.quiet(ctx) {
+			return
+		}
+		if now := t.opts.allocated(); now-since >= t.opts.Enough {
+			t.opts.heap()
+			since = now
+		}
+	}
+}
+
+// wake waits for an answer; false says that the trimmer ends.
+func (t *Trimmer) wake(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.woken:
+		return true
+	}
+}
+
+// quiet waits until nothing was answered for a while.
+func (t *Trimmer) quiet(ctx context.Context) bool {
+	for {
+		before := t.answers.Load()
+		if !pause(ctx, t.opts.Quiet) {
+			return false
+		}
+		if t.answers.Load() == before {
+			return true
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// allocated is how many bytes the process has allocated so far.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}

@@ -1,0 +1,127 @@
+package footprint
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// counted is a trimmer on a process that counts what is given back. What it has
+// allocated is set by the test.
+type counted struct {
+	*Trimmer
+	program, heap atomic.Int64
+	allocated     atomic.Uint64
+}
+
+func start(t *testing.T) *counted {
+	t.Helper()
+	c := &counted{}
+	c.Trimmer = Start(Options{
+		Settle: time.Second, Quiet: time.Second, Enough: 100,
+		program: func() { c.program.Add(1) }, heap: func() { c.heap.Add(1) }, allocated: c.allocated.Load,
+	})
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *counted) expect(t *testing.T, when string, program, heap int64) {
+	t.Helper()
+	synctest.Wait()
+	if gotProgram, gotHeap := c.program.Load(), c.heap.Load(); gotProgram != program || gotHeap != heap {
+		t.Errorf("%s: the program's pages were given back %d times and the heap %d times, expected %d and %d", when, gotProgram, gotHeap, program, heap)
+	}
+}
+
+// pass has time pass in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+// What the start has used goes once, a while after the first answer, though answers go
+// on; before there is an answer nothing is done.
+func TestStartIsGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		pass(time.Hour)
+		c.expect(t, "without an answer", 0, 0)
+		for range 20 {
+			c.Answered()
+			pass(100 * time.Millisecond)
+		}
+		c.expect(t, "under traffic", 1, 1)
+		pass(time.Hour)
+		c.expect(t, "after it", 1, 1)
+	})
+}
+
+// The heap goes when a burst is over that has allocated enough, once for each burst.
+func TestHeapIsGivenBackAfterABurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.Answered()
+		pass(time.Minute)
+		c.expect(t, "after the start", 1, 1)
+		burst := func(bytes uint64) {
+			for range 50 {
+				c.allocated.Add(bytes / 50)
+				c.Answered()
+				pass(500 * time.Millisecond)
+			}
+		}
+		burst(100)
+		c.expect(t, "half a second after a burst", 1, 1)
+		pass(time.Minute)
+		c.expect(t, "a minute after a burst", 1, 2)
+		burst(50)
+		pass(time.Minute)
+		c.expect(t, "after a small one", 1, 2)
+		burst(50)
+		pass(time.Minute)
+		c.expect(t, "after small ones that are enough together", 1, 3)
+	})
+}
+
+// It ends at once, whatever it waits for.
+func TestCloseEndsIt(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(*counted){
+		"before an answer": func(*counted) {},
+		"while it settles": func(c *counted) { c.Answered() },
+		"under traffic":    func(c *counted) { c.Answered(); pass(time.Minute); c.Answered() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := start(t)
+				before(c)
+				synctest.Wait()
+				began := time.Now()
+				c.Close()
+				if took := time.Since(began); took != 0 {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// In a real process all of it can be asked for at any time.
+func TestProcessGoesOn(t *testing.T) {
+	t.Parallel()
+	c := Start(Options{Settle: time.Nanosecond, Quiet: time.Nanosecond, Enough: 1})
+	for range 100 {
+		c.Answered()
+		_ = make([]byte, 100<<10)
+	}
+	c.Close()
+	releaseProgram()
+	if allocated() == 0 {
+		t.Error("nothing is said to be allocated")
+	}
+}
