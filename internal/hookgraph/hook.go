@@ -14,7 +14,11 @@ const maxAudit = 100
 
 // hook runs a blocking hook.
 func (x *execution) hook(ctx context.Context, n *node, entry *NodeTrace) *Outcome {
-	result, err := x.engine.script(ctx, &x.state, n)
+	given, err := x.state.context(n.ID)
+	var result *ScriptResult
+	if err == nil {
+		result, err = x.engine.script(ctx, given, n)
+	}
 	entry.Console, entry.Error = console(result, err), nodeError(err)
 	if err != nil {
 		return x.failed(n, x.stopped("hook", n, err))
@@ -22,7 +26,10 @@ func (x *execution) hook(ctx context.Context, n *node, entry *NodeTrace) *Outcom
 	before := x.state.response
 	verdict, err := readVerdict(result.Value)
 	if err == nil {
-		entry.Changes, err = x.takeOver(ctx, n, verdict.context(result.Context), result.Audit)
+		entry.Changes, err = x.takeOver(given, verdict.context(result.Context))
+	}
+	if err == nil {
+		err = x.engine.audit(ctx, &x.state, n, result.Audit)
 	}
 	if err != nil {
 		entry.Error = nodeError(err)
@@ -43,18 +50,17 @@ func (x *execution) hook(ctx context.Context, n *node, entry *NodeTrace) *Outcom
 	return nil
 }
 
-// takeOver takes over the context that a blocking hook left, and keeps what it
-// handed to the audit.
-func (x *execution) takeOver(ctx context.Context, n *node, raw json.RawMessage, audit []json.RawMessage) ([]Change, error) {
-	after, err := parseTree(raw)
+// takeOver takes over the context that a blocking hook left of the one that it was
+// given.
+func (x *execution) takeOver(given, left json.RawMessage) ([]Change, error) {
+	if bytes.Equal(given, left) {
+		return nil, nil // most hooks only look
+	}
+	after, err := parseTree(left)
 	if err != nil {
 		return nil, fmt.Errorf("the context that the hook left is no JSON: %w", err)
 	}
-	diff, err := x.state.take(after)
-	if err != nil {
-		return nil, err
-	}
-	return diff, x.engine.audit(ctx, &x.state, n, audit)
+	return x.state.take(after)
 }
 
 // verdict is what a hook returned.
@@ -137,12 +143,8 @@ func cutShort(raw []byte) string {
 	return string(raw)
 }
 
-// script runs the script of a hook on a state, which it does not change.
-func (e *Engine) script(ctx context.Context, s *state, n *node) (*ScriptResult, error) {
-	value, err := s.context(n.ID)
-	if err != nil {
-		return nil, err
-	}
+// script runs the script of a hook on a context.
+func (e *Engine) script(ctx context.Context, value json.RawMessage, n *node) (*ScriptResult, error) {
 	timeout := n.Hook.Timeout
 	if timeout <= 0 {
 		timeout = e.opts.Timeout
@@ -231,7 +233,11 @@ func (x *execution) aside(ctx context.Context, n *node) {
 // copy, is of no interest but to the audit.
 func (e *Engine) runAside(ctx context.Context, s *state, n *node, entry NodeTrace) NodeTrace {
 	begun := e.opts.Now()
-	result, err := e.script(ctx, s, n)
+	value, err := s.context(n.ID)
+	var result *ScriptResult
+	if err == nil {
+		result, err = e.script(ctx, value, n)
+	}
 	entry.Console = console(result, err)
 	if err == nil {
 		err = e.audit(ctx, s, n, result.Audit)

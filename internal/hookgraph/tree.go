@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // maxDepth bounds how deep a value may nest that a hook looks at.
@@ -21,7 +24,7 @@ type tree struct {
 	// keys are an object's, and kids its values or a list's elements.
 	keys []string
 	kids []*tree
-	at   map[string]int
+	at   map[string]int // where keys are, if there are many
 	text string
 	num  float64
 	flag bool
@@ -33,10 +36,37 @@ func (t *tree) get(key string) *tree {
 	if t == nil {
 		return nil
 	}
-	if i, ok := t.at[key]; ok {
+	if i := t.index(key); i >= 0 {
 		return t.kids[i]
 	}
 	return nil
+}
+
+// fewKeys are sooner looked through than hashed.
+const fewKeys = 12
+
+// index is where an object has a key, or -1.
+func (t *tree) index(key string) int {
+	if t.at == nil {
+		return slices.Index(t.keys, key)
+	}
+	if i, ok := t.at[key]; ok {
+		return i
+	}
+	return -1
+}
+
+// note has the last key found by its hash, where there are many.
+func (t *tree) note(key string) {
+	switch {
+	case t.at != nil:
+		t.at[key] = len(t.keys) - 1
+	case len(t.keys) > fewKeys:
+		t.at = make(map[string]int, 2*fewKeys)
+		for i, key := range t.keys {
+			t.at[key] = i
+		}
+	}
 }
 
 // null says whether there is no value, or null.
@@ -73,93 +103,152 @@ func (t *tree) any() any {
 // parseTree reads one JSON value. An object with a key twice is an error: a script
 // would see the one and a server the other.
 func parseTree(data []byte) (*tree, error) {
-	p := treeParser{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
-	p.dec.UseNumber()
-	t, err := p.value(0)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("there is more than one value")
-	}
-	return t, nil
-}
-
-type treeParser struct {
-	data []byte
-	dec  *json.Decoder
-}
-
-// begin is where the next value begins.
-func (p *treeParser) begin() int {
-	at := int(p.dec.InputOffset())
-	for at < len(p.data) && bytes.IndexByte([]byte(" \t\r\n,:"), p.data[at]) >= 0 {
-		at++
-	}
-	return at
-}
-
-func (p *treeParser) value(depth int) (*tree, error) {
-	if depth > maxDepth {
+	if deeper(data, maxDepth) {
 		return nil, fmt.Errorf("the value nests more than %d levels deep", maxDepth)
 	}
-	from := p.begin()
-	token, err := p.dec.Token()
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+	if !json.Valid(data) {
+		return nil, whyInvalid(data)
 	}
-	if err != nil {
-		return nil, err
-	}
-	t := &tree{}
-	switch token := token.(type) {
-	case json.Delim:
-		t.kind = byte(token)
-		err = p.inside(t, depth)
-	case string:
-		t.kind, t.text = '"', token
-	case json.Number:
-		t.kind = '0'
-		t.num, err = strconv.ParseFloat(token.String(), 64)
-		if err != nil && t.num != 0 { // a number too large is infinite to a script
-			err = nil
+	p := treeParser{data: data}
+	return p.value()
+}
+
+// deeper tells whether objects and lists nest deeper than most levels.
+func deeper(data []byte, most int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > most {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
 		}
-	case bool:
-		t.kind, t.flag = 't', token
+	}
+	return false
+}
+
+// whyInvalid is what is wrong with a text that is not one JSON value.
+func whyInvalid(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	var first json.RawMessage
+	err := dec.Decode(&first)
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("there is more than one value")
+}
+
+// treeParser reads a text that is valid JSON.
+type treeParser struct {
+	data []byte
+	pos  int
+}
+
+// space skips what stands between values.
+func (p *treeParser) space() {
+	for {
+		switch p.data[p.pos] {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			p.pos++
+		default:
+			return
+		}
+	}
+}
+
+func (p *treeParser) value() (*tree, error) {
+	p.space()
+	from := p.pos
+	t := &tree{kind: p.data[from]}
+	var err error
+	switch t.kind {
+	case '{', '[':
+		err = p.inside(t)
+	case '"':
+		t.text, err = p.string()
+	case 't', 'f':
+		t.flag = t.kind == 't'
+		p.pos += len("true")
+		if !t.flag {
+			p.pos++
+		}
+		t.kind = 't'
+	case 'n':
+		p.pos += len("null")
 	default:
-		t.kind = 'n'
+		t.kind = '0'
+		t.num = p.number()
 	}
 	if err != nil {
 		return nil, err
 	}
-	t.raw = p.data[from:p.dec.InputOffset()]
+	t.raw = p.data[from:p.pos]
 	return t, nil
+}
+
+// string reads a string, which the position is at.
+func (p *treeParser) string() (string, error) {
+	from, plain := p.pos, true
+	for p.pos++; p.data[p.pos] != '"'; p.pos++ {
+		if p.data[p.pos] == '\\' {
+			plain = false
+			p.pos++
+		}
+	}
+	p.pos++
+	raw := p.data[from:p.pos]
+	if plain && utf8.Valid(raw) {
+		return string(raw[1 : len(raw)-1]), nil
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err
+}
+
+// number reads a number. One that is too large is infinite, as it is to a script.
+func (p *treeParser) number() float64 {
+	from := p.pos
+	for p.pos < len(p.data) && strings.IndexByte("+-.0123456789eE", p.data[p.pos]) >= 0 {
+		p.pos++
+	}
+	n, _ := strconv.ParseFloat(string(p.data[from:p.pos]), 64) // valid; the error is the range's
+	return n
 }
 
 // inside reads what an object or list holds, and its end.
-func (p *treeParser) inside(t *tree, depth int) error {
-	if t.kind == '{' {
-		t.at = map[string]int{}
-	}
-	for p.dec.More() {
+func (p *treeParser) inside(t *tree) error {
+	p.pos++
+	for {
+		p.space()
+		if c := p.data[p.pos]; c == '}' || c == ']' {
+			p.pos++
+			return nil
+		}
 		if t.kind == '{' {
-			token, err := p.dec.Token()
+			key, err := p.string()
 			if err != nil {
 				return err
 			}
-			key, _ := token.(string)
-			if _, twice := t.at[key]; twice {
+			if t.index(key) >= 0 {
 				return fmt.Errorf("the key %q stands twice in one object", key)
 			}
-			t.at[key] = len(t.keys)
 			t.keys = append(t.keys, key)
+			t.note(key)
 		}
-		kid, err := p.value(depth + 1)
+		kid, err := p.value()
 		if err != nil {
 			return err
 		}
 		t.kids = append(t.kids, kid)
 	}
-	_, err := p.dec.Token()
-	return err
 }

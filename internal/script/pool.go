@@ -68,7 +68,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	closed  bool
-	idle    []*process // the longest rested first
+	idle    []*process // the one that ran last, whose memory the caches have, is taken first
 	living  int        // processes that are there or being started
 	busy    map[*process]struct{}
 	owners  map[string]int // calls that run, by owner

@@ -95,8 +95,9 @@ func (p *Pool) dispatchLocked() {
 		if w == nil {
 			return
 		}
-		process := p.idle[0]
-		p.idle = p.idle[1:]
+		last := len(p.idle) - 1
+		process := p.idle[last]
+		p.idle = slices.Delete(p.idle, last, last+1)
 		p.waiting = slices.DeleteFunc(p.waiting, func(other *waiter) bool { return other == w })
 		p.owners[w.owner]++
 		p.busy[process] = struct{}{}
