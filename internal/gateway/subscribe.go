@@ -11,14 +11,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// subscription is a resource that somebody follows.
-type subscription struct{ upstream, uri string }
+// subscription is a resource that somebody follows: in the session that all share,
+// with an empty client, or in one that is a client's own. A server on standard input
+// and output is a process for each session, and tells of what its own clients do to a
+// resource.
+type subscription struct{ upstream, uri, client string }
 
 // follower is a client that follows a resource, by the address that it uses for it.
 type follower struct{ client, shown string }
 
-// following is the one subscription at an upstream that stands for all clients.
+// following is the one subscription in a session that stands for all clients.
 type following struct {
+	want upstream.Want
 	// users counts the subscriptions of each: nobody ends another's.
 	users map[follower]int
 	stop  context.CancelFunc
@@ -36,8 +40,11 @@ func (g *Gateway) Subscribe(ctx context.Context, c *Client, uri string) error {
 	if err != nil {
 		return err
 	}
-	key, who := subscription{m.Name(), original}, follower{c.name(), uri}
-	f, err := g.join(key, who)
+	modern := m.Known() != nil && m.Known().Info.Version >= modernVersion
+	want, _ := g.want(c, m, modern)
+	want.Alone, want.Watch, want.Ask = false, true, nil
+	key, who := subscription{m.Name(), original, want.Client}, follower{c.name(), uri}
+	f, err := g.join(key, who, want)
 	if err != nil {
 		return err
 	}
@@ -54,7 +61,7 @@ func (g *Gateway) Subscribe(ctx context.Context, c *Client, uri string) error {
 }
 
 // join adds a follower, and begins to follow for the first one.
-func (g *Gateway) join(key subscription, who follower) (*following, error) {
+func (g *Gateway) join(key subscription, who follower, want upstream.Want) (*following, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -76,7 +83,7 @@ func (g *Gateway) join(key subscription, who follower) (*following, error) {
 	}
 	if f == nil {
 		life, stop := context.WithCancel(g.life)
-		f = &following{users: map[follower]int{}, ready: make(chan struct{}), stop: stop}
+		f = &following{want: want, users: map[follower]int{}, ready: make(chan struct{}), stop: stop}
 		g.subscriptions[key] = f
 		g.wg.Go(func() { g.follow(life, key, f) })
 	}
@@ -101,7 +108,7 @@ func (g *Gateway) follow(life context.Context, key subscription, f *following) {
 	}
 	for pause, first := minRefollow, true; ; {
 		began := time.Now()
-		err := g.followOnce(life, key, func() {
+		err := g.followOnce(life, key, f.want, func() {
 			if first {
 				first = false
 				agreed(nil)
@@ -130,14 +137,13 @@ func (g *Gateway) follow(life context.Context, key subscription, f *following) {
 	}
 }
 
-// followOnce follows a resource in one session, the one that all share: the updates are
-// told to those who follow, by us.
-func (g *Gateway) followOnce(life context.Context, key subscription, agreed func()) error {
+// followOnce follows a resource in one session: the updates are told to those who
+// follow, by us.
+func (g *Gateway) followOnce(life context.Context, key subscription, want upstream.Want, agreed func()) error {
 	m := g.member(key.upstream)
 	if m == nil {
 		return notInUse(key.upstream)
 	}
-	want, _ := g.want(&Client{}, m, true)
 	s, done, err := m.Session(life, want)
 	if err != nil {
 		return err
@@ -154,7 +160,7 @@ func (g *Gateway) followOnce(life context.Context, key subscription, agreed func
 			case <-until.Done():
 			}
 		}()
-		s.Subscribe(until, key.uri, func(method string, params json.RawMessage) { g.notified(key.upstream, "", method, params) })
+		s.Subscribe(until, key.uri, func(method string, params json.RawMessage) { g.notified(key.upstream, key.client, method, params) })
 		return nil
 	}
 	member := wire.Member{Key: "uri", Value: wire.Text(key.uri)}
@@ -235,7 +241,7 @@ func (g *Gateway) followed(by func(follower) bool) []followedBy {
 // notified takes what an upstream tells outside of calls.
 func (g *Gateway) notified(name, client, method string, params json.RawMessage) {
 	if method == "notifications/resources/updated" {
-		g.tellFollowers(subscription{name, member1(params, "uri")}, params)
+		g.tellFollowers(subscription{name, member1(params, "uri"), client}, params)
 		return
 	}
 	g.mu.Lock()

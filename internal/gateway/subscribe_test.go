@@ -127,3 +127,26 @@ func TestFollowingIsNarrowed(t *testing.T) {
 		t.Errorf("a client follows without end: %v", err)
 	}
 }
+
+// What a client does to a resource, in a process of its own, it is told of: the clients
+// that can be asked have one each.
+func TestFollowingInOnesOwnSession(t *testing.T) {
+	t.Parallel()
+	eras(t, func(t *testing.T, version, mode, way string) {
+		if mode != "" {
+			return
+		}
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Vile)}}, way)
+		p := r.connect(t, ways{user: "ann", version: version})
+		p.names()
+		p.follows("note://one", func() { p.call("one__touch", nil) })
+		if got := p.call("one__touch", nil); got != "note://one" { // it took no other process
+			t.Errorf("in the process of the call are followed: %q", got)
+		}
+		if got := p.call("one__ask", args{"text": "well?"}); !strings.Contains(got, "ann says yes") {
+			t.Errorf("a question meanwhile: %s", got)
+		}
+		p.call("one__crash", nil)
+		p.isTold("note://one", func() { p.call("one__touch", nil) })
+	})
+}

@@ -94,6 +94,8 @@ type slot struct {
 	session *Session
 	err     error
 	users   int
+	// watchers listen to the session without being at work in it.
+	watchers int
 	// asks has who can be asked now, one for each user that said so; mu of the
 	// upstream guards it.
 	asks  []*Asker
@@ -155,6 +157,9 @@ type Want struct {
 	// Alone keeps other calls of the client off the session until it is given
 	// back, so that what the server asks can only belong to this one.
 	Alone bool
+	// Watch only listens to what the session tells: it keeps nobody's calls off, and
+	// may be given another session at any time.
+	Watch bool
 	// Capabilities are what the server may ask for, an object; for the legacy
 	// era, which says so once.
 	Capabilities json.RawMessage
@@ -263,7 +268,11 @@ func fixOf(err error, name string) string {
 
 // use counts a user. mu is held.
 func (u *Upstream) use(s *slot, want *Want) {
-	s.users++
+	if want.Watch {
+		s.watchers++
+	} else {
+		s.users++
+	}
 	if s.idle != nil {
 		s.idle.Stop()
 	}
@@ -275,16 +284,24 @@ func (u *Upstream) use(s *slot, want *Want) {
 // evict makes room by ending a session that nobody uses, one of a client if it is named.
 // mu is held.
 func (u *Upstream) evict(client string) bool {
+	var found *slot
+	var of string
 	for key, slots := range u.slots {
 		for _, each := range slots {
-			if each.users == 0 && (client == "" || clientOf(key) == client) && each.session != nil {
-				u.drop(key, each)
-				go each.session.Close()
-				return true
+			if each.users > 0 || client != "" && clientOf(key) != client || each.session == nil {
+				continue
+			}
+			if found == nil || each.watchers < found.watchers {
+				found, of = each, key
 			}
 		}
 	}
-	return false
+	if found == nil {
+		return false
+	}
+	u.drop(of, found)
+	go found.session.Close()
+	return true
 }
 
 // drop forgets a slot. mu is held.
@@ -303,7 +320,11 @@ func (u *Upstream) drop(key string, s *slot) {
 func (u *Upstream) giveBack(s *slot, want *Want) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	s.users--
+	if want.Watch {
+		s.watchers--
+	} else {
+		s.users--
+	}
 	s.asks = slices.DeleteFunc(s.asks, func(a *Asker) bool { return a == &want.Ask })
 	if s.users > 0 {
 		return
@@ -311,12 +332,12 @@ func (u *Upstream) giveBack(s *slot, want *Want) {
 	close(u.freed)
 	u.freed = make(chan struct{})
 	for key, slots := range u.slots {
-		if key == (&Want{}).key() || !slices.Contains(slots, s) || s.session == nil {
+		if key == (&Want{}).key() || !slices.Contains(slots, s) || s.session == nil || s.watchers > 0 {
 			continue
 		}
 		s.idle = time.AfterFunc(u.opts.IdleTime, func() {
 			u.mu.Lock()
-			unused := s.users == 0
+			unused := s.users == 0 && s.watchers == 0
 			if unused {
 				u.drop(key, s)
 			}
