@@ -41,3 +41,28 @@ func Reader(f *os.File) io.Reader { return newReader(f) }
 // Writer gives what writes to a pipe as much as it has room for, and does not wait.
 // It is nil where that cannot be told.
 func Writer(f *os.File) func(text []byte) (int, error) { return newWriter(f) }
+
+// Whole gives what writes all of a text to a pipe: at once what there is room for,
+// and the rest as the file does. One goroutine writes at a time.
+func Whole(f *os.File) io.Writer {
+	now := Writer(f)
+	if now == nil {
+		return f
+	}
+	return whole{f, now}
+}
+
+type whole struct {
+	file *os.File
+	now  func([]byte) (int, error)
+}
+
+// Write implements io.Writer.
+func (w whole) Write(text []byte) (int, error) {
+	n, err := w.now(text)
+	if err != nil || n == len(text) {
+		return n, err
+	}
+	rest, err := w.file.Write(text[n:])
+	return n + rest, err
+}

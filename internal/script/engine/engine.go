@@ -2,7 +2,7 @@
 // copied. What the engine was at one moment is an Image, and to put it back costs
 // a copy of some hundred kilobytes, where to make an engine anew costs a
 // millisecond: so every call of a script can have an engine in which no other
-// script has left anything. See docs/adr/0020.
+// script has left anything. See docs/adr/0022.
 //
 // It binds the C of QuickJS as modernc.org/libquickjs translates it. The binding
 // that modernc.org/quickjs has takes its memory from the one allocator of the

@@ -1,8 +1,9 @@
 // Package worker is the inside of the sandbox: a process that runs scripts, one
 // call after the other, each in an engine as fresh as the first: its memory is
-// put back, to the last bit, to what it was before any script ran. It trusts neither the scripts nor, more than it must, the engine: a
-// watchdog ends the process if the engine does not end a script in time, and
-// the pool outside kills it if the watchdog does not.
+// put back, to the last bit, to what it was before any script ran. It trusts
+// neither the scripts nor, more than it must, the engine: a watchdog ends the
+// process if the engine does not end a script in time, and the pool outside kills
+// it if the watchdog does not.
 package worker
 
 import (
@@ -27,6 +28,7 @@ const maxGoStack = 256 << 20
 // The pool starts a process for it; it confines the whole process, so it is for
 // no other use. After an error the process has to end.
 func Main(in io.Reader, out io.Writer) error {
+	in, out = pipes(in, out)
 	reader := bufio.NewReaderSize(in, 64<<10)
 	_, message, err := wire.Read(reader, 1<<10)
 	if err != nil {
