@@ -200,7 +200,7 @@ func (a *app) askUpstream(ctx context.Context, cfg *config.Config, u config.Upst
 	defer cancel()
 	up := upstream.New(spec, a.upstreamOptions(cfg))
 	defer up.Close(ctx)
-	c, err := up.Refresh(ctx)
+	c, err := up.RefreshAll(ctx) // what waits for approval may be for clients that can be asked
 	if err != nil {
 		for _, line := range up.Log(10) {
 			fmt.Fprintln(a.host.Err, "  "+line)

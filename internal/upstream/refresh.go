@@ -44,6 +44,17 @@ func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
 	return u.refresh(ctx, Want{})
 }
 
+// RefreshAll is Refresh as a client that could be asked anything, and answers nothing:
+// a server may offer more to such a client.
+func (u *Upstream) RefreshAll(ctx context.Context) (*Catalog, error) {
+	return u.refresh(ctx, Want{
+		Client: "review", Capabilities: json.RawMessage(`{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`),
+		Ask: func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error) {
+			return nil, &wire.Error{Code: wire.CodeInternal, Message: "nobody is there to be asked"}
+		},
+	})
+}
+
 func (u *Upstream) refresh(ctx context.Context, want Want) (*Catalog, error) {
 	select {
 	case u.fetching <- struct{}{}:
