@@ -222,7 +222,7 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	managed := o.app.managed(cfg)
 	d := upstreamDetails{Summary: managed.Summarize(u), Origin: u.Origin.String(), Config: manage.WithoutSecret(u)}
 	if c := upstream.Cached(upstreamCache(cfg), manage.EntryOf(u).Spec); c != nil {
-		d.Server, d.Notes = &c.Info, c.Notes
+		d.Server, d.Notes = &c.Info, slices.Concat(c.Notes, gateway.Flagged(c))
 		d.Offered = gateway.ToolNames(c)
 		d.Held = managed.Held(u)
 	}
@@ -231,6 +231,28 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	}
 	o.app.printUpstream(d)
 	return nil
+}
+
+// mark says what is special about a tool.
+func (d *upstreamDetails) mark(tool string) string {
+	rule := d.Config.Tools[tool]
+	if rule.Hide {
+		return "  (hidden)"
+	}
+	var marks []string
+	if rule.Name != "" {
+		marks = append(marks, "called "+oneLine(rule.Name))
+	}
+	if rule.Description != "" {
+		marks = append(marks, "described anew")
+	}
+	if i := slices.IndexFunc(d.Held, func(w gateway.Waiting) bool { return w.Tool == tool }); i >= 0 {
+		marks = append(marks, d.Held[i].Why+", held back")
+	}
+	if len(marks) == 0 {
+		return ""
+	}
+	return "  (" + strings.Join(marks, ", ") + ")"
 }
 
 func (a *app) printUpstream(d upstreamDetails) {
@@ -261,7 +283,7 @@ func (a *app) printUpstream(d upstreamDetails) {
 	fmt.Fprintf(out, "  server      %s %s, speaks %s\n", oneLine(d.Server.Server.Name), oneLine(d.Server.Server.Version), d.Server.Version)
 	fmt.Fprintf(out, "\n%s:\n", plural(len(d.Offered), "tool", "tools"))
 	for _, name := range d.Offered {
-		fmt.Fprintf(out, "  %s\n", oneLine(name))
+		fmt.Fprintf(out, "  %s\n", oneLine(name)+d.mark(name))
 	}
 	for _, note := range d.Notes {
 		fmt.Fprintf(out, "note: %s\n", oneLine(note))

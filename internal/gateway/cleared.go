@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
@@ -40,7 +41,7 @@ func (c *clearing) value(value json.RawMessage) json.RawMessage {
 	}
 	switch value[0] {
 	case '{':
-		return c.object(value)
+		return c.object(value, false)
 	case '[':
 		return c.list(value)
 	case '"':
@@ -49,7 +50,9 @@ func (c *clearing) value(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-func (c *clearing) object(value json.RawMessage) json.RawMessage {
+// object looks at the members; named ones are called as their author likes, and none of
+// their names is a keyword.
+func (c *clearing) object(value json.RawMessage, named bool) json.RawMessage {
 	top := c.depth == 0
 	c.depth++
 	defer func() { c.depth-- }()
@@ -58,13 +61,23 @@ func (c *clearing) object(value json.RawMessage) json.RawMessage {
 	err := wire.Each(value, func(key string, sub json.RawMessage) error {
 		c.left += hiddenIn(key)
 		next := sub
-		switch key {
+		keyword := key
+		if named {
+			keyword = ""
+		}
+		switch keyword {
 		case "description", "title":
 			switch {
 			case sub[0] != '"':
 				next = c.value(sub)
 			case !top:
 				next = c.text(sub)
+			}
+		case "properties", "patternProperties", "dependentSchemas", "$defs", "definitions":
+			if sub[0] == '{' {
+				next = c.object(sub, true)
+			} else {
+				next = c.value(sub)
 			}
 		case "default", "const", "enum", "examples", "_meta": // data, whatever its members are called
 			data := &clearing{depth: 1}
@@ -161,4 +174,31 @@ func hiddenIn(text string) int {
 		}
 	}
 	return n
+}
+
+// Flagged says what is wrong with what a catalog offers: texts that hide something or are
+// too long.
+func Flagged(c *upstream.Catalog) []string {
+	var notes []string
+	for _, each := range []struct {
+		key  string
+		list []json.RawMessage
+	}{{"name", c.Tools}, {"name", c.Prompts}, {"uri", c.Resources}, {"uriTemplate", c.Templates}} {
+		for _, raw := range each.list {
+			_, found := cleared(raw)
+			texts := []string{"description", "title"}
+			if each.key != "name" {
+				texts = append(texts, "name")
+			}
+			for _, key := range texts {
+				_, wrong := described(member1(raw, key))
+				found = append(found, wrong...)
+			}
+			name, _ := described(member1(raw, each.key))
+			for _, text := range found {
+				notes = append(notes, name+": "+text)
+			}
+		}
+	}
+	return notes
 }

@@ -185,6 +185,11 @@ func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) jso
 			found = append(found, wrong...)
 		}
 	}
+	if name := member1(raw, "name"); key != "name" && name != "" { // of a resource it is read by people alone
+		shown, wrong := described(name)
+		set = append(set, wire.Member{Key: "name", Value: wire.Text(shown)})
+		found = append(found, wrong...)
+	}
 	for _, text := range found {
 		s.note(m, member1(raw, key), text)
 	}

@@ -103,8 +103,24 @@ func TestPoisonedDescription(t *testing.T) {
 			t.Errorf("%s: %d bytes, %q", tool.Name, len(tool.Description), tool.Description[:40])
 		}
 	}
+	prompts, err := p.session.ListPrompts(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resources, err := p.session.ListResources(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := p.session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := marshal(t, []any{prompts, resources, tools}); strings.ContainsAny(all, "\u200b\u202e\U000E0041\U000E0042") || !strings.Contains(all, "What it is") {
+		t.Errorf("something is hidden in %q", all)
+	}
 	notes := fmt.Sprint(r.Notes())
-	if !strings.Contains(notes, "hides 3 characters") || !strings.Contains(notes, "cut to") {
+	if !strings.Contains(notes, "its description hides 3 characters") || !strings.Contains(notes, "cut to") ||
+		!strings.Contains(notes, "descriptions in it hide 2 characters") || !strings.Contains(notes, "greet its description hides 1") {
 		t.Errorf("the notes are %s", notes)
 	}
 }
