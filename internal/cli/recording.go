@@ -206,7 +206,7 @@ func (o *observed) finish(x *gateway.Exchange, runs []graphRun) {
 	if o.span == nil {
 		return
 	}
-	if x.Upstream != "" && x.Name != "" {
+	if x.Upstream != "" && x.Name != "" && x.Method != "resources/read" { // addresses are without number, and carry secrets
 		o.span.Name = x.Method + " " + x.Upstream + "/" + x.Name
 	}
 	o.span.Set(

@@ -171,7 +171,8 @@ func hostile() *record.Entry {
 	const token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 	inner, _ := json.Marshal(`{"user":"ann","apiKey":"k-1234567890"}`)
 	return &record.Entry{
-		ID: "q", Error: "the server said Authorization: Bearer abcdefghijklmnop1234 is wrong",
+		ID: "q", Method: "resources/read", Tool: "https://ann:hunter2hunter2@example.com/x?sig=hunter2%2Babc&x=1",
+		Error:     "the server said Authorization: Bearer abcdefghijklmnop1234 is wrong",
 		Arguments: json.RawMessage(`{"path":"/etc/hosts","password":"hunter2","deep":[{"client_secret":{"a":1}}],"text":"use ` + token + ` for it"}`),
 		Result:    json.RawMessage(`{"content":[{"type":"text","text":` + string(inner) + `}],"big":12345678901234567890}`),
 		Graphs: []record.Graph{{ID: "g", Nodes: []record.Node{{NodeTrace: hookgraph.NodeTrace{
@@ -215,6 +216,9 @@ func TestNothingSecretIsKept(t *testing.T) {
 	}
 	if !strings.Contains(e.Response.Text, "12345678901234567890") {
 		t.Errorf("a number was rounded: %s", e.Response.Text)
+	}
+	if e.Tool != "https://[redacted: url-password]xample.com/x?sig=[redacted: named]&x=1" && !strings.HasSuffix(e.Tool, "?sig=[redacted: named]&x=1") {
+		t.Errorf("the address is kept as %s", e.Tool)
 	}
 	if !e.Request.Redacted || !strings.Contains(e.Request.Text, "use [redacted: github-token] for it") {
 		t.Errorf("the arguments are kept as %s", e.Request.Text)

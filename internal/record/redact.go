@@ -36,6 +36,7 @@ func (r *Redactor) bodies() bool { return r.most > 0 }
 // entry takes out of an entry what is not to be kept.
 func (r *Redactor) entry(e *Entry) {
 	e.Error = r.text(e.Error, maxError)
+	e.Tool, _ = r.scanner.Redact(e.Tool) // addresses carry secrets, too
 	r.graphs(e.Graphs)
 	if r.bodies() {
 		e.Request, e.Response = r.body(e.Arguments), r.body(e.Result)

@@ -69,7 +69,7 @@ var rules = sync.OnceValue(func() []rule {
 		{"json-web-token", []string{"eyJ"}, before + `eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`},
 		{"url-password", []string{"://"}, `[a-z][a-z0-9+.-]{1,20}://[^\s/:@"'<>{}$]{0,60}:[^\s/:@"'<>{}$*]{3,100}@[A-Za-z0-9\[]`},
 		{"authorization", []string{"earer ", "asic "}, `(?i)authorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+[A-Za-z0-9+/_.=-]{16,}`},
-		{"guideway-secret", []string{"gdw"}, before + `gdw[a-z]{2,10}[0-9]?_[A-Za-z0-9]{20,}`},
+		{"guideway-secret", []string{"gdw", "gdn_"}, before + `gd(?:w(?:[a-z]{2,10}[0-9]?)?|n)_[A-Za-z0-9_-]{20,}`},
 		{"password", []string{"assw", "PASSW"}, `(?i)(?:^|[^a-z])passw(?:or)?d["']?\s*[:=]\s*["']?[^\s"'<>${}*\[(]{8,}`},
 	} {
 		list = append(list, rule{s.name, s.marks, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s.pattern) })})
@@ -100,18 +100,5 @@ func assigned(key, value string) bool {
 // is. It takes more for a secret than keyPattern: hiding costs less than a
 // warning.
 var namePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:^|[_.-])(?:pass(?:word|wd|phrase)?|pwd|pin|secrets?|credentials?|authorization|auth|cookies?|set-cookie|token|bearer|session[_-]?id|api[_-]?keys?|apikey|(?:access|refresh|id|auth|client|private|secret|signing|encryption)[_-]?(?:token|key|secret))$|(?:Password|Passphrase|Secret|Token|ApiKey|APIKey|AccessKey|PrivateKey|Credentials?)$`)
+	return regexp.MustCompile(`(?i)(?:^|[_.-])(?:pass(?:word|wd|phrase|code)?|pwd|pin|otp|totp|cvv|cvc|ssn|dsn|connection[_-]?string|credit[_-]?card(?:[_-]?number)?|card[_-]?number|secrets?|credentials?|authorization|auth|cookies?|set-cookie|token|bearer|session[_-]?id|api[_-]?keys?|apikey|(?:access|refresh|id|auth|client|private|secret|signing|encryption)[_-]?(?:token|key|secret))$|(?:Password|Passphrase|Secret|Token|ApiKey|APIKey|AccessKey|PrivateKey|Credentials?|ConnectionString|CreditCard|CardNumber|Passcode)$`)
 })
-
-// namedPattern is a credential that is called one in a text, as in files of settings,
-// command lines and query strings: what it is called, and its value. Only what is
-// to be hidden is found by it; for a warning it guesses too often.
-var namedPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])[A-Za-z0-9_.-]*(?:secret|token|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|private[_-]?key|credential)[A-Za-z0-9_-]*["']?\s*(?:[:=]|=>)\s*["']?)([A-Za-z0-9+/_=.~!@#%^*-]{12,})`)
-})
-
-// looksRandom tells whether a value could be a credential rather than a word: it has
-// a digit, and is no placeholder.
-func looksRandom(value string) bool {
-	return strings.ContainsAny(value, "0123456789") && !placeholder().MatchString(value)
-}

@@ -42,7 +42,9 @@ type Scanner struct {
 }
 
 // NewScanner makes a scanner.
-func NewScanner() *Scanner { return &Scanner{rules: rules(), verdicts: map[[16]byte]string{}} }
+func NewScanner() *Scanner {
+	return &Scanner{rules: rules(), verdicts: map[[16]byte]string{}}
+}
 
 // Scan gives the likely secrets in a context, in the order of their paths.
 func (s *Scanner) Scan(tree map[string]any) []Finding {
@@ -146,15 +148,8 @@ func (s *Scanner) Redact(text string) (string, bool) {
 			})
 		}
 	}
-	text = namedPattern().ReplaceAllStringFunc(text, func(match string) string {
-		parts := namedPattern().FindStringSubmatch(match)
-		if !looksRandom(parts[2]) {
-			return match
-		}
-		found = true
-		return parts[1] + "[redacted: named]"
-	})
-	return text, found
+	text, hidden := hide(text)
+	return text, found || hidden
 }
 
 // edges gives what takes the place of a match: the rule's name, and what of the

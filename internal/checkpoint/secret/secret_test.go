@@ -41,6 +41,8 @@ func shapes() map[string]string {
 		"in a header":         "Authorization: Bearer " + n(30),
 		"a setting":           "AWS_SECRET_ACCESS_KEY=" + n(40),
 		"a setting in quotes": `api_key: "` + n(20) + `"`,
+		"Guideway":            "gdw_" + n(43),
+		"Guideway by name":    "gdn_a_" + n(40),
 		"in a query":          "https://example.com/x?access_token=" + n(20) + "&y=1",
 	}
 }
@@ -62,6 +64,34 @@ func TestKnownShapesAreRedacted(t *testing.T) {
 	}
 }
 
+// What is to be hidden is found by what stands before it, too: in settings, headers,
+// command lines and addresses, however short it is.
+func TestWhatIsCalledASecretIsHidden(t *testing.T) {
+	t.Parallel()
+	s := secret.NewScanner()
+	const value, long = "hunter2", "hunter2a1B2c3D4a1B2c3D4a1B2c3D4"
+	for _, text := range []string{
+		"password: " + value, `the password="` + value + `" is old`, "PASSWORD=" + value, "passphrase => " + value, "--password=" + value,
+		"<password>" + value + "</password>", "<ns:api-key>" + value + "</ns:api-key>", "Server=db;User=sa;Pwd=" + value + ";Encrypt=true",
+		"Endpoint=sb://x;SharedAccessKey=" + long + "=", "Cookie: sid=" + value + "; theme=dark", "Set-Cookie: sid=" + value + "; Path=/",
+		"Authorization: token " + long, "authorization: ApiKey " + long, "curl -H 'Bearer " + long + "'", "curl -u admin:" + value + " https://x",
+		"https://a.blob.core.windows.net/c?sv=1&sig=" + long + "%3D", "https://b.s3.amazonaws.com/k?X-Amz-Signature=" + long,
+		"https://maps.example/api?key=" + long, "Private-Lines: 14\n" + long,
+	} {
+		if got, found := s.Redact(text); !found || strings.Contains(got, value) {
+			t.Errorf("%q is left as %q", text, got)
+		}
+	}
+	for key, hidden := range map[string]bool{
+		"otp": true, "card_number": true, "connectionString": true, "db_pass": true, "passcode": true, "cvv": true,
+		"signature": false, "max_tokens": false, "pinned": false, "discard": false, "key": false,
+	} {
+		if secret.NamesSecret(key) != hidden {
+			t.Errorf("%s names a secret: want %v", key, hidden)
+		}
+	}
+}
+
 // Words that only look like it a little are left alone.
 func TestWordsAreLeftAlone(t *testing.T) {
 	t.Parallel()
@@ -70,6 +100,8 @@ func TestWordsAreLeftAlone(t *testing.T) {
 		"unexpected token: identifier", "the next_token is required", "sk-learn and sk-lists", "apiKey: getApiKeyFromEnvironment",
 		"token = ${env:TOKEN_1234567}", "password: <your password 12345678>", "max_tokens: 4096", "tokens=100000", "a task-1234567890123456789012345678901234567890",
 		"-----BEGIN CERTIFICATE-----", "https://example.com/?page=123456789012345", "secret: changeme-changeme1", "globs in glass",
+		"a bearer of bad news that came late", "the keyword: value", "docker run -u 1000:1000 image", "?key=name&sort=asc", "1.2.3 and N.B. this",
+		"cookie: yes", "authorization is wanted", "git log --user ann",
 	} {
 		if got, found := s.Redact(text); found {
 			t.Errorf("%q became %q", text, got)
