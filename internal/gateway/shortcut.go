@@ -46,7 +46,7 @@ var errCancelled = errors.New("the client has cancelled the call")
 // Take implements the transport's Shortcut: it takes calls of tools of upstreams
 // that are as they should be, the answers to what was asked on their way, and
 // nothing else.
-func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte, send func([]byte, int) error) func(context.Context) {
+func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte, send func(int, ...[]byte) error) func(context.Context) {
 	if len(text) > maxShortcut {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header h
 		if context.Cause(ctx) == errCancelled && header == nil { //nolint:errorlint // it is the value itself
 			return // nobody waits for the answer
 		}
-		_ = send(wire.OneLine(answerTo(m.ID, result, err)), statusOf(err)) // the client may be gone
+		_ = send(statusOf(err), answerTo(m.ID, result, err)...) // the client may be gone
 	}
 }
 
@@ -89,12 +89,14 @@ func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header h
 // gateway's other way has to judge. Hooks may look at the tool: both ways lead to
 // Call, which has them stand around it.
 func (g *Gateway) shortcutCall(params json.RawMessage) (Request, *tool) {
-	members, err := wire.Members(params, "name", "arguments", "_meta", "inputResponses", "requestState")
-	if err != nil || members["requestState"] != nil || members["inputResponses"] != nil {
+	var r Request
+	var name, responses, state json.RawMessage
+	err := wire.Pick(params, wire.Wanted{Key: "name", Value: &name}, wire.Wanted{Key: "arguments", Value: &r.Arguments},
+		wire.Wanted{Key: "_meta", Value: &r.Meta}, wire.Wanted{Key: "inputResponses", Value: &responses}, wire.Wanted{Key: "requestState", Value: &state})
+	if err != nil || state != nil || responses != nil {
 		return Request{}, nil
 	}
-	r := Request{Arguments: members["arguments"], Meta: members["_meta"]}
-	if json.Unmarshal(members["name"], &r.Name) != nil || r.Arguments != nil && r.Arguments[0] != '{' {
+	if json.Unmarshal(name, &r.Name) != nil || r.Arguments != nil && r.Arguments[0] != '{' {
 		return Request{}, nil
 	}
 	t := g.surface.Load().byName[r.Name]
@@ -117,7 +119,8 @@ func statusOf(err error) int {
 	return http.StatusOK
 }
 
-func answerTo(id, result json.RawMessage, err error) []byte {
+// answerTo is the answer to a request on one line, in parts.
+func answerTo(id, result json.RawMessage, err error) [][]byte {
 	var failure *wire.Error
 	switch {
 	case err == nil:
@@ -125,7 +128,11 @@ func answerTo(id, result json.RawMessage, err error) []byte {
 	default:
 		failure = &wire.Error{Code: wire.CodeInternal, Message: "the call has failed: " + err.Error()}
 	}
-	return wire.Response(id, result, failure)
+	parts := wire.ResponseParts(id, result, failure)
+	for i, part := range parts {
+		parts[i] = wire.OneLine(part)
+	}
+	return parts
 }
 
 // shortcutClient tells who calls, or gives nil where the SDK has to judge.
@@ -231,7 +238,7 @@ func levels() []string {
 }
 
 // converses has a client told and asked on the way of its call.
-func (g *Gateway) converses(c *Client, session *mcp.ServerSession, send func([]byte, int) error) {
+func (g *Gateway) converses(c *Client, session *mcp.ServerSession, send func(int, ...[]byte) error) {
 	c.Notify = func(_ context.Context, method string, params json.RawMessage) {
 		if method == "notifications/message" {
 			least := slices.Index(levels(), c.Level)
@@ -239,7 +246,7 @@ func (g *Gateway) converses(c *Client, session *mcp.ServerSession, send func([]b
 				return
 			}
 		}
-		_ = send(wire.OneLine(wire.Request(nil, method, params)), 0) // the client may be gone
+		_ = send(0, wire.OneLine(wire.Request(nil, method, params))) // the client may be gone
 	}
 	if c.Modern {
 		return
@@ -248,7 +255,7 @@ func (g *Gateway) converses(c *Client, session *mcp.ServerSession, send func([]b
 		key := shortcutID{session, string(wire.Text("gateway-" + rand.Text()))}
 		answer := g.shortcuts.ask(key)
 		defer g.shortcuts.forget(key)
-		if err := send(wire.OneLine(wire.Request(json.RawMessage(key.id), method, params)), 0); err != nil {
+		if err := send(0, wire.OneLine(wire.Request(json.RawMessage(key.id), method, params))); err != nil {
 			result, failure := askTyped(ctx, session, method, params) // the call was answered in between
 			return typedAnswer(result, failure)
 		}

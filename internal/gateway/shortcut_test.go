@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -343,7 +344,7 @@ func TestCancelledBeforeItBegins(t *testing.T) {
 	// As a client of the modern era: who calls is in the request.
 	call := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000},` + meta + `}}`
 	var sent []string
-	send := func(text []byte, _ int) error { sent = append(sent, string(text)); return nil }
+	send := func(_ int, text ...[]byte) error { sent = append(sent, string(bytes.Join(text, nil))); return nil }
 	work := r.Take(t.Context(), session, nil, []byte(call), send)
 	if work == nil {
 		t.Fatal("the call was not taken")

@@ -26,8 +26,9 @@ type conn interface {
 // goroutines that wait for a server that does not read.
 type prompt interface {
 	// sendNow sends a message where that waits for nothing, and tells whether it
-	// has taken it. Why one that it has taken could not be sent goes into failed.
-	sendNow(m outgoing, failed chan<- error) bool
+	// has taken it. Why one that it has taken could not be sent goes to failed, which
+	// may be told nil. whole says that its text is not needed any more.
+	sendNow(m outgoing, failed func(error)) (taken, whole bool)
 }
 
 // outgoing is a message to a server.

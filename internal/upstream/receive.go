@@ -42,10 +42,7 @@ func (s *Session) respond(m *wire.Message, call string) {
 		s.opts.logger.Debug("an upstream has answered what nobody waits for", "upstream", s.opts.spec.Name)
 		return
 	}
-	select {
-	case p.answer <- m:
-	default: // it has answered twice: the first answer counts
-	}
+	p.respond(m)
 }
 
 // unreadable implements receiver.
@@ -57,21 +54,14 @@ func (s *Session) unreadable(call string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.calls[call]; p != nil {
-		fail(p, err)
+		p.fail(err)
 		return
 	}
 	if guideway.ErrorCode(err) != guideway.CodeTooLarge {
 		return // a line of talk, or what nobody waits for
 	}
 	for _, p := range s.calls { // the answer to one of them is lost
-		fail(p, err)
-	}
-}
-
-func fail(p *pending, err error) {
-	select {
-	case p.failed <- err:
-	default:
+		p.fail(err)
 	}
 }
 
@@ -125,21 +115,6 @@ func (s *Session) logging() *pending {
 		}
 	}
 	return one
-}
-
-func (p *pending) take(n note) {
-	if p == nil || p.notes == nil {
-		return
-	}
-	if p.waiting.Add(n.size()) > noteBytes {
-		p.waiting.Add(-n.size())
-		return
-	}
-	select {
-	case p.notes <- n:
-	default:
-		p.waiting.Add(-n.size())
-	}
 }
 
 // question answers a request of the server, apart from what else it sends.

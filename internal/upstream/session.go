@@ -49,7 +49,11 @@ type Session struct {
 	// Info is what the server has said of itself.
 	info Info
 
+	// client is what we call ourselves.
+	client json.RawMessage
+
 	nextID   atomic.Int64
+	lines    lines
 	asking   chan struct{} // bounds the questions that are open at once
 	replying chan struct{} // bounds the replies that wait for the server to read
 
@@ -62,34 +66,7 @@ type Session struct {
 
 var _ receiver = (*Session)(nil)
 
-// pending is a call that waits for its answer.
-type pending struct {
-	answer chan *wire.Message // takes one
-	failed chan error         // takes one
-	notes  chan note
-	// waiting counts the bytes of the notes that wait.
-	waiting atomic.Int64
-	logs    bool
-	ask     Asker
-	// open counts the questions that somebody is thinking about.
-	open atomic.Int32
-}
-
-// note is a notification that belongs to a call.
-type note struct {
-	method string
-	params json.RawMessage
-}
-
-func (n note) size() int64 { return int64(len(n.params)) }
-
 const (
-	// noteBuffer is how many notifications of a call wait for its caller; more
-	// are dropped, for they would be late.
-	noteBuffer = 64
-	// noteBytes bounds what they are together: what a caller does not read yet is
-	// kept for it, whatever the server sends.
-	noteBytes = 1 << 20
 	// openQuestions bounds what one session may ask at once.
 	openQuestions = 64
 	// openReplies bounds what we have to say besides, to a server that may not read.
@@ -97,8 +74,9 @@ const (
 )
 
 func newSession(opts sessionOptions) *Session {
+	client, _ := json.Marshal(opts.client) // texts always marshal
 	return &Session{
-		opts: opts, calls: map[string]*pending{}, gone: make(chan struct{}),
+		opts: opts, client: client, calls: map[string]*pending{}, gone: make(chan struct{}),
 		asking: make(chan struct{}, openQuestions), replying: make(chan struct{}, openReplies),
 	}
 }
@@ -150,29 +128,13 @@ type Call struct {
 // says that there is none, so that nobody knows whether the call was done.
 func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	id := strconv.FormatInt(s.nextID.Add(1), 10)
-	p := &pending{answer: make(chan *wire.Message, 1), failed: make(chan error, 1), ask: c.Ask, logs: c.Logs}
-	if c.Notify != nil {
-		p.notes = make(chan note, noteBuffer)
-	}
+	p := newPending(c)
 	if err := s.register(id, p); err != nil {
 		return nil, err
 	}
 	defer s.forget(id)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	m := outgoing{
-		text: wire.Call(json.RawMessage(id), c.Method, s.params(id, c)...),
-		call: id, method: c.Method, name: c.Name, headers: c.Headers, trace: c.Trace,
-	}
-	if now, ok := s.conn.(prompt); !ok || ctx.Err() != nil || !now.sendNow(m, p.failed) {
-		go func() {
-			err := s.conn.send(ctx, m)
-			if _, apart := s.conn.(*web); apart && err == nil {
-				err = errUnanswered // unless the answer is there already
-			}
-			tell(p.failed, err)
-		}()
-	}
+	end := s.dispatch(ctx, outgoing{call: id, method: c.Method, name: c.Name, headers: c.Headers, trace: c.Trace}, s.params(id, c), p)
+	defer end()
 	answer, err := s.await(ctx, c, p)
 	if err != nil {
 		s.abandon(id, err)
@@ -187,6 +149,49 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 		return nil, answer.Err
 	}
 	return answer.Result, nil
+}
+
+// dispatch sends a call with params. What comes of it goes to the call that waits; end
+// is called when that does not wait any more.
+func (s *Session) dispatch(ctx context.Context, m outgoing, params []wire.Member, p *pending) (end func()) {
+	room := s.lines.take()
+	m.text = wire.AppendCall(room, json.RawMessage(m.call), m.method, params...)
+	if now, ok := s.conn.(prompt); ok && ctx.Err() == nil {
+		if taken, whole := now.sendNow(m, p.fail); taken {
+			if whole {
+				s.lines.giveBack(m.text)
+			}
+			return func() {}
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		err := s.conn.send(ctx, m)
+		if _, apart := s.conn.(*web); apart && err == nil {
+			err = errUnanswered // unless the answer is there already
+		}
+		p.fail(err)
+	}()
+	return cancel
+}
+
+// lines are buffers that messages were written in, to write others in.
+type lines struct{ kept sync.Pool }
+
+// maxKept bounds one: larger messages are rare.
+const maxKept = 1 << 20
+
+func (l *lines) take() []byte {
+	if kept, ok := l.kept.Get().(*[]byte); ok {
+		return (*kept)[:0]
+	}
+	return nil
+}
+
+func (l *lines) giveBack(line []byte) {
+	if cap(line) <= maxKept {
+		l.kept.Put(&line)
+	}
 }
 
 // forgotten tells whether a server that has answered 400 has lost our session, which
@@ -256,10 +261,9 @@ func (s *Session) modernMeta(version string, capabilities json.RawMessage) []wir
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
 	}
-	info, _ := json.Marshal(s.opts.client) // texts always marshal
 	return []wire.Member{
 		{Key: metaVersion, Value: wire.Text(version)},
-		{Key: metaClientInfo, Value: info},
+		{Key: metaClientInfo, Value: s.client},
 		{Key: metaCapabilities, Value: capabilities},
 	}
 }
@@ -287,79 +291,6 @@ func (e *NoAnswer) Unwrap() error { return e.Err }
 func errTimeout(limit time.Duration, what, setting string) error {
 	return &NoAnswer{Late: true, Err: guideway.Errorf(guideway.CodeUnavailable, "the server has not answered within %s%s; whether it has done the call is not known", limit, what).
 		WithFix("give the upstream a longer %s, or look at its log", setting)}
-}
-
-// await waits for the answer, handing on what comes before it.
-func (s *Session) await(ctx context.Context, c Call, p *pending) (*wire.Message, error) {
-	quiet, most := s.opts.spec.Timeout, s.opts.spec.MaxTime
-	if quiet == 0 {
-		quiet = defaultTimeout
-	}
-	if most == 0 {
-		most = defaultMaxTime
-	}
-	var idle, deadline <-chan time.Time
-	var idleTimer *time.Timer
-	if !c.Endless {
-		idleTimer = time.NewTimer(quiet)
-		defer idleTimer.Stop()
-		last := time.NewTimer(most)
-		defer last.Stop()
-		idle, deadline = idleTimer.C, last.C
-	}
-	for {
-		select {
-		case n := <-p.notes:
-			p.give(c, n)
-			if idleTimer != nil {
-				idleTimer.Reset(quiet)
-			}
-		case m := <-p.answer:
-			p.drain(c)
-			return m, nil
-		case err := <-p.failed:
-			return p.last(c, err)
-		case <-s.gone:
-			return p.last(c, s.reason())
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-idle:
-			if p.open.Load() == 0 {
-				return nil, errTimeout(quiet, "", "timeout")
-			}
-			idleTimer.Reset(quiet) // a person thinks
-		case <-deadline:
-			return nil, errTimeout(most, " in all", "maxTime")
-		}
-	}
-}
-
-// last prefers an answer that came before the failure.
-func (p *pending) last(c Call, err error) (*wire.Message, error) {
-	select {
-	case m := <-p.answer:
-		p.drain(c)
-		return m, nil
-	default:
-		return nil, err
-	}
-}
-
-// give hands on a notification.
-func (p *pending) give(c Call, n note) {
-	p.waiting.Add(-n.size())
-	c.Notify(n.method, n.params)
-}
-
-func (p *pending) drain(c Call) {
-	for {
-		select {
-		case n := <-p.notes:
-			p.give(c, n)
-		default:
-			return
-		}
-	}
 }
 
 func (s *Session) reason() error {

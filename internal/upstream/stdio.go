@@ -151,35 +151,24 @@ func (p *process) write(line []byte) error {
 
 // sendNow implements prompt. Of a line that the pipe has no room for the rest is
 // written aside: nothing else may come in between.
-func (p *process) sendNow(m outgoing, failed chan<- error) bool {
+func (p *process) sendNow(m outgoing, failed func(error)) (taken, whole bool) {
 	if p.now == nil {
-		return false
+		return false, false
 	}
 	select {
 	case p.writes <- struct{}{}:
 	default:
-		return false
+		return false, false
 	}
 	line := lineOf(m)
 	n, err := p.now(line)
 	if err == nil && n < len(line) {
-		go func() { tell(failed, p.write(line[n:])) }()
-		return true
+		go func() { failed(p.write(line[n:])) }()
+		return true, false
 	}
 	<-p.writes
-	tell(failed, err)
-	return true
-}
-
-// tell says why a message could not be sent, unless the call has failed before.
-func tell(failed chan<- error, err error) {
-	if err == nil {
-		return
-	}
-	select {
-	case failed <- err:
-	default:
-	}
+	failed(err)
+	return true, true
 }
 
 // negotiated implements conn: lines are the same in every version.
@@ -249,7 +238,7 @@ func readLine(in *bufio.Reader, limit int, more bool) (line, error) {
 		switch {
 		case !l.tooLong && len(l.begin)+len(part) <= limit+1:
 			if errors.Is(err, bufio.ErrBufferFull) && l.begin == nil {
-				l.begin = make([]byte, 0, len(part)*3/2) // most lines that are longer end soon
+				l.begin = make([]byte, 0, len(part)*9/8) // most lines that are longer end soon
 			}
 			l.begin = append(l.begin, part...)
 		default:

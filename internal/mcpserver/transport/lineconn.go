@@ -122,7 +122,7 @@ func (c *lineConn) takePast(text []byte) bool {
 	if c.past == nil || session == nil {
 		return false
 	}
-	answer := c.past.Take(c.pastCtx, session, nil, text, func(text []byte, _ int) error { return c.reply(text) })
+	answer := c.past.Take(c.pastCtx, session, nil, text, func(_ int, text ...[]byte) error { return c.reply(joined(text)) })
 	if answer == nil {
 		return false
 	}
@@ -138,6 +138,19 @@ func (c *lineConn) takePast(text []byte) bool {
 		answer(c.pastCtx)
 	}()
 	return true
+}
+
+// joined is a text of which all parts came, with room for the end of the line.
+func joined(parts [][]byte) []byte {
+	length := 1
+	for _, part := range parts {
+		length += len(part)
+	}
+	text := make([]byte, 0, length)
+	for _, part := range parts {
+		text = append(text, part...)
+	}
+	return text
 }
 
 // track notes a call that will be answered.

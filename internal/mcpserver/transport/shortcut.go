@@ -23,9 +23,9 @@ type Shortcut interface {
 	// The session is nil for a request of the modern era over HTTP; the header
 	// is nil on stdio. send sends a message to the client on the way of this
 	// one: the status is that of HTTP for the answer, which is the last one, and
-	// 0 for what comes before it. The text may be kept.
+	// 0 for what comes before it. The text may come in parts, and may be kept.
 	Take(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte,
-		send func(text []byte, status int) error) (answer func(context.Context))
+		send func(status int, text ...[]byte) error) (answer func(context.Context))
 }
 
 // userSession is a session of the legacy era over HTTP as the shortcut needs it:
@@ -150,7 +150,7 @@ type httpAnswer struct {
 	events, ended bool
 }
 
-func (a *httpAnswer) send(text []byte, status int) error {
+func (a *httpAnswer) send(status int, text ...[]byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := status != 0
@@ -158,12 +158,20 @@ func (a *httpAnswer) send(text []byte, status int) error {
 		return errAnswered
 	}
 	a.ended = last
+	length := 0
+	for _, part := range text {
+		length += len(part)
+	}
 	if last && !a.events {
 		a.w.Header().Set("Content-Type", "application/json")
-		a.w.Header().Set("Content-Length", strconv.Itoa(len(text))) // else what is long goes out in chunks
+		a.w.Header().Set("Content-Length", strconv.Itoa(length)) // else what is long goes out in chunks
 		a.w.WriteHeader(status)
-		_, err := a.w.Write(text)
-		return err
+		for _, part := range text {
+			if _, err := a.w.Write(part); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if !a.events {
 		a.events = true
@@ -171,9 +179,11 @@ func (a *httpAnswer) send(text []byte, status int) error {
 		a.w.Header().Set("Cache-Control", "no-cache, no-transform")
 	}
 	var frame bytes.Buffer
-	frame.Grow(len(text) + 24)
+	frame.Grow(length + 24)
 	frame.WriteString("event: message\ndata: ")
-	frame.Write(text)
+	for _, part := range text {
+		frame.Write(part)
+	}
 	frame.WriteString("\n\n")
 	if _, err := a.w.Write(frame.Bytes()); err != nil {
 		return err

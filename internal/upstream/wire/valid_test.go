@@ -38,6 +38,25 @@ func TestValid(t *testing.T) {
 	})
 }
 
+// What may not stand in a string is found wherever it stands among others, and what
+// may is not taken for it.
+func TestValidStrings(t *testing.T) {
+	t.Parallel()
+	for before := range 20 {
+		for c := range 256 {
+			for _, after := range []int{0, 1, 9} {
+				text := `"` + strings.Repeat("x", before) + string([]byte{byte(c)}) + strings.Repeat("\xe9", after) + `"`
+				if got, want := wire.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
+					t.Errorf("%q: %v, want %v", text, got, want)
+				}
+				if open := text[:len(text)-1]; wire.Valid([]byte(open)) != json.Valid([]byte(open)) {
+					t.Errorf("%q is taken, or not", open)
+				}
+			}
+		}
+	}
+}
+
 func FuzzValid(f *testing.F) {
 	for _, text := range texts() {
 		f.Add(text)

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -73,16 +74,18 @@ func Parse(text []byte) (*Message, error) {
 		}
 		return nil, errNotJSON
 	}
-	members, err := Members(text, "jsonrpc", "id", "method", "params", "result", "error")
+	m := &Message{}
+	var version, method, failure json.RawMessage
+	err := Pick(text, Wanted{"jsonrpc", &version}, Wanted{"id", &m.ID}, Wanted{"method", &method},
+		Wanted{"params", &m.Params}, Wanted{"result", &m.Result}, Wanted{"error", &failure})
 	if err != nil {
 		return nil, err
 	}
-	if string(members["jsonrpc"]) != `"2.0"` {
+	if string(version) != `"2.0"` {
 		return nil, errors.New("it does not say that it is JSON-RPC 2.0")
 	}
-	m := &Message{ID: members["id"], Params: members["params"], Result: members["result"]}
-	if method, ok := members["method"]; ok {
-		if err := json.Unmarshal(method, &m.Method); err != nil || m.Method == "" {
+	if method != nil {
+		if m.Method = name(method); m.Method == "" {
 			return nil, errors.New("its method is not a name")
 		}
 		if m.Params != nil && m.Params[0] != '{' {
@@ -93,7 +96,19 @@ func Parse(text []byte) (*Message, error) {
 		}
 		return m, nil
 	}
-	return m, m.readResponse(members["error"])
+	return m, m.readResponse(failure)
+}
+
+// name reads a string; "" is none.
+func name(text json.RawMessage) string {
+	if inner := plain(text); inner != nil {
+		return string(inner)
+	}
+	var s string
+	if json.Unmarshal(text, &s) != nil {
+		return ""
+	}
+	return s
 }
 
 func (m *Message) readResponse(failure json.RawMessage) error {
@@ -122,6 +137,68 @@ func validID(id json.RawMessage) bool {
 // takes many times the room that they are written in.
 const maxMembers = 10000
 
+// Wanted is a member to find, and where its value goes.
+type Wanted struct {
+	Key   string
+	Value *json.RawMessage
+}
+
+// Pick finds members of an object in valid JSON, as slices of it. Values of those
+// that are not there stay as they are, which should be nil. A member twice is an
+// error, wanted or not, and so is one that differs from a wanted one by its case.
+func Pick(text []byte, wanted ...Wanted) error {
+	var others others
+	count := 0
+	return Each(text, func(key string, value json.RawMessage) error {
+		if count++; count > maxMembers {
+			return errTooWide
+		}
+		for _, w := range wanted {
+			if w.Key == key {
+				if *w.Value != nil {
+					return twice(key)
+				}
+				*w.Value = value
+				return nil
+			}
+		}
+		for _, w := range wanted {
+			if strings.EqualFold(w.Key, key) {
+				return otherCase(key, w.Key)
+			}
+		}
+		return others.add(key)
+	})
+}
+
+func twice(key string) error { return fmt.Errorf("it has the member %q twice", key) }
+
+func otherCase(key, name string) error {
+	return fmt.Errorf("it has a member %q, which is not %q", key, name)
+}
+
+// others are keys that nobody wants. There are hardly ever more than a few.
+type others struct {
+	few  []string
+	many map[string]bool
+}
+
+func (o *others) add(key string) error {
+	const enough = 8
+	if o.many[key] || slices.Contains(o.few, key) {
+		return twice(key)
+	}
+	if len(o.few) < enough {
+		o.few = append(o.few, key)
+		return nil
+	}
+	if o.many == nil {
+		o.many = map[string]bool{}
+	}
+	o.many[key] = true
+	return nil
+}
+
 // Members finds the named members of an object in valid JSON, as slices of it.
 // Of others it sees that they differ from the named ones by more than their
 // case; with no names it gives all members.
@@ -130,11 +207,11 @@ func Members(text []byte, names ...string) (map[string]json.RawMessage, error) {
 	err := Each(text, func(key string, value json.RawMessage) error {
 		for _, name := range names {
 			if name != key && strings.EqualFold(name, key) {
-				return fmt.Errorf("it has a member %q, which is not %q", key, name)
+				return otherCase(key, name)
 			}
 		}
-		if _, twice := found[key]; twice {
-			return fmt.Errorf("it has the member %q twice", key)
+		if _, again := found[key]; again {
+			return twice(key)
 		}
 		if len(found) == maxMembers {
 			return errTooWide
@@ -205,14 +282,36 @@ func (s *scanner) key() (string, error) {
 	if len(text) < 2 || text[0] != '"' {
 		return "", errNotJSON
 	}
-	if bytes.IndexByte(text, '\\') < 0 {
-		return string(text[1 : len(text)-1]), nil
+	if inner := plain(text); inner != nil {
+		return keyOf(inner), nil
 	}
 	var key string
 	if err := json.Unmarshal(text, &key); err != nil {
 		return "", errNotJSON
 	}
 	return key, nil
+}
+
+// plain is what stands between the quotes of a string without escapes; nil for
+// any other value.
+func plain(text json.RawMessage) []byte {
+	if len(text) < 2 || text[0] != '"' || bytes.IndexByte(text, '\\') >= 0 {
+		return nil
+	}
+	return text[1 : len(text)-1]
+}
+
+// keyOf is a key as a string, which is not made anew for those of nearly all
+// messages.
+func keyOf(text []byte) string {
+	for _, key := range [...]string{
+		"jsonrpc", "id", "method", "params", "result", "name", "arguments", "_meta", "progressToken", "content", "structuredContent", "isError", "resultType",
+	} {
+		if string(text) == key {
+			return key
+		}
+	}
+	return string(text)
 }
 
 // value passes over a value.
@@ -294,23 +393,25 @@ func appendObject(out []byte, members []Member) []byte {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, Text(m.Key)...), ':'), m.Value...)
+		out = append(append(appendText(out, m.Key), ':'), m.Value...)
 	}
 	return append(out, '}')
 }
 
 // Text writes a string.
-func Text(s string) json.RawMessage {
+func Text(s string) json.RawMessage { return appendText(make([]byte, 0, len(s)+2), s) }
+
+func appendText(out []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			text, err := json.Marshal(s)
 			if err != nil { // strings always marshal
-				return json.RawMessage(`""`)
+				return append(out, `""`...)
 			}
-			return text
+			return append(out, text...)
 		}
 	}
-	return append(append(append(make([]byte, 0, len(s)+2), '"'), s...), '"')
+	return append(append(append(out, '"'), s...), '"')
 }
 
 // Number writes a whole number.
@@ -330,27 +431,48 @@ func Request(id json.RawMessage, method string, params json.RawMessage) []byte {
 	return Object(members...)
 }
 
-// Call writes a request as Request does, with params of these members. What they
-// carry is copied once.
-func Call(id json.RawMessage, method string, params ...Member) []byte {
-	const none = `{}`
-	head := Request(id, method, json.RawMessage(none))
-	head = head[:len(head)-len(none)-1] // the params come last
-	out := append(make([]byte, 0, len(head)+sizeOf(params)+1), head...)
-	return append(appendObject(out, params), '}')
+// AppendCall writes a request as Request does, with params of these members, behind
+// what is in out. What they carry is copied once, and there is room for the end of a
+// line.
+func AppendCall(out []byte, id json.RawMessage, method string, params ...Member) []byte {
+	out = slices.Grow(out, len(frame)+len(id)+len(method)+sizeOf(params)+1)
+	out = append(out, `{"jsonrpc":"2.0"`...)
+	if id != nil {
+		out = append(append(out, `,"id":`...), id...)
+	}
+	out = appendText(append(out, `,"method":`...), method)
+	return append(appendObject(append(out, `,"params":`...), params), '}')
 }
+
+// frame is what stands around what a call carries.
+const frame = `{"jsonrpc":"2.0","id":,"method":"","params":}`
 
 // Response writes a response.
 func Response(id, result json.RawMessage, failure *Error) []byte {
-	members := []Member{{"jsonrpc", json.RawMessage(`"2.0"`)}, {"id", id}}
+	parts := ResponseParts(id, result, failure)
+	size := 1 // room for the end of a line
+	for _, part := range parts {
+		size += len(part)
+	}
+	out := make([]byte, 0, size)
+	for _, part := range parts {
+		out = append(out, part...)
+	}
+	return out
+}
+
+// ResponseParts writes a response in parts, so that a result is not copied.
+func ResponseParts(id, result json.RawMessage, failure *Error) [][]byte {
+	const begin = `{"jsonrpc":"2.0","id":`
+	head := append(append(make([]byte, 0, len(begin)+len(id)+16), begin...), id...)
 	if failure == nil {
-		return Object(append(members, Member{"result", result})...)
+		return [][]byte{append(head, `,"result":`...), result, []byte(`}`)}
 	}
 	text, err := json.Marshal(failure)
 	if err != nil { // its data is not JSON
 		text = Object(Member{"code", Number(failure.Code)}, Member{"message", Text(failure.Message)})
 	}
-	return Object(append(members, Member{"error", text})...)
+	return [][]byte{append(head, `,"error":`...), text, []byte(`}`)}
 }
 
 // OneLine makes one line of valid JSON: a line break there can only be white

@@ -12,6 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
+const manyMembers = `"m10":0,"m11":0,"m12":0,"m13":0,"m14":0,"m15":0,"m16":0,"m17":0,"m18":0,"m19":0,`
+
 // What two readers could read differently is no message.
 func TestParse(t *testing.T) {
 	t.Parallel()
@@ -25,6 +27,12 @@ func TestParse(t *testing.T) {
 		{"escaped key twice", `{"jsonrpc":"2.0","id":1,"method":"a","m\u0065thod":"b"}`, "twice"},
 		{"id twice", `{"jsonrpc":"2.0","id":1,"id":2,"result":{}}`, "twice"},
 		{"any member twice", `{"jsonrpc":"2.0","id":1,"result":{},"x":1,"x":2}`, "twice"},
+		{"many other members", `{"jsonrpc":"2.0","id":1,"result":{},` + manyMembers + `"last":1}`, ""},
+		{"many, one of the last twice", `{"jsonrpc":"2.0","id":1,"result":{},` + manyMembers + `"m19":1}`, "twice"},
+		{"many, the first twice", `{"jsonrpc":"2.0","id":1,"result":{},` + manyMembers + `"m10":1}`, "twice"},
+		{"method with an escape", `{"jsonrpc":"2.0","id":1,"method":"a\u0062"}`, ""},
+		{"method a number", `{"jsonrpc":"2.0","id":1,"method":7}`, "method"},
+		{"method empty", `{"jsonrpc":"2.0","id":1,"method":""}`, "method"},
 		{"kelvin sign for k", "{\"jsonrpc\":\"2.0\",\"id\":1,\"re\u017fult\":{}}", "which is not"},
 		{"no version", `{"id":1,"result":{}}`, "2.0"},
 		{"list", `[1]`, "object"},
@@ -122,7 +130,7 @@ func TestCallIsARequest(t *testing.T) {
 		{{Key: "name", Value: wire.Text("{}")}, {Key: "é\"", Value: json.RawMessage(`{"a":[1, 2]}`)}},
 	} {
 		for _, id := range []json.RawMessage{nil, json.RawMessage(`7`), json.RawMessage(`"{}"`)} {
-			got, want := string(wire.Call(id, "tools/{}", params...)), string(wire.Request(id, "tools/{}", wire.Object(params...)))
+			got, want := string(wire.AppendCall([]byte("x"), id, "tools/{}", params...)), "x"+string(wire.Request(id, "tools/{}", wire.Object(params...)))
 			if got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
