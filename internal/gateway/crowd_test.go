@@ -101,3 +101,23 @@ func TestListsWaitOnce(t *testing.T) {
 		t.Errorf("the tools are %v", names)
 	}
 }
+
+// A client that calls one thing after the other has one process of a server, whatever
+// it remembers from call to call.
+func TestOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	for user, version := range map[string]string{"ann": modern, "bob": legacy} {
+		p := r.connect(t, ways{user: user, version: version})
+		p.names()
+		before, _ := r.Health("one")
+		for range 200 {
+			if got := p.call("one__echo", args{"text": "x"}); got != "x" {
+				t.Fatal(got)
+			}
+		}
+		if after, _ := r.Health("one"); after.Sessions > before.Sessions+1 {
+			t.Errorf("%s: %d sessions more", version, after.Sessions-before.Sessions)
+		}
+	}
+}

@@ -143,7 +143,12 @@ func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a ask
 		defer cancel(nil)
 		defer g.parking.remove(call.id)
 		call.result, call.err = s.Do(life, up)
+		call.mu.Lock()
+		if call.answered == nil { // before the client has its answer, for its next call goes to this session
+			giveBack()
+		}
 		close(call.done)
+		call.mu.Unlock()
 		call.untilAnswered(life)
 	})
 	return g.waitParked(ctx, c, call, a)

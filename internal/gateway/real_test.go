@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,7 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,6 +39,16 @@ type realServer struct {
 	} `json:"prompts"`
 	Resources   []string             `json:"resources"`
 	Completions []mcp.CompleteParams `json:"completions"`
+	// Follow is a resource and a tool that has the server tell of its updates, and at
+	// the next call no more.
+	Follow *struct{ URI, Tool string } `json:"follow"`
+	// Logs is a tool that does so with log messages.
+	Logs string `json:"logs"`
+	// Cancel is a call that takes long and tells of progress.
+	Cancel *struct {
+		Name      string         `json:"name"`
+		Arguments map[string]any `json:"arguments"`
+	} `json:"cancel"`
 }
 
 // realServers reads the plan for one directory; the test is skipped where the
@@ -71,16 +83,64 @@ func (s *realServer) spec(t *testing.T, name string) upstream.Spec {
 	return upstream.Spec{Name: name, Command: node, Args: append([]string{main}, s.Args...), Env: s.Env}
 }
 
+// heard is what a server has told and asked a client.
+type heard struct {
+	mu                             sync.Mutex
+	progress, asked, updated, logs []string
+}
+
+func (h *heard) note(list *[]string, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	*list = append(*list, text)
+}
+
+// take gives a list and begins it anew.
+func (h *heard) take(list *[]string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := *list
+	*list = nil
+	return all
+}
+
+func (h *heard) count(list *[]string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(*list)
+}
+
+// whoAsks is what the gateway adds to a question.
+var whoAsks = regexp.MustCompile(`The MCP server \\"[^"]*\\" asks: |,"includeContext":"[^"]*"`)
+
+// asks notes a question as the server has asked it.
+func (h *heard) asks(params any) {
+	text, _ := json.Marshal(params) // what was read is written
+	h.note(&h.asked, whoAsks.ReplaceAllString(string(text), ""))
+}
+
 // realClient is a client of the SDK that answers whatever it is asked.
-func realClient(dir string, progress *atomic.Int32) *mcp.Client {
+func realClient(dir string, h *heard) *mcp.Client {
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			req.Params.Meta = nil
+			h.asks(req.Params)
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann", "check": true}}, nil
 		},
 		CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // SA1019: the server samples
+			req.Params.Meta = nil
+			h.asks(req.Params)
 			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "said"}}, nil //nolint:staticcheck // SA1019: the server samples
 		},
-		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress.Add(1) },
+		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+			h.note(&h.progress, fmt.Sprint(req.Params.Progress, " of ", req.Params.Total, " ", req.Params.Message))
+		},
+		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
+			h.note(&h.updated, req.Params.URI)
+		},
+		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { //nolint:staticcheck // SA1019: the server logs
+			h.note(&h.logs, fmt.Sprint(req.Params.Data))
+		},
 	})
 	client.AddRoots(&mcp.Root{URI: "file://" + dir, Name: "root"}) //nolint:staticcheck // SA1019: the server asks for roots
 	return client
@@ -110,21 +170,26 @@ func told(t *testing.T, prefix, dir string, answer any, err error) string {
 }
 
 // walk asks all that there is and gives the answers by the questions.
-func (s *realServer) walk(t *testing.T, session *mcp.ClientSession, prefix, dir string, progress *atomic.Int32) map[string]string {
+func (s *realServer) walk(t *testing.T, session *mcp.ClientSession, prefix, dir string, h *heard) map[string]string {
 	t.Helper()
 	ctx, answers := t.Context(), map[string]string{}
 	for _, tool := range s.Tools {
 		params := &mcp.CallToolParams{Name: prefix + tool.Name, Arguments: tool.Arguments}
-		progress.Store(0)
+		h.take(&h.progress)
+		h.take(&h.asked)
 		if tool.Progress > 0 {
 			params.SetProgressToken("p")
 		}
 		result, err := session.CallTool(ctx, params)
-		answers["tool "+tool.Name+" "+strings.ReplaceAll(marshal(t, tool.Arguments), dir, "$DIR")] = told(t, prefix, dir, result, err)
+		question := "tool " + tool.Name + " " + strings.ReplaceAll(marshal(t, tool.Arguments), dir, "$DIR")
+		answers[question] = told(t, prefix, dir, result, err)
 		if tool.Progress > 0 {
-			await(t, func() bool { return progress.Load() >= tool.Progress })
+			await(t, func() bool { return h.count(&h.progress) >= int(tool.Progress) })
+			answers[question+": progress"] = strings.Join(h.take(&h.progress), ", ")
 		}
+		answers[question+": asked"] = strings.ReplaceAll(strings.Join(h.take(&h.asked), ", "), dir, "$DIR")
 	}
+	s.live(t, session, prefix, h, answers)
 	for _, p := range s.Prompts {
 		result, err := session.GetPrompt(ctx, &mcp.GetPromptParams{Name: prefix + p.Name, Arguments: p.Arguments})
 		answers["prompt "+p.Name] = told(t, prefix, dir, result, err)
@@ -143,6 +208,55 @@ func (s *realServer) walk(t *testing.T, session *mcp.ClientSession, prefix, dir 
 		answers["complete "+c.Ref.URI+c.Argument.Name] = told(t, prefix, dir, result, err)
 	}
 	return answers
+}
+
+// live has a server tell what it tells by itself, and takes a call back.
+func (s *realServer) live(t *testing.T, session *mcp.ClientSession, prefix string, h *heard, answers map[string]string) {
+	t.Helper()
+	toggle := func(tool string) {
+		t.Helper()
+		if result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: prefix + tool}); err != nil || result.IsError {
+			t.Errorf("%s: %v", tool, err)
+		}
+	}
+	if s.Follow != nil {
+		if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: s.Follow.URI}); err != nil {
+			t.Errorf("follow: %v", err)
+		}
+		await(t, func() bool { // a client of the newer era does not say from when on it is told
+			toggle(s.Follow.Tool)
+			toggle(s.Follow.Tool)
+			return h.count(&h.updated) > 0
+		})
+		answers["follow"] = h.take(&h.updated)[0]
+		if err := session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: s.Follow.URI}); err != nil {
+			t.Errorf("no longer follow: %v", err)
+		}
+	}
+	if s.Logs != "" && session.InitializeResult().ProtocolVersion < modern { // newer ones ask for logs call by call
+		if err := session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: the server logs
+			t.Errorf("log: %v", err)
+		}
+		h.take(&h.logs)
+		toggle(s.Logs)
+		await(t, func() bool { return h.count(&h.logs) > 0 })
+		toggle(s.Logs)
+	}
+	if s.Cancel != nil {
+		h.take(&h.progress)
+		params := &mcp.CallToolParams{Name: prefix + s.Cancel.Name, Arguments: s.Cancel.Arguments}
+		params.SetProgressToken("cancelled")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := session.CallTool(ctx, params)
+			failed <- err
+		}()
+		await(t, func() bool { return h.count(&h.progress) > 0 })
+		cancel()
+		answers["cancel"] = fmt.Sprint(errors.Is(<-failed, context.Canceled))
+	}
 }
 
 // lists are what a server offers, each by its name, below a prefix.
@@ -196,7 +310,7 @@ func TestRealServers(t *testing.T) {
 	for name := range realServers(t, "", "") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var progress atomic.Int32
+			h := &heard{}
 			dir := resolved(t)
 			server := realServers(t, dir, web.URL)[name]
 			spec := server.spec(t, name)
@@ -204,22 +318,22 @@ func TestRealServers(t *testing.T) {
 			for key, value := range spec.Env {
 				cmd.Env = append(os.Environ(), key+"="+value)
 			}
-			session, err := realClient(dir, &progress).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+			session, err := realClient(dir, h).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { session.Close() })
 			offered := lists(t, session, "")
-			want := server.walk(t, session, "", dir, &progress)
+			want := server.walk(t, session, "", dir, h)
 			for _, version := range []string{legacy, modern} {
-				dir := resolved(t) // what the server keeps is new
+				dir, h := resolved(t), &heard{} // what the server keeps is new
 				server := realServers(t, dir, web.URL)[name]
 				spec := server.spec(t, name)
 				spec.Env = server.Env
 				r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{{Spec: spec}}})
 				base := &http.Transport{}
 				t.Cleanup(base.CloseIdleConnections)
-				through, err := realClient(dir, &progress).Connect(t.Context(),
+				through, err := realClient(dir, h).Connect(t.Context(),
 					&mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: as(base, "ann")}}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 				if err != nil {
 					t.Fatal(err)
@@ -228,7 +342,7 @@ func TestRealServers(t *testing.T) {
 				if diff := cmp.Diff(offered, lists(t, through, name+"__")); diff != "" {
 					t.Errorf("%s: what is offered (-direct +through the gateway):\n%s", version, diff)
 				}
-				if diff := cmp.Diff(want, server.walk(t, through, name+"__", dir, &progress)); diff != "" {
+				if diff := cmp.Diff(want, server.walk(t, through, name+"__", dir, h)); diff != "" {
 					t.Errorf("%s: what is answered (-direct +through the gateway):\n%s", version, diff)
 				}
 			}
