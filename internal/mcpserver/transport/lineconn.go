@@ -35,6 +35,7 @@ type lineConn struct {
 
 	// past is asked before the SDK; session is what it needs to know.
 	past    Shortcut
+	direct  Direct
 	session atomic.Pointer[mcp.ServerSession]
 	pastCtx context.Context //nolint:containedctx // the life of the connection
 
@@ -111,6 +112,10 @@ func (c *lineConn) accept(l line) error {
 		return c.reply(bad)
 	}
 	c.track(msg)
+	if call := takeDirect(c.direct, c.session.Load(), msg); call != nil {
+		go func() { _ = c.Write(c.pastCtx, call.answer(c.pastCtx)) }() // the client may be gone
+		return nil
+	}
 	c.queue = append(c.queue, msg)
 	return nil
 }

@@ -32,15 +32,23 @@ const (
 //
 // Stdio closes in and out.
 func Stdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.WriteCloser) error {
-	return StdioPast(ctx, server, nil, in, out)
+	return StdioPast(ctx, server, Past{}, in, out)
 }
 
-// StdioPast is Stdio with a shortcut that is asked before the SDK; nil is none.
-func StdioPast(ctx context.Context, server *mcp.Server, past Shortcut, in io.ReadCloser, out io.WriteCloser) error {
+// Past are the ways past the SDK.
+type Past struct {
+	// Shortcut is asked before the SDK; nil is none.
+	Shortcut Shortcut
+	// Direct has tools that are called without the SDK; nil has none.
+	Direct Direct
+}
+
+// StdioPast is Stdio with ways past the SDK.
+func StdioPast(ctx context.Context, server *mcp.Server, past Past, in io.ReadCloser, out io.WriteCloser) error {
 	conn := newLineConn(in, out, MaxMessageBytes)
 	calls, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	conn.past, conn.pastCtx = past, calls
+	conn.past, conn.direct, conn.pastCtx = past.Shortcut, past.Direct, calls
 	session, err := server.Connect(ctx, connected{conn}, nil)
 	if err != nil {
 		_ = conn.Close()
