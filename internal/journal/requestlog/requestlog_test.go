@@ -108,6 +108,35 @@ func TestEntriesComeBack(t *testing.T) {
 	}
 }
 
+// A batch of any size is written whole, whatever of it goes in one statement, and an
+// entry that is there already is not written again.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 15, 16, 17, 33, 64} {
+		l, _ := newLog(t)
+		write(t, l, entry(0))
+		batch, want := []*record.Entry{}, []string{}
+		for i := range size {
+			batch = append(batch, entry(i))
+			want = append(want, entry(i).ID)
+		}
+		write(t, l, batch...)
+		list, err := l.List(t.Context(), record.Filter{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ids(list)
+		slices.Reverse(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("of %d entries: %s", size, diff)
+		}
+		last, err := l.Get(t.Context(), batch[size-1].User, want[size-1])
+		if err != nil || last.Error != batch[size-1].Error || last.Upstream != batch[size-1].Upstream || last.BytesOut != 20 {
+			t.Errorf("the last of %d is %+v, %v", size, last, err)
+		}
+	}
+}
+
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	l, _ := newLog(t)

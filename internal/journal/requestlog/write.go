@@ -11,9 +11,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/record"
 )
 
-const insertSQL = `INSERT OR IGNORE INTO requests
+const (
+	insertSQL = `INSERT OR IGNORE INTO requests
 	(id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace, graphs, request, response)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	VALUES `
+	rowSQL = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	// together is how many entries one statement inserts where there are many: most
+	// of what an entry took was the way to the database and back.
+	together = 16
+)
 
 // Write implements record.Store.
 func (l *Log) Write(ctx context.Context, b record.Batch) error {
@@ -39,38 +45,51 @@ func (l *Log) Write(ctx context.Context, b record.Batch) error {
 }
 
 func insert(ctx context.Context, tx *sql.Tx, entries []*record.Entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	statement, err := tx.PrepareContext(ctx, insertSQL)
-	if err != nil {
-		return err
-	}
-	defer statement.Close()
-	for _, e := range entries {
-		graphs, err := jsonText(e.Graphs, len(e.Graphs) == 0)
+	for _, size := range []int{together, 1} {
+		if len(entries) < size {
+			continue
+		}
+		statement, err := tx.PrepareContext(ctx, insertSQL+strings.Repeat(rowSQL+", ", size-1)+rowSQL)
 		if err != nil {
 			return err
 		}
-		request, err := jsonText(e.Request, e.Request == nil)
-		if err != nil {
-			return err
-		}
-		response, err := jsonText(e.Response, e.Response == nil)
-		if err != nil {
-			return err
-		}
-		hooks := ""
-		if len(e.Hooks) > 0 {
-			hooks = "," + strings.Join(e.Hooks, ",") + ","
-		}
-		_, err = statement.ExecContext(ctx, e.ID, e.At.UnixMicro(), int64(e.MS*1000), e.User, e.Client, e.Token, e.Method, e.Upstream,
-			e.Project, e.Tool, string(e.Status), e.Error, e.BytesIn, e.BytesOut, hooks, e.TraceID, graphs, request, response)
-		if err != nil {
-			return err
+		defer statement.Close()
+		var values []any
+		for ; len(entries) >= size; entries = entries[size:] {
+			values = values[:0]
+			for _, e := range entries[:size] {
+				if values, err = appendRow(values, e); err != nil {
+					return err
+				}
+			}
+			if _, err := statement.ExecContext(ctx, values...); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// appendRow adds the values of an entry.
+func appendRow(values []any, e *record.Entry) ([]any, error) {
+	graphs, err := jsonText(e.Graphs, len(e.Graphs) == 0)
+	if err != nil {
+		return nil, err
+	}
+	request, err := jsonText(e.Request, e.Request == nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := jsonText(e.Response, e.Response == nil)
+	if err != nil {
+		return nil, err
+	}
+	hooks := ""
+	if len(e.Hooks) > 0 {
+		hooks = "," + strings.Join(e.Hooks, ",") + ","
+	}
+	return append(values, e.ID, e.At.UnixMicro(), int64(e.MS*1000), e.User, e.Client, e.Token, e.Method, e.Upstream,
+		e.Project, e.Tool, string(e.Status), e.Error, e.BytesIn, e.BytesOut, hooks, e.TraceID, graphs, request, response), nil
 }
 
 func jsonText(v any, empty bool) (string, error) {
