@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
@@ -59,7 +60,22 @@ func (g *Gateway) shown(ctx context.Context, c *Client, list func(*surface) []*e
 }
 
 // HasPrompt tells whether a prompt is one of an upstream.
-func (g *Gateway) HasPrompt(name string) bool { return g.surface.Load().prompt[name] != nil }
+func (g *Gateway) HasPrompt(ctx context.Context, c *Client, name string) bool {
+	if g.surface.Load().prompt[name] != nil {
+		return true
+	}
+	// Its upstream may not be known yet.
+	return strings.Contains(name, separator) && g.ready(ctx, c).prompt[name] != nil
+}
+
+// hasTemplate tells whether a template is one of an upstream.
+func (g *Gateway) hasTemplate(ctx context.Context, c *Client, uri string) bool {
+	if g.surface.Load().address[uri] != nil {
+		return true
+	}
+	ours := strings.HasPrefix(uri, "guideway:") // nothing is started to know that
+	return uri != "" && !ours && g.ready(ctx, c).address[uri] != nil
+}
 
 // GetPrompt gets a prompt.
 func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {

@@ -462,7 +462,7 @@ func (d *downstream) request(c *Client, name string, meta mcp.Meta, responses mc
 
 func (d *downstream) getPrompt(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
 	r, ok := req.(*mcp.GetPromptRequest)
-	if !ok || !d.gateway.HasPrompt(r.Params.Name) {
+	if !ok || !d.gateway.HasPrompt(ctx, c, r.Params.Name) {
 		return own()
 	}
 	p := r.Params
@@ -495,8 +495,7 @@ func (d *downstream) complete(ctx context.Context, c *Client, req mcp.Request, o
 		return own()
 	}
 	ref := r.Params.Ref
-	s := d.gateway.surface.Load()
-	if s.prompt[ref.Name] == nil && s.address[ref.URI] == nil {
+	if !d.gateway.HasPrompt(ctx, c, ref.Name) && !d.gateway.hasTemplate(ctx, c, ref.URI) {
 		return own()
 	}
 	text, err := json.Marshal(r.Params)

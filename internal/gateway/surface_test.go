@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Whatever an upstream calls its tools, the names are unique, within the rules
@@ -272,6 +273,26 @@ func TestOfferToWhoCanBeAsked(t *testing.T) {
 			r.Reload()
 			if names := p.names(); !slices.Contains(names, "one__choosy") {
 				t.Errorf("%s: after a refresh the tools are %v", version, names)
+			}
+		}
+	}
+}
+
+// A prompt and a template are found by who has asked for no list, of an upstream that
+// nothing is known of yet.
+func TestUnlistedPrompts(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{legacy, modern} {
+		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+		p := r.connect(t, ways{user: "ann", version: version})
+		if _, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__greet", Arguments: map[string]string{"who": "you"}}); err != nil {
+			t.Errorf("%s: %v", version, err)
+		}
+		for _, ref := range []*mcp.CompleteReference{{Type: "ref/prompt", Name: "two__greet"}, {Type: "ref/resource", URI: "note://{id}"}} {
+			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "two")}})
+			p := r.connect(t, ways{user: "ann", version: version})
+			if _, err := p.session.Complete(t.Context(), &mcp.CompleteParams{Ref: ref, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"}}); err != nil {
+				t.Errorf("%s: %s%s: %v", version, ref.Name, ref.URI, err)
 			}
 		}
 	}
