@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -46,6 +47,16 @@ func HeadOf(d *definition.Definition) Head {
 	return h
 }
 
+// apart is the head with texts of its own: those of HeadOf are parts of the
+// definition's, and would keep all of it in memory.
+func (h Head) apart() Head {
+	for _, text := range []*string{&h.ID, &h.Name, &h.Description, &h.Version, &h.Hash} {
+		*text = strings.Clone(*text)
+	}
+	h.Dialect = guideway.Dialect(strings.Clone(string(h.Dialect)))
+	return h
+}
+
 // loaded is a version of a document that loads.
 type loaded struct {
 	head Head
@@ -69,8 +80,13 @@ type loaded struct {
 	found  []guideway.Diagnostic
 }
 
-// parsed is a version that was read.
-func (c *Catalog) parsed(d *definition.Definition, document Document) *loaded {
+// parsed is a version that was read. What the index will know of is held as if it had
+// known it before: the text takes a third of the memory of the definition, which
+// most processes never ask for.
+func (c *Catalog) parsed(d *definition.Definition, document Document, text []byte, found []guideway.Diagnostic) *loaded {
+	if c.opts.Index != "" && len(found) == 0 {
+		return c.remembered(HeadOf(d).apart(), document, text)
+	}
 	l := &loaded{head: HeadOf(d), path: document.Path, content: c.reader(document), catalog: c}
 	l.read.Store(d)
 	return l

@@ -449,7 +449,7 @@ func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) 
 	} else if r.place.Kind != "" {
 		r.item, r.found = library.Parse(r.place, r.path, data)
 	} else if parsed, found := c.parseDefinition(r.path, data); parsed != nil {
-		r.good, r.found, r.learnt = c.parsed(parsed, document), found, true
+		r.good, r.found, r.learnt = c.parsed(parsed, document, data, found), found, true
 	} else {
 		r.found = found
 	}

@@ -41,14 +41,14 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := wantHeader(s.o.Path); err != nil {
 		return s.fault(doing, err)
 	}
-	if s.writer, err = s.connect("_txlock=immediate", "synchronous(FULL)", "journal_size_limit(67108864)"); err != nil {
+	if s.writer, err = s.connect("_txlock=immediate", "synchronous(FULL)", "journal_size_limit(67108864)", "cache_size(-1024)"); err != nil {
 		return s.fault(doing, err)
 	}
 	s.writer.db.SetMaxOpenConns(1)
 	if err := s.bringUpToDate(ctx); err != nil {
 		return errors.Join(s.fault(doing, err), s.writer.close())
 	}
-	if s.readers, err = s.connect("", "query_only(1)"); err != nil {
+	if s.readers, err = s.connect("", "query_only(1)", "cache_size(-512)"); err != nil {
 		return errors.Join(s.fault(doing, err), s.writer.close())
 	}
 	s.readers.db.SetMaxOpenConns(5) // one of them may watch
