@@ -101,7 +101,7 @@ func restricted() map[string][]string {
 		"github.com/tiktoken-go":                {"internal/window"}, // 12 MB of vocabularies
 		"github.com/kljensen/snowball":          {"internal/window", "internal/checkpoint"},
 		"github.com/zalando":                    {"internal/blob/seal", "internal/upstream"},
-		"github.com/klauspost/compress":         {"internal/checkpoint"},
+		"github.com/klauspost/compress":         {"internal/catalog", "internal/checkpoint"},
 		"github.com/santhosh-tekuri/jsonschema": {"internal/definition", "internal/criterion", "internal/config"},
 	}
 }

@@ -70,7 +70,7 @@ type loaded struct {
 	// it. Either is the one that the index has by its hash.
 	read    atomic.Pointer[definition.Definition]
 	reading sync.Mutex // guards text
-	text    []byte
+	text    kept
 	fetch   func() ([]byte, *guideway.Diagnostic)
 
 	mu sync.Mutex // guards the findings, and what they were made for
@@ -96,7 +96,7 @@ func (c *Catalog) parsed(d *definition.Definition, document Document, text []byt
 // may be nil where the document knows its hash.
 func (c *Catalog) remembered(head Head, document Document, text []byte) *loaded {
 	return &loaded{
-		head: head, path: document.Path, content: c.reader(document), catalog: c, text: text,
+		head: head, path: document.Path, content: c.reader(document), catalog: c, text: kept{bytes: text},
 		fetch: func() ([]byte, *guideway.Diagnostic) { return c.content(context.Background(), document) },
 	}
 }
@@ -113,7 +113,10 @@ func (l *loaded) open() (*definition.Definition, error) {
 	if d := l.read.Load(); d != nil {
 		return d, nil
 	}
-	text := l.text
+	text, err := l.text.text()
+	if err != nil {
+		return nil, l.unread("what is kept of it is damaged: "+err.Error(), "")
+	}
 	if text == nil {
 		fetched, problem := l.fetch()
 		if problem != nil {
@@ -125,9 +128,16 @@ func (l *loaded) open() (*definition.Definition, error) {
 	if d == nil || len(found) > 0 || HeadOf(d) != l.head {
 		return nil, l.unread("it is not what the index of its source says", "")
 	}
-	l.text = nil
+	l.text = kept{}
 	l.read.Store(d)
 	return d, nil
+}
+
+// pack makes small what is kept until the definition is asked for.
+func (l *loaded) pack() {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	l.text = l.text.pack()
 }
 
 // unread has the sources read anew, for what was known of this one is wrong.

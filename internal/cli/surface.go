@@ -89,7 +89,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 		return nil, err
 	}
 	s.upkeep.start()
-	s.footprint = footprint.Start(footprint.Options{})
+	s.footprint = footprint.Start(footprint.Options{Pack: cat.Pack})
 	return s, nil
 }
 

@@ -15,7 +15,7 @@ import (
 const (
 	defaultSettle = time.Second
 	defaultQuiet  = time.Second
-	defaultEnough = 4 << 20
+	defaultEnough = 8 << 20
 )
 
 // Options say when memory is given back. The zero value is usable.
@@ -25,12 +25,15 @@ type Options struct {
 	// Quiet is for how long nothing is answered when a burst is over; 0 is a second.
 	Quiet time.Duration
 	// Enough is how many bytes a burst allocates that is worth a collection of
-	// garbage; 0 is 4 MiB.
+	// garbage; 0 is 8 MiB.
 	Enough uint64
+	// Pack makes small what the process keeps without using it, before memory is given
+	// back; nil packs nothing.
+	Pack func()
 
 	// What tests put in the place of the process.
-	program, heap func()
-	allocated     func() uint64
+	release   func()
+	allocated func() uint64
 }
 
 // Trimmer gives memory back, in a goroutine of its own. Close ends it.
@@ -53,8 +56,11 @@ func Start(opts Options) *Trimmer {
 	if opts.Enough == 0 {
 		opts.Enough = defaultEnough
 	}
-	if opts.heap == nil {
-		opts.program, opts.heap, opts.allocated = releaseProgram, debug.FreeOSMemory, allocated
+	if opts.Pack == nil {
+		opts.Pack = func() {}
+	}
+	if opts.release == nil {
+		opts.release, opts.allocated = release, allocated
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Trimmer{opts: opts, woken: make(chan struct{}, 1), cancel: cancel}
@@ -78,19 +84,20 @@ func (t *Trimmer) Close() {
 }
 
 // run gives back what the start has used, whether or not it is quiet then, and after
-// that the heap whenever a burst is over. Nothing wakes it while nothing is answered.
+// that whenever a burst is over. Nothing wakes it while nothing is answered.
 func (t *Trimmer) run(ctx context.Context) {
 	if !t.wake(ctx) || !pause(ctx, t.opts.Settle) {
 		return
 	}
-	t.opts.program()
-	t.opts.heap()
+	t.opts.Pack()
+	t.opts.release()
 	for since := t.opts.allocated(); t.wake(ctx); {
 		if !t.quiet(ctx) {
 			return
 		}
 		if now := t.opts.allocated(); now-since >= t.opts.Enough {
-			t.opts.heap()
+			t.opts.Pack()
+			t.opts.release()
 			since = now
 		}
 	}
@@ -128,6 +135,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-timer.C:
 		return true
 	}
+}
+
+// release gives back the pages of the program and the free parts of the heap.
+func release() {
+	releaseProgram()
+	debug.FreeOSMemory()
 }
 
 // allocated is how many bytes the process has allocated so far.

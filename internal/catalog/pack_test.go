@@ -1,0 +1,91 @@
+package catalog_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+	"weak"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
+)
+
+// TestPack has what nobody has asked for made small: it is served as before, and the
+// version that was good before its text broke too.
+func TestPack(t *testing.T) {
+	t.Parallel()
+	long := func(id string) string { return text(id, "1") + strings.Repeat(" ", 10_000) }
+	for name, sums := range map[string]bool{"texts that are kept": false, "texts of a copy": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake("user", 1, map[string]string{"a.json": long("a"), "b.json": long("b"), "short.json": text("short", "1")})
+			f.sums, f.stamp = sums, true
+			index := t.TempDir()
+			for range 2 { // with and without an index
+				c, _ := started(t, index, f)
+				want := served(c.Snapshot())
+				c.Pack()
+				c.Pack()
+				for _, id := range []string{"a", "short"} {
+					if got, err := c.Get(id); err != nil || got.Definition.ID != id {
+						t.Errorf("%+v, %v", got, err)
+					}
+				}
+				c.Pack()
+				if diff := cmp.Diff(want, served(c.Snapshot())); diff != "" {
+					t.Error(diff)
+				}
+			}
+			c, _ := started(t, index, f)
+			c.Pack()
+			f.set("b.json", `{"id": "b", "version": `)
+			check(t, c.Load(context.Background()))
+			if got, err := c.Get("b"); err != nil || got.Definition.Version != "1" {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestFirstStartKeepsNoDefinitions: a start that finds no index reads every workflow, and
+// holds no more of them afterwards than one that found it.
+func TestFirstStartKeepsNoDefinitions(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var definitions []weak.Pointer[definition.Definition]
+	var texts []weak.Pointer[byte]
+	observed := func(file string, data []byte) (*definition.Definition, []guideway.Diagnostic) {
+		d, found := parse(file, data)
+		// All that a real definition tells is a part of its canonical text.
+		canonical := strings.Repeat(d.ID, 1000)
+		d.ID, d.Name, d.Description, d.Version, d.Hash = canonical[:len(d.ID)], canonical, canonical[1:], canonical[2:9], canonical[3:]
+		d.Dialect = guideway.Dialect(canonical[:1])
+		mu.Lock()
+		defer mu.Unlock()
+		definitions = append(definitions, weak.Make(d))
+		texts = append(texts, weak.Make(unsafe.StringData(canonical)))
+		return d, found
+	}
+	c := loadAll(t, catalog.Options{Parse: observed, Index: t.TempDir()}, two())
+	runtime.GC()
+	mu.Lock()
+	defer mu.Unlock()
+	for i := range definitions {
+		if definitions[i].Value() != nil {
+			t.Errorf("the definition %d is kept", i)
+		}
+		if texts[i].Value() != nil {
+			t.Errorf("the text of the definition %d is kept", i)
+		}
+	}
+	if n := len(c.List(catalog.Filter{})); n != 2 || len(definitions) != 2 {
+		t.Errorf("%d workflows are served, and %d were read", n, len(definitions))
+	}
+	runtime.KeepAlive(c)
+}
