@@ -206,7 +206,11 @@ func (o *observed) finish(x *gateway.Exchange, runs []graphRun) {
 	if o.span == nil {
 		return
 	}
-	if x.Upstream != "" && x.Name != "" && x.Method != "resources/read" { // addresses are without number, and carry secrets
+	switch {
+	case x.Upstream == "" || x.Name == "":
+	case x.Method == "resources/read": // addresses are without number, and carry secrets
+		o.span.Name = x.Method + " " + x.Upstream
+	default:
 		o.span.Name = x.Method + " " + x.Upstream + "/" + x.Name
 	}
 	o.span.Set(

@@ -24,6 +24,11 @@ func (g *Gateway) may(ctx context.Context) *access {
 	return &access{h.Allow}
 }
 
+// none tells whether nothing of any upstream may be used.
+func (a *access) none() bool {
+	return !a.All && len(a.Upstreams)+len(a.Projects)+len(a.Tools) == 0
+}
+
 // upstream tells whether all of an upstream may be used.
 func (a *access) upstream(m *member) bool {
 	return a.All || slices.Contains(a.Upstreams, m.Name()) || m.Project != "" && slices.Contains(a.Projects, m.Project)

@@ -78,9 +78,9 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		return c.finish(toolError(guideway.CodeForbidden, why, approveFix(t)), nil)
 	}
 	if r.State == "" { // an answer to a question belongs to a call that was counted
-		if why := g.limited(c, t); why != "" {
-			o.refused(why)
-			return c.finish(toolError(guideway.CodeUnavailable, why, "wait"), nil)
+		if err := g.limited(c, t); err != nil {
+			o.refused(err.Error())
+			return c.finish(toolError(guideway.ErrorCode(err), err.Error(), guideway.ErrorFix(err)), nil)
 		}
 	}
 	var result json.RawMessage

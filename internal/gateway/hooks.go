@@ -147,10 +147,7 @@ func (g *Gateway) target(ctx context.Context, c *Client, t *tool, name string) (
 		return nil, guideway.Errorf(guideway.CodeForbidden, "the tool %s is held back: %s", to.name, to.blocked).
 			WithFix("%s", approveFix(to))
 	}
-	if r := g.toolLimited(to); r != "" {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "%s", r).WithFix("wait")
-	}
-	return to, nil
+	return to, g.toolLimited(to)
 }
 
 // listed are the tools that a client sees, as the hooks have them that look at

@@ -1,11 +1,11 @@
 package gateway
 
 import (
-	"fmt"
 	"math"
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"golang.org/x/time/rate"
 )
 
@@ -26,32 +26,57 @@ type bucket struct {
 // again, and nothing is lost with them.
 const maxBuckets = 10000
 
-// allow takes one call out of a bucket; wait says when there is one again.
-func (l *limits) allow(what, name string, perMinute int) (wait time.Duration, ok bool) {
-	if perMinute <= 0 {
-		return 0, true
-	}
+// bound is a limit of one bucket.
+type bound struct {
+	// what and name are the bucket, said begins a refusal.
+	what, name, said string
+	perMinute        int
+}
+
+// take takes one call out of the buckets of all bounds, or out of none: then it gives
+// the bound that holds longest, and when it does not any more.
+func (l *limits) take(bounds ...bound) (over *bound, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	key := what + "\x00" + name
+	var from []*bucket
+	for i, b := range bounds {
+		if b.perMinute <= 0 {
+			continue
+		}
+		each := l.bucket(now, b)
+		from = append(from, each)
+		if missing := 1 - each.TokensAt(now); missing > 0 {
+			left := time.Duration(math.Ceil(missing*60/float64(b.perMinute))) * time.Second
+			if left > wait {
+				over, wait = &bounds[i], left
+			}
+		}
+	}
+	if over == nil {
+		for _, each := range from {
+			each.AllowN(now, 1)
+		}
+	}
+	return over, wait
+}
+
+// bucket gives the bucket of a bound. mu is held.
+func (l *limits) bucket(now time.Time, of bound) *bucket {
+	key := of.what + "\x00" + of.name
 	b := l.buckets[key]
-	if b == nil || b.perMinute != perMinute {
+	if b == nil || b.perMinute != of.perMinute {
 		if len(l.buckets) >= maxBuckets {
 			l.sweep(now)
 		}
 		if l.buckets == nil {
 			l.buckets = map[string]*bucket{}
 		}
-		b = &bucket{Limiter: rate.NewLimiter(rate.Limit(float64(perMinute)/60), perMinute), perMinute: perMinute}
+		b = &bucket{Limiter: rate.NewLimiter(rate.Limit(float64(of.perMinute)/60), of.perMinute), perMinute: of.perMinute}
 		l.buckets[key] = b
 	}
 	b.used = now
-	if b.AllowN(now, 1) {
-		return 0, true
-	}
-	missing := 1 - b.TokensAt(now)
-	return time.Duration(math.Ceil(missing*60/float64(perMinute))) * time.Second, false
+	return b
 }
 
 func (l *limits) sweep(now time.Time) {
@@ -62,34 +87,31 @@ func (l *limits) sweep(now time.Time) {
 	}
 }
 
-// limited says what is refused, and when it is not any more; empty is nothing.
-func (g *Gateway) limited(c *Client, t *tool) string {
-	for _, each := range []struct {
-		what, name string
-		perMinute  int
-	}{
-		{"client", c.owner() + "\x00" + c.Principal.Client, int(g.clientPerMinute.Load())},
-		{"upstream", t.member.Name(), t.member.PerMinute},
-	} {
-		if why := g.limits.refuse(each.what, each.name, each.perMinute); why != "" {
-			return why
-		}
+// limited refuses a call that is over a limit, and says when it is not any more. What
+// is refused counts for nothing.
+func (g *Gateway) limited(c *Client, t *tool) error {
+	bounds := []bound{
+		{"client", c.owner() + "\x00" + c.Principal.Client, "this client has called too often", int(g.clientPerMinute.Load())},
+		{"upstream", t.member.Name(), "the upstream " + t.member.Name() + " was called too often", t.member.PerMinute},
 	}
-	if t.unlisted {
-		return "" // it is the tool that it turns out to be that counts
+	if !t.unlisted { // else it is the tool that it turns out to be that counts
+		bounds = append(bounds, t.bound())
 	}
-	return g.toolLimited(t)
+	return g.limits.refuse(bounds...)
 }
 
 // toolLimited is limited for the tool alone.
-func (g *Gateway) toolLimited(t *tool) string {
-	return g.limits.refuse("tool", t.member.Name()+"\x00"+t.original, t.member.ToolPerMinute)
+func (g *Gateway) toolLimited(t *tool) error { return g.limits.refuse(t.bound()) }
+
+func (t *tool) bound() bound {
+	return bound{"tool", t.member.Name() + "\x00" + t.original, "the tool " + t.name + " was called too often", t.member.ToolPerMinute}
 }
 
-func (l *limits) refuse(what, name string, perMinute int) string {
-	wait, ok := l.allow(what, name, perMinute)
-	if ok {
-		return ""
+func (l *limits) refuse(bounds ...bound) error {
+	over, wait := l.take(bounds...)
+	if over == nil {
+		return nil
 	}
-	return fmt.Sprintf("the %s has been called %d times within a minute, which is its limit; call again in %s", what, perMinute, wait)
+	return guideway.Errorf(guideway.CodeUnavailable, "%s, its limit is %d calls in a minute; call again in %s", over.said, over.perMinute, wait).
+		WithFix("call again in %s, or another tool until then", wait)
 }

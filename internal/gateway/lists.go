@@ -11,7 +11,10 @@ import (
 
 // Tools gives the tools that a client sees, or the two that find and call them.
 func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
-	if g.lazyFor(ctx) {
+	switch {
+	case g.may(ctx).none():
+		return nil // there is nothing to search either
+	case g.lazyFor(ctx):
 		return lazyTools()
 	}
 	var out []json.RawMessage

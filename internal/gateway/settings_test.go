@@ -109,7 +109,10 @@ func TestExposureOfTokens(t *testing.T) {
 	t.Parallel()
 	for _, lazy := range []bool{false, true} {
 		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), entry(t, "two")}, Lazy: lazy})
-		r.allow = map[string]authn.Allow{"open": {Upstreams: []string{"one"}}, "searching": {Upstreams: []string{"one"}}, "unsaid": {Upstreams: []string{"one"}}}
+		r.allow = map[string]authn.Allow{"open": {Upstreams: []string{"one"}}, "searching": {Upstreams: []string{"one"}}, "unsaid": {Upstreams: []string{"one"}}, "none": {Toolsets: []string{"steps"}}}
+		if names := r.connect(t, ways{user: "none", version: modern, mute: true}).names(); !slices.Equal(names, []string{"own_tool"}) {
+			t.Errorf("settings %v: who may use nothing is offered %v", lazy, names)
+		}
 		r.exposure = map[string]authn.Exposure{"open": authn.ExposureAll, "searching": authn.ExposureSearch}
 		for user, searches := range map[string]bool{"open": false, "searching": true, "unsaid": lazy} {
 			p := r.connect(t, ways{user: user, version: modern, mute: true})

@@ -194,6 +194,19 @@ func TestLimits(t *testing.T) {
 	if n := over(ann, "two__count"); n != 2 {
 		t.Errorf("the other tool was called %d times, its limit is 2", n)
 	}
+	// What is refused for one limit counts for no other one.
+	three := entry(t, "three")
+	three.PerMinute, three.ToolPerMinute = 3, 2
+	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, two, three}, ClientPerMinute: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if n := over(ann, "three__echo"); n != 2 {
+		t.Errorf("the tool was called %d times, its limit is 2", n)
+	}
+	over(ann, "three__echo")
+	if n := over(ann, "three__env"); n != 1 {
+		t.Errorf("what was left of the upstream's limit were %d calls", n)
+	}
 	if got := counted(two); got != 2 {
 		t.Errorf("the upstream has counted %d calls", got)
 	}
