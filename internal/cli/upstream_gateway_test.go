@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/install"
+)
+
+// set writes settings of the gateway into the configuration file.
+func (d *hooksDesk) set(gateway string) {
+	d.Helper()
+	cfg, err := (&app{host: &d.host, flags: &settingFlags{}}).load()
+	if err != nil {
+		d.Fatal(err)
+	}
+	_, err = (&app{host: &d.host, flags: &settingFlags{}}).editConfig(context.Background(), cfg, func(src []byte) ([]byte, error) {
+		return install.SetMember(src, []string{"gateway"}, []byte(gateway))
+	})
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+// Exposure and project are in force without a restart, and clients hear of it.
+func TestSettingsAreInForceAtOnce(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayDesk(t)
+	a := d.connect("--toolsets", "gateway")
+	if names := a.tools(); !slices.Contains(names, "one__echo") {
+		t.Fatalf("the tools are %v", names)
+	}
+	for _, step := range []struct {
+		settings string
+		tools    []string
+	}{
+		{`{"exposure":"search","health":"1s"}`, []string{"tool_search", "tool_call"}},
+		{`{"project":"none","health":"0s"}`, nil},
+	} {
+		d.set(step.settings)
+		for told := false; !told; {
+			line, err := a.out.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			told = strings.Contains(line, "notifications/tools/list_changed")
+		}
+		if names := a.tools(); !slices.Equal(names, step.tools) {
+			t.Errorf("with %s the tools are %v", step.settings, names)
+		}
+	}
+	a.end()
+}
+
+// What is in force at the next start alone is said by name, once; what the gateway
+// takes over is not.
+func TestSettingsThatWaitAreNamed(t *testing.T) {
+	t.Parallel()
+	host, _ := desk(t, nil)
+	load := func(file string) *config.Config {
+		t.Helper()
+		path := t.TempDir() + "/guideway.json"
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := (&app{host: &host, flags: &settingFlags{file: path}}).load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	var log bytes.Buffer
+	u := &upstreams{begun: load(`{}`).Values(), logger: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, step := range []struct{ file, said string }{
+		{`{"gateway":{"exposure":"search","project":"x","health":"1m","callsPerMinute":3}}`, ""},
+		{`{"toolsets":["steps"],"log":{"level":"debug"}}`, `settings="toolsets, log.level"`},
+		{`{"toolsets":["steps"],"log":{"level":"debug"},"gateway":{"exposure":"search"}}`, ""},
+		{`{}`, ""},
+		{`{"log":{"level":"debug"}}`, "settings=log.level"},
+	} {
+		log.Reset()
+		u.sayWaiting(load(step.file))
+		if got := log.String(); step.said == "" && got != "" || !strings.Contains(got, step.said) {
+			t.Errorf("%s: the log has %q, want %q", step.file, got, step.said)
+		}
+	}
+}
