@@ -240,6 +240,9 @@ func (b *Bridge) take(ctx context.Context, text []byte) {
 		delete(b.calls, out.call)
 		b.mu.Unlock()
 	}()
+	if m.Method == "initialize" {
+		<-ctx.Done() // what comes behind it needs the session that it makes
+	}
 }
 
 // describe sets what the headers of a message say.

@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -84,5 +85,49 @@ func TestBridgeSaysWhatHappened(t *testing.T) {
 	srv.Close()
 	if got := b.say(`{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got, "no server can be reached") || strings.Contains(got, "not known") || !strings.Contains(got, "start it") {
 		t.Errorf("without a server: %s", got)
+	}
+}
+
+// A client that writes its first messages at once, as scripts do, has them arrive one
+// after the other: nothing goes out before the handshake is answered.
+func TestBridgeKeepsTheOrderOfTheHandshake(t *testing.T) {
+	t.Parallel()
+	written := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		method, id := m.Method, m.ID
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case method == "initialize":
+			<-written
+			w.Header().Set("Mcp-Session-Id", "s1")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, id)
+		case r.Header.Get("Mcp-Session-Id") != "s1":
+			t.Errorf("%s came before the handshake was answered", method)
+			w.WriteHeader(http.StatusBadRequest)
+		case method == "ping":
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+		default:
+			w.WriteHeader(http.StatusAccepted)
+		}
+	}))
+	defer srv.Close()
+	b := bridge(t, upstream.BridgeOptions{URL: srv.URL})
+	if _, err := io.WriteString(b.in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+"\n"+
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+`{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	close(written)
+	for _, want := range []string{`"id":1,"result"`, `"id":2,"result"`} {
+		line, err := b.out.ReadString('\n')
+		if err != nil || !strings.Contains(line, want) {
+			t.Errorf("want %s, got %s, %v", want, line, err)
+		}
 	}
 }
