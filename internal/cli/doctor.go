@@ -93,6 +93,7 @@ func runDoctor(ctx context.Context, o *doctorOptions) error {
 	answer.add(o.checkRuns(ctx, cfg)...)
 	answer.add(o.checkMachineRuns(ctx, cfg)...)
 	answer.add(o.checkCheckpoints(ctx, cfg)...)
+	answer.add(o.checkUpstreams(cfg)...)
 	answer.add(checkSandbox(ctx), checkToken(cfg), checkServer(ctx, cfg))
 	answer.add(checkClients(ctx, host)...)
 	if o.JSON {

@@ -134,5 +134,11 @@ func (s Secrets) resolved(spec Spec) (out Spec, env []string, err error) {
 	return out, env, err
 }
 
+// Check tells whether all that a spec refers to is there. The error names the reference.
+func (s Secrets) Check(spec Spec) error {
+	_, _, err := s.resolved(spec)
+	return err
+}
+
 // Resolve puts secrets in the place of the references of a text; see resolve.
 func (s Secrets) Resolve(text string) (string, error) { return s.resolve(text) }
