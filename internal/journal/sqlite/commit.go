@@ -139,9 +139,7 @@ func (t *txn) add(ctx context.Context, s *Store, num int64, c run.Commit, op, ab
 		}
 	}
 	if text := strings.TrimSpace(about + "\n" + c.Words); text != "" {
-		if _, err := t.exec(ctx, sqlInsertWords, wordsRow(num, r.Seq), scopeOf(r), text); err != nil {
-			return err
-		}
+		t.words = append(t.words, wordsEntry{row: wordsRow(num, r.Seq), scope: scopeOf(r), text: text})
 	}
 	return t.tell(ctx, s, run.Change{
 		At: r.Updated, Subject: run.SubjectRun, Op: op, User: r.User, ID: r.ID, Workflow: r.Workflow, Project: r.Project.ID, Seq: r.Seq,

@@ -52,7 +52,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		return errors.Join(s.fault(doing, err), s.writer.close())
 	}
 	s.readers.db.SetMaxOpenConns(5) // one of them may watch
-	s.readers.db.SetMaxIdleConns(2)
+	s.readers.db.SetMaxIdleConns(5)
 	s.readers.db.SetConnMaxIdleTime(time.Minute)
 	return nil
 }

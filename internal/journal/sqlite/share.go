@@ -170,7 +170,9 @@ func (t *txn) apart(ctx context.Context, c *change) error {
 	if _, err := t.exec(ctx, sqlBeginChange); err != nil {
 		return err
 	}
+	words := len(t.words)
 	if c.err = c.do(t); c.err != nil {
+		t.words = t.words[:words]
 		// After some errors, as of a full disk, SQLite has undone everything: then
 		// there is nothing to go back to.
 		if _, err := t.exec(ctx, sqlUndoChange); err != nil {

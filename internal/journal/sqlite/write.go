@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 )
 
 // txn is a transaction that writes.
@@ -10,6 +12,27 @@ type txn struct {
 	tx *sql.Tx
 	// prepared has the statements of every day; others are prepared anew.
 	prepared *statements
+	// words are what runs are to be found by, as it is to be entered at the end. The
+	// index of words writes out what it has gathered at each savepoint and whenever
+	// rows do not rise; together they are one entry of it.
+	words []wordsEntry
+}
+
+// wordsEntry is a row of words.
+type wordsEntry struct {
+	row         int64
+	scope, text string
+}
+
+// enterWords enters the words of all changes of the transaction.
+func (t *txn) enterWords(ctx context.Context) error {
+	slices.SortFunc(t.words, func(a, b wordsEntry) int { return cmp.Compare(a.row, b.row) })
+	for _, w := range t.words {
+		if _, err := t.exec(ctx, sqlInsertWords, w.row, w.scope, w.text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write does something in a transaction of its own, with no other writer anywhere.
@@ -49,7 +72,11 @@ func (s *Store) transact(ctx context.Context, do func(context.Context, *txn) err
 		return false, err
 	}
 	defer func() { _ = tx.Rollback() }() // behind a commit it does nothing
-	if err := do(ctx, &txn{tx: tx, prepared: s.writer}); err != nil {
+	t := &txn{tx: tx, prepared: s.writer}
+	if err := do(ctx, t); err != nil {
+		return true, err
+	}
+	if err := t.enterWords(ctx); err != nil {
 		return true, err
 	}
 	return true, s.o.commit(tx)

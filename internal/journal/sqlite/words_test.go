@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// What shares a transaction shares one entry of the index of words, however the runs
+// come in it; what was refused is not found, and what is not refused is.
+func TestWordsAreEnteredTogether(t *testing.T) {
+	t.Parallel()
+	d := openFaulty(t)
+	var list []*wanted
+	for i := range 6 {
+		w := &wanted{Commit: aCommit(fmt.Sprint("r_", i), 1, "first")}
+		w.Handle = fmt.Sprint("h_", i)
+		list = append(list, w)
+	}
+	d.atOnce(t, list)
+	segments := func() (n int) {
+		t.Helper()
+		if err := d.readers.db.QueryRowContext(t.Context(), `SELECT count(DISTINCT segid) FROM words_idx`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := segments()
+	list = nil
+	for i := 5; i >= 0; i-- {
+		c := aCommit(fmt.Sprint("r_", i), 2, "second")
+		c.Handle = fmt.Sprint("h_second_", i)
+		c.Words = fmt.Sprintf("the zebra of number%d", i)
+		if i == 3 {
+			c.Handle = "h_2" // which is another run's
+		}
+		list = append(list, &wanted{Commit: c})
+	}
+	d.expect(nil)
+	d.atOnce(t, list)
+	if made := d.made(); made != 1 {
+		t.Errorf("there were %d transactions", made)
+	}
+	if more := segments() - before; more != 1 {
+		t.Errorf("five changes made %d entries of the index", more)
+	}
+	for i := range 6 {
+		err, code := list[5-i].err, guideway.Code("")
+		if i == 3 {
+			code = guideway.CodeConflict
+		}
+		if guideway.ErrorCode(err) != code {
+			t.Errorf("run %d: %v", i, err)
+		}
+		hits, err := d.Search(t.Context(), run.Search{Words: []string{fmt.Sprint("number", i)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := len(hits) == 1; found == (i == 3) {
+			t.Errorf("by the words of run %d there are %d runs", i, len(hits))
+		}
+	}
+}
