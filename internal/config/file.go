@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/regularfile"
 	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
@@ -43,7 +44,7 @@ func (l *loader) readFile() {
 		}
 		l.problem(guideway.Diagnostic{
 			Code: "config-unreadable", File: path, Fix: fix,
-			Message: "the configuration file cannot be read: " + reason(err),
+			Message: "the configuration file cannot be read: " + regularfile.Cause(err).Error(),
 		})
 		return
 	}
@@ -145,15 +146,6 @@ func readRegular(path string, named bool) ([]byte, error) {
 		return nil, fmt.Errorf("it is larger than %d bytes", maxFileBytes)
 	}
 	return data, nil
-}
-
-// reason is an error without the path, which the diagnostic has already.
-func reason(err error) string {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err.Error()
-	}
-	return err.Error()
 }
 
 // applyFile checks and applies the text of a configuration file.

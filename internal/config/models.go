@@ -1,15 +1,9 @@
 package config
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 // Model is a language model for the agents of machines.
@@ -51,71 +45,46 @@ func Providers() []string { return []string{ProviderOpenAI, ProviderAnthropic, P
 
 // readModels reads the models of the file, by the levels of roles or other names.
 func (f *fileReader) readModels(at int) {
-	if f.data[at] != '{' {
-		f.fault(f.at("config-type", at, "/models"), faultf("write an object of models by their levels or names", `"models" holds %s`, kindOf(f.skip())))
-		return
-	}
-	f.token()
-	for f.dec.More() {
-		keyAt := f.next()
-		name, _ := f.token().(string)
-		valueAt := f.next()
-		var text json.RawMessage
-		_ = f.dec.Decode(&text)
-		pointer := "/models/" + escapePointer(name)
-		if _, twice := f.config.Models[name]; twice {
-			f.fault(f.at("config-duplicate", keyAt, pointer), faultf("remove one of the two", "the model %q is given twice", name))
-			continue
-		}
-		m, offset, problem := decodeModel(name, text)
-		if problem != nil {
-			f.fault(f.at("config-model", valueAt+offset, pointer), problem)
-			continue
-		}
-		if f.config.Models == nil {
-			f.config.Models = map[string]Model{}
-		}
-		f.config.Models[name] = m
-	}
-	f.token()
+	f.entries(at, entries{
+		one: "model", fix: "write an object of models by their levels or names",
+		read: func(name string, text []byte, _ Origin) (int, *fault) {
+			var m Model
+			of := fmt.Sprintf("the model %q", name)
+			if offset, problem := decodeEntry(text, &m, of); problem != nil {
+				return offset, keyOfModel(text, offset, problem)
+			}
+			if problem := m.check(of); problem != nil {
+				return 0, problem
+			}
+			if f.config.Models == nil {
+				f.config.Models = map[string]Model{}
+			}
+			f.config.Models[name] = m
+			return 0, nil
+		},
+	})
 }
 
-// decodeModel reads one model; offset is where in its text the problem is, as far
-// as that is known.
-func decodeModel(name string, text []byte) (m Model, offset int, problem *fault) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&m)
-	var kind *json.UnmarshalTypeError
+// check judges what can be judged without asking the server; of is what the model is
+// called in messages.
+func (m *Model) check(of string) *fault {
 	switch {
-	case errors.As(err, &kind):
-		return m, max(0, int(kind.Offset)-1), faultf("write "+article(kind.Type.String()), "%q of the model %q holds a %s", kind.Field, name, kind.Value)
-	case err != nil:
-		field, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
-		if !ok {
-			return m, 0, faultf("mend it", "the model %q: %v", name, err)
-		}
-		return m, max(0, bytes.Index(text, []byte(field))), unknownModelField(name, field)
-	case string(text) == "null" || !slices.Contains(Providers(), m.Provider):
-		return m, 0, faultf("use one of: "+strings.Join(Providers(), ", "), "the model %q has the provider %q, which there is not", name, m.Provider)
+	case !slices.Contains(Providers(), m.Provider):
+		return faultf("use one of: "+strings.Join(Providers(), ", "), "%s has the provider %q, which there is not", of, m.Provider)
 	case m.Model == "":
-		return m, 0, faultf(`add "model", the name that the server knows`, "the model %q has no name of a model", name)
+		return faultf(`add "model", the name that the server knows`, "%s has no name of a model", of)
 	case m.MaxTokens < 0 || m.Price.Input < 0 || m.Price.Cached < 0 || m.Price.Output < 0:
-		return m, 0, faultf("write a number from 0", "the model %q has a bound or a price below zero", name)
+		return faultf("write a number from 0", "%s has a bound or a price below zero", of)
 	}
-	return m, 0, nil
+	return nil
 }
 
-// unknownModelField says what a member that means nothing was probably meant to be.
-func unknownModelField(name, field string) *fault {
-	fields := []string{"provider", "model", "baseUrl", "keyEnv", "maxTokens", "oldMaxTokens", "timeout", "price", "input", "cached", "output"}
-	given, _ := strconv.Unquote(field)
-	fix := "use one of: " + strings.Join(fields[:8], ", ")
-	switch near := spelling.Closest(given, fields); {
-	case strings.EqualFold(given, "key") || strings.EqualFold(given, "apiKey"):
-		fix = "keys are read from the environment: name the variable in keyEnv"
-	case near != "":
-		fix = fmt.Sprintf("did you mean %q?", near)
+// keyOfModel says of a key that is written into the file where it belongs, and leaves
+// other problems as they are.
+func keyOfModel(text []byte, offset int, problem *fault) *fault {
+	field := strings.ToLower(string(text[min(offset, len(text)):]))
+	if strings.HasPrefix(field, `"key"`) || strings.HasPrefix(field, `"apikey"`) {
+		problem.fix = "keys are read from the environment: name the variable in keyEnv"
 	}
-	return &fault{message: fmt.Sprintf("%s of the model %q is not a setting", field, name), fix: fix}
+	return problem
 }

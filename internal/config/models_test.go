@@ -36,7 +36,7 @@ func TestWrongModels(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"models": []}`:          `write an object of models`,
-		`{"models": {"a": null}}`: `has the provider ""`,
+		`{"models": {"a": null}}`: `the model "a" holds null; write an object`,
 		`{"models": {"a": {"provider": "opnai", "model": "x"}}}`:                                             `use one of: openai, anthropic, scripted`,
 		`{"models": {"a": {"provider": "openai"}}}`:                                                          `has no name of a model`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "apiKey": "secret"}}}`:                        `keys are read from the environment`,

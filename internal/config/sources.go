@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 // Source is a repository or a registry that definitions come from.
@@ -205,36 +203,20 @@ func reservedName(name string) bool {
 // sources reads the sources of the file. Whether one can be reached as it is
 // described is judged where it is used.
 func (f *fileReader) sources(at int) {
-	if f.data[at] != '{' {
-		f.fault(f.at("config-type", at, "/sources"), faultf(`write an object of sources by their names, such as {"team": {"git": "https://…"}}`, `"sources" holds %s`, kindOf(f.skip())))
-		return
-	}
-	f.token()
-	seen := map[string]bool{}
-	for f.dec.More() {
-		keyAt := f.next()
-		name, _ := f.token().(string)
-		valueAt := f.next()
-		var text json.RawMessage
-		_ = f.dec.Decode(&text)
-		pointer := "/sources/" + escapePointer(name)
-		if seen[name] {
-			f.fault(f.at("config-duplicate", keyAt, pointer), faultf("remove one of the two", "the source %q is given twice", name))
-			continue
-		}
-		seen[name] = true
-		s := Source{Name: name, Origin: Origin{Kind: OriginFile, Name: fmt.Sprintf("%s:%d", f.path, f.at("", keyAt, "").Line)}}
-		offset, problem := decodeSource(text, &s)
-		if problem == nil {
-			problem = s.check()
-		}
-		if problem != nil {
-			f.fault(f.at("config-source", valueAt+offset, pointer), problem)
-			continue
-		}
-		f.config.Sources = append(f.config.Sources, s)
-	}
-	f.token()
+	f.entries(at, entries{
+		one: "source", fix: `write an object of sources by their names, such as {"team": {"git": "https://…"}}`,
+		read: func(name string, text []byte, origin Origin) (int, *fault) {
+			s := Source{Name: name, Origin: origin}
+			if offset, problem := decodeSource(text, &s); problem != nil {
+				return offset, problem
+			}
+			if problem := s.check(); problem != nil {
+				return 0, problem
+			}
+			f.config.Sources = append(f.config.Sources, s)
+			return 0, nil
+		},
+	})
 }
 
 // check judges what can be judged without knowing how a source is reached.
@@ -259,36 +241,7 @@ func (s *Source) check() *fault {
 // decodeSource reads one source; offset is where in its text the problem is, as far
 // as that is known.
 func decodeSource(text []byte, s *Source) (offset int, problem *fault) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(s)
-	if err == nil {
-		return 0, nil
-	}
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
-		if kind.Field == "" {
-			return 0, faultf(`write an object, such as {"git": "https://…"}`, "the source %q holds a %s", s.Name, kind.Value)
-		}
-		return max(0, int(kind.Offset)-1), faultf("write "+article(kind.Type.String()), "%q of the source %q holds a %s", kind.Field, s.Name, kind.Value)
-	}
-	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		name, _ := strconv.Unquote(field)
-		fix := "use one of: " + strings.Join(sourceFields(), ", ")
-		if near := spelling.Closest(name, sourceFields()); near != "" {
-			fix = fmt.Sprintf("did you mean %q?", near)
-		}
-		return max(0, bytes.Index(text, []byte(field))), &fault{message: fmt.Sprintf("%s of the source %q is not a setting", field, s.Name), fix: fix}
-	}
-	return 0, faultf("mend it", "the source %q: %v", s.Name, err)
-}
-
-// sourceFields are the settings of a source.
-func sourceFields() []string {
-	return []string{
-		"git", "registry", "branch", "tag", "commit", "path", "token", "user", "sshKey", "knownHosts", "interval", "trust",
-		"allowPrivate", "maxFiles", "maxFileSize", "maxBytes", "disabled",
-	}
+	return decodeEntry(text, s, fmt.Sprintf("the source %q", s.Name))
 }
 
 // readSources reads the variables of sources, which add to those of the file.

@@ -1,15 +1,11 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
 // Gateway says how other MCP servers are offered.
@@ -116,83 +112,21 @@ func (t UpstreamTime) MarshalJSON() ([]byte, error) {
 // upstreams reads the upstreams of the file. Whether one can be reached as it is
 // described is judged where it is used.
 func (f *fileReader) upstreams(at int) {
-	if f.data[at] != '{' {
-		f.fault(f.at("config-type", at, "/upstreams"), faultf("write an object of upstreams by their names", `"upstreams" holds %s`, kindOf(f.skip())))
-		return
-	}
-	f.token()
-	seen := map[string]bool{}
-	for f.dec.More() {
-		keyAt := f.next()
-		name, _ := f.token().(string)
-		valueAt := f.next()
-		var text json.RawMessage
-		_ = f.dec.Decode(&text)
-		pointer := "/upstreams/" + escapePointer(name)
-		if seen[name] {
-			f.fault(f.at("config-duplicate", keyAt, pointer), faultf("remove one of the two", "the upstream %q is given twice", name))
-			continue
-		}
-		seen[name] = true
-		u := Upstream{Name: name, Origin: Origin{Kind: OriginFile, Name: fmt.Sprintf("%s:%d", f.path, f.at("", keyAt, "").Line)}}
-		if offset, problem := decodeUpstream(text, &u); problem != nil {
-			f.fault(f.at("config-upstream", valueAt+offset, pointer), problem)
-			continue
-		}
-		f.config.Upstreams = append(f.config.Upstreams, u)
-	}
-	f.token()
-}
-
-// decodeUpstream reads one upstream; offset is where in its text the problem is,
-// as far as that is known.
-func decodeUpstream(text []byte, u *Upstream) (offset int, problem *fault) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(u)
-	if err == nil {
-		if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-			return 0, faultf("leave it out for no bound", "the upstream %q has a bound below zero", u.Name)
-		}
-		return 0, nil
-	}
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
-		return max(0, int(kind.Offset)-1), faultf("write "+article(kind.Type.String()), "%q of the upstream %q holds a %s", kind.Field, u.Name, kind.Value)
-	}
-	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		name, _ := strconv.Unquote(field)
-		fix := "use one of: " + strings.Join(upstreamFields(), ", ")
-		if near := spelling.Closest(name, upstreamFields()); near != "" {
-			fix = fmt.Sprintf("did you mean %q?", near)
-		}
-		return max(0, bytes.Index(text, []byte(field))), &fault{message: fmt.Sprintf("%s of the upstream %q is not a setting", field, u.Name), fix: fix}
-	}
-	return 0, faultf("mend it", "the upstream %q: %v", u.Name, err)
-}
-
-func article(kind string) string {
-	switch {
-	case strings.HasPrefix(kind, "[]"):
-		return "a list of strings"
-	case strings.HasPrefix(kind, "map"), strings.Contains(kind, "."):
-		return "an object"
-	case strings.HasPrefix(kind, "int"):
-		return "a whole number"
-	case strings.HasPrefix(kind, "float"):
-		return "a number"
-	case kind == "bool":
-		return "true or false"
-	}
-	return "a string"
-}
-
-// upstreamFields are the settings of an upstream.
-func upstreamFields() []string {
-	return []string{
-		"command", "args", "dir", "env", "url", "transport", "headers", "bearer", "oauth", "protocol", "timeout", "maxTime",
-		"disabled", "project", "prefix", "tools", "sessions", "pins", "callsPerMinute", "toolCallsPerMinute",
-	}
+	f.entries(at, entries{
+		one: "upstream", fix: "write an object of upstreams by their names",
+		read: func(name string, text []byte, origin Origin) (int, *fault) {
+			u := Upstream{Name: name, Origin: origin}
+			of := fmt.Sprintf("the upstream %q", name)
+			if offset, problem := decodeEntry(text, &u, of); problem != nil {
+				return offset, problem
+			}
+			if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
+				return 0, faultf("leave it out for no bound", "%s has a bound below zero", of)
+			}
+			f.config.Upstreams = append(f.config.Upstreams, u)
+			return 0, nil
+		},
+	})
 }
 
 func gatewaySettings() []setting {

@@ -1,0 +1,55 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/config"
+)
+
+// TestEntries: sources, upstreams and models are told with the same words what is wrong
+// with them, at its place, and a wrong one does not take the others with it.
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	good := map[string]string{
+		"source": `{"git": "https://github.com/acme/flows"}`, "upstream": `{"command": "server"}`, "model": `{"provider": "openai", "model": "x"}`,
+	}
+	slip := map[string]string{"source": "brnch", "upstream": "comand", "model": "baseUri"}
+	near := map[string]string{"source": "branch", "upstream": "command", "model": "baseUrl"}
+	for one, fine := range good {
+		for text, want := range map[string]string{
+			`[]`:                                `"` + one + `s" holds a list; write an object of ` + one + `s`,
+			`{"a": null}`:                       `the ` + one + ` "a" holds null; write an object`,
+			`{"a": "b"}`:                        `the ` + one + ` "a" holds a string; write an object`,
+			`{"a": {"` + slip[one] + `": "x"}}`: `"` + slip[one] + `" of the ` + one + ` "a" is not a setting; did you mean "` + near[one] + `"?`,
+			`{"a": {"qqqqqq": 1}}`:              `"qqqqqq" of the ` + one + ` "a" is not a setting; use one of: `,
+			`{"a": {}, "a": {}}`:                `the ` + one + ` "a" is given twice; remove one of the two`,
+		} {
+			_, err := config.Load(config.Options{File: writeConfig(t, `{"`+one+`s": `+text+`}`), Getenv: environment(), GOOS: "linux", Dir: "/"})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s of %ss is told %v, without %q", text, one, err, want)
+			}
+		}
+		c, err := config.Load(config.Options{File: writeConfig(t, `{"`+one+`s": {"good": `+fine+`}}`), Getenv: environment(), GOOS: "linux", Dir: "/"})
+		if err != nil {
+			t.Errorf("a good %s is told %v", one, err)
+			continue
+		}
+		if diff := cmp.Diff(1, len(c.Sources)+len(c.Upstreams)+len(c.Models)); diff != "" {
+			t.Errorf("%ss: %s", one, diff)
+		}
+	}
+}
+
+// TestEntriesWithin: a slip within a member of an entry is told by the names that there
+// are at that place.
+func TestEntriesWithin(t *testing.T) {
+	t.Parallel()
+	text := "{\n  \"upstreams\": {\n    \"a\": {\"url\": \"https://a.example/mcp\", \"oauth\": {\"clientIdd\": \"x\"}}}}"
+	_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/"})
+	want := `:3:53: "clientIdd" of the upstream "a" is not a setting; did you mean "clientId"?`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("it is told %v, without %q", err, want)
+	}
+}
