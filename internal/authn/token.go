@@ -1,8 +1,6 @@
 package authn
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"regexp"
 	"strings"
 
@@ -18,13 +16,6 @@ const (
 	// maxTokenFile bounds what is read of a token file.
 	maxTokenFile = 4 << 10
 )
-
-// newToken makes a token.
-func newToken() string {
-	secret := make([]byte, tokenBytes)
-	_, _ = rand.Read(secret) // never fails: the process ends instead
-	return tokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
-}
 
 // validToken tells whether a line can be a token: what the header field's
 // grammar allows, and long enough not to be guessed. A token that a person has
@@ -45,7 +36,7 @@ func LoadOrCreateToken(path string) (token string, created bool, err error) {
 	file := privatefile.File{
 		Path: path, What: "token file", MaxBytes: maxTokenFile, IfSeen: "delete it instead to have a new token made",
 	}
-	text, created, err := file.ReadOrCreate(func() string { return newToken() + "\n" })
+	text, created, err := file.ReadOrCreate(func() string { return newSecret(tokenPrefix, tokenBytes) + "\n" })
 	if err != nil {
 		return "", false, err
 	}

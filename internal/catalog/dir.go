@@ -245,7 +245,7 @@ func (w *walk) enter(ctx context.Context, name string, info fs.FileInfo, depth i
 		if name == "." {
 			return err
 		}
-		w.report(name, "dir-unreadable", "the directory cannot be read: "+cause(err), "make it readable, or move it away")
+		w.report(name, "dir-unreadable", "the directory cannot be read: "+regularfile.Cause(err).Error(), "make it readable, or move it away")
 	}
 	for _, entry := range entries {
 		if err := w.entry(ctx, path.Join(name, entry.Name()), entry, depth); err != nil {
@@ -310,7 +310,7 @@ func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth 
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // gone since it was listed
 		case err != nil:
-			w.refuse(name, "file-unreadable", "the file cannot be read: "+cause(err), "make it readable, or move it away")
+			w.refuse(name, "file-unreadable", "the file cannot be read: "+regularfile.Cause(err).Error(), "make it readable, or move it away")
 		default:
 			w.files = append(w.files, foundFile{name: name, info: info})
 		}
@@ -343,7 +343,7 @@ func (w *walk) link(name string, wanted bool) {
 		// concern; a directory that is linked in could be meant to be read.
 		outside, outsideErr := os.Stat(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)))
 		if wanted || (outsideErr == nil && outside.IsDir()) {
-			tell(name, "file-link", "the link is not followed: "+cause(err),
+			tell(name, "file-link", "the link is not followed: "+regularfile.Cause(err).Error(),
 				"put a copy here, or name the directory that it leads to as a directory of workflows")
 		}
 		return
@@ -408,13 +408,4 @@ func unread(file, name string) []guideway.Diagnostic {
 	default:
 		return nil
 	}
-}
-
-// cause is an error without the path, which the diagnostic has already.
-func cause(err error) string {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err.Error()
-	}
-	return err.Error()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
 // state is what is known of one source. It is replaced, never changed.
@@ -176,7 +177,7 @@ func (c *Catalog) admit(ctx context.Context, s *state, l listing, budget *int64)
 		}
 		return nil
 	case l.err != nil:
-		s.failure = cause(l.err)
+		s.failure = regularfile.Cause(l.err).Error()
 		message := fmt.Sprintf("the source %q cannot be read: %s", s.info.Name, s.failure)
 		if len(s.records) > 0 {
 			message += "; what it gave before goes on serving"
@@ -373,7 +374,7 @@ func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guid
 		return nil, tooLarge()
 	}
 	unreadable := func(err error) *guideway.Diagnostic {
-		d := problem("file-unreadable", document.Path, "the file cannot be read: "+cause(err), "make it readable, or move it away")
+		d := problem("file-unreadable", document.Path, "the file cannot be read: "+regularfile.Cause(err).Error(), "make it readable, or move it away")
 		if errors.Is(err, fs.ErrNotExist) {
 			d.Message, d.Fix = "the file vanished while it was read", ""
 		}

@@ -133,16 +133,6 @@ func (h *Host) checkPassphrase(cfg *config.Config) check {
 	return c
 }
 
-// sizeWords says a size for a person.
-func sizeWords(bytes int64) string {
-	switch {
-	case bytes < 1<<20:
-		return fmt.Sprintf("%d KiB", (bytes+1023)>>10)
-	default:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	}
-}
-
 // storeTime bounds what doctor waits for a store that is away or locked.
 const storeTime = 20 * time.Second
 
@@ -157,7 +147,7 @@ func inspect(ctx context.Context, journal keeper) (string, error) {
 			return "", guideway.Errorf(guideway.CodeUnavailable, "the store %s is damaged: %s", h.Path, strings.Join(h.Problems, "; ")).
 				WithFix(fixDamaged, h.Path)
 		}
-		return fmt.Sprintf("%s, %s, sound (SQLite %s, schema %d)", plural(int(h.Runs), "run", "runs"), sizeWords(h.Bytes), h.SQLite, h.Schema), nil
+		return fmt.Sprintf("%s, %s, sound (SQLite %s, schema %d)", plural(int(h.Runs), "run", "runs"), bytesWords(h.Bytes), h.SQLite, h.Schema), nil
 	}
 	_, err := journal.Runs(ctx, run.Filter{Limit: 1})
 	return "it answers", err

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -334,18 +332,8 @@ func writeInstallJSON(o *installOptions, c install.Change, req install.Request, 
 	if o.DryRun {
 		a.Diff = install.Diff(c)
 	}
-	return encodeInstall(o, a)
+	return writeJSON(o.Host.Out, a)
 }
 
 // installWord makes a stable word for machines.
 func installWord(s string) string { return strings.ReplaceAll(s, " ", "_") }
-
-func encodeInstall(o *installOptions, v any) error {
-	enc := json.NewEncoder(o.Host.Out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return errors.Join(guideway.Errorf(guideway.CodeInternal, "cannot write the answer"), err)
-	}
-	return nil
-}

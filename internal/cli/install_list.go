@@ -2,13 +2,9 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway/internal/install"
-	"golang.org/x/term"
 )
 
 // installRow is one client in the answer of guideway install --json.
@@ -27,7 +23,8 @@ func listInstall(ctx context.Context, o *installOptions, req install.Request) er
 	env := o.machine()
 	scope := install.Scope(o.Scope)
 	answers := []installRow{}
-	rows := [][]string{{"CLIENT", "STATE", "CONFIG"}}
+	t := table{flexible: 2}
+	t.add("CLIENT", "STATE", "CONFIG")
 	for _, c := range install.Clients() {
 		if scope == install.ScopeProject && c.Project == "" {
 			continue
@@ -44,54 +41,11 @@ func listInstall(ctx context.Context, o *installOptions, req install.Request) er
 		if s.Reason != "" {
 			config = strings.TrimSpace(config + " (" + s.Reason + ")")
 		}
-		rows = append(rows, []string{c.ID, string(s.State), config})
+		t.add(c.ID, string(s.State), config)
 	}
 	if o.JSON {
-		return encodeInstall(o, answers)
+		return writeJSON(o.Host.Out, answers)
 	}
-	fmt.Fprint(o.Host.Out, installTable(rows, installWidth(o.Host)))
+	t.write(o.Host.Out, o.Host.terminalWidth(), o.Host.outStyles())
 	return nil
-}
-
-// installWidth is the width of the terminal; 0 where nobody looks at one.
-func installWidth(host *Host) int {
-	file, ok := host.Out.(*os.File)
-	if !host.OutTerminal || !ok {
-		return 0
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		return 0
-	}
-	return width
-}
-
-// installTable aligns rows in columns and cuts the lines at the width, if it is
-// not 0.
-func installTable(rows [][]string, width int) string {
-	var widest []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widest) {
-				widest = append(widest, 0)
-			}
-			widest[i] = max(widest[i], utf8.RuneCountInString(cell))
-		}
-	}
-	var out strings.Builder
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell)
-			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widest[i]-utf8.RuneCountInString(cell)+2))
-			}
-		}
-		text := []rune(strings.TrimRight(line.String(), " "))
-		if width > 1 && len(text) > width {
-			text = append(text[:width-1], '…')
-		}
-		out.WriteString(string(text) + "\n")
-	}
-	return out.String()
 }

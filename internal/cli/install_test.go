@@ -215,14 +215,3 @@ func TestInstallCompletion(t *testing.T) {
 		t.Errorf("second argument = %q", names)
 	}
 }
-
-func TestInstallTable(t *testing.T) {
-	t.Parallel()
-	rows := [][]string{{"A", "B"}, {"é", "long text"}}
-	if got, want := installTable(rows, 0), "A  B\né  long text\n"; got != want {
-		t.Errorf("table = %q, want %q", got, want)
-	}
-	if got, want := installTable(rows, 8), "A  B\né  long…\n"; got != want {
-		t.Errorf("cut table = %q, want %q", got, want)
-	}
-}

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/privatefile"
+	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
 const (
@@ -47,7 +49,7 @@ func readFile(ctx context.Context, path string) ([]byte, bool, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
 	case err != nil:
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, cause(err))
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, regularfile.Cause(err))
 	case !info.Mode().IsRegular():
 		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (it is not a regular file)", path)
 	case info.Size() > maxSize:
@@ -55,24 +57,14 @@ func readFile(ctx context.Context, path string) ([]byte, bool, error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, cause(err))
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, regularfile.Cause(err))
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, maxSize))
 	if err != nil {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, cause(err))
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, regularfile.Cause(err))
 	}
 	return content, true, nil
-}
-
-// cause is the error without the operation and the path, which the message has
-// already.
-func cause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }
 
 // numberedBackups gives the numbers of the backups of a file, in order.
@@ -82,7 +74,7 @@ func numberedBackups(path string) ([]int, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", filepath.Dir(path), cause(err))
+		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", filepath.Dir(path), regularfile.Cause(err))
 	}
 	var numbers []int
 	for _, e := range entries {
@@ -152,7 +144,7 @@ func Apply(ctx context.Context, c Change) (string, error) {
 		if errors.As(err, &coded) {
 			return "", err
 		}
-		return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write %s (%w)", c.Path, cause(err)).
+		return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write %s (%w)", c.Path, regularfile.Cause(err)).
 			WithFix("check that you may write in %s", filepath.Dir(target))
 	}
 	for _, b := range c.Consumed {
@@ -189,7 +181,7 @@ func realPath(path string) (string, error) {
 		}
 		link, err := os.Readlink(path)
 		if err != nil {
-			return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (%w)", path, cause(err))
+			return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (%w)", path, regularfile.Cause(err))
 		}
 		if !filepath.IsAbs(link) {
 			link = filepath.Join(filepath.Dir(path), link)
@@ -209,7 +201,7 @@ func writable(target string, c Change) (fs.FileMode, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return 0o644, nil
 	case err != nil:
-		return 0, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", c.Path, cause(err))
+		return 0, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", c.Path, regularfile.Cause(err))
 	case info.Mode().Perm()&0o200 == 0:
 		return 0, guideway.Errorf(guideway.CodeForbidden, "cannot write %s (it is read-only)", c.Path).
 			WithFix("make it writable, then run the same command again")
@@ -238,7 +230,7 @@ func writeBackup(path string, content []byte, mode fs.FileMode) (string, error) 
 			}
 		}
 		if err != nil {
-			return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write the backup %s (%w)", name, cause(err)).
+			return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write the backup %s (%w)", name, regularfile.Cause(err)).
 				WithFix("check the free space and that you may write in %s", filepath.Dir(path))
 		}
 		return name, nil
@@ -277,18 +269,8 @@ func replace(ctx context.Context, target string, c Change, mode fs.FileMode) err
 		_ = os.Remove(temp.Name())
 		return err
 	}
-	syncDir(dir)
+	_ = privatefile.SyncDir(dir) // the new name is durable where the platform can do that
 	return nil
-}
-
-// syncDir makes the new name durable where the platform can do that.
-func syncDir(dir string) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return
-	}
-	_ = d.Sync()
-	_ = d.Close()
 }
 
 // Status is what Guideway finds of itself in one client.

@@ -84,7 +84,7 @@ type Tree struct {
 func (t Tree) Copy(ctx context.Context) ([]Item, error) {
 	from, err := os.OpenRoot(t.From)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "cannot read %s: %w", t.From, cause(err))
+		return nil, guideway.Errorf(guideway.CodeNotFound, "cannot read %s: %w", t.From, regularfile.Cause(err))
 	}
 	defer func() { _ = from.Close() }()
 	files, items, err := t.walk(ctx, from)
@@ -108,7 +108,7 @@ func (t Tree) walk(ctx context.Context, from *os.Root) (files []string, others [
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			others = append(others, Item{Kind: "other", From: shown, Outcome: Broken, Reason: cause(err).Error()})
+			others = append(others, Item{Kind: "other", From: shown, Outcome: Broken, Reason: regularfile.Cause(err).Error()})
 			return nil
 		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
 			return fs.SkipDir
@@ -195,13 +195,13 @@ func Put(ctx context.Context, dir, name string, data []byte, dryRun bool) (Outco
 			return Kept, nil //nolint:nilerr // whatever is there stays
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write into %s: %w", dir, cause(err))
+		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write into %s: %w", dir, regularfile.Cause(err))
 	}
 	if dryRun {
 		return outcome, nil
 	}
 	if err := write(dir, name, data); err != nil {
-		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", filepath.Join(dir, name), cause(err))
+		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", filepath.Join(dir, name), regularfile.Cause(err))
 	}
 	return outcome, nil
 }
@@ -231,14 +231,4 @@ func write(dir, name string, data []byte) error {
 		err = root.Link(part, name) // unlike a rename, it replaces nothing
 	}
 	return errors.Join(err, root.Remove(part))
-}
-
-// cause is the error without the operation and the path, which the message has
-// already.
-func cause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }

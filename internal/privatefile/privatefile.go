@@ -113,7 +113,7 @@ func Create(path, text string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return SyncDir(filepath.Dir(path))
 }
 
 // Replace makes a file or takes the place of the one that is there, whole or not
@@ -127,7 +127,7 @@ func Replace(path, text string) error {
 		_ = os.Remove(temp)
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return SyncDir(filepath.Dir(path))
 }
 
 // writeTemp makes a file for this user alone beside a path, and the directory
@@ -174,16 +174,16 @@ func MakeDir(dir string) error {
 		return err
 	}
 	for _, parent := range parents {
-		if err := syncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+		if err := SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 	}
 	return nil
 }
 
-// syncDir makes a new name durable. Not every system can sync a directory; then
+// SyncDir makes a new name durable. Not every system can sync a directory; then
 // the name is as durable as that system makes it.
-func syncDir(dir string) error {
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

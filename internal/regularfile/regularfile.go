@@ -61,6 +61,16 @@ func refuse(name string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: name, Err: special{Kind(info.Mode())}}
 }
 
+// Cause is an error of a file without the operation and the path, for a message that has
+// them already.
+func Cause(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
 // special says what a name leads to.
 type special struct{ kind string }
 

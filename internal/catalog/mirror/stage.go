@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/privatefile"
 )
 
 // The bounds of a version, besides those of a catalog.
@@ -198,22 +199,11 @@ var errCorrupt = errors.New("the copy was changed")
 // sync makes the directories durable; the files are.
 func (s *Stage) sync() error {
 	for _, dir := range append([]string{"."}, s.dirs...) {
-		if err := syncDir(filepath.Join(s.dir, filesDir, filepath.FromSlash(dir))); err != nil {
+		if err := privatefile.SyncDir(filepath.Join(s.dir, filesDir, filepath.FromSlash(dir))); err != nil {
 			return err
 		}
 	}
-	return syncDir(s.dir)
-}
-
-// syncDir makes new names durable. Not every system can sync a directory; then a
-// name is as durable as that system makes it.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = d.Sync()
-	return d.Close()
+	return privatefile.SyncDir(s.dir)
 }
 
 // finish completes what is known of the version.

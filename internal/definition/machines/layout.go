@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
 // configStem is the name, without its extension, of a configuration within the
@@ -201,7 +202,7 @@ func load(text func(name string) ([]byte, error), prefix, config, dir string) Lo
 		case err != nil:
 			l.Found = append(l.Found, guideway.Diagnostic{
 				Severity: guideway.SeverityError, Code: CodeFile, File: below(prefix, name),
-				Message: "The file cannot be read: " + cause(err) + ".", Fix: "make it a readable file of at most 1 MiB",
+				Message: "The file cannot be read: " + regularfile.Cause(err).Error() + ".", Fix: "make it a readable file of at most 1 MiB",
 			})
 			return nil
 		}
@@ -252,13 +253,4 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 		err = errors.New("it is too large")
 	}
 	return data, err
-}
-
-// cause is an error without the path, which the finding has already.
-func cause(err error) string {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err.Error()
-	}
-	return err.Error()
 }
