@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 const (
@@ -126,7 +127,7 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 
 // encodeIndented writes JSON for people.
 func encodeIndented(value any) ([]byte, error) {
-	text, err := encode(value)
+	text, err := jsontext.Marshal(value)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // content is a context in its canonical form.
@@ -37,7 +38,7 @@ func canonical(text []byte) (*content, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context is not a JSON object: %w", err).
 			WithFix("give an object, such as {\"goal\": \"…\"}")
 	}
-	raw, err := encode(tree)
+	raw, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be written as JSON: %w", err)
 	}
@@ -67,18 +68,6 @@ func decode(text []byte) (map[string]any, error) {
 		return nil, errors.New("something follows it")
 	}
 	return tree, nil
-}
-
-// encode writes JSON without escapes that need not be. Maps are written with
-// sorted keys.
-func encode(value any) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
 // Bounds of what a context adds to the words that it is found by. They are most of

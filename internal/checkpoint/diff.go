@@ -9,6 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 const (
@@ -126,12 +127,12 @@ func (d *Difference) add(c ValueChange) {
 
 // shown gives the JSON of a value, or the beginning of it as a text.
 func shown(value any) json.RawMessage {
-	text, err := encode(value)
+	text, err := jsontext.Marshal(value)
 	if err == nil && len(text) <= maxShown {
 		return text
 	}
 	cut := string([]rune(string(text[:min(len(text), maxShown)]))) + "…"
-	text, err = encode(cut)
+	text, err = jsontext.Marshal(cut)
 	if err != nil {
 		return nil
 	}

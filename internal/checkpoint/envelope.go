@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/blob"
 	"github.com/guideway-dev/guideway/internal/blob/seal"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // A blob is the magic, the length of the header, the header, and the content:
@@ -110,7 +111,7 @@ func open(data []byte) (h header, frame, payload []byte, err error) {
 // pack makes the blob of a record and its content; base is the content of
 // r.Base, key that of r.Key.
 func (s *Service) pack(r Record, raw, base []byte, key *seal.Key) ([]byte, error) {
-	text, err := encode(headerOf(r))
+	text, err := jsontext.Marshal(headerOf(r))
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the header of the checkpoint %s: %w", r.ID, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/blob"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // maxChain bounds how many checkpoints are read for one: more than there can be
@@ -282,7 +283,7 @@ func choose(raw []byte, keys []string) (chosen json.RawMessage, missing []string
 		}
 		some[key] = value
 	}
-	chosen, err = encode(some)
+	chosen, err = jsontext.Marshal(some)
 	return chosen, missing, err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/journal/keyfile"
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/spf13/cobra"
@@ -176,14 +177,11 @@ func (d *machineDesk) record(ctx context.Context, id, file string) error {
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
+	text, err := jsontext.Indent(r)
+	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write the recording: %w", err)
 	}
-	clean, err := d.app.withoutSecrets(d.cfg, text.Bytes())
+	clean, err := d.app.withoutSecrets(d.cfg, text)
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "take the secrets out of the recording: %w", err)
 	}
@@ -222,11 +220,7 @@ func (a *app) withoutSecrets(cfg *config.Config, document []byte) ([]byte, error
 			return nil
 		}
 		text, _ = scanner.Redact(known.Replace(text))
-		var out bytes.Buffer
-		enc := json.NewEncoder(&out)
-		enc.SetEscapeHTML(false)
-		failed = errors.Join(failed, enc.Encode(text))
-		return bytes.TrimSpace(out.Bytes())
+		return jsontext.AppendString(nil, text)
 	})
 	return bytes.TrimSpace(clean), failed
 }

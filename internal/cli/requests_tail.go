@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/record"
 	"github.com/spf13/cobra"
 )
@@ -120,9 +120,11 @@ func (o *requestsTailOptions) step(ctx context.Context, reader record.Reader, f 
 func (o *requestsTailOptions) show(e *record.Entry) error {
 	host := o.app.host
 	if o.JSON {
-		enc := json.NewEncoder(host.Out)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(e)
+		text, err := jsontext.Marshal(e)
+		if err == nil {
+			_, err = host.Out.Write(append(text, '\n'))
+		}
+		return err
 	}
 	text := fmt.Sprintf("%s  %s  %8s ms  %s", e.At.Local().Format("15:04:05.000"), host.outStyles().request(e.Status), millisecondWords(e.MS), toolWords(e))
 	if e.Error != "" {

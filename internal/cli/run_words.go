@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // The words that events begin with.
@@ -162,13 +162,11 @@ func valueList(values []any) string {
 
 // valueWords writes a value as JSON on one line.
 func valueWords(v any) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	text, err := jsontext.Marshal(v)
+	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return oneLine(b.String())
+	return oneLine(string(text))
 }
 
 func ordinal(n int) string {

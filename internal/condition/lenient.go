@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // testLenient compares a value by the rules of step workflows (seed 000).
@@ -214,15 +216,8 @@ func spell(f float64) string {
 		return "Infinity"
 	case math.IsInf(f, -1):
 		return "-Infinity"
-	case f == 0:
-		return "0"
 	}
-	if size := math.Abs(f); size >= 1e-6 && size < 1e21 {
-		return strconv.FormatFloat(f, 'f', -1, 64)
-	}
-	// Go writes at least two digits of exponent, JavaScript as few as needed.
-	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
-	return mantissa + "e" + exponent[:1] + strings.TrimLeft(exponent[1:], "0")
+	return string(jsontext.AppendNumber(nil, f))
 }
 
 // number is JavaScript's Number() of a text: blank is 0, what is no number is

@@ -1,10 +1,10 @@
 package condition
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // String says the condition in words, for people and for the edges of a graph:
@@ -108,12 +108,10 @@ func quoteName(name string) string {
 
 // literal writes a value as JSON.
 func literal(v any) string {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(plain(v)); err != nil {
+	text, err := jsontext.Marshal(plain(v))
+	if err != nil {
 		// Only values that Go code makes, such as NaN, are not JSON.
 		return fmt.Sprint(v)
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(text)
 }

@@ -1,11 +1,11 @@
 package criterion
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // maxSchemaWords bounds the text of a schema in a description; an agent needs
@@ -103,13 +103,11 @@ func (c *Criterion) bounds() string {
 
 // schemaWords is the schema as JSON.
 func (c *Criterion) schemaWords() string {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(c.Schema); err != nil {
+	text, err := jsontext.Marshal(c.Schema)
+	if err != nil {
 		return "of the rule"
 	}
-	words := strings.TrimSuffix(b.String(), "\n")
+	words := string(text)
 	if len(words) > maxSchemaWords {
 		words = strings.ToValidUTF8(words[:maxSchemaWords], "") + "…"
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/filing"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -183,10 +184,8 @@ func isFlat(value any) bool {
 // writeScalar writes a value that holds no others, with < and & as they are:
 // scripts are full of them.
 func writeScalar(b *bytes.Buffer, value any) {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(value) == nil {
-		b.Truncate(b.Len() - 1) // the encoder ends with a line break
+	if text, err := jsontext.Marshal(value); err == nil {
+		b.Write(text)
 	}
 }
 

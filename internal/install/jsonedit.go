@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // field is a member of an object to write; its value is a string, a []string, a
@@ -280,12 +282,4 @@ func (d *jsonDoc) render(val any, multi bool, indent string) string {
 }
 
 // quote writes a JSON string without the escapes for HTML.
-func quote(s string) string {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return `""`
-	}
-	return strings.TrimSuffix(out.String(), "\n")
-}
+func quote(s string) string { return string(jsontext.AppendString(nil, s)) }

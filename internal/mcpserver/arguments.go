@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // param is one parameter of a tool.
@@ -325,7 +326,7 @@ func (t *tool) nextCall(in arguments, field string) *nextCall {
 	for _, p := range t.params {
 		v := in[p.name]
 		if v != nil && p.check(v) == "" {
-			if text, err := compact(v); err == nil && len(text) <= longest {
+			if text, err := jsontext.Marshal(v); err == nil && len(text) <= longest {
 				call.Arguments[p.name] = v
 				continue
 			}

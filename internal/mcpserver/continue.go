@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -110,7 +111,7 @@ func withGiven(err error, in arguments) error {
 	next := maps.Clone(refusal.Next.Arguments)
 	for _, name := range keep {
 		v := in[name]
-		if text, err := compact(v); v != nil && err == nil && len(text) <= longest && (name == "output" || next[name] == nil) {
+		if text, err := jsontext.Marshal(v); v != nil && err == nil && len(text) <= longest && (name == "output" || next[name] == nil) {
 			next[name] = v
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
@@ -175,7 +176,7 @@ func (p param) renamed(m map[string]any) any {
 func textOf(v any) any {
 	switch v.(type) {
 	case json.Number, bool, map[string]any, []any:
-		text, err := compact(v)
+		text, err := jsontext.Marshal(v)
 		if err != nil {
 			return nil
 		}

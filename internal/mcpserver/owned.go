@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -81,7 +82,7 @@ func (s *Server) unreadable(ctx context.Context, uri string, err error) error {
 }
 
 func (s *Server) jsonContents(ctx context.Context, uri string, v any) (*mcp.ReadResourceResult, error) {
-	text, err := compact(v)
+	text, err := jsontext.Marshal(v)
 	if err != nil {
 		return nil, s.unreadable(ctx, uri, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -26,7 +27,7 @@ type worded struct {
 
 // result writes the answer.
 func (w worded) result() (*mcp.CallToolResult, error) {
-	structure, err := compact(w.structure)
+	structure, err := jsontext.Marshal(w.structure)
 	if err != nil {
 		return nil, fmt.Errorf("write the answer: %w", err)
 	}
@@ -61,14 +62,8 @@ func rawText(content, format string) worded {
 
 // indented is JSON with two spaces, as JavaScript writes it.
 func indented(v any) (string, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	text, err := jsontext.Indent(v)
+	return string(text), err
 }
 
 // reading is the order in which people read the members of a document; others
@@ -133,7 +128,7 @@ func writeReadable(b *bytes.Buffer, v any, ranks map[string]int) error {
 		}
 		b.WriteByte(']')
 	default:
-		text, err := compact(v)
+		text, err := jsontext.Marshal(v)
 		if err != nil {
 			return err
 		}

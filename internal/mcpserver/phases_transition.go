@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -461,7 +462,7 @@ func readState(members map[string]any, w *phases.Workflow) (d *guide.StateDocume
 	if id, given := members["workflowId"]; given && id != w.ID {
 		return nil, fmt.Sprintf("the state is of the workflow %v, not of %s", id, w.ID)
 	}
-	text, err := compact(members)
+	text, err := jsontext.Marshal(members)
 	if err != nil {
 		return nil, "the state does not read: " + err.Error()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -61,7 +62,7 @@ func (s *Server) howToFollow(d *definition.Definition, goal string) string {
 	if goal != "" {
 		args["goal"] = goal
 	}
-	text, _ := compact(args) // strings always marshal
+	text, _ := jsontext.Marshal(args) // strings always marshal
 	return "Begin with workflow_start " + string(text) + ". " +
 		"Do what the position asks, fully, and hand in the result with workflow_continue and the handle of the last answer. " +
 		"Mend what a refusal names and hand it in again. A gate is mine to answer: show me the result and ask. " +

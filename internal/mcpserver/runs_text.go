@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -129,7 +130,7 @@ func writeRound(b *strings.Builder, pos *guide.Position) error {
 	}
 	b.WriteString(" of " + l.ID)
 	if l.Item != nil {
-		item, err := compact(l.Item)
+		item, err := jsontext.Marshal(l.Item)
 		if err != nil {
 			return fmt.Errorf("write the item of a round: %w", err)
 		}
@@ -160,7 +161,7 @@ func writeNeeds(b *strings.Builder, needs []guide.Need) error {
 	for _, n := range needs {
 		about := slices.Clone(n.Tests)
 		for i, v := range n.Allowed {
-			text, err := compact(v)
+			text, err := jsontext.Marshal(v)
 			if err != nil {
 				return fmt.Errorf("write a value of %s: %w", n.Variable, err)
 			}
@@ -220,7 +221,7 @@ func writeText(b *strings.Builder, text string) {
 }
 
 func writeJSON(b *strings.Builder, head string, v any) error {
-	text, err := compact(v)
+	text, err := jsontext.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}

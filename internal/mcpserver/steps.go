@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/doc"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
@@ -452,7 +453,7 @@ func (s *stepTools) entry(toolName, field string, in arguments) (*catalog.Opened
 			args := maps.Clone(in)
 			args[field] = meant
 			const longest = 2048
-			if text, err := compact(args); err == nil && len(text) <= longest {
+			if text, err := jsontext.Marshal(args); err == nil && len(text) <= longest {
 				bad.Next = &nextCall{Tool: toolName, Arguments: args}
 			}
 		}

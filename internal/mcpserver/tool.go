@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -137,7 +137,7 @@ func success(out any) (*mcp.CallToolResult, error) {
 		}
 		return w.result()
 	}
-	text, err := compact(out)
+	text, err := jsontext.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("write the answer: %w", err)
 	}
@@ -194,7 +194,7 @@ func (t *tool) failure(ctx context.Context, logger *slog.Logger, err error) *mcp
 
 // errorResult is the answer to a call that went wrong.
 func errorResult(answer any) *mcp.CallToolResult {
-	text, err := compact(answer)
+	text, err := jsontext.Marshal(answer)
 	if err != nil {
 		text = []byte(`{"code":"internal","error":"the error could not be written"}`)
 	}
@@ -203,17 +203,6 @@ func errorResult(answer any) *mcp.CallToolResult {
 		Content:           []mcp.Content{&mcp.TextContent{Text: string(text)}},
 		StructuredContent: json.RawMessage(text),
 	}
-}
-
-// compact marshals without white space and without HTML escapes.
-func compact(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // object is the JSON Schema of an object with the given properties.

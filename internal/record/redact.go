@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // Redactor makes what is kept of an entry: without what it held, unless that is
@@ -103,7 +104,7 @@ func (r *Redactor) value(pointer string, raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	tree, _ = r.walk(lastKey(pointer), tree)
-	text, err := encode(tree)
+	text, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil
 	}
@@ -123,7 +124,7 @@ func (r *Redactor) body(raw json.RawMessage) *Body {
 		return nil
 	}
 	tree, redacted := r.walk("", tree)
-	text, err := encode(tree)
+	text, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil
 	}
@@ -166,7 +167,7 @@ func (r *Redactor) walk(key string, value any) (any, bool) {
 	case string:
 		if inner, ok := nested(v); ok {
 			if changed, hit := r.walk("", inner); hit {
-				if text, err := encode(changed); err == nil {
+				if text, err := jsontext.Marshal(changed); err == nil {
 					return string(text), true
 				}
 			}
@@ -192,14 +193,6 @@ func decode(raw []byte) (any, error) {
 	var tree any
 	err := dec.Decode(&tree)
 	return tree, err
-}
-
-func encode(tree any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(tree)
-	return bytes.TrimSpace(out.Bytes()), err
 }
 
 // lastKey is the last part of a JSON pointer.

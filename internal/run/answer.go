@@ -9,6 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // The bounds of what a caller sends, in bytes.
@@ -59,7 +60,7 @@ func own(vars map[string]any) (map[string]any, error) {
 	if len(vars) == 0 {
 		return nil, nil
 	}
-	text, err := encode(vars)
+	text, err := jsontext.Marshal(vars)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be written as JSON: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // The bounds of what a record keeps for lists.
@@ -97,7 +98,7 @@ func (s *Service) takeSnapshot(r Record, l *loaded) *Snapshot {
 	if l.seq-l.snapshot < int64(min(1+l.size/perEvent, rarest)) {
 		return nil
 	}
-	state, err := encode(stored{State: l.state, Marks: l.marks})
+	state, err := jsontext.Marshal(stored{State: l.state, Marks: l.marks})
 	if err != nil {
 		return nil
 	}

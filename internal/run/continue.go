@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // Continue hands in what the position of a handle asks for. The same handle with
@@ -166,7 +167,7 @@ func (s *Service) answerAt(ctx context.Context, rec Record, h Handle) (*Answer, 
 // commandKey names a command: the same handle with the same input has the same
 // key.
 func commandKey(r ContinueRequest) (string, error) {
-	text, err := encode(r)
+	text, err := jsontext.Marshal(r)
 	if err != nil {
 		return "", guideway.Errorf(guideway.CodeInvalid, "the input cannot be written as JSON: %w", err)
 	}

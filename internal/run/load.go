@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // loaded is a run with its state at an event. It is not changed once it is in
@@ -298,20 +299,9 @@ func factOf(e Event) (fact guide.Event, ok bool, err error) {
 func eventOf(fact guide.Event) (Event, error) { return newEvent(string(fact.Kind), fact) }
 
 func newEvent(kind string, data any) (Event, error) {
-	text, err := encode(data)
+	text, err := jsontext.Marshal(data)
 	if err != nil {
 		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the %s cannot be written as JSON: %w", kind, err)
 	}
 	return Event{Kind: kind, Data: text}, nil
-}
-
-// encode writes JSON without HTML escapes.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

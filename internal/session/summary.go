@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // MaxDashboard bounds the dashboard in a Summary, in bytes of JSON.
@@ -43,7 +43,7 @@ func summaryDashboard(value any) (json.RawMessage, error) {
 	if value == nil {
 		return nil, nil
 	}
-	text, err := plainJSON(value)
+	text, err := jsontext.Marshal(value)
 	if err != nil || len(text) <= MaxDashboard {
 		return text, err
 	}
@@ -56,7 +56,7 @@ func summaryDashboard(value any) (json.RawMessage, error) {
 func shortest(members map[string]any) (json.RawMessage, error) {
 	sizes := make(map[string]int, len(members))
 	for name, value := range members {
-		text, err := plainJSON(map[string]any{name: value}) // the braces stand for the comma
+		text, err := jsontext.Marshal(map[string]any{name: value}) // the braces stand for the comma
 		if err != nil {
 			return nil, err
 		}
@@ -75,16 +75,5 @@ func shortest(members map[string]any) (json.RawMessage, error) {
 	if len(kept) == 0 {
 		return nil, nil
 	}
-	return plainJSON(kept)
-}
-
-// plainJSON writes JSON without HTML escapes.
-func plainJSON(value any) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+	return jsontext.Marshal(kept)
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // quoted is a text as JSON.
-func quoted(text string) json.RawMessage { return appendQuoted(nil, text) }
+func quoted(text string) json.RawMessage { return jsontext.AppendString(nil, text) }
 
 // bigContext is about 100 KB: prose, code, a log, tables, and the small things
 // of a run. Two with another seed have no value in common that costs anything.

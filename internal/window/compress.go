@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // Options say how far a context is to shrink.
@@ -406,7 +408,7 @@ func (c *compression) mask(i int, n *node, room int) int {
 			what += fmt.Sprintf(", unchanged for %d steps", item.Age)
 		}
 		m.reason = "masked: " + what
-		m.value = appendQuoted(nil, fmt.Sprintf("[%s masked: %s; %s]", gap, what, c.ref(i)))
+		m.value = jsontext.AppendString(nil, fmt.Sprintf("[%s masked: %s; %s]", gap, what, c.ref(i)))
 		m.tokens = itemTokens(c.options.Counter, item.Key, m.value)
 	}
 	c.reason[i] = m.reason

@@ -1,7 +1,6 @@
 package window
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -199,51 +198,4 @@ func unescape(inner string) (string, bool) {
 		}
 		inner = inner[n+2:]
 	}
-}
-
-// appendQuoted writes a text as JSON, without escaping what HTML would want escaped.
-func appendQuoted(out []byte, text string) []byte {
-	if !utf8.ValidString(text) || strings.Contains(text, "\u2028") || strings.Contains(text, "\u2029") {
-		return append(out, quoteRare(text)...)
-	}
-	const hex = "0123456789abcdef"
-	out = append(out, '"')
-	from := 0
-	for i := range len(text) {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		out = append(out, text[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			out = append(out, '\\', c)
-		case '\n':
-			out = append(out, '\\', 'n')
-		case '\r':
-			out = append(out, '\\', 'r')
-		case '\t':
-			out = append(out, '\\', 't')
-		case '\b':
-			out = append(out, '\\', 'b')
-		case '\f':
-			out = append(out, '\\', 'f')
-		default:
-			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	out = append(out, text[from:]...)
-	return append(out, '"')
-}
-
-// quoteRare does so with the library, which knows what is rare.
-func quoteRare(text string) []byte {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(text) != nil {
-		return []byte(`""`)
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // gap stands where something was left out inside of a value, and is the key of
@@ -92,7 +94,7 @@ func (r *renderer) text(out []byte, n *node, note string) []byte {
 	case open:
 		text += gap
 	}
-	return appendQuoted(out, text)
+	return jsontext.AppendString(out, text)
 }
 
 func (r *renderer) array(out []byte, n *node, note string) []byte {
@@ -106,9 +108,9 @@ func (r *renderer) array(out []byte, n *node, note string) []byte {
 		out = r.value(separated(out, from), child, "")
 	}
 	if note != "" {
-		out = appendQuoted(separated(out, from), note)
+		out = jsontext.AppendString(separated(out, from), note)
 	} else if left > 0 {
-		out = appendQuoted(separated(out, from), gap+" "+strconv.Itoa(left)+" more")
+		out = jsontext.AppendString(separated(out, from), gap+" "+strconv.Itoa(left)+" more")
 	}
 	return append(out, ']')
 }
@@ -124,9 +126,9 @@ func (r *renderer) object(out []byte, n *node, note string) []byte {
 		out = r.value(appendKey(out, from, child.key), child, "")
 	}
 	if note != "" {
-		out = appendQuoted(appendKey(out, from, r.gapKey(n)), note)
+		out = jsontext.AppendString(appendKey(out, from, r.gapKey(n)), note)
 	} else if left > 0 {
-		out = appendQuoted(appendKey(out, from, r.gapKey(n)), strconv.Itoa(left)+" more fields")
+		out = jsontext.AppendString(appendKey(out, from, r.gapKey(n)), strconv.Itoa(left)+" more fields")
 	}
 	return append(out, '}')
 }
@@ -174,7 +176,7 @@ func (r *renderer) table(out []byte, n *node, note string) []byte {
 	out = append(appendKey(out, start, "columns"), '[')
 	from := len(out)
 	for _, i := range varying {
-		out = appendQuoted(separated(out, from), n.columns[i])
+		out = jsontext.AppendString(separated(out, from), n.columns[i])
 	}
 	out = append(appendKey(append(out, ']'), start, "rows"), '[')
 	from = len(out)
@@ -196,7 +198,7 @@ func (r *renderer) table(out []byte, n *node, note string) []byte {
 		out = append(out, '}')
 	}
 	if note != "" {
-		out = appendQuoted(appendKey(out, start, gap), note)
+		out = jsontext.AppendString(appendKey(out, start, gap), note)
 	}
 	return append(out, '}')
 }
@@ -211,5 +213,5 @@ func separated(out []byte, from int) []byte {
 
 // appendKey begins a member of an object whose members begin at from.
 func appendKey(out []byte, from int, key string) []byte {
-	return append(appendQuoted(separated(out, from), key), ':')
+	return append(jsontext.AppendString(separated(out, from), key), ':')
 }

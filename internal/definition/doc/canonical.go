@@ -3,6 +3,8 @@ package doc
 import (
 	"slices"
 	"strconv"
+
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // Canonical writes the value as RFC 8785 wants it: keys sorted by UTF-16 units,
@@ -93,9 +95,9 @@ func (w *writer) value(n *Node) {
 	case Bool:
 		w.out = strconv.AppendBool(w.out, n.Flag)
 	case Number:
-		w.out = appendNumber(w.out, n.Num)
+		w.out = jsontext.AppendNumber(w.out, n.Num)
 	case String:
-		w.out = appendString(w.out, n.Text)
+		w.out = jsontext.AppendString(w.out, n.Text)
 	case Array:
 		w.out = append(w.out, '[')
 		for i, item := range n.Items {
@@ -131,7 +133,7 @@ func (w *writer) object(n *Node) {
 		if w.mark {
 			m.from = int32(len(w.out))
 		}
-		w.out = appendString(w.out, m.Key)
+		w.out = jsontext.AppendString(w.out, m.Key)
 		w.out = append(w.out, ':')
 		w.value(m.Value)
 	}
@@ -153,58 +155,4 @@ func compareUTF16(a, b string) int {
 		return int(x) - int(y)
 	}
 	return len(a) - len(b)
-}
-
-// formatNumber writes a number as ECMAScript does.
-func formatNumber(value float64) string { return string(appendNumber(nil, value)) }
-
-// appendNumber writes a number as ECMAScript does: digits up to 1e21, an
-// exponent without leading zeros beyond, and no negative zero.
-func appendNumber(out []byte, value float64) []byte {
-	if value == 0 {
-		return append(out, '0')
-	}
-	size := max(value, -value)
-	if size >= 1e-6 && size < 1e21 {
-		return strconv.AppendFloat(out, value, 'f', -1, 64)
-	}
-	out = strconv.AppendFloat(out, value, 'e', -1, 64)
-	if end := len(out); out[end-4] == 'e' && out[end-2] == '0' {
-		out[end-2] = out[end-1]
-		out = out[:end-1]
-	}
-	return out
-}
-
-// appendString writes a string with the escapes that JSON requires.
-func appendString(out []byte, text string) []byte {
-	const hex = "0123456789abcdef"
-	out = append(out, '"')
-	run := 0
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		out = append(out, text[run:i]...)
-		run = i + 1
-		switch c {
-		case '"', '\\':
-			out = append(out, '\\', c)
-		case '\n':
-			out = append(out, '\\', 'n')
-		case '\r':
-			out = append(out, '\\', 'r')
-		case '\t':
-			out = append(out, '\\', 't')
-		case '\b':
-			out = append(out, '\\', 'b')
-		case '\f':
-			out = append(out, '\\', 'f')
-		default:
-			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	out = append(out, text[run:]...)
-	return append(out, '"')
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -284,7 +285,7 @@ func (y *yamlReader) number(n *yaml.Node, out *Node) {
 	}
 	out.Text = n.Value
 	if !isJSONNumber(out.Text) {
-		out.Text = formatNumber(out.Num)
+		out.Text = string(jsontext.AppendNumber(nil, out.Num))
 	}
 }
 

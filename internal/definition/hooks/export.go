@@ -1,11 +1,11 @@
 package hooks
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // The distances between nodes of a drawing that has no places of its own.
@@ -52,14 +52,11 @@ func (l *Linked) Export(enabled bool) ([]byte, error) {
 
 // indented writes a graph for people to read: scripts are full of < and &.
 func indented(id string, root map[string]any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(root); err != nil {
+	text, err := jsontext.Indent(root)
+	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the graph %s: %w", id, err)
 	}
-	return b.Bytes(), nil
+	return append(text, '\n'), nil
 }
 
 // members are those of the document.

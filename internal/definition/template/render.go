@@ -1,12 +1,13 @@
 package template
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
 // Render puts the parts together with the values of variables: strings as they
@@ -96,18 +97,12 @@ func number(value any) (float64, bool) {
 	}
 }
 
-// formatNumber writes a number in plain digits where that is sensible.
+// formatNumber writes a number as JavaScript does; what is none is left out.
 func formatNumber(n float64) string {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
 		return ""
 	}
-	if n == 0 {
-		return "0"
-	}
-	if size := math.Abs(n); size >= 1e-6 && size < 1e21 {
-		return strconv.FormatFloat(n, 'f', -1, 64)
-	}
-	return strconv.FormatFloat(n, 'g', -1, 64)
+	return string(jsontext.AppendNumber(nil, n))
 }
 
 // format writes a value.
@@ -121,11 +116,6 @@ func format(value any) (string, bool) {
 	if n, ok := number(value); ok {
 		return formatNumber(n), true
 	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return "", false
-	}
-	return strings.TrimSuffix(b.String(), "\n"), true
+	text, err := jsontext.Marshal(value)
+	return string(text), err == nil
 }

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -12,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/shortid"
@@ -85,13 +85,11 @@ func (l *loaded) purpose() For {
 
 // newEvent makes a journal's event.
 func newEvent(kind string, data any) (run.Event, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(data); err != nil {
+	text, err := jsontext.Marshal(data)
+	if err != nil {
 		return run.Event{}, guideway.Errorf(guideway.CodeInternal, "the %s cannot be written as JSON: %w", kind, err)
 	}
-	return run.Event{Kind: kind, Data: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}, nil
+	return run.Event{Kind: kind, Data: text}, nil
 }
 
 // add takes an event of the engine: the state has it at once, the journal with the
