@@ -77,7 +77,7 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		o.refused(why)
 		return c.finish(toolError(guideway.CodeForbidden, why, approveFix(t)), nil)
 	}
-	if r.State == "" { // an answer to a question belongs to a call that was counted
+	if !g.limits.first(r.State) {
 		if err := g.limited(c, t); err != nil {
 			o.refused(err.Error())
 			return c.finish(toolError(guideway.ErrorCode(err), err.Error(), guideway.ErrorFix(err)), nil)

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -119,5 +121,75 @@ func TestOneAfterTheOther(t *testing.T) {
 		if after, _ := r.Health("one"); after.Sessions > before.Sessions+1 {
 			t.Errorf("%s: %d sessions more", version, after.Sessions-before.Sessions)
 		}
+	}
+}
+
+// asks posts a call of the newer era with an answer or without one.
+func (r *rig) asks(t *testing.T, user, state string) string {
+	t.Helper()
+	if state != "" {
+		state = `"requestState":"` + state + `","inputResponses":{"q":{"action":"accept","content":{"ok":"yes"}}},`
+	}
+	body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__ask","arguments":{"text":"who?"},` + state + modernMeta + `}}`
+	_, text := r.post(t, user, body, map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__ask"})
+	return text
+}
+
+// stateIn is the state that an answer wants back.
+func stateIn(t *testing.T, answer string) string {
+	t.Helper()
+	var asked struct {
+		Result struct {
+			RequestState string `json:"requestState"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal([]byte(answer), &asked); err != nil || asked.Result.RequestState == "" {
+		t.Fatalf("%v in %s", err, answer)
+	}
+	return asked.Result.RequestState
+}
+
+// The answer to a question belongs to a call that was counted; the same answer once more
+// is another call, and limits hold for it.
+func TestAnswersGoRoundNoLimit(t *testing.T) {
+	t.Parallel()
+	e := entry(t, "one", upstreamtest.Modern)
+	e.PerMinute = 3
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	r.connect(t, ways{user: "ann", version: modern}).names()
+	state := stateIn(t, r.asks(t, "ann", ""))
+	done := 0
+	for range 10 {
+		if got := r.asks(t, "ann", state); strings.Contains(got, "yes") {
+			done++
+		} else if !strings.Contains(got, "call again in") {
+			t.Errorf("refused with %s", got)
+		}
+	}
+	if done != 3 { // one for the call that was counted, and two calls more
+		t.Errorf("with a limit of 3 calls one answer has done %d", done)
+	}
+}
+
+// A call that waits for an answer is lost with the gateway: the one after it does not
+// make it again, and says so.
+func TestParkedCallIsLostWithTheGateway(t *testing.T) {
+	t.Parallel()
+	e := entry(t, "one")
+	first := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	first.connect(t, ways{user: "ann", version: modern}).names()
+	state := stateIn(t, first.asks(t, "ann", ""))
+	second := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // with the same key
+	second.connect(t, ways{user: "ann", version: modern}).names()
+	for range 2 {
+		if got := second.asks(t, "ann", state); !strings.Contains(got, "look whether it was done") {
+			t.Errorf("the answer gives %s", got)
+		}
+	}
+	if got := first.asks(t, "ann", state); !strings.Contains(got, "yes") {
+		t.Errorf("where the call waits the answer gives %s", got)
+	}
+	if got := first.asks(t, "ann", state); !strings.Contains(got, "look whether it was done") {
+		t.Errorf("the same answer again gives %s", got)
 	}
 }

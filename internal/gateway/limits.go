@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/sha256"
 	"math"
 	"sync"
 	"time"
@@ -14,6 +15,8 @@ import (
 type limits struct {
 	mu      sync.Mutex
 	buckets map[string]*bucket
+	// answered are the states that have come back, until they are too old.
+	answered map[string]time.Time
 }
 
 type bucket struct {
@@ -77,6 +80,37 @@ func (l *limits) bucket(now time.Time, of bound) *bucket {
 	}
 	b.used = now
 	return b
+}
+
+// first tells whether a call comes with the answer to a question for the first time: it
+// belongs to a call that was counted. One that comes with the same state again is
+// another call, of which a question makes no end.
+func (l *limits) first(state string) bool {
+	if state == "" {
+		return false
+	}
+	sum := sha256.Sum256([]byte(state))
+	key, now := string(sum[:]), time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, again := l.answered[key]; again {
+		return false
+	}
+	if len(l.answered) >= maxBuckets {
+		for old, at := range l.answered {
+			if now.Sub(at) > stateTime {
+				delete(l.answered, old)
+			}
+		}
+	}
+	if len(l.answered) >= maxBuckets {
+		return false
+	}
+	if l.answered == nil {
+		l.answered = map[string]time.Time{}
+	}
+	l.answered[key] = now
+	return true
 }
 
 func (l *limits) sweep(now time.Time) {
