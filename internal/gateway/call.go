@@ -94,6 +94,9 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 	if r.fate != nil {
 		r.fate.err = err
 	}
+	if err == nil {
+		result = g.readdress(t.member, result)
+	}
 	return g.toolAnswer(c, t, result, err)
 }
 

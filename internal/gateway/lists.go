@@ -90,7 +90,10 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 	ctx = o.about(ctx, e.member, e.original, &r)
 	result, err := g.send(ctx, c, ask{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
 	o.end(ctx, result, err)
-	return result, err
+	if err != nil {
+		return nil, err
+	}
+	return g.readdress(e.member, result), nil
 }
 
 // resourceNotFound is the protocol's error for an address that nobody has, by
@@ -122,7 +125,10 @@ func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.
 	ctx = o.about(ctx, m, original, &r)
 	result, err := g.send(ctx, c, ask{method: "resources/read", member: m, original: original, shown: r.Name}, r)
 	o.end(ctx, result, err)
-	return c.cacheable(result, err)
+	if err != nil {
+		return nil, err
+	}
+	return c.cacheable(g.readdress(m, result), nil)
 }
 
 // cacheable adds to what was read what a client of the modern era has to be told

@@ -91,3 +91,53 @@ func TestNarrowTemplatesComeFirst(t *testing.T) {
 		}
 	}
 }
+
+// An address that an upstream gives leads to that upstream, also where another one has
+// the same; a page of the web is left as it is, and so is the one whose address it is.
+func TestAddressesLeadBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Vile), entry(t, "two", upstreamtest.Vile)}})
+	for _, version := range []string{legacy, modern} {
+		p := r.connect(t, ways{user: "ann", version: version})
+		p.names()
+		for upstream, want := range map[string][]string{
+			"one": {"note://one", "note://two", "https://example.com/", "guideway-upstream:one/guideway://runs"},
+			"two": {"guideway-upstream:two/note://one", "guideway-upstream:two/note://two", "https://example.com/", "guideway-upstream:two/guideway://runs"},
+		} {
+			result, err := p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: upstream + "__link"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, each := range result.Content {
+				switch c := each.(type) {
+				case *mcp.ResourceLink:
+					got = append(got, c.URI)
+				case *mcp.EmbeddedResource:
+					got = append(got, c.Resource.URI)
+					if c.Resource.Text != `"uri"` {
+						t.Errorf("the text is %q", c.Resource.Text)
+					}
+				case *mcp.TextContent:
+					if c.Text != `"uri": note://one` {
+						t.Errorf("the text is %q", c.Text)
+					}
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %s gives %q", version, upstream, got)
+			}
+			for _, uri := range want[:2] {
+				if strings.HasPrefix(uri, "https:") || strings.HasSuffix(uri, "runs") {
+					continue
+				}
+				note, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+				if err != nil || note.Contents[0].URI != uri {
+					t.Errorf("%s: %s is read as %s %v", version, uri, marshal(t, note), err)
+				}
+			}
+		}
+	}
+}

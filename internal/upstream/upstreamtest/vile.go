@@ -32,6 +32,8 @@ const (
 	PretendTwice = "pretendtwice"
 	// Touch tells of an update of each resource that is followed in this process.
 	Touch = "touch"
+	// Link answers by addresses of resources, and of a page.
+	Link = "link"
 	// Nosy wants a model asked with what it knows of other servers.
 	Nosy = "nosy"
 )
@@ -105,6 +107,9 @@ func (s *Server) vileAnswer(tool string, m message) bool {
 			s.write(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":` + string(quote(uri)) + `}}`)
 		}
 		s.answer(m.ID, text(strings.Join(all, " ")))
+	case Link:
+		s.answer(m.ID, `{"content":[{"type":"resource_link","name":"a","uri":"note://one"},{"type":"resource","resource":{"uri":"note://two","text":"\"uri\""}},`+
+			`{"type":"resource_link","name":"b","uri":"https://example.com/"},{"type":"resource_link","name":"c","uri":"guideway://runs"},{"type":"text","text":"\"uri\": note://one"}]}`)
 	case Pretend:
 		s.answer(m.ID, `{"resultType":"input_required",`+lure+`}`)
 	case PretendTwice:
@@ -151,7 +156,7 @@ func (s *Server) listens() {
 // vileTools are what a vile server lists besides.
 func vileTools() []string {
 	var list []string
-	for _, name := range []string{Unasked, Strangers, Shout, Abyss, Wide, Latin, Overlong, Deaf, Pretend, PretendTwice, Nosy, Touch} {
+	for _, name := range []string{Unasked, Strangers, Shout, Abyss, Wide, Latin, Overlong, Deaf, Pretend, PretendTwice, Nosy, Touch, Link} {
 		list = append(list, `{"name":"`+name+`",`+schema+`}`)
 	}
 	var properties strings.Builder
