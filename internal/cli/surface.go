@@ -48,6 +48,7 @@ type surface struct {
 // openSurface loads the catalog and wires the rest. project says where a client
 // works; nil where only the client knows. Close releases it.
 func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(context.Context) run.Project) (_ *surface, err error) {
+	footprint.Hurry()
 	cat, err := a.openCatalog(ctx, cfg, true)
 	if err != nil {
 		return nil, err

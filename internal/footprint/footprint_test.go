@@ -1,6 +1,8 @@
 package footprint
 
 import (
+	"runtime/debug"
+	"runtime/metrics"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -48,13 +50,13 @@ func (c *counted) expect(t *testing.T, when string, times int64) {
 func pass(d time.Duration) { <-time.After(d) }
 
 // What the start has used goes once, a while after the first answer, though answers go
-// on; before there is an answer nothing is done.
+// on.
 func TestStartIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
-		pass(time.Hour)
-		c.expect(t, "without an answer", 0)
+		pass(10 * time.Second)
+		c.expect(t, "before an answer", 0)
 		for range 20 {
 			c.Answered()
 			pass(100 * time.Millisecond)
@@ -63,6 +65,54 @@ func TestStartIsGivenBack(t *testing.T) {
 		pass(time.Hour)
 		c.expect(t, "after it", 1)
 	})
+}
+
+// Where nothing is asked it goes in the end.
+func TestStartIsGivenBackUnasked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		pass(59 * time.Second)
+		c.expect(t, "within a minute", 0)
+		pass(time.Hour)
+		c.expect(t, "after it", 1)
+	})
+}
+
+// The start collects no garbage that a usual start makes, and the process does so
+// again once it has settled; what the user has set stays.
+func TestHurryEnds(t *testing.T) {
+	percent := func() uint64 {
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	settled := func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := start(t)
+			c.Answered()
+			pass(time.Minute)
+			c.expect(t, "settled", 1)
+		})
+	}
+	before := percent()
+	t.Cleanup(func() { debug.SetGCPercent(int(before)) })
+	t.Setenv("GOGC", "")
+	Hurry()
+	if got := percent(); got != hurriedGC {
+		t.Errorf("in a hurry GOGC is %d", got)
+	}
+	settled(t)
+	if got := percent(); got != usualGC {
+		t.Errorf("then it is %d", got)
+	}
+	t.Setenv("GOGC", "57")
+	debug.SetGCPercent(57)
+	Hurry()
+	settled(t)
+	if got := percent(); got != 57 {
+		t.Errorf("where the user wants 57 it is %d", got)
+	}
 }
 
 // It goes when a burst is over that has allocated enough, once for each burst.
