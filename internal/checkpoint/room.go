@@ -34,15 +34,15 @@ func (s *Service) room(ctx context.Context, key LineKey, line Line, more int64) 
 		return rm, err
 	}
 	most := s.o.Limits.TotalBytes
-	totals, err := s.o.Index.Totals(ctx)
-	if err != nil {
-		return nil, err
+	used, matters, err := s.usedWith(ctx, more)
+	if err != nil || !matters {
+		return rm, err
 	}
 	freed := int64(0)
 	for _, r := range rm.oldest {
 		freed += r.Stored
 	}
-	used := totals.Stored + more - freed
+	used -= freed
 	if used > part(most, s.o.Limits.Clean) {
 		cleaned, err := s.retire(ctx, retirement{keep: key, bounded: true, until: part(most, s.o.Limits.Warn) - more + freed, why: "the limit of all sessions"})
 		if err != nil {

@@ -92,6 +92,7 @@ type Service struct {
 	lines    lineLocks
 	recent   recent
 	ledger   *ledger
+	headroom headroom
 	// recovered is closed once the index has been looked at.
 	recovering sync.Mutex
 	recovered  bool
