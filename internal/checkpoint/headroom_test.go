@@ -75,7 +75,7 @@ func TestHeadroomOfMany(t *testing.T) {
 	if testing.Short() {
 		t.Skip("saves one after the other, which is nothing for the race detector")
 	}
-	const most, saves = 200_000, 130 // at first five saves do not ask
+	const most, saves = 200_000, 105 // at first five saves do not ask
 	change := limits(checkpoint.Limits{PerLine: 10_000, TotalBytes: most, CheckpointBytes: 2000, Clean: 1})
 	x := &addedUp{}
 	first := setup(t, checkpoint.ModeMemory, change, func(o *checkpoint.Options) { x.Index = o.Index; o.Index = x })
@@ -85,7 +85,7 @@ func TestHeadroomOfMany(t *testing.T) {
 	}
 	seen := false
 	for i := range saves {
-		saved := rigs[i%len(rigs)].save(t, "work", noise(3200, uint64(i)))
+		saved := rigs[i%len(rigs)].save(t, "work", noise(1600, uint64(i)))
 		totals, err := x.Totals(t.Context())
 		must(t, err)
 		seen = seen || warned(saved.Warnings, checkpoint.WarnTotal)
