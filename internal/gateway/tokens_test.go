@@ -26,6 +26,11 @@ func TestTokensNeverCross(t *testing.T) {
 		for name := range r.allow {
 			people[name] = r.connect(t, ways{user: name, version: version})
 			people[name].names()
+			if version == legacy {
+				if err := people[name].session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: legacy clients listen
+					t.Fatal(err)
+				}
+			}
 		}
 		var wg sync.WaitGroup
 		for name, p := range people {
@@ -34,8 +39,11 @@ func TestTokensNeverCross(t *testing.T) {
 			}
 		}
 		wg.Wait()
+		if phone := people["phone"]; version == legacy && mode == "" {
+			await(t, func() bool { return len(phone.noted(&phone.logs)) == 6 })
+		}
 		for name, p := range people {
-			for _, text := range slices.Concat(p.noted(&p.asked), p.noted(&p.progress)) {
+			for _, text := range slices.Concat(p.noted(&p.asked), p.noted(&p.progress), p.noted(&p.logs)) {
 				if !strings.Contains(text, name) {
 					t.Errorf("%s was told %q", name, text)
 				}
@@ -61,6 +69,22 @@ func converse(t *testing.T, p *person, name string, i int) {
 	if got := p.call("one__ask", args{"text": fmt.Sprintf("question %d of %s", i, name)}); !strings.Contains(got, name+" says yes") {
 		t.Errorf("%s got %s", name, got)
 	}
+	prompt, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__greet", Arguments: map[string]string{"who": text}})
+	if name == "laptop" { // it may use the tools alone
+		if err == nil {
+			t.Errorf("%s has got a prompt", name)
+		}
+		return
+	}
+	if err != nil || !strings.Contains(marshal(t, prompt), text) {
+		t.Errorf("%s has got the prompt %s %v", name, marshal(t, prompt), err)
+	}
+	uri := fmt.Sprintf("note://%s-%d", name, i)
+	note, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+	if err != nil || note.Contents[0].URI != uri {
+		t.Errorf("%s has read %s as %s %v", name, uri, marshal(t, note), err)
+	}
+	p.call("one__log", args{"text": text})
 }
 
 // A token that names one tool of one upstream reaches nothing else: by no method,
