@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -45,7 +44,7 @@ const (
 var (
 	toolCall = regexp.MustCompile(`^([a-z]+_[a-z_]+) +(\{.*\})$`)
 	fileName = regexp.MustCompile(`^# file: (\S+)\n`)
-	leftOut  = regexp.MustCompile(`(?m)^(?:not run|line (\d+) is not run): (\S.{8,})$`)
+	leftOut  = regexp.MustCompile("(?m)^(?:not run|`([^`\n]+)` is not run): (\\S.{8,})$")
 	testName = regexp.MustCompile(`\bTest[A-Z]\w+`)
 )
 
@@ -109,15 +108,22 @@ func (b block) file() string {
 	return name
 }
 
-// leaves are the lines of a block, from 1, that a comment says are not run.
-func (b block) leaves() []int {
-	var lines []int
+// leaves are the beginnings of the lines of a block that a comment says are not run:
+// <!-- `BEGINNING OF THE LINE` is not run: REASON -->. Each is that of one line.
+func (b block) leaves() (beginnings []string, err error) {
 	for _, m := range leftOut.FindAllStringSubmatch(b.note, -1) {
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			lines = append(lines, n)
+		if m[1] == "" {
+			continue
+		}
+		beginnings = append(beginnings, m[1])
+		if n := strings.Count("\n"+b.text, "\n"+m[1]); n != 1 {
+			err = errors.Join(err, fmt.Errorf("has %d lines that begin with %q, which the comment says is not run", n, m[1]))
 		}
 	}
-	return lines
+	if err == nil && strings.Contains(b.note, "is not run") && len(beginnings) < strings.Count(b.note, "is not run") {
+		err = fmt.Errorf("the comment does not say which line is not run, or why: %q", b.note)
+	}
+	return beginnings, err
 }
 
 // Every block of the documentation is run, or checked by what reads it in earnest, or
@@ -138,7 +144,9 @@ func TestBlocksOfTheDocumentation(t *testing.T) {
 		for _, b := range p.blocks {
 			kind, err := b.kind()
 			count[kind]++
-			count[kindLeft] += len(b.leaves())
+			leaves, wrong := b.leaves()
+			err = errors.Join(err, wrong)
+			count[kindLeft] += len(leaves)
 			switch kind {
 			case kindData:
 				err = errors.Join(err, readable(t, b))

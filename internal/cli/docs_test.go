@@ -34,7 +34,7 @@ type block struct {
 
 var (
 	fence = regexp.MustCompile("(?ms)^([ \t]*)```([a-z]*)\n(.*?)^[ \t]*```")
-	above = regexp.MustCompile(`<!-- ((?:[^-]|-[^-])*) -->\n\s*$`)
+	above = regexp.MustCompile(`(?s)^<!-- (.*?) -->\n\s*$`)
 )
 
 func pages(t *testing.T) []page {
@@ -54,7 +54,8 @@ func pages(t *testing.T) []page {
 			p := page{name: filepath.ToSlash(strings.TrimPrefix(name, root+string(filepath.Separator))), text: string(data)}
 			for _, at := range fence.FindAllStringSubmatchIndex(p.text, -1) {
 				b := block{language: p.text[at[4]:at[5]], text: p.text[at[6]:at[7]], line: strings.Count(p.text[:at[0]], "\n") + 1}
-				if note := above.FindStringSubmatch(p.text[:at[0]]); note != nil {
+				before := p.text[:at[0]]
+				if note := above.FindStringSubmatch(before[max(0, strings.LastIndex(before, "<!-- ")):]); note != nil {
 					b.note = note[1]
 				}
 				p.blocks = append(p.blocks, b)
@@ -401,7 +402,7 @@ func describe(w *strings.Builder, cmd *cobra.Command) {
 // unrun is a comment for the lines of an example that no test can run.
 func unrun(example string) string {
 	var comment []string
-	for i, line := range strings.Split(example, "\n") {
+	for line := range strings.SplitSeq(example, "\n") {
 		for _, left := range [][2]string{
 			{"| ssh ", "it needs another machine"},
 			{"| jq ", "jq is not on every machine"},
@@ -415,7 +416,7 @@ func unrun(example string) string {
 			{"--outcome", "it needs a call that was lost in a crash"},
 		} {
 			if strings.Contains(line, left[0]) {
-				comment = append(comment, fmt.Sprintf("line %d is not run: %s", i+1, left[1]))
+				comment = append(comment, fmt.Sprintf("`%s` is not run: %s", line, left[1]))
 				break
 			}
 		}
