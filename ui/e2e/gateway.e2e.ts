@@ -119,6 +119,24 @@ test("a token is made, used by a client, and revoked", async () => {
   await expect(client.call("notes__say", { text: "x" })).rejects.toThrow("401");
 });
 
+test("an expired token is told from one in force, and is removed", async () => {
+  const { page } = person;
+  const token = { user: "ann", scopes: ["mcp"], createdAt: new Date(0).toISOString(), allow: { upstreams: [], projects: [], toolsets: ["runs"], tools: [] } };
+  await page.route("**/api/tokens", (route) => route.fulfill({ json: { success: true, tokens: [
+    { ...token, name: "old", expiresAt: new Date(86_400_000).toISOString(), expired: true }, { ...token, name: "young", expired: false },
+  ] } }));
+  await page.goto("/tokens");
+  const rows = page.getByRole("table", { name: "Tokens" }).getByRole("row");
+  await rows.nth(2).waitFor();
+  expect(await rows.nth(1).innerText()).toMatch(/young\s+✓ in force/);
+  expect(await rows.nth(2).innerText()).toMatch(/old\s+⤳ expired/);
+  await accessible(page);
+  await page.getByRole("button", { name: "Remove old" }).click();
+  await page.getByText("It lets nobody in any more").waitFor();
+  await page.keyboard.press("Escape");
+  await page.unroute("**/api/tokens");
+});
+
 test("two who change one upstream are shown the conflict", async () => {
   const { page } = person;
   const other = await person.context.newPage();

@@ -53,3 +53,32 @@ test("a bundled machine runs on its recording, waits for a person, and is forked
   expect(await page.locator(".react-flow__node").count()).toBeGreaterThan(3);
   expect(complaints).toEqual([]);
 });
+
+test("runs of machines are read page by page, and drawn as far as they are seen", async () => {
+  const { page, complaints } = person;
+  complaints.length = 0;
+  const row = (n: number) => ({ runId: `m_${String(n).padStart(23, "0")}`, machine: "desk", goal: `run ${n}`, status: "completed", state: "stop", person: false, createdAt: new Date(0).toISOString(), updatedAt: new Date(0).toISOString() });
+  const asked: string[] = [];
+  await page.route("**/api/machine-runs?**", async (route) => {
+    const cursor = new URL(route.request().url()).searchParams.get("cursor");
+    asked.push(cursor ?? "first");
+    const from = cursor === null ? 0 : Number(cursor);
+    const runs = Array.from({ length: 200 }, (_, i) => row(from + i));
+    await route.fulfill({ json: { success: true, runs, ...(from < 400 ? { next: String(from + 200) } : {}) } });
+  });
+  await page.goto("/machines");
+  const table = page.getByRole("table", { name: "Runs of machines" });
+  await table.getByRole("link", { name: "desk: run 0", exact: true }).waitFor();
+  const more = page.getByRole("button", { name: "Show older runs" });
+  await more.click();
+  await page.locator('table[aria-rowcount="401"]').waitFor();
+  await more.click();
+  await page.locator('table[aria-rowcount="601"]').waitFor();
+  await more.waitFor({ state: "detached" });
+  expect(asked).toEqual(expect.arrayContaining(["first", "200", "400"]));
+  expect(await table.getByRole("row").count()).toBeLessThan(150);
+  await page.getByRole("link", { name: "Start a machine" }).click();
+  await table.getByRole("link", { name: "desk: run 599", exact: true }).waitFor();
+  await page.unroute("**/api/machine-runs?**");
+  expect(complaints).toEqual([]);
+});

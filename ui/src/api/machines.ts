@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { answerOf, api, type Schemas } from "./client";
 
@@ -15,11 +15,16 @@ export function useMachine(name: string) {
   return useQuery({ queryKey: ["machine", name], queryFn: () => answerOf(api.GET("/api/machines/{name}", { params: { path: { name } } })) });
 }
 
-/** Runs of machines, the last changed first. */
+/** Runs of machines, the last changed first, page by page. Who reads far back has them
+ * read again less often. */
 export function useMachineRuns() {
-  return useQuery({
-    queryKey: ["machine-runs"], refetchInterval: again,
-    queryFn: () => answerOf(api.GET("/api/machine-runs", { params: { query: { limit: 200 } } })),
+  return useInfiniteQuery({
+    queryKey: ["machine-runs"],
+    initialPageParam: "",
+    queryFn: ({ pageParam }) =>
+      answerOf(api.GET("/api/machine-runs", { params: { query: { limit: 200, ...(pageParam === "" ? {} : { cursor: pageParam }) } } })),
+    getNextPageParam: (last) => last.next,
+    refetchInterval: (query) => again * (query.state.data?.pages.length ?? 1) ** 2,
   });
 }
 

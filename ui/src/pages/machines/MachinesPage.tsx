@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import { useMachineRuns, useMachines } from "../../api/machines";
 import type { Schemas } from "../../api/client";
+import { LongTable } from "../../parts/LongTable";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { Status } from "../../parts/Status";
 import { useTitle } from "../../parts/title";
@@ -14,10 +15,10 @@ export function MachinesPage() {
   return (
     <>
       <section className="section">
-        <h1>Machines</h1>
+        <div className="section-head"><h1>Machines</h1><a href="#start">Start a machine</a></div>
         <Runs />
       </section>
-      <section className="section">
+      <section className="section" id="start">
         <h2>Start a machine</h2>
         <Definitions />
       </section>
@@ -29,27 +30,30 @@ function Runs() {
   const runs = useMachineRuns();
   if (runs.isPending) return <Skeleton rows={6} />;
   if (runs.isError) return <Failed error={runs.error} doing="read the runs of machines" retry={() => void runs.refetch()} />;
-  if (runs.data.runs.length === 0) {
+  const [first, ...older] = runs.data.pages;
+  const rows = [...[...first?.runs ?? []].sort((a, b) => forYou(b) - forYou(a)), ...older.flatMap((p) => p.runs)];
+  if (rows.length === 0) {
     return <Empty title="No machine has run yet">A machine leads several agents through states. Run a demonstration below; it needs no key.</Empty>;
   }
+  const head = <><th scope="col">Status</th><th scope="col">Machine</th><th scope="col">State</th><th scope="col" className="number">Changed</th></>;
   return (
-    <table className="table compact machine-runs" aria-label="Runs of machines">
-      <thead><tr><th scope="col">Status</th><th scope="col">Machine</th><th scope="col">State</th><th scope="col" className="number">Changed</th></tr></thead>
-      <tbody>
-        {[...runs.data.runs].sort((a, b) => forYou(b) - forYou(a)).map((r) => (
-          <tr key={r.runId}>
+    <>
+      <LongTable label="Runs of machines" className="compact machine-runs" head={head} columns={4} rows={rows} keyOf={(r) => r.runId}>
+        {(r) => (
+          <>
             <td data-label="Status"><Status word={r.status} />{r.person === true ? <span className="for-you">&nbsp;for you</span> : null}</td>
             <td data-label="Machine" data-main><Link href={`/machine-runs/${r.runId}`}>{r.goal === undefined || r.goal === "" ? r.machine : `${r.machine}: ${r.goal}`}</Link></td>
             <td data-label="State">{r.status === "completed" ? "" : r.state}</td>
             <td data-label="Changed" data-end className="number"><When at={r.updatedAt} /></td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+          </>
+        )}
+      </LongTable>
+      {runs.hasNextPage ? <button type="button" className="button" disabled={runs.isFetchingNextPage} onClick={() => void runs.fetchNextPage()}>Show older runs</button> : null}
+    </>
   );
 }
 
-/** What waits for a person comes first. */
+/** What waits for a person comes first among the newest; what is read later stays below. */
 function forYou(run: { person?: boolean }): number {
   return run.person === true ? 1 : 0;
 }

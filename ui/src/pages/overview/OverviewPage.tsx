@@ -37,7 +37,7 @@ function Waiting() {
   const runs = waiting.data?.pages[0]?.runs ?? [];
   const rest = runs.slice(gatesInPlace);
   const machines = useMachineRuns();
-  const asking = (machines.data?.runs ?? []).filter((r) => r.person === true || r.status === "paused");
+  const asking = (machines.data?.pages ?? []).flatMap((p) => p.runs).filter((r) => r.person === true || r.status === "paused");
   const upstreams = useUpstreams();
   const held = upstreams.data?.on === true ? upstreams.data.upstreams.filter((u) => u.waiting > 0) : [];
   const changed = (useHooks().data?.graphs ?? []).filter((h) => h.state === "changed");

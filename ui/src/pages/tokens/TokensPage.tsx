@@ -5,6 +5,7 @@ import { useMakeToken, useRevokeToken, useTokens, useUpstreams } from "../../api
 import { Ask } from "../../parts/Ask";
 import { useNotice } from "../../parts/Notice";
 import { Empty, Failed, Skeleton } from "../../parts/States";
+import { Status } from "../../parts/Status";
 import { useTitle } from "../../parts/title";
 import { When } from "../../parts/When";
 import "../../parts/table.css";
@@ -49,19 +50,21 @@ function TokenTable({ list }: { list: Token[] }) {
     <>
       {revoke.isError ? <Failed error={revoke.error} doing="revoke the token" /> : null}
       <table className="table compact tokens" aria-label="Tokens">
-        <thead><tr><th scope="col">Name</th><th scope="col">Scope</th><th scope="col">May use</th><th scope="col">Used</th><th scope="col">Ends</th><th scope="col"><span className="visually-hidden">Revoke</span></th></tr></thead>
+        <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Scope</th><th scope="col">May use</th><th scope="col">Used</th><th scope="col">Ends</th><th scope="col"><span className="visually-hidden">Revoke or remove</span></th></tr></thead>
         <tbody>
-          {list.map((t) => (
-            <tr key={t.name}>
+          {[...list].sort((a, b) => Number(a.expired) - Number(b.expired)).map((t) => (
+            <tr key={t.name} data-expired={t.expired || undefined}>
               <td data-label="Name" data-main>{t.name}</td>
+              <td data-label="State"><Status word={t.expired ? "expired" : "in force"} /></td>
               <td data-label="Scope">{t.scopes.join(", ")}</td>
               <td data-label="May use" data-line className="quiet" title={mayUse(t)}>{mayUse(t)}</td>
               <td data-label="Used" data-named>{t.usedAt === undefined ? <span className="quiet">never</span> : <When at={t.usedAt} />}</td>
-              <td data-label="Ends" data-named>{t.expired ? <span className="for-you">has expired</span> : t.expiresAt === undefined ? <span className="quiet">never</span> : new Date(t.expiresAt).toLocaleDateString()}</td>
+              <td data-label={t.expired ? "Ended" : "Ends"} data-named>{t.expiresAt === undefined ? <span className="quiet">never</span> : <time dateTime={t.expiresAt} title={new Date(t.expiresAt).toLocaleString()}>{new Date(t.expiresAt).toLocaleDateString()}</time>}</td>
               <td data-end>
-                <Ask trigger={<button type="button" className="button button-small" aria-label={`Revoke ${t.name}`}>Revoke</button>} title={`Revoke ${t.name}?`} verb="Revoke the token"
-                  onAgree={() => revoke.mutate(t.name, { onSuccess: () => tell({ text: `Revoked: ${t.name}` }) })}>
-                  <p>Who has it gets in no more, and what is under way ends. It cannot be brought back.</p>
+                <Ask trigger={<button type="button" className="button button-small" aria-label={`${t.expired ? "Remove" : "Revoke"} ${t.name}`}>{t.expired ? "Remove" : "Revoke"}</button>}
+                  title={t.expired ? `Remove ${t.name}?` : `Revoke ${t.name}?`} verb={t.expired ? "Remove the token" : "Revoke the token"}
+                  onAgree={() => revoke.mutate(t.name, { onSuccess: () => tell({ text: `${t.expired ? "Removed" : "Revoked"}: ${t.name}` }) })}>
+                  <p>{t.expired ? "It lets nobody in any more. Its name is free then." : "Who has it gets in no more, and what is under way ends. It cannot be brought back."}</p>
                 </Ask>
               </td>
             </tr>
