@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestRequirements: what a row of the requirements is shown by is there: tests by their
+// names, those of the browser by their words, scripts, packages and targets of make. A
+// name that nothing has shows nothing.
+func TestRequirements(t *testing.T) {
+	t.Parallel()
+	tests := textOfTests(t)
+	list := pages(t)
+	i := slices.IndexFunc(list, func(p page) bool { return p.name == "docs/requirements.md" })
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(list[i].text) {
+		cells := strings.Split(strings.ReplaceAll(line, `\|`, ""), "|")
+		if len(cells) < 4 || !regexp.MustCompile(`^ [A-Z]+[0-9]+[a-z]? $`).MatchString(cells[1]) {
+			continue
+		}
+		rows++
+		for _, missing := range notThere(cells[3], tests, string(makefile)) {
+			t.Errorf("the row%sis shown by %s, which is not there", cells[1], missing)
+		}
+	}
+	if rows < 90 {
+		t.Errorf("only %d rows were found: the search does not work", rows)
+	}
+	for _, wrong := range []string{"", "`TestNoSuch`", `"no such words of a test"`, "the script no_such", "internal/nosuch", "`make nosuch`"} {
+		if len(notThere(wrong, tests, string(makefile))) == 0 {
+			t.Errorf("%q is taken to be there", wrong)
+		}
+	}
+}
+
+// notThere is what a cell names and there is not.
+func notThere(cell, tests, makefile string) (missing []string) {
+	if strings.TrimSpace(cell) == "" {
+		return []string{"nothing"}
+	}
+	for _, m := range regexp.MustCompile(`\b((?:Test|Benchmark|Fuzz)[A-Z]\w*)(…?)`).FindAllStringSubmatch(cell, -1) {
+		if !strings.Contains(tests, "func "+m[1]+"(") && (m[2] == "" || !strings.Contains(tests, "func "+m[1])) {
+			missing = append(missing, m[0])
+		}
+	}
+	for _, m := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(cell, -1) {
+		if !strings.Contains(tests, `test("`+m[1]+`"`) {
+			missing = append(missing, m[0])
+		}
+	}
+	for _, m := range regexp.MustCompile("\\bscripts? `?([a-z_]+)(?:\\.txtar)?").FindAllStringSubmatch(cell, -1) {
+		if _, err := os.Stat(filepath.Join("testdata", "script", m[1]+".txtar")); err != nil {
+			missing = append(missing, m[0])
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?:^|[\s(./])((?:internal|ui|bench|conformance|workflows)/[\w./-]*\w)`).FindAllStringSubmatch(cell, -1) {
+		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(m[1]))); err != nil {
+			missing = append(missing, m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile("`make ([a-z-]+)`").FindAllStringSubmatch(cell, -1) {
+		if !strings.Contains(makefile, "\n"+m[1]+":") {
+			missing = append(missing, m[0])
+		}
+	}
+	return missing
+}
