@@ -189,8 +189,8 @@ func (l *line) spread() string {
 		return "p99 " + l.amount(*l.Ours.P99)
 	case l.Ours.Max != nil:
 		return "max " + l.amount(*l.Ours.Max)
-	case l.Ours.Peak != nil:
-		return "peak " + l.amount(*l.Ours.Peak)
+	case l.Ours.Own != nil:
+		return "own " + l.amount(*l.Ours.Own)
 	default:
 		return "-"
 	}

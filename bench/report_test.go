@@ -41,9 +41,9 @@ func TestReportCells(t *testing.T) {
 		},
 		{
 			"missed",
-			line{Unit: "MB", Budget: 30, Ours: &figure{Value: 30.01, Peak: new(41.0)}},
+			line{Unit: "MB", Budget: 30, Ours: &figure{Value: 30.01, Peak: new(41.0), Own: new(11.0)}},
 			false,
-			"<= 30.0 MB|30.0 MB|peak 41.0 MB|-|-|-|MISSED",
+			"<= 30.0 MB|30.0 MB|own 11.0 MB|-|-|-|MISSED",
 		},
 		{"not measured", line{Unit: "MB", Budget: 30}, false, "<= 30.0 MB|not measured|-|-|-|-|"},
 		{
