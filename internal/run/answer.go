@@ -88,6 +88,9 @@ func (s *Service) byHandle(ctx context.Context, c Caller, token string) (Handle,
 	if !isHandle(token) {
 		return Handle{}, Record{}, unknown
 	}
+	if h, rec, ok := s.byGivenHandle(ctx, c, token); ok {
+		return h, rec, nil
+	}
 	h, err := s.journal.Handle(ctx, token)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return Handle{}, Record{}, unknown
@@ -106,6 +109,19 @@ func (s *Service) byHandle(ctx context.Context, c Caller, token string) (Handle,
 		return Handle{}, Record{}, unknown
 	}
 	return h, rec, nil
+}
+
+// byGivenHandle finds a run of the caller's by a handle that this process has given,
+// if it is the run's current one still: then the journal need not be asked what the
+// handle stands for. Of any other the journal has the say.
+func (s *Service) byGivenHandle(ctx context.Context, c Caller, token string) (Handle, Record, bool) {
+	h, ok := s.cache.handle(token)
+	if !ok {
+		return h, Record{}, false
+	}
+	rec, err := s.journal.Run(ctx, h.Run)
+	ok = err == nil && rec.User == c.User && rec.Handle == token && rec.Seq >= h.Seq
+	return h, rec, ok
 }
 
 // byRef finds a run of the caller's. Named by its id, the handle is the current

@@ -64,6 +64,7 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 	next.seq = r.Seq + int64(len(events))
 	r.Seq, r.Head = next.seq, next.head
 	describe(&r, &next, next.program.PositionOf(next.state))
+	before := r.Handle
 	if ch.moves {
 		c.Handle = newHandle()
 		r.Handle = c.Handle
@@ -81,6 +82,9 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 		return r, nil, err
 	}
 	s.cache.keep(r.ID, &next)
+	if c.Handle != "" {
+		s.cache.gave(Handle{Token: c.Handle, Run: r.ID, Seq: r.Seq}, before)
+	}
 	s.record(ctx, r)
 	if s.observer != nil {
 		s.observer.Committed(ctx, Committed{

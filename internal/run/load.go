@@ -60,15 +60,34 @@ type cache struct {
 	mu       sync.Mutex
 	runs     map[string]*loaded
 	programs map[string]*program
+	// handles are those that this process gave last, by token. What a handle stands
+	// for never changes; whether it is its run's current one, the run's record says.
+	handles map[string]Handle
 }
 
 const (
 	maxCachedRuns     = 64
 	maxCachedPrograms = 64
+	maxCachedHandles  = 1024
 )
 
 func newCache() *cache {
-	return &cache{runs: map[string]*loaded{}, programs: map[string]*program{}}
+	return &cache{runs: map[string]*loaded{}, programs: map[string]*program{}, handles: map[string]Handle{}}
+}
+
+// gave notes a handle that was given in the place of another.
+func (c *cache) gave(h Handle, before string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.handles, before)
+	put(c.handles, h.Token, h, maxCachedHandles)
+}
+
+func (c *cache) handle(token string) (Handle, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, ok := c.handles[token]
+	return h, ok
 }
 
 func (c *cache) run(id string) *loaded {

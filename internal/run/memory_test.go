@@ -25,6 +25,8 @@ type memory struct {
 	// failing is what the next write fails with.
 	failing error
 	writes  int
+	// lookups counts the handles that were looked up.
+	lookups int
 }
 
 var _ run.Journal = (*memory)(nil)
@@ -161,6 +163,7 @@ func (m *memory) Run(_ context.Context, id string) (run.Record, error) {
 func (m *memory) Handle(_ context.Context, token string) (run.Handle, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.lookups++
 	if h, ok := m.handles[token]; ok {
 		return h, nil
 	}
