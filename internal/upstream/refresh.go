@@ -49,8 +49,8 @@ func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
 func (u *Upstream) RefreshAll(ctx context.Context) (*Catalog, error) {
 	return u.refresh(ctx, Want{
 		Client: "review", Capabilities: json.RawMessage(`{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`),
-		Ask: func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error) {
-			return nil, &wire.Error{Code: wire.CodeInternal, Message: "nobody is there to be asked"}
+		Ask: func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, *wire.Error) {
+			return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "this client does not answer " + method}
 		},
 	})
 }

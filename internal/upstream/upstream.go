@@ -246,7 +246,7 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 	}
 	if left := time.Until(u.retryAt); left > 0 {
 		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed %d times; it is tried again in %s: %w",
-			u.spec.Name, u.failures, left.Round(time.Second), u.lastErr).WithFix("%s", fixOf(u.lastErr, u.spec.Name))}
+			u.spec.Name, u.failures, left.Round(time.Second), u.lastErr).WithFix("%s", u.fixOf(u.lastErr))}
 	}
 	made := &slot{ready: make(chan struct{}), began: time.Now()}
 	u.slots[key] = append(u.slots[key], made)
@@ -259,11 +259,14 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 	return made, nil, nil
 }
 
-func fixOf(err error, name string) string {
-	if fix := guideway.ErrorFix(err); fix != "" {
+func (u *Upstream) fixOf(err error) string {
+	switch fix := guideway.ErrorFix(err); {
+	case fix != "":
 		return fix
+	case u.spec.Command == "": // nothing of it is in a log of ours
+		return "see whether an MCP server runs at its address"
 	}
-	return "guideway upstream logs " + name
+	return "guideway upstream logs " + u.spec.Name
 }
 
 // use counts a user. mu is held.
@@ -511,5 +514,5 @@ func (u *Upstream) describe(err error) error {
 	if code := guideway.ErrorCode(err); code != guideway.CodeInternal {
 		wrapped.Code = code
 	}
-	return &NoAnswer{Err: wrapped.WithFix("%s", fixOf(err, u.spec.Name))}
+	return &NoAnswer{Err: wrapped.WithFix("%s", u.fixOf(err))}
 }
