@@ -224,6 +224,7 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	if c := upstream.Cached(upstreamCache(cfg), manage.EntryOf(u).Spec); c != nil {
 		d.Server, d.Notes = &c.Info, slices.Concat(c.Notes, gateway.Flagged(c))
 		d.Offered = gateway.ToolNames(c)
+		d.Notes = append(d.Notes, ruleNotes(u.Tools, d.Offered)...)
 		d.Held = managed.Held(u)
 	}
 	if o.JSON {
@@ -231,6 +232,34 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	}
 	o.app.printUpstream(d)
 	return nil
+}
+
+// ruleNotes say which rules of the configuration come to nothing: those of tools that are
+// not there, and those that give a tool the name of another one.
+func ruleNotes(rules map[string]config.UpstreamTool, offered []string) []string {
+	var notes []string
+	for _, tool := range slices.Sorted(maps.Keys(rules)) {
+		if !slices.Contains(offered, tool) {
+			notes = append(notes, fmt.Sprintf("%s: the configuration has a rule for it, and there is no such tool", tool))
+		}
+	}
+	first := map[string]string{}
+	for _, tool := range offered {
+		rule := rules[tool]
+		name := tool
+		if rule.Name != "" {
+			name = rule.Name
+		}
+		if rule.Hide {
+			continue
+		}
+		if other, taken := first[name]; taken {
+			notes = append(notes, fmt.Sprintf("%s: it is left out, because %s is called %s", tool, other, name))
+			continue
+		}
+		first[name] = tool
+	}
+	return notes
 }
 
 // mark says what is special about a tool.

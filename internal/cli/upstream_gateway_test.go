@@ -91,3 +91,15 @@ func TestSettingsThatWaitAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// A rule that comes to nothing is told.
+func TestRulesThatComeToNothing(t *testing.T) {
+	t.Parallel()
+	got := ruleNotes(map[string]config.UpstreamTool{
+		"gone": {Hide: true}, "b": {Name: "a"}, "c": {Hide: true, Name: "a"}, "d": {Name: "e"},
+	}, []string{"a", "b", "c", "d"})
+	want := []string{"gone: the configuration has a rule for it, and there is no such tool", "b: it is left out, because a is called a"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
