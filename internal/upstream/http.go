@@ -184,7 +184,8 @@ func (w *web) sendError(ctx context.Context, err error) error {
 		return own // of the way to a token
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
-		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w", &quiet{err})}
+		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quiet{err}).
+			WithFix("see that the server runs, then call again")}
 	}
 	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server broke, and whether it has done what was asked is not known: %w", &quiet{err})}
 }

@@ -193,3 +193,29 @@ func TestHostileFeeds(t *testing.T) {
 		}
 	}
 }
+
+// A server that goes takes all sessions with it: that is one failure, after which it is
+// tried again at once.
+func TestOneFailureOfManySessions(t *testing.T) {
+	t.Parallel()
+	f := &feeder{took: func(_, id string, say func(string), _ func()) int {
+		say(answered(id, "here"))
+		return 0
+	}}
+	srv := serveHTTP(t, f)
+	u := open(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE}, upstream.Options{StartTime: 5 * time.Second})
+	var all []*upstream.Session
+	for i := range 5 {
+		all = append(all, session(t, u, upstream.Want{Client: fmt.Sprint("client", i)}))
+	}
+	srv.CloseClientConnections()
+	for _, s := range all {
+		<-s.Done()
+	}
+	if h := u.Health(); h.Failures > 1 || h.RetryAt != nil {
+		t.Errorf("it is %+v", h)
+	}
+	if got := call(t, session(t, u, upstream.Want{}), tool("any", nil)); got != "here" {
+		t.Errorf("then: %s", got)
+	}
+}

@@ -21,7 +21,7 @@ func (u *Upstream) start(made *slot, key string, want Want) {
 		made.err = u.describe(err)
 		u.drop(key, made)
 		if !u.closed {
-			u.failed(err, 0)
+			u.failed(err, made.began, 0)
 		}
 	case u.closed && u.ctx.Err() != nil:
 		made.err = errClosed
@@ -51,7 +51,7 @@ func (u *Upstream) sessionEnded(key string, s *slot, cause error) {
 		return // we have ended it
 	}
 	u.restarts++
-	u.failed(cause, max(time.Since(s.began), 1))
+	u.failed(cause, s.began, max(time.Since(s.began), 1))
 	u.opts.Logger.Warn("an upstream has ended", "upstream", u.spec.Name, "error", cause)
 }
 

@@ -72,6 +72,7 @@ type Upstream struct {
 	closed   bool
 	closing  chan struct{} // closed where closed is set
 	failures int
+	failedAt time.Time
 	retryAt  time.Time
 	lastErr  error
 	restarts int
@@ -246,7 +247,7 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 	}
 	if left := time.Until(u.retryAt); left > 0 {
 		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed %d times; it is tried again in %s: %w",
-			u.spec.Name, u.failures, left.Round(time.Second), u.lastErr).WithFix("%s", u.fixOf(u.lastErr))}
+			u.spec.Name, u.failures, max(time.Second, left.Round(time.Second)), u.lastErr).WithFix("%s", u.fixOf(u.lastErr))}
 	}
 	made := &slot{ready: make(chan struct{}), began: time.Now()}
 	u.slots[key] = append(u.slots[key], made)
@@ -376,16 +377,26 @@ func (u *Upstream) Release(client string) {
 // first failure.
 const stableTime = 30 * time.Second
 
-// failed notes a failure and when to try again: after a second, two, four, up to
-// a minute. mu is held.
-func (u *Upstream) failed(err error, ran time.Duration) {
+// sameTime is how long after a failure what else was there has part in it.
+const sameTime = 5 * time.Second
+
+// failed notes a failure of what began at a time, and when to try again: after a second,
+// two, four, up to a minute. Where a server goes with several sessions, that is one
+// failure. mu is held.
+func (u *Upstream) failed(err error, began time.Time, ran time.Duration) {
+	now := time.Now()
+	if began.Before(u.failedAt) && now.Sub(u.failedAt) < sameTime {
+		u.lastErr = err
+		return
+	}
+	u.failedAt = now
 	if ran > stableTime {
 		u.failures = 0
 	}
 	u.failures++
 	u.lastErr = err
 	if u.failures > 1 || ran == 0 {
-		u.retryAt = time.Now().Add(min(time.Second<<min(u.failures-1, 6), time.Minute))
+		u.retryAt = now.Add(min(time.Second<<min(u.failures-1, 6), time.Minute))
 	}
 }
 
