@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A server that has answered gives back what its start has used: a second later it has
+// less of the program's file in memory, and it answers as before.
+func TestServersGiveBackTheirStart(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for more than a second")
+	}
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "guideway", "mcp")
+	cmd.Env, cmd.Dir = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}, home
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	answers := bufio.NewReader(out)
+	ask := func(id int, method, params string) string {
+		if _, err := io.WriteString(in, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		line, err := answers.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	ask(1, "initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	most := ofFiles(t, cmd.Process.Pid)
+	for began := time.Now(); ; <-time.After(20 * time.Millisecond) {
+		if ofFiles(t, cmd.Process.Pid) < most*3/4 {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("a minute later it has %d kB of files in memory, and had %d", ofFiles(t, cmd.Process.Pid), most)
+		}
+	}
+	if got := ask(2, "tools/call", `{"name":"workflow_list","arguments":{}}`); !strings.Contains(got, "coding-task") {
+		t.Errorf("it answers %.300s", got)
+	}
+}
+
+// ofFiles gives the kilobytes of files that a process has in memory.
+func ofFiles(t *testing.T, pid int) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "RssFile:"); ok {
+			n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("the system does not say how much of files is in memory")
+	return 0
+}
