@@ -24,8 +24,8 @@ import (
 func TestOpenQuestionsHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 	e := entry(t, "one")
-	e.Spec.Timeout = 2 * time.Second
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Upstream: upstream.Options{MaxSessions: 8}})
+	e.Spec.Timeout = 4 * time.Second
+	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Upstream: upstream.Options{MaxSessions: 6}})
 	ask := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__%s","arguments":{"text":"who?"},` + modernMeta + `}}`
 	post := func(user, tool string) string {
 		_, text := r.post(t, user, fmt.Sprintf(ask, tool), map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__" + tool})
@@ -89,6 +89,7 @@ func TestListsWaitOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a hundred waits are longer
 	defer cancel()
 	ann, bob := r.connect(t, ways{user: "ann", version: legacy}), r.connect(t, ways{user: "bob", version: modern})
+	await(t, func() bool { return slices.Contains(ann.names(), "one__echo") })
 	for range 50 {
 		for _, p := range []*person{ann, bob} {
 			list, err := p.session.ListTools(ctx, nil)

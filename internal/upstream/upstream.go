@@ -241,7 +241,7 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 	// The session that all share is there for whoever has none; of the others a client
 	// has a part, so that none keeps them from others by questions that it leaves open.
 	if want.Client != "" {
-		if mine >= max(2, u.opts.MaxSessions/4) && !u.evict(want.Client) || total >= u.opts.MaxSessions && !u.evict("") {
+		if mine >= max(2, u.opts.MaxSessions/2) && !u.evict(want.Client) || total >= u.opts.MaxSessions && !u.evict("") {
 			return nil, u.freed, nil
 		}
 	}

@@ -114,7 +114,7 @@ func TestVileAnswersOverHTTP(t *testing.T) {
 			}))
 			spec := upstream.Spec{Name: "r", URL: srv.URL + "/", Transport: upstream.TransportHTTP}
 			if strings.Contains(c.want, "within") {
-				spec.Timeout = 300 * time.Millisecond
+				spec.Timeout = 1500 * time.Millisecond
 			}
 			s := session(t, open(t, spec, upstream.Options{MaxMessageBytes: 1 << 18}), upstream.Want{})
 			_, err := s.Do(t.Context(), tool("any", nil))
