@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Being ended is how guideway requests tail ends: by Ctrl-C or by a supervisor it has
+// done what it was asked for.
+func TestTailEndsWell(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayDesk(t)
+	a := d.connect("--toolsets", "gateway")
+	a.tools()
+	if got := a.say("one__echo", "hi"); got != "hi" {
+		t.Fatal(got)
+	}
+	a.end()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "guideway", "requests", "tail", "--json")
+		cmd.Env, cmd.Dir = d.environ(), d.host.Dir
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil || !strings.Contains(line, `"tool":"echo"`) {
+			t.Errorf("the first line is %q, %v", line, err)
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("ended by %v: %v", sig, err)
+		}
+	}
+}
