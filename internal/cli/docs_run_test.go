@@ -218,7 +218,7 @@ func (s *pageScript) shell(b block) {
 	for i, line := range lines {
 		command, _, _ := strings.Cut(strings.TrimSpace(line), " #")
 		switch {
-		case slices.ContainsFunc(leaves, func(beginning string) bool { return strings.HasPrefix(line, beginning) }):
+		case slices.ContainsFunc(leaves, func(beginning string) bool { return strings.HasPrefix(line, s.replaced.Replace(beginning)) }):
 			lines[i] = "# " + line
 		case strings.HasPrefix(command, "guideway serve"):
 			lines[i] = serving(command)
