@@ -9,13 +9,13 @@ export function WaitingApprovals({ upstreams, hooks }: { upstreams: Upstream[]; 
     <ul className="waiting waiting-list" aria-label="Changes that wait for approval">
       {upstreams.map((u) => (
         <li key={u.name} className="waiting-head">
-          <span><Link href={`/gateway/${encodeURIComponent(u.name)}`}>{u.name}</Link> <span className="quiet">{u.waiting === 1 ? "1 tool waits for your approval" : `${u.waiting} tools wait for your approval`}</span></span>
+          <div className="waiting-what"><h3><Link href={`/gateway/${encodeURIComponent(u.name)}`}>{u.name}</Link></h3> <span className="quiet">{u.waiting === 1 ? "1 tool waits for your approval" : `${u.waiting} tools wait for your approval`}</span></div>
           <span className="quiet">Upstream</span>
         </li>
       ))}
       {hooks.map((h) => (
         <li key={h.id} className="waiting-head">
-          <span><Link href={`/hooks/${encodeURIComponent(h.id)}`}>{h.name ?? h.id}</Link> <span className="quiet">has changed since it was approved: what it stands around is refused</span></span>
+          <div className="waiting-what"><h3><Link href={`/hooks/${encodeURIComponent(h.id)}`}>{h.name ?? h.id}</Link></h3> <span className="quiet">has changed since it was approved: what it stands around is refused</span></div>
           <span className="quiet">Hook graph</span>
         </li>
       ))}

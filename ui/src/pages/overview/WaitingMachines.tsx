@@ -10,7 +10,7 @@ export function WaitingMachines({ runs }: { runs: Schemas["MachineRunRow"][] }) 
     <ul className="waiting waiting-list" aria-label="Machines that wait for a person">
       {runs.map((r) => (
         <li key={r.runId} className="waiting-head">
-          <span><Link href={`/machine-runs/${r.runId}`}>{r.goal === undefined || r.goal === "" ? r.machine : `${r.machine}: ${r.goal}`}</Link> <Status word={r.status} />{r.state === undefined || r.state === "" ? null : <span className="quiet"> in {r.state}</span>}</span>
+          <div className="waiting-what"><h3><Link href={`/machine-runs/${r.runId}`}>{r.goal === undefined || r.goal === "" ? r.machine : `${r.machine}: ${r.goal}`}</Link></h3> <Status word={r.status} />{r.state === undefined || r.state === "" ? null : <span className="quiet"> in {r.state}</span>}</div>
           <span className="quiet">Machine · <When at={r.updatedAt} /></span>
         </li>
       ))}

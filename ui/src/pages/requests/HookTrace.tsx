@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { took } from "./words";
+import { valueText } from "../../parts/values";
 
 type Node = Schemas["RequestNode"];
 
@@ -56,14 +57,10 @@ function Changes({ list }: { list: NonNullable<Node["changes"]> }) {
       {list.map((c) => (
         <li key={`${c.op} ${c.pointer}`}>
           <span className="change-op">{ops[c.op]}</span> <code>{c.pointer}</code>
-          {c.before === undefined ? null : <pre className="change-before">− {textOf(c.before)}</pre>}
-          {c.after === undefined ? null : <pre className="change-after">+ {textOf(c.after)}</pre>}
+          {c.before === undefined ? null : <pre className="change-before">− {valueText(c.before)}</pre>}
+          {c.after === undefined ? null : <pre className="change-after">+ {valueText(c.after)}</pre>}
         </li>
       ))}
     </ul>
   );
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value, null, 1);
 }

@@ -1,6 +1,7 @@
 import type { Schemas } from "../../api/client";
 import { useCheckpointDiff } from "../../api/reads";
 import { Failed, Skeleton } from "../../parts/States";
+import { valueText } from "../../parts/values";
 
 const words = { added: "Added", removed: "Removed", changed: "Changed" } as const;
 
@@ -33,14 +34,10 @@ function Changes({ list }: { list: Change[] }) {
       {list.map((c) => (
         <li key={c.path} data-op={c.op}>
           <span className="change-op">{words[c.op]}</span> <code>{c.path}</code>
-          {c.op === "added" ? null : <pre className="change-before">− {textOf(c.before)}</pre>}
-          {c.op === "removed" ? null : <pre className="change-after">+ {textOf(c.after)}</pre>}
+          {c.op === "added" ? null : <pre className="change-before">− {valueText(c.before)}</pre>}
+          {c.op === "removed" ? null : <pre className="change-after">+ {valueText(c.after)}</pre>}
         </li>
       ))}
     </ul>
   );
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value, null, 1);
 }

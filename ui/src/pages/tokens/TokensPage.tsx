@@ -59,7 +59,7 @@ function TokenTable({ list }: { list: Token[] }) {
               <td data-label="Scope">{t.scopes.join(", ")}</td>
               <td data-label="May use" data-line className="quiet" title={mayUse(t)}>{mayUse(t)}</td>
               <td data-label="Used" data-named>{t.usedAt === undefined ? <span className="quiet">never</span> : <When at={t.usedAt} />}</td>
-              <td data-label={t.expired ? "Ended" : "Ends"} data-named>{t.expiresAt === undefined ? <span className="quiet">never</span> : <time dateTime={t.expiresAt} title={new Date(t.expiresAt).toLocaleString()}>{new Date(t.expiresAt).toLocaleDateString()}</time>}</td>
+              <td data-label={t.expired ? "Ended" : "Ends"} data-named>{t.expiresAt === undefined ? <span className="quiet">never</span> : <time dateTime={t.expiresAt} title={new Date(t.expiresAt).toLocaleString()}>{new Date(t.expiresAt).toLocaleDateString(undefined, { dateStyle: "medium" })}</time>}</td>
               <td data-end>
                 <Ask trigger={<button type="button" className="button button-small" aria-label={`${t.expired ? "Remove" : "Revoke"} ${t.name}`}>{t.expired ? "Remove" : "Revoke"}</button>}
                   title={t.expired ? `Remove ${t.name}?` : `Revoke ${t.name}?`} verb={t.expired ? "Remove the token" : "Revoke the token"}
