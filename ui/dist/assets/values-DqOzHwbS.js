@@ -1,0 +1,1 @@
+function e(e){return typeof e==`string`?e:JSON.stringify(e,null,2)}export{e as t};
