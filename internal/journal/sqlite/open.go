@@ -48,7 +48,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := s.bringUpToDate(ctx); err != nil {
 		return errors.Join(s.fault(doing, err), s.writer.close())
 	}
-	if s.readers, err = s.connect("", "query_only(1)", "cache_size(-512)"); err != nil {
+	if s.readers, err = s.connect("", "query_only(1)"); err != nil {
 		return errors.Join(s.fault(doing, err), s.writer.close())
 	}
 	s.readers.db.SetMaxOpenConns(5) // one of them may watch
