@@ -124,14 +124,28 @@ func (l *limits) sweep(now time.Time) {
 // limited refuses a call that is over a limit, and says when it is not any more. What
 // is refused counts for nothing.
 func (g *Gateway) limited(c *Client, t *tool) error {
-	bounds := []bound{
-		{"client", c.owner() + "\x00" + c.Principal.Client, "this client has called too often", int(g.clientPerMinute.Load())},
-		{"upstream", t.member.Name(), "the upstream " + t.member.Name() + " was called too often", t.member.PerMinute},
-	}
+	bounds := g.bounds(c, t.member)
 	if !t.unlisted { // else it is the tool that it turns out to be that counts
 		bounds = append(bounds, t.bound())
 	}
 	return g.limits.refuse(bounds...)
+}
+
+// bounds are those of every request of a client to an upstream.
+func (g *Gateway) bounds(c *Client, m *member) []bound {
+	return []bound{
+		{"client", c.owner() + "\x00" + c.Principal.Client, "this client has called too often", int(g.clientPerMinute.Load())},
+		{"upstream", m.Name(), "the upstream " + m.Name() + " was called too often", m.PerMinute},
+	}
+}
+
+// requestLimited is limited for what is no call of a tool: a prompt, a resource, a
+// completion. It costs an upstream as much.
+func (g *Gateway) requestLimited(c *Client, m *member, r Request) error {
+	if g.limits.first(r.State) {
+		return nil
+	}
+	return g.limits.refuse(g.bounds(c, m)...)
 }
 
 // toolLimited is limited for the tool alone.

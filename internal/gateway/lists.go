@@ -88,6 +88,9 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 		return o.turnDown(ctx, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clip(r.Name, maxName))})
 	}
 	ctx = o.about(ctx, e.member, e.original, &r)
+	if err := g.requestLimited(c, e.member, r); err != nil {
+		return o.turnDown(ctx, err)
+	}
 	result, err := g.send(ctx, c, ask{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
 	o.end(ctx, result, err)
 	if err != nil {
@@ -123,6 +126,9 @@ func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.
 		return o.turnDown(ctx, err)
 	}
 	ctx = o.about(ctx, m, original, &r)
+	if err := g.requestLimited(c, m, r); err != nil {
+		return o.turnDown(ctx, err)
+	}
 	result, err := g.send(ctx, c, ask{method: "resources/read", member: m, original: original, shown: r.Name}, r)
 	o.end(ctx, result, err)
 	if err != nil {
@@ -182,6 +188,9 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 	r := Request{Name: e.name, Arguments: rest}
 	o := g.observe(c, "completion/complete", &r)
 	ctx = o.about(ctx, e.member, e.original, &r)
+	if err := g.requestLimited(c, e.member, r); err != nil {
+		return o.turnDown(ctx, err)
+	}
 	result, err := g.complete(ctx, c, e, ref, r)
 	o.end(ctx, result, err)
 	return result, err

@@ -220,6 +220,44 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// An upstream that has a limit is not worn out by what is no call of a tool either:
+// prompts, resources and completions count with the calls.
+func TestLimitsOfAllRequests(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]func(p *person) error{
+		"a prompt": func(p *person) error {
+			_, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__greet", Arguments: map[string]string{"who": "you"}})
+			return err
+		},
+		"a resource": func(p *person) error {
+			_, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "note://one"})
+			return err
+		},
+		"a completion": func(p *person) error {
+			_, err := p.session.Complete(t.Context(), &mcp.CompleteParams{
+				Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "one__greet"}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"},
+			})
+			return err
+		},
+	} {
+		one := entry(t, "one")
+		one.PerMinute = 2
+		p := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one}}).connect(t, ways{user: "ann", version: modern})
+		if got := p.call("one__echo", args{"text": "x"}); strings.HasPrefix(got, "isError") {
+			t.Fatal(got)
+		}
+		if err := request(p); err != nil {
+			t.Errorf("%s within the limit: %v", name, err)
+		}
+		if err := request(p); err == nil || !strings.Contains(err.Error(), "call again in") {
+			t.Errorf("%s over the limit: %v", name, err)
+		}
+		if got := p.call("one__echo", args{"text": "x"}); !strings.Contains(got, "call again in") {
+			t.Errorf("a call after %s: %s", name, got)
+		}
+	}
+}
+
 // Where tools are found by need, two tools stand for all.
 func TestLazy(t *testing.T) {
 	t.Parallel()
