@@ -185,7 +185,7 @@ func (w *web) sendError(ctx context.Context, err error) error {
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quiet{err}).
-			WithFix("see that the server runs, then call again")}
+			WithFix("see whether an MCP server runs at its address, then call again")}
 	}
 	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server broke, and whether it has done what was asked is not known: %w", &quiet{err})}
 }
