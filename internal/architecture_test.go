@@ -32,12 +32,12 @@ func layers() []layer {
 		// The nouns that all share; the standard library only.
 		{"root", []string{"."}},
 		// Helps that know nothing of the product. internal/crash is for tests alone.
-		{"helps", []string{"internal/crash", "internal/dialguard", "internal/footprint", "internal/jsontext", "internal/privatefile", "internal/rawio", "internal/regularfile", "internal/shortid", "internal/spelling"}},
+		{"helps", []string{"internal/crash", "internal/dialguard", "internal/jsontext", "internal/pause", "internal/privatefile", "internal/rawio", "internal/regularfile", "internal/shortid", "internal/spelling"}},
 		// Leaves know nothing of each other, but for the exceptions below.
 		// The bundled definitions are data.
 		{"leaves", []string{
 			"internal/approval", "internal/authn", "internal/blob", "internal/checkpoint/secret", "internal/condition", "internal/config", "internal/criterion",
-			"internal/definition", "internal/install", "internal/llm", "internal/migrate", "internal/project", "internal/script", "internal/telemetry",
+			"internal/definition", "internal/footprint", "internal/install", "internal/llm", "internal/migrate", "internal/project", "internal/script", "internal/telemetry",
 			"internal/window", "workflows",
 		}},
 		// Engines decide over definitions, without a clock or I/O.

@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/blob"
 	"github.com/guideway-dev/guideway/internal/blob/seal"
+	"github.com/guideway-dev/guideway/internal/pause"
 )
 
 const (
@@ -99,24 +100,12 @@ func (s *Service) insist(ctx context.Context, d *draft) (*Saved, error) {
 			return nil, err
 		}
 		// Whoever waits differently long gets in each other's way less often.
-		if !pause(ctx, time.Duration(rand.Int64N(int64(wait))+1)) { //nolint:gosec // it guards nothing
+		if pause.For(ctx, time.Duration(rand.Int64N(int64(wait))+1)) != nil { //nolint:gosec // it guards nothing
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "save a checkpoint: %w", ctx.Err())
 		}
 		wait = min(2*wait, lastWait)
 	}
 	return nil, guideway.Errorf(guideway.CodeUnavailable, "too many others save to the session %s at once", d.key.Session).WithFix("try again")
-}
-
-// pause waits, or says false because the context has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // draft checks a request and makes what does not depend on the line.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/blob"
+	"github.com/guideway-dev/guideway/internal/pause"
 )
 
 const (
@@ -158,7 +159,7 @@ func (s *Service) settled(ctx context.Context, deep bool) (*survey, error) {
 	if err != nil || settle < 0 || !first.young(settle) {
 		return first, err
 	}
-	if !pause(ctx, settle) {
+	if pause.For(ctx, settle) != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "look through the blobs of checkpoints: %w", ctx.Err())
 	}
 	v, err := s.survey(ctx, 0, deep)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/pause"
 	"github.com/guideway-dev/guideway/internal/privatefile"
 )
 
@@ -70,14 +71,7 @@ func (u *upkeep) wait(ctx context.Context) bool {
 		return true
 	case <-u.first:
 	}
-	timer := time.NewTimer(u.delay)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return pause.For(ctx, u.delay) == nil
 }
 
 // answered tells that an answer was given.

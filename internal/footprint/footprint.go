@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/pause"
 )
 
 const (
@@ -138,7 +140,7 @@ func (t *Trimmer) settle(ctx context.Context) bool {
 	case <-idle.C:
 		return true
 	case <-t.woken:
-		return pause(ctx, t.opts.Settle)
+		return pause.For(ctx, t.opts.Settle) == nil
 	}
 }
 
@@ -156,23 +158,12 @@ func (t *Trimmer) wake(ctx context.Context) bool {
 func (t *Trimmer) quiet(ctx context.Context) bool {
 	for {
 		before := t.answers.Load()
-		if !pause(ctx, t.opts.Quiet) {
+		if pause.For(ctx, t.opts.Quiet) != nil {
 			return false
 		}
 		if t.answers.Load() == before {
 			return true
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

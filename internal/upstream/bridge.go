@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/pause"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
@@ -151,7 +152,7 @@ func (b *Bridge) Run(ctx context.Context, in io.Reader) error {
 	b.mu.Unlock()
 	left := make(chan struct{})
 	go func() { b.wg.Wait(); close(left) }()
-	_ = wait(ctxOf(left), leaveTime) // answers may be on their way
+	_ = pause.For(ctxOf(left), leaveTime) // answers may be on their way
 	cancel()
 	<-left
 	b.web.close()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/pause"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
@@ -277,7 +278,7 @@ func (w *web) follow(ctx context.Context, body io.ReadCloser, call string) error
 			return brokenOff(err)
 		}
 		retry, last := stream.retry, stream.last
-		if err := wait(ctx, retry); err != nil {
+		if err := pause.For(ctx, retry); err != nil {
 			return err
 		}
 		next, err := w.resume(ctx, last)
@@ -364,7 +365,7 @@ func (w *web) negotiated(version string) {
 
 // listen follows the stream of notifications for as long as there is one.
 func (w *web) listen() {
-	pause, last := time.Second, ""
+	delay, last := time.Second, ""
 	for w.ctx.Err() == nil {
 		resp, err := w.resume(w.ctx, last)
 		var status *statusError
@@ -378,13 +379,13 @@ func (w *web) listen() {
 			_ = w.read(stream, "")
 			_ = resp.Body.Close()
 			if last = stream.last; time.Since(began) > maxRetry {
-				pause = stream.retry
+				delay = stream.retry
 			}
 		}
-		if wait(w.ctx, pause) != nil {
+		if pause.For(w.ctx, delay) != nil {
 			return
 		}
-		pause = min(2*pause, maxRetry)
+		delay = min(2*delay, maxRetry)
 	}
 }
 
@@ -410,16 +411,4 @@ func (w *web) close() {
 	}
 	w.wg.Wait()
 	w.to.ended(errors.New("the connection was closed"))
-}
-
-// wait returns after a time, or the reason why ctx has ended.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

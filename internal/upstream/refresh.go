@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/pause"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
@@ -187,13 +188,13 @@ func (u *Upstream) refreshSoon() {
 	u.wg.Add(1)
 	go func() {
 		defer u.wg.Done()
-		pause := settleTime
+		delay := settleTime
 		if c := u.catalog.Load(); c != nil {
-			if left := time.Until(c.Fetched.Add(restTime)); left > pause && left <= restTime {
-				pause = left
+			if left := time.Until(c.Fetched.Add(restTime)); left > delay && left <= restTime {
+				delay = left
 			}
 		}
-		if wait(u.ctx, pause) != nil {
+		if pause.For(u.ctx, delay) != nil {
 			return
 		}
 		if _, err := u.Refresh(u.ctx); err != nil && u.ctx.Err() == nil {
@@ -244,7 +245,7 @@ func (s *Session) listen(ctx context.Context, wants json.RawMessage, notify func
 		case <-ctx.Done():
 		}
 	}()
-	for pause := time.Second; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
+	for delay := time.Second; ctx.Err() == nil; delay = min(2*delay, time.Minute) {
 		_, err := s.Do(ctx, Call{
 			Method: "subscriptions/listen", Endless: true, Notify: notify,
 			Members: []wire.Member{{Key: "notifications", Value: wants}},
@@ -252,7 +253,7 @@ func (s *Session) listen(ctx context.Context, wants json.RawMessage, notify func
 		if failure := asWire(err); failure != nil && failure.Code == wire.CodeMethodNotFound {
 			return
 		}
-		if wait(ctx, pause) != nil {
+		if pause.For(ctx, delay) != nil {
 			return
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/pause"
 	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
@@ -401,22 +402,13 @@ func (s *Source) follow(ctx context.Context) {
 			// Processes that started together do not ask together.
 			wait += rand.N(wait/10 + 1) //nolint:gosec // it is no secret
 		}
-		timer := time.NewTimer(max(wait, 0))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, max(wait, 0)) != nil {
 			return
-		case <-timer.C:
 		}
 		since := st.Tried
 		if _, err := s.sync(ctx, since, quick); err != nil && s.stuck(st) {
 			// The failure could not be noted, so that the pause is not known either.
-			pause := time.NewTimer(firstPause)
-			select {
-			case <-ctx.Done():
-			case <-pause.C:
-			}
-			pause.Stop()
+			_ = pause.For(ctx, firstPause) // the next turn sees that it has ended
 		}
 	}
 }

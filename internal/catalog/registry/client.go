@@ -31,6 +31,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 	"github.com/guideway-dev/guideway/internal/dialguard"
+	"github.com/guideway-dev/guideway/internal/pause"
 )
 
 // Options say which registry is followed; URL is needed.
@@ -101,7 +102,7 @@ func New(opts Options) (*Client, error) {
 	opts.Limits.Files = cmp.Or(opts.Limits.Files, 1_000)
 	opts.Limits.FileBytes = cmp.Or(opts.Limits.FileBytes, 1<<20)
 	if opts.Pause == nil {
-		opts.Pause = pause
+		opts.Pause = pause.For
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	return &Client{opts: opts, base: u, http: newHTTP(opts)}, nil
@@ -112,17 +113,6 @@ func (c *Client) Location() string { return c.base.String() }
 
 // Origin says what is followed.
 func (c *Client) Origin() string { return "registry:" + c.base.String() }
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
 
 // newHTTP makes a client that reaches the registry and nothing else.
 func newHTTP(opts Options) *http.Client {

@@ -16,6 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/checkpoint/fileindex"
 	"github.com/guideway-dev/guideway/internal/journal/postgres"
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/pause"
 )
 
 // parts opens what there is.
@@ -111,12 +112,8 @@ func (o Options) withSQLite(ctx context.Context, p *parts) error {
 		if err == nil || !passing || time.Since(start)+wait > o.patience {
 			return err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return guideway.Errorf(guideway.CodeUnavailable, "open the checkpoints: %w", ctx.Err())
-		case <-timer.C:
+		if err := pause.For(ctx, wait); err != nil {
+			return guideway.Errorf(guideway.CodeUnavailable, "open the checkpoints: %w", err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/pause"
 )
 
 const (
@@ -39,7 +40,7 @@ func (s *Store) repeat(ctx context.Context, what string, f attempt) (doubt bool,
 		return false, err
 	}
 	defer done()
-	begun, pause := time.Now(), firstPause
+	begun, delay := time.Now(), firstPause
 	for {
 		if err := ctx.Err(); err != nil {
 			return doubt, s.fault(what, err)
@@ -50,10 +51,10 @@ func (s *Store) repeat(ctx context.Context, what string, f attempt) (doubt bool,
 		}
 		fate := fateOf(err)
 		doubt = doubt || fate == unknown
-		if fate == final || time.Since(begun)+pause > s.patience || !wait(ctx, pause) {
+		if fate == final || time.Since(begun)+delay > s.patience || pause.For(ctx, delay) != nil {
 			return doubt, s.fault(what, err)
 		}
-		pause = min(2*pause, longPause)
+		delay = min(2*delay, longPause)
 	}
 }
 
@@ -62,16 +63,4 @@ func (s *Store) once(ctx context.Context, doubt bool, f attempt) error {
 	ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
 	defer cancel()
 	return f(ctx, doubt)
-}
-
-// wait lets some time pass, or says false because the context has ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/pause"
+
 	"github.com/jackc/pgx/v5"
 )
 
@@ -96,20 +98,20 @@ func (h *hub) close() {
 // context ends. It connects again when the connection is lost, and wakes all
 // then: what happened meanwhile it was not told.
 func (h *hub) listen(ctx context.Context) {
-	pause := firstPause
+	delay := firstPause
 	for ctx.Err() == nil {
 		heard, err := h.hear(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if heard {
-			pause = firstPause
+			delay = firstPause
 		}
-		h.store.log.WarnContext(ctx, "the connection that listens for changes is lost", "error", err, "again", pause)
-		if !wait(ctx, pause) {
+		h.store.log.WarnContext(ctx, "the connection that listens for changes is lost", "error", err, "again", delay)
+		if pause.For(ctx, delay) != nil {
 			return
 		}
-		pause = min(2*pause, 10*longPause)
+		delay = min(2*delay, 10*longPause)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/pause"
 )
 
 // Model answers from a Script. It keeps nothing between requests: what it answers
@@ -161,18 +162,7 @@ func read(raw json.RawMessage) (*llm.Response, *Answer, error) {
 }
 
 // New makes a Model of a script.
-func New(s Script) *Model { return &Model{script: s, wait: wait} }
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
+func New(s Script) *Model { return &Model{script: s, wait: pause.For} }
 
 // Complete implements llm.Model.
 func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
