@@ -11,6 +11,7 @@ import (
 // waiter is a call that waits for a worker.
 type waiter struct {
 	owner   string
+	since   time.Time
 	granted chan grant // has room for one
 }
 
@@ -34,7 +35,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 		p.mu.Unlock()
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts wait already", maxWaiting)
 	}
-	w := &waiter{owner: owner, granted: make(chan grant, 1)}
+	w := &waiter{owner: owner, since: time.Now(), granted: make(chan grant, 1)}
 	p.waiting = append(p.waiting, w)
 	p.dispatchLocked()
 	if len(w.granted) == 0 {
@@ -157,20 +158,29 @@ func (p *Pool) refuseLocked(err error) {
 	p.waiting = nil
 }
 
-// watchLocked has more workers started while calls wait for long.
+// watchLocked has another worker started while a call waits for long. That some
+// call waits, and another one a little later, is no reason: they come to their turn.
 func (p *Pool) watchLocked(ctx context.Context) {
 	if p.growing != nil {
 		return
 	}
-	p.growing = time.AfterFunc(patience, func() {
+	wait := patience
+	if w := p.nextLocked(); w != nil {
+		wait = max(patience-time.Since(w.since), time.Millisecond)
+	}
+	p.growing = time.AfterFunc(wait, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.growing = nil
 		if p.closed || len(p.waiting) == 0 {
 			return
 		}
-		if p.living < p.options.Burst && p.nextLocked() != nil {
+		w := p.nextLocked()
+		if w != nil && p.living < p.options.Burst && time.Since(w.since) >= patience {
 			p.growLocked(ctx)
+			for _, other := range p.waiting {
+				other.since = time.Now() // they wait for that one now
+			}
 		}
 		p.watchLocked(ctx)
 	})
