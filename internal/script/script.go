@@ -1,6 +1,6 @@
 // Package script runs JavaScript that users wrote, in a sandbox that a hostile
 // script can neither crash nor leave: worker processes with QuickJS, each call
-// in a fresh VM, within limits on time, memory, stack and output that hold
+// in an engine as new, within limits on time, memory, stack and output that hold
 // inside and outside of the engine. Hooks of the gateway and handlers of agent
 // machines share it.
 //
