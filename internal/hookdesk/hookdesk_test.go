@@ -218,30 +218,31 @@ func TestAGraphFromItsBeginning(t *testing.T) {
 	}
 }
 
-// A browser reads the nearest number that it has, and its save changes what a
-// person has changed alone: in a file of JSON and in one of YAML.
-func TestSaveKeepsLongNumbers(t *testing.T) {
+// A browser rounds a number of more than 53 bits, so that its save would change more
+// than the person has: in a file of JSON and in one of YAML.
+func TestSaveRefusesLongNumbers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	const long, rounded = "9007199254740993", "9007199254740992"
+	const long = "9007199254740993"
 	mine := graph("mine", "1", `"variables":{"owner":`+long+`},`)
-	first := r.save("user", "", "mine", mine)
-	sent := strings.NewReplacer(long, rounded, `"name":"G"`, `"name":"Changed"`).Replace(mine)
-	if got := r.save("user", first.Base, "mine", sent).Text; !strings.Contains(got, long) || !strings.Contains(got, "Changed") {
-		t.Errorf("saved as %s", got)
-	}
-	write(t, filepath.Join(r.project, "hooks", "theirs.yaml"), theirs+"variables: { owner: "+long+" } # a person\n")
+	write(t, filepath.Join(r.user, "hooks", "mine.json"), mine)
+	write(t, filepath.Join(r.project, "hooks", "theirs.yaml"), theirs+"variables: { owner: -"+long+" } # a person\n")
 	if err := r.catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second := r.get("theirs")
-	if !strings.Contains(string(second.Graph), rounded) {
-		t.Fatalf("a browser reads %s", second.Graph)
+	for id, source := range map[string]string{"mine": "user", "theirs": "project"} {
+		was := r.get(id)
+		_, err := r.Save(t.Context(), hookdesk.SaveRequest{ID: id, Source: source, Base: was.Base, Graph: was.Graph, Who: "ann"})
+		r.refuses(guideway.CodeInvalid, long, err)
+		if now := r.get(id); now.Text != was.Text {
+			t.Errorf("%s was changed to %s", id, now.Text)
+		}
 	}
-	got := r.save("project", second.Base, "theirs", strings.Replace(string(second.Graph), "mark = 2", "mark = 3", 1)).Text
-	if !strings.Contains(got, long) || !strings.Contains(got, "# a person") || !strings.Contains(got, "mark = 3") {
-		t.Errorf("saved as %s", got)
+	quoted := strings.Replace(mine, long, `"`+long+`"`, 1)
+	if _, err := r.Save(t.Context(), hookdesk.SaveRequest{ID: "mine", Source: "user", Base: r.get("mine").Base, Text: quoted, Who: "ann"}); err != nil {
+		t.Fatal(err)
 	}
+	r.save("user", r.get("mine").Base, "mine", quoted)
 }
 
 // What breaks a rule, or would load as something else, is not written.

@@ -3,6 +3,7 @@ package hookdesk
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/filing"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
@@ -92,12 +94,35 @@ func (r *SaveRequest) text(was []byte) (string, error) {
 	if len(r.Graph) == 0 {
 		return r.Text, nil
 	}
-	graph, err := restored(was, r.Graph)
-	if err != nil {
-		return "", err
+	root, _ := doc.Parse("", was, doc.Limits{}) // a file that does not parse is replaced as a whole
+	if n := findLongNumber(root); n != nil {
+		return "", guideway.Errorf(guideway.CodeInvalid, "the file cannot be saved from a browser: it has the number %s in line %d, which a browser would round", n.Text, n.Line).
+			WithFix("change the graph in its file, or write the number as a text, in quotes")
 	}
-	text, err := Render(was, graph)
+	text, err := Render(was, r.Graph)
 	return string(text), err
+}
+
+// findLongNumber returns the first number of more than 53 bits, or nil: a script and
+// a browser read another number.
+func findLongNumber(n *doc.Node) *doc.Node {
+	if n == nil {
+		return nil
+	}
+	if n.Kind == doc.Number && math.Abs(n.Num) > 1<<53-1 {
+		return n
+	}
+	for _, item := range n.Items {
+		if found := findLongNumber(item); found != nil {
+			return found
+		}
+	}
+	for _, member := range n.Members {
+		if found := findLongNumber(member.Value); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // savable refuses what would not load, or would load as something else, or would
