@@ -154,8 +154,8 @@ func TestNPM(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, clean, env, "npm", append([]string{"install", "--ignore-scripts", "--no-audit", "--no-fund"}, packed...)...)
-	if got := run(t, clean, env, "npx", "guideway", "self-check"); strings.Contains(got, "fail ") {
-		t.Errorf("self-check by npx:\n%s", got)
+	if got := run(t, clean, env, "npx", "guideway", "doctor", "--selftest"); !strings.Contains(got, " 0 fail") {
+		t.Errorf("doctor --selftest by npx:\n%s", got)
 	}
 	serve := exec.CommandContext(t.Context(), "npx", "guideway", "mcp")
 	serve.Dir, serve.Env = clean, env
@@ -234,9 +234,9 @@ func TestContainer(t *testing.T) {
 		cmd.Env = append(strings.Fields(line(t, "ENV")), "PATH="+os.Getenv("PATH"))
 		return cmd
 	}
-	check := enter(t.Context(), append(entry, "self-check")...)
+	check := enter(t.Context(), append(entry, "doctor", "--selftest")...)
 	if out, err := check.CombinedOutput(); err != nil {
-		t.Errorf("self-check in the container: %v\n%s", err, out)
+		t.Errorf("doctor --selftest in the container: %v\n%s", err, out)
 	}
 	story(t, enter(t.Context(), append(entry, command...)...))
 	if _, err := os.Stat(filepath.Join(rootfs, strings.TrimPrefix(line(t, "VOLUME"), "/"), "guideway.db")); err != nil {

@@ -13,7 +13,9 @@ import (
 type doctorOptions struct {
 	app  *app
 	Lint bool
-	JSON bool
+	// SelfTest checks the program in an empty directory in place of the installation.
+	SelfTest bool
+	JSON     bool
 }
 
 func newDoctorCmd(a *app, run func(context.Context, *doctorOptions) error) *cobra.Command {
@@ -23,13 +25,20 @@ func newDoctorCmd(a *app, run func(context.Context, *doctorOptions) error) *cobr
 		Short: "Check this installation and say how to mend it",
 		Long: `Check this installation: directories, settings and where each came from, sources,
 definitions, the store of runs with its key and heads, checkpoints, the sandbox of scripts,
-the token, the server, and the clients that start Guideway. Every check is ok, warn or fail, with the next step. The exit code is 1 if any fails.`,
-		Example: "  guideway doctor\n  guideway doctor --lint\n  guideway doctor --json",
+the token, the server, and the clients that start Guideway. Every check is ok, warn or fail, with the next step. The exit code is 1 if any fails.
+
+With --selftest try the program out instead, in a directory of its own that is removed
+again: the bundled definitions load, a script runs in its sandbox, a client begins a run
+over standard input and output, the server is killed, and another server finds the run.
+Your settings and files are not read.`,
+		Example: "  guideway doctor\n  guideway doctor --lint\n  guideway doctor --selftest\n  guideway doctor --json",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
 	cmd.Flags().BoolVar(&o.Lint, "lint", false, "look for what is legal in definitions and most likely not meant, too")
+	cmd.Flags().BoolVar(&o.SelfTest, "selftest", false, "try the program out in an empty directory; read no file of yours")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	cmd.MarkFlagsMutuallyExclusive("lint", "selftest")
 	return cmd
 }
 
@@ -78,6 +87,30 @@ func (a *doctorAnswer) add(checks ...check) {
 func runDoctor(ctx context.Context, o *doctorOptions) error {
 	host := o.app.host
 	answer := doctorAnswer{Status: checkOK, Build: thisBuild(), Settings: []doctorSetting{}}
+	var err error
+	if o.SelfTest {
+		err = runSelfTest(ctx, &answer, host.Getenv)
+	} else {
+		err = o.checkInstallation(ctx, &answer)
+	}
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		if err := writeJSON(host.Out, answer); err != nil {
+			return err
+		}
+	} else {
+		answer.write(host)
+	}
+	if answer.Status == checkFail {
+		return silentError{exitFailed}
+	}
+	return nil
+}
+
+// checkInstallation adds the settings and all checks of them, of files and of services.
+func (o *doctorOptions) checkInstallation(ctx context.Context, answer *doctorAnswer) error {
 	// What the settings say is still in force where some of them are wrong.
 	cfg, err := o.app.load()
 	for _, v := range cfg.Values() {
@@ -95,17 +128,7 @@ func runDoctor(ctx context.Context, o *doctorOptions) error {
 	answer.add(o.checkCheckpoints(ctx, cfg)...)
 	answer.add(o.checkUpstreams(cfg)...)
 	answer.add(checkSandbox(ctx), checkToken(cfg), checkServer(ctx, cfg))
-	answer.add(checkClients(ctx, host)...)
-	if o.JSON {
-		if err := writeJSON(host.Out, answer); err != nil {
-			return err
-		}
-	} else {
-		answer.write(host)
-	}
-	if answer.Status == checkFail {
-		return silentError{exitFailed}
-	}
+	answer.add(checkClients(ctx, o.app.host)...)
 	return nil
 }
 
@@ -133,17 +156,10 @@ func checkSettings(cfg *config.Config, err error) check {
 
 func (a *doctorAnswer) write(host *Host) {
 	s := host.outStyles()
-	fmt.Fprintf(host.Out, "%s\n\n%s\n", a.Build, s.bold("Settings"))
-	t := table{flexible: 1}
-	t.add("NAME", "VALUE", "FROM")
-	for _, v := range a.Settings {
-		value := oneLine(v.Value)
-		if value == "" {
-			value = "-"
-		}
-		t.add(v.Name, value, v.Origin)
+	fmt.Fprintf(host.Out, "%s\n", a.Build)
+	if len(a.Settings) > 0 {
+		a.writeSettings(host, s)
 	}
-	t.write(host.Out, host.terminalWidth(), s)
 	fmt.Fprintf(host.Out, "\n%s\n", s.bold("Checks"))
 	counts := map[string]int{}
 	names := 0
@@ -159,6 +175,21 @@ func (a *doctorAnswer) write(host *Host) {
 		}
 	}
 	fmt.Fprintf(host.Out, "\n%d ok, %d warn, %d fail\n", counts[checkOK], counts[checkWarn], counts[checkFail])
+}
+
+// writeSettings writes the settings as a table.
+func (a *doctorAnswer) writeSettings(host *Host, s styles) {
+	fmt.Fprintf(host.Out, "\n%s\n", s.bold("Settings"))
+	t := table{flexible: 1}
+	t.add("NAME", "VALUE", "FROM")
+	for _, v := range a.Settings {
+		value := oneLine(v.Value)
+		if value == "" {
+			value = "-"
+		}
+		t.add(v.Name, value, v.Origin)
+	}
+	t.write(host.Out, host.terminalWidth(), s)
 }
 
 func checkMark(s styles, status string) string {

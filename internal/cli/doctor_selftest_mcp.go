@@ -12,17 +12,17 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// conversation is a client at the other end of a server's standard input and
-// output. It speaks the few words that a trial needs.
-type conversation struct {
+// selfTestClient is an MCP client on the standard input and output of a server, with
+// the few methods that a self-test needs.
+type selfTestClient struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *bufio.Reader
 	last int
 }
 
-func (t *trial) converse(ctx context.Context) (*conversation, error) {
-	c := &conversation{cmd: t.command(ctx, "mcp")}
+func (t *selfTest) startServer(ctx context.Context) (*selfTestClient, error) {
+	c := &selfTestClient{cmd: t.command(ctx, "mcp")}
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -33,11 +33,11 @@ func (t *trial) converse(ctx context.Context) (*conversation, error) {
 	}
 	c.out = bufio.NewReader(out)
 	if err := c.cmd.Start(); err != nil {
-		return nil, failedAs("cannot start the server", err)
+		return nil, wrapProcessError("cannot start the server", err)
 	}
 	if _, err := c.ask("initialize", map[string]any{
 		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
-		"clientInfo": map[string]any{"name": "self-check", "version": version()},
+		"clientInfo": map[string]any{"name": "guideway-selftest", "version": version()},
 	}); err != nil {
 		c.kill()
 		return nil, err
@@ -45,13 +45,13 @@ func (t *trial) converse(ctx context.Context) (*conversation, error) {
 	return c, c.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 }
 
-// kill ends the server without a word, as the end of power does.
-func (c *conversation) kill() {
+// kill ends the server without a warning, as a power failure does.
+func (c *selfTestClient) kill() {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
 }
 
-func (c *conversation) send(message map[string]any) error {
+func (c *selfTestClient) send(message map[string]any) error {
 	text, err := json.Marshal(message)
 	if err != nil {
 		return err
@@ -61,15 +61,15 @@ func (c *conversation) send(message map[string]any) error {
 }
 
 // ask sends a request and waits for its answer.
-func (c *conversation) ask(method string, params map[string]any) (json.RawMessage, error) {
+func (c *selfTestClient) ask(method string, params map[string]any) (json.RawMessage, error) {
 	c.last++
 	if err := c.send(map[string]any{"jsonrpc": "2.0", "id": c.last, "method": method, "params": params}); err != nil {
-		return nil, failedAs("the server does not listen", err)
+		return nil, wrapProcessError("the server does not listen", err)
 	}
 	for {
 		line, err := c.out.ReadBytes('\n')
 		if err != nil {
-			return nil, failedAs("the server has not answered "+method, err)
+			return nil, wrapProcessError("the server has not answered "+method, err)
 		}
 		var m struct {
 			ID     *int            `json:"id"`
@@ -79,10 +79,10 @@ func (c *conversation) ask(method string, params map[string]any) (json.RawMessag
 			} `json:"error"`
 		}
 		if err := json.Unmarshal(line, &m); err != nil {
-			return nil, guideway.Errorf(guideway.CodeInternal, "the server wrote what is no message: %.80s", line)
+			return nil, guideway.Errorf(guideway.CodeInternal, "the server wrote a line that is not a message: %.80s", line)
 		}
 		if m.ID == nil || *m.ID != c.last {
-			continue // it tells of something
+			continue // a notification
 		}
 		if m.Error != nil {
 			return nil, guideway.Errorf(guideway.CodeInternal, "%s was refused: %s", method, m.Error.Message)
@@ -91,8 +91,8 @@ func (c *conversation) ask(method string, params map[string]any) (json.RawMessag
 	}
 }
 
-// moved is the answer of a tool of runs, as far as a trial reads it.
-type moved struct {
+// selfTestAnswer is the part of a run tool's answer that a self-test reads.
+type selfTestAnswer struct {
 	RunID    string `json:"runId"`
 	Handle   string `json:"handle"`
 	Status   string `json:"status"`
@@ -108,41 +108,41 @@ type moved struct {
 	refused bool
 }
 
-func (c *conversation) call(tool string, arguments map[string]any) (moved, error) {
+func (c *selfTestClient) call(tool string, arguments map[string]any) (selfTestAnswer, error) {
 	result, err := c.ask("tools/call", map[string]any{"name": tool, "arguments": arguments})
 	if err != nil {
-		return moved{}, err
+		return selfTestAnswer{}, err
 	}
 	var r struct {
 		IsError           bool            `json:"isError"`
 		StructuredContent json.RawMessage `json:"structuredContent"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
-		return moved{}, err
+		return selfTestAnswer{}, err
 	}
-	m := moved{refused: r.IsError}
+	m := selfTestAnswer{refused: r.IsError}
 	if len(r.StructuredContent) == 0 {
 		return m, nil
 	}
 	return m, json.Unmarshal(r.StructuredContent, &m)
 }
 
-// trialWorkflow is what a trial is led through.
-const trialWorkflow = "coding-task"
+// selfTestWorkflow is the bundled workflow that a self-test begins.
+const selfTestWorkflow = "coding-task"
 
-// enforces tries to pass a step with an output that says nothing.
-func (t *trial) enforces(ctx context.Context) (string, error) {
-	c, err := t.converse(ctx)
+// checkEnforcement tries to pass a step with an output without content.
+func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
+	c, err := t.startServer(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer c.kill()
-	began, err := c.call("workflow_start", map[string]any{"workflowId": trialWorkflow, "goal": "the trial of an installation"})
+	began, err := c.call("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "the self-test of an installation"})
 	if err != nil {
 		return "", err
 	}
 	if began.refused || began.RunID == "" || began.Position.ID == "" {
-		return "", guideway.Errorf(guideway.CodeInternal, "a run of %s cannot begin", trialWorkflow)
+		return "", guideway.Errorf(guideway.CodeInternal, "a run of %s cannot begin", selfTestWorkflow)
 	}
 	cheat, err := c.call("workflow_continue", map[string]any{"handle": began.Handle, "output": "ok"})
 	if err != nil {
@@ -151,21 +151,21 @@ func (t *trial) enforces(ctx context.Context) (string, error) {
 	if !cheat.refused {
 		return "", guideway.Errorf(guideway.CodeInternal, "an output that says nothing was taken")
 	}
-	return fmt.Sprintf("a client has begun %s over MCP; an output that says nothing was refused", trialWorkflow), nil
+	return fmt.Sprintf("a client has begun %s over MCP; an output that says nothing was refused", selfTestWorkflow), nil
 }
 
-// survives kills the server and looks for the run in another one.
-func (t *trial) survives(ctx context.Context) (string, error) {
-	first, err := t.converse(ctx)
+// checkDurability kills the server and finds its run with another one.
+func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
+	first, err := t.startServer(ctx)
 	if err != nil {
 		return "", err
 	}
-	began, err := first.call("workflow_start", map[string]any{"workflowId": trialWorkflow, "goal": "a run that outlives its server"})
+	began, err := first.call("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "a run that outlives its server"})
 	first.kill()
 	if err != nil {
 		return "", err
 	}
-	second, err := t.converse(ctx)
+	second, err := t.startServer(ctx)
 	if err != nil {
 		return "", err
 	}
