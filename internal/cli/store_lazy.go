@@ -94,16 +94,6 @@ func (l lazyRuns) Behind(ctx context.Context, c run.Caller, r run.Ref, seq int64
 	return with(ctx, l.store, func(o *opened) (run.Committed, error) { return o.runs.Behind(ctx, c, r, seq) })
 }
 
-// Gist gives what was made of a run's events.
-func (l lazyRuns) Gist(ctx context.Context, c run.Caller, r run.Ref) (*run.Gist, error) {
-	return with(ctx, l.store, func(o *opened) (*run.Gist, error) { return o.runs.Gist(ctx, c, r) })
-}
-
-// KeepGist keeps what was made of a run's events.
-func (l lazyRuns) KeepGist(ctx context.Context, c run.Caller, r run.Ref, g run.Gist) error {
-	return do(ctx, l.store, func(o *opened) error { return o.runs.KeepGist(ctx, c, r, g) })
-}
-
 // Export gives a run as a bundle.
 func (l lazyRuns) Export(ctx context.Context, c run.Caller, r run.Ref) ([]byte, error) {
 	return with(ctx, l.store, func(o *opened) ([]byte, error) { return o.runs.Export(ctx, c, r) })

@@ -48,10 +48,6 @@ type Keeper struct {
 	prepare   func(ctx context.Context, c run.Caller, id string) error
 	// preparing are the runs whose brief waits to be made.
 	preparing map[string]bool
-	// tell reads the story of a run on; told are the events up to which it was last
-	// asked to.
-	tell func(ctx context.Context, c run.Caller, id string) error
-	told map[string]int64
 	// written gives the summaries of a run that its checkpoints carry.
 	written func(id string) map[string]string
 	// slow is done beside what is queued, by whoever waits for others.
@@ -111,7 +107,7 @@ func NewKeeper(o KeeperOptions) (*Keeper, error) {
 	}
 	k := &Keeper{
 		o: o, queue: make(chan job, o.Queue), health: Health{Off: o.Off},
-		sizes: map[string]int{}, preparing: map[string]bool{}, told: map[string]int64{}, walks: map[string][sha256.Size]byte{},
+		sizes: map[string]int{}, preparing: map[string]bool{}, walks: map[string][sha256.Size]byte{},
 	}
 	k.late.runs = make(chan string, maxLate)
 	k.slow = make(chan func(context.Context), maxSlow)
@@ -154,14 +150,6 @@ func (k *Keeper) whenLarge(threshold int, prepare func(context.Context, run.Call
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.threshold, k.prepare = threshold, prepare
-}
-
-// whenLong has tell called beside the answers for a run that has gone on by so much
-// that its story should be read on and kept.
-func (k *Keeper) whenLong(tell func(context.Context, run.Caller, string) error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.tell = tell
 }
 
 // large gives the tokens of a run's context if it is large, or 0.
@@ -283,7 +271,6 @@ func (k *Keeper) count(err error) {
 // Committed implements run.Observer.
 func (k *Keeper) Committed(_ context.Context, c run.Committed) {
 	k.watch(c)
-	k.tellOn(c.Record)
 	names, tags := occasions(c.Facts)
 	if k.o.Off || len(names) == 0 {
 		return
@@ -343,37 +330,6 @@ func (k *Keeper) watch(c run.Committed) {
 	}})
 	if !taken {
 		k.prepared(c.Record.ID)
-	}
-}
-
-// maxTold bounds the runs that it is remembered of how far they were told.
-const maxTold = 10_000
-
-// tellOn has the story of a run read on where it has gone on by much.
-func (k *Keeper) tellOn(rec run.Record) {
-	k.mu.Lock()
-	tell, told := k.tell, k.told[rec.ID]
-	due := tell != nil && rec.Seq-told >= keepEvery
-	if due {
-		if len(k.told) >= maxTold {
-			clear(k.told)
-		}
-		k.told[rec.ID] = rec.Seq
-	}
-	k.mu.Unlock()
-	if !due {
-		return
-	}
-	caller := run.Caller{Principal: guideway.Principal{User: rec.User}, Via: run.ViaServer}
-	taken := k.slowly(func(ctx context.Context) {
-		if err := tell(ctx, caller, rec.ID); err != nil && ctx.Err() == nil {
-			k.o.Logger.Warn("a run could not be told in short beside an answer", "run", rec.ID, "error", err)
-		}
-	})
-	if !taken { // there is no room now
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		delete(k.told, rec.ID)
 	}
 }
 

@@ -44,8 +44,6 @@ type Runs interface {
 	Fork(ctx context.Context, c run.Caller, r run.ForkRequest) (*run.Answer, error)
 	Admit(ctx context.Context, c run.Caller, r run.Ref, vars map[string]any) error
 	Mark(ctx context.Context, c run.Caller, r run.MarkRequest) ([]run.Mark, error)
-	Gist(ctx context.Context, c run.Caller, r run.Ref) (*run.Gist, error)
-	KeepGist(ctx context.Context, c run.Caller, r run.Ref, g run.Gist) error
 }
 
 // Definitions is where the rules of a workflow come from, for a context that is
@@ -166,7 +164,6 @@ func New(o Options) (*Service, error) {
 	}
 	if o.Keeper != nil && o.Runs != nil {
 		o.Keeper.whenLarge(s.threshold(), s.prepareBrief)
-		o.Keeper.whenLong(s.prepareStory)
 		o.Keeper.follow(o.Runs)
 	}
 	return s, nil

@@ -1,7 +1,10 @@
 package memory
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,19 +16,14 @@ import (
 )
 
 // story is what is known of a run from its events: when its variables were last
-// set, and what its phases have brought, folded as they end. It is read on from
-// where it stands, or from where it was kept with its run, so that a long run is
-// read once.
+// set, and what its phases have brought, folded as they end. It stays in memory
+// and the next question reads only the events that were added, so that a process
+// reads a long run once.
 type story struct {
 	mu sync.Mutex
 	// seq is the last event that was read, head its MAC.
 	seq  int64
 	head []byte
-	// asked says that what is kept with the run was looked at; kept is the last
-	// event in it, keeping that it is about to be replaced.
-	asked   bool
-	kept    int64
-	keeping bool
 	// steps counts the completed steps; set has the count at which each variable
 	// was last set, with a hash of it.
 	steps int
@@ -81,13 +79,66 @@ func (s *stories) of(key string) *story {
 	}
 	st := s.byID[key]
 	if st == nil {
-		st = newStory()
+		st = &story{}
+		st.reset()
 		put(s.byID, key, st)
 	}
 	return st
 }
 
-func newStory() *story { return &story{set: map[string]lastSet{}} }
+// story returns the story of a run of the caller's, up to the run's last event.
+func (s *Service) story(ctx context.Context, c run.Caller, d *run.Details) (*telling, error) {
+	st := s.stories.of(c.User + " " + d.ID)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	err := st.readEvents(ctx, s.o.Runs, c, d)
+	if errors.Is(err, errOtherEvents) {
+		st.reset()
+		err = st.readEvents(ctx, s.o.Runs, c, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return st.tell(), nil
+}
+
+// reset makes a story one of no events. The caller has the lock.
+func (st *story) reset() {
+	st.seq, st.head, st.steps, st.set = 0, nil, 0, map[string]lastSet{}
+	st.chapters, st.open, st.openFrom = nil, nil, 0
+}
+
+// errOtherEvents reports a story of events that the run does not have: the database
+// was restored from a copy, and the run continued differently.
+var errOtherEvents = errors.New("the run has other events")
+
+// readEvents adds the events after the last one in a story, and checks that they
+// follow it.
+func (st *story) readEvents(ctx context.Context, runs Runs, c run.Caller, d *run.Details) error {
+	if st.seq == d.Seq && !bytes.Equal(st.head, d.Head) {
+		return errOtherEvents
+	}
+	for st.seq < d.Seq {
+		after := max(st.seq-1, 0) // includes the last event that was read
+		events, err := runs.Events(ctx, c, run.Ref{RunID: d.ID}, after, int(min(d.Seq-after, eventPage)))
+		if err != nil {
+			return err
+		}
+		if st.seq > 0 {
+			if len(events) == 0 || !bytes.Equal(events[0].MAC, st.head) {
+				return errOtherEvents
+			}
+			events = events[1:]
+		}
+		if len(events) == 0 {
+			return nil
+		}
+		for _, e := range events {
+			st.add(d.ID, e)
+		}
+	}
+	return nil
+}
 
 // telling is a story at one moment.
 type telling struct {

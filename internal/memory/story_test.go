@@ -1,69 +1,84 @@
 package memory
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// A story that was kept at any event, and read on by another process, tells what one
-// tells that was read from the beginning.
-func TestKeptStoryGoesOn(t *testing.T) {
-	t.Parallel()
-	kinds := []guide.EventKind{
-		guide.EventStepCompleted, guide.EventStepCompleted, guide.EventStepCompleted, guide.EventPhaseExited,
-		guide.EventLoopEntered, guide.EventLoopEnded,
-	}
-	fact := rapid.Custom(func(t *rapid.T) guide.Event {
-		e := guide.Event{
-			Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Step: rapid.SampledFrom([]string{"plan", "edit", "check"}).Draw(t, "step"),
-			Round: rapid.IntRange(0, 2).Draw(t, "round"),
-		}
-		if e.Kind == guide.EventStepCompleted {
-			e.Output = rapid.StringMatching(`([A-Z<é][a-z]{1,8}( [a-z0-9]{1,8}){1,4}\. ){1,3}`).Draw(t, "output")
-			e.Vars = map[string]any{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"): rapid.IntRange(0, 3).Draw(t, "value")}
-		}
-		return e
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		whole, other := newStory(), newStory()
-		for i, f := range rapid.SliceOfN(fact, 1, 120).Draw(t, "facts") {
-			data, err := json.Marshal(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e := run.Event{Seq: int64(i) + 1, Kind: string(f.Kind), Data: data, MAC: []byte{byte(i)}}
-			whole.add("r_a", e)
-			other.add("r_a", e)
-			if rapid.IntRange(0, 9).Draw(t, "keep") > 0 {
-				continue
-			}
-			g, err := other.gist()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if other = storyOf(&g); other == nil {
-				t.Fatalf("what was kept does not read: %s", g.Data)
-			}
-		}
-		if d := cmp.Diff(fmt.Sprintf("%+v", whole.tell()), fmt.Sprintf("%+v", other.tell())); d != "" {
-			t.Fatalf("kept stories tell (-want +got):\n%s", d)
-		}
-	})
+// eventList is a run service that has the events of one run.
+type eventList struct {
+	Runs
+	events []run.Event
+	read   int
 }
 
-// What cannot be of this form is no story, and no panic.
-func TestWhatIsNoStory(t *testing.T) {
+func (l *eventList) Events(_ context.Context, _ run.Caller, _ run.Ref, after int64, limit int) ([]run.Event, error) {
+	page := l.events[after:min(int(after)+limit, len(l.events))]
+	l.read += len(page)
+	return page, nil
+}
+
+func (l *eventList) details() *run.Details {
+	last := l.events[len(l.events)-1]
+	return &run.Details{Record: run.Record{ID: "r_a", Seq: last.Seq, Head: last.MAC}}
+}
+
+// completedSteps returns events whose MACs begin with a mark.
+func completedSteps(t *testing.T, n int, mark string) (events []run.Event) {
+	t.Helper()
+	for i := range n {
+		data, err := json.Marshal(guide.Event{Kind: guide.EventStepCompleted, Step: "work", Output: fmt.Sprintf("Part %d of %s was moved.", i, mark)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, run.Event{Seq: int64(i) + 1, Kind: string(guide.EventStepCompleted), Data: data, MAC: fmt.Append(nil, mark, i)})
+	}
+	return events
+}
+
+// A process that has the story of a run reads only the events after it, and reads
+// all of them where the run has other events now. The story is the same as in a new
+// process.
+func TestStoryOfOtherEvents(t *testing.T) {
 	t.Parallel()
-	for _, data := range []string{"", "null", "[]", `{"form":0}`, `{"form":2,"steps":3}`, `{"form":1,"chapters":3}`, `{"form":1`} {
-		if st := storyOf(&run.Gist{Seq: 3, Data: []byte(data)}); st != nil {
-			t.Errorf("%q is the story %+v", data, st.tell())
+	first, restored := completedSteps(t, 600, "first"), completedSteps(t, 600, "other")
+	list := &eventList{}
+	s := &Service{o: Options{Runs: list}}
+	caller := run.Caller{Principal: guideway.Principal{User: "ada"}}
+	for _, stage := range []struct {
+		name   string
+		events []run.Event
+		most   int
+	}{
+		{"the first question", first[:400], 400 + 400/eventPage + 1},
+		{"more events", first, 200 + 200/eventPage + 1},
+		{"no more events", first, 0},
+		{"as many other events", restored, 600 + 600/eventPage + 1},
+		{"other events before the last one", append(slices.Clone(restored[:500]), first[500:]...), 700},
+	} {
+		list.events, list.read = stage.events, 0
+		got, err := s.story(t.Context(), caller, list.details())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list.read > stage.most {
+			t.Errorf("%s: %d events were read, at most %d should be", stage.name, list.read, stage.most)
+		}
+		want, err := (&Service{o: s.o}).story(t.Context(), caller, list.details())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got)); d != "" {
+			t.Errorf("%s (-new process +got):\n%s", stage.name, d)
 		}
 	}
 }

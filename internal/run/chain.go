@@ -48,18 +48,6 @@ func (k Key) snapshot(r Record, s Snapshot) []byte {
 	})
 }
 
-// gist is the MAC of a gist: what is told of a run is nothing that an editor of the
-// database has made up.
-func (k Key) gist(r Record, g Gist) []byte {
-	return k.mac("guideway gist 1", func(h hash.Hash) {
-		field(h, []byte(r.ID))
-		field(h, []byte(r.User))
-		number(h, g.Seq)
-		field(h, g.Head)
-		field(h, g.Data)
-	})
-}
-
 // mac authenticates what write writes; the purpose keeps one kind of value from
 // standing in for another.
 func (k Key) mac(purpose string, write func(hash.Hash)) []byte {

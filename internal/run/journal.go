@@ -24,8 +24,8 @@ type Journal interface {
 	Close() error
 }
 
-// Writer adds to a journal. Each method is one transaction, and each but KeepGist
-// adds one change to the feed.
+// Writer adds to a journal. Each method is one transaction, and adds one
+// change to the feed.
 type Writer interface {
 	// Create stores a run with its first events, its definition where that is
 	// not there yet, and all else that a Commit has. Its Expected is 0. A run
@@ -35,10 +35,6 @@ type Writer interface {
 	// number is not Expected, or the key is known; CodeNotFound where there is
 	// no such run.
 	Append(ctx context.Context, c Commit) error
-	// KeepGist puts a gist in the place of the one that the run has. It changes
-	// nothing of the run, and so adds nothing to the feed. CodeNotFound where
-	// there is no such run.
-	KeepGist(ctx context.Context, run string, g Gist) error
 }
 
 // Commit is what one command adds.
@@ -70,8 +66,6 @@ type Log interface {
 	Events(ctx context.Context, run string, after int64, limit int) ([]Event, error)
 	// Snapshot gives the run's, or nil.
 	Snapshot(ctx context.Context, run string) (*Snapshot, error)
-	// Gist gives the run's, or nil.
-	Gist(ctx context.Context, run string) (*Gist, error)
 	// Definition gives a pinned definition, or CodeNotFound.
 	Definition(ctx context.Context, hash string) (Definition, error)
 	// Outcome gives the sequence number that the commit with a key ended with,

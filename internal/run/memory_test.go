@@ -19,7 +19,6 @@ type memory struct {
 	handles  map[string]run.Handle
 	outcomes map[string]run.Handle
 	snaps    map[string]run.Snapshot
-	gists    map[string]run.Gist
 	defs     map[string]run.Definition
 	words    map[string]string
 	// failing is what the next write fails with.
@@ -35,7 +34,6 @@ func newMemory() *memory {
 	return &memory{
 		records: map[string]run.Record{}, events: map[string][]run.Event{}, handles: map[string]run.Handle{},
 		outcomes: map[string]run.Handle{}, snaps: map[string]run.Snapshot{}, defs: map[string]run.Definition{}, words: map[string]string{},
-		gists: map[string]run.Gist{},
 	}
 }
 
@@ -108,25 +106,6 @@ func (m *memory) Snapshot(_ context.Context, id string) (*run.Snapshot, error) {
 		return &s, nil
 	}
 	return nil, nil
-}
-
-func (m *memory) Gist(_ context.Context, id string) (*run.Gist, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if g, ok := m.gists[id]; ok {
-		return &g, nil
-	}
-	return nil, nil
-}
-
-func (m *memory) KeepGist(_ context.Context, id string, g run.Gist) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, ok := m.records[id]; !ok {
-		return missing("run")
-	}
-	m.gists[id] = g
-	return nil
 }
 
 func (m *memory) Definition(_ context.Context, hash string) (run.Definition, error) {

@@ -174,18 +174,6 @@ type Snapshot struct {
 	MAC   []byte
 }
 
-// Gist is what somebody has made of the events of a run up to one of them, such as
-// a summary, kept so that it need not be made of them again. It is a cache as a
-// Snapshot is.
-type Gist struct {
-	// Seq is the last event in it, Head that event's MAC: a hash of all of them.
-	Seq  int64
-	Head []byte
-	// Data is its maker's.
-	Data []byte
-	MAC  []byte
-}
-
 // Definition is a pinned definition.
 type Definition struct {
 	// Hash is that of the canonical text, "sha256:…".

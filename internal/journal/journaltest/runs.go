@@ -17,7 +17,6 @@ func runTests() []subtest {
 		{"an append moves the record, the events and the handle", appendMoves},
 		{"events come in pages, in order", eventPages},
 		{"a snapshot is replaced, kept, and never mixed up", snapshots},
-		{"a gist is replaced, and never mixed up", gists},
 		{"a definition is stored once", definitions},
 		{"a key gives the outcome of its command", outcomes},
 		{"every handle of a run stays known", handles},
@@ -46,12 +45,6 @@ func emptyStore(t *testing.T, f *fixture) {
 	if snap != nil {
 		t.Fatalf("a run that is not there has a snapshot: %+v", snap)
 	}
-	gist, err := s.Gist(ctx, "r_none")
-	must(t, err)
-	if gist != nil {
-		t.Fatalf("a run that is not there has a gist: %+v", gist)
-	}
-	wantCode(t, s.KeepGist(ctx, "r_none", run.Gist{Seq: 1}), guideway.CodeNotFound, "KeepGist")
 	runs, err := s.Runs(ctx, run.Filter{})
 	must(t, err)
 	want(t, "runs", len(runs), 0)
@@ -169,39 +162,6 @@ func snapshots(t *testing.T, f *fixture) {
 	must(t, s.Append(ctx, c))
 	want(t, "snapshot of a, replaced", read("r_a"), c.Snapshot)
 	want(t, "snapshot of b", read("r_b"), with.Snapshot)
-}
-
-func gists(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
-	a, b := create(t, s, newRecord("r_a", "ada")), create(t, s, newRecord("r_b", "ada"))
-	latest, err := s.Latest(ctx)
-	must(t, err)
-	read := func(id string) *run.Gist {
-		g, err := s.Gist(ctx, id)
-		must(t, err)
-		return g
-	}
-	if got := read(a.ID); got != nil {
-		t.Fatalf("a run without a gist has one: %+v", got)
-	}
-	first := run.Gist{Seq: 1, Head: []byte("a"), Data: bytes.Repeat([]byte("told of a \x00"), 20_000), MAC: []byte("mac")}
-	other := run.Gist{Seq: 1, Head: []byte{0}, Data: []byte("b"), MAC: []byte{0}}
-	must(t, s.KeepGist(ctx, a.ID, first))
-	must(t, s.KeepGist(ctx, b.ID, other))
-	want(t, "gist of a", read(a.ID), &first)
-	again := f.open(t) // another process finds it
-	found, err := again.Gist(ctx, a.ID)
-	must(t, err)
-	want(t, "gist of a, elsewhere", found, &first)
-	grow(t, s, a, "two")
-	second := run.Gist{Seq: 2, Head: []byte("a2"), Data: []byte("more"), MAC: []byte("mac2")}
-	must(t, again.KeepGist(ctx, a.ID, second))
-	want(t, "gist of a, replaced", read(a.ID), &second)
-	want(t, "gist of b", read(b.ID), &other)
-	now, err := s.Latest(ctx)
-	must(t, err)
-	want(t, "changes in the feed", now-latest, int64(1))
-	wantWhole(t, s, a.ID)
 }
 
 func definitions(t *testing.T, f *fixture) {

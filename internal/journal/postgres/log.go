@@ -54,25 +54,6 @@ func (s *Store) Snapshot(ctx context.Context, id string) (*run.Snapshot, error) 
 	return found, nil
 }
 
-// Gist implements run.Log.
-func (s *Store) Gist(ctx context.Context, id string) (*run.Gist, error) {
-	var found *run.Gist
-	err := s.read(ctx, "read a gist", func(ctx context.Context) error {
-		var g run.Gist
-		err := s.pool.QueryRow(ctx, `select seq, head, data, mac from gists where run = $1`, octets(id)).
-			Scan(&g.Seq, &g.Head, &g.Data, &g.MAC)
-		if noRows(err) {
-			return nil
-		}
-		found = &g
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
-}
-
 // Definition implements run.Log.
 func (s *Store) Definition(ctx context.Context, hash string) (run.Definition, error) {
 	d := run.Definition{Hash: hash}

@@ -124,20 +124,6 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 	return s.commit(ctx, "append to a run", appendRun, commitValues(c, run.OpChanged), c)
 }
 
-// KeepGist implements run.Writer. It may be carried out twice.
-func (s *Store) KeepGist(ctx context.Context, id string, g run.Gist) error {
-	return s.try(ctx, "keep a gist", func(ctx context.Context, _ bool) error {
-		done, err := s.pool.Exec(ctx, `
-			insert into gists (run, seq, head, data, mac) select id, $2, $3, $4, $5 from runs where id = $1
-			on conflict (run) do update set seq = excluded.seq, head = excluded.head, data = excluded.data, mac = excluded.mac`,
-			octets(id), g.Seq, g.Head, g.Data, g.MAC)
-		if err == nil && done.RowsAffected() == 0 {
-			return guideway.Errorf(guideway.CodeNotFound, "there is no run %s", id)
-		}
-		return err
-	})
-}
-
 // commit carries out one of the two statements. After an attempt that got no
 // answer it looks first whether that one was carried out. The look cannot be too
 // early: a statement that is still under way makes the next one a conflict, and

@@ -22,8 +22,6 @@ const (
 	sqlInsertRequest    = `INSERT INTO requests (user, key, run, seq, handle) VALUES (?, ?, ?, ?, ?)`
 	sqlPutSnapshot      = `INSERT INTO snapshots (run, seq, head, state, mac) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, head = excluded.head, state = excluded.state, mac = excluded.mac`
-	sqlPutGist = `INSERT INTO gists (run, seq, head, data, mac) SELECT id, ?, ?, ?, ? FROM runs WHERE id = ?
-		ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, head = excluded.head, data = excluded.data, mac = excluded.mac`
 	sqlInsertWords = `INSERT INTO words (rowid, scope, text) VALUES (?, ?, ?)`
 )
 
@@ -87,20 +85,6 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 			about = "" // they are there already
 		}
 		return t.add(ctx, s, num, c, run.OpChanged, about)
-	})
-}
-
-// KeepGist implements run.Writer.
-func (s *Store) KeepGist(ctx context.Context, id string, g run.Gist) error {
-	return s.share(ctx, "keep the gist of the run "+id, func(ctx context.Context, t *txn) error {
-		result, err := t.exec(ctx, sqlPutGist, g.Seq, g.Head, g.Data, g.MAC, id)
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n > 0 {
-			return err
-		}
-		return guideway.Errorf(guideway.CodeNotFound, "there is no run %q", id)
 	})
 }
 

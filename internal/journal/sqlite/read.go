@@ -138,24 +138,6 @@ func (s *Store) Snapshot(ctx context.Context, id string) (snap *run.Snapshot, er
 	return snap, nil
 }
 
-// Gist implements run.Log.
-func (s *Store) Gist(ctx context.Context, id string) (g *run.Gist, err error) {
-	err = s.read(ctx, "read the gist of the run "+id, func() error {
-		var found run.Gist
-		err := s.readers.row(ctx, `SELECT seq, head, data, mac FROM gists WHERE run = ?`,
-			[]any{id}, []any{&found.Seq, &found.Head, &found.Data, &found.MAC})
-		if errors.Is(err, errNone) {
-			return nil
-		}
-		g = &found
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return g, nil
-}
-
 // Definition implements run.Log.
 func (s *Store) Definition(ctx context.Context, hash string) (run.Definition, error) {
 	d := run.Definition{Hash: hash}

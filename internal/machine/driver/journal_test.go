@@ -175,8 +175,6 @@ func (m *memory) Handle(context.Context, string) (run.Handle, error) {
 	return run.Handle{}, missing("handle")
 }
 func (m *memory) Snapshot(context.Context, string) (*run.Snapshot, error) { return nil, nil }
-func (m *memory) Gist(context.Context, string) (*run.Gist, error)         { return nil, nil }
-func (m *memory) KeepGist(context.Context, string, run.Gist) error        { return nil }
 func (m *memory) Search(context.Context, run.Search) ([]run.Hit, error)   { return nil, nil }
 func (m *memory) Latest(context.Context) (int64, error)                   { return 0, nil }
 func (m *memory) Watch(context.Context) <-chan struct{}                   { return nil }
