@@ -186,6 +186,8 @@ func New(opts Options) (*Server, error) {
 		Instructions:      instructions(opts.Toolsets, s.runs != nil, withUpstreams),
 		Logger:            opts.Logger,
 		CompletionHandler: s.complete,
+		// 2025-03-26, which alone has batches, is left out.
+		SupportedProtocolVersions: []string{transport.ModernVersion, "2025-11-25", "2025-06-18", "2024-11-05"},
 		Capabilities: &mcp.ServerCapabilities{
 			// The list of tools is fixed for a connection.
 			Tools:     &mcp.ToolCapabilities{},

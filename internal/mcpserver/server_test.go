@@ -63,6 +63,16 @@ func connectTo(t *testing.T, server *mcpserver.Server, version string, opts *mcp
 	return cs
 }
 
+// A client that asks for the version with batches gets the newest one of its era.
+func TestServerOffersNoVersionWithBatches(t *testing.T) {
+	t.Parallel()
+	for asked, want := range map[string]string{"2024-11-05": "2024-11-05", "2025-03-26": "2025-11-25", "2025-06-18": "2025-06-18"} {
+		if got := connect(t, t.TempDir(), asked, nil).InitializeResult().ProtocolVersion; got != want {
+			t.Errorf("a client that asks for %s gets %s, want %s", asked, got, want)
+		}
+	}
+}
+
 // call calls a tool and gives its answer. Structured content and text must be the
 // same; where a run stands is told in words, which must say all of it.
 func call(t *testing.T, cs *mcp.ClientSession, name string, args any) (answer map[string]any, isError bool) {

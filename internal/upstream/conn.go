@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"regexp"
 
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
@@ -55,26 +54,12 @@ type receiver interface {
 	ended(err error)
 }
 
-// deliver hands on the message or, for servers up to 2025-03-26, the batch of
-// messages in text.
+// deliver hands on the message in text.
 func deliver(to receiver, text []byte, call string) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		return
 	}
-	if text[0] == '[' {
-		var batch []json.RawMessage
-		if err := json.Unmarshal(text, &batch); err == nil {
-			for _, part := range batch {
-				deliverOne(to, part, call)
-			}
-			return
-		}
-	}
-	deliverOne(to, text, call)
-}
-
-func deliverOne(to receiver, text []byte, call string) {
 	m, err := wire.Parse(text)
 	if err != nil {
 		if call == "" {

@@ -75,10 +75,10 @@ func vileAnswers(inside string) map[string]struct {
 			object(w)
 			fmt.Fprint(w, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
 		}, "without a result"},
-		"an empty batch": {func(w http.ResponseWriter, _ *http.Request, _ string) {
+		"a batch": {func(w http.ResponseWriter, _ *http.Request, id string) {
 			object(w)
-			fmt.Fprint(w, `[]`)
-		}, "without a result"},
+			fmt.Fprintf(w, `[{"jsonrpc":"2.0","id":%s,"result":{}}]`, id)
+		}, "it is not an object"},
 		"nothing": {func(w http.ResponseWriter, _ *http.Request, _ string) { object(w) }, "without a result"},
 		"a way inside": {func(w http.ResponseWriter, _ *http.Request, _ string) {
 			w.Header().Set("Location", inside)

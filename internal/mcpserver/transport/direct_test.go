@@ -194,15 +194,3 @@ func decoded(t *testing.T, lines []string) (out []any) {
 	}
 	return out
 }
-
-// An answer that is made in a batch waits for the others, as the SDK's does.
-func TestDirectLeavesBatches(t *testing.T) {
-	t.Parallel()
-	e := newEchoes()
-	begin := strings.Replace(hello, "2025-11-25", "2025-03-26", 1)
-	batch := `[` + echoCall(`{"name":"echo"}`) + `,{"jsonrpc":"2.0","id":8,"method":"ping"}]`
-	got := converse(t, e, transport.Past{Direct: e}, []string{begin, said, batch, echoCall(`{"name":"echo"}`)})
-	if len(got) != 3 || !strings.HasPrefix(got[1], "[") || e.sdk.Load() != 1 || e.straight.Load() != 1 {
-		t.Errorf("%d and %d calls: %q", e.sdk.Load(), e.straight.Load(), got)
-	}
-}

@@ -16,7 +16,7 @@ import (
 )
 
 // eras are one version of each kind of client.
-var eras = []string{"2025-03-26", "2025-11-25", transport.ModernVersion}
+var eras = []string{"2024-11-05", "2025-11-25", transport.ModernVersion}
 
 // serve runs the handler for a user that the header X-User names, as
 // authn.Bearer would for a token.

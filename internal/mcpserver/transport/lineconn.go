@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -31,7 +30,6 @@ type lineConn struct {
 	endErr     error // why the input ended, nil for its plain end; set before inputEnded is closed
 	closed     chan struct{}
 	closeOnce  sync.Once
-	queue      []jsonrpc.Message // rest of a batch; only Read uses it
 
 	// past is asked before the SDK; session is what it needs to know.
 	past    Shortcut
@@ -44,7 +42,6 @@ type lineConn struct {
 	mu       sync.Mutex
 	inFlight map[jsonrpc.ID]struct{}
 	idle     chan struct{} // closed and cleared when inFlight gets empty; nil if nobody waits
-	batches  batches
 }
 
 var _ mcp.Connection = (*lineConn)(nil)
@@ -70,11 +67,6 @@ func (c *lineConn) SessionID() string { return "" }
 // Read implements mcp.Connection.
 func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
-		if len(c.queue) > 0 {
-			msg := c.queue[0]
-			c.queue = c.queue[1:]
-			return msg, nil
-		}
 		select {
 		case <-c.closed:
 			return nil, io.EOF
@@ -87,37 +79,33 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			}
 			return nil, io.EOF
 		case l := <-c.lines:
-			if err := c.accept(l); err != nil {
-				return nil, err
+			if msg, err := c.readMessage(l); msg != nil || err != nil {
+				return msg, err
 			}
 		}
 	}
 }
 
-// accept puts the messages of a line in the queue, or answers the line itself
-// if it has none.
-func (c *lineConn) accept(l line) error {
+// readMessage returns the message of a line for the SDK. It returns nil for a line
+// that it has answered because it is no message, or that was handed on.
+func (c *lineConn) readMessage(l line) (jsonrpc.Message, error) {
 	if l.tooLong {
-		return c.reply(errorLine(recoverID(l.text), jsonrpc.CodeInvalidRequest,
+		return nil, c.reply(errorLine(recoverID(l.text), jsonrpc.CodeInvalidRequest,
 			fmt.Sprintf("the line is longer than %d bytes", len(l.text))))
 	}
-	if bytes.HasPrefix(l.text, []byte("[")) {
-		return c.acceptBatch(l.text)
-	}
 	if c.takePast(l.text) {
-		return nil
+		return nil, nil
 	}
 	msg, bad := decode(l.text)
 	if bad != nil {
-		return c.reply(bad)
+		return nil, c.reply(bad)
 	}
 	c.track(msg)
 	if call := takeDirect(c.direct, c.session.Load(), msg); call != nil {
 		go func() { _ = c.Write(c.pastCtx, call.answer(c.pastCtx)) }() // the client may be gone
-		return nil
+		return nil, nil
 	}
-	c.queue = append(c.queue, msg)
-	return nil
+	return msg, nil
 }
 
 // takePast hands a line to the shortcut, if there is one that takes it. The end
@@ -167,9 +155,6 @@ func (c *lineConn) track(msg jsonrpc.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.inFlight[req.ID] = struct{}{}
-	if req.Method == "initialize" {
-		c.batches.initializeID = req.ID
-	}
 }
 
 // Write implements mcp.Connection.
@@ -182,16 +167,10 @@ func (c *lineConn) Write(_ context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
-	if !ok {
-		return c.reply(text)
+	err = c.reply(text)
+	if ok {
+		c.answered(resp.ID)
 	}
-	c.mu.Lock()
-	text = c.batches.answer(resp, text)
-	c.mu.Unlock()
-	if text != nil {
-		err = c.reply(text)
-	}
-	c.answered(resp.ID)
 	return err
 }
 

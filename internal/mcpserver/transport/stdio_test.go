@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
@@ -323,34 +322,6 @@ func TestStdioReportsABrokenInput(t *testing.T) {
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "the disk is gone") {
 		t.Errorf("Stdio: %v, want the reader's error", err)
 	}
-}
-
-func TestStdioBatch(t *testing.T) {
-	t.Parallel()
-	p := startStdio(t.Context(), t, setup(t).server)
-	p.handshake("2025-03-26")
-	p.send(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}},7,{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]` + "\n")
-	var got []map[string]any
-	if err := json.Unmarshal([]byte(p.receive()), &got); err != nil {
-		t.Fatal(err)
-	}
-	kinds := map[string]int{}
-	for _, answer := range got {
-		kind := "result"
-		if answer["error"] != nil {
-			kind = "error"
-		}
-		kinds[fmt.Sprint(answer["id"], " ", kind)]++
-	}
-	want := map[string]int{"1 result": 1, "2 result": 1, "2 error": 1, "<nil> error": 1}
-	if diff := cmp.Diff(want, kinds); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
-	p.send("[]\n")
-	if got := p.receive(); !strings.Contains(got, "-32600") {
-		t.Errorf("an empty batch is answered by %s", got)
-	}
-	p.checkAlive()
 }
 
 // Both eras, with a question to the person in the middle of a call.
