@@ -243,7 +243,7 @@ func (r *rig) stdio(t *testing.T) *stdio {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = transport.StdioPast(ctx, r.server, transport.Past{Shortcut: r.Gateway}, inR, outW)
+		_ = transport.Stdio(ctx, r.server, r.Gateway, inR, outW)
 	}()
 	s := &stdio{t: t, in: inW, lines: make(chan string, 100)}
 	go func() {

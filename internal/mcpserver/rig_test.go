@@ -160,7 +160,7 @@ func dial(t *testing.T, server *mcpserver.Server, way, user, version string, opt
 		inR, inW := io.Pipe()
 		outR, outW := io.Pipe()
 		done := make(chan struct{})
-		go func() { defer close(done); _ = transport.Stdio(ctx, server.MCP(), inR, outW) }()
+		go func() { defer close(done); _ = transport.Stdio(ctx, server.MCP(), nil, inR, outW) }()
 		t.Cleanup(func() { <-done })
 		to = &mcp.IOTransport{Reader: outR, Writer: inW}
 	case "http":

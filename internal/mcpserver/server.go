@@ -107,11 +107,6 @@ type Server struct {
 	runs     Runs
 	sessions Sessions
 
-	// implementation is what the server says of itself, direct has the tools that
-	// are called without the SDK.
-	implementation *mcp.Implementation
-	direct         map[string]mcp.ToolHandler
-
 	// reserve is told the names of the prompts; nil is nobody.
 	reserve func([]string)
 
@@ -172,7 +167,7 @@ func New(opts Options) (*Server, error) {
 		opts.Now = time.Now
 	}
 	s := &Server{
-		catalog: opts.Catalog, logger: opts.Logger, shown: map[string]string{}, direct: map[string]mcp.ToolHandler{},
+		catalog: opts.Catalog, logger: opts.Logger, shown: map[string]string{},
 		runs: opts.Runs, sessions: opts.Sessions,
 	}
 	if !slices.Contains(opts.Toolsets, ToolsetRuns) {
@@ -199,14 +194,13 @@ func New(opts Options) (*Server, error) {
 	if withUpstreams {
 		opts.Upstreams.Extend(protocol)
 	}
-	s.implementation = &mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version}
-	s.mcp = mcp.NewServer(s.implementation, protocol)
+	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version}, protocol)
 	limits := &allowed{toolset: map[string]string{}}
 	s.mcp.AddReceivingMiddleware(limits.middleware)
 	var own []string
 	for toolset, tools := range s.tools(opts) {
 		for _, t := range tools {
-			s.offer(t, limits, opts.Logger)
+			s.mcp.AddTool(t.definition(), t.server(opts.Logger))
 			own = append(own, t.name)
 			limits.toolset[t.name] = toolset
 		}

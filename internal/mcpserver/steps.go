@@ -195,7 +195,6 @@ func (s *stepTools) next() *tool {
 				description: "The context of the last answer plus variables set since; {} at first",
 			},
 		},
-		direct: true,
 		output: object(map[string]any{
 			"step":       orNull(typed("object")),
 			"guidance":   typed("object"),

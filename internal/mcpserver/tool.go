@@ -29,9 +29,6 @@ type tool struct {
 	// converse stands in place of handle where the answer may be a *question to
 	// the person at the client.
 	converse func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error)
-	// direct says that plain calls need nothing of the SDK's: the tool is quick and
-	// asks nobody. See transport.Direct.
-	direct bool
 	// legal, if set, looks at the call that the error about a bad one suggests, and
 	// gives one that is legal now in its place, or nil.
 	legal func(ctx context.Context, suggested *nextCall) *nextCall

@@ -1,8 +1,8 @@
 package transport
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,17 +31,17 @@ type lineConn struct {
 	closed     chan struct{}
 	closeOnce  sync.Once
 
-	// past is asked before the SDK; session is what it needs to know.
-	past    Shortcut
-	direct  Direct
-	session atomic.Pointer[mcp.ServerSession]
-	pastCtx context.Context //nolint:containedctx // the life of the connection
+	// shortcut is asked before the SDK, about lines of session; nil is none. Its
+	// calls end with callCtx.
+	shortcut Shortcut
+	session  atomic.Pointer[mcp.ServerSession]
+	callCtx  context.Context //nolint:containedctx // the life of the connection
 
 	writeMu sync.Mutex // one line at a time
 
 	mu       sync.Mutex
-	inFlight map[jsonrpc.ID]struct{}
-	idle     chan struct{} // closed and cleared when inFlight gets empty; nil if nobody waits
+	inFlight map[any]struct{} // a jsonrpc.ID, or what takeShortcut has made
+	idle     chan struct{}    // closed and cleared when inFlight gets empty; nil if nobody waits
 }
 
 var _ mcp.Connection = (*lineConn)(nil)
@@ -53,7 +53,7 @@ func newLineConn(in io.ReadCloser, out io.WriteCloser, limit int) *lineConn {
 		lines:      lines,
 		inputEnded: make(chan struct{}),
 		closed:     make(chan struct{}),
-		inFlight:   make(map[jsonrpc.ID]struct{}),
+		inFlight:   make(map[any]struct{}),
 	}
 	// A read that nothing interrupts leaves this goroutine behind; the end of
 	// the process takes it along.
@@ -93,7 +93,7 @@ func (c *lineConn) readMessage(l line) (jsonrpc.Message, error) {
 		return nil, c.reply(errorLine(recoverID(l.text), jsonrpc.CodeInvalidRequest,
 			fmt.Sprintf("the line is longer than %d bytes", len(l.text))))
 	}
-	if c.takePast(l.text) {
+	if c.takeShortcut(l.text) {
 		return nil, nil
 	}
 	msg, bad := decode(l.text)
@@ -101,49 +101,28 @@ func (c *lineConn) readMessage(l line) (jsonrpc.Message, error) {
 		return nil, c.reply(bad)
 	}
 	c.track(msg)
-	if call := takeDirect(c.direct, c.session.Load(), msg); call != nil {
-		go func() { _ = c.Write(c.pastCtx, call.answer(c.pastCtx)) }() // the client may be gone
-		return nil, nil
-	}
 	return msg, nil
 }
 
-// takePast hands a line to the shortcut, if there is one that takes it. The end
-// of the input waits for it as for any call.
-func (c *lineConn) takePast(text []byte) bool {
+// takeShortcut hands a line to the shortcut and reports whether it has taken it. The
+// end of the input waits for it as for any call.
+func (c *lineConn) takeShortcut(text []byte) bool {
 	session := c.session.Load()
-	if c.past == nil || session == nil {
+	if c.shortcut == nil || session == nil {
 		return false
 	}
-	answer := c.past.Take(c.pastCtx, session, nil, text, func(_ int, text ...[]byte) error { return c.reply(joined(text)) })
+	answer := c.shortcut.Take(c.callCtx, session, nil, text, func(_ int, text ...[]byte) error { return c.reply(text...) })
 	if answer == nil {
 		return false
 	}
-	id, err := jsonrpc.MakeID(rand.Text())
-	if err != nil {
-		return false
-	}
 	c.mu.Lock()
-	c.inFlight[id] = struct{}{}
+	c.inFlight[&answer] = struct{}{}
 	c.mu.Unlock()
 	go func() {
-		defer c.answered(id)
-		answer(c.pastCtx)
+		defer c.answered(&answer)
+		answer(c.callCtx)
 	}()
 	return true
-}
-
-// joined is a text of which all parts came, with room for the end of the line.
-func joined(parts [][]byte) []byte {
-	length := 1
-	for _, part := range parts {
-		length += len(part)
-	}
-	text := make([]byte, 0, length)
-	for _, part := range parts {
-		text = append(text, part...)
-	}
-	return text
 }
 
 // track notes a call that will be answered.
@@ -159,25 +138,21 @@ func (c *lineConn) track(msg jsonrpc.Message) {
 
 // Write implements mcp.Connection.
 func (c *lineConn) Write(_ context.Context, msg jsonrpc.Message) error {
-	resp, ok := msg.(*jsonrpc.Response)
-	text, err := plainResponse(resp), error(nil)
-	if text == nil {
-		text, err = jsonrpc.EncodeMessage(msg)
-	}
+	text, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
 	err = c.reply(text)
-	if ok {
+	if resp, ok := msg.(*jsonrpc.Response); ok {
 		c.answered(resp.ID)
 	}
 	return err
 }
 
-func (c *lineConn) answered(id jsonrpc.ID) {
+func (c *lineConn) answered(call any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.inFlight, id)
+	delete(c.inFlight, call)
 	if len(c.inFlight) == 0 && c.idle != nil {
 		close(c.idle)
 		c.idle = nil
@@ -203,11 +178,12 @@ func (c *lineConn) drain() {
 	}
 }
 
-// reply writes one line.
-func (c *lineConn) reply(text []byte) error {
+// reply writes one line, whose parts it joins.
+func (c *lineConn) reply(parts ...[]byte) error {
+	text := bytes.Join(append(parts, []byte{'\n'}), nil)
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
-	if _, err := c.out.Write(append(text, '\n')); err != nil {
+	if _, err := c.out.Write(text); err != nil {
 		return fmt.Errorf("write a message: %w", err)
 	}
 	return nil
@@ -242,9 +218,6 @@ func decode(text []byte) (jsonrpc.Message, []byte) {
 	}
 	if !json.Valid(text) {
 		return nil, errorLine(recoverID(text), jsonrpc.CodeParseError, "the line is not JSON")
-	}
-	if req := plainRequest(text); req != nil {
-		return req, nil
 	}
 	msg, err := jsonrpc.DecodeMessage(text)
 	if err != nil {

@@ -30,25 +30,12 @@ const (
 // where one can be read, and the session goes on. Nothing but messages is
 // written to out. Handlers get the values of ctx, such as its principal.
 //
-// Stdio closes in and out.
-func Stdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.WriteCloser) error {
-	return StdioPast(ctx, server, Past{}, in, out)
-}
-
-// Past are the ways past the SDK.
-type Past struct {
-	// Shortcut is asked before the SDK; nil is none.
-	Shortcut Shortcut
-	// Direct has tools that are called without the SDK; nil has none.
-	Direct Direct
-}
-
-// StdioPast is Stdio with ways past the SDK.
-func StdioPast(ctx context.Context, server *mcp.Server, past Past, in io.ReadCloser, out io.WriteCloser) error {
+// Stdio asks the shortcut before the SDK; nil is none. It closes in and out.
+func Stdio(ctx context.Context, server *mcp.Server, shortcut Shortcut, in io.ReadCloser, out io.WriteCloser) error {
 	conn := newLineConn(in, out, MaxMessageBytes)
 	calls, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	conn.past, conn.direct, conn.pastCtx = past.Shortcut, past.Direct, calls
+	conn.shortcut, conn.callCtx = shortcut, calls
 	session, err := server.Connect(ctx, connected{conn}, nil)
 	if err != nil {
 		_ = conn.Close()

@@ -34,7 +34,7 @@ func startStdio(ctx context.Context, tb testing.TB, server *mcp.Server) *pipe {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	p := &pipe{tb: tb, in: inW, lines: make(chan string, 64), done: make(chan error, 1)}
-	go func() { p.done <- transport.Stdio(ctx, server, inR, outW) }()
+	go func() { p.done <- transport.Stdio(ctx, server, nil, inR, outW) }()
 	go func() {
 		defer close(p.lines)
 		scan := bufio.NewScanner(outR)
@@ -291,7 +291,7 @@ func TestStdioEndsWhenNobodyReads(t *testing.T) {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { done <- transport.Stdio(ctx, setup(t).server, inR, outW) }()
+	go func() { done <- transport.Stdio(ctx, setup(t).server, nil, inR, outW) }()
 	if _, err := io.WriteString(inW, "garbage\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func (*discard) Close() error { return nil }
 
 func TestStdioReportsABrokenInput(t *testing.T) {
 	t.Parallel()
-	err := transport.Stdio(t.Context(), setup(t).server, failingReader{}, &discard{})
+	err := transport.Stdio(t.Context(), setup(t).server, nil, failingReader{}, &discard{})
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "the disk is gone") {
 		t.Errorf("Stdio: %v, want the reader's error", err)
 	}
@@ -333,7 +333,7 @@ func TestStdioEras(t *testing.T) {
 			inR, inW := io.Pipe()
 			outR, outW := io.Pipe()
 			done := make(chan error, 1)
-			go func() { done <- transport.Stdio(t.Context(), setup(t).server, inR, outW) }()
+			go func() { done <- transport.Stdio(t.Context(), setup(t).server, nil, inR, outW) }()
 			session := connect(t, &mcp.IOTransport{Reader: outR, Writer: inW}, version)
 			checkAsk(t, session)
 			_ = session.Close()
