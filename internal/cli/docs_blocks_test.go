@@ -33,7 +33,6 @@ const (
 	kindLeft         // a comment above it says why it is not run
 	kindShell        // lines of a shell
 	kindConsole      // lines after "$ ", and what they print
-	kindRequest      // a request to the API, and after an empty line what it answers
 	kindCalls        // calls of our tools, a line each
 	kindFile         // a file that later commands use
 	kindData         // JSON or YAML: a definition, settings, an entry of a client
@@ -67,8 +66,6 @@ func (b block) kind() (kind, error) {
 			return b.left()
 		}
 		return kindData, nil
-	case "http":
-		return kindRequest, nil
 	case "js", "javascript":
 		return kindScript, nil
 	case "text":

@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // curl stands for the program of that name, which is not on every machine: the flags
@@ -63,28 +59,5 @@ func curl(args []string) error {
 		defer response.Body.Close()
 		_, err = io.Copy(os.Stdout, response.Body)
 		return err
-	}
-}
-
-// request sends a request of the documentation to the server, as an agent: request
-// METHOD PATH BODY. The server may know nothing of what it names, or want a person; it
-// must understand it.
-func request(ts *testscript.TestScript, _ bool, args []string) {
-	token := ts.ReadFile(ts.Getenv("XDG_DATA_HOME") + "/guideway/token")
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel() // a stream ends with it
-	r, err := http.NewRequestWithContext(ctx, args[0], "http://"+ts.Getenv("GUIDEWAY_LISTEN")+args[1], strings.NewReader(args[2]))
-	ts.Check(err)
-	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
-	if args[2] != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	response, err := http.DefaultClient.Do(r)
-	ts.Check(err)
-	defer response.Body.Close()
-	ts.Logf("%d", response.StatusCode)
-	if !slices.Contains([]int{200, 201, 202, 401, 403, 404, 409, 422, 503}, response.StatusCode) {
-		body, _ := io.ReadAll(response.Body)
-		ts.Fatalf("%s %s: %d %s", args[0], args[1], response.StatusCode, body)
 	}
 }

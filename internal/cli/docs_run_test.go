@@ -83,8 +83,7 @@ func follow(t *testing.T, p page, text, server string) {
 			"mcp": func(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Value(clientsKey{}).(*clients).command(ts, neg, args)
 			},
-			"finds":   finds,
-			"request": request,
+			"finds": finds,
 		},
 	})
 }
@@ -158,10 +157,6 @@ func (s *pageScript) add(t *testing.T, p page, b block) {
 		s.console(b)
 	case kindShell:
 		s.shell(b)
-	case kindRequest:
-		request, _, _ := strings.Cut(b.text, "\n\n")
-		line, body, _ := strings.Cut(s.replaced.Replace(request), "\n")
-		fmt.Fprintf(s, "request %s %s\n", line, quoted(body))
 	case kindCalls:
 		if !s.calls {
 			s.WriteString("mcp docs start --toolsets steps,runs,sessions,context,phases,machines\n")

@@ -268,7 +268,7 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 func TestReference(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(*testing.T){
-		"commands": referenceOfCommands, "variables": referenceOfVariables, "tools": referenceOfTools, "API": referenceOfAPI,
+		"commands": referenceOfCommands, "variables": referenceOfVariables, "tools": referenceOfTools,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

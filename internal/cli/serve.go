@@ -114,7 +114,7 @@ func (a *app) sayHowToConnect(cfg *config.Config, addr net.Addr, cat *catalog.Ca
 	fmt.Fprintf(out, "guideway %s is serving %d workflows\n\n", version(), len(snap.List(catalog.Filter{})))
 	fmt.Fprintf(out, "  MCP        http://%s/mcp\n", addr)
 	fmt.Fprintf(out, "  dashboard  http://%s/\n", addr)
-	fmt.Fprintf(out, "  API        http://%s/api/openapi.json\n", addr)
+	fmt.Fprintf(out, "  API        http://%s/api/docs\n", addr)
 	if asRegistry {
 		fmt.Fprintf(out, "  registry   http://%s/registry\n", addr)
 	}

@@ -153,6 +153,7 @@ type api struct {
 //	/registry/...
 //	             the catalog for others who follow it, by token, guarded
 //	/api/...     the JSON API, guarded, by token or a logged in browser
+//	/api/docs    the OpenAPI document as a page, for whoever may read the API, guarded
 //	/login/...   where a link logs a browser in, guarded
 //	/, /runs, ..., /assets/...
 //	             the dashboard, without data of its own, guarded

@@ -37,12 +37,13 @@ type pages struct {
 
 func (a *api) mountPages(mux *http.ServeMux) {
 	p := &pages{api: a, templates: sync.OnceValues(func() (*template.Template, error) {
-		return template.ParseFS(pageFiles, "assets/*.html")
+		return template.New("").Funcs(referenceFuncs).ParseFS(pageFiles, "assets/*.html")
 	})}
 	handle := func(path string, rows methods) { mux.Handle(path, a.dispatch(rows)) }
 	for _, path := range appPages {
 		handle(path, methods{"GET": {handle: p.app}})
 	}
+	handle("/api/docs", methods{"GET": {handle: p.reference}})
 	handle("/icon.svg", methods{"GET": {handle: p.icon}})
 	handle("/login/{code}", methods{"GET": {handle: p.confirm}, "POST": {handle: p.login}})
 	handle("/assets/{file}", methods{"GET": {handle: p.asset}})

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"html"
 	"io/fs"
 	"net/http"
 	"os"
@@ -135,6 +136,48 @@ func TestPagesAreStrict(t *testing.T) {
 		if regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(`).Match(text) {
 			t.Errorf("%s makes markup of text", name)
 		}
+	}
+}
+
+// The reference has each operation and each schema of the document, and every link of
+// it leads to one of them.
+func TestReferenceOfTheAPI(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	reads, _ := s.login(t, "ann")
+	for _, who := range []credential{anybody, bearer(strings.Repeat("x", 48))} {
+		if got := s.want(t, 401, who, "GET", "/api/docs", ""); !strings.Contains(string(got.body), "guideway open") {
+			t.Errorf("without a login the page says %s", got.body)
+		}
+	}
+	s.want(t, 200, asAgent, "GET", "/api/docs", "")
+	s.want(t, 405, reads, "POST", "/api/docs", "")
+	got := s.want(t, 200, reads, "GET", "/api/docs", "", "Sec-Fetch-Site", "none")
+	page, ids := html.UnescapeString(string(got.body)), map[string]bool{}
+	for _, id := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if ids[id[1]] {
+			t.Errorf("two elements have the id %s", id[1])
+		}
+		ids[id[1]] = true
+	}
+	for _, operations := range s.contract.paths {
+		for method := range operations.(map[string]any) {
+			if id, _ := object(operations, method)["operationId"].(string); !ids[id] {
+				t.Errorf("the page lacks %s", id)
+			}
+		}
+	}
+	links := regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1)
+	if len(links) < 300 {
+		t.Errorf("the page has only %d links", len(links))
+	}
+	for _, link := range links {
+		if !ids[link[1]] {
+			t.Errorf("the link #%s leads nowhere", link[1])
+		}
+	}
+	if bad := regexp.MustCompile(`<no value>|map\[|ZgotmplZ`).FindString(page); bad != "" {
+		t.Errorf("the page has %s", bad)
 	}
 }
 

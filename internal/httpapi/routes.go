@@ -250,6 +250,6 @@ func (a *api) me(w http.ResponseWriter, r *http.Request) error {
 func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
 	a.answerProblem(w, http.StatusNotFound, Problem{
 		Error: "Not found", Code: guideway.CodeNotFound, Path: clip(r.URL.Path),
-		Fix: "the MCP endpoint is /mcp; /api/openapi.json describes the API",
+		Fix: "the MCP endpoint is /mcp; /api/docs describes the API",
 	})
 }

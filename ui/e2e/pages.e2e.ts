@@ -57,6 +57,7 @@ const pages: Record<string, (d: Seeded & Equipped) => string> = {
   "a machine": () => "/machines/code-and-review",
   "a run of a machine that asks": (d) => `/machine-runs/${d.asking}`,
   "a run of a machine that has ended": (d) => `/machine-runs/${d.ended}`,
+  "the reference of the API": () => "/api/docs",
   "the events of a run of a machine": (d) => `/machine-runs/${d.ended}?tab=events`,
 };
 

@@ -1448,7 +1448,7 @@ export interface components {
             /** @description Too many waited. */
             dropped?: number;
             waiting?: number;
-            /** @description The last failure */
+            /** @description The last failure, until one is saved again. */
             error?: string;
             /** Format: date-time */
             errorAt?: string;
@@ -2008,7 +2008,7 @@ export interface components {
             definition?: components["schemas"]["Definition"];
         };
         TryRequest: {
-            /** @description The definition */
+            /** @description The definition, as JSON or YAML. */
             text: string;
             context?: {
                 [key: string]: unknown;
@@ -2639,7 +2639,7 @@ export interface components {
             /** @description The document's page. */
             url: string;
             data: {
-                /** @description Mostly an object with title */
+                /** @description Mostly an object with title, status, progress. */
                 dashboard?: unknown;
             };
         };
