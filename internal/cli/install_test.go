@@ -121,7 +121,7 @@ func TestInstallList(t *testing.T) {
 claude-desktop  client not found             HOME/.config/Claude/claude_desktop_config.json
 claude-code     not installed                HOME/.claude.json
 cursor          client not found             HOME/.cursor/mcp.json
-vscode          config unreadable            HOME/.config/Code/User/mcp.json (line 1, column 3: unexpected 'o', wanted a name in double quotes or '}')
+vscode          config unreadable            HOME/.config/Code/User/mcp.json (line 1, column 3: invalid string, number or name)
 windsurf        installed                    HOME/.codeium/windsurf/mcp_config.json
 codex           installed with another path  HOME/.codex/config.toml
 `)

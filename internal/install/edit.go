@@ -37,13 +37,13 @@ func RemoveMember(src []byte, path []string) (out []byte, found bool, err error)
 		if n == nil {
 			return src, false, nil
 		}
-		n = n.member(key)
+		n = getMember(n, key)
 	}
 	last := path[len(path)-1]
-	if n == nil || n.member(last) == nil {
+	if n == nil || getMember(n, last) == nil {
 		return src, false, nil
 	}
-	if n.twice(last) {
+	if _, twice := findMember(n, last); twice {
 		return nil, false, unreadable(fmt.Errorf("%q is there twice", last))
 	}
 	return d.remove(n, last), true, nil

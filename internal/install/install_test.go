@@ -262,13 +262,16 @@ func TestPlanEnv(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, client, before, message string }{
-		{"broken", "cursor", "{\n  \"a\": }", "cannot edit config:2:8 (unexpected '}', wanted a value); it is unchanged"},
+		{"broken", "cursor", "{\n  \"a\": }", "cannot edit config:2:8 (invalid character '}' at start of value); it is unchanged"},
+		{"broken after a byte order mark", "cursor", "\xef\xbb\xbf{é}", "config:1:2"},
+		{"a secret that is broken", "cursor", `{"é": "\secret"}`, "config:1:7 (invalid string, number or name)"},
+		{"a comment at the end", "cursor", "{} // c\r\n} // d", "config:2:1"},
 		{"two roots", "cursor", "{} {}", "config:1:4"},
 		{"not an object", "cursor", "[]", "the document is not an object"},
 		{"servers are no object", "cursor", `{"mcpServers": null}`, "config:1:16"},
 		{"twice", "cursor", `{"mcpServers": {}, "mcpServers": {}}`, "twice"},
 		{"utf-16", "cursor", "\xff\xfe{\x00}\x00", "UTF-16"},
-		{"unfinished comment", "vscode", "{ /* ", "unexpected '/'"},
+		{"unfinished comment", "vscode", "{ /* ", "config:1:3 (parsing comment: unexpected EOF)"},
 		{"deep", "cursor", strings.Repeat("[", 2000), "nested"},
 		{"broken toml", "codex", "a = 1\nb = = 2\n", "config:2:5"},
 		{"servers are no table", "codex", "mcp_servers = 1\n", "not a table"},

@@ -3,8 +3,12 @@ package install
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
 )
 
 // maxDepth bounds the nesting of a configuration.
@@ -12,85 +16,84 @@ const maxDepth = 500
 
 var bom = []byte("\xef\xbb\xbf")
 
-// jsonNode is a value of a JSON document with comments and trailing commas, by
-// its place in the bytes.
-type jsonNode struct {
-	kind       byte // '{', '[', '"' or 'a' for any other
-	start, end int
-	members    []jsonMember // of an object
-	elems      []*jsonNode  // of an array
+// parseJSONC parses JSON with comments and trailing commas. The tree has the offsets
+// of src; it is nil if there is no value in it.
+func parseJSONC(src []byte) (*hujson.Value, error) {
+	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
+		return nil, &syntaxError{1, 1, "it is UTF-16, not UTF-8"}
+	}
+	if err := checkDepth(src); err != nil {
+		return nil, err
+	}
+	text := padJSON(src)
+	if hujson.Extra(text).IsValid() {
+		return nil, nil
+	}
+	root, err := hujson.Parse(text)
+	if err != nil {
+		return nil, convertError(src, err)
+	}
+	return &root, nil
 }
 
-// jsonMember is one member of an object.
-type jsonMember struct {
-	key      string
-	keyStart int
-	val      *jsonNode
-	comma    int // offset of the comma after it; -1 if none
+// padJSON returns a copy of a document as hujson reads it, with the same offsets: a
+// byte order mark is spaces, and a newline ends a comment in the last line.
+func padJSON(src []byte) []byte {
+	text := append(bytes.Clone(src), '\n')
+	if bytes.HasPrefix(src, bom) {
+		copy(text, "   ")
+	}
+	return text
 }
 
-// member gives the value of a key, nil if there is none.
-func (n *jsonNode) member(key string) *jsonNode {
-	for _, m := range n.members {
-		if m.key == key {
-			return m.val
+// convertError returns the place and the message of an error of hujson, without the
+// text of the file, which may be a secret.
+func convertError(src []byte, err error) error {
+	message := err.Error()
+	if inner := errors.Unwrap(err); inner != nil {
+		message = inner.Error()
+	}
+	if strings.HasPrefix(message, "invalid literal: ") {
+		message = "invalid string, number or name"
+	}
+	var line, column int
+	if _, err := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); err != nil {
+		return &syntaxError{message: message}
+	}
+	offset := len(src) // an error at the end is after the newline of padJSON
+	if lines := bytes.SplitAfterN(src, []byte("\n"), line); len(lines) == line {
+		offset = min(offset, offset-len(lines[line-1])+column-1)
+	}
+	line, column = position(src, offset)
+	return &syntaxError{line, column, message}
+}
+
+// checkDepth returns an error if values nest too deep for the recursive parser.
+func checkDepth(src []byte) error {
+	depth := 0
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '"':
+			for i++; i < len(src) && src[i] != '"'; i++ {
+				if src[i] == '\\' {
+					i++
+				}
+			}
+		case '/':
+			i = max(i, commentEnd(src, i)-1)
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				line, column := position(src, i)
+				return &syntaxError{line, column, fmt.Sprintf("nested more than %d deep", maxDepth)}
+			}
+		case '}', ']':
+			depth--
 		}
 	}
 	return nil
 }
 
-// twice says whether a key occurs more than once.
-func (n *jsonNode) twice(key string) bool {
-	count := 0
-	for _, m := range n.members {
-		if m.key == key {
-			count++
-		}
-	}
-	return count > 1
-}
-
-type jsonParser struct {
-	src     []byte
-	pos     int
-	depth   int
-	lenient int // offset of the first thing that strict JSON forbids; -1
-}
-
-// parseJSONC parses a document. The root is nil if there is no value in it. The
-// offset is that of the first thing that strict JSON forbids, or -1.
-func parseJSONC(src []byte) (root *jsonNode, lenient int, err error) {
-	p := &jsonParser{src: src, lenient: -1}
-	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
-		return nil, -1, p.fail("it is UTF-16, not UTF-8")
-	}
-	if bytes.HasPrefix(src, bom) {
-		p.pos = len(bom)
-	}
-	if err := p.space(); err != nil {
-		return nil, -1, err
-	}
-	if p.pos == len(src) {
-		return nil, p.lenient, nil
-	}
-	if root, err = p.value(); err != nil {
-		return nil, -1, err
-	}
-	if err := p.space(); err != nil {
-		return nil, -1, err
-	}
-	if p.pos < len(src) {
-		return nil, -1, p.fail("unexpected %s after the end", p.here())
-	}
-	return root, p.lenient, nil
-}
-
-func (p *jsonParser) fail(format string, args ...any) error {
-	line, column := position(p.src, p.pos)
-	return &syntaxError{line: line, column: column, message: fmt.Sprintf(format, args...)}
-}
-
-// position gives the line and the column, in characters, of an offset.
+// position returns the line and the column, in characters, of an offset.
 func position(src []byte, offset int) (line, column int) {
 	before := bytes.TrimPrefix(src[:offset], bom)
 	line = bytes.Count(before, []byte("\n")) + 1
@@ -98,49 +101,13 @@ func position(src []byte, offset int) (line, column int) {
 	return line, column
 }
 
-func (p *jsonParser) here() string {
-	if p.pos >= len(p.src) {
-		return "end of file"
-	}
-	r, _ := utf8.DecodeRune(p.src[p.pos:])
-	return fmt.Sprintf("%q", r)
-}
-
-func (p *jsonParser) mark() {
-	if p.lenient < 0 {
-		p.lenient = p.pos
-	}
-}
-
-func (p *jsonParser) space() error {
-	for p.pos < len(p.src) {
-		switch p.src[p.pos] {
-		case ' ', '\t', '\r', '\n':
-			p.pos++
-		case '/':
-			end := commentEnd(p.src, p.pos)
-			if end < 0 {
-				return p.fail("unexpected '/'")
-			}
-			p.mark()
-			p.pos = end
-		default:
-			return nil
-		}
-	}
-	return nil
-}
-
-// commentEnd gives the end of the comment at pos, without the end of its line,
+// commentEnd returns the end of the comment at pos, without the end of its line,
 // or -1 if there is no whole comment.
 func commentEnd(src []byte, pos int) int {
 	rest := src[pos:]
 	switch {
 	case bytes.HasPrefix(rest, []byte("//")):
-		if i := bytes.IndexAny(rest, "\r\n"); i >= 0 {
-			return pos + i
-		}
-		return len(src)
+		return lineEnd(src, pos)
 	case bytes.HasPrefix(rest, []byte("/*")):
 		if i := bytes.Index(rest[2:], []byte("*/")); i >= 0 {
 			return pos + i + 4
@@ -149,170 +116,66 @@ func commentEnd(src []byte, pos int) int {
 	return -1
 }
 
-func (p *jsonParser) value() (*jsonNode, error) {
-	if p.pos >= len(p.src) {
-		return nil, p.fail("unexpected end of file, wanted a value")
+// membersOf returns the members of an object, and none of another value.
+func membersOf(v *hujson.Value) []hujson.ObjectMember {
+	if object, ok := v.Value.(*hujson.Object); ok {
+		return object.Members
 	}
-	if p.depth++; p.depth > maxDepth {
-		return nil, p.fail("nested more than %d deep", maxDepth)
-	}
-	defer func() { p.depth-- }()
-	switch p.src[p.pos] {
-	case '{':
-		return p.object()
-	case '[':
-		return p.array()
-	case '"':
-		return p.str()
-	default:
-		return p.literal()
-	}
+	return nil
 }
 
-func (p *jsonParser) object() (*jsonNode, error) {
-	n := &jsonNode{kind: '{', start: p.pos}
-	p.pos++
-	for {
-		if err := p.space(); err != nil {
-			return nil, err
-		}
-		if p.closes('}', len(n.members) > 0) {
-			n.end = p.pos
-			return n, nil
-		}
-		m, err := p.member()
-		if err != nil {
-			return nil, err
-		}
-		done, err := p.separator('}')
-		if err != nil {
-			return nil, err
-		}
-		if m.comma = -1; !done {
-			m.comma = p.pos - 1
-		}
-		n.members = append(n.members, m)
-		if done {
-			n.end = p.pos
-			return n, nil
+// findMember returns the value of a key, or nil, and whether the key occurs again.
+func findMember(v *hujson.Value, key string) (found *hujson.Value, twice bool) {
+	members := membersOf(v)
+	for i := range members {
+		switch {
+		case textOf(&members[i].Name) != key:
+		case found != nil:
+			return found, true
+		default:
+			found = &members[i].Value
 		}
 	}
+	return found, false
 }
 
-func (p *jsonParser) member() (jsonMember, error) {
-	if p.pos >= len(p.src) || p.src[p.pos] != '"' {
-		return jsonMember{}, p.fail("unexpected %s, wanted a name in double quotes or '}'", p.here())
-	}
-	k, err := p.str()
-	if err != nil {
-		return jsonMember{}, err
-	}
-	m := jsonMember{keyStart: k.start, key: text(p.src, k)}
-	if err := p.space(); err != nil {
-		return m, err
-	}
-	if p.pos >= len(p.src) || p.src[p.pos] != ':' {
-		return m, p.fail("unexpected %s, wanted ':'", p.here())
-	}
-	p.pos++
-	if err := p.space(); err != nil {
-		return m, err
-	}
-	m.val, err = p.value()
-	return m, err
+// getMember returns the first value of a key, or nil.
+func getMember(v *hujson.Value, key string) *hujson.Value {
+	found, _ := findMember(v, key)
+	return found
 }
 
-func (p *jsonParser) array() (*jsonNode, error) {
-	n := &jsonNode{kind: '[', start: p.pos}
-	p.pos++
-	for {
-		if err := p.space(); err != nil {
-			return nil, err
-		}
-		if p.closes(']', len(n.elems) > 0) {
-			n.end = p.pos
-			return n, nil
-		}
-		v, err := p.value()
-		if err != nil {
-			return nil, err
-		}
-		n.elems = append(n.elems, v)
-		done, err := p.separator(']')
-		if err != nil {
-			return nil, err
-		}
-		if done {
-			n.end = p.pos
-			return n, nil
-		}
+// commaAfter returns the offset of the comma after a member, or -1.
+func commaAfter(members []hujson.ObjectMember, i int) int {
+	v := members[i].Value
+	if i == len(members)-1 && v.AfterExtra == nil { // so hujson marks a missing trailing comma
+		return -1
 	}
+	return v.EndOffset + len(v.AfterExtra)
 }
 
-// closes steps over the closing bracket if it is next. After a comma it is an
-// extension.
-func (p *jsonParser) closes(closing byte, afterComma bool) bool {
-	if p.pos >= len(p.src) || p.src[p.pos] != closing {
-		return false
-	}
-	if afterComma {
-		p.mark()
-	}
-	p.pos++
-	return true
-}
-
-// separator steps over a comma, or the closing bracket, which it reports.
-func (p *jsonParser) separator(closing byte) (bool, error) {
-	if err := p.space(); err != nil {
-		return false, err
-	}
-	if p.pos < len(p.src) && (p.src[p.pos] == ',' || p.src[p.pos] == closing) {
-		p.pos++
-		return p.src[p.pos-1] == closing, nil
-	}
-	return false, p.fail("unexpected %s, wanted ',' or '%c'", p.here(), closing)
-}
-
-func (p *jsonParser) str() (*jsonNode, error) {
-	start := p.pos
-	for i := start + 1; i < len(p.src); i++ {
-		switch c := p.src[i]; {
-		case c == '\\':
-			i++
-		case c < ' ':
-			p.pos = i
-			return nil, p.fail("unexpected control character in a string")
-		case c == '"':
-			if !json.Valid(p.src[start : i+1]) {
-				return nil, p.fail("invalid escape in a string")
-			}
-			p.pos = i + 1
-			return &jsonNode{kind: '"', start: start, end: p.pos}, nil
-		}
-	}
-	return nil, p.fail("unterminated string")
-}
-
-func (p *jsonParser) literal() (*jsonNode, error) {
-	end := p.pos
-	for end < len(p.src) && (bytes.IndexByte([]byte("+-."), p.src[end]) >= 0 ||
-		p.src[end] >= '0' && p.src[end] <= '9' || p.src[end]|0x20 >= 'a' && p.src[end]|0x20 <= 'z') {
-		end++
-	}
-	if !json.Valid(p.src[p.pos:end]) {
-		return nil, p.fail("unexpected %s, wanted a value", p.here())
-	}
-	n := &jsonNode{kind: 'a', start: p.pos, end: end}
-	p.pos = end
-	return n, nil
-}
-
-// text is the decoded value of a string node.
-func text(src []byte, n *jsonNode) string {
-	var s string
-	if n == nil || n.kind != '"' || json.Unmarshal(src[n.start:n.end], &s) != nil {
+// textOf returns the text of a string, and "" of another value.
+func textOf(v *hujson.Value) string {
+	if v == nil || v.Value.Kind() != '"' {
 		return ""
 	}
-	return s
+	literal, _ := v.Value.(hujson.Literal)
+	return literal.String()
+}
+
+// standardizeJSON returns a document that parseJSONC accepts with spaces in place of
+// its comments and trailing commas.
+func standardizeJSON(src []byte) []byte {
+	text, _ := hujson.Standardize(padJSON(src)) // it parses
+	return text
+}
+
+// decodeJSONC returns the object of a document; nil if there is no value in it.
+func decodeJSONC(src []byte) (map[string]any, error) {
+	d, err := readJSON(src)
+	if err != nil || d.root == nil {
+		return nil, err
+	}
+	var object map[string]any
+	return object, json.Unmarshal(standardizeJSON(src), &object)
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/tailscale/hujson"
 )
 
 // field is a member of an object to write; its value is a string, a []string, a
@@ -19,14 +21,14 @@ type field struct {
 // jsonDoc is a parsed document and the style that its author writes in.
 type jsonDoc struct {
 	src     []byte
-	root    *jsonNode
+	root    *hujson.Value
 	newline string
 	unit    string // one step of indentation
 	colon   string
 }
 
 func readJSON(src []byte) (*jsonDoc, error) {
-	root, _, err := parseJSONC(src)
+	root, err := parseJSONC(src)
 	if err != nil {
 		return nil, err
 	}
@@ -37,17 +39,16 @@ func readJSON(src []byte) (*jsonDoc, error) {
 	if root == nil {
 		return d, nil
 	}
-	if root.kind != '{' {
-		line, column := position(src, root.start)
+	if root.Value.Kind() != '{' {
+		line, column := position(src, root.StartOffset)
 		return nil, &syntaxError{line, column, "the document is not an object"}
 	}
-	if len(root.members) > 0 {
-		first := root.members[0]
+	if members := membersOf(root); len(members) > 0 {
 		if d.multiline(root) {
-			if indent := d.indentBefore(first.keyStart); indent != "" {
+			if indent := d.indentBefore(members[0].Name.StartOffset); indent != "" {
 				d.unit = indent
 			}
-		} else if src[first.val.start-1] == ':' {
+		} else if src[members[0].Value.StartOffset-1] == ':' {
 			d.colon = ":"
 		}
 	}
@@ -74,12 +75,12 @@ func apply(src []byte, edits ...edit) []byte {
 }
 
 // multiline says whether the members of an object stand on lines of their own.
-func (d *jsonDoc) multiline(n *jsonNode) bool {
-	if len(n.members) > 0 {
-		return bytes.IndexByte(d.src[n.start:n.members[0].keyStart], '\n') >= 0
+func (d *jsonDoc) multiline(n *hujson.Value) bool {
+	if members := membersOf(n); len(members) > 0 {
+		return bytes.IndexByte(d.src[n.StartOffset:members[0].Name.StartOffset], '\n') >= 0
 	}
-	return bytes.IndexByte(d.src[n.start:n.end], '\n') >= 0 ||
-		n == d.root || len(d.root.members) == 0 || d.multiline(d.root)
+	return bytes.IndexByte(d.src[n.StartOffset:n.EndOffset], '\n') >= 0 ||
+		n == d.root || len(membersOf(d.root)) == 0 || d.multiline(d.root)
 }
 
 // indentBefore is the white space between the start of the line and pos; "" if
@@ -127,22 +128,22 @@ func (d *jsonDoc) set(path []string, val any) ([]byte, error) {
 	}
 	n := d.root
 	for i, key := range path {
-		if n.twice(key) {
+		next, twice := findMember(n, key)
+		if twice {
 			return nil, fmt.Errorf("%q is there twice", key)
 		}
-		next := n.member(key)
 		if next == nil {
 			rest := nest(path[i:], val)
 			return d.insert(n, rest[0]), nil
 		}
-		if i < len(path)-1 && next.kind != '{' {
-			line, column := position(d.src, next.start)
+		if i < len(path)-1 && next.Value.Kind() != '{' {
+			line, column := position(d.src, next.StartOffset)
 			return nil, &syntaxError{line, column, fmt.Sprintf("%q is not an object", key)}
 		}
 		n = next
 	}
-	text := d.render(val, d.multiline(d.root), d.lineIndent(n.start))
-	return apply(d.src, edit{n.start, n.end, text}), nil
+	text := d.render(val, d.multiline(d.root), d.lineIndent(n.StartOffset))
+	return apply(d.src, edit{n.StartOffset, n.EndOffset, text}), nil
 }
 
 // nest wraps val in an object for each key of the path.
@@ -164,18 +165,19 @@ func (d *jsonDoc) create(fields []field) []byte {
 }
 
 // insert adds a member at the end of an object.
-func (d *jsonDoc) insert(n *jsonNode, f field) []byte {
-	multi, outer := d.multiline(n), d.lineIndent(n.start)
+func (d *jsonDoc) insert(n *hujson.Value, f field) []byte {
+	multi, outer := d.multiline(n), d.lineIndent(n.StartOffset)
 	indent := outer + d.unit
-	last, first := n.start+1, len(n.members) == 0
+	members := membersOf(n)
+	last, first := n.StartOffset+1, len(members) == 0
 	comma := -1
 	if !first {
-		tail := n.members[len(n.members)-1]
-		if last, comma = tail.val.end, tail.comma; comma >= 0 {
+		last, comma = members[len(members)-1].Value.EndOffset, commaAfter(members, len(members)-1)
+		if comma >= 0 {
 			last = comma + 1
 		}
 		if multi {
-			indent = d.lineIndent(n.members[0].keyStart)
+			indent = d.lineIndent(members[0].Name.StartOffset)
 		}
 	}
 	at, lineComment := d.trivia(last)
@@ -189,8 +191,8 @@ func (d *jsonDoc) insert(n *jsonNode, f field) []byte {
 	text := lead + quote(f.key) + d.colon + d.render(f.val, multi, indent)
 	switch {
 	case first:
-		if multi && bytes.IndexByte(d.src[at:n.end], '\n') < 0 {
-			return apply(d.src, edit{at, n.end - 1, text + d.newline + outer})
+		if multi && bytes.IndexByte(d.src[at:n.EndOffset], '\n') < 0 {
+			return apply(d.src, edit{at, n.EndOffset - 1, text + d.newline + outer})
 		}
 		return apply(d.src, edit{at, at, text})
 	case comma >= 0:
@@ -201,49 +203,47 @@ func (d *jsonDoc) insert(n *jsonNode, f field) []byte {
 }
 
 // remove gives the document without a member; it is what insert undoes.
-func (d *jsonDoc) remove(n *jsonNode, key string) []byte {
-	i := 0
-	for i < len(n.members) && n.members[i].key != key {
-		i++
-	}
-	if i == len(n.members) {
+func (d *jsonDoc) remove(n *hujson.Value, key string) []byte {
+	members := membersOf(n)
+	i := slices.IndexFunc(members, func(m hujson.ObjectMember) bool { return textOf(&m.Name) == key })
+	if i < 0 {
 		return d.src
 	}
-	m, edits := n.members[i], []edit(nil)
-	before := n.start + 1
+	m, comma, edits := members[i], commaAfter(members, i), []edit(nil)
+	before := n.StartOffset + 1
 	if i > 0 {
-		before = n.members[i-1].comma + 1
-		if m.comma < 0 {
+		before = commaAfter(members, i-1) + 1
+		if comma < 0 {
 			edits = append(edits, edit{before - 1, before, ""})
 		}
 	}
 	start, lineComment := d.trivia(before)
-	end := m.val.end
-	if m.comma == end {
+	end := m.Value.EndOffset
+	if comma == end {
 		end++
 	}
-	if lineComment && end < len(d.src) && d.src[end] != '\n' && d.src[end] != '\r' {
-		start = m.keyStart // what follows must not join the comment
+	if lineComment && len(newlineAt(d.src, end)) == 0 {
+		start = m.Name.StartOffset // the text that follows must not join the comment
 	}
 	edits = append(edits, edit{start, end, ""})
-	if m.comma > m.val.end {
-		edits = append(edits, edit{m.comma, m.comma + 1, ""})
+	if comma > m.Value.EndOffset {
+		edits = append(edits, edit{comma, comma + 1, ""})
 	}
 	return apply(d.src, edits...)
 }
 
 // bare says whether there is nothing in an object, not even a comment.
-func (d *jsonDoc) bare(n *jsonNode) bool {
-	return n.kind == '{' && len(bytes.TrimSpace(d.src[n.start+1:n.end-1])) == 0
+func (d *jsonDoc) bare(n *hujson.Value) bool {
+	return n.Value.Kind() == '{' && len(bytes.TrimSpace(d.src[n.StartOffset+1:n.EndOffset-1])) == 0
 }
 
 // emptyAs gives an object without members the white space that it had before.
-func (d *jsonDoc) emptyAs(n *jsonNode, h *jsonDoc, was *jsonNode) []byte {
-	now, then := d.src[n.start:n.end], h.src[was.start:was.end]
-	if len(n.members) > 0 || !bytes.Equal(ink(now), ink(then)) {
+func (d *jsonDoc) emptyAs(n *hujson.Value, h *jsonDoc, was *hujson.Value) []byte {
+	now, then := d.src[n.StartOffset:n.EndOffset], h.src[was.StartOffset:was.EndOffset]
+	if len(membersOf(n)) > 0 || !bytes.Equal(ink(now), ink(then)) {
 		return d.src
 	}
-	return apply(d.src, edit{n.start, n.end, string(then)})
+	return apply(d.src, edit{n.StartOffset, n.EndOffset, string(then)})
 }
 
 // ink is a text without its white space.

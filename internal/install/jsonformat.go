@@ -1,10 +1,11 @@
 package install
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/tailscale/hujson"
 )
 
 // jsonFormat is a configuration in JSON, read with comments and trailing
@@ -29,34 +30,34 @@ func (j jsonFormat) lookup(src []byte, name string) (Entry, bool, error) {
 	if err != nil || n == nil {
 		return Entry{}, false, err
 	}
-	e := Entry{Command: text(src, n.member("command"))}
-	if args := n.member("args"); args != nil {
-		for _, a := range args.elems {
-			e.Args = append(e.Args, text(src, a))
+	e := Entry{Command: textOf(getMember(n, "command"))}
+	if args := getMember(n, "args"); args != nil && args.Value.Kind() == '[' {
+		for _, a := range args.Value.(*hujson.Array).Elements {
+			e.Args = append(e.Args, textOf(&a))
 		}
 	}
-	if env := n.member("env"); env != nil && len(env.members) > 0 {
-		e.Env = make(map[string]string, len(env.members))
-		for _, m := range env.members {
-			e.Env[m.key] = text(src, m.val)
+	if env := getMember(n, "env"); env != nil && len(membersOf(env)) > 0 {
+		e.Env = make(map[string]string, len(membersOf(env)))
+		for _, m := range membersOf(env) {
+			e.Env[textOf(&m.Name)] = textOf(&m.Value)
 		}
 	}
 	return e, true, nil
 }
 
-// entry gives the node of an entry, nil if there is none.
-func (j jsonFormat) entry(d *jsonDoc, name string) (*jsonNode, error) {
+// entry returns the value of an entry, or nil.
+func (j jsonFormat) entry(d *jsonDoc, name string) (*hujson.Value, error) {
 	n := d.root
 	for _, key := range []string{j.key, name} {
-		if n.kind != '{' {
-			line, column := position(d.src, n.start)
+		if n.Value.Kind() != '{' {
+			line, column := position(d.src, n.StartOffset)
 			return nil, &syntaxError{line, column, fmt.Sprintf("%q is not an object", j.key)}
 		}
-		if n.twice(key) {
-			line, column := position(d.src, n.start)
+		next, twice := findMember(n, key)
+		if twice {
+			line, column := position(d.src, n.StartOffset)
 			return nil, &syntaxError{line, column, fmt.Sprintf("%q is there twice in this object", key)}
 		}
-		next := n.member(key)
 		if next == nil {
 			return nil, nil
 		}
@@ -78,7 +79,7 @@ func (j jsonFormat) put(src []byte, name string, e Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n == nil || !j.patchable(src, n) {
+	if n == nil || !j.patchable(n) {
 		return d.set(path, j.fields(e))
 	}
 	return j.patch(d, n, path, e)
@@ -86,17 +87,17 @@ func (j jsonFormat) put(src []byte, name string, e Entry) ([]byte, error) {
 
 // patchable says whether an entry starts a program, so that what the user added
 // to it can stay.
-func (j jsonFormat) patchable(src []byte, n *jsonNode) bool {
-	if n.kind != '{' || text(src, n.member("command")) == "" || n.member("url") != nil {
+func (j jsonFormat) patchable(n *hujson.Value) bool {
+	if textOf(getMember(n, "command")) == "" || getMember(n, "url") != nil {
 		return false
 	}
-	kind := n.member("type")
-	env := n.member("env")
-	return (kind == nil || text(src, kind) == "stdio") && (env == nil || env.kind == '{')
+	kind := getMember(n, "type")
+	env := getMember(n, "env")
+	return (kind == nil || textOf(kind) == "stdio") && (env == nil || env.Value.Kind() == '{')
 }
 
 // patch changes only what differs.
-func (j jsonFormat) patch(d *jsonDoc, n *jsonNode, path []string, e Entry) ([]byte, error) {
+func (j jsonFormat) patch(d *jsonDoc, n *hujson.Value, path []string, e Entry) ([]byte, error) {
 	old, _, err := j.lookup(d.src, path[1])
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (j jsonFormat) patch(d *jsonDoc, n *jsonNode, path []string, e Entry) ([]by
 	if old.Command != e.Command {
 		wanted = append(wanted, field{"command", e.Command})
 	}
-	if args := n.member("args"); args == nil || args.kind != '[' || !slices.Equal(old.Args, e.Args) {
+	if args := getMember(n, "args"); args == nil || args.Value.Kind() != '[' || !slices.Equal(old.Args, e.Args) {
 		wanted = append(wanted, field{"args", e.Args})
 	}
 	for _, w := range wanted {
@@ -154,22 +155,22 @@ func (j jsonFormat) remove(src []byte, name string, hint []byte) ([]byte, error)
 	if err != nil || d.root == nil {
 		return src, err
 	}
-	servers := d.root.member(j.key)
+	servers := getMember(d.root, j.key)
 	if servers == nil {
 		return src, nil
 	}
 	if d, err = readJSON(d.remove(servers, name)); err != nil {
 		return nil, err
 	}
-	servers = d.root.member(j.key)
+	servers = getMember(d.root, j.key)
 	h, err := readJSON(hint)
 	if err != nil || hint == nil || h.root == nil {
 		if d.bare(servers) {
-			return apply(d.src, edit{servers.start, servers.end, "{}"}), nil
+			return apply(d.src, edit{servers.StartOffset, servers.EndOffset, "{}"}), nil
 		}
 		return d.src, nil
 	}
-	if was := h.root.member(j.key); was != nil {
+	if was := getMember(h.root, j.key); was != nil {
 		return d.emptyAs(servers, h, was), nil
 	}
 	if !d.bare(servers) {
@@ -198,7 +199,7 @@ func (j jsonFormat) restore(src []byte, name string, from []byte) ([]byte, error
 	if err != nil || n == nil || was == nil {
 		return nil, fmt.Errorf("no entry to restore")
 	}
-	return apply(src, edit{n.start, n.end, string(from[was.start:was.end])}), nil
+	return apply(src, edit{n.StartOffset, n.EndOffset, string(from[was.StartOffset:was.EndOffset])}), nil
 }
 
 func (j jsonFormat) snippet(name string, e Entry) string {
@@ -210,10 +211,15 @@ func (j jsonFormat) notes(src []byte, title string) []string {
 	if !j.strict {
 		return nil
 	}
-	_, at, err := parseJSONC(src)
-	if err != nil || at < 0 {
+	if root, err := parseJSONC(src); err != nil || root == nil {
 		return nil
 	}
-	line, _ := position(src, min(at, len(bytes.TrimRight(src, "\n"))))
-	return []string{fmt.Sprintf("line %d has a comment or a trailing comma, which %s may not read", line, title)}
+	text, standard := padJSON(src), standardizeJSON(src)
+	for i := range text {
+		if text[i] != standard[i] {
+			line, _ := position(src, i)
+			return []string{fmt.Sprintf("line %d has a comment or a trailing comma, which %s may not read", line, title)}
+		}
+	}
+	return nil
 }

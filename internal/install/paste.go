@@ -47,7 +47,7 @@ func pasted(text []byte) (map[string]any, error) {
 	if bytes.HasPrefix(text, []byte(`"`)) { // members without the object around them
 		text = slices.Concat([]byte("{"), bytes.TrimSuffix(text, []byte(",")), []byte("}"))
 	}
-	d, err := readJSON(text)
+	object, err := decodeJSONC(text)
 	if err != nil {
 		if bytes.Contains(text, []byte("mcp_servers")) {
 			entries, tomlErr := tomlEntries(text, "mcp_servers")
@@ -55,10 +55,6 @@ func pasted(text []byte) (map[string]any, error) {
 		}
 		return nil, badPaste(err)
 	}
-	if d.root == nil {
-		return nil, nil
-	}
-	object, _ := plainValue(text, d.root).(map[string]any)
 	return entriesOf(object), nil
 }
 

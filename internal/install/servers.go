@@ -2,7 +2,6 @@ package install
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -78,44 +77,11 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 
 // jsonEntries reads JSON with comments: the object that is at keys.
 func jsonEntries(src []byte, keys ...string) (map[string]any, error) {
-	d, err := readJSON(src)
-	if err != nil || d.root == nil {
-		return nil, err
-	}
-	n := d.root
+	entries, err := decodeJSONC(src)
 	for _, key := range keys {
-		if n.kind != '{' {
-			return nil, nil
-		}
-		if n = n.member(key); n == nil {
-			return nil, nil
-		}
+		entries, _ = entries[key].(map[string]any)
 	}
-	entries, _ := plainValue(src, n).(map[string]any)
-	return entries, nil
-}
-
-// plainValue is what a node stands for.
-func plainValue(src []byte, n *jsonNode) any {
-	switch n.kind {
-	case '{':
-		object := map[string]any{}
-		for _, m := range n.members {
-			object[m.key] = plainValue(src, m.val)
-		}
-		return object
-	case '[':
-		list := []any{}
-		for _, e := range n.elems {
-			list = append(list, plainValue(src, e))
-		}
-		return list
-	}
-	var value any
-	if json.Unmarshal(src[n.start:n.end], &value) != nil {
-		return nil
-	}
-	return value
+	return entries, err
 }
 
 func tomlEntries(src []byte, key string) (map[string]any, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
 )
 
 // tomlItem is one expression of a TOML document: a table header or a key with
@@ -42,180 +43,47 @@ func parseTOML(src []byte) (map[string]any, error) {
 	return nil, s
 }
 
-// errTOMLForm says that the scanner does not follow.
+// errTOMLForm is the refusal of an edit that could change more than the entry.
 var errTOMLForm = errors.New("it is written in a form that cannot be edited safely")
 
 // scanTOML splits a document that parseTOML accepts into its expressions.
 func scanTOML(src []byte) ([]tomlItem, error) {
-	s := &tomlScanner{src: src}
+	from := 0
 	if bytes.HasPrefix(src, bom) {
-		s.pos = len(bom)
+		from = len(bom)
 	}
+	var parser unstable.Parser
+	parser.Reset(src[from:])
 	var items []tomlItem
 	var table []string
-	for {
-		s.skip(true)
-		if s.pos >= len(src) {
-			return items, nil
+	for parser.NextExpression() {
+		node := parser.Expression()
+		item := tomlItem{header: node.Kind != unstable.KeyValue}
+		if item.header {
+			table = nil
 		}
-		item := tomlItem{start: bytes.LastIndexByte(src[:s.pos], '\n') + 1}
-		if item.start == 0 && bytes.HasPrefix(src, bom) {
-			item.start = len(bom)
+		item.path = slices.Clone(table)
+		at := 0 // the end of the key
+		for key := node.Key(); key.Next(); {
+			raw := key.Node().Raw
+			if at == 0 {
+				item.start = max(from, bytes.LastIndexByte(src[:from+int(raw.Offset)], '\n')+1)
+			}
+			item.path = append(item.path, string(key.Node().Data))
+			at = from + int(raw.Offset+raw.Length)
 		}
-		from := s.pos
-		if s.peek() == '[' {
-			item.header = true
-			for s.peek() == '[' {
-				s.pos++
+		if item.header {
+			table = item.path
+			item.end = at + bytes.IndexByte(src[at:], ']') + 1
+			if node.Kind == unstable.ArrayTable {
+				item.end++
 			}
-			table = s.key()
-			for s.peek() == ']' {
-				s.pos++
-			}
-			item.path = table
 		} else {
-			item.path = slices.Concat(table, s.key())
-			if s.peek() != '=' {
-				return nil, errTOMLForm
-			}
-			s.pos++
-			s.skip(false)
-			item.value = s.pos
-			s.skipValue(0)
-		}
-		if item.end = s.pos; s.bad || s.pos == from {
-			return nil, errTOMLForm
+			at += bytes.IndexByte(src[at:], '=') + 1
+			item.value = len(src) - len(bytes.TrimLeft(src[at:], " \t"))
+			item.end = from + int(node.Raw.Offset+node.Raw.Length)
 		}
 		items = append(items, item)
 	}
-}
-
-type tomlScanner struct {
-	src []byte
-	pos int
-	bad bool
-}
-
-func (s *tomlScanner) peek() byte {
-	if s.pos >= len(s.src) {
-		return 0
-	}
-	return s.src[s.pos]
-}
-
-// skip steps over white space and, if lines are to be crossed, over ends of
-// lines and comments.
-func (s *tomlScanner) skip(lines bool) {
-	for s.pos < len(s.src) {
-		switch c := s.src[s.pos]; {
-		case c == ' ' || c == '\t', lines && (c == '\n' || c == '\r'):
-			s.pos++
-		case lines && c == '#':
-			for s.pos < len(s.src) && s.src[s.pos] != '\n' {
-				s.pos++
-			}
-		default:
-			return
-		}
-	}
-}
-
-// key reads a dotted key.
-func (s *tomlScanner) key() []string {
-	var parts []string
-	for {
-		s.skip(false)
-		start := s.pos
-		if c := s.peek(); c == '"' || c == '\'' {
-			s.quoted()
-			parts = append(parts, unquoteTOML(s.src[start:s.pos]))
-		} else {
-			for s.pos < len(s.src) && !bytes.ContainsRune([]byte(" \t\r\n.=]#\"'"), rune(s.src[s.pos])) {
-				s.pos++
-			}
-			parts = append(parts, string(s.src[start:s.pos]))
-			s.bad = s.bad || s.pos == start
-		}
-		s.skip(false)
-		if s.peek() != '.' {
-			return parts
-		}
-		s.pos++
-	}
-}
-
-// unquoteTOML decodes a quoted key by the library's own rules.
-func unquoteTOML(raw []byte) string {
-	var v struct{ K string }
-	if toml.Unmarshal(append([]byte("K = "), raw...), &v) != nil {
-		return string(raw)
-	}
-	return v.K
-}
-
-// quoted steps over a string of any of the four kinds.
-func (s *tomlScanner) quoted() {
-	q := s.src[s.pos]
-	mark := []byte{q}
-	if triple := bytes.Repeat(mark, 3); bytes.HasPrefix(s.src[s.pos:], triple) {
-		mark = triple
-	}
-	s.pos += len(mark)
-	for s.pos < len(s.src) {
-		switch {
-		case q == '"' && s.src[s.pos] == '\\':
-			s.pos += 2
-		case bytes.HasPrefix(s.src[s.pos:], mark):
-			s.pos += len(mark)
-			for n := 0; len(mark) == 3 && n < 2 && s.peek() == q; n++ {
-				s.pos++ // up to two quotes may stand before the closing three
-			}
-			return
-		default:
-			s.pos++
-		}
-	}
-	s.pos, s.bad = min(s.pos, len(s.src)), true
-}
-
-func (s *tomlScanner) skipValue(depth int) {
-	if depth > maxDepth {
-		s.bad = true
-	}
-	switch c := s.peek(); {
-	case s.bad:
-	case c == '"' || c == '\'':
-		s.quoted()
-	case c == '[' || c == '{':
-		s.pos++
-		for {
-			s.skip(true)
-			switch d := s.peek(); {
-			case s.bad || s.pos >= len(s.src):
-				s.bad = true
-				return
-			case d == c+2: // ']' follows '[' at two, and '}' follows '{'
-				s.pos++
-				return
-			case d == ',':
-				s.pos++
-			case c == '{':
-				s.key()
-				if s.bad = s.bad || s.peek() != '='; !s.bad {
-					s.pos++
-					s.skip(true)
-					s.skipValue(depth + 1)
-				}
-			default:
-				s.skipValue(depth + 1)
-			}
-		}
-	default:
-		start := s.pos
-		for s.pos < len(s.src) && !bytes.ContainsRune([]byte("\r\n#,]}"), rune(s.src[s.pos])) {
-			s.pos++
-		}
-		s.pos = start + len(bytes.TrimRight(s.src[start:s.pos], " \t"))
-		s.bad = s.pos == start
-	}
+	return items, parser.Error()
 }
