@@ -45,10 +45,11 @@ conformance: ## run the official MCP suite and the MCP Inspector against us (nee
 	conformance/inspector
 
 bench: ## measure against the budgets
-	go run ./bench
+	cd bench && go run .
 
 generate: ## write the generated files again
 	go generate ./...
+	cd bench && go mod tidy
 
 fresh: ## check that the generated files are those that generate writes
 	@before=$$(mktemp) && after=$$(mktemp) && trap 'rm -f "$$before" "$$after"' EXIT && \

@@ -1,101 +1,84 @@
-// Command bench measures what the design gives a budget to, and prints one
-// table:
+// Command bench measures Guideway against its budgets and beside other programs. Run
+// it in its own directory:
 //
-//	go run ./bench [-short] [-json] [-reference DIR | -install-reference]
+//	go run . [workflow | gateway | checkpoints | machines] [flags]
 //
-// It builds the program, makes a catalog of 50 workflows, and speaks MCP to the
-// program as a client would. It never fails for a budget that is missed: the
-// numbers of a busy machine are no verdict.
+// Without a name it runs all measurements, with the flags that they share. It never
+// fails for a missed budget: walls on a busy machine prove nothing.
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"time"
+	"strings"
+
+	"github.com/guideway-dev/guideway/bench/checkpoints"
+	"github.com/guideway-dev/guideway/bench/gateway"
+	"github.com/guideway-dev/guideway/bench/machines"
+	"github.com/guideway-dev/guideway/bench/workflow"
+	"github.com/guideway-dev/guideway/internal/script/worker"
 )
 
+// measurement is one part of the bench.
+type measurement struct {
+	name string
+	run  func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+}
+
+func measurements() []measurement {
+	return []measurement{
+		{"workflow", workflow.Run},
+		{"gateway", gateway.Run},
+		{"machines", machines.Run},
+		{"checkpoints", checkpoints.Run},
+	}
+}
+
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "script-worker" { // machines uses this program as its script worker
+		exitOn(worker.Main(os.Stdin, os.Stdout))
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := runMeasurements(ctx, os.Args[1:])
 	stop()
-	if err != nil {
+	exitOn(err)
+}
+
+// runMeasurements runs the named measurement, or all of them.
+func runMeasurements(ctx context.Context, args []string) error {
+	list := measurements()
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		for _, m := range list {
+			if m.name == args[0] {
+				return m.run(ctx, args[1:], os.Stdout, os.Stderr)
+			}
+		}
+		return fmt.Errorf("unknown measurement %q", args[0])
+	}
+	var errs []error
+	for _, m := range list {
+		fmt.Printf("## %s\n\n", m.name)
+		if err := m.run(ctx, args, os.Stdout, os.Stderr); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", m.name, err))
+		}
+		fmt.Println()
+	}
+	return errors.Join(errs...)
+}
+
+func exitOn(err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	default:
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-}
-
-// options are the command line.
-type options struct {
-	short, json      bool
-	binary           string
-	reference        string
-	installReference bool
-}
-
-func parseOptions(args []string, stderr io.Writer) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.BoolVar(&o.short, "short", false, "fewer runs and calls")
-	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
-	flags.StringVar(&o.binary, "binary", "", "measure this program instead of building one")
-	flags.StringVar(&o.reference, "reference", "", "measure the reference too, installed by npm below this `directory`")
-	flags.BoolVar(&o.installReference, "install-reference", false, "install the reference by npm into the user's cache and measure it")
-	if err := flags.Parse(args); err != nil {
-		return o, fmt.Errorf("read the command line: %w", err)
-	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("there are no arguments but flags (got %q)", flags.Arg(0))
-	}
-	return o, nil
-}
-
-// longest bounds a whole run, so that a server that never answers ends it.
-const longest = 10 * time.Minute
-
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	opts, err := parseOptions(args, stderr)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	dir, err := os.MkdirTemp("", "guideway-bench-")
-	if err != nil {
-		return fmt.Errorf("make a directory to work in: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-
-	w, err := newWorkplace(dir)
-	if err != nil {
-		return err
-	}
-	ours, err := w.guideway(ctx, opts.binary)
-	if err != nil {
-		return err
-	}
-	reference, err := w.reference(ctx, opts, stderr)
-	if err != nil {
-		return err
-	}
-	report := newReport(describeMachine(ctx), reference != nil)
-	plan := fullPlan()
-	if opts.short {
-		plan = shortPlan()
-	}
-	if err := plan.measure(ctx, w, ours, reference, report); err != nil {
-		return err
-	}
-	report.Machine.LoadAfter = loadAverage()
-	if opts.json {
-		enc := json.NewEncoder(stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(report)
-	}
-	return report.write(stdout)
 }

@@ -1,4 +1,4 @@
-package main
+package checkpoints
 
 import (
 	"bytes"
@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/guideway-dev/guideway/bench/measure"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 )
 
-// langgraph is what the script says: milliseconds, and bytes of all files.
+// langgraph is the output of the script: milliseconds, and bytes of all files.
 type langgraph struct {
 	Version     string    `json:"version"`
 	Synchronous int       `json:"synchronous"`
@@ -23,16 +24,17 @@ type langgraph struct {
 	Bytes       int64     `json:"bytes"`
 }
 
-func asTimes(list []float64) *times {
-	t := &times{}
+// asTimes converts milliseconds.
+func asTimes(list []float64) *measure.Times {
+	t := &measure.Times{}
 	for _, value := range list {
-		t.list = append(t.list, time.Duration(value*float64(time.Millisecond)))
+		t.Add(time.Duration(value * float64(time.Millisecond)))
 	}
 	return t
 }
 
-// beside measures a session of 100 checkpoints in both, in turns.
-func (b *bench) beside(ctx context.Context) (*table, error) {
+// compareLangGraph measures a session of 100 checkpoints in both, in turns.
+func (b *bench) compareLangGraph(ctx context.Context) (*table, error) {
 	t := &table{
 		title: "### Beside LangGraph's SQLite checkpointer\n\nThe same 100 contexts of 100 kB in one session, one client; then 200 loads of the newest and 200 of any. Milliseconds; bytes of all files afterwards.",
 		head:  []string{"what", "calls", "p50", "p95", "p99", "max", "bytes"},
@@ -41,43 +43,41 @@ func (b *bench) beside(ctx context.Context) (*table, error) {
 		t.title += "\n\nNot measured: -langgraph=false."
 		return t, nil
 	}
-	dir := filepath.Join("bench", "langgraph")
-	if why := b.installed(ctx, dir); why != "" {
+	dir := "langgraph"
+	if why := b.findMissingPackages(ctx, dir); why != "" {
 		t.title += "\n\nLangGraph was not measured: " + why
 		dir = ""
 	}
 	for _, share := range []float64{0.90, 0.97} {
 		list := contextsOf(7, 100, 1-share)
 		name := fmt.Sprintf("%.0f%% shared: ", 100*share)
-		if err := b.oursBeside(ctx, t, name, list); err != nil {
+		if err := b.measureOurs(ctx, t, name, list); err != nil {
 			return nil, err
 		}
 		if dir == "" {
 			continue
 		}
-		theirs, err := b.theirs(ctx, dir, list)
+		theirs, err := b.measureTheirs(ctx, dir, list)
 		if err != nil {
 			return nil, err
 		}
 		who := fmt.Sprintf("%sLangGraph %s (synchronous=%d), ", name, theirs.Version, theirs.Synchronous)
-		t.add(append(append([]string{who + "save"}, asTimes(theirs.Saves).cells()...), size(theirs.Bytes))...)
-		t.add(append(append([]string{who + "load the newest"}, asTimes(theirs.Newest).cells()...), "")...)
-		t.add(append(append([]string{who + "load any"}, asTimes(theirs.Any).cells()...), "")...)
+		t.add(append(append([]string{who + "save"}, cells(asTimes(theirs.Saves))...), size(theirs.Bytes))...)
+		t.add(append(append([]string{who + "load the newest"}, cells(asTimes(theirs.Newest))...), "")...)
+		t.add(append(append([]string{who + "load any"}, cells(asTimes(theirs.Any))...), "")...)
 	}
 	return t, nil
 }
 
-// installed says why the packages are not there, after an attempt to install them
-// where that was asked for.
-func (b *bench) installed(ctx context.Context, dir string) (why string) {
+// findMissingPackages returns the reason why LangGraph cannot run, and "" if it can.
+// With -install it installs the packages first.
+func (b *bench) findMissingPackages(ctx context.Context, dir string) (why string) {
 	if _, err := exec.LookPath("node"); err != nil {
 		return "node is not installed"
 	}
 	if b.install {
-		cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
-		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, b.stderr, b.stderr
-		if err := cmd.Run(); err != nil {
-			return "npm cannot install it: " + err.Error()
+		if err := measure.InstallPackages(ctx, dir, b.Stderr); err != nil {
+			return err.Error()
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "better-sqlite3", "build")); err != nil {
@@ -86,7 +86,8 @@ func (b *bench) installed(ctx context.Context, dir string) (why string) {
 	return ""
 }
 
-func (b *bench) oursBeside(ctx context.Context, t *table, name string, list []json.RawMessage) error {
+// measureOurs saves and loads the contexts.
+func (b *bench) measureOurs(ctx context.Context, t *table, name string, list []json.RawMessage) error {
 	dir, err := b.newDir()
 	if err != nil {
 		return err
@@ -95,10 +96,10 @@ func (b *bench) oursBeside(ctx context.Context, t *table, name string, list []js
 	if err != nil {
 		return err
 	}
-	saves, newest, any := &times{}, &times{}, &times{}
+	saves, newest, any := &measure.Times{}, &measure.Times{}, &measure.Times{}
 	var ids []string
 	for _, text := range list {
-		err := saves.call(func() error {
+		err := saves.Call(func() error {
 			saved, err := c.Save(ctx, ada(), checkpoint.SaveRequest{Session: "work", Context: text})
 			if err == nil {
 				ids = append(ids, saved.ID)
@@ -110,8 +111,8 @@ func (b *bench) oursBeside(ctx context.Context, t *table, name string, list []js
 		}
 	}
 	for i := range 200 {
-		for took, r := range map[*times]checkpoint.LoadRequest{newest: {Session: "work"}, any: {ID: ids[i*37%len(ids)]}} {
-			if err := took.call(func() error {
+		for took, r := range map[*measure.Times]checkpoint.LoadRequest{newest: {Session: "work"}, any: {ID: ids[i*37%len(ids)]}} {
+			if err := took.Call(func() error {
 				_, err := c.Load(ctx, ada(), r)
 				return err
 			}); err != nil {
@@ -127,14 +128,14 @@ func (b *bench) oursBeside(ctx context.Context, t *table, name string, list []js
 		return err
 	}
 	who := name + "Guideway (synchronous=2), "
-	t.add(append(append([]string{who + "save"}, saves.cells()...), size(disk))...)
-	t.add(append(append([]string{who + "load the newest"}, newest.cells()...), "")...)
-	t.add(append(append([]string{who + "load any"}, any.cells()...), "")...)
+	t.add(append(append([]string{who + "save"}, cells(saves)...), size(disk))...)
+	t.add(append(append([]string{who + "load the newest"}, cells(newest)...), "")...)
+	t.add(append(append([]string{who + "load any"}, cells(any)...), "")...)
 	return nil
 }
 
-// theirs runs the script on the same contexts.
-func (b *bench) theirs(ctx context.Context, dir string, list []json.RawMessage) (*langgraph, error) {
+// measureTheirs runs the script on the same contexts.
+func (b *bench) measureTheirs(ctx context.Context, dir string, list []json.RawMessage) (*langgraph, error) {
 	data, err := b.newDir()
 	if err != nil {
 		return nil, err
@@ -148,14 +149,14 @@ func (b *bench) theirs(ctx context.Context, dir string, list []json.RawMessage) 
 		return nil, fmt.Errorf("write the contexts: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "node", "measure.mjs", data, file) //nolint:gosec // directories of our own
-	cmd.Dir, cmd.Stderr = dir, b.stderr
+	cmd.Dir, cmd.Stderr = dir, b.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("run LangGraph's checkpointer: %w", err)
 	}
 	var l langgraph
 	if err := json.Unmarshal(out, &l); err != nil {
-		return nil, fmt.Errorf("read what LangGraph's script says: %w", err)
+		return nil, fmt.Errorf("read the output of LangGraph's script: %w", err)
 	}
 	return &l, nil
 }

@@ -1,4 +1,4 @@
-package main
+package checkpoints
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/bench/measure"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/checkpoint/conversation"
 	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
@@ -28,7 +28,7 @@ const (
 // level is a service level of seed 003, and the budget of the design.
 type level struct{ seed, budget string }
 
-// ada is whose checkpoints they all are.
+// ada returns the owner of all checkpoints.
 func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "bench"} }
 
 // open opens checkpoints in a directory.
@@ -39,17 +39,17 @@ func (b *bench) open(ctx context.Context, dir string) (*checkpoints.Checkpoints,
 // newDir makes a directory.
 func (b *bench) newDir() (string, error) {
 	b.dirs++
-	dir := filepath.Join(b.dir, fmt.Sprint("data-", b.dirs))
+	dir := filepath.Join(b.Dir, fmt.Sprint("data-", b.dirs))
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// levels measures the table of service levels.
-func (b *bench) levels(ctx context.Context) (*table, error) {
+// measureLevels measures the table of service levels.
+func (b *bench) measureLevels(ctx context.Context) (*table, error) {
 	t := &table{
 		title: "### Service levels\n\nMilliseconds. Contexts of 100 kB, 10 percent of each new, on SQLite. \"Cold\" is the first call of a process, the opening of the store included; the system's cache of files is warm.",
 		head:  []string{"what", "calls", "p50", "p95", "p99", "max", "seed 003: p50 / p95 / p99 / max", "design: p50 / p99"},
 	}
-	for _, measure := range []func(context.Context, *table) error{b.saves, b.loads, b.window, b.queries} {
+	for _, measure := range []func(context.Context, *table) error{b.measureSaves, b.measureLoads, b.measureWindow, b.measureQueries} {
 		if err := measure(ctx, t); err != nil {
 			return nil, err
 		}
@@ -57,8 +57,8 @@ func (b *bench) levels(ctx context.Context) (*table, error) {
 	return t, nil
 }
 
-func (t *table) level(what string, took *times, l level) {
-	t.add(append(append([]string{what}, took.cells()...), l.seed, l.budget)...)
+func (t *table) level(what string, took *measure.Times, l level) {
+	t.add(append(append([]string{what}, cells(took)...), l.seed, l.budget)...)
 }
 
 // saver saves the contexts of one session.
@@ -71,27 +71,27 @@ func newSaver(seed uint64) *saver {
 	return &saver{session: fmt.Sprint("session-", seed), talk: conversation.New(seed, contextSize, fresh)}
 }
 
-func (s *saver) save(ctx context.Context, c *checkpoints.Checkpoints, took *times) error {
+func (s *saver) save(ctx context.Context, c *checkpoints.Checkpoints, took *measure.Times) error {
 	request := checkpoint.SaveRequest{Session: s.session, Context: s.talk.Next(), Workflow: "bench"}
-	return took.call(func() error {
+	return took.Call(func() error {
 		_, err := c.Save(ctx, ada(), request)
 		return err
 	})
 }
 
-// saves measures saving.
-func (b *bench) saves(ctx context.Context, t *table) error {
+// measureSaves measures saving.
+func (b *bench) measureSaves(ctx context.Context, t *table) error {
 	l := level{"50 / 100 / 200 / 1000", "10 / 40"}
 	dir, err := b.newDir()
 	if err != nil {
 		return err
 	}
-	one, many, cold := &times{}, &times{}, &times{}
+	one, many, cold := &measure.Times{}, &measure.Times{}, &measure.Times{}
 	c, err := b.open(ctx, dir)
 	if err != nil {
 		return err
 	}
-	for session := range b.less(25, 5) {
+	for session := range b.Pick(25, 5) {
 		s := newSaver(uint64(session))
 		for range 20 {
 			if err := s.save(ctx, c, one); err != nil {
@@ -99,9 +99,9 @@ func (b *bench) saves(ctx context.Context, t *table) error {
 			}
 		}
 	}
-	err = together(clients, func(client int) error {
+	err = measure.RunClients(clients, func(client int) error {
 		s := newSaver(uint64(1000 + client))
-		for range b.less(100, 20) {
+		for range b.Pick(100, 20) {
 			if err := s.save(ctx, c, many); err != nil {
 				return err
 			}
@@ -115,9 +115,9 @@ func (b *bench) saves(ctx context.Context, t *table) error {
 		return err
 	}
 	s := newSaver(5000)
-	for range b.less(60, 10) {
+	for range b.Pick(60, 10) {
 		request := checkpoint.SaveRequest{Session: s.session, Context: s.talk.Next(), Workflow: "bench"}
-		err := b.first(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
+		err := b.callFresh(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
 			_, err := c.Save(ctx, ada(), request)
 			return err
 		})
@@ -131,10 +131,10 @@ func (b *bench) saves(ctx context.Context, t *table) error {
 	return nil
 }
 
-// first measures the first call of a process.
-func (b *bench) first(ctx context.Context, dir string, took *times, do func(*checkpoints.Checkpoints) error) error {
+// callFresh measures the first call of a process.
+func (b *bench) callFresh(ctx context.Context, dir string, took *measure.Times, do func(*checkpoints.Checkpoints) error) error {
 	var c *checkpoints.Checkpoints
-	err := took.call(func() (err error) {
+	err := took.Call(func() (err error) {
 		if c, err = b.open(ctx, dir); err == nil {
 			err = do(c)
 		}
@@ -146,25 +146,8 @@ func (b *bench) first(ctx context.Context, dir string, took *times, do func(*che
 	return c.Close()
 }
 
-// together has so many do something at once.
-func together(n int, do func(i int) error) error {
-	errs := make(chan error, n)
-	var group sync.WaitGroup
-	for i := range n {
-		group.Go(func() { errs <- do(i) })
-	}
-	group.Wait()
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hundred saves a session of 100 checkpoints.
-func (b *bench) hundred(ctx context.Context, s *saver) (dir string, ids []string, err error) {
+// saveSession saves a session of 100 checkpoints.
+func (b *bench) saveSession(ctx context.Context, s *saver) (dir string, ids []string, err error) {
 	if dir, err = b.newDir(); err != nil {
 		return "", nil, err
 	}
@@ -182,12 +165,12 @@ func (b *bench) hundred(ctx context.Context, s *saver) (dir string, ids []string
 	return dir, ids, c.Close()
 }
 
-// loads measures loading: the newest checkpoint of a session of 100, and any one,
+// measureLoads measures loading: the newest checkpoint of a session of 100, and any one,
 // which is up to 31 differences away from one that is whole.
-func (b *bench) loads(ctx context.Context, t *table) error {
+func (b *bench) measureLoads(ctx context.Context, t *table) error {
 	l := level{"100 / 500 / 1000 / 5000", "5 / 10"}
 	s := newSaver(1)
-	dir, ids, err := b.hundred(ctx, s)
+	dir, ids, err := b.saveSession(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -195,14 +178,14 @@ func (b *bench) loads(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	load := func(took *times, r checkpoint.LoadRequest) error {
-		return took.call(func() error {
+	load := func(took *measure.Times, r checkpoint.LoadRequest) error {
+		return took.Call(func() error {
 			_, err := c.Load(ctx, ada(), r)
 			return err
 		})
 	}
-	newest, any, many, cold := &times{}, &times{}, &times{}, &times{}
-	for i := range b.less(500, 50) {
+	newest, any, many, cold := &measure.Times{}, &measure.Times{}, &measure.Times{}, &measure.Times{}
+	for i := range b.Pick(500, 50) {
 		if err := load(newest, checkpoint.LoadRequest{Session: s.session}); err != nil {
 			return err
 		}
@@ -210,8 +193,8 @@ func (b *bench) loads(ctx context.Context, t *table) error {
 			return err
 		}
 	}
-	err = together(clients, func(client int) error {
-		for i := range b.less(100, 10) {
+	err = measure.RunClients(clients, func(client int) error {
+		for i := range b.Pick(100, 10) {
 			if err := load(many, checkpoint.LoadRequest{ID: ids[(i*37+client*11)%len(ids)]}); err != nil {
 				return err
 			}
@@ -224,8 +207,8 @@ func (b *bench) loads(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	for range b.less(60, 10) {
-		err := b.first(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
+	for range b.Pick(60, 10) {
+		err := b.callFresh(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
 			_, err := c.Load(ctx, ada(), checkpoint.LoadRequest{Session: s.session})
 			return err
 		})
@@ -240,11 +223,11 @@ func (b *bench) loads(ctx context.Context, t *table) error {
 	return nil
 }
 
-// queries measures lists among many checkpoints.
-func (b *bench) queries(ctx context.Context, t *table) error {
+// measureQueries measures lists among many checkpoints.
+func (b *bench) measureQueries(ctx context.Context, t *table) error {
 	l := level{"5 / 10 / 20 / 100", "-"}
-	count := b.less(100_000, 5_000)
-	dir, err := b.many(ctx, count)
+	count := b.Pick(100_000, 5_000)
+	dir, err := b.fillStore(ctx, count)
 	if err != nil {
 		return err
 	}
@@ -261,20 +244,20 @@ func (b *bench) queries(ctx context.Context, t *table) error {
 		{"by two words", checkpoint.ListRequest{Query: "refactored topic17"}},
 		{"by words of all", checkpoint.ListRequest{Query: "refactor the module"}},
 	} {
-		one, many, cold := &times{}, &times{}, &times{}
-		list := func(took *times) error {
-			return took.call(func() error {
+		one, many, cold := &measure.Times{}, &measure.Times{}, &measure.Times{}
+		list := func(took *measure.Times) error {
+			return took.Call(func() error {
 				_, err := c.List(ctx, ada(), q.request)
 				return err
 			})
 		}
-		for range b.less(300, 30) {
+		for range b.Pick(300, 30) {
 			if err := list(one); err != nil {
 				return err
 			}
 		}
-		err := together(clients, func(int) error {
-			for range b.less(50, 5) {
+		err := measure.RunClients(clients, func(int) error {
+			for range b.Pick(50, 5) {
 				if err := list(many); err != nil {
 					return err
 				}
@@ -284,8 +267,8 @@ func (b *bench) queries(ctx context.Context, t *table) error {
 		if err != nil {
 			return err
 		}
-		for range b.less(20, 3) {
-			if err := b.first(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
+		for range b.Pick(20, 3) {
+			if err := b.callFresh(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
 				_, err := c.List(ctx, ada(), q.request)
 				return err
 			}); err != nil {
@@ -300,8 +283,8 @@ func (b *bench) queries(ctx context.Context, t *table) error {
 	return c.Close()
 }
 
-// many makes a store with so many checkpoints.
-func (b *bench) many(ctx context.Context, count int) (dir string, err error) {
+// fillStore creates a store with count checkpoints.
+func (b *bench) fillStore(ctx context.Context, count int) (dir string, err error) {
 	if dir, err = b.newDir(); err != nil {
 		return "", err
 	}
@@ -312,7 +295,7 @@ func (b *bench) many(ctx context.Context, count int) (dir string, err error) {
 	return dir, errors.Join(fillIndex(ctx, x, count), x.Close())
 }
 
-// fillIndex adds so many records without contents, 20 to a session.
+// fillIndex adds n records without contents, 20 to a session.
 func fillIndex(ctx context.Context, x checkpoint.Index, n int) error {
 	start := time.Now().Add(-time.Duration(n) * time.Second)
 	for i := range n {

@@ -1,101 +1,52 @@
-// Command checkpoints measures the storage of contexts, and prints tables in
-// Markdown:
-//
-//	go run ./bench/checkpoints [-short] [-langgraph=false] [-install]
-//
-// It measures what seed 003 gives service levels for and the design a budget,
-// storage ratios over sessions of various kinds, and, beside it in the same run,
-// LangGraph's SQLite checkpointer on the same contexts. It never fails for a
-// budget that is missed: the numbers of a busy machine are no verdict.
-package main
+// Package checkpoints measures the storage of contexts and prints tables in Markdown:
+// the service levels of seed 003 with the budgets of the design, storage ratios of
+// several kinds of sessions, and LangGraph's SQLite checkpointer on the same contexts
+// in the same run.
+package checkpoints
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"runtime"
-	"strings"
-	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
-
-// options are the command line.
-type options struct {
-	short     bool
+// bench is one run of the measurement.
+type bench struct {
+	measure.Options
 	langgraph bool
 	install   bool
-}
-
-// bench is one run of the command.
-type bench struct {
-	options
-	dir    string
-	stdout io.Writer
-	stderr io.Writer
-	// dirs counts the directories that were made.
+	// dirs counts the created directories.
 	dirs int
 }
 
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	b := &bench{stdout: stdout, stderr: stderr}
+// Run measures and prints the tables.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	b := &bench{Options: measure.Options{Stdout: stdout, Stderr: stderr}}
 	flags := flag.NewFlagSet("checkpoints", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.BoolVar(&b.short, "short", false, "fewer calls, and 5,000 checkpoints in place of 100,000")
-	flags.BoolVar(&b.langgraph, "langgraph", true, "measure LangGraph's SQLite checkpointer, too")
+	flags.BoolVar(&b.langgraph, "langgraph", true, "measure LangGraph's SQLite checkpointer too")
 	flags.BoolVar(&b.install, "install", false, "install it by npm first; it compiles SQLite, which takes some minutes")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("read the command line: %w", err)
-	}
-	dir, err := os.MkdirTemp("", "guideway-bench-")
-	if err != nil {
-		return fmt.Errorf("make a directory to work in: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	b.dir = dir
-	fmt.Fprintf(stdout, "%s, %s/%s, %d cores, %s\nload average: %s before, ", time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH,
-		runtime.NumCPU(), runtime.Version(), load())
-	levels, err := b.levels(ctx)
+	remove, err := b.Parse(flags, args)
 	if err != nil {
 		return err
 	}
-	stored, err := b.storage(ctx)
+	defer remove()
+	machine := measure.DescribeMachine(ctx)
+	levels, err := b.measureLevels(ctx)
 	if err != nil {
 		return err
 	}
-	beside, err := b.beside(ctx)
+	stored, err := b.measureStorage(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s after\n\n%s\n%s\n%s", load(), levels, stored, beside)
+	compared, err := b.compareLangGraph(ctx)
+	if err != nil {
+		return err
+	}
+	machine.Finish()
+	fmt.Fprintf(stdout, "%s\n%s\n%s\n%s", machine.String(), levels, stored, compared)
 	return nil
-}
-
-// load is the load average of the machine, where it says one.
-func load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	fields := strings.Fields(string(text))
-	if err != nil || len(fields) < 3 {
-		return "unknown"
-	}
-	return strings.Join(fields[:3], " ")
-}
-
-// less gives fewer of something in a short run.
-func (b *bench) less(all, few int) int {
-	if b.short {
-		return few
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package main
+package checkpoints
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 )
 
-// storage measures how much sessions take.
-func (b *bench) storage(ctx context.Context) (*table, error) {
+// measureStorage measures the bytes of sessions.
+func (b *bench) measureStorage(ctx context.Context) (*table, error) {
 	t := &table{
 		title: "### Storage\n\nThe contexts as canonical JSON, and what their blobs take. \"On disk\" is all files: blobs, the database with its index of words and its log, the reserve of 1 MiB left out.",
 		head:  []string{"sessions", "checkpoints each", "contexts", "blobs", "ratio", "on disk"},
 	}
-	sessions := b.less(6, 2)
+	sessions := b.Pick(6, 2)
 	for _, share := range []float64{0.90, 0.97} {
 		for _, n := range []int{20, 100} {
-			err := b.stored(ctx, t, fmt.Sprintf("%d made, %.0f%% shared", sessions, 100*share), fmt.Sprint(n), func(yield func(string, json.RawMessage) error) error {
+			err := b.saveAndCount(ctx, t, fmt.Sprintf("%d made, %.0f%% shared", sessions, 100*share), fmt.Sprint(n), func(yield func(string, json.RawMessage) error) error {
 				for session := range sessions {
 					for _, text := range contextsOf(uint64(session), n, 1-share) {
 						if err := yield(fmt.Sprint("s", session), text); err != nil {
@@ -34,7 +34,7 @@ func (b *bench) storage(ctx context.Context) (*table, error) {
 			}
 		}
 	}
-	walks, err := b.walks(ctx)
+	walks, err := b.walkWorkflows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (b *bench) storage(ctx context.Context) (*table, error) {
 		}
 		most = max(most, len(w.exports))
 	}
-	err = b.stored(ctx, t, fmt.Sprintf("%d runs of bundled workflows, exported after each step", len(walks)), fmt.Sprintf("%d-%d", fewest, most),
+	err = b.saveAndCount(ctx, t, fmt.Sprintf("%d runs of bundled workflows, exported after each step", len(walks)), fmt.Sprintf("%d-%d", fewest, most),
 		func(yield func(string, json.RawMessage) error) error {
 			for _, w := range walks {
 				for _, text := range w.exports {
@@ -59,8 +59,8 @@ func (b *bench) storage(ctx context.Context) (*table, error) {
 	return t, err
 }
 
-// stored saves contexts and adds what they take.
-func (b *bench) stored(ctx context.Context, t *table, what, each string, contexts func(yield func(session string, text json.RawMessage) error) error) error {
+// saveAndCount saves contexts and adds their bytes to the table.
+func (b *bench) saveAndCount(ctx context.Context, t *table, what, each string, contexts func(yield func(session string, text json.RawMessage) error) error) error {
 	dir, err := b.newDir()
 	if err != nil {
 		return err

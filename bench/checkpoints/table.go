@@ -1,45 +1,19 @@
-package main
+package checkpoints
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// times are how long single calls took. It may be used by many goroutines.
-type times struct {
-	mu   sync.Mutex
-	list []time.Duration
-}
-
-// call measures a call.
-func (t *times) call(do func() error) error {
-	start := time.Now()
-	err := do()
-	took := time.Since(start)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.list = append(t.list, took)
-	return err
-}
-
-// at gives a percentile, in thousandths.
-func (t *times) at(of int) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.list) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(t.list))
-	return sorted[min(len(sorted)*of/1000, len(sorted)-1)]
-}
-
-func (t *times) cells() []string {
-	cells := []string{fmt.Sprint(len(t.list))}
-	for _, of := range []int{500, 950, 990, 1000} {
-		cells = append(cells, ms(t.at(of)))
+// cells returns the number of calls and their percentiles.
+func cells(t *measure.Times) []string {
+	sorted := t.Sorted()
+	cells := []string{fmt.Sprint(len(sorted))}
+	for _, percent := range []int{50, 95, 99, 100} {
+		cells = append(cells, ms(measure.Percentile(sorted, percent)))
 	}
 	return cells
 }
@@ -57,7 +31,7 @@ func ms(d time.Duration) string {
 	return fmt.Sprintf("%.3f", value)
 }
 
-// table is one in Markdown.
+// table is a Markdown table.
 type table struct {
 	title string
 	head  []string
@@ -85,7 +59,7 @@ func (t *table) String() string {
 	return b.String()
 }
 
-// size writes a number of bytes.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n >= 10e6:

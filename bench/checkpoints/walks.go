@@ -1,4 +1,4 @@
-package main
+package checkpoints
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/bench/measure"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/journal/headfile"
@@ -43,7 +44,7 @@ type fixture struct {
 	} `yaml:"outputs"`
 }
 
-// bundled are the workflows that runs are started of.
+// bundled holds the bundled workflows by id.
 type bundled map[string]*definition.Definition
 
 // Startable implements run.Definitions.
@@ -54,15 +55,15 @@ func (b bundled) Startable(_ context.Context, id string) (*definition.Definition
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no %s", id)
 }
 
-// walks goes every path of every bundled steps workflow that has a fixture, which
-// needs the sources of the project: the directory that the command is run in.
-func (b *bench) walks(ctx context.Context) ([]walked, error) {
-	files, err := filepath.Glob(filepath.Join("workflows", "testdata", "*.yaml"))
+// walkWorkflows walks every path of every bundled steps workflow that has a fixture
+// in the sources of the project.
+func (b *bench) walkWorkflows(ctx context.Context) ([]walked, error) {
+	files, err := filepath.Glob(filepath.Join(measure.Root, "workflows", "testdata", "*.yaml"))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("no fixtures are in workflows/testdata: run the command in the repository's own directory")
+		return nil, fmt.Errorf("no fixtures are in workflows/testdata: run the bench in its own directory")
 	}
 	defs := bundled{}
-	service, shut, err := b.runs(ctx, defs)
+	service, shut, err := b.openRuns(ctx, defs)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +97,8 @@ func (b *bench) walks(ctx context.Context) ([]walked, error) {
 	return list, nil
 }
 
-// runs opens a run service.
-func (b *bench) runs(ctx context.Context, defs bundled) (*run.Service, func(), error) {
+// openRuns opens a run service.
+func (b *bench) openRuns(ctx context.Context, defs bundled) (*run.Service, func(), error) {
 	dir, err := b.newDir()
 	if err != nil {
 		return nil, nil, err

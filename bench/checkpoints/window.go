@@ -1,4 +1,4 @@
-package main
+package checkpoints
 
 import (
 	"context"
@@ -6,24 +6,25 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/guideway-dev/guideway/bench/measure"
 	"github.com/guideway-dev/guideway/internal/window"
 )
 
-// window measures compression to a quarter, and classification.
-func (b *bench) window(_ context.Context, t *table) error {
+// measureWindow measures compression to a quarter, and classification.
+func (b *bench) measureWindow(_ context.Context, t *table) error {
 	compression, classification := level{"10 / 20 / 50 / 100", "-"}, level{"1 / 5 / 10 / 50", "-"}
 	tokenizer := window.NewTokenizer()
 	tokenizer.Count("loaded") // that is the process's affair, once
 	classifier, stems := window.NewClassifier(window.Hints{}), window.NewStems()
-	compress := func(took *times, c window.Context, counter window.Counter) error {
-		return took.call(func() error {
+	compress := func(took *measure.Times, c window.Context, counter window.Counter) error {
+		return took.Call(func() error {
 			items := window.Items(c, classifier, counter, window.History{})
 			window.Compress(items, window.Options{Ratio: 4, Counter: counter, Stems: stems, Question: "which test fails and why"})
 			return nil
 		})
 	}
-	first, next, many, classified, unknown := &times{}, &times{}, &times{}, &times{}, &times{}
-	for seed := range b.less(20, 3) {
+	first, next, many, classified, unknown := &measure.Times{}, &measure.Times{}, &measure.Times{}, &measure.Times{}, &measure.Times{}
+	for seed := range b.Pick(20, 3) {
 		counter := window.NewCache(tokenizer, 0)
 		for i, text := range contextsOf(uint64(seed), 11, fresh) {
 			c, err := spread(text)
@@ -44,15 +45,15 @@ func (b *bench) window(_ context.Context, t *table) error {
 		}
 	}
 	counter := window.NewCache(tokenizer, 0)
-	err := together(clients, func(client int) error {
-		for i, text := range contextsOf(uint64(100+client), b.less(21, 4), fresh) {
+	err := measure.RunClients(clients, func(client int) error {
+		for i, text := range contextsOf(uint64(100+client), b.Pick(21, 4), fresh) {
 			c, err := spread(text)
 			if err != nil {
 				return err
 			}
 			took := many
 			if i == 0 {
-				took = &times{} // it fills the cache
+				took = &measure.Times{} // it fills the cache
 			}
 			if err := compress(took, c, counter); err != nil {
 				return err
@@ -70,12 +71,12 @@ func (b *bench) window(_ context.Context, t *table) error {
 
 // classify measures the classification of all items under the names that they are
 // given.
-func classify(took *times, classifier *window.Classifier, c window.Context, name func(key string) string) {
+func classify(took *measure.Times, classifier *window.Classifier, c window.Context, name func(key string) string) {
 	named := window.Context{}
 	for key, value := range c {
 		named[name(key)] = value
 	}
-	_ = took.call(func() error { // it cannot fail
+	_ = took.Call(func() error { // it cannot fail
 		for key, value := range named {
 			classifier.Classify(key, value)
 		}

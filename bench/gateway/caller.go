@@ -1,4 +1,4 @@
-package main
+package gateway
 
 import (
 	"bytes"
@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
 // caller is one client: a session of 2025-11-25 and one connection. It decodes
-// nothing, so that what it takes is the least.
+// nothing, to keep its own cost low.
 type caller struct {
 	s       *subject
 	http    *http.Client
@@ -26,7 +26,7 @@ func newCaller(s *subject) *caller {
 	return &caller{s: s, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 30 * time.Second}}
 }
 
-// post sends a message and keeps what is answered in body.
+// post sends a message and keeps the answer in body.
 func (c *caller) post(ctx context.Context, text string) (session string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.s.url, strings.NewReader(text))
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *caller) post(ctx context.Context, text string) (session string, err err
 	return resp.Header.Get("Mcp-Session-Id"), nil
 }
 
-// open begins the session, and has the tool found.
+// open starts the session and checks that the tool is listed.
 func (c *caller) open(ctx context.Context) error {
 	session, err := c.post(ctx, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *caller) open(ctx context.Context) error {
 		return err
 	}
 	if !strings.Contains(c.body.String(), `"`+c.s.tool+`"`) {
-		return fmt.Errorf("it does not have the tool: %.200s", c.body.String())
+		return fmt.Errorf("the tool is not listed: %.200s", c.body.String())
 	}
 	return nil
 }
@@ -82,12 +82,12 @@ func (c *caller) call(ctx context.Context, id int, filling string) error {
 		return err
 	}
 	if !bytes.Contains(c.body.Bytes(), []byte(text)) {
-		return errors.New("the answer is another one: " + string(c.body.Bytes()[:min(200, c.body.Len())]))
+		return errors.New("unexpected answer: " + string(c.body.Bytes()[:min(200, c.body.Len())]))
 	}
 	return nil
 }
 
-// row is what was measured of a subject at a level.
+// row holds the figures of a subject at a level.
 type row struct {
 	name     string
 	p50, p99 time.Duration
@@ -96,8 +96,8 @@ type row struct {
 	memory   int64
 }
 
-// measure makes the calls of a level, after some that do not count.
-func (b *bench) measure(ctx context.Context, s *subject, at level) (row, error) {
+// measureSubject makes the calls of a level, after some that do not count.
+func (b *bench) measureSubject(ctx context.Context, s *subject, at level) (row, error) {
 	calls := b.calls
 	if at.size > 1<<10 {
 		calls /= 4
@@ -112,42 +112,32 @@ func (b *bench) measure(ctx context.Context, s *subject, at level) (row, error) 
 		defer callers[i].http.CloseIdleConnections()
 	}
 	filling := strings.Repeat("some text and ", at.size/14)
-	if _, _, err := together(ctx, callers, max(each/10, 2), filling); err != nil {
+	if _, _, err := callTogether(ctx, callers, max(each/10, 2), filling); err != nil {
 		return row{}, err
 	}
 	before, _ := s.usage()
-	walls, took, err := together(ctx, callers, each, filling)
+	walls, took, err := callTogether(ctx, callers, each, filling)
 	if err != nil {
 		return row{}, err
 	}
 	after, memory := s.usage()
-	slices.Sort(walls)
 	return row{
-		name: s.name, p50: walls[len(walls)/2], p99: walls[len(walls)*99/100], rate: float64(len(walls)) / took.Seconds(),
+		name: s.name, p50: measure.Percentile(walls, 50), p99: measure.Percentile(walls, 99), rate: float64(len(walls)) / took.Seconds(),
 		cpu: (after - before) / time.Duration(len(walls)), memory: memory,
 	}, nil
 }
 
-// together has all clients call at once, each one call after the other.
-func together(ctx context.Context, callers []*caller, each int, filling string) (walls []time.Duration, took time.Duration, err error) {
-	var mu sync.Mutex
-	var wg sync.WaitGroup
+// callTogether makes calls with all clients at once, each one call after the other.
+func callTogether(ctx context.Context, callers []*caller, each int, filling string) (walls []time.Duration, took time.Duration, err error) {
+	times := &measure.Times{}
 	began := time.Now()
-	for _, c := range callers {
-		wg.Go(func() {
-			for i := range each {
-				start := time.Now()
-				failure := c.call(ctx, i, filling)
-				wall := time.Since(start)
-				mu.Lock()
-				walls, err = append(walls, wall), errors.Join(err, failure)
-				mu.Unlock()
-				if failure != nil {
-					return
-				}
+	err = measure.RunClients(len(callers), func(client int) error {
+		for i := range each {
+			if err := times.Call(func() error { return callers[client].call(ctx, i, filling) }); err != nil {
+				return err
 			}
-		})
-	}
-	wg.Wait()
-	return walls, time.Since(began), err
+		}
+		return nil
+	})
+	return times.Sorted(), time.Since(began), err
 }

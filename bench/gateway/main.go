@@ -1,14 +1,8 @@
-// Command gateway measures what stands between a client and an MCP server, in one
-// run: nothing, a reverse proxy of bytes, Guideway's gateway without a hook graph,
-// with one that does nothing and with one that redacts, and two proxies from npm.
-// It prints tables in Markdown:
-//
-//	go run ./bench/gateway [-calls 400] [-binary PATH] [-only NAMES] [-at LEVELS]
-//
-// The proxies from npm are measured where "npm ci" was done in bench/proxies. It
-// never fails for a budget that is missed: the numbers of a busy machine are no
-// verdict.
-package main
+// Package gateway measures the ways from a client to an MCP server in one run: no
+// gateway, a reverse proxy of bytes, Guideway's gateway without a hook graph, with a
+// hook that does nothing and with a hook that redacts, two proxies from npm, and a
+// build of TBXark/mcp-proxy. It prints tables in Markdown.
+package gateway
 
 import (
 	"context"
@@ -16,56 +10,47 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"strings"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
-
-// bench is one run of the command.
+// bench is one run of the measurement.
 type bench struct {
-	calls  int
-	binary string
-	self   string
-	// only are the subjects to measure besides "direct"; empty is all.
+	measure.Options
+	calls int
+	// program is Guideway, self is this program, peer a build of TBXark/mcp-proxy.
+	program, self, peer string
+	// only selects the subjects besides "direct"; empty selects all.
 	only *regexp.Regexp
-	// at are the levels, such as "64 KB, 8 clients"; empty is all.
-	at     *regexp.Regexp
-	dir    string
-	stdout io.Writer
+	// at selects the levels, such as "64 KB, 8 clients"; empty selects all.
+	at *regexp.Regexp
 }
 
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	b := &bench{stdout: stdout}
+// Run measures and prints the tables, or serves one role of the measurement.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	b := &bench{Options: measure.Options{Stdout: stdout, Stderr: stderr}}
 	role, to, only, at := "", "", "", ""
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.IntVar(&b.calls, "calls", 400, "calls of 1 KB for each row; of 64 KB a quarter")
-	flags.StringVar(&b.binary, "binary", "", "the `program` to measure; built anew where it is empty")
-	flags.StringVar(&only, "only", "", "measure only what has a name that this `pattern` matches, and the direct way")
-	flags.StringVar(&at, "at", "", "measure only at levels that this `pattern` matches, such as \"64 KB, 1 clients\"")
-	flags.StringVar(&role, "role", "", "be a part of the measurement: stdio, http or bytes")
-	flags.StringVar(&to, "to", "", "where the reverse proxy of bytes leads")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("read the command line: %w", err)
+	flags.IntVar(&b.calls, "calls", 0, "make this many calls of 1 KB for each row, and a quarter of 64 KB (default 400, with -short 100)")
+	flags.StringVar(&only, "only", "", "measure only the direct way and subjects with a name that matches this `pattern`")
+	flags.StringVar(&at, "at", "", "measure only at levels that match this `pattern`, such as \"64 KB, 1 clients\"")
+	flags.StringVar(&b.peer, "peer", "", "measure this `program` too, a build of TBXark/mcp-proxy")
+	flags.StringVar(&role, "role", "", "serve as a part of the measurement: stdio, http or bytes")
+	flags.StringVar(&to, "to", "", "the target of the reverse proxy of bytes")
+	remove, err := b.Parse(flags, args)
+	if err != nil {
+		return err
 	}
+	defer remove()
 	if role != "" {
 		return serveRole(ctx, role, to, stdout)
 	}
-	var err error
+	if b.calls == 0 {
+		b.calls = b.Pick(400, 100)
+	}
 	if b.only, err = regexp.Compile(only); err != nil {
 		return fmt.Errorf("read -only: %w", err)
 	}
@@ -75,37 +60,33 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if b.self, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	if b.dir, err = os.MkdirTemp("", "guideway-bench-"); err != nil {
-		return fmt.Errorf("make a directory to work in: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(b.dir) }()
-	if b.binary == "" {
-		b.binary = filepath.Join(b.dir, "guideway")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.binary, "./cmd/guideway") //nolint:gosec // G204: the go command
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build the program: %w\n%s", err, out)
+	if b.peer != "" {
+		if b.peer, err = filepath.Abs(b.peer); err != nil {
+			return fmt.Errorf("find the peer: %w", err)
 		}
 	}
-	return b.run(ctx)
+	if b.program, err = b.Program(ctx); err != nil {
+		return err
+	}
+	return b.measureAll(ctx)
 }
 
-// level is what all subjects are measured at in turns.
+// level is a size of calls and a number of clients.
 type level struct {
 	size    int
 	clients int
 }
 
-// String is how a table is headed.
+// String returns the heading of a level.
 func (l level) String() string { return fmt.Sprintf("%d KB, %d clients", l.size>>10, l.clients) }
 
 func levels() []level {
 	return []level{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 1}, {64 << 10, 8}, {64 << 10, 32}}
 }
 
-func (b *bench) run(ctx context.Context) error {
-	fmt.Fprintf(b.stdout, "%s, %s/%s, %d cores, %s\nload average: %s before, ", time.Now().UTC().Format(time.DateOnly),
-		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), load())
+// measureAll measures all subjects in turns at each level.
+func (b *bench) measureAll(ctx context.Context) error {
+	machine := measure.DescribeMachine(ctx)
 	var running []*subject
 	defer func() {
 		for _, s := range running {
@@ -129,41 +110,42 @@ func (b *bench) run(ctx context.Context) error {
 			continue
 		}
 		for _, s := range running {
-			r, err := b.measure(ctx, s, at)
+			r, err := b.measureSubject(ctx, s, at)
 			if err != nil {
-				missing = append(missing, fmt.Sprintf("%s, %d bytes, %d clients: %v", s.name, at.size, at.clients, err))
+				missing = append(missing, fmt.Sprintf("%s, %s: %v", s.name, at, err))
 				continue
 			}
 			tables[at] = append(tables[at], r)
 		}
 	}
-	fmt.Fprintf(b.stdout, "%s after\n", load())
+	machine.Finish()
+	fmt.Fprint(b.Stdout, machine.String())
 	for _, at := range levels() {
 		if tables[at] != nil {
-			b.print(at, tables[at])
+			b.printTable(at, tables[at])
 		}
 	}
 	for _, line := range missing {
-		fmt.Fprintf(b.stdout, "\nNot measured: %s", line)
+		fmt.Fprintf(b.Stdout, "\nNot measured: %s", line)
 	}
 	return nil
 }
 
-// print writes a table. What is added is against the direct way at that level.
-func (b *bench) print(at level, rows []row) {
-	fmt.Fprintf(b.stdout, "\n%s at once:\n\n| | p50 ms | p99 ms | added p50 ms | calls/s | CPU us/call | memory MB | budget |\n|---|---|---|---|---|---|---|---|\n", at)
+// printTable prints the rows of a level. The added time is against the direct way.
+func (b *bench) printTable(at level, rows []row) {
+	fmt.Fprintf(b.Stdout, "\n%s at once:\n\n| | p50 ms | p99 ms | added p50 ms | calls/s | CPU us/call | memory MB | budget |\n|---|---|---|---|---|---|---|---|\n", at)
 	for _, r := range rows {
 		added := "-"
 		if r.name != direct && rows[0].name == direct {
-			added = fmt.Sprintf("%.2f", ms(r.p50-rows[0].p50))
+			added = fmt.Sprintf("%.2f", measure.Milliseconds(r.p50-rows[0].p50))
 		}
-		fmt.Fprintf(b.stdout, "| %s | %.2f | %.2f | %s | %.0f | %.0f | %.1f | %s |\n", r.name, ms(r.p50), ms(r.p99), added, r.rate,
-			float64(r.cpu.Nanoseconds())/1000, float64(r.memory)/(1<<20), budget(r, at, rows[0]))
+		fmt.Fprintf(b.Stdout, "| %s | %.2f | %.2f | %s | %.0f | %.0f | %.1f | %s |\n", r.name, measure.Milliseconds(r.p50), measure.Milliseconds(r.p99), added, r.rate,
+			float64(r.cpu.Nanoseconds())/1000, float64(r.memory)/(1<<20), checkBudget(r, at, rows[0]))
 	}
 }
 
-// budget says what the design wants, and whether it is so.
-func budget(r row, at level, first row) string {
+// checkBudget returns the budgets of a row, and whether they are kept.
+func checkBudget(r row, at level, first row) string {
 	verdict := func(ok bool) string {
 		if ok {
 			return "kept"
@@ -177,16 +159,4 @@ func budget(r row, at level, first row) string {
 		return "CPU <= 1,200 us: " + verdict(r.cpu <= 1200*time.Microsecond)
 	}
 	return ""
-}
-
-func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
-
-// load is the load average, where the system tells it.
-func load() string {
-	data, err := os.ReadFile("/proc/loadavg")
-	fields := strings.Fields(string(data))
-	if err != nil || len(fields) < 3 {
-		return "unknown"
-	}
-	return strings.Join(fields[:3], " ")
 }

@@ -1,4 +1,4 @@
-package main
+package gateway
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serveRole is the server that is called, or the proxy of bytes. What serves over
-// HTTP writes its address.
+// serveRole runs the server that is called, or the proxy of bytes. The HTTP roles
+// print their address.
 func serveRole(ctx context.Context, role, to string, out io.Writer) error {
 	server := mcp.NewServer(&mcp.Implementation{Name: "echo", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}}, echo)
@@ -27,11 +27,11 @@ func serveRole(ctx context.Context, role, to string, out io.Writer) error {
 	case "bytes":
 		target, err := url.Parse(to)
 		if err != nil {
-			return fmt.Errorf("read where it leads: %w", err)
+			return fmt.Errorf("read -to: %w", err)
 		}
 		handler = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.URL.Path = target.Path }, FlushInterval: -1}
 	default:
-		return fmt.Errorf("there is no role %q", role)
+		return fmt.Errorf("unknown role %q", role)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,8 +1,10 @@
-package main
+package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,12 +13,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// The names that budgets are for.
+// The subjects with budgets.
 const (
 	direct = "direct, no gateway"
 	plain  = "Guideway, no graph"
@@ -25,7 +28,7 @@ const (
 // subject is one way to the server.
 type subject struct {
 	name string
-	// start gives the command, and the endpoint where it does not write it.
+	// start returns the command, and the endpoint if the command does not print it.
 	start func(ctx context.Context) (cmd *exec.Cmd, endpoint string, err error)
 	tool  string
 	token string
@@ -38,20 +41,29 @@ func (b *bench) subjects() []*subject {
 	var http string
 	first := &subject{name: direct, tool: "echo"}
 	first.start = func(ctx context.Context) (*exec.Cmd, string, error) {
-		return exec.CommandContext(ctx, b.self, "-role", "http"), "", nil //nolint:gosec // G204: this program
+		return b.roleCommand(ctx, "http"), "", nil
 	}
-	bytes := &subject{name: "reverse proxy of bytes", tool: "echo"}
-	bytes.start = func(ctx context.Context) (*exec.Cmd, string, error) {
+	proxy := &subject{name: "reverse proxy of bytes", tool: "echo"}
+	proxy.start = func(ctx context.Context) (*exec.Cmd, string, error) {
 		http = first.url
-		return exec.CommandContext(ctx, b.self, "-role", "bytes", "-to", http), "", nil //nolint:gosec // G204: this program
+		return b.roleCommand(ctx, "bytes", "-to", http), "", nil
 	}
-	list := []*subject{first, bytes, b.guideway(plain, ""), b.guideway("Guideway, a hook that does nothing", noop), b.guideway("Guideway, a hook that redacts", redacting)}
+	list := []*subject{first, proxy, b.guideway(plain, ""), b.guideway("Guideway, a hook that does nothing", noop), b.guideway("Guideway, a hook that redacts", redacting)}
 	list = append(list, b.node("mcp-proxy (npm)", "mcp-proxy/dist/bin/mcp-proxy.mjs", func(port string) []string {
-		return []string{"--port", port, "--", b.self, "-role", "stdio"}
+		return []string{"--port", port, "--", b.self, "gateway", "-role", "stdio"}
 	}))
-	return append(list, b.node("supergateway (npm)", "supergateway/dist/index.js", func(port string) []string {
-		return []string{"--stdio", b.self + " -role stdio", "--outputTransport", "streamableHttp", "--stateful", "--port", port, "--logLevel", "none"}
+	list = append(list, b.node("supergateway (npm)", "supergateway/dist/index.js", func(port string) []string {
+		return []string{"--stdio", b.self + " gateway -role stdio", "--outputTransport", "streamableHttp", "--stateful", "--port", port, "--logLevel", "none"}
 	}))
+	if b.peer != "" {
+		list = append(list, b.peerSubject())
+	}
+	return list
+}
+
+// roleCommand returns the command of a role.
+func (b *bench) roleCommand(ctx context.Context, role string, more ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, b.self, append([]string{"gateway", "-role", role}, more...)...) //nolint:gosec // G204: this program
 }
 
 const (
@@ -62,20 +74,20 @@ const (
 "edges": [{"source": "start", "target": "h"}, {"source": "h", "target": "call"}, {"source": "call", "target": "end"}]}`
 )
 
-// guideway is ours, with a hook or without.
+// guideway returns our gateway, with a hook if script is not empty.
 func (b *bench) guideway(name, script string) *subject {
 	s := &subject{name: name, tool: "echo__echo"}
 	s.start = func(ctx context.Context) (*exec.Cmd, string, error) {
-		home := filepath.Join(b.dir, strings.ReplaceAll(name, " ", "-"))
+		home := filepath.Join(b.Dir, strings.ReplaceAll(name, " ", "-"))
 		if err := os.MkdirAll(home, 0o700); err != nil {
 			return nil, "", fmt.Errorf("make a home: %w", err)
 		}
 		own := func(args ...string) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, b.binary, args...) //nolint:gosec // G204: the program to measure
+			cmd := exec.CommandContext(ctx, b.program, args...) //nolint:gosec // G204: the program to measure
 			cmd.Env, cmd.Dir = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}, home
 			return cmd
 		}
-		steps := [][]string{{"upstream", "add", "echo", "--", b.self, "-role", "stdio"}}
+		steps := [][]string{{"upstream", "add", "echo", "--", b.self, "gateway", "-role", "stdio"}}
 		if script != "" {
 			file := filepath.Join(home, "hook.json")
 			if err := os.WriteFile(file, fmt.Appendf(nil, graph, script), 0o600); err != nil {
@@ -98,30 +110,61 @@ func (b *bench) guideway(name, script string) *subject {
 	return s
 }
 
-// node is a proxy from npm.
+// node returns a proxy from npm.
 func (b *bench) node(name, script string, args func(port string) []string) *subject {
 	return &subject{name: name, tool: "echo", start: func(ctx context.Context) (*exec.Cmd, string, error) {
-		path, err := filepath.Abs(filepath.Join("bench", "proxies", "node_modules", filepath.FromSlash(script)))
+		path, err := filepath.Abs(filepath.Join("proxies", "node_modules", filepath.FromSlash(script)))
 		if err == nil {
 			_, err = os.Stat(path)
 		}
 		if err != nil {
-			return nil, "", errors.New("it is not installed: npm ci --ignore-scripts in bench/proxies")
+			return nil, "", errors.New("it is not installed: npm ci --ignore-scripts in proxies")
 		}
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		port, err := findPort(ctx)
 		if err != nil {
-			return nil, "", fmt.Errorf("find a free port: %w", err)
+			return nil, "", err
 		}
-		_, port, _ := net.SplitHostPort(listener.Addr().String())
-		if err := listener.Close(); err != nil {
-			return nil, "", fmt.Errorf("find a free port: %w", err)
-		}
-		node := filepath.Join("conformance", "node_modules", ".bin", "node") // new enough for all of them
+		node := filepath.Join(measure.Root, "conformance", "node_modules", ".bin", "node") // new enough for all of them
 		if _, err := os.Stat(node); err != nil {
 			node = "node"
 		}
 		return exec.CommandContext(ctx, node, append([]string{path}, args(port)...)...), "http://127.0.0.1:" + port + "/mcp", nil //nolint:gosec // G204: pinned programs
 	}}
+}
+
+// peerSubject returns TBXark/mcp-proxy in front of the server.
+func (b *bench) peerSubject() *subject {
+	return &subject{name: "TBXark mcp-proxy (Go)", tool: "echo", start: func(ctx context.Context) (*exec.Cmd, string, error) {
+		port, err := findPort(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		config, err := json.Marshal(map[string]any{
+			"mcpProxy": map[string]any{
+				"baseURL": "http://127.0.0.1:" + port, "addr": "127.0.0.1:" + port, "name": "bench", "version": "1",
+				"type": "streamable-http", "options": map[string]any{"logEnabled": false},
+			},
+			"mcpServers": map[string]any{"echo": map[string]any{"command": b.self, "args": []string{"gateway", "-role", "stdio"}}},
+		})
+		if err != nil {
+			return nil, "", fmt.Errorf("write the configuration of the peer: %w", err)
+		}
+		file := filepath.Join(b.Dir, "peer.json")
+		if err := os.WriteFile(file, config, 0o600); err != nil {
+			return nil, "", fmt.Errorf("write the configuration of the peer: %w", err)
+		}
+		return exec.CommandContext(ctx, b.peer, "--config", file), "http://127.0.0.1:" + port + "/echo/", nil //nolint:gosec // G204: the program of -peer
+	}}
+}
+
+// findPort returns a free port of the loopback interface.
+func findPort(ctx context.Context) (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	return port, errors.Join(err, listener.Close())
 }
 
 var announces = regexp.MustCompile(`MCP +(http\S+)`)
@@ -154,7 +197,7 @@ func (s *subject) begin(ctx context.Context) error {
 		case s.url = <-said:
 		case <-time.After(20 * time.Second):
 			s.stop()
-			return errors.New("it does not say where it listens")
+			return errors.New("it does not print its address")
 		}
 	}
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
@@ -181,8 +224,10 @@ func (s *subject) stop() {
 	}
 }
 
-// usage is the processor time and memory of the subject with the processes that it
-// has started, but for the server that is called.
+// usage returns the CPU time and the memory of the subject with its descendants, but
+// without the server that is called.
 func (s *subject) usage() (cpu time.Duration, memory int64) {
-	return usageOf(strconv.Itoa(s.cmd.Process.Pid))
+	return measure.TreeUsage(s.cmd.Process.Pid, func(command []byte) bool {
+		return bytes.Contains(command, []byte("-role\x00stdio")) && !bytes.Contains(command, []byte("node"))
+	})
 }

@@ -1,4 +1,4 @@
-package main
+package machines
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/bench/measure"
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/journal/headfile"
 	"github.com/guideway-dev/guideway/internal/journal/keyfile"
@@ -119,14 +120,14 @@ func (b *bench) close(ctx context.Context) error {
 	return b.journal.Close()
 }
 
-// caller is whose runs they are.
+// caller returns the owner of all runs.
 func caller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "bench", Client: "bench"}, Via: run.ViaAgent}
 }
 
-// one runs a machine to its end, and gives how long all of it and each of its steps
-// took.
-func (b *bench) one(ctx context.Context) (took time.Duration, steps []time.Duration, err error) {
+// runMachine runs a machine to its end and returns the duration of the run and of each
+// step.
+func (b *bench) runMachine(ctx context.Context) (took time.Duration, steps []time.Duration, err error) {
 	begun := time.Now()
 	s, err := b.service.Start(ctx, caller(), driver.StartRequest{Definition: b.definition, Inputs: inputs()})
 	if err != nil {
@@ -149,7 +150,7 @@ func (b *bench) one(ctx context.Context) (took time.Duration, steps []time.Durat
 	return time.Since(begun), steps, err
 }
 
-// row is what was measured of a kind.
+// row holds the figures of a kind.
 type row struct {
 	kind kind
 	// alone are the runs one after the other, each of 3 steps, aloneSteps their
@@ -161,10 +162,10 @@ type row struct {
 	before, after, workers int64
 }
 
-// measure measures a kind on a new journal.
-func measure(ctx context.Context, dir string, k kind, o options) (row, error) {
+// measureKind measures a kind on a new journal.
+func measureKind(ctx context.Context, k kind, o *options) (row, error) {
 	r := row{kind: k, machines: o.machines}
-	place, err := os.MkdirTemp(dir, "")
+	place, err := os.MkdirTemp(o.Dir, "")
 	if err != nil {
 		return r, err
 	}
@@ -172,43 +173,32 @@ func measure(ctx context.Context, dir string, k kind, o options) (row, error) {
 	if err != nil {
 		return r, err
 	}
-	sequential := 200
-	if o.short {
-		sequential = 30
-	}
-	for range sequential {
-		took, steps, err := b.one(ctx)
+	for range o.Pick(200, 30) {
+		took, steps, err := b.runMachine(ctx)
 		if err != nil {
 			return r, err
 		}
 		r.alone, r.aloneSteps = append(r.alone, took), append(r.aloneSteps, steps...)
 	}
-	r.before, _ = memory()
+	r.before, _ = readMemory()
 	var mu sync.Mutex
-	var all sync.WaitGroup
-	var failed error
-	stop, err := profile(k, o)
+	stop, err := startProfile(k, o)
 	if err != nil {
 		return r, err
 	}
 	begun := time.Now()
-	for range o.machines {
-		all.Go(func() {
-			_, steps, err := b.one(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			r.steps = append(r.steps, steps...)
-			if err != nil {
-				failed = err
-			}
-		})
-	}
-	all.Wait()
+	failed := measure.RunClients(o.machines, func(int) error {
+		_, steps, err := b.runMachine(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		r.steps = append(r.steps, steps...)
+		return err
+	})
 	r.together = time.Since(begun)
 	if err := stop(); err != nil {
 		return r, err
 	}
-	r.after, r.workers = memory()
+	r.after, r.workers = readMemory()
 	for _, list := range [][]time.Duration{r.alone, r.aloneSteps, r.steps} {
 		slices.Sort(list)
 	}
@@ -218,8 +208,8 @@ func measure(ctx context.Context, dir string, k kind, o options) (row, error) {
 	return r, b.close(ctx)
 }
 
-// profile begins the profile that was asked for, and gives its end.
-func profile(k kind, o options) (stop func() error, err error) {
+// startProfile starts the profile of -cpuprofile and returns a function that stops it.
+func startProfile(k kind, o *options) (stop func() error, err error) {
 	if o.profile == "" || k != plain {
 		return func() error { return nil }, nil
 	}

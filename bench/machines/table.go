@@ -1,13 +1,14 @@
-package main
+package machines
 
 import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
 // inputs are those of every run.
@@ -15,36 +16,19 @@ func inputs() map[string]json.RawMessage {
 	return map[string]json.RawMessage{"task": json.RawMessage(`"a task"`)}
 }
 
-// memory is what this process and its workers hold, in bytes; 0 where the machine
-// does not say it.
-func memory() (own, workers int64) {
-	own = resident("self")
-	lists, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, list := range lists {
-		text, err := os.ReadFile(list)
-		if err != nil {
-			continue
-		}
-		for _, pid := range strings.Fields(string(text)) {
-			workers += resident(pid)
+// readMemory returns the resident memory of this process and of its workers, in bytes,
+// and zeros where the platform does not report it.
+func readMemory() (own, workers int64) {
+	pid := os.Getpid()
+	if m, err := measure.MemoryOf(pid); err == nil {
+		own = m.Resident
+	}
+	for _, worker := range measure.Children(pid) {
+		if m, err := measure.MemoryOf(worker); err == nil {
+			workers += m.Resident
 		}
 	}
 	return own, workers
-}
-
-// resident is the resident memory of a process.
-func resident(pid string) int64 {
-	text, err := os.ReadFile("/proc/" + pid + "/status") //nolint:gosec // the pid is of the kernel
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return 0
-	}
-	kb, _ := strconv.ParseInt(fields[0], 10, 64)
-	return kb << 10
 }
 
 // reference is an engine that was measured before, with three steps that call
@@ -61,8 +45,8 @@ func references() []reference {
 	}
 }
 
-// table prints what was measured, and the references below it.
-func table(rows []row, machines int) string {
+// formatTable returns the table, with the references below it.
+func formatTable(rows []row, machines int) string {
 	var b strings.Builder
 	line := func(cells ...string) {
 		fmt.Fprintf(&b, "%-40s  %-15s  %-15s  %-9s  %-8s  %-17s  %s\n", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6])
@@ -86,9 +70,8 @@ func table(rows []row, machines int) string {
 
 func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// pair is the median of sorted durations and another percentile.
+// pair returns the median and another percentile of sorted durations.
 func pair(sorted []time.Duration, percent int) string {
-	at := func(p int) time.Duration { return sorted[min(len(sorted)*p/100, len(sorted)-1)] }
-	const milli = float64(time.Millisecond)
-	return fmt.Sprintf("%.1f / %.1f ms", float64(at(50))/milli, float64(at(percent))/milli)
+	at := func(p int) float64 { return measure.Milliseconds(measure.Percentile(sorted, p)) }
+	return fmt.Sprintf("%.1f / %.1f ms", at(50), at(percent))
 }

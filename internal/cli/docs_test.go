@@ -123,7 +123,7 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 // Every package that the documentation has tested or run is there.
 func TestPackagesOfTheDocumentation(t *testing.T) {
 	t.Parallel()
-	named := regexp.MustCompile(`go (?:test|run|build|install)((?: +[^ \n` + "`" + `|]+)+)`)
+	named := regexp.MustCompile(`go (?:-C bench )?(?:test|run|build|install)((?: +[^ \n` + "`" + `|]+)+)`)
 	for _, p := range pages(t) {
 		if p.name == "CHANGELOG.md" {
 			continue
@@ -134,19 +134,31 @@ func TestPackagesOfTheDocumentation(t *testing.T) {
 				if !ok || strings.HasSuffix(word, "...") {
 					continue
 				}
-				if info, err := os.Stat(filepath.Join("..", "..", dir)); err != nil || !info.IsDir() {
-					t.Errorf("%s names the package %s, which is not there", p.name, word)
+				if findPackage(dir) == "" {
+					t.Errorf("%s names the package %s, which does not exist", p.name, word)
 				}
 			}
 		}
 	}
 }
 
+// findPackage returns the directory of a package of the product or of the bench, and ""
+// if there is none.
+func findPackage(dir string) string {
+	for _, module := range []string{".", "bench"} {
+		path := filepath.Join("..", "..", module, dir)
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return path
+		}
+	}
+	return ""
+}
+
 // Every test that the documentation has somebody run by its name is there: a name that
 // nothing has passes as well as one that passes.
 func TestTestsOfTheDocumentation(t *testing.T) {
 	t.Parallel()
-	named := regexp.MustCompile("go test ((?:[^`\n|]* )?)(?:-run|-bench) '?([A-Za-z|]+)[^`\n]*")
+	named := regexp.MustCompile("go (?:-C bench )?test ((?:[^`\n|]* )?)(?:-run|-bench) '?([A-Za-z|]+)[^`\n]*")
 	seen := 0
 	for _, p := range pages(t) {
 		if p.name == "CHANGELOG.md" {
@@ -155,7 +167,7 @@ func TestTestsOfTheDocumentation(t *testing.T) {
 		for _, m := range named.FindAllStringSubmatch(p.text, -1) {
 			dir := regexp.MustCompile(`\./[\w/-]+`).FindString(m[0])
 			seen++
-			if dir == "" || !hasTest(t, filepath.Join("..", "..", dir), m[2]) {
+			if dir == "" || !hasTest(t, findPackage(dir), m[2]) {
 				t.Errorf("%s: nothing is run by %s", p.name, m[0])
 			}
 		}

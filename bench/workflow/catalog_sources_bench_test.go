@@ -1,4 +1,4 @@
-package main
+package workflow
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway/bench/measure"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
@@ -122,11 +123,11 @@ func BenchmarkTeamStart(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	var c *catalog.Catalog
-	clock := startCPU(os.Getpid())
+	clock := measure.StartCPU(os.Getpid())
 	for b.Loop() {
 		c = loadTeam(b, start(), index)
 	}
-	if ms := clock.perCall(b.N); ms != nil {
+	if ms := clock.PerCall(b.N); ms != nil {
 		b.ReportMetric(*ms, "cpu-ms/op")
 	}
 	runtime.GC()

@@ -1,10 +1,12 @@
-package main
+package workflow
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
 func TestLatency(t *testing.T) {
@@ -69,7 +71,7 @@ func TestReportCells(t *testing.T) {
 func TestReportWithoutFigures(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := newReport(machine{Date: "2026-01-01", Platform: "plan9/arm"}, false).write(&out); err != nil {
+	if err := newReport(measure.Machine{Date: "2026-01-01", Platform: "plan9/arm"}, false).write(&out); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(out.String(), "not measured"); got < int(rowBinary) {

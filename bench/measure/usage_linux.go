@@ -1,9 +1,10 @@
-package main
+package measure
 
 import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -13,13 +14,13 @@ import (
 // of a second on every architecture that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// memoryOf reads /proc/PID/status.
-func memoryOf(pid int) (memory, error) {
+// MemoryOf reads /proc/PID/status.
+func MemoryOf(pid int) (Memory, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return memory{}, fmt.Errorf("read the memory of a process: %w", err)
+		return Memory{}, fmt.Errorf("read the memory of a process: %w", err)
 	}
-	var m memory
+	var m Memory
 	for line := range strings.Lines(string(data)) {
 		name, value, _ := strings.Cut(line, ":")
 		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
@@ -28,23 +29,23 @@ func memoryOf(pid int) (memory, error) {
 		}
 		switch name {
 		case "VmRSS":
-			m.resident = kilobytes << 10
+			m.Resident = kilobytes << 10
 		case "VmHWM":
-			m.peak = kilobytes << 10
+			m.Peak = kilobytes << 10
 		case "RssAnon":
-			m.own = kilobytes << 10
+			m.Own = kilobytes << 10
 		}
 	}
 	return m, nil
 }
 
-// cpuTime reads utime and stime of /proc/PID/stat.
-func cpuTime(pid int) (time.Duration, error) {
+// CPUTime reads utime and stime of /proc/PID/stat.
+func CPUTime(pid int) (time.Duration, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read the CPU time of a process: %w", err)
 	}
-	// The name in parentheses may have spaces; the fields behind it do not.
+	// The name in parentheses may have spaces; the fields after it do not.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("read the CPU time of a process: %d fields", len(fields))
@@ -60,7 +61,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// loadAverage is the load of the last minute, 5 and 15 minutes.
+// loadAverage returns the load of the last minute, 5 and 15 minutes.
 func loadAverage() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -70,8 +71,8 @@ func loadAverage() string {
 	return strings.Join(fields[:min(3, len(fields))], " ")
 }
 
-// processor is the model of the machine's processor.
-func processor() string {
+// processorModel returns the model of the machine's processor.
+func processorModel() string {
 	data, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return ""
@@ -82,4 +83,28 @@ func processor() string {
 		}
 	}
 	return ""
+}
+
+// Children returns the children of a process.
+func Children(pid int) []int {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	var children []int
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue
+		}
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	return children
+}
+
+// commandLine returns the command line of a process, its arguments separated by NUL.
+func commandLine(pid int) []byte {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return line
 }

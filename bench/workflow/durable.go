@@ -1,4 +1,4 @@
-package main
+package workflow
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
 // The workflow of the durable runs: a loop that is long enough for a step 5,000.
@@ -122,7 +124,7 @@ type measured struct {
 
 // take measures some steps of a run.
 func (m *measured) take(ctx context.Context, c caller, d *durableWalk, n int) error {
-	began, err := cpuTime(m.pid)
+	began, err := measure.CPUTime(m.pid)
 	m.blind = m.blind || err != nil
 	for range n {
 		took, err := d.goOn(ctx, c)
@@ -131,7 +133,7 @@ func (m *measured) take(ctx context.Context, c caller, d *durableWalk, n int) er
 		}
 		m.times = append(m.times, took)
 	}
-	ended, err := cpuTime(m.pid)
+	ended, err := measure.CPUTime(m.pid)
 	m.blind = m.blind || err != nil
 	m.cpu += ended - began
 	return nil
@@ -140,7 +142,7 @@ func (m *measured) take(ctx context.Context, c caller, d *durableWalk, n int) er
 func (m *measured) figure() figure {
 	f := latency(m.times)
 	if !m.blind && len(m.times) > 0 {
-		f.CPU = new(milliseconds(m.cpu) / float64(len(m.times)))
+		f.CPU = new(measure.Milliseconds(m.cpu) / float64(len(m.times)))
 	}
 	return f
 }

@@ -1,4 +1,4 @@
-package main
+package workflow
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ import (
 // beside what get_workflow and get_phase for each phase cost it in the text form
 // of the system that the dialect comes from.
 func BenchmarkPhaseWalkBytes(b *testing.B) {
-	dir := filepath.Join("..", "..", "shared", "corpus", "phases")
+	dir := filepath.Join("..", "..", "..", "shared", "corpus", "phases")
 	text, err := os.ReadFile(filepath.Join(dir, "work-package", "work-package.json"))
 	if err != nil {
 		b.Skip("no corpus beside this checkout")

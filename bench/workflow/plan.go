@@ -1,10 +1,12 @@
-package main
+package workflow
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
 // plan says how much is measured.
@@ -150,15 +152,15 @@ func (p plan) memory(ctx context.Context, s *server, to row, rec record) error {
 	case <-ctx.Done():
 		return fmt.Errorf("wait for a quiet process: %w", ctx.Err())
 	}
-	m, err := memoryOf(s.pid())
-	if errors.Is(err, errNotMeasured) {
+	m, err := measure.MemoryOf(s.pid())
+	if errors.Is(err, measure.ErrNotMeasured) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	rec(to, figure{
-		Value: megabytes(m.resident), Peak: new(megabytes(m.peak)), Own: new(megabytes(m.own)),
+		Value: megabytes(m.Resident), Peak: new(megabytes(m.Peak)), Own: new(megabytes(m.Own)),
 	})
 	return nil
 }
@@ -234,12 +236,12 @@ func measureCalls(ctx context.Context, c caller, pid, n int, calls func(context.
 	if _, err := calls(ctx, c, min(n/10, loopLength)); err != nil {
 		return figure{}, err
 	}
-	clock := startCPU(pid)
+	clock := measure.StartCPU(pid)
 	times, err := calls(ctx, c, n)
 	if err != nil {
 		return figure{}, err
 	}
 	f := latency(times)
-	f.CPU = clock.perCall(n)
+	f.CPU = clock.PerCall(n)
 	return f, nil
 }

@@ -1,11 +1,14 @@
-package main
+package workflow
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
 // The crowd: processes on one journal, each with clients that do not wait for
@@ -138,20 +141,14 @@ func (p plan) crowd(ctx context.Context, w *workplace, ours *target, rec record)
 		}
 	}
 	times := make([][]time.Duration, len(clients))
-	errs := make([]error, len(clients))
-	var all sync.WaitGroup
-	for i, c := range clients {
-		all.Go(func() { times[i], errs[i] = workInCrowd(ctx, c, max(p.calls/len(clients), together)) })
+	err = measure.RunClients(len(clients), func(i int) (err error) {
+		times[i], err = workInCrowd(ctx, clients[i], max(p.calls/len(clients), together))
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	all.Wait()
-	var took []time.Duration
-	for i := range clients {
-		if errs[i] != nil {
-			return errs[i]
-		}
-		took = append(took, times[i]...)
-	}
-	f := latency(took)
+	f := latency(slices.Concat(times...))
 	if f.P99 != nil {
 		f.Value, f.P50, f.P99 = *f.P99, new(f.Value), nil
 	}

@@ -1,4 +1,4 @@
-package main
+package workflow
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/guideway-dev/guideway/bench/measure"
 )
 
 // row names a line of the table.
@@ -61,9 +63,9 @@ func latency(times []time.Duration) figure {
 	if n == 0 {
 		return figure{}
 	}
-	f := figure{Value: milliseconds(sorted[n/2]), N: n, Max: new(milliseconds(sorted[n-1]))}
+	f := figure{Value: measure.Milliseconds(measure.Percentile(sorted, 50)), N: n, Max: new(measure.Milliseconds(sorted[n-1]))}
 	if n >= enough {
-		f.P99 = new(milliseconds(sorted[n*99/100]))
+		f.P99 = new(measure.Milliseconds(measure.Percentile(sorted, 99)))
 	}
 	return f
 }
@@ -89,13 +91,13 @@ type span struct {
 }
 
 type report struct {
-	Machine machine `json:"machine"`
+	Machine measure.Machine `json:"machine"`
 	// ReferenceRan says that the reference was measured in the same run.
 	ReferenceRan bool    `json:"referenceRan"`
 	Lines        []*line `json:"lines"`
 }
 
-func newReport(m machine, referenceRan bool) *report {
+func newReport(m measure.Machine, referenceRan bool) *report {
 	return &report{Machine: m, ReferenceRan: referenceRan, Lines: []*line{
 		rowStart:        {What: "start to first answer, 50 workflows in JSON", Unit: "ms", Budget: 40, Earlier: &span{370, 1300}},
 		rowStartYAML:    {What: "  the same in YAML", Unit: "ms", Budget: 40},
@@ -123,17 +125,7 @@ func (r *report) reference(to row, f figure) { r.Lines[to].Reference = &f }
 
 // write writes the table.
 func (r *report) write(out io.Writer) error {
-	m := r.Machine
-	fmt.Fprintf(out, "%s, %s, %d cores", m.Date, m.Platform, m.Cores)
-	for _, s := range []string{m.Processor, m.Go, prefixed("node ", m.Node)} {
-		if s != "" {
-			fmt.Fprintf(out, ", %s", s)
-		}
-	}
-	if m.LoadBefore != "" {
-		fmt.Fprintf(out, "\nload average: %s before, %s after", m.LoadBefore, m.LoadAfter)
-	}
-	fmt.Fprint(out, "\n\n")
+	fmt.Fprintln(out, r.Machine.String())
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "what\tbudget\tours\tspread\tCPU\treference\tratio\tbudget is")
 	for _, l := range r.Lines {
@@ -155,14 +147,7 @@ func (r *report) notes() string {
 		return ""
 	}
 	return "\n* The reference was not run; measured earlier, see bench/README.md.\n" +
-		"  To measure it now: go run ./bench -reference DIR, or -install-reference\n"
-}
-
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
-	}
-	return prefix + s
+		"  To measure it now: go run . workflow -reference DIR, or -install-reference\n"
 }
 
 func (l *line) budget() string {

@@ -1,4 +1,4 @@
-package main
+package workflow
 
 import (
 	"context"
@@ -18,15 +18,15 @@ const (
 )
 
 // reference gives the reference, or nil if it is not to be run.
-func (w *workplace) reference(ctx context.Context, opts options, stderr io.Writer) (*target, error) {
-	dir := opts.reference
-	if opts.installReference {
+func (w *workplace) reference(ctx context.Context, o *options) (*target, error) {
+	dir := o.reference
+	if o.installReference {
 		cache, err := os.UserCacheDir()
 		if err != nil {
 			return nil, fmt.Errorf("find the user's cache: %w", err)
 		}
 		dir = filepath.Join(cache, "guideway-bench", "workrail-"+referenceVersion)
-		if err := installReference(ctx, dir, stderr); err != nil {
+		if err := installReference(ctx, dir, o.Stderr); err != nil {
 			return nil, err
 		}
 	}

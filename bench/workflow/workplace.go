@@ -1,16 +1,13 @@
-package main
+package workflow
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 )
 
-// workplace is the directory of one run: the program, the workflows and a home
-// directory that is nobody's.
+// workplace is the directory of one run, with the program, the workflows and an
+// unused home directory.
 type workplace struct {
 	dir string
 	// json and yaml are directories of the same workflows in either format.
@@ -64,33 +61,10 @@ func (w *workplace) environment(home string, more ...string) []string {
 	return append(env, more...)
 }
 
-// guideway gives our own program, built from this tree unless binary names one.
-func (w *workplace) guideway(ctx context.Context, binary string) (*target, error) {
-	if binary == "" {
-		binary = filepath.Join(w.dir, "guideway")
-		if runtime.GOOS == "windows" {
-			binary += ".exe"
-		}
-		if err := build(ctx, binary); err != nil {
-			return nil, err
-		}
-	}
-	binary, err := filepath.Abs(binary)
-	if err != nil {
-		return nil, fmt.Errorf("find the program: %w", err)
-	}
+// guideway returns the program under measurement.
+func (w *workplace) guideway(program string) *target {
 	return &target{
-		name: "guideway", command: []string{binary, "mcp"}, dir: w.empty(), echoes: true,
+		name: "guideway", command: []string{program, "mcp"}, dir: w.empty(), echoes: true,
 		env: w.environment("home", "WORKFLOW_STORAGE_PATH="+w.json),
-	}, nil
-}
-
-// build makes the program the way it is released.
-func build(ctx context.Context, to string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, "github.com/guideway-dev/guideway/cmd/guideway") //nolint:gosec // a directory of ours
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build guideway: %w\n%s", err, out)
 	}
-	return nil
 }
