@@ -39,11 +39,11 @@ select exists (select from written)`
 
 const createDocument = `
 with written as (
-	insert into documents (user_id, project, workflow, id, write, data, project_path, created, updated, revision, dashboard, summarised)
-	values ($1, $2, $3, $4, $5, $6, $13, $14, $15, $16, $17, $16)
+	insert into documents (user_id, project, workflow, id, write, data, project_path, created, updated, revision, dashboard)
+	values ($1, $2, $3, $4, $5, $6, $13, $14, $15, $16, $17)
 	on conflict (user_id, project, workflow, id) do update set write = excluded.write, data = excluded.data,
 		project_path = excluded.project_path, created = excluded.created, updated = excluded.updated, revision = excluded.revision,
-		dashboard = excluded.dashboard, summarised = excluded.summarised, deleted = null
+		dashboard = excluded.dashboard, deleted = null
 	where documents.deleted is not null
 	returning n, user_id, project, workflow, id, revision
 ), forgotten as (
@@ -53,7 +53,7 @@ with written as (
 const updateDocument = `
 with written as (
 	update documents set write = $5, data = $6, project_path = $13, updated = $14, revision = revision + 1,
-		dashboard = $17, summarised = revision + 1
+		dashboard = $17
 	where user_id = $1 and project = $2 and workflow = $3 and id = $4 and deleted is null and revision = $15 and write = $16
 	returning n, user_id, project, workflow, id, revision
 )` + documentLog

@@ -18,13 +18,7 @@ func Setting(tb testing.TB, s *Store, name string) string {
 // Migrate brings the tables of a store to the embedded version and then carries
 // out more steps, as a later version would.
 func Migrate(ctx context.Context, s *Store, more ...string) error {
-	steps, err := migrations()
-	if err != nil {
-		return err
-	}
-	for _, sql := range more {
-		steps = append(steps, migration{version: len(steps) + 1, name: "later", sql: sql})
-	}
+	steps := append(schemaSteps(), more...)
 	return s.try(ctx, "migrate", func(ctx context.Context, _ bool) error { return s.migrate(ctx, steps) })
 }
 

@@ -23,7 +23,6 @@ const (
 	codeSerialization       = "40001"
 	codeDeadlock            = "40P01"
 	codeInsufficientRights  = "42501"
-	codeUndefinedColumn     = "42703"
 	codeUndefinedTable      = "42P01"
 	codeDiskFull            = "53100"
 	codeOutOfMemory         = "53200"

@@ -22,33 +22,17 @@ func (s *Store) Summaries(ctx context.Context, f session.Filter) ([]session.Summ
 	return listDocuments(ctx, s, summaryColumns, f, scanSummary)
 }
 
-// summaryColumns gives the data only where there is no summary of the revision:
-// it was written by a version of this program that made none.
-const summaryColumns = `user_id, project, workflow, id, project_path, created, updated, revision, dashboard,
-	case when summarised is distinct from revision then data end`
+const summaryColumns = `user_id, project, workflow, id, project_path, created, updated, revision, dashboard`
 
 // scanSummary scans summaryColumns.
 func scanSummary(row pgx.CollectableRow) (session.Summary, error) {
-	var d session.Document
-	var dashboard, data []byte
+	var d session.Summary
 	err := row.Scan(
 		(*octets)(&d.User), (*octets)(&d.Project), (*octets)(&d.Workflow), (*octets)(&d.ID), (*octets)(&d.ProjectPath),
-		&d.Created, &d.Updated, &d.Revision, &dashboard, &data,
+		&d.Created, &d.Updated, &d.Revision, (*[]byte)(&d.Dashboard),
 	)
-	if err != nil {
-		return session.Summary{}, err
-	}
 	d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
-	if data != nil {
-		if err := decode(data, &d); err != nil {
-			return session.Summary{}, err
-		}
-	}
-	summary, err := d.Summary()
-	if data == nil && len(dashboard) > 0 {
-		summary.Dashboard = dashboard
-	}
-	return summary, err
+	return d, err
 }
 
 // listDocuments lists documents, the last changed first.

@@ -1,61 +1,26 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
-	"embed"
+	_ "embed"
 	"fmt"
 	"hash/fnv"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/guideway-dev/guideway"
 )
 
-//go:embed migrations/*.sql
-var migrationFiles embed.FS
+//go:embed schema.sql
+var schemaSQL string
 
-// migration is one step to the tables of this version.
-type migration struct {
-	version int
-	name    string
-	sql     string
-}
-
-// migrations gives the embedded steps in order: NNNN_name.sql, without a gap.
-func migrations() ([]migration, error) {
-	entries, err := migrationFiles.ReadDir("migrations")
-	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "read the migrations: %w", err)
-	}
-	var steps []migration
-	for _, e := range entries {
-		number, name, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".sql"), "_")
-		version, err := strconv.Atoi(number)
-		if err != nil {
-			return nil, guideway.Errorf(guideway.CodeInternal, "the migration %s has no number: %w", e.Name(), err)
-		}
-		sql, err := migrationFiles.ReadFile("migrations/" + e.Name())
-		if err != nil {
-			return nil, guideway.Errorf(guideway.CodeInternal, "read the migration %s: %w", e.Name(), err)
-		}
-		steps = append(steps, migration{version: version, name: name, sql: string(sql)})
-	}
-	slices.SortFunc(steps, func(a, b migration) int { return cmp.Compare(a.version, b.version) })
-	for i, m := range steps {
-		if m.version != i+1 {
-			return nil, guideway.Errorf(guideway.CodeInternal, "there is no migration %d", i+1)
-		}
-	}
-	return steps, nil
-}
+// schemaSteps returns the statements that bring the tables to the versions 1, 2 and
+// so on. A change of the tables adds a step: a step that was released is never edited.
+func schemaSteps() []string { return []string{schemaSQL} }
 
 // migrate brings the tables up to date, all steps in one transaction. Many
 // processes may begin at once: one does it, the others wait for it.
-func (s *Store) migrate(ctx context.Context, steps []migration) error {
+func (s *Store) migrate(ctx context.Context, steps []string) error {
 	have, err := s.version(ctx, s.pool, len(steps))
 	if err != nil || have == len(steps) {
 		return err
@@ -74,40 +39,28 @@ func (s *Store) migrate(ctx context.Context, steps []migration) error {
 			return err
 		}
 		if have == 0 {
-			if err := s.begin(ctx, tx); err != nil {
+			if err := s.createSchema(ctx, tx); err != nil {
 				return err
 			}
 		}
-		for _, m := range steps[have:] {
-			if _, err := tx.Exec(ctx, m.sql); err != nil {
-				return fmt.Errorf("migration %d (%s): %w", m.version, m.name, err)
+		for i, sql := range steps[have:] {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("bring the tables to version %d: %w", have+i+1, err)
 			}
-			if _, err := tx.Exec(ctx, `insert into schema_migrations (version, name) values ($1, $2)`, m.version, m.name); err != nil {
-				return err
-			}
-			s.log.InfoContext(ctx, "the tables were migrated", "schema", s.schema, "version", m.version, "name", m.name)
 		}
-		return nil
+		s.log.InfoContext(ctx, "the tables were brought up to date", "schema", s.schema, "version", len(steps))
+		_, err = tx.Exec(ctx, `update guideway_schema set version = $1`, len(steps))
+		return err
 	})
 }
 
-// begin makes the schema and the table of its versions.
-func (s *Store) begin(ctx context.Context, tx pgx.Tx) error {
-	var there bool
-	if err := tx.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, s.schema).Scan(&there); err != nil {
-		return err
+// createSchema creates the schema where it does not exist.
+func (s *Store) createSchema(ctx context.Context, tx pgx.Tx) error {
+	var exists bool
+	err := tx.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, s.schema).Scan(&exists)
+	if err == nil && !exists { // "if not exists" needs the right to create it even where it exists
+		_, err = tx.Exec(ctx, `create schema `+pgx.Identifier{s.schema}.Sanitize())
 	}
-	if !there { // "if not exists" would want the right to create it where it is
-		if _, err := tx.Exec(ctx, `create schema `+pgx.Identifier{s.schema}.Sanitize()); err != nil {
-			return err
-		}
-	}
-	_, err := tx.Exec(ctx, `
-		create table if not exists schema_migrations (
-			version int primary key,
-			name    text not null,
-			applied timestamptz not null default now()
-		)`)
 	return err
 }
 
@@ -116,25 +69,21 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// version tells which version the tables have, 0 where there are none. Those of
-// a newer version, or of another program, are refused.
+// version returns the version of the tables, 0 where there are none. It refuses those
+// of a newer version, of a version before the first release, and of another program.
 func (s *Store) version(ctx context.Context, q querier, newest int) (int, error) {
-	var known bool
+	var own, other bool
 	// to_regclass would answer from a cache that is older than the lock.
-	err := q.QueryRow(ctx, `select exists (select from pg_tables where schemaname = $1 and tablename = 'schema_migrations')`, s.schema).
-		Scan(&known)
-	if err != nil || !known {
+	err := q.QueryRow(ctx, `select coalesce(bool_or(tablename = 'guideway_schema'), false), coalesce(bool_or(tablename = 'schema_migrations'), false)
+		from pg_tables where schemaname = $1`, s.schema).Scan(&own, &other)
+	if err != nil || !own && !other {
 		return 0, err
 	}
-	var have int
-	var name *string
-	err = q.QueryRow(ctx, `
-		select coalesce(max(version), 0), (select name from schema_migrations where version = 1) from schema_migrations`).Scan(&have, &name)
-	if code, _ := sqlState(err); code == codeUndefinedColumn || (err == nil && have > 0 && (name == nil || *name != "journal")) {
-		return 0, guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s holds the tables of another program", s.schema, s.where).
-			WithFix("name another schema: add search_path=guideway to the URL of the store")
+	if !own {
+		return 0, s.otherTables(ctx, q)
 	}
-	if err != nil {
+	var have int
+	if err := q.QueryRow(ctx, `select version from guideway_schema`).Scan(&have); err != nil {
 		return 0, err
 	}
 	if have > newest {
@@ -143,4 +92,23 @@ func (s *Store) version(ctx context.Context, q querier, newest int) (int, error)
 			WithFix("use the newer guideway that has made them, or another database")
 	}
 	return have, nil
+}
+
+// otherTables returns the error for a schema with a table schema_migrations, which
+// other programs use as did guideway before its first release.
+func (s *Store) otherTables(ctx context.Context, q querier) error {
+	var unreleased bool
+	err := q.QueryRow(ctx, `select exists (select from schema_migrations m where to_jsonb(m)->>'version' = '1' and to_jsonb(m)->>'name' = 'journal')`).
+		Scan(&unreleased)
+	switch {
+	case err != nil:
+		return err
+	case unreleased:
+		return guideway.Errorf(guideway.CodeUnavailable,
+			"the schema %s at %s has the tables that a development version of guideway made before the first release; this version cannot open them", s.schema, s.where).
+			WithFix("rename that schema, or add search_path=NEW to the URL of the store, to start a new store; to keep runs, first export them with the guideway that made the tables (guideway runs export RUN)")
+	default:
+		return guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s holds the tables of another program", s.schema, s.where).
+			WithFix("name another schema: add search_path=guideway to the URL of the store")
+	}
 }

@@ -113,12 +113,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := s.try(ctx, "check the server", s.checkServer); err != nil {
 		return err
 	}
-	steps, err := migrations()
-	if err != nil {
-		return err
-	}
-	err = s.try(ctx, "bring the tables up to date", func(ctx context.Context, _ bool) error {
-		return s.migrate(ctx, steps)
+	err := s.try(ctx, "bring the tables up to date", func(ctx context.Context, _ bool) error {
+		return s.migrate(ctx, schemaSteps())
 	})
 	if err != nil {
 		return err

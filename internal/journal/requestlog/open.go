@@ -28,8 +28,10 @@ import (
 var schemaSQL string
 
 const (
-	// applicationID stands in the file's header: "gdwr".
-	applicationID = 0x67647772
+	// applicationID is in the file's header: "gdwq". unreleasedID is in that of files
+	// made before the first release: "gdwr".
+	applicationID = 0x67647771
+	unreleasedID  = 0x67647772
 	// schemaVersion counts the changes of the schema.
 	schemaVersion = 1
 	// busyTime is how long a connection waits for another process.
@@ -115,6 +117,9 @@ func (l *Log) prepare(ctx context.Context) error {
 	case id == applicationID:
 		return guideway.Errorf(guideway.CodeUnavailable, "the record of requests %s has the schema %d, this version of guideway knows %d", l.path, version, schemaVersion).
 			WithFix("use a later guideway, or move the file away: a new one is begun")
+	case id == unreleasedID:
+		return guideway.Errorf(guideway.CodeUnavailable, "%s is a record of requests that a development version of guideway made before the first release; this version cannot open it; it was left as it is", l.path).
+			WithFix("move the file away: a new one is begun; the guideway that made it still reads it")
 	case id != 0 || version != 0:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s is another program's database; it was left as it is", l.path).WithFix("move the file away")
 	}

@@ -2,6 +2,7 @@ package requestlog_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -362,5 +363,24 @@ func TestFilesThatAreNotOurs(t *testing.T) {
 	}
 	if _, err := requestlog.Open(t.Context(), filepath.Join(path, "below")); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("a directory that is a file: %v", err)
+	}
+}
+
+// A record of a development version before the first release is refused, and the
+// error says what to do with it.
+func TestUnreleasedFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "requests.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE requests (num); PRAGMA application_id = 1734637426; PRAGMA user_version = 1"); err != nil { // "gdwr"
+		t.Fatal(err)
+	}
+	_, err = requestlog.Open(t.Context(), path)
+	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(fmt.Sprint(err), "before the first release") || !strings.Contains(guideway.ErrorFix(err), "move the file away") {
+		t.Errorf("%v, fix %q", err, guideway.ErrorFix(err))
 	}
 }

@@ -23,8 +23,8 @@ const (
 	sqlDocument       = `SELECT num, ` + documentColumns + ` FROM documents WHERE ` + documentKey + ` AND deleted IS NULL`
 	sqlInsertDocument = `INSERT INTO documents (user, project, workflow, id, project_path, created, updated, revision, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	sqlUpdateDocument = `UPDATE documents SET project_path = ?, updated = ?, revision = ?, data = ? WHERE num = ?`
-	sqlSummarise      = `INSERT INTO document_summaries (document, revision, dashboard) VALUES (?, ?, ?)
-		ON CONFLICT DO UPDATE SET revision = excluded.revision, dashboard = excluded.dashboard`
+	sqlSummarise      = `INSERT INTO document_summaries (document, dashboard) VALUES (?, ?)
+		ON CONFLICT DO UPDATE SET dashboard = excluded.dashboard`
 )
 
 func keyOf(r session.Ref) []any { return []any{r.User, r.Project, r.Workflow, r.ID} }
@@ -187,7 +187,7 @@ func (t *txn) summarise(ctx context.Context, document int64, d session.Document)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, sqlSummarise, document, d.Revision, []byte(summary.Dashboard))
+	_, err = t.exec(ctx, sqlSummarise, document, []byte(summary.Dashboard))
 	return err
 }
 

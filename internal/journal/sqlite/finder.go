@@ -33,33 +33,17 @@ func (s *Store) Summaries(ctx context.Context, f session.Filter) (list []session
 	return list, err
 }
 
-// sqlSummaries gives the data only where there is no summary of the revision: it
-// was written by a version of this program that made none.
 const sqlSummaries = `
-	SELECT d.project, d.workflow, d.id, d.project_path, d.created, d.updated, d.revision, s.dashboard,
-		CASE WHEN s.document IS NULL THEN d.data END
-	FROM documents d LEFT JOIN document_summaries s ON s.document = d.num AND s.revision = d.revision`
+	SELECT d.project, d.workflow, d.id, d.project_path, d.created, d.updated, d.revision, s.dashboard
+	FROM documents d JOIN document_summaries s ON s.document = d.num`
 
 // scanSummary scans the columns of sqlSummaries.
 func scanSummary(row scanner, user string) (session.Summary, error) {
-	d := session.Document{Ref: session.Ref{User: user}}
+	d := session.Summary{Ref: session.Ref{User: user}}
 	var created, updated int64
-	var dashboard, data []byte
-	err := row.Scan(&d.Project, &d.Workflow, &d.ID, &d.ProjectPath, &created, &updated, &d.Revision, &dashboard, &data)
-	if err != nil {
-		return session.Summary{}, err
-	}
+	err := row.Scan(&d.Project, &d.Workflow, &d.ID, &d.ProjectPath, &created, &updated, &d.Revision, (*[]byte)(&d.Dashboard))
 	d.Created, d.Updated = toTime(created), toTime(updated)
-	if data != nil {
-		if err := decode(data, &d); err != nil {
-			return session.Summary{}, err
-		}
-	}
-	summary, err := d.Summary()
-	if data == nil && len(dashboard) > 0 {
-		summary.Dashboard = dashboard
-	}
-	return summary, err
+	return d, err
 }
 
 // documents asks for documents, the last changed first.

@@ -2,62 +2,31 @@ package sqlite
 
 import (
 	"context"
-	"embed"
+	_ "embed"
 	"fmt"
-	"io/fs"
-	"strconv"
-	"strings"
-	"time"
 )
 
-//go:embed migrations/*.sql
-var migrationFiles embed.FS
+//go:embed schema.sql
+var schemaSQL string
 
-// migration is one step of the schema. Its number is the user_version that the
-// file has behind it.
-type migration struct {
-	number int
-	text   string
-}
+// schemaSteps returns the statements that bring a file to the versions 1, 2 and so
+// on. A change of the schema adds a step: a step that was released is never edited.
+func schemaSteps() []string { return []string{schemaSQL} }
 
-// migrations gives all steps, in order: 0001_name.sql and so on.
-func migrations() ([]migration, error) {
-	entries, err := fs.ReadDir(migrationFiles, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	var steps []migration
-	for _, entry := range entries { // sorted by name
-		digits, _, _ := strings.Cut(entry.Name(), "_")
-		number, err := strconv.Atoi(digits)
-		if err != nil || number != len(steps)+1 {
-			return nil, fmt.Errorf("the migration %s does not follow number %d", entry.Name(), len(steps))
-		}
-		text, err := fs.ReadFile(migrationFiles, "migrations/"+entry.Name())
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, migration{number, string(text)})
-	}
-	return steps, nil
-}
-
-// migrate makes one step, whole or not at all.
-func (s *Store) migrate(ctx context.Context, step migration) error {
+// migrate carries out the step to a version, completely or not at all.
+func (s *Store) migrate(ctx context.Context, version int, text string) error {
 	tx, err := s.writer.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // behind a commit it does nothing
-	if _, err := tx.ExecContext(ctx, step.text); err != nil {
-		return fmt.Errorf("bring the store to the schema %d: %w", step.number, err)
+	defer func() { _ = tx.Rollback() }() // has no effect after a commit
+	if _, err := tx.ExecContext(ctx, text); err != nil {
+		return fmt.Errorf("bring the store to the schema %d: %w", version, err)
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO migrations (number, program, at) VALUES (?, ?, ?)",
-		step.number, s.o.Program, time.Now().UnixMicro())
-	if err != nil {
+	if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO facts (name, value) VALUES ('program', ?)", []byte(s.o.Program)); err != nil {
 		return err
 	}
-	marks := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, step.number)
+	marks := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version)
 	if _, err := tx.ExecContext(ctx, marks); err != nil {
 		return err
 	}

@@ -18,8 +18,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/privatefile"
 )
 
-// applicationID stands in the file's header and says whose it is: "gdwy".
-const applicationID = 0x67647779
+// The application ids in a file's header.
+const (
+	// applicationID is that of a store: "gdws".
+	applicationID = 0x67647773
+	// unreleasedID is that of stores made before the first release: "gdwy".
+	unreleasedID = 0x67647779
+)
 
 // prepare makes the file fit to work with, while no other process does.
 func (s *Store) prepare(ctx context.Context) error {
@@ -113,11 +118,11 @@ func (s *Store) bringUpToDate(ctx context.Context) error {
 	}
 	steps := s.o.steps
 	if steps == nil {
-		if steps, err = migrations(); err != nil {
-			return err
-		}
+		steps = schemaSteps()
 	}
 	switch {
+	case id == unreleasedID:
+		return s.unreleased(version)
 	case id != applicationID && (id != 0 || version != 0):
 		return s.foreign()
 	case id == 0:
@@ -135,8 +140,8 @@ func (s *Store) bringUpToDate(ctx context.Context) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "the store %s cannot keep a write-ahead log: its journal mode is %q", s.o.Path, mode).
 			WithFix("choose a data directory on a local disk: a network file system will not do")
 	}
-	for _, step := range steps[version:] {
-		if err := s.migrate(ctx, step); err != nil {
+	for i, step := range steps[version:] {
+		if err := s.migrate(ctx, version+i+1, step); err != nil {
 			return err
 		}
 	}
@@ -169,10 +174,17 @@ func (s *Store) foreign() error {
 		WithFix("choose another data directory, or move that file away")
 }
 
+// unreleased refuses a store that was made before the first release.
+func (s *Store) unreleased(version int) error {
+	return guideway.Errorf(guideway.CodeUnavailable,
+		"%s is a store that a development version of guideway made before the first release (application id gdwy, schema %d); this version cannot open it; it was left as it is", s.o.Path, version).
+		WithFix("move the file away to start a new store; to keep runs, first export them with the guideway that made the file (guideway runs export RUN)")
+}
+
 // newer says which version can read a file that this one cannot.
 func (s *Store) newer(ctx context.Context, version, known int) error {
 	var program string
-	err := s.writer.db.QueryRowContext(ctx, "SELECT program FROM migrations ORDER BY number DESC LIMIT 1").Scan(&program)
+	err := s.writer.db.QueryRowContext(ctx, "SELECT CAST(value AS TEXT) FROM facts WHERE name = 'program'").Scan(&program)
 	if err != nil || program == "" {
 		program = "a newer version"
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +79,15 @@ func TestForeignFiles(t *testing.T) {
 	wantRefused(t, path, "damaged", "doctor")
 }
 
+// TestUnreleasedFile: the error for a store of a development version before the first
+// release names what it is, and what to do with it.
+func TestUnreleasedFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), testFile)
+	execute(t, path, "CREATE TABLE runs (id)", "PRAGMA application_id = 1734637433", "PRAGMA user_version = 5") // "gdwy"
+	wantRefused(t, path, "before the first release", "cannot open it", "move the file away", "export")
+}
+
 // TestNewerFile: a file of a later version is refused, and the error says which
 // version to use.
 func TestNewerFile(t *testing.T) {
@@ -106,18 +114,14 @@ func TestOlderFile(t *testing.T) {
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
-	steps, err := migrations()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bad := slices.Concat(steps, []migration{{len(steps) + 1, "CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)"}})
+	bad := append(schemaSteps(), "CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)")
 	if s, err := Open(ctx, Options{Path: path, steps: bad}); err == nil {
 		_ = s.Close()
 		t.Fatal("a step that fails was taken")
 	}
 	openAt(t, Options{Path: path}) // this version still opens it
 
-	good := slices.Concat(steps, []migration{{len(steps) + 1, "CREATE TABLE more (x); INSERT INTO more VALUES (1)"}})
+	good := append(schemaSteps(), "CREATE TABLE more (x); INSERT INTO more VALUES (1)")
 	errs := make(chan error)
 	for range 4 {
 		go func() {
@@ -134,7 +138,7 @@ func TestOlderFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantRefused(t, path, fmt.Sprint("schema ", len(steps)+1), "2.0.0")
+	wantRefused(t, path, fmt.Sprint("schema ", len(good)), "2.0.0")
 }
 
 func TestModes(t *testing.T) {

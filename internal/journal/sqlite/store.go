@@ -43,8 +43,8 @@ type Options struct {
 	// pollEvery is how often a watch looks for changes of other processes; 0
 	// is 100 milliseconds.
 	pollEvery time.Duration
-	// steps are the migrations; nil is those of this version.
-	steps []migration
+	// steps are those of the schema; nil is schemaSteps.
+	steps []string
 	// commit ends a transaction; nil is as it is ended.
 	commit func(*sql.Tx) error
 }

@@ -44,11 +44,7 @@ func withNewTables(ctx context.Context, path string) (copied string, remove func
 
 // newTables gives the pages that list the tables of a new store, by their numbers.
 func newTables(ctx context.Context, path string) (map[uint32][]byte, error) {
-	steps, err := migrations()
-	if err != nil {
-		return nil, err
-	}
-	s, err := Open(ctx, Options{Path: path, steps: steps[:1]})
+	s, err := Open(ctx, Options{Path: path, steps: schemaSteps()[:1]})
 	if err == nil {
 		err = s.Close()
 	}

@@ -79,7 +79,7 @@ func TestSalvageOfTheFirstPages(t *testing.T) {
 		t.Errorf("of the first pages: %+v", got)
 	}
 	// Of less there is nothing left, and to salvage it is no way out.
-	if err := os.Truncate(path, 2*pageSize); err != nil {
+	if err := os.Truncate(path, pageSize); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Salvage(t.Context(), path)
