@@ -32,7 +32,7 @@ func layers() []layer {
 		// The nouns that all share; the standard library only.
 		{"root", []string{"."}},
 		// Helps that know nothing of the product. internal/crash is for tests alone.
-		{"helps", []string{"internal/crash", "internal/dialguard", "internal/jsontext", "internal/pause", "internal/privatefile", "internal/rawio", "internal/regularfile", "internal/shortid", "internal/spelling"}},
+		{"helps", []string{"internal/crash", "internal/dialguard", "internal/jsontext", "internal/pause", "internal/privatefile", "internal/regularfile", "internal/shortid", "internal/spelling"}},
 		// Leaves know nothing of each other, but for the exceptions below.
 		// The bundled definitions are data.
 		{"leaves", []string{

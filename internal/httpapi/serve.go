@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/rawio"
 )
 
 const (
@@ -36,7 +35,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		MaxHeaderBytes:    maxHeaderBytes,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(rawio.Listener(listener)) }()
+	go func() { failed <- srv.Serve(listener) }()
 	select {
 	case err := <-failed:
 		return guideway.Errorf(guideway.CodeUnavailable, "serve on %s: %w", listener.Addr(), err)

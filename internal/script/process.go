@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/rawio"
 	"github.com/guideway-dev/guideway/internal/script/wire"
 )
 
@@ -32,8 +31,6 @@ const maxComplaint = 2 << 10
 type process struct {
 	cmd       *exec.Cmd
 	in, out   *os.File
-	writer    io.Writer // to in
-	reader    io.Reader // of out
 	complaint *head
 	gone      chan struct{} // closed when the process has ended
 	calls     int
@@ -55,7 +52,7 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 		return nil, fmt.Errorf("make a pipe: %w", errors.Join(err, childIn.Close(), in.Close()))
 	}
 	p := &process{
-		in: in, out: out, writer: rawio.Whole(in), reader: rawio.Reader(out),
+		in: in, out: out,
 		complaint: &head{}, gone: make(chan struct{}),
 	}
 	// The process outlives the call that happened to start it.
@@ -80,7 +77,7 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 	}
 	frame, err := wire.Finish(setup.Append(wire.Begin(nil, 0)))
 	if err == nil {
-		_, err = p.writer.Write(frame)
+		_, err = p.in.Write(frame)
 	}
 	if err == nil {
 		p.missing, err = p.awaitReady(startTime)
@@ -98,7 +95,7 @@ func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 	if err := p.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return "", err
 	}
-	call, message, err := wire.Read(p.reader, 1<<10)
+	call, message, err := wire.Read(p.out, 1<<10)
 	if err == nil && call != 0 {
 		err = errors.New("the worker answers what it was not asked")
 	}
@@ -142,10 +139,10 @@ func (p *process) exchange(ctx context.Context, r *wire.Request) (*wire.Answer, 
 		_ = p.out.SetReadDeadline(now)
 	})
 	defer unhook()
-	if _, err := p.writer.Write(frame); err != nil {
+	if _, err := p.in.Write(frame); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUndelivered, err)
 	}
-	got, message, err := wire.Read(p.reader, r.Limits.Output+r.Limits.Console+1<<20)
+	got, message, err := wire.Read(p.out, r.Limits.Output+r.Limits.Console+1<<20)
 	if err != nil {
 		return nil, err
 	}

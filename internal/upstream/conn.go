@@ -21,15 +21,6 @@ type conn interface {
 	close()
 }
 
-// prompt is a conn that can send without waiting, which spares a call the
-// goroutines that wait for a server that does not read.
-type prompt interface {
-	// sendNow sends a message where that waits for nothing, and tells whether it
-	// has taken it. Why one that it has taken could not be sent goes to failed, which
-	// may be told nil. whole says that its text is not needed any more.
-	sendNow(m outgoing, failed func(error)) (taken, whole bool)
-}
-
 // outgoing is a message to a server.
 type outgoing struct {
 	text []byte

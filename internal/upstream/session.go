@@ -53,7 +53,6 @@ type Session struct {
 	client json.RawMessage
 
 	nextID   atomic.Int64
-	lines    lines
 	asking   chan struct{} // bounds the questions that are open at once
 	replying chan struct{} // bounds the replies that wait for the server to read
 
@@ -154,16 +153,7 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 // dispatch sends a call with params. What comes of it goes to the call that waits; end
 // is called when that does not wait any more.
 func (s *Session) dispatch(ctx context.Context, m outgoing, params []wire.Member, p *pending) (end func()) {
-	room := s.lines.take()
-	m.text = wire.AppendCall(room, json.RawMessage(m.call), m.method, params...)
-	if now, ok := s.conn.(prompt); ok && ctx.Err() == nil {
-		if taken, whole := now.sendNow(m, p.fail); taken {
-			if whole {
-				s.lines.giveBack(m.text)
-			}
-			return func() {}
-		}
-	}
+	m.text = wire.Request(json.RawMessage(m.call), m.method, wire.Object(params...))
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		err := s.conn.send(ctx, m)
@@ -173,25 +163,6 @@ func (s *Session) dispatch(ctx context.Context, m outgoing, params []wire.Member
 		p.fail(err)
 	}()
 	return cancel
-}
-
-// lines are buffers that messages were written in, to write others in.
-type lines struct{ kept sync.Pool }
-
-// maxKept bounds one: larger messages are rare.
-const maxKept = 1 << 20
-
-func (l *lines) take() []byte {
-	if kept, ok := l.kept.Get().(*[]byte); ok {
-		return (*kept)[:0]
-	}
-	return nil
-}
-
-func (l *lines) giveBack(line []byte) {
-	if cap(line) <= maxKept {
-		l.kept.Put(&line)
-	}
 }
 
 // forgotten tells whether a server that has answered 400 has lost our session, which

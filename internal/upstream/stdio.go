@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/rawio"
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
@@ -32,8 +31,6 @@ const (
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
-	// now writes to in what there is room for; nil where that cannot be told.
-	now func([]byte) (int, error)
 	to  receiver
 
 	writes  chan struct{} // one line at a time
@@ -41,10 +38,7 @@ type process struct {
 	exited  chan struct{} // closed when the process is gone
 }
 
-var (
-	_ conn   = (*process)(nil)
-	_ prompt = (*process)(nil)
-)
+var _ conn = (*process)(nil)
 
 // startProcess starts a server and reads what it writes. Its messages go to the
 // receiver, everything else that it says into the log.
@@ -69,10 +63,10 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 		return nil, startError(spec, err)
 	}
 	widen(in, out)
-	p := &process{cmd: cmd, in: in, now: writerOf(in), to: to, writes: make(chan struct{}, 1), exited: make(chan struct{})}
+	p := &process{cmd: cmd, in: in, to: to, writes: make(chan struct{}, 1), exited: make(chan struct{})}
 	read := make(chan error, 1)
 	go func() {
-		read <- readMessages(rawio.Reader(out), limit, log, to)
+		read <- readMessages(out, limit, log, to)
 		_ = out.Close()
 	}()
 	go func() {
@@ -86,15 +80,6 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 		to.ended(exitError(err))
 	}()
 	return p, nil
-}
-
-// writerOf gives what writes to a pipe what there is room for; nil where that cannot
-// be told.
-func writerOf(in io.Writer) func([]byte) (int, error) {
-	if file, ok := in.(*os.File); ok {
-		return rawio.Writer(file)
-	}
-	return nil
 }
 
 func startError(spec Spec, err error) error {
@@ -130,45 +115,17 @@ func (p *process) send(ctx context.Context, m outgoing) error {
 	// A server that does not read fills the pipe. The line under way cannot be
 	// taken back, so whoever waits gives up alone, and the write goes on.
 	done := make(chan error, 1)
-	go func() { done <- p.write(lineOf(m)) }()
+	go func() {
+		_, err := p.in.Write(append(wire.OneLine(m.text), '\n'))
+		<-p.writes
+		done <- err
+	}()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// lineOf is a message as it is written.
-func lineOf(m outgoing) []byte { return append(wire.OneLine(m.text), '\n') }
-
-// write writes a line, or what is left of one, and lets the next one in.
-func (p *process) write(line []byte) error {
-	_, err := p.in.Write(line)
-	<-p.writes
-	return err
-}
-
-// sendNow implements prompt. Of a line that the pipe has no room for the rest is
-// written aside: nothing else may come in between.
-func (p *process) sendNow(m outgoing, failed func(error)) (taken, whole bool) {
-	if p.now == nil {
-		return false, false
-	}
-	select {
-	case p.writes <- struct{}{}:
-	default:
-		return false, false
-	}
-	line := lineOf(m)
-	n, err := p.now(line)
-	if err == nil && n < len(line) {
-		go func() { failed(p.write(line[n:])) }()
-		return true, false
-	}
-	<-p.writes
-	failed(err)
-	return true, true
 }
 
 // negotiated implements conn: lines are the same in every version.

@@ -1,13 +1,9 @@
 package worker
 
 import (
-	"io"
 	"syscall"
 	"time"
 )
-
-// pipes gives the process's ends of the pool's pipes.
-func pipes(in io.Reader, out io.Writer) (io.Reader, io.Writer) { return in, out }
 
 // processorTime is what the process has used so far.
 func processorTime() time.Duration {

@@ -28,7 +28,6 @@ const maxGoStack = 256 << 20
 // The pool starts a process for it; it confines the whole process, so it is for
 // no other use. After an error the process has to end.
 func Main(in io.Reader, out io.Writer) error {
-	in, out = pipes(in, out)
 	reader := bufio.NewReaderSize(in, 64<<10)
 	_, message, err := wire.Read(reader, 1<<10)
 	if err != nil {

@@ -375,20 +375,11 @@ type Member struct {
 
 // Object writes an object.
 func Object(members ...Member) json.RawMessage {
-	return appendObject(make([]byte, 0, sizeOf(members)), members)
-}
-
-// sizeOf is room for an object.
-func sizeOf(members []Member) int {
 	size := 3 // one more, for the end of a line
 	for _, m := range members {
 		size += len(m.Key) + len(m.Value) + 4
 	}
-	return size
-}
-
-func appendObject(out []byte, members []Member) []byte {
-	out = append(out, '{')
+	out := append(make([]byte, 0, size), '{')
 	for i, m := range members {
 		if i > 0 {
 			out = append(out, ',')
@@ -430,22 +421,6 @@ func Request(id json.RawMessage, method string, params json.RawMessage) []byte {
 	}
 	return Object(members...)
 }
-
-// AppendCall writes a request as Request does, with params of these members, behind
-// what is in out. What they carry is copied once, and there is room for the end of a
-// line.
-func AppendCall(out []byte, id json.RawMessage, method string, params ...Member) []byte {
-	out = slices.Grow(out, len(frame)+len(id)+len(method)+sizeOf(params)+1)
-	out = append(out, `{"jsonrpc":"2.0"`...)
-	if id != nil {
-		out = append(append(out, `,"id":`...), id...)
-	}
-	out = appendText(append(out, `,"method":`...), method)
-	return append(appendObject(append(out, `,"params":`...), params), '}')
-}
-
-// frame is what stands around what a call carries.
-const frame = `{"jsonrpc":"2.0","id":,"method":"","params":}`
 
 // Response writes a response.
 func Response(id, result json.RawMessage, failure *Error) []byte {

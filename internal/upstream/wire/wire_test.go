@@ -120,20 +120,3 @@ func TestWith(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-// A call is written as a request whose params are an object of its own.
-func TestCallIsARequest(t *testing.T) {
-	t.Parallel()
-	for _, params := range [][]wire.Member{
-		nil,
-		{{Key: "name", Value: wire.Text("echo")}},
-		{{Key: "name", Value: wire.Text("{}")}, {Key: "é\"", Value: json.RawMessage(`{"a":[1, 2]}`)}},
-	} {
-		for _, id := range []json.RawMessage{nil, json.RawMessage(`7`), json.RawMessage(`"{}"`)} {
-			got, want := string(wire.AppendCall([]byte("x"), id, "tools/{}", params...)), "x"+string(wire.Request(id, "tools/{}", wire.Object(params...)))
-			if got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
-		}
-	}
-}
