@@ -86,7 +86,7 @@ func Start(opts Options) *Trimmer {
 		opts.Pack = func() {}
 	}
 	if opts.release == nil {
-		opts.release, opts.allocated = release, allocated
+		opts.release, opts.allocated = debug.FreeOSMemory, allocated
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Trimmer{opts: opts, woken: make(chan struct{}, 1), cancel: cancel}
@@ -165,12 +165,6 @@ func (t *Trimmer) quiet(ctx context.Context) bool {
 			return true
 		}
 	}
-}
-
-// release gives back the pages of the program and the free parts of the heap.
-func release() {
-	releaseProgram()
-	debug.FreeOSMemory()
 }
 
 // allocated is how many bytes the process has allocated so far.
