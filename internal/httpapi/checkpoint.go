@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"net/http"
 	"slices"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/memory"
-	"github.com/guideway-dev/guideway/internal/run"
 )
 
 func (a *api) memoryRoutes() []route {
@@ -61,62 +58,45 @@ func viewOf(r checkpoint.Record) checkpointView {
 	}
 }
 
-// checkpointList is a page of checkpoints.
-type checkpointList struct {
-	Success     bool             `json:"success"`
-	Count       int              `json:"count"`
-	Checkpoints []checkpointView `json:"checkpoints"`
-	Ranked      string           `json:"ranked"`
-	Note        string           `json:"note,omitempty"`
-	// Next continues the list, as the parameter cursor.
-	Next      string           `json:"next,omitempty"`
-	Store     checkpoint.Store `json:"store"`
-	Automatic memory.Health    `json:"automatic"`
-}
-
 const (
 	checkpointLimit    = 20
 	maxCheckpointLimit = 200
 )
 
-func (a *api) listCheckpoints(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
-	return a.checkpoints(w, q, checkpoint.ListRequest{
-		Session: q.text("session"), Workflow: q.text("workflow"), Project: q.text("project"), Query: q.text("q"),
-		Tags: q.list("tag"), Since: q.time("since"), Until: q.time("until"),
+func (a *api) listCheckpoints(c *call) (any, error) {
+	return a.checkpoints(c, checkpoint.ListRequest{
+		Session: c.text("session"), Workflow: c.text("workflow"), Project: c.text("project"), Query: c.text("q"),
+		Tags: c.list("tag"), Since: c.time("since"), Until: c.time("until"),
 	})
 }
 
-func (a *api) listRunCheckpoints(w http.ResponseWriter, r *http.Request) error {
-	return a.checkpoints(w, &query{r: r}, checkpoint.ListRequest{Session: r.PathValue("id")})
+func (a *api) listRunCheckpoints(c *call) (any, error) {
+	return a.checkpoints(c, checkpoint.ListRequest{Session: c.PathValue("id")})
 }
 
-func (a *api) checkpoints(w http.ResponseWriter, q *query, request checkpoint.ListRequest) error {
-	request.Limit = int(q.number("limit", checkpointLimit, 1, maxCheckpointLimit))
-	request.Cursor = q.text("cursor")
-	if q.err != nil {
-		return q.err
+func (a *api) checkpoints(c *call, request checkpoint.ListRequest) (any, error) {
+	request.Limit = int(c.number("limit", checkpointLimit, 1, maxCheckpointLimit))
+	request.Cursor = c.text("cursor")
+	if c.err != nil {
+		return nil, c.err
 	}
-	page, err := a.Memory.List(q.r.Context(), caller(q.r), request)
+	page, err := a.Memory.List(c.Context(), c.caller(), request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out := checkpointList{
-		Success: true, Count: len(page.Checkpoints), Checkpoints: []checkpointView{}, Ranked: page.Ranked, Note: page.Note,
-		Next: page.Next, Store: page.Store, Automatic: a.Memory.Health(),
-	}
+	list := []checkpointView{}
 	for _, rec := range page.Checkpoints {
 		view := viewOf(rec)
 		view.Head = slices.Contains(page.Heads, rec.ID)
-		out.Checkpoints = append(out.Checkpoints, view)
+		list = append(list, view)
 	}
-	answer(w, http.StatusOK, out)
-	return nil
+	return object{
+		"count": len(list), "checkpoints": list, "ranked": page.Ranked, "store": page.Store, "automatic": a.Memory.Health(),
+	}.addText("note", page.Note).addText("next", page.Next), nil // next continues the list, as the parameter cursor
 }
 
 // checkpointDetails is a checkpoint with what it holds.
 type checkpointDetails struct {
-	Success    bool                 `json:"success"`
 	Checkpoint checkpointView       `json:"checkpoint"`
 	Context    json.RawMessage      `json:"context"`
 	Status     guide.Status         `json:"status,omitempty"`
@@ -126,68 +106,44 @@ type checkpointDetails struct {
 	Store      checkpoint.Store     `json:"store"`
 }
 
-func (a *api) getCheckpoint(w http.ResponseWriter, r *http.Request) error {
-	shown, err := a.Memory.Show(r.Context(), caller(r), r.PathValue("id"))
+func (a *api) getCheckpoint(c *call) (any, error) {
+	shown, err := a.Memory.Show(c.Context(), c.caller(), c.PathValue("id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rec, err := a.Memory.Get(r.Context(), caller(r), shown.ID)
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, checkpointDetails{
-		Success: true, Checkpoint: viewOf(rec), Context: shown.Context, Status: shown.Status, Position: shown.Position,
+	rec, err := a.Memory.Get(c.Context(), c.caller(), shown.ID)
+	return checkpointDetails{
+		Checkpoint: viewOf(rec), Context: shown.Context, Status: shown.Status, Position: shown.Position,
 		Completed: shown.Completed, Degraded: shown.Degraded, Store: shown.Store,
-	})
-	return nil
+	}, err
 }
 
-// checkpointDiff is what changed between two checkpoints.
-type checkpointDiff struct {
-	Success bool                     `json:"success"`
-	From    checkpointView           `json:"from"`
-	To      checkpointView           `json:"to"`
-	Changes []checkpoint.ValueChange `json:"changes"`
-	More    bool                     `json:"more,omitempty"`
-}
-
-func (a *api) diffCheckpoint(w http.ResponseWriter, r *http.Request) error {
-	q, id := &query{r: r}, r.PathValue("id")
-	from := q.text("from")
-	if q.err != nil {
-		return q.err
+func (a *api) diffCheckpoint(c *call) (any, error) {
+	id, from := c.PathValue("id"), c.text("from")
+	if c.err != nil {
+		return nil, c.err
 	}
 	if from == "" {
-		rec, err := a.Memory.Get(r.Context(), caller(r), id)
+		rec, err := a.Memory.Get(c.Context(), c.caller(), id)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if from = rec.Parent; from == "" {
-			return guideway.Errorf(guideway.CodeInvalid, "the checkpoint %s is the first one of its session", id).
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the checkpoint %s is the first one of its session", id).
 				WithFix("name another one with the parameter from")
 		}
 	}
-	diff, err := a.Memory.Diff(r.Context(), caller(r), from, id)
+	diff, err := a.Memory.Diff(c.Context(), c.caller(), from, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer(w, http.StatusOK, checkpointDiff{
-		Success: true, From: viewOf(diff.From), To: viewOf(diff.To), Changes: diff.Changes, More: diff.More,
-	})
-	return nil
+	out := object{"from": viewOf(diff.From), "to": viewOf(diff.To), "changes": diff.Changes}
+	if diff.More {
+		out["more"] = true
+	}
+	return out, nil
 }
 
-// runContext is the context of a run by layer.
-type runContext struct {
-	Success bool `json:"success"`
-	*memory.Layers
-}
-
-func (a *api) runContext(w http.ResponseWriter, r *http.Request) error {
-	layers, err := a.Memory.Layers(r.Context(), caller(r), run.Ref{RunID: r.PathValue("id")})
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, runContext{Success: true, Layers: layers})
-	return nil
+func (a *api) runContext(c *call) (any, error) {
+	return a.Memory.Layers(c.Context(), c.caller(), c.runRef())
 }

@@ -2,18 +2,11 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 )
-
-// runAnswer is where a run stands after a command.
-type runAnswer struct {
-	Success bool `json:"success"`
-	*run.Answer
-}
 
 // startBody is the body that starts a run.
 type startBody struct {
@@ -23,39 +16,33 @@ type startBody struct {
 	Project    *run.Project   `json:"project"`
 }
 
-func (a *api) startRun(w http.ResponseWriter, r *http.Request) error {
-	var body startBody
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	key, err := idempotencyKey(r)
+func (a *api) startRun(c *call, body startBody) (any, error) {
+	key, err := c.idempotencyKey()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if body.WorkflowID == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "the body does not name a workflow").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not name a workflow").
 			WithFix(`give "workflowId", one of GET /api/workflows`)
 	}
 	request := run.StartRequest{WorkflowID: body.WorkflowID, Goal: body.Goal, Context: body.Context, RequestID: key}
 	if body.Project != nil {
 		request.Project = *body.Project
 	}
-	got, err := a.Runs.Start(r.Context(), caller(r), request)
-	return made(w, got, err)
+	got, err := a.Runs.Start(c.Context(), c.caller(), request)
+	return c.answerCreatedRun(got, err)
 }
 
-// made answers with a new run; with 200 where the request had made it before.
-func made(w http.ResponseWriter, got *run.Answer, err error) error {
+// answerCreatedRun answers with a new run; with 200 if the request had made it before.
+func (c *call) answerCreatedRun(got *run.Answer, err error) (any, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.Header().Set("Location", "/api/runs/"+url.PathEscape(got.RunID))
-	status := http.StatusCreated
+	c.setCreated("/api/runs/", got.RunID)
 	if got.Replayed {
-		status = http.StatusOK
+		c.status = http.StatusOK
 	}
-	answer(w, status, runAnswer{true, got})
-	return nil
+	return got, nil
 }
 
 // answerBody is the body that answers a gate.
@@ -71,57 +58,46 @@ type answerBody struct {
 // answerGate answers the gate that a run waits at. Whether the answer is a
 // person's follows from the credential (see caller) and from nothing in the
 // body; the service refuses one that is not where the gate wants a person.
-func (a *api) answerGate(w http.ResponseWriter, r *http.Request) error {
-	var body answerBody
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
+func (a *api) answerGate(c *call, body answerBody) (any, error) {
 	if (body.OptionID == "") != body.Decline {
-		return guideway.Errorf(guideway.CodeInvalid, "the body does not say what the answer is").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not say what the answer is").
 			WithFix(`give "optionId", one of the position's options, or "decline": true`)
 	}
-	ref := runRef(r)
-	ref.Handle = body.Handle
-	got, err := a.Runs.Answer(r.Context(), caller(r), run.AnswerRequest{
-		Ref: ref, Step: body.StepID,
+	return a.Runs.Answer(c.Context(), c.caller(), run.AnswerRequest{
+		Ref: run.Ref{RunID: c.PathValue("id"), Handle: body.Handle}, Step: body.StepID,
 		Answer: guide.Answer{OptionID: body.OptionID, Decline: body.Decline, Note: body.Note},
 	})
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, runAnswer{true, got})
-	return nil
 }
 
-func (a *api) abortRun(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	got, err := a.Runs.Abort(r.Context(), caller(r), run.AbortRequest{Ref: runRef(r), Reason: body.Reason})
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, runAnswer{true, got})
-	return nil
+// reasonBody is the body that ends a run.
+type reasonBody struct {
+	Reason string `json:"reason"`
 }
 
-func (a *api) forkRun(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Seq int64 `json:"seq"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	key, err := idempotencyKey(r)
-	if err != nil {
-		return err
-	}
-	if body.Seq < 0 {
+func (a *api) abortRun(c *call, body reasonBody) (any, error) {
+	return a.Runs.Abort(c.Context(), c.caller(), run.AbortRequest{Ref: c.runRef(), Reason: body.Reason})
+}
+
+// forkBody is the body that forks a run at an event; zero is the last one.
+type forkBody struct {
+	Seq int64 `json:"seq"`
+}
+
+func (b forkBody) check() error {
+	if b.Seq < 0 {
 		return guideway.Errorf(guideway.CodeInvalid, "seq is negative").WithFix("give the number of an event, or nothing for the last")
 	}
-	got, err := a.Runs.Fork(r.Context(), caller(r), run.ForkRequest{Ref: runRef(r), Seq: body.Seq, RequestID: key})
-	return made(w, got, err)
+	return nil
+}
+
+func (a *api) forkRun(c *call, body forkBody) (any, error) {
+	key, err := c.idempotencyKey()
+	if err == nil {
+		err = body.check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	got, err := a.Runs.Fork(c.Context(), c.caller(), run.ForkRequest{Ref: c.runRef(), Seq: body.Seq, RequestID: key})
+	return c.answerCreatedRun(got, err)
 }

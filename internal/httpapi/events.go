@@ -118,14 +118,14 @@ func (f *follower) restart(ctx context.Context, list []run.Change) error {
 // a browser sends when it connects again, or the parameter after, or now. ahead
 // says that the place asked for is one that the feed never came to: the store
 // was restored, or is another one.
-func (a *api) place(r *http.Request) (after int64, ahead bool, err error) {
-	latest, err := a.Feed.Latest(r.Context())
+func (a *api) place(c *call) (after int64, ahead bool, err error) {
+	latest, err := a.Feed.Latest(c.Context())
 	if err != nil {
 		return 0, false, err
 	}
-	given, name := r.Header.Get("Last-Event-ID"), "header Last-Event-ID"
+	given, name := c.Header.Get("Last-Event-ID"), "header Last-Event-ID"
 	if given == "" {
-		given, name = r.URL.Query().Get("after"), "parameter after"
+		given, name = c.URL.Query().Get("after"), "parameter after"
 	}
 	if given == "" {
 		return latest, false, nil
@@ -178,31 +178,31 @@ func (a *api) redefined() (news <-chan struct{}, cancel func()) {
 }
 
 // events streams every change of the user's runs and sessions.
-func (a *api) events(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithCancel(r.Context())
+func (a *api) events(c *call) (any, error) {
+	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
-	me := user(r)
+	me := c.user()
 	release, err := a.streams.open(me)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	wake := a.Feed.Watch(ctx) // before the place is read
 	defined, cancelDefined := a.redefined()
 	defer cancelDefined()
-	after, ahead, err := a.place(r)
+	after, ahead, err := a.place(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out := newStream(w)
-	if r.Method == http.MethodHead {
-		return nil
+	out := newStream(c.w)
+	if c.Method == http.MethodHead {
+		return responseWritten{}, nil
 	}
 	f := &follower{
-		feed: a.Feed, out: out, after: after, may: a.still(r), news: a.requestNews(ctx), defined: defined,
-		wants: func(c run.Change) bool { return c.User == me },
-		tell: func(_ context.Context, c run.Change) error {
-			return out.event("change", c.Pos, changeEvent{"change", c})
+		feed: a.Feed, out: out, after: after, may: a.still(c), news: a.requestNews(ctx), defined: defined,
+		wants: func(change run.Change) bool { return change.User == me },
+		tell: func(_ context.Context, change run.Change) error {
+			return out.event("change", change.Pos, changeEvent{"change", change})
 		},
 		lost: func(_ context.Context, pos int64) error {
 			return out.event("reset", pos, connectedEvent{"reset", pos})
@@ -215,22 +215,22 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		err = f.follow(ctx, wake)
 	}
-	a.ended(r, err)
-	return nil
+	a.ended(c, err)
+	return responseWritten{}, nil
 }
 
 // still gives a check whether the credential of a request is still good.
-func (a *api) still(r *http.Request) func() bool {
+func (a *api) still(c *call) func() bool {
 	return func() bool {
-		grant, err := a.access.Check(r)
-		return err == nil && grant.Principal.User == user(r)
+		grant, err := a.access.Check(c.Request)
+		return err == nil && grant.Principal.User == c.user()
 	}
 }
 
 // ended logs why a stream ended, if it is the server's doing.
-func (a *api) ended(r *http.Request, err error) {
-	if err != nil && r.Context().Err() == nil {
-		a.Logger.Warn("a stream ended", "path", r.URL.Path, "error", err)
+func (a *api) ended(c *call, err error) {
+	if err != nil && c.Context().Err() == nil {
+		a.Logger.Warn("a stream ended", "path", c.URL.Path, "error", err)
 	}
 }
 
@@ -244,31 +244,31 @@ type sessionEvent struct {
 }
 
 // sessionStream streams a document: as it is, and again at every change of it.
-func (a *api) sessionStream(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithCancel(r.Context())
+func (a *api) sessionStream(c *call) (any, error) {
+	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
-	release, err := a.streams.open(user(r))
+	release, err := a.streams.open(c.user())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	wake := a.Feed.Watch(ctx) // before the place is read
-	after, ahead, err := a.place(r)
+	after, ahead, err := a.place(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	doc, err := a.wholeSession(r)
+	doc, err := a.wholeSession(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out := newStream(w)
-	if r.Method == http.MethodHead {
-		return nil
+	out := newStream(c.w)
+	if c.Method == http.MethodHead {
+		return responseWritten{}, nil
 	}
 	s := &sessionTeller{api: a, out: out, ref: doc.Ref}
 	f := &follower{
 		feed: a.Feed, out: out, after: after, wants: s.wants, tell: s.tell,
-		may: a.still(r),
+		may: a.still(c),
 		lost: func(ctx context.Context, pos int64) error {
 			return s.tell(ctx, run.Change{Pos: pos, Op: run.OpChanged})
 		},
@@ -281,8 +281,8 @@ func (a *api) sessionStream(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		err = f.follow(ctx, wake)
 	}
-	a.ended(r, err)
-	return nil
+	a.ended(c, err)
+	return responseWritten{}, nil
 }
 
 // sessionTeller tells of the changes of one document.

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
@@ -38,64 +37,36 @@ func (a *api) hookRoutes() []route {
 	return []route{
 		{"GET", "/api/hooks", authn.RightRead, a.listHooks},
 		{"GET", "/api/hooks/{id}", authn.RightRead, a.getHook},
-		{"PUT", "/api/hooks/{id}", authn.RightWork, byPerson(a.saveHook)},
+		{"PUT", "/api/hooks/{id}", authn.RightWork, byPerson(withBody(a.saveHook))},
 		{"DELETE", "/api/hooks/{id}", authn.RightWork, byPerson(a.deleteHook)},
 		{"GET", "/api/hooks/{id}/export", authn.RightRead, a.exportHook},
-		{"POST", "/api/hooks/{id}/enable", authn.RightAnswer, byPerson(a.enableHook)},
+		{"POST", "/api/hooks/{id}/enable", authn.RightAnswer, byPerson(withBody(a.enableHook))},
 		{"POST", "/api/hooks/{id}/disable", authn.RightAnswer, byPerson(a.disableHook)},
 		{"GET", "/api/hooks/{id}/versions", authn.RightRead, a.hookVersions},
 		{"GET", "/api/hooks/{id}/versions/{version}", authn.RightRead, a.hookVersion},
-		{"POST", "/api/hooks/{id}/versions/{version}/restore", authn.RightWork, byPerson(a.restoreHook)},
+		{"POST", "/api/hooks/{id}/versions/{version}/restore", authn.RightWork, byPerson(withBody(a.restoreHook))},
 		{"GET", "/api/hook-modules/{id}", authn.RightRead, a.hookModule},
-		{"PUT", "/api/hook-modules/{id}", authn.RightWork, byPerson(a.saveHookModule)},
+		{"PUT", "/api/hook-modules/{id}", authn.RightWork, byPerson(withBody(a.saveHookModule))},
 		{"GET", "/api/hook-types", authn.RightRead, a.hookTypes},
-		{"POST", "/api/hook-check", authn.RightWork, a.checkHook},
-		{"POST", "/api/hook-test", authn.RightWork, byPerson(a.testHook)},
+		{"POST", "/api/hook-check", authn.RightWork, withBody(a.checkHook)},
+		{"POST", "/api/hook-test", authn.RightWork, byPerson(withBody(a.testHook))},
 	}
 }
 
 // byPerson lets a browser through that a person has logged in, and nobody else.
-func byPerson(handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if g := authn.GrantFrom(r.Context()); g.Proof != authn.ProofBrowser {
-			return guideway.Errorf(guideway.CodeForbidden, "only a person works on hook graphs here").
+func byPerson(handle handler) handler {
+	return func(c *call) (any, error) {
+		if c.grant().Proof != authn.ProofBrowser {
+			return nil, guideway.Errorf(guideway.CodeForbidden, "only a person works on hook graphs here").
 				WithFix("use a browser that is logged in, or 'guideway hooks' at a terminal")
 		}
-		return handle(w, r)
+		return handle(c)
 	}
 }
 
-// who is the user of a request, for what is recorded.
-func who(r *http.Request) string { return authn.GrantFrom(r.Context()).Principal.User }
+func (a *api) listHooks(c *call) (any, error) { return a.Hooks.List(c.Context()) }
 
-func (a *api) listHooks(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.Hooks.List(r.Context())
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, struct {
-		Success bool `json:"success"`
-		*hookdesk.List
-	}{true, list})
-	return nil
-}
-
-// answerHook answers with a graph.
-func answerHook(w http.ResponseWriter, detail *hookdesk.Detail, err error) error {
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, struct {
-		Success bool `json:"success"`
-		*hookdesk.Detail
-	}{true, detail})
-	return nil
-}
-
-func (a *api) getHook(w http.ResponseWriter, r *http.Request) error {
-	detail, err := a.Hooks.Get(r.Context(), r.PathValue("id"))
-	return answerHook(w, detail, err)
-}
+func (a *api) getHook(c *call) (any, error) { return a.Hooks.Get(c.Context(), c.PathValue("id")) }
 
 // saveHookBody is a new version of a graph: as JSON, or as the text of its file.
 type saveHookBody struct {
@@ -105,154 +76,81 @@ type saveHookBody struct {
 	Text   string          `json:"text"`
 }
 
-func (a *api) saveHook(w http.ResponseWriter, r *http.Request) error {
-	var body saveHookBody
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
+func (a *api) saveHook(c *call, body saveHookBody) (any, error) {
 	if (len(body.Graph) == 0) == (body.Text == "") {
-		return guideway.Errorf(guideway.CodeInvalid, "the body has no graph, or two").WithFix("give one of 'graph' and 'text'")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body has no graph, or two").WithFix("give one of 'graph' and 'text'")
 	}
-	detail, err := a.Hooks.Save(r.Context(), hookdesk.SaveRequest{
-		ID: r.PathValue("id"), Source: body.Source, Base: body.Base, Graph: body.Graph, Text: body.Text, Who: who(r),
+	return a.Hooks.Save(c.Context(), hookdesk.SaveRequest{
+		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Graph: body.Graph, Text: body.Text, Who: c.user(),
 	})
-	return answerHook(w, detail, err)
 }
 
-func (a *api) deleteHook(w http.ResponseWriter, r *http.Request) error {
-	q := query{r: r}
-	source, base := q.text("source"), q.text("base")
-	if q.err != nil {
-		return q.err
+func (a *api) deleteHook(c *call) (any, error) {
+	source, base := c.text("source"), c.text("base")
+	if c.err != nil {
+		return nil, c.err
 	}
-	if err := a.Hooks.Remove(r.Context(), r.PathValue("id"), source, base); err != nil {
-		return err
-	}
-	return done(w)
+	return nil, a.Hooks.Remove(c.Context(), c.PathValue("id"), source, base)
 }
 
-func done(w http.ResponseWriter) error {
-	answer(w, http.StatusOK, struct {
-		Success bool `json:"success"`
-	}{true})
-	return nil
+func (a *api) exportHook(c *call) (any, error) {
+	text, err := a.Hooks.Export(c.Context(), c.PathValue("id"))
+	return json.RawMessage(text), err
 }
 
-func (a *api) exportHook(w http.ResponseWriter, r *http.Request) error {
-	text, err := a.Hooks.Export(r.Context(), r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	answerText(w, http.StatusOK, text)
-	return nil
+type enableHookBody struct {
+	Pin     string `json:"pin"`
+	Replace bool   `json:"replace"`
 }
 
-// enableHook approves exactly the graph that the pin names.
-func (a *api) enableHook(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Pin     string `json:"pin"`
-		Replace bool   `json:"replace"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	replaced, err := a.Hooks.Enable(r.Context(), hookdesk.EnableRequest{ID: r.PathValue("id"), Pin: body.Pin, Replace: body.Replace, Who: who(r)})
-	if err != nil {
-		return err
-	}
-	if replaced == nil {
-		replaced = []string{}
-	}
-	answer(w, http.StatusOK, struct {
-		Success bool `json:"success"`
-		// Replaced are the graphs that were turned off for it.
-		Replaced []string `json:"replaced"`
-	}{true, replaced})
-	return nil
+// enableHook approves exactly the graph that the pin names. It answers with the graphs
+// that were turned off for it.
+func (a *api) enableHook(c *call, body enableHookBody) (any, error) {
+	replaced, err := a.Hooks.Enable(c.Context(), hookdesk.EnableRequest{ID: c.PathValue("id"), Pin: body.Pin, Replace: body.Replace, Who: c.user()})
+	return object{"replaced": replaceNil(replaced)}, err
 }
 
-func (a *api) disableHook(w http.ResponseWriter, r *http.Request) error {
-	if err := a.Hooks.Disable(r.Context(), r.PathValue("id")); err != nil {
-		return err
-	}
-	return done(w)
+func (a *api) disableHook(c *call) (any, error) {
+	return nil, a.Hooks.Disable(c.Context(), c.PathValue("id"))
 }
 
-func (a *api) hookVersions(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.Hooks.Versions(r.Context(), r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, struct {
-		Success  bool               `json:"success"`
-		Versions []hookdesk.Version `json:"versions"`
-	}{true, list})
-	return nil
+func (a *api) hookVersions(c *call) (any, error) {
+	list, err := a.Hooks.Versions(c.Context(), c.PathValue("id"))
+	return object{"versions": list}, err
 }
 
-func (a *api) hookVersion(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.Hooks.Version(r.Context(), r.PathValue("id"), r.PathValue("version"))
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, struct {
-		Success bool `json:"success"`
-		*hookdesk.VersionText
-	}{true, v})
-	return nil
+func (a *api) hookVersion(c *call) (any, error) {
+	return a.Hooks.Version(c.Context(), c.PathValue("id"), c.PathValue("version"))
 }
 
-func (a *api) restoreHook(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Base string `json:"base"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	detail, err := a.Hooks.Restore(r.Context(), r.PathValue("id"), r.PathValue("version"), body.Base, who(r))
-	return answerHook(w, detail, err)
+type restoreHookBody struct {
+	Base string `json:"base"`
 }
 
-// answerModule answers with a module.
-func answerModule(w http.ResponseWriter, module *hookdesk.ModuleText, err error) error {
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, struct {
-		Success bool                 `json:"success"`
-		Module  *hookdesk.ModuleText `json:"module"`
-	}{true, module})
-	return nil
+func (a *api) restoreHook(c *call, body restoreHookBody) (any, error) {
+	return a.Hooks.Restore(c.Context(), c.PathValue("id"), c.PathValue("version"), body.Base, c.user())
 }
 
-func (a *api) hookModule(w http.ResponseWriter, r *http.Request) error {
-	module, err := a.Hooks.GetModule(r.Context(), r.PathValue("id"))
-	return answerModule(w, module, err)
+func (a *api) hookModule(c *call) (any, error) {
+	module, err := a.Hooks.GetModule(c.Context(), c.PathValue("id"))
+	return object{"module": module}, err
 }
 
-func (a *api) saveHookModule(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Source string `json:"source"`
-		Base   string `json:"base"`
-		Script string `json:"script"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	module, err := a.Hooks.SaveModule(r.Context(), hookdesk.SaveRequest{
-		ID: r.PathValue("id"), Source: body.Source, Base: body.Base, Text: body.Script, Who: who(r),
+type saveModuleBody struct {
+	Source string `json:"source"`
+	Base   string `json:"base"`
+	Script string `json:"script"`
+}
+
+func (a *api) saveHookModule(c *call, body saveModuleBody) (any, error) {
+	module, err := a.Hooks.SaveModule(c.Context(), hookdesk.SaveRequest{
+		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Text: body.Script, Who: c.user(),
 	})
-	return answerModule(w, module, err)
+	return object{"module": module}, err
 }
 
-// hookTypes gives what scripts can use, as a TypeScript declaration file.
-func (a *api) hookTypes(w http.ResponseWriter, _ *http.Request) error {
-	answer(w, http.StatusOK, struct {
-		Success bool   `json:"success"`
-		Types   string `json:"types"`
-	}{true, script.Types()})
-	return nil
-}
+// hookTypes returns what scripts can use, as a TypeScript declaration file.
+func (a *api) hookTypes(*call) (any, error) { return object{"types": script.Types()}, nil }
 
 // hookDocument is a graph that may not be saved yet: as JSON, or as a text.
 type hookDocument struct {
@@ -269,45 +167,25 @@ func (d *hookDocument) request() hookdesk.CheckRequest {
 }
 
 // checkHook says what there is to say of a graph or a module. It keeps nothing.
-func (a *api) checkHook(w http.ResponseWriter, r *http.Request) error {
-	var body hookDocument
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	verdict, err := a.Hooks.Check(r.Context(), body.request())
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, struct {
-		Success bool `json:"success"`
-		*hookdesk.Verdict
-	}{true, verdict})
-	return nil
+func (a *api) checkHook(c *call, body hookDocument) (any, error) {
+	return a.Hooks.Check(c.Context(), body.request())
+}
+
+// testHookBody is a sample that goes through a graph.
+type testHookBody struct {
+	hookDocument
+
+	Request   json.RawMessage            `json:"request"`
+	Response  json.RawMessage            `json:"response"`
+	Client    string                     `json:"client"`
+	Server    string                     `json:"server"`
+	Variables map[string]json.RawMessage `json:"variables"`
 }
 
 // testHook takes a sample through a graph, with its scripts in the sandbox and
 // without any server.
-func (a *api) testHook(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		hookDocument
-		Request   json.RawMessage            `json:"request"`
-		Response  json.RawMessage            `json:"response"`
-		Client    string                     `json:"client"`
-		Server    string                     `json:"server"`
-		Variables map[string]json.RawMessage `json:"variables"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	trial, err := a.Hooks.Try(r.Context(), hookdesk.TryRequest{CheckRequest: body.request(), Sample: hookdesk.Sample{
-		Request: body.Request, Response: body.Response, Client: body.Client, Server: body.Server, Variables: body.Variables, Owner: who(r), Detail: true,
+func (a *api) testHook(c *call, body testHookBody) (any, error) {
+	return a.Hooks.Try(c.Context(), hookdesk.TryRequest{CheckRequest: body.request(), Sample: hookdesk.Sample{
+		Request: body.Request, Response: body.Response, Client: body.Client, Server: body.Server, Variables: body.Variables, Owner: c.user(), Detail: true,
 	}})
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, struct {
-		Success bool `json:"success"`
-		*hookdesk.Trial
-	}{true, trial})
-	return nil
 }

@@ -6,6 +6,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -140,7 +141,7 @@ type api struct {
 	streams *streams
 	// document is the OpenAPI document. It is made when somebody asks for it,
 	// so that nothing waits for it at the start.
-	document func() ([]byte, error)
+	document func() (json.RawMessage, error)
 	// writing lets one document be written at a time.
 	writing sync.Mutex
 }

@@ -3,8 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -39,14 +37,14 @@ func (a *api) machineRoutes() []route {
 		{"GET", "/api/machines", authn.RightRead, a.listMachines},
 		{"GET", "/api/machines/{name}", authn.RightRead, a.getMachine},
 		{"GET", "/api/machine-runs", authn.RightRead, a.listMachineRuns},
-		{"POST", "/api/machine-runs", authn.RightWork, a.startMachine},
+		{"POST", "/api/machine-runs", authn.RightWork, withBody(a.startMachine)},
 		{"GET", "/api/machine-runs/{id}", authn.RightRead, a.getMachineRun},
 		{"GET", "/api/machine-runs/{id}/events", authn.RightRead, a.machineEvents},
 		{"GET", "/api/machine-runs/{id}/stream", authn.RightRead, a.machineStream},
-		{"POST", "/api/machine-runs/{id}/input", authn.RightAnswer, a.machineInput},
-		{"POST", "/api/machine-runs/{id}/resume", authn.RightWork, a.resumeMachine},
-		{"POST", "/api/machine-runs/{id}/cancel", authn.RightWork, a.cancelMachine},
-		{"POST", "/api/machine-runs/{id}/fork", authn.RightWork, a.forkMachine},
+		{"POST", "/api/machine-runs/{id}/input", authn.RightAnswer, withBody(a.machineInput)},
+		{"POST", "/api/machine-runs/{id}/resume", authn.RightWork, withBody(a.resumeMachine)},
+		{"POST", "/api/machine-runs/{id}/cancel", authn.RightWork, withBody(a.cancelMachine)},
+		{"POST", "/api/machine-runs/{id}/fork", authn.RightWork, withBody(a.forkMachine)},
 	}
 }
 
@@ -100,29 +98,23 @@ func infoOf(e *catalog.MachineEntry) machineInfo {
 	return info
 }
 
-func (a *api) listMachines(w http.ResponseWriter, _ *http.Request) error {
+func (a *api) listMachines(*call) (any, error) {
 	list := []machineInfo{}
 	for _, e := range a.Machines.Entries() {
 		list = append(list, infoOf(e))
 	}
-	answer(w, http.StatusOK, map[string]any{"success": true, "machines": list})
-	return nil
+	return object{"machines": list}, nil
 }
 
-func (a *api) getMachine(w http.ResponseWriter, r *http.Request) error {
-	e, err := a.Machines.Entry(r.PathValue("name"))
+func (a *api) getMachine(c *call) (any, error) {
+	e, err := a.Machines.Entry(c.PathValue("name"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	found := e.Lint()
-	if found == nil {
-		found = []guideway.Diagnostic{}
-	}
-	answer(w, http.StatusOK, map[string]any{
-		"success": true, "machine": infoOf(e), "definition": json.RawMessage(e.Definition.Canonical), "ways": e.Definition.Ways(),
-		"source": string(e.Files().Config.Data), "diagnostics": found,
-	})
-	return nil
+	return object{
+		"machine": infoOf(e), "definition": json.RawMessage(e.Definition.Canonical), "ways": e.Definition.Ways(),
+		"source": string(e.Files().Config.Data), "diagnostics": replaceNil(e.Lint()),
+	}, nil
 }
 
 // machineRun is a run of a machine in a list.
@@ -138,61 +130,52 @@ type machineRun struct {
 	Updated time.Time `json:"updatedAt"`
 }
 
-func (a *api) listMachineRuns(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
-	filter := run.Filter{Workflow: q.text("machine"), Before: q.cursor()}
-	limit := int(q.number("limit", listLimit, 1, maxListLimit))
-	if q.err != nil {
-		return q.err
+func (a *api) listMachineRuns(c *call) (any, error) {
+	limit := int(c.number("limit", listLimit, 1, maxListLimit))
+	filter := run.Filter{Workflow: c.text("machine"), Before: c.cursor(), Limit: limit + 1}
+	if c.err != nil {
+		return nil, c.err
 	}
-	filter.Limit = limit + 1
-	list, err := a.Machines.List(r.Context(), caller(r), filter)
+	list, err := a.Machines.List(c.Context(), c.caller(), filter)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page := map[string]any{"success": true}
-	if len(list) > limit {
-		list = list[:limit]
-		page["next"] = cursorOf(list[limit-1])
-	}
-	rows := []machineRun{}
-	for _, rec := range list {
+	out, rows := object{}, []machineRun{}
+	for _, rec := range out.addNext(list, limit) {
 		rows = append(rows, machineRun{
 			RunID: rec.ID, Machine: rec.Workflow, Goal: rec.Goal, Status: rec.Title, State: rec.Step, Parent: rec.Parent, Person: rec.Person,
 			Created: rec.Created, Updated: rec.Updated,
 		})
 	}
-	page["runs"] = rows
-	answer(w, http.StatusOK, page)
-	return nil
+	out["runs"] = rows
+	return out, nil
 }
 
-func (a *api) startMachine(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Machine string                     `json:"machine"`
-		Inputs  map[string]json.RawMessage `json:"inputs"`
-		Goal    string                     `json:"goal"`
-		Demo    bool                       `json:"demo"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	key, err := idempotencyKey(r)
+// startMachineBody is the body that starts a run of a machine.
+type startMachineBody struct {
+	Machine string                     `json:"machine"`
+	Inputs  map[string]json.RawMessage `json:"inputs"`
+	Goal    string                     `json:"goal"`
+	Demo    bool                       `json:"demo"`
+}
+
+func (a *api) startMachine(c *call, body startMachineBody) (any, error) {
+	key, err := c.idempotencyKey()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if body.Machine == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "the body does not name a machine").WithFix(`give "machine", one of GET /api/machines`)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not name a machine").WithFix(`give "machine", one of GET /api/machines`)
 	}
 	if body.Demo {
 		if body.Inputs, err = a.demoInputs(body.Machine, body.Inputs); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	s, err := a.Machines.Start(r.Context(), caller(r), driver.StartRequest{
+	s, err := a.Machines.Start(c.Context(), c.caller(), driver.StartRequest{
 		Machine: body.Machine, Inputs: body.Inputs, Goal: body.Goal, RequestID: key, Demo: body.Demo,
 	})
-	return madeMachineRun(w, s, err)
+	return c.answerCreatedMachineRun(s, err)
 }
 
 // demoInputs adds what the recording of a machine gives to what somebody has given.
@@ -220,114 +203,84 @@ func (a *api) demoInputs(name string, given map[string]json.RawMessage) (map[str
 	return demo.Inputs, nil
 }
 
-func madeMachineRun(w http.ResponseWriter, s *driver.Status, err error) error {
+func (c *call) answerCreatedMachineRun(s *driver.Status, err error) (any, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.Header().Set("Location", "/api/machine-runs/"+url.PathEscape(s.RunID))
-	answer(w, http.StatusCreated, map[string]any{"success": true, "run": s})
-	return nil
+	c.setCreated("/api/machine-runs/", s.RunID)
+	return object{"run": s}, nil
 }
 
-func (a *api) getMachineRun(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.Machines.View(r.Context(), caller(r), r.PathValue("id"))
+func (a *api) getMachineRun(c *call) (any, error) {
+	v, err := a.Machines.View(c.Context(), c.caller(), c.PathValue("id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer(w, http.StatusOK, map[string]any{
-		"success": true, "run": v.Status, "conversations": v.Conversations, "data": v.Data, "definition": v.Definition, "ways": v.Ways, "limits": v.Limits,
-	})
-	return nil
+	return object{
+		"run": v.Status, "conversations": v.Conversations, "data": v.Data, "definition": v.Definition, "ways": v.Ways, "limits": v.Limits,
+	}, nil
 }
 
-func (a *api) machineEvents(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
-	after := q.number("after", 0, 0, 1<<53)
-	limit := q.number("limit", eventLimit, 1, maxEventLimit)
-	if q.err != nil {
-		return q.err
+func (a *api) machineEvents(c *call) (any, error) {
+	after := c.number("after", 0, 0, 1<<53)
+	limit := c.number("limit", eventLimit, 1, maxEventLimit)
+	if c.err != nil {
+		return nil, c.err
 	}
-	all, err := a.Machines.Events(r.Context(), caller(r), r.PathValue("id"))
+	all, err := a.Machines.Events(c.Context(), c.caller(), c.PathValue("id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page := map[string]any{"success": true}
-	events, bytes := []run.Event{}, 0
+	out, events, bytes := object{}, []run.Event{}, 0
 	for _, e := range all {
 		if e.Seq <= after {
 			continue
 		}
 		if bytes += len(e.Data); int64(len(events)) == limit || bytes > maxEventBytes && len(events) > 0 {
-			page["nextAfter"] = events[len(events)-1].Seq
+			out["nextAfter"] = events[len(events)-1].Seq
 			break
 		}
 		events = append(events, e)
 	}
-	page["events"] = events
-	answer(w, http.StatusOK, page)
-	return nil
+	out["events"] = events
+	return out, nil
+}
+
+// machineInputBody is a value, or what became of a call.
+type machineInputBody struct {
+	Value   json.RawMessage  `json:"value"`
+	Outcome machine.Decision `json:"outcome"`
+	Result  string           `json:"result"`
 }
 
 // machineInput gives a run what it waits for, or says what became of a call whose
 // outcome is not known. Whether it is a person's follows from the credential alone.
-func (a *api) machineInput(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Value   json.RawMessage  `json:"value"`
-		Outcome machine.Decision `json:"outcome"`
-		Result  string           `json:"result"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
+func (a *api) machineInput(c *call, body machineInputBody) (any, error) {
 	if body.Outcome != "" {
-		s, err := a.Machines.Decide(r.Context(), caller(r), r.PathValue("id"), body.Outcome, body.Result)
-		return toldMachineRun(w, s, err)
+		s, err := a.Machines.Decide(c.Context(), c.caller(), c.PathValue("id"), body.Outcome, body.Result)
+		return object{"run": s}, err
 	}
-	s, err := a.Machines.Input(r.Context(), caller(r), r.PathValue("id"), body.Value)
-	return toldMachineRun(w, s, err)
+	s, err := a.Machines.Input(c.Context(), c.caller(), c.PathValue("id"), body.Value)
+	return object{"run": s}, err
 }
 
-func toldMachineRun(w http.ResponseWriter, s *driver.Status, err error) error {
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, map[string]any{"success": true, "run": s})
-	return nil
-}
-
-func (a *api) resumeMachine(w http.ResponseWriter, r *http.Request) error {
-	var limits machine.Limits
-	if err := decode(w, r, &limits); err != nil {
-		return err
-	}
+func (a *api) resumeMachine(c *call, limits machine.Limits) (any, error) {
 	if limits.States < 0 || limits.Calls < 0 || limits.Tokens < 0 || limits.Cost < 0 || limits.Millis < 0 || limits.ToolCalls < 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "a budget is below zero").WithFix("give the new total, or leave it out")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a budget is below zero").WithFix("give the new total, or leave it out")
 	}
-	s, err := a.Machines.Resume(r.Context(), caller(r), r.PathValue("id"), limits)
-	return toldMachineRun(w, s, err)
+	s, err := a.Machines.Resume(c.Context(), c.caller(), c.PathValue("id"), limits)
+	return object{"run": s}, err
 }
 
-func (a *api) cancelMachine(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	s, err := a.Machines.Cancel(r.Context(), caller(r), r.PathValue("id"), body.Reason)
-	return toldMachineRun(w, s, err)
+func (a *api) cancelMachine(c *call, body reasonBody) (any, error) {
+	s, err := a.Machines.Cancel(c.Context(), c.caller(), c.PathValue("id"), body.Reason)
+	return object{"run": s}, err
 }
 
-func (a *api) forkMachine(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Seq int64 `json:"seq"`
+func (a *api) forkMachine(c *call, body forkBody) (any, error) {
+	if err := body.check(); err != nil {
+		return nil, err
 	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	if body.Seq < 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "seq is negative").WithFix("give the number of an event, or nothing for the last")
-	}
-	s, err := a.Machines.Fork(r.Context(), caller(r), r.PathValue("id"), body.Seq)
-	return madeMachineRun(w, s, err)
+	s, err := a.Machines.Fork(c.Context(), c.caller(), c.PathValue("id"), body.Seq)
+	return c.answerCreatedMachineRun(s, err)
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/machine/driver"
@@ -27,28 +26,28 @@ type machineDelta struct {
 
 // machineStream tells a run while it is at work: where it stands, as often as that
 // changes, and what its agents say, piece by piece, where this process drives it.
-func (a *api) machineStream(w http.ResponseWriter, r *http.Request) error {
-	id, c := r.PathValue("id"), caller(r)
-	first, err := a.Machines.Status(r.Context(), c, id)
+func (a *api) machineStream(c *call) (any, error) {
+	id, by := c.PathValue("id"), c.caller()
+	first, err := a.Machines.Status(c.Context(), by, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	release, err := a.streams.open(c.User)
+	release, err := a.streams.open(by.User)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	updates, cancel := a.Machines.Watch(id)
 	defer cancel()
 	s := &machineFollower{
-		out: newStream(w), updates: updates, may: a.still(r),
-		status: func(ctx context.Context) (*driver.Status, error) { return a.Machines.Status(ctx, c, id) },
+		out: newStream(c.w), updates: updates, may: a.still(c),
+		status: func(ctx context.Context) (*driver.Status, error) { return a.Machines.Status(ctx, by, id) },
 	}
 	if s.tell(first) == nil {
 		// The reader is gone, or the process ends: there is nobody to tell.
-		_ = s.follow(r.Context())
+		_ = s.follow(c.Context())
 	}
-	return nil
+	return responseWritten{}, nil
 }
 
 // machineFollower carries what happens in one run into a stream.

@@ -14,14 +14,14 @@ type Metrics interface {
 
 // metrics answers /metrics. It names upstreams and tools, so whoever reads it must
 // be allowed to read all else.
-func (a *api) metrics(w http.ResponseWriter, _ *http.Request) error {
+func (a *api) metrics(c *call) (any, error) {
 	var text bytes.Buffer
 	if err := a.Metrics.Metrics(&text); err != nil {
-		return err
+		return nil, err
 	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(text.Bytes()) // the reader may be gone
-	return nil
+	c.w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	c.w.Header().Set("Cache-Control", "no-store")
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(text.Bytes()) // the reader may be gone
+	return responseWritten{}, nil
 }

@@ -19,7 +19,7 @@ import (
 var openAPIText []byte
 
 // openAPIJSON is the document as JSON.
-func openAPIJSON() ([]byte, error) {
+func openAPIJSON() (json.RawMessage, error) {
 	var document map[string]any
 	if err := yaml.Unmarshal(openAPIText, &document); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "parse the OpenAPI document: %w", err)
@@ -31,13 +31,8 @@ func openAPIJSON() ([]byte, error) {
 	return text, nil
 }
 
-func (a *api) openAPI(w http.ResponseWriter, _ *http.Request) error {
-	text, err := a.document()
-	if err != nil {
-		return err
-	}
-	answerText(w, http.StatusOK, text)
-	return nil
+func (a *api) openAPI(*call) (any, error) {
+	return a.document()
 }
 
 // referenceFuncs are the functions of reference.html.
@@ -49,17 +44,17 @@ var referenceFuncs = template.FuncMap{
 
 // reference renders the OpenAPI document for browsers and for programs that may read
 // the API. A browser that may not gets the page that says how to log in.
-func (p *pages) reference(w http.ResponseWriter, r *http.Request) error {
-	if grant, err := p.access.Check(r); err != nil || !grant.May(authn.RightRead) {
-		return p.show(w, http.StatusUnauthorized, "outside.html", nil)
+func (p *pages) reference(c *call) (any, error) {
+	if grant, err := p.access.Check(c.Request); err != nil || !grant.May(authn.RightRead) {
+		return p.show(c, http.StatusUnauthorized, "outside.html", nil)
 	}
 	text, err := p.document()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var document map[string]any
 	if err := json.Unmarshal(text, &document); err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "parse the OpenAPI document: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "parse the OpenAPI document: %w", err)
 	}
-	return p.show(w, http.StatusOK, "reference.html", document)
+	return p.show(c, http.StatusOK, "reference.html", document)
 }

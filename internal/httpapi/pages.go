@@ -59,68 +59,67 @@ var appPages = []string{
 }
 
 // app is the dashboard, for a browser that is logged in.
-func (p *pages) app(w http.ResponseWriter, r *http.Request) error {
-	cookie := p.Browsers.Renew(r)
+func (p *pages) app(c *call) (any, error) {
+	cookie := p.Browsers.Renew(c.Request)
 	if cookie == nil {
-		return p.show(w, http.StatusUnauthorized, "outside.html", nil)
+		return p.show(c, http.StatusUnauthorized, "outside.html", nil)
 	}
 	if p.UI == nil {
-		return p.show(w, http.StatusNotFound, "without.html", nil)
+		return p.show(c, http.StatusNotFound, "without.html", nil)
 	}
 	page, err := fs.ReadFile(p.UI, "index.html")
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "read the dashboard: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "read the dashboard: %w", err)
 	}
-	http.SetCookie(w, cookie)
-	writePage(w, http.StatusOK, page)
-	return nil
+	http.SetCookie(c.w, cookie)
+	return writePage(c, http.StatusOK, page)
 }
 
 // confirm asks the person to log this browser in. To open the link changes
 // nothing: programs that look ahead, and those that check links, open them too.
-func (p *pages) confirm(w http.ResponseWriter, r *http.Request) error {
+func (p *pages) confirm(c *call) (any, error) {
 	// A browser tells the origin of a form only where it may tell the referrer.
-	w.Header().Set("Referrer-Policy", "same-origin")
-	if !p.Browsers.LinkIsGood(r.PathValue("code")) {
-		return p.show(w, http.StatusUnauthorized, "outside.html", "This link was used, or is older than five minutes.")
+	c.w.Header().Set("Referrer-Policy", "same-origin")
+	if !p.Browsers.LinkIsGood(c.PathValue("code")) {
+		return p.show(c, http.StatusUnauthorized, "outside.html", "This link was used, or is older than five minutes.")
 	}
-	return p.show(w, http.StatusOK, "confirm.html", nil)
+	return p.show(c, http.StatusOK, "confirm.html", nil)
 }
 
 // login uses the link up and gives the browser its cookie, and the pages of this
 // origin their key.
-func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
-	login, err := p.Browsers.Redeem(r, r.PathValue("code"))
+func (p *pages) login(c *call) (any, error) {
+	login, err := p.Browsers.Redeem(c.Request, c.PathValue("code"))
 	if guideway.ErrorCode(err) == guideway.CodeUnauthorized {
-		return p.show(w, http.StatusUnauthorized, "outside.html", "This link was used, or is older than five minutes.")
+		return p.show(c, http.StatusUnauthorized, "outside.html", "This link was used, or is older than five minutes.")
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	http.SetCookie(w, login.Cookie)
-	return p.show(w, http.StatusOK, "welcome.html", login.Key)
+	http.SetCookie(c.w, login.Cookie)
+	return p.show(c, http.StatusOK, "welcome.html", login.Key)
 }
 
-func (p *pages) show(w http.ResponseWriter, status int, name string, data any) error {
+func (p *pages) show(c *call, status int, name string, data any) (any, error) {
 	templates, err := p.templates()
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "parse the pages: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "parse the pages: %w", err)
 	}
 	var page bytes.Buffer
 	if err := templates.ExecuteTemplate(&page, name, data); err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "render %s: %w", name, err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "render %s: %w", name, err)
 	}
-	writePage(w, status, page.Bytes())
-	return nil
+	return writePage(c, status, page.Bytes())
 }
 
-func writePage(w http.ResponseWriter, status int, page []byte) {
-	h := w.Header()
+func writePage(c *call, status int, page []byte) (any, error) {
+	h := c.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", pagePolicy)
-	w.WriteHeader(status)
-	_, _ = w.Write(page) // the client may be gone
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(page) // the client may be gone
+	return responseWritten{}, nil
 }
 
 // assetTypes are the types of files that pages load.
@@ -130,48 +129,47 @@ var assetTypes = map[string]string{
 
 // asset gives a file that a page loads: of the dashboard, or of the login.
 // They are the program's own, the same for everybody, so that they need no login.
-func (p *pages) asset(w http.ResponseWriter, r *http.Request) error {
-	return p.file(w, r, "assets/"+r.PathValue("file"))
+func (p *pages) asset(c *call) (any, error) {
+	return p.file(c, "assets/"+c.PathValue("file"))
 }
 
-func (p *pages) icon(w http.ResponseWriter, r *http.Request) error {
-	return p.file(w, r, "icon.svg")
+func (p *pages) icon(c *call) (any, error) {
+	return p.file(c, "icon.svg")
 }
 
-func (p *pages) file(w http.ResponseWriter, r *http.Request, name string) error {
+func (p *pages) file(c *call, name string) (any, error) {
 	data, err := fs.ReadFile(pageFiles, name)
 	if err != nil && p.UI != nil {
 		data, err = fs.ReadFile(p.UI, name)
 	}
 	mediaType := assetTypes[path.Ext(name)]
 	if err != nil || mediaType == "" {
-		p.notFound(w, r)
-		return nil
+		p.notFound(c.w, c.Request)
+		return responseWritten{}, nil
 	}
 	sum := sha256.Sum256(data)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
-	h := w.Header()
+	h := c.w.Header()
 	h.Set("Content-Type", mediaType)
 	h.Set("Cache-Control", "no-cache") // to be asked for again, and answered by 304
 	h.Set("ETag", tag)
-	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
+	if strings.Contains(c.Header.Get("If-None-Match"), tag) {
+		c.w.WriteHeader(http.StatusNotModified)
+		return responseWritten{}, nil
 	}
-	_, _ = w.Write(data) //nolint:gosec // G705: it is a file of the program's own
-	return nil
+	_, _ = c.w.Write(data) //nolint:gosec // G705: it is a file of the program's own
+	return responseWritten{}, nil
 }
 
 // logout ends the login of this browser.
-func (a *api) logout(w http.ResponseWriter, r *http.Request) error {
-	if g := authn.GrantFrom(r.Context()); g.Proof != authn.ProofBrowser || !g.May(authn.RightWork) {
-		return mayDo(authn.Grant{Proof: authn.ProofBrowser}, authn.RightWork)
+func (a *api) logout(c *call) (any, error) {
+	if g := c.grant(); g.Proof != authn.ProofBrowser || !g.May(authn.RightWork) {
+		return nil, mayDo(authn.Grant{Proof: authn.ProofBrowser}, authn.RightWork)
 	}
-	gone, err := a.Browsers.Logout(r)
+	gone, err := a.Browsers.Logout(c.Request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	http.SetCookie(w, gone)
-	answer(w, http.StatusOK, map[string]bool{"success": true})
-	return nil
+	http.SetCookie(c.w, gone)
+	return nil, nil
 }

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
@@ -104,24 +106,42 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
-	a.answerProblem(w, code, p)
+	writeProblem(w, code, p)
 }
 
-func (a *api) answerProblem(w http.ResponseWriter, status int, p Problem) {
-	answer(w, status, p)
-}
-
-// answer writes JSON.
-func answer(w http.ResponseWriter, status int, v any) {
-	text, err := json.Marshal(v)
+func writeProblem(w http.ResponseWriter, status int, p Problem) {
+	text, err := json.Marshal(p)
 	if err != nil {
 		status, text = http.StatusInternalServerError, []byte(`{"success":false,"error":"internal error","code":"internal"}`)
 	}
-	answerText(w, status, append(text, '\n'))
+	writeJSON(w, status, append(text, '\n'))
 }
 
-// answerText writes what is JSON already.
-func answerText(w http.ResponseWriter, status int, text []byte) {
+// writeAnswer writes what a handler returned.
+func (c *call) writeAnswer(v any) error {
+	switch v := v.(type) {
+	case responseWritten:
+		return nil
+	case json.RawMessage:
+		writeJSON(c.w, c.status, v)
+		return nil
+	case nil:
+		return c.writeAnswer(object{})
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "encode an answer: %w", err)
+	}
+	members, _ := bytes.CutPrefix(text, []byte("{"))
+	if len(members) > 1 {
+		members = append([]byte(","), members...)
+	}
+	writeJSON(c.w, c.status, slices.Concat([]byte(`{"success":true`), members, []byte("\n")))
+	return nil
+}
+
+// writeJSON writes what is JSON already.
+func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -20,26 +21,90 @@ import (
 // maxBody bounds the body of a request.
 const maxBody = 1 << 20
 
-// caller is who commands. A person stands behind a browser or a token that may
-// answer gates; whoever else comes by is an agent for all that is known.
-func caller(r *http.Request) run.Caller {
-	g := authn.GrantFrom(r.Context())
-	c := run.Caller{Principal: g.Principal, Via: run.ViaAgent}
+// call is a request to a route.
+type call struct {
+	*http.Request
+
+	w http.ResponseWriter
+	// status is that of the answer.
+	status int
+	// err is the first error of the parameters.
+	err error
+}
+
+// handler answers a call. The JSON object of the value gets the member "success": true.
+// nil is the empty object, and json.RawMessage is the whole answer.
+type handler func(*call) (any, error)
+
+// object is an answer without a type of its own.
+type object map[string]any
+
+// addText adds a member that is left out if it is empty.
+func (o object) addText(name, text string) object {
+	if text != "" {
+		o[name] = text
+	}
+	return o
+}
+
+// responseWritten is returned by a handler that has written the response.
+type responseWritten struct{}
+
+// encodeWhole returns v as an answer without the member success, or with its own.
+func encodeWhole(v any) (any, error) {
+	text, err := json.Marshal(v)
+	return json.RawMessage(append(text, '\n')), err
+}
+
+// withBody returns a handler that decodes the JSON body first.
+func withBody[T any](handle func(*call, T) (any, error)) handler {
+	return func(c *call) (any, error) {
+		var body T
+		if err := c.decode(&body); err != nil {
+			return nil, err
+		}
+		return handle(c, body)
+	}
+}
+
+// setCreated sets the status 201 and the header Location.
+func (c *call) setCreated(collection, id string) {
+	c.w.Header().Set("Location", collection+url.PathEscape(id))
+	c.status = http.StatusCreated
+}
+
+// replaceNil returns list, or an empty one, so that its JSON is never null.
+func replaceNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func (c *call) grant() authn.Grant { return authn.GrantFrom(c.Context()) }
+
+func (c *call) user() string { return c.grant().Principal.User }
+
+// caller returns the caller of a command: a person for a browser or a token that may
+// answer gates, and else an agent.
+func (c *call) caller() run.Caller {
+	g := c.grant()
+	by := run.Caller{Principal: g.Principal, Via: run.ViaAgent}
 	switch {
 	case !g.Person():
 	case g.Proof == authn.ProofBrowser:
-		c.Via = run.ViaBrowser
+		by.Via = run.ViaBrowser
 	case g.Proof == authn.ProofToken:
-		c.Via = run.ViaToken
+		by.Via = run.ViaToken
 	}
-	return c
+	return by
 }
 
 // decode reads a JSON body into one of our structures; no body leaves it as it
 // is. The type must be that of JSON, which a page of another origin cannot send
 // without asking first.
-func decode(w http.ResponseWriter, r *http.Request, into any) error {
-	body := http.MaxBytesReader(w, r.Body, maxBody)
+func (c *call) decode(into any) error {
+	body := http.MaxBytesReader(c.w, c.Body, maxBody)
 	dec := json.NewDecoder(body)
 	dec.UseNumber() // a float would round what the caller gets back
 	dec.DisallowUnknownFields()
@@ -59,24 +124,19 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the body is not what this route takes: %s", strings.TrimPrefix(err.Error(), "json: ")).
 			WithFix("see the route in /api/openapi.json")
 	}
-	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+	if mediaType, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		return guideway.Errorf(guideway.CodeInvalid, "the body is not said to be JSON").
 			WithFix("send the header Content-Type: application/json")
 	}
 	return nil
 }
 
-// query reads the parameters of a URL and keeps the first thing that is wrong
-// with them.
-type query struct {
-	r   *http.Request
-	err error
-}
-
-func (q *query) text(name string) string {
-	text := q.r.URL.Query().Get(name)
+// text returns a parameter of the URL. As the other methods for parameters it keeps
+// the first error in c.err.
+func (c *call) text(name string) string {
+	text := c.URL.Query().Get(name)
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		q.wrong(name, text, "text without control characters")
+		c.wrong(name, text, "text without control characters")
 		return ""
 	}
 	return text
@@ -84,9 +144,9 @@ func (q *query) text(name string) string {
 
 // list gives the values of a parameter that may be repeated, or separated by
 // commas.
-func (q *query) list(name string) []string {
+func (c *call) list(name string) []string {
 	var list []string
-	for _, value := range q.r.URL.Query()[name] {
+	for _, value := range c.URL.Query()[name] {
 		for part := range strings.SplitSeq(value, ",") {
 			if part = strings.TrimSpace(part); part != "" {
 				list = append(list, part)
@@ -97,57 +157,57 @@ func (q *query) list(name string) []string {
 }
 
 // number gives a parameter from low to high, or fallback where it is not there.
-func (q *query) number(name string, fallback, low, high int64) int64 {
-	text := q.text(name)
+func (c *call) number(name string, fallback, low, high int64) int64 {
+	text := c.text(name)
 	if text == "" {
 		return fallback
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < low || n > high {
-		q.wrong(name, text, "a whole number from "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10))
+		c.wrong(name, text, "a whole number from "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10))
 		return fallback
 	}
 	return n
 }
 
-func (q *query) yes(name string) bool {
-	switch text := q.text(name); text {
+func (c *call) yes(name string) bool {
+	switch text := c.text(name); text {
 	case "", "false", "0":
 		return false
 	case "true", "1":
 		return true
 	default:
-		q.wrong(name, text, "true or false")
+		c.wrong(name, text, "true or false")
 		return false
 	}
 }
 
-func (q *query) time(name string) time.Time {
-	text := q.text(name)
+func (c *call) time(name string) time.Time {
+	text := c.text(name)
 	if text == "" {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		q.wrong(name, text, "a time such as 2026-01-31T12:00:00Z")
+		c.wrong(name, text, "a time such as 2026-01-31T12:00:00Z")
 	}
 	return t
 }
 
-func (q *query) wrong(name, given, allowed string) {
-	if q.err == nil {
-		q.err = guideway.Errorf(guideway.CodeInvalid, "the parameter %s is %q", name, clip(given)).
+func (c *call) wrong(name, given, allowed string) {
+	if c.err == nil {
+		c.err = guideway.Errorf(guideway.CodeInvalid, "the parameter %s is %q", name, clip(given)).
 			WithFix("give %s", allowed)
 	}
 }
 
 // idempotencyKey gives the header of that name: the same request with the same
 // key is carried out once.
-func idempotencyKey(r *http.Request) (string, error) {
+func (c *call) idempotencyKey() (string, error) {
 	const most = 128
-	key := r.Header.Get("Idempotency-Key")
-	for _, c := range key {
-		if c < ' ' || c > '~' || len(key) > most {
+	key := c.Header.Get("Idempotency-Key")
+	for _, char := range key {
+		if char < ' ' || char > '~' || len(key) > most {
 			return "", guideway.Errorf(guideway.CodeInvalid, "the header Idempotency-Key is not one").
 				WithFix("give up to %d letters, digits and signs, such as a UUID", most)
 		}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
@@ -43,133 +42,97 @@ const (
 )
 
 // requestFilter reads the parameters that choose entries.
-func requestFilter(q *query) (record.Filter, error) {
+func (c *call) requestFilter() (record.Filter, error) {
 	f := record.Filter{
-		User: user(q.r), Client: q.text("client"), Upstream: q.text("upstream"), Tool: q.text("tool"), Method: q.text("method"),
-		Since: q.time("since"), Until: q.time("until"), Words: strings.Fields(q.text("q")), Graph: q.text("hook"), Hooked: q.yes("hooked"),
-		Slower: time.Duration(q.number("slowerThan", 0, 0, 86_400_000)) * time.Millisecond,
+		User: c.user(), Client: c.text("client"), Upstream: c.text("upstream"), Tool: c.text("tool"), Method: c.text("method"),
+		Since: c.time("since"), Until: c.time("until"), Words: strings.Fields(c.text("q")), Graph: c.text("hook"), Hooked: c.yes("hooked"),
+		Slower: time.Duration(c.number("slowerThan", 0, 0, 86_400_000)) * time.Millisecond,
 	}
-	statuses, err := record.ParseStatuses(q.list("status"), q.yes("failed"))
+	statuses, err := record.ParseStatuses(c.list("status"), c.yes("failed"))
 	f.Statuses = statuses
-	if q.err != nil {
-		return f, q.err
+	if c.err != nil {
+		return f, c.err
 	}
 	return f, err
 }
 
 // requestList is a page of the record.
 type requestList struct {
-	Success bool `json:"success"`
 	record.Page
+
 	Record    record.Summary `json:"record"`
 	Recording Recording      `json:"recording"`
 }
 
-func (a *api) listRequests(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
-	f, err := requestFilter(q)
+func (a *api) listRequests(c *call) (any, error) {
+	f, err := c.requestFilter()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if f.Before, err = record.ParseCursor(q.text("cursor")); err != nil {
-		return err
+	if f.Before, err = record.ParseCursor(c.text("cursor")); err != nil {
+		return nil, err
 	}
-	limit := int(q.number("limit", requestLimit, 1, maxRequestLimit))
-	if q.err != nil {
-		return q.err
+	limit := int(c.number("limit", requestLimit, 1, maxRequestLimit))
+	if c.err != nil {
+		return nil, c.err
 	}
-	out := requestList{Success: true, Page: record.Page{Entries: []record.Entry{}}, Recording: a.Requests.Recording()}
-	reader, err := a.Requests.Reader(r.Context())
+	out := requestList{Page: record.Page{Entries: []record.Entry{}}, Recording: a.Requests.Recording()}
+	reader, err := a.Requests.Reader(c.Context())
+	if err != nil || reader == nil {
+		return out, err
+	}
+	f.Limit = limit + 1
+	list, err := reader.List(c.Context(), f)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if reader != nil {
-		f.Limit = limit + 1
-		list, err := reader.List(r.Context(), f)
-		if err != nil {
-			return err
-		}
-		out.Page = record.PageOf(list, limit)
-		if out.Record, err = reader.Summary(r.Context()); err != nil {
-			return err
-		}
-	}
-	answer(w, http.StatusOK, out)
-	return nil
+	out.Page = record.PageOf(list, limit)
+	out.Record, err = reader.Summary(c.Context())
+	return out, err
 }
 
-// requestDetails is one entry.
-type requestDetails struct {
-	Success bool          `json:"success"`
-	Request *record.Entry `json:"request"`
-}
-
-func (a *api) getRequest(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("id")
-	reader, err := a.Requests.Reader(r.Context())
+func (a *api) getRequest(c *call) (any, error) {
+	id := c.PathValue("id")
+	reader, err := a.Requests.Reader(c.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if reader == nil {
-		return guideway.Errorf(guideway.CodeNotFound, "there is no request %q in the record", clip(id))
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no request %q in the record", clip(id))
 	}
-	e, err := reader.Get(r.Context(), user(r), id)
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, requestDetails{Success: true, Request: e})
-	return nil
-}
-
-// requestFigures are figures by tool.
-type requestFigures struct {
-	Success bool               `json:"success"`
-	Since   time.Time          `json:"since"`
-	Tools   []record.ToolStats `json:"tools"`
+	e, err := reader.Get(c.Context(), c.user(), id)
+	return object{"request": e}, err
 }
 
 // figuresTime is how far figures go back that nobody says a time for.
 const figuresTime = 24 * time.Hour
 
-func (a *api) requestStats(w http.ResponseWriter, r *http.Request) error {
-	f, err := requestFilter(&query{r: r})
+// requestStats returns figures by tool.
+func (a *api) requestStats(c *call) (any, error) {
+	f, err := c.requestFilter()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if f.Since.IsZero() {
 		f.Since = a.Now().Add(-figuresTime).UTC()
 	}
-	out := requestFigures{Success: true, Since: f.Since, Tools: []record.ToolStats{}}
-	reader, err := a.Requests.Reader(r.Context())
+	tools := []record.ToolStats{}
+	reader, err := a.Requests.Reader(c.Context())
 	if err == nil && reader != nil {
-		out.Tools, err = reader.Tools(r.Context(), f)
+		tools, err = reader.Tools(c.Context(), f)
 	}
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, out)
-	return nil
+	return object{"since": f.Since, "tools": tools}, err
 }
 
-// hookHeatAnswer are figures of the nodes of a hook graph.
-type hookHeatAnswer struct {
-	Success bool `json:"success"`
-	// Requests is how many the figures are of, the last ones.
-	Requests int64              `json:"requests"`
-	Nodes    []record.NodeStats `json:"nodes"`
-}
-
-func (a *api) hookHeat(w http.ResponseWriter, r *http.Request) error {
-	out := hookHeatAnswer{Success: true, Nodes: []record.NodeStats{}}
-	reader, err := a.Requests.Reader(r.Context())
+// hookHeat returns figures of the nodes of a hook graph, and of how many requests, the
+// last ones, they are.
+func (a *api) hookHeat(c *call) (any, error) {
+	nodes, requests := []record.NodeStats{}, int64(0)
+	reader, err := a.Requests.Reader(c.Context())
 	if err == nil && reader != nil {
-		out.Nodes, out.Requests, err = reader.Nodes(r.Context(), user(r), r.PathValue("id"))
+		nodes, requests, err = reader.Nodes(c.Context(), c.user(), c.PathValue("id"))
 	}
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, out)
-	return nil
+	return object{"requests": requests, "nodes": nodes}, err
 }
 
 // requestsEvent says that there are new entries in the record.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"path"
 	"slices"
@@ -13,61 +14,45 @@ import (
 // open is the right that everybody has.
 const open authn.Right = ""
 
-// route is a row of the table. A handler answers, or returns an error and has
-// not answered.
+// route is a row of the table.
 type route struct {
 	method, path string
 	// right is what the caller must have.
 	right  authn.Right
-	handle func(http.ResponseWriter, *http.Request) error
+	handle handler
 }
 
 // routes is the table of the JSON API. What belongs to a part that is not there
 // is left out.
 func (a *api) routes() []route {
-	table := []route{
-		{"GET", "/api/health", open, a.health},
-		{"GET", "/api/openapi.json", authn.RightRead, a.openAPI},
-		{"GET", "/api/me", authn.RightRead, a.me},
+	parts := []struct {
+		there bool
+		rows  []route
+	}{
+		{true, []route{
+			{"GET", "/api/health", open, func(*call) (any, error) { return json.RawMessage(`{"status":"ok"}` + "\n"), nil }},
+			{"GET", "/api/openapi.json", authn.RightRead, a.openAPI},
+			{"GET", "/api/me", authn.RightRead, a.me},
+		}},
+		{a.Browsers != nil, []route{{"POST", "/api/logout", authn.RightRead, a.logout}}},
+		{a.Catalog != nil, a.workflowRoutes()},
+		{a.Runs != nil, a.runRoutes()},
+		{a.Machines != nil, a.machineRoutes()},
+		{a.Sessions != nil, a.sessionRoutes()},
+		{a.Hooks != nil, a.hookRoutes()},
+		{a.Memory != nil, a.memoryRoutes()},
+		{a.Requests != nil, a.requestRoutes()},
+		{a.Upstreams != nil, a.upstreamRoutes()},
+		{a.Tokens != nil, a.tokenRoutes()},
+		{a.Feed != nil, []route{{"GET", "/api/events", authn.RightRead, a.events}}},
+		{a.Feed != nil && a.Sessions != nil, []route{{"GET", "/api/sessions/{workflow}/{id}/stream", authn.RightRead, a.sessionStream}}},
+		{a.CurrentProject != nil, []route{{"GET", "/api/current-project", authn.RightRead, a.currentProject}}},
 	}
-	if a.Browsers != nil {
-		table = append(table, route{"POST", "/api/logout", authn.RightRead, a.logout})
-	}
-	if a.Catalog != nil {
-		table = append(table, a.workflowRoutes()...)
-	}
-	if a.Runs != nil {
-		table = append(table, a.runRoutes()...)
-	}
-	if a.Machines != nil {
-		table = append(table, a.machineRoutes()...)
-	}
-	if a.Sessions != nil {
-		table = append(table, a.sessionRoutes()...)
-	}
-	if a.Hooks != nil {
-		table = append(table, a.hookRoutes()...)
-	}
-	if a.Memory != nil {
-		table = append(table, a.memoryRoutes()...)
-	}
-	if a.Requests != nil {
-		table = append(table, a.requestRoutes()...)
-	}
-	if a.Upstreams != nil {
-		table = append(table, a.upstreamRoutes()...)
-	}
-	if a.Tokens != nil {
-		table = append(table, a.tokenRoutes()...)
-	}
-	if a.Feed != nil {
-		table = append(table, route{"GET", "/api/events", authn.RightRead, a.events})
-		if a.Sessions != nil {
-			table = append(table, route{"GET", "/api/sessions/{workflow}/{id}/stream", authn.RightRead, a.sessionStream})
+	var table []route
+	for _, part := range parts {
+		if part.there {
+			table = append(table, part.rows...)
 		}
-	}
-	if a.CurrentProject != nil {
-		table = append(table, route{"GET", "/api/current-project", authn.RightRead, a.currentProject})
 	}
 	return table
 }
@@ -80,30 +65,30 @@ func (a *api) workflowRoutes() []route {
 		{"GET", "/api/workflows/{id}/source", authn.RightRead, a.workflowSource},
 		{"PUT", "/api/workflows/{id}/source", authn.RightWork, a.saveWorkflow},
 		{"GET", "/api/schemas/{dialect}", authn.RightRead, a.schema},
-		{"POST", "/api/validate", authn.RightWork, a.validate},
-		{"POST", "/api/try", authn.RightWork, a.try},
+		{"POST", "/api/validate", authn.RightWork, withBody(a.validate)},
+		{"POST", "/api/try", authn.RightWork, withBody(a.try)},
 	}
 }
 
 func (a *api) runRoutes() []route {
 	return []route{
 		{"GET", "/api/runs", authn.RightRead, a.listRuns},
-		{"POST", "/api/runs", authn.RightWork, a.startRun},
+		{"POST", "/api/runs", authn.RightWork, withBody(a.startRun)},
 		{"GET", "/api/runs/search", authn.RightRead, a.searchRuns},
 		{"GET", "/api/runs/{id}", authn.RightRead, a.getRun},
 		{"GET", "/api/runs/{id}/definition", authn.RightRead, a.runDefinition},
 		{"GET", "/api/runs/{id}/state", authn.RightRead, a.runState},
 		{"GET", "/api/runs/{id}/export", authn.RightRead, a.exportRun},
-		{"POST", "/api/runs/{id}/answer", authn.RightAnswer, a.answerGate},
-		{"POST", "/api/runs/{id}/abort", authn.RightWork, a.abortRun},
-		{"POST", "/api/runs/{id}/fork", authn.RightWork, a.forkRun},
+		{"POST", "/api/runs/{id}/answer", authn.RightAnswer, withBody(a.answerGate)},
+		{"POST", "/api/runs/{id}/abort", authn.RightWork, withBody(a.abortRun)},
+		{"POST", "/api/runs/{id}/fork", authn.RightWork, withBody(a.forkRun)},
 	}
 }
 
 func (a *api) sessionRoutes() []route {
 	return []route{
 		{"GET", "/api/sessions", authn.RightRead, a.listSessions},
-		{"POST", "/api/sessions/bulk-delete", authn.RightWork, a.bulkDelete},
+		{"POST", "/api/sessions/bulk-delete", authn.RightWork, withBody(a.bulkDelete)},
 		{"GET", "/api/sessions/{id}", authn.RightRead, a.getSession},
 		{"GET", "/api/sessions/{workflow}/{id}", authn.RightRead, a.getSession},
 		{"DELETE", "/api/sessions/{workflow}/{id}", authn.RightWork, a.deleteSession},
@@ -191,15 +176,19 @@ func (a *api) dispatch(rows methods) http.Handler {
 		row, ok := rows[method]
 		if !ok {
 			w.Header().Set("Allow", list)
-			a.answerProblem(w, http.StatusMethodNotAllowed, Problem{
+			writeProblem(w, http.StatusMethodNotAllowed, Problem{
 				Error: "the method " + clip(r.Method) + " is not one of this path",
 				Code:  guideway.CodeInvalid, Fix: "use " + list,
 			})
 			return
 		}
-		err := mayDo(authn.GrantFrom(r.Context()), row.right)
+		c := &call{Request: r, w: w, status: http.StatusOK}
+		err := mayDo(c.grant(), row.right)
 		if err == nil {
-			err = row.handle(w, r)
+			var v any
+			if v, err = row.handle(c); err == nil {
+				err = c.writeAnswer(v)
+			}
 		}
 		if err != nil {
 			a.fail(w, r, err)
@@ -224,31 +213,15 @@ func mayDo(g authn.Grant, right authn.Right) error {
 	}
 }
 
-func (a *api) health(w http.ResponseWriter, _ *http.Request) error {
-	answer(w, http.StatusOK, map[string]string{"status": "ok"})
-	return nil
-}
-
-// whoAmI is what a caller may do.
-type whoAmI struct {
-	Success bool          `json:"success"`
-	User    string        `json:"user"`
-	Proof   authn.Proof   `json:"proof"`
-	Rights  []authn.Right `json:"rights"`
-	// Person says that an answer to a gate counts as a person's.
-	Person bool `json:"person"`
-}
-
-func (a *api) me(w http.ResponseWriter, r *http.Request) error {
-	g := authn.GrantFrom(r.Context())
-	answer(w, http.StatusOK, whoAmI{
-		Success: true, User: g.Principal.User, Proof: g.Proof, Rights: g.Rights, Person: g.Person(),
-	})
-	return nil
+// me returns what the caller may do. The member person says that the caller's answer
+// to a gate counts as a person's.
+func (a *api) me(c *call) (any, error) {
+	g := c.grant()
+	return object{"user": g.Principal.User, "proof": g.Proof, "rights": g.Rights, "person": g.Person()}, nil
 }
 
 func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
-	a.answerProblem(w, http.StatusNotFound, Problem{
+	writeProblem(w, http.StatusNotFound, Problem{
 		Error: "Not found", Code: guideway.CodeNotFound, Path: clip(r.URL.Path),
 		Fix: "the MCP endpoint is /mcp; /api/docs describes the API",
 	})

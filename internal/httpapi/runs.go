@@ -2,7 +2,7 @@ package httpapi
 
 import (
 	"encoding/base64"
-	"net/http"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -23,52 +23,45 @@ const (
 	maxEventBytes = 4 << 20
 )
 
-// runList is a page of runs.
-type runList struct {
-	Success bool         `json:"success"`
-	Count   int          `json:"count"`
-	Runs    []run.Record `json:"runs"`
-	// Next continues the list, as the parameter cursor.
-	Next string `json:"next,omitempty"`
-}
-
-func (a *api) listRuns(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
+func (a *api) listRuns(c *call) (any, error) {
+	limit := int(c.number("limit", listLimit, 1, maxListLimit))
 	filter := run.Filter{
-		Project: q.text("project"), Workflow: q.text("workflow"),
-		Statuses: q.statuses(), Since: q.time("since"), Until: q.time("until"),
-		Person: q.yes("person"), Before: q.cursor(),
+		Project: c.text("project"), Workflow: c.text("workflow"),
+		Statuses: c.statuses(), Since: c.time("since"), Until: c.time("until"),
+		Person: c.yes("person"), Before: c.cursor(), Limit: limit + 1,
 	}
-	limit := int(q.number("limit", listLimit, 1, maxListLimit))
-	if q.err != nil {
-		return q.err
+	if c.err != nil {
+		return nil, c.err
 	}
-	filter.Limit = limit + 1 // one more tells whether there are more
-	list, err := a.Runs.List(r.Context(), caller(r), filter)
+	list, err := a.Runs.List(c.Context(), c.caller(), filter)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page := runList{Success: true, Runs: list}
-	if len(list) > limit {
-		page.Runs = list[:limit]
-		page.Next = cursorOf(page.Runs[limit-1])
-	}
-	if page.Runs == nil {
-		page.Runs = []run.Record{}
-	}
-	page.Count = len(page.Runs)
-	answer(w, http.StatusOK, page)
-	return nil
+	out := object{}
+	list = out.addNext(list, limit)
+	out["count"], out["runs"] = len(list), replaceNil(list)
+	return out, nil
 }
 
-func (q *query) statuses() []guide.Status {
+// addNext returns the first limit records of list, which was read with a limit of one
+// more. If there are more, it adds the member next, which continues the list as the
+// parameter cursor.
+func (o object) addNext(list []run.Record, limit int) []run.Record {
+	if len(list) > limit {
+		list = list[:limit]
+		o["next"] = cursorOf(list[limit-1])
+	}
+	return list
+}
+
+func (c *call) statuses() []guide.Status {
 	var statuses []guide.Status
-	for _, text := range q.list("status") {
+	for _, text := range c.list("status") {
 		switch s := guide.Status(text); s {
 		case guide.StatusRunning, guide.StatusWaiting, guide.StatusCompleted, guide.StatusAborted:
 			statuses = append(statuses, s)
 		default:
-			q.wrong("status", text, "running, waiting, completed or aborted")
+			c.wrong("status", text, "running, waiting, completed or aborted")
 		}
 	}
 	return statuses
@@ -80,8 +73,8 @@ func cursorOf(r run.Record) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(r.Updated.Format(time.RFC3339Nano) + " " + r.ID))
 }
 
-func (q *query) cursor() *run.Record {
-	given := q.text("cursor")
+func (c *call) cursor() *run.Record {
+	given := c.text("cursor")
 	if given == "" {
 		return nil
 	}
@@ -89,91 +82,58 @@ func (q *query) cursor() *run.Record {
 	updated, id, _ := strings.Cut(string(text), " ")
 	t, err := time.Parse(time.RFC3339Nano, updated)
 	if err != nil || id == "" {
-		q.wrong("cursor", given, "the member next of a list")
+		c.wrong("cursor", given, "the member next of a list")
 		return nil
 	}
 	return &run.Record{ID: id, Updated: t}
 }
 
-// searchResult is the runs that words may mean.
-type searchResult struct {
-	Success bool            `json:"success"`
-	Count   int             `json:"count"`
-	Runs    []run.Candidate `json:"runs"`
-}
-
-func (a *api) searchRuns(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
+func (a *api) searchRuns(c *call) (any, error) {
 	request := run.ResumeRequest{
-		Query: q.text("q"), Project: q.text("project"), Limit: int(q.number("limit", 20, 1, 100)),
+		Query: c.text("q"), Project: c.text("project"), Limit: int(c.number("limit", 20, 1, 100)),
 	}
-	if q.err == nil && strings.TrimSpace(request.Query) == "" {
-		q.wrong("q", request.Query, "what you remember of the run, in words")
+	if c.err == nil && strings.TrimSpace(request.Query) == "" {
+		c.wrong("q", request.Query, "what you remember of the run, in words")
 	}
-	if q.err != nil {
-		return q.err
+	if c.err != nil {
+		return nil, c.err
 	}
-	list, err := a.Runs.Resume(r.Context(), caller(r), request)
-	if err != nil {
-		return err
-	}
-	if list == nil {
-		list = []run.Candidate{}
-	}
-	answer(w, http.StatusOK, searchResult{Success: true, Count: len(list), Runs: list})
-	return nil
+	list, err := a.Runs.Resume(c.Context(), c.caller(), request)
+	return object{"count": len(list), "runs": replaceNil(list)}, err
 }
 
-// runDetails is all of a run but its definition.
-type runDetails struct {
-	Success bool       `json:"success"`
-	Run     run.Record `json:"run"`
-	// Handle is the current one. An answer that carries it is refused when
-	// the run has moved on.
-	Handle    string         `json:"handle,omitempty"`
-	Position  guide.Position `json:"position"`
-	Variables map[string]any `json:"variables"`
-	Events    []run.Event    `json:"events"`
-	// NextAfter continues the events, as the parameter after.
-	NextAfter int64 `json:"nextAfter,omitempty"`
-}
-
-func (a *api) getRun(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
-	after := q.number("after", 0, 0, 1<<53)
-	limit := int(q.number("limit", eventLimit, 0, maxEventLimit))
-	if q.err != nil {
-		return q.err
+// getRun returns all of a run but its definition. The member handle is the current
+// one: an answer that carries it is refused if the run has moved on.
+func (a *api) getRun(c *call) (any, error) {
+	after := c.number("after", 0, 0, 1<<53)
+	limit := c.number("limit", eventLimit, 0, maxEventLimit)
+	if c.err != nil {
+		return nil, c.err
 	}
-	details, err := a.Runs.Look(r.Context(), caller(r), runRef(r))
+	details, err := a.Runs.Look(c.Context(), c.caller(), c.runRef())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d := runDetails{
-		Success: true, Run: details.Record, Handle: details.Current,
-		Position: details.Position, Variables: details.Variables,
+	if details.Variables == nil {
+		details.Variables = map[string]any{}
 	}
-	if d.Variables == nil {
-		d.Variables = map[string]any{}
-	}
+	out := object{"run": details.Record, "position": details.Position, "variables": details.Variables}.addText("handle", details.Current)
 	// Events that came meanwhile do not go with the record.
-	last := after + min(int64(limit), max(details.Seq-after, 0))
-	if d.Events, err = a.runEvents(r, after, last); err != nil {
-		return err
+	last := after + min(limit, max(details.Seq-after, 0))
+	events, err := a.runEvents(c, after, last)
+	if n := len(events); n > 0 && events[n-1].Seq < details.Seq {
+		out["nextAfter"] = events[n-1].Seq // it continues the events, as the parameter after
 	}
-	if n := len(d.Events); n > 0 && d.Events[n-1].Seq < details.Seq {
-		d.NextAfter = d.Events[n-1].Seq
-	}
-	answer(w, http.StatusOK, d)
-	return nil
+	out["events"] = events
+	return out, err
 }
 
 // runEvents reads the events after one up to another of the run of the path, or
 // as many of them as an answer has room for.
-func (a *api) runEvents(r *http.Request, after, last int64) ([]run.Event, error) {
+func (a *api) runEvents(c *call, after, last int64) ([]run.Event, error) {
 	events, bytes := []run.Event{}, 0
 	for after < last && bytes < maxEventBytes {
-		batch, err := a.Runs.Events(r.Context(), caller(r), runRef(r), after, int(min(last-after, eventBatch)))
+		batch, err := a.Runs.Events(c.Context(), c.caller(), c.runRef(), after, int(min(last-after, eventBatch)))
 		if err != nil {
 			return nil, err
 		}
@@ -191,35 +151,30 @@ func (a *api) runEvents(r *http.Request, after, last int64) ([]run.Event, error)
 	return events, nil
 }
 
-func (a *api) runDefinition(w http.ResponseWriter, r *http.Request) error {
-	details, err := a.Runs.Look(r.Context(), caller(r), runRef(r))
+func (a *api) runDefinition(c *call) (any, error) {
+	details, err := a.Runs.Look(c.Context(), c.caller(), c.runRef())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answerText(w, http.StatusOK, []byte(details.Definition))
-	return nil
+	return json.RawMessage(details.Definition), nil
 }
 
 // runState answers with the document alone, so that it is one as it stands.
-func (a *api) runState(w http.ResponseWriter, r *http.Request) error {
-	state, err := a.Runs.State(r.Context(), caller(r), runRef(r))
+func (a *api) runState(c *call) (any, error) {
+	state, err := a.Runs.State(c.Context(), c.caller(), c.runRef())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer(w, http.StatusOK, state)
-	return nil
+	return encodeWhole(state)
 }
 
-func (a *api) exportRun(w http.ResponseWriter, r *http.Request) error {
-	ref := runRef(r)
-	bundle, err := a.Runs.Export(r.Context(), caller(r), ref)
-	if err != nil {
-		return err
+func (a *api) exportRun(c *call) (any, error) {
+	bundle, err := a.Runs.Export(c.Context(), c.caller(), c.runRef())
+	if err == nil {
+		c.w.Header().Set("Content-Disposition", `attachment; filename="guideway-run.json"`)
 	}
-	w.Header().Set("Content-Disposition", `attachment; filename="guideway-run.json"`)
-	answerText(w, http.StatusOK, bundle)
-	return nil
+	return json.RawMessage(bundle), err
 }
 
-// runRef names the run of the path.
-func runRef(r *http.Request) run.Ref { return run.Ref{RunID: r.PathValue("id")} }
+// runRef returns the run of the path.
+func (c *call) runRef() run.Ref { return run.Ref{RunID: c.PathValue("id")} }

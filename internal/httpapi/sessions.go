@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
@@ -25,8 +24,8 @@ const (
 	bulkLimit = 500
 )
 
-// sessionSummary is a document in a list: of the data, what a list shows.
-type sessionSummary struct {
+// sessionInfo is a document without its data.
+type sessionInfo struct {
 	ID          string    `json:"id"`
 	WorkflowID  string    `json:"workflowId"`
 	ProjectID   string    `json:"projectId"`
@@ -34,6 +33,12 @@ type sessionSummary struct {
 	Created     time.Time `json:"createdAt"`
 	Updated     time.Time `json:"updatedAt"`
 	Revision    int64     `json:"revision"`
+}
+
+// sessionSummary is a document in a list: of the data, what a list shows.
+type sessionSummary struct {
+	sessionInfo
+
 	// URL is the document's page.
 	URL  string           `json:"url"`
 	Data sessionDashboard `json:"data"`
@@ -45,73 +50,54 @@ type sessionDashboard struct {
 
 func summarise(d session.Summary) sessionSummary {
 	return sessionSummary{
-		ID: d.ID, WorkflowID: d.Workflow, ProjectID: d.Project, ProjectPath: d.ProjectPath,
-		Created: d.Created, Updated: d.Updated, Revision: d.Revision,
-		URL:  "/dashboard/" + url.PathEscape(d.ID) + "?" + url.Values{"workflow": {d.Workflow}, "project": {d.Project}}.Encode(),
-		Data: sessionDashboard{d.Dashboard},
+		sessionInfo{d.ID, d.Workflow, d.Project, d.ProjectPath, d.Created, d.Updated, d.Revision},
+		"/dashboard/" + url.PathEscape(d.ID) + "?" + url.Values{"workflow": {d.Workflow}, "project": {d.Project}}.Encode(),
+		sessionDashboard{d.Dashboard},
 	}
 }
 
 // fullSession is a whole document.
 type fullSession struct {
-	ID          string         `json:"id"`
-	WorkflowID  string         `json:"workflowId"`
-	ProjectID   string         `json:"projectId"`
-	ProjectPath string         `json:"projectPath"`
-	Created     time.Time      `json:"createdAt"`
-	Updated     time.Time      `json:"updatedAt"`
-	Revision    int64          `json:"revision"`
-	Data        map[string]any `json:"data"`
+	sessionInfo
+
+	Data map[string]any `json:"data"`
 }
 
 func full(d session.Document) fullSession {
 	if d.Data == nil {
 		d.Data = map[string]any{}
 	}
-	return fullSession{d.ID, d.Workflow, d.Project, d.ProjectPath, d.Created, d.Updated, d.Revision, d.Data}
+	return fullSession{sessionInfo{d.ID, d.Workflow, d.Project, d.ProjectPath, d.Created, d.Updated, d.Revision}, d.Data}
 }
 
 // clock is the time as stores keep it.
 func (a *api) clock() time.Time { return a.Now().UTC().Truncate(time.Microsecond) }
 
-func user(r *http.Request) string { return authn.GrantFrom(r.Context()).Principal.User }
-
-func (a *api) listSessions(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
+func (a *api) listSessions(c *call) (any, error) {
 	filter := session.Filter{
-		Ref:   session.Ref{User: user(r), Project: q.text("project"), Workflow: q.text("workflow")},
-		Limit: int(q.number("limit", sessionLimit, 1, maxSessionLimit)),
+		Ref:   session.Ref{User: c.user(), Project: c.text("project"), Workflow: c.text("workflow")},
+		Limit: int(c.number("limit", sessionLimit, 1, maxSessionLimit)),
 	}
-	if q.err != nil {
-		return q.err
+	if c.err != nil {
+		return nil, c.err
 	}
-	docs, err := a.Sessions.Summaries(r.Context(), filter)
-	if err != nil {
-		return err
-	}
-	type list struct {
-		Success bool `json:"success"`
-		Count   int  `json:"count"`
-		// Unified says that the documents of all projects are there.
-		Unified  bool             `json:"unified"`
-		Sessions []sessionSummary `json:"sessions"`
-	}
-	all := list{Success: true, Count: len(docs), Unified: filter.Ref.Project == "", Sessions: make([]sessionSummary, len(docs))}
+	docs, err := a.Sessions.Summaries(c.Context(), filter)
+	list := make([]sessionSummary, len(docs))
 	for i, d := range docs {
-		all.Sessions[i] = summarise(d)
+		list[i] = summarise(d)
 	}
-	answer(w, http.StatusOK, all)
-	return nil
+	// unified says that the documents of all projects are there.
+	return object{"count": len(list), "unified": filter.Ref.Project == "", "sessions": list}, err
 }
 
-// find gives the name of the one document that a request names by its id, by the
-// workflow where the path has it, and by the project where the parameter project
-// has it.
-func (a *api) find(r *http.Request) (session.Ref, error) {
-	return a.findNamed(r.Context(), session.Ref{
-		User: user(r), Project: r.URL.Query().Get("project"), Workflow: r.PathValue("workflow"), ID: r.PathValue("id"),
-	})
+// sessionRef returns the name that a request has: the id, the workflow where the path
+// has it, and the project where the parameter project has it.
+func (c *call) sessionRef() session.Ref {
+	return session.Ref{User: c.user(), Project: c.URL.Query().Get("project"), Workflow: c.PathValue("workflow"), ID: c.PathValue("id")}
 }
+
+// find returns the name of the one document that a request names.
+func (a *api) find(c *call) (session.Ref, error) { return a.findNamed(c.Context(), c.sessionRef()) }
 
 func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Ref, error) {
 	const most = 20
@@ -146,12 +132,12 @@ func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Ref, erro
 }
 
 // wholeSession reads the document that a request names.
-func (a *api) wholeSession(r *http.Request) (session.Document, error) {
-	ref, err := a.find(r)
+func (a *api) wholeSession(c *call) (session.Document, error) {
+	ref, err := a.find(c)
 	if err != nil {
 		return session.Document{}, err
 	}
-	return a.read(r.Context(), ref)
+	return a.read(c.Context(), ref)
 }
 
 // read reads the document of a whole name.
@@ -182,17 +168,9 @@ func sessionPath(ref session.Ref) string {
 	return "/api/sessions/" + url.PathEscape(ref.Workflow) + "/" + url.PathEscape(ref.ID)
 }
 
-func (a *api) getSession(w http.ResponseWriter, r *http.Request) error {
-	doc, err := a.wholeSession(r)
-	if err != nil {
-		return err
-	}
-	type one struct {
-		Success bool        `json:"success"`
-		Session fullSession `json:"session"`
-	}
-	answer(w, http.StatusOK, one{true, full(doc)})
-	return nil
+func (a *api) getSession(c *call) (any, error) {
+	doc, err := a.wholeSession(c)
+	return object{"session": full(doc)}, err
 }
 
 // deletion says what was deleted, and how to have it back.
@@ -203,42 +181,28 @@ type deletion struct {
 	Restore string `json:"restore"`
 }
 
-func (a *api) deleteSession(w http.ResponseWriter, r *http.Request) error {
-	ref, err := a.find(r)
+func (a *api) deleteSession(c *call) (any, error) {
+	ref, err := a.find(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := a.Sessions.DeleteDocument(r.Context(), ref, a.clock()); err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, deletion{true, ref, restorePath(ref)})
-	return nil
+	return object{"deleted": ref, "restore": restorePath(ref)}, a.Sessions.DeleteDocument(c.Context(), ref, a.clock())
 }
 
 func restorePath(ref session.Ref) string {
 	return sessionPath(ref) + "/restore?project=" + url.QueryEscape(ref.Project)
 }
 
-func (a *api) restoreSession(w http.ResponseWriter, r *http.Request) error {
-	ref := session.Ref{
-		User: user(r), Project: r.URL.Query().Get("project"), Workflow: r.PathValue("workflow"), ID: r.PathValue("id"),
-	}
+func (a *api) restoreSession(c *call) (any, error) {
+	ref := c.sessionRef()
 	if ref.Project == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "a deleted session is in no list, so its project must be named").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a deleted session is in no list, so its project must be named").
 			WithFix("POST to the path that the deletion answered: it has ?project=ID")
 	}
 	if !named(ref) {
-		return noSession(ref)
+		return nil, noSession(ref)
 	}
-	if err := a.Sessions.RestoreDocument(r.Context(), ref, a.clock()); err != nil {
-		return err
-	}
-	type restored struct {
-		Success  bool        `json:"success"`
-		Restored session.Ref `json:"restored"`
-	}
-	answer(w, http.StatusOK, restored{true, ref})
-	return nil
+	return object{"restored": ref}, a.Sessions.RestoreDocument(c.Context(), ref, a.clock())
 }
 
 // bulkBody names documents as the seed's dashboard does.
@@ -253,7 +217,7 @@ type bulkRef struct {
 	ProjectID string `json:"projectId,omitempty"`
 }
 
-// bulkResult says what became of each.
+// bulkResult says what became of each. Success says that none failed.
 type bulkResult struct {
 	Success bool        `json:"success"`
 	Deleted []deletion  `json:"deleted"`
@@ -262,22 +226,19 @@ type bulkResult struct {
 
 type bulkError struct {
 	bulkRef
+
 	Error string        `json:"error"`
 	Code  guideway.Code `json:"code"`
 }
 
-func (a *api) bulkDelete(w http.ResponseWriter, r *http.Request) error {
-	var body bulkBody
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
+func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 	if n := len(body.Sessions); n == 0 || n > bulkLimit {
-		return guideway.Errorf(guideway.CodeInvalid, "the body names %d sessions", n).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body names %d sessions", n).
 			WithFix(`give 1 to %d of them: {"sessions": [{"workflowId": …, "sessionId": …}]}`, bulkLimit)
 	}
 	result := bulkResult{Deleted: []deletion{}, Failed: []bulkError{}}
 	for _, item := range body.Sessions {
-		ref, err := a.deleteNamed(r, item)
+		ref, err := a.deleteNamed(c, item)
 		if err != nil {
 			code, p := problemOf(err)
 			if code >= http.StatusInternalServerError {
@@ -289,80 +250,49 @@ func (a *api) bulkDelete(w http.ResponseWriter, r *http.Request) error {
 		result.Deleted = append(result.Deleted, deletion{true, ref, restorePath(ref)})
 	}
 	result.Success = len(result.Failed) == 0
-	answer(w, http.StatusOK, result)
-	return nil
+	return encodeWhole(result)
 }
 
-func (a *api) deleteNamed(r *http.Request, item bulkRef) (session.Ref, error) {
+func (a *api) deleteNamed(c *call, item bulkRef) (session.Ref, error) {
 	if item.WorkflowID == "" || item.SessionID == "" {
 		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "workflowId or sessionId is missing")
 	}
-	ref, err := a.findNamed(r.Context(), session.Ref{
-		User: user(r), Project: item.ProjectID, Workflow: item.WorkflowID, ID: item.SessionID,
+	ref, err := a.findNamed(c.Context(), session.Ref{
+		User: c.user(), Project: item.ProjectID, Workflow: item.WorkflowID, ID: item.SessionID,
 	})
 	if err != nil {
 		return session.Ref{}, err
 	}
-	return ref, a.Sessions.DeleteDocument(r.Context(), ref, a.clock())
+	return ref, a.Sessions.DeleteDocument(c.Context(), ref, a.clock())
 }
 
-func (a *api) sessionValidation(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
-	limit := int(q.number("limit", listLimit, 1, maxListLimit))
-	if q.err != nil {
-		return q.err
+func (a *api) sessionValidation(c *call) (any, error) {
+	limit := int(c.number("limit", listLimit, 1, maxListLimit))
+	if c.err != nil {
+		return nil, c.err
 	}
-	ref, err := a.find(r)
+	ref, err := a.find(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	entries, err := a.Sessions.ValidationLog(r.Context(), ref, limit)
-	if err != nil {
-		return err
-	}
-	if entries == nil {
-		entries = []session.LogEntry{}
-	}
-	type log struct {
-		Success bool               `json:"success"`
-		Count   int                `json:"count"`
-		Entries []session.LogEntry `json:"entries"`
-	}
-	answer(w, http.StatusOK, log{true, len(entries), entries})
-	return nil
+	entries, err := a.Sessions.ValidationLog(c.Context(), ref, limit)
+	return object{"count": len(entries), "entries": replaceNil(entries)}, err
 }
 
-func (a *api) projects(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.Sessions.Projects(r.Context(), user(r))
-	if err != nil {
-		return err
+func (a *api) projects(c *call) (any, error) {
+	list, err := a.Sessions.Projects(c.Context(), c.user())
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Workflows = replaceNil(list[i].Workflows)
 	}
-	type projects struct {
-		Success  bool                     `json:"success"`
-		Count    int                      `json:"count"`
-		Projects []session.ProjectSummary `json:"projects"`
-	}
-	all := projects{true, len(list), make([]session.ProjectSummary, len(list))}
-	for i, p := range list {
-		if p.Workflows == nil {
-			p.Workflows = []string{}
-		}
-		all.Projects[i] = p
-	}
-	answer(w, http.StatusOK, all)
-	return nil
+	return object{"count": len(list), "projects": replaceNil(list)}, err
 }
 
-func (a *api) currentProject(w http.ResponseWriter, r *http.Request) error {
-	p := a.CurrentProject(r.Context())
+func (a *api) currentProject(c *call) (any, error) {
+	p := a.CurrentProject(c.Context())
 	if p.ID == "" {
-		return guideway.Errorf(guideway.CodeNotFound, "this server was not started in a project").
+		return nil, guideway.Errorf(guideway.CodeNotFound, "this server was not started in a project").
 			WithFix("GET /api/projects lists those that there are")
 	}
-	type project struct {
-		Success bool        `json:"success"`
-		Project run.Project `json:"project"`
-	}
-	answer(w, http.StatusOK, project{true, p})
-	return nil
+	return object{"project": p}, nil
 }

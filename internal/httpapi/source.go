@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,28 +21,18 @@ type sourceStatus struct {
 	Writable bool `json:"writable"`
 }
 
-func (a *api) catalogState(w http.ResponseWriter, _ *http.Request) error {
-	type state struct {
-		Success bool `json:"success"`
-		// Sources are in order of precedence, the lowest first.
-		Sources []sourceStatus `json:"sources"`
-		// Diagnostics say what did not load.
-		Diagnostics []guideway.Diagnostic `json:"diagnostics"`
-	}
-	out := state{Success: true, Sources: []sourceStatus{}, Diagnostics: a.Catalog.Diagnostics()}
+// catalogState returns the sources in order of precedence, the lowest first, and what
+// did not load.
+func (a *api) catalogState(*call) (any, error) {
+	sources := []sourceStatus{}
 	for _, s := range a.Catalog.Sources() {
-		out.Sources = append(out.Sources, sourceStatus{s, filing.Writable(s.SourceInfo)})
+		sources = append(sources, sourceStatus{s, filing.Writable(s.SourceInfo)})
 	}
-	if out.Diagnostics == nil {
-		out.Diagnostics = []guideway.Diagnostic{}
-	}
-	answer(w, http.StatusOK, out)
-	return nil
+	return object{"sources": sources, "diagnostics": replaceNil(a.Catalog.Diagnostics())}, nil
 }
 
 // workflowText is the text of a definition as its file has it.
 type workflowText struct {
-	Success  bool            `json:"success"`
 	Workflow workflowSummary `json:"workflow"`
 	Text     string          `json:"text"`
 	// Format is that of the text.
@@ -56,29 +45,21 @@ type workflowText struct {
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
 
-func (a *api) workflowSource(w http.ResponseWriter, r *http.Request) error {
-	return a.answerSource(w, r.PathValue("id"))
-}
-
-func (a *api) answerSource(w http.ResponseWriter, id string) error {
+func (a *api) workflowSource(c *call) (any, error) {
+	id := c.PathValue("id")
 	entry, err := a.Catalog.Get(id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	data := entry.Text()
 	if data == nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "the text of %q cannot be read just now", clip(id)).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the text of %q cannot be read just now", clip(id)).
 			WithFix("look whether %s is there", entry.Path)
 	}
-	found := entry.Lint()
-	if found == nil {
-		found = []guideway.Diagnostic{}
-	}
-	answer(w, http.StatusOK, workflowText{
-		Success: true, Workflow: summary(entry.Entry), Text: string(data), Format: filing.Format(string(data)), Base: filing.Base(data),
-		Writable: filing.Writable(entry.Source), Diagnostics: found,
-	})
-	return nil
+	return workflowText{
+		Workflow: summary(entry.Entry), Text: string(data), Format: filing.Format(string(data)), Base: filing.Base(data),
+		Writable: filing.Writable(entry.Source), Diagnostics: replaceNil(entry.Lint()),
+	}, nil
 }
 
 // saveBody is a new text of a definition.
@@ -94,33 +75,33 @@ type saveBody struct {
 // saveWorkflow writes a definition into a directory of the user or the project.
 // It is a person's: an agent that could change what stands at its gates would
 // have none.
-func (a *api) saveWorkflow(w http.ResponseWriter, r *http.Request) error {
-	if g := authn.GrantFrom(r.Context()); g.Proof != authn.ProofBrowser {
-		return guideway.Errorf(guideway.CodeForbidden, "only a person saves definitions here").
+func (a *api) saveWorkflow(c *call) (any, error) {
+	if c.grant().Proof != authn.ProofBrowser {
+		return nil, guideway.Errorf(guideway.CodeForbidden, "only a person saves definitions here").
 			WithFix("use a browser that is logged in, or edit the file")
 	}
 	var body saveBody
-	if err := decode(w, r, &body); err != nil {
-		return err
+	if err := c.decode(&body); err != nil {
+		return nil, err
 	}
-	id := r.PathValue("id")
+	id := c.PathValue("id")
 	if err := savable(id, body.Text); err != nil {
-		return err
+		return nil, err
 	}
 	info, name, err := a.fileOf(id, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.writing.Lock()
 	err = filing.Save(info, filing.Change{Name: name, Text: body.Text, Base: body.Base})
 	a.writing.Unlock()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := a.Catalog.Load(context.WithoutCancel(r.Context())); err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "read the catalog again: %w", err)
+	if err := a.Catalog.Load(context.WithoutCancel(c.Context())); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "read the catalog again: %w", err)
 	}
-	return a.answerSource(w, id)
+	return a.workflowSource(c)
 }
 
 // fileName is what an id must be to name a file.

@@ -2,52 +2,38 @@ package httpapi
 
 import (
 	"encoding/json"
-	"net/http"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-func (a *api) schema(w http.ResponseWriter, r *http.Request) error {
-	dialect := guideway.Dialect(r.PathValue("dialect"))
+func (a *api) schema(c *call) (any, error) {
+	dialect := guideway.Dialect(c.PathValue("dialect"))
 	text := definition.Schema(definition.As{Dialect: dialect})
 	if text == nil {
-		return guideway.Errorf(guideway.CodeNotFound, "there is no dialect %q", clip(string(dialect))).WithFix("ask for steps or phases")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no dialect %q", clip(string(dialect))).WithFix("ask for steps or phases")
 	}
-	answerText(w, http.StatusOK, text)
-	return nil
+	return json.RawMessage(text), nil
 }
 
-// validate says what there is to say of a text. It keeps nothing.
-func (a *api) validate(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Text string `json:"text"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	type verdict struct {
-		Success bool `json:"success"`
-		// Valid says that the definition loads and is fit for use.
-		Valid       bool                  `json:"valid"`
-		Diagnostics []guideway.Diagnostic `json:"diagnostics"`
-		ID          string                `json:"id,omitempty"`
-		Dialect     guideway.Dialect      `json:"dialect,omitempty"`
-		// Definition is the document as canonical JSON, if it loads.
-		Definition json.RawMessage `json:"definition,omitempty"`
-	}
+type validateBody struct {
+	Text string `json:"text"`
+}
+
+// validate says what there is to say of a text. It keeps nothing. The member valid says
+// that the definition loads and is fit for use.
+func (a *api) validate(_ *call, body validateBody) (any, error) {
 	loads, found := definition.Check("", []byte(body.Text))
-	out := verdict{Success: true, Valid: loads != nil, Diagnostics: []guideway.Diagnostic{}}
+	valid := loads != nil
 	for _, d := range found {
-		out.Valid = out.Valid && d.Severity != guideway.SeverityError
-		out.Diagnostics = append(out.Diagnostics, d)
+		valid = valid && d.Severity != guideway.SeverityError
 	}
+	out := object{"valid": valid, "diagnostics": replaceNil(found)}
 	if loads != nil {
-		out.ID, out.Dialect, out.Definition = loads.ID, loads.Dialect, json.RawMessage(loads.Canonical)
+		out["id"], out["dialect"], out["definition"] = loads.ID, loads.Dialect, json.RawMessage(loads.Canonical)
 	}
-	answer(w, http.StatusOK, out)
-	return nil
+	return out, nil
 }
 
 // maxTried bounds the moves of a trial: each request walks all of them.
@@ -91,8 +77,7 @@ type triedEvent struct {
 
 // tried is where a trial has come to.
 type tried struct {
-	Success bool         `json:"success"`
-	Status  guide.Status `json:"status"`
+	Status guide.Status `json:"status"`
 	// Refused is set if the last move was not legal; the rest is as before it.
 	Refused   *guide.Refusal `json:"refused,omitempty"`
 	Position  guide.Position `json:"position"`
@@ -102,17 +87,13 @@ type tried struct {
 
 // try walks through a definition with the engine that agents get, and keeps
 // nothing: the caller has the moves, and leaves the last one out to undo it.
-func (a *api) try(w http.ResponseWriter, r *http.Request) error {
-	var body tryBody
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
+func (a *api) try(c *call, body tryBody) (any, error) {
 	if len(body.Moves) > maxTried {
-		return guideway.Errorf(guideway.CodeTooLarge, "a trial has at most %d moves", maxTried).WithFix("start a run")
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "a trial has at most %d moves", maxTried).WithFix("start a run")
 	}
 	loads, found := definition.Parse("", []byte(body.Text))
 	if loads == nil {
-		return guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", firstError(found))
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", firstError(found))
 	}
 	t := &trial{flow: flowOf(loads)}
 	refused := t.move(guide.Command{Start: &guide.Start{Context: body.Context}})
@@ -121,21 +102,20 @@ func (a *api) try(w http.ResponseWriter, r *http.Request) error {
 			refused = t.move(m.command())
 		}
 		if refused != nil && i+1 < len(body.Moves) {
-			return guideway.Errorf(guideway.CodeInvalid, "move %d is refused: %s", i+1, refused.Message).
+			return nil, guideway.Errorf(guideway.CodeInvalid, "move %d is refused: %s", i+1, refused.Message).
 				WithFix("leave it out, and what follows")
 		}
-		if r.Context().Err() != nil {
-			return r.Context().Err()
+		if err := c.Context().Err(); err != nil {
+			return nil, err
 		}
 	}
 	if t.state.Vars == nil {
 		t.state.Vars = map[string]any{}
 	}
-	answer(w, http.StatusOK, tried{
-		Success: true, Status: t.flow.Status(t.state), Refused: refused, Position: t.flow.PositionOf(t.state),
+	return tried{
+		Status: t.flow.Status(t.state), Refused: refused, Position: t.flow.PositionOf(t.state),
 		Variables: t.state.Vars, Events: t.events,
-	})
-	return nil
+	}, nil
 }
 
 func flowOf(d *definition.Definition) guide.Flow {

@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -37,223 +35,160 @@ var _ Upstreams = (*manage.Service)(nil)
 func (a *api) upstreamRoutes() []route {
 	return []route{
 		{"GET", "/api/upstreams", authn.RightRead, a.listUpstreams},
-		{"POST", "/api/upstreams", authn.RightManage, a.addUpstream},
+		{"POST", "/api/upstreams", authn.RightManage, withBody(a.addUpstream)},
 		{"GET", "/api/upstreams/{name}", authn.RightRead, a.getUpstream},
-		{"PUT", "/api/upstreams/{name}", authn.RightManage, a.changeUpstream},
+		{"PUT", "/api/upstreams/{name}", authn.RightManage, withBody(a.changeUpstream)},
 		{"DELETE", "/api/upstreams/{name}", authn.RightManage, a.removeUpstream},
-		{"PUT", "/api/upstreams/{name}/enabled", authn.RightManage, a.switchUpstream},
-		{"PUT", "/api/upstreams/{name}/project", authn.RightManage, a.moveUpstream},
-		{"PUT", "/api/upstreams/{name}/tools/{tool}", authn.RightManage, a.setUpstreamTool},
+		{"PUT", "/api/upstreams/{name}/enabled", authn.RightManage, withBody(a.switchUpstream)},
+		{"PUT", "/api/upstreams/{name}/project", authn.RightManage, withBody(a.moveUpstream)},
+		{"PUT", "/api/upstreams/{name}/tools/{tool}", authn.RightManage, withBody(a.setUpstreamTool)},
 		{"POST", "/api/upstreams/{name}/restart", authn.RightManage, a.restartUpstream},
 		{"POST", "/api/upstreams/{name}/ask", authn.RightManage, a.askUpstream},
 		{"GET", "/api/upstreams/{name}/log", authn.RightManage, a.upstreamLog},
 		{"GET", "/api/upstreams/{name}/waiting", authn.RightRead, a.upstreamWaiting},
-		{"POST", "/api/upstreams/{name}/approve", authn.RightManage, a.approveTools},
+		{"POST", "/api/upstreams/{name}/approve", authn.RightManage, withBody(a.approveTools)},
 		{"GET", "/api/upstream-projects", authn.RightRead, a.upstreamProjects},
-		{"POST", "/api/upstream-import", authn.RightManage, a.importUpstreams},
+		{"POST", "/api/upstream-import", authn.RightManage, withBody(a.importUpstreams)},
 	}
 }
 
-func (a *api) listUpstreams(w http.ResponseWriter, _ *http.Request) error {
-	type list struct {
-		Success bool `json:"success"`
-		// On says that agents are offered them.
-		On        bool          `json:"on"`
-		Upstreams []manage.Live `json:"upstreams"`
-	}
+// listUpstreams returns the upstreams. The member on says that agents are offered them.
+func (a *api) listUpstreams(*call) (any, error) {
 	all, err := a.Upstreams.List()
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, list{true, a.Upstreams.On(), all})
-	return nil
+	return object{"on": a.Upstreams.On(), "upstreams": all}, err
 }
 
-func (a *api) getUpstream(w http.ResponseWriter, r *http.Request) error {
-	return a.tellUpstream(w, http.StatusOK, r.PathValue("name"))
+func (a *api) getUpstream(c *call) (any, error) { return a.Upstreams.Show(c.PathValue("name")) }
+
+type addUpstreamBody struct {
+	Name   string          `json:"name"`
+	Config config.Upstream `json:"config"`
 }
 
-// tellUpstream answers with an upstream as it is now.
-func (a *api) tellUpstream(w http.ResponseWriter, status int, name string) error {
-	type one struct {
-		Success bool `json:"success"`
-		*manage.Details
-	}
-	details, err := a.Upstreams.Show(name)
-	if err != nil {
-		return err
-	}
-	answer(w, status, one{true, details})
-	return nil
-}
-
-func (a *api) addUpstream(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Name   string          `json:"name"`
-		Config config.Upstream `json:"config"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
+func (a *api) addUpstream(c *call, body addUpstreamBody) (any, error) {
 	body.Config.Name = body.Name
-	if err := a.Upstreams.Add(committed(r), body.Config); err != nil {
-		return err
+	if err := a.Upstreams.Add(c.withoutCancel(), body.Config); err != nil {
+		return nil, err
 	}
-	w.Header().Set("Location", "/api/upstreams/"+url.PathEscape(body.Name))
-	return a.tellUpstream(w, http.StatusCreated, body.Name)
+	c.setCreated("/api/upstreams/", body.Name)
+	return a.Upstreams.Show(body.Name)
 }
 
-// committed is the context of a change: a client that has gone leaves none half
+// withoutCancel returns the context of a change: a client that has gone leaves none half
 // done.
-func committed(r *http.Request) context.Context { return context.WithoutCancel(r.Context()) }
+func (c *call) withoutCancel() context.Context { return context.WithoutCancel(c.Context()) }
 
-func (a *api) changeUpstream(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Base   string          `json:"base"`
-		Config config.Upstream `json:"config"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	body.Config.Name = r.PathValue("name")
-	return a.changed(w, r, a.Upstreams.Change(committed(r), body.Base, body.Config))
+type changeUpstreamBody struct {
+	Base   string          `json:"base"`
+	Config config.Upstream `json:"config"`
 }
 
-// changed answers a change with what is there now.
-func (a *api) changed(w http.ResponseWriter, r *http.Request, err error) error {
+func (a *api) changeUpstream(c *call, body changeUpstreamBody) (any, error) {
+	body.Config.Name = c.PathValue("name")
+	return a.showChanged(c, a.Upstreams.Change(c.withoutCancel(), body.Base, body.Config))
+}
+
+// showChanged answers a change with the upstream as it is now.
+func (a *api) showChanged(c *call, err error) (any, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return a.tellUpstream(w, http.StatusOK, r.PathValue("name"))
+	return a.getUpstream(c)
 }
 
-func (a *api) removeUpstream(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
-	base := q.text("base")
-	if q.err != nil {
-		return q.err
+func (a *api) removeUpstream(c *call) (any, error) {
+	base := c.text("base")
+	if c.err != nil {
+		return nil, c.err
 	}
-	if err := a.Upstreams.Remove(committed(r), r.PathValue("name"), base); err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, map[string]bool{"success": true})
-	return nil
+	return nil, a.Upstreams.Remove(c.withoutCancel(), c.PathValue("name"), base)
 }
 
-func (a *api) switchUpstream(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Base    string `json:"base"`
-		Enabled bool   `json:"enabled"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	return a.changed(w, r, a.Upstreams.Switch(committed(r), r.PathValue("name"), body.Base, body.Enabled))
+type switchUpstreamBody struct {
+	Base    string `json:"base"`
+	Enabled bool   `json:"enabled"`
 }
 
-func (a *api) moveUpstream(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Base    string `json:"base"`
-		Project string `json:"project"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	return a.changed(w, r, a.Upstreams.SetProject(committed(r), r.PathValue("name"), body.Base, body.Project))
+func (a *api) switchUpstream(c *call, body switchUpstreamBody) (any, error) {
+	return a.showChanged(c, a.Upstreams.Switch(c.withoutCancel(), c.PathValue("name"), body.Base, body.Enabled))
 }
 
-func (a *api) setUpstreamTool(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Base string `json:"base"`
-		config.UpstreamTool
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	return a.changed(w, r, a.Upstreams.SetTool(committed(r), r.PathValue("name"), body.Base, r.PathValue("tool"), body.UpstreamTool))
+type moveUpstreamBody struct {
+	Base    string `json:"base"`
+	Project string `json:"project"`
 }
 
-func (a *api) restartUpstream(w http.ResponseWriter, r *http.Request) error {
-	return a.changed(w, r, a.Upstreams.Restart(r.PathValue("name")))
+func (a *api) moveUpstream(c *call, body moveUpstreamBody) (any, error) {
+	return a.showChanged(c, a.Upstreams.SetProject(c.withoutCancel(), c.PathValue("name"), body.Base, body.Project))
+}
+
+type upstreamToolBody struct {
+	config.UpstreamTool
+
+	Base string `json:"base"`
+}
+
+func (a *api) setUpstreamTool(c *call, body upstreamToolBody) (any, error) {
+	return a.showChanged(c, a.Upstreams.SetTool(c.withoutCancel(), c.PathValue("name"), body.Base, c.PathValue("tool"), body.UpstreamTool))
+}
+
+func (a *api) restartUpstream(c *call) (any, error) {
+	return a.showChanged(c, a.Upstreams.Restart(c.PathValue("name")))
 }
 
 // askTime bounds how long an upstream is waited for.
 const askTime = time.Minute
 
-func (a *api) askUpstream(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+func (a *api) askUpstream(c *call) (any, error) {
+	ctx, cancel := context.WithTimeout(c.Context(), askTime)
 	defer cancel()
-	return a.changed(w, r, a.Upstreams.Ask(ctx, r.PathValue("name")))
+	return a.showChanged(c, a.Upstreams.Ask(ctx, c.PathValue("name")))
 }
 
-func (a *api) upstreamLog(w http.ResponseWriter, r *http.Request) error {
-	q := &query{r: r}
-	n := q.number("lines", 200, 1, 2000)
-	if q.err != nil {
-		return q.err
+func (a *api) upstreamLog(c *call) (any, error) {
+	n := c.number("lines", 200, 1, 2000)
+	if c.err != nil {
+		return nil, c.err
 	}
-	lines, err := a.Upstreams.Lines(r.PathValue("name"), int(n))
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, map[string]any{"success": true, "lines": append([]string{}, lines...)})
-	return nil
+	lines, err := a.Upstreams.Lines(c.PathValue("name"), int(n))
+	return object{"lines": replaceNil(lines)}, err
 }
 
-func (a *api) upstreamWaiting(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.Upstreams.Review(r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, map[string]any{"success": true, "waiting": list})
-	return nil
+func (a *api) upstreamWaiting(c *call) (any, error) {
+	list, err := a.Upstreams.Review(c.PathValue("name"))
+	return object{"waiting": list}, err
 }
 
-func (a *api) approveTools(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Tools []manage.Seen `json:"tools"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
-	return a.changed(w, r, a.Upstreams.Approve(r.PathValue("name"), approver(r), body.Tools))
+type approveBody struct {
+	Tools []manage.Seen `json:"tools"`
 }
 
-// approver says who approves, for the record.
-func approver(r *http.Request) string {
-	g := authn.GrantFrom(r.Context())
+func (a *api) approveTools(c *call, body approveBody) (any, error) {
+	g := c.grant()
+	by := g.Principal.User // for the record
 	if g.Proof == authn.ProofToken {
-		return g.Principal.User + " by the token " + g.Principal.Client
+		by += " by the token " + g.Principal.Client
 	}
-	return g.Principal.User
+	return a.showChanged(c, a.Upstreams.Approve(c.PathValue("name"), by, body.Tools))
 }
 
-func (a *api) upstreamProjects(w http.ResponseWriter, _ *http.Request) error {
+func (a *api) upstreamProjects(*call) (any, error) {
 	projects, err := a.Upstreams.Projects()
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, map[string]any{"success": true, "projects": projects})
-	return nil
+	return object{"projects": projects}, err
 }
 
-func (a *api) importUpstreams(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Text   string   `json:"text"`
-		Chosen []string `json:"chosen"`
-		Look   bool     `json:"look"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return err
-	}
+// importBody is a client's configuration, and which of its servers to take.
+type importBody struct {
+	Text   string   `json:"text"`
+	Chosen []string `json:"chosen"`
+	Look   bool     `json:"look"`
+}
+
+func (a *api) importUpstreams(c *call, body importBody) (any, error) {
 	if body.Text == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "there is no text to take servers from").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "there is no text to take servers from").
 			WithFix(`give "text", a client's configuration`)
 	}
-	found, err := a.Upstreams.Import(committed(r), body.Text, body.Chosen, body.Look)
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, map[string]any{"success": true, "found": found})
-	return nil
+	found, err := a.Upstreams.Import(c.withoutCancel(), body.Text, body.Chosen, body.Look)
+	return object{"found": found}, err
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"net/http"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
@@ -33,37 +32,24 @@ func summary(e *catalog.Entry) workflowSummary {
 	}
 }
 
-func (a *api) workflows(w http.ResponseWriter, _ *http.Request) error {
-	type list struct {
-		Success   bool              `json:"success"`
-		Count     int               `json:"count"`
-		Workflows []workflowSummary `json:"workflows"`
-	}
-	all := list{Success: true, Workflows: []workflowSummary{}}
+func (a *api) workflows(*call) (any, error) {
+	list := []workflowSummary{}
 	for _, entry := range a.Catalog.List(catalog.Filter{}) {
-		all.Workflows = append(all.Workflows, summary(entry))
+		list = append(list, summary(entry))
 	}
-	all.Count = len(all.Workflows)
-	answer(w, http.StatusOK, all)
-	return nil
+	return object{"count": len(list), "workflows": list}, nil
 }
 
-func (a *api) workflow(w http.ResponseWriter, r *http.Request) error {
-	entry, err := a.Catalog.Get(r.PathValue("id"))
+// workflow returns a definition as canonical JSON, and the definitions with the same
+// id that are not served.
+func (a *api) workflow(c *call) (any, error) {
+	entry, err := a.Catalog.Get(c.PathValue("id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	type details struct {
-		Success  bool            `json:"success"`
-		Workflow workflowSummary `json:"workflow"`
-		// Definition is the document as canonical JSON.
-		Definition json.RawMessage `json:"definition"`
-		// Overrides are definitions with the same id that are not served.
-		Overrides []catalog.Overridden `json:"overrides,omitempty"`
+	out := object{"workflow": summary(entry.Entry), "definition": json.RawMessage(entry.Definition.Canonical)}
+	if len(entry.Overrides) > 0 {
+		out["overrides"] = entry.Overrides
 	}
-	answer(w, http.StatusOK, details{
-		Success: true, Workflow: summary(entry.Entry),
-		Definition: json.RawMessage(entry.Definition.Canonical), Overrides: entry.Overrides,
-	})
-	return nil
+	return out, nil
 }
