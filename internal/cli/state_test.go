@@ -211,7 +211,7 @@ func TestWrongStates(t *testing.T) {
 	for _, tt := range []struct{ state, want string }{
 		{head + `"currentPhase": 0}`, "state.json:1:142: error: "},
 		{head + `"currentPhase": 9}`, "it is in phase 9, and there are 4"},
-		{head + `"currentPhase": 1, "status": "completed"}`, "there is nothing to go on with"},
+		{head + `"currentPhase": 1, "status": "completed"}`, "it cannot continue"},
 		{head + `"currentPhase": 1, "colour": "red"}`, "colour"},
 		{strings.Replace(head, `"flow"`, `"steps"`, 1) + `"currentPhase": 1}`, "'steps' is no phase workflow"},
 		{strings.Replace(head, `"flow"`, `"nothing"`, 1) + `"currentPhase": 1}`, "nothing"},

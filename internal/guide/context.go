@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The keys that the engine writes into a context. Everything else in it is the
-// caller's and comes back as it was.
+// The context keys that the engine writes. All other keys belong to the caller and are
+// returned unchanged.
 const (
 	keyCurrentLoop = "_currentLoop"
 	keyLoopState   = "_loopState"
@@ -15,35 +15,35 @@ const (
 	keyContextSize = "_contextSize"
 )
 
-// keyShadowed, in _currentLoop, keeps the caller's values of variables that the
-// loop's hide while it is under way.
+// keyShadowed is the member of _currentLoop that stores the caller's values of variables
+// that the loop's variables hide while the loop runs.
 const keyShadowed = "shadowed"
 
 func engineKeys() []string {
 	return []string{keyCurrentLoop, keyLoopState, keyWarnings, keyContextSize}
 }
 
-// echoedLoop is the state of one loop as the caller sent it back. It is only
-// ever a hint: whatever is odd about it counts as absent.
-type echoedLoop struct {
+// loopHint is the state of one loop as the caller sent it back. It is only a hint: invalid
+// values count as absent.
+type loopHint struct {
 	iteration int
 	before    int
 	done      bool
 	warnings  []string
 }
 
-// readLoopState reads _loopState defensively.
-func readLoopState(context map[string]any) map[string]echoedLoop {
+// readLoopState decodes _loopState and ignores invalid values.
+func readLoopState(context map[string]any) map[string]loopHint {
 	states, _ := context[keyLoopState].(map[string]any)
-	out := make(map[string]echoedLoop, len(states))
+	out := make(map[string]loopHint, len(states))
 	for id, v := range states {
 		m, ok := v.(map[string]any)
 		if !ok {
 			continue
 		}
-		var e echoedLoop
-		e.iteration, _ = asCount(m["iteration"])
-		e.before, _ = asCount(m["before"])
+		var e loopHint
+		e.iteration, _ = parseCount(m["iteration"])
+		e.before, _ = parseCount(m["before"])
 		e.done, _ = m["done"].(bool)
 		if list, ok := m["warnings"].([]any); ok {
 			for _, w := range list[:min(len(list), 10)] {
@@ -57,11 +57,11 @@ func readLoopState(context map[string]any) map[string]echoedLoop {
 	return out
 }
 
-// ownVariables is the caller's own part of a context: without the engine's keys
-// and without what the loop that the context is in has put there, and with what
-// the loop has hidden. Only this counts against the size limit, so what the
-// engine adds can never make the caller's next call too large.
-func (p *Program) ownVariables(context map[string]any) map[string]any {
+// callerVars returns the caller's part of a context: without the engine's keys and the
+// variables of the current loop, and with the values that the loop shadows. Only this part
+// counts against the size limit, so keys that the engine adds never make the caller's next
+// call too large.
+func (p *Program) callerVars(context map[string]any) map[string]any {
 	own := make(map[string]any, len(context))
 	maps.Copy(own, context)
 	for _, k := range engineKeys() {
@@ -83,30 +83,30 @@ func (p *Program) ownVariables(context map[string]any) map[string]any {
 	return own
 }
 
-// answerContext is the context that goes back to the caller: its own variables,
-// those of the loop that it is in, and the engine's keys.
-func (r *replay) answerContext(current *item) map[string]any {
-	out := maps.Clone(r.own)
-	size := ContextSize(r.own)
-	if state := r.loopState(); len(state) > 0 {
+// buildContext returns the context for the caller: its own variables, those of the current
+// loop, and the engine's keys.
+func (r *replay) buildContext(current *item) map[string]any {
+	out := maps.Clone(r.callerVars)
+	size := ContextSize(r.callerVars)
+	if state := r.encodeLoopState(); len(state) > 0 {
 		out[keyLoopState] = state
 	}
 	if current != nil {
 		lp := r.loops[current.step.ID]
 		loopVars := roundVars(current.step.Loop, lp.round, lp.list)
-		out[keyCurrentLoop] = r.currentLoop(current, lp.round, loopVars)
+		out[keyCurrentLoop] = r.encodeCurrentLoop(current, lp.round, loopVars)
 		maps.Copy(out, loopVars)
 	}
-	if w := r.warnings(size); len(w) > 0 {
+	if w := r.collectWarnings(size); len(w) > 0 {
 		out[keyWarnings] = w
 	}
 	out[keyContextSize] = float64(size)
 	return out
 }
 
-// loopState is _loopState: what the engine needs to go on, and no more. A loop
-// that was passed over without a round is not in it: it is looked at anew.
-func (r *replay) loopState() map[string]any {
+// encodeLoopState returns _loopState, the minimum that the engine needs for the next call.
+// It omits a loop that was skipped without a round, so the loop is evaluated again.
+func (r *replay) encodeLoopState() map[string]any {
 	states := make(map[string]any)
 	for id, lp := range r.loops {
 		said := lp.done && (r.done[id] || r.echoed[id].done)
@@ -118,19 +118,19 @@ func (r *replay) loopState() map[string]any {
 			s["done"] = true
 		}
 		if len(lp.warnings) > 0 {
-			s["warnings"] = anyList(lp.warnings)
+			s["warnings"] = compactList(lp.warnings)
 		}
 		states[id] = s
 	}
 	return states
 }
 
-func (r *replay) warnings(size int) map[string]any {
+func (r *replay) collectWarnings(size int) map[string]any {
 	out := make(map[string]any)
 	loops := make(map[string]any)
 	for id, lp := range r.loops {
 		if len(lp.warnings) > 0 {
-			loops[id] = anyList(lp.warnings)
+			loops[id] = compactList(lp.warnings)
 		}
 	}
 	if len(loops) > 0 {
@@ -142,9 +142,9 @@ func (r *replay) warnings(size int) map[string]any {
 	return out
 }
 
-// currentLoop is _currentLoop: the whole loop in its first round, and a
+// encodeCurrentLoop returns _currentLoop: the whole loop in its first round, and a
 // reference to it from the second on (seed 000, "Loop Optimization Flow").
-func (r *replay) currentLoop(it *item, round int, loopVars map[string]any) map[string]any {
+func (r *replay) encodeCurrentLoop(it *item, round int, loopVars map[string]any) map[string]any {
 	l := it.step.Loop
 	out := map[string]any{
 		"loopId":           it.step.ID,
@@ -154,7 +154,7 @@ func (r *replay) currentLoop(it *item, round int, loopVars map[string]any) map[s
 	}
 	shadowed := make(map[string]any)
 	for name := range loopVars {
-		if v, ok := r.own[name]; ok {
+		if v, ok := r.callerVars[name]; ok {
 			shadowed[name] = v
 		}
 	}
@@ -173,7 +173,7 @@ func (r *replay) currentLoop(it *item, round int, loopVars map[string]any) map[s
 	return out
 }
 
-func anyList(list []string) []any {
+func compactList(list []string) []any {
 	out := make([]any, 0, len(list))
 	for _, s := range slices.Compact(list) {
 		out = append(out, s)

@@ -16,19 +16,18 @@ const bigLoop = `[
 		{"id":"look-at","title":"Look","prompt":"Look at {{thing.name}}, number {{at + 1}} of {{list.length}}. Read it whole, and write down what it does and what it needs.","guidance":["One line for each thing that it needs","Name the file and the line"]},
 		{"id":"judge-it","title":"Judge","prompt":"Judge {{thing.name}} by what you wrote down. Say what you would change, and why."}]}]`
 
-// The loop's part of the context must shrink after the first round by at least
-// 60 percent, and what the user put into the context must never be touched
-// (cases 25 and 28).
-func TestLoopContextShrinksAndKeepsWhatIsTheUsers(t *testing.T) {
+// The loop's part of the context must shrink by at least 60 percent after the first round,
+// and the caller's variables must not change (cases 25 and 28).
+func TestLoopContextShrinksAndKeepsCallerVariables(t *testing.T) {
 	t.Parallel()
-	p := compile(t, bigLoop)
+	p := compileSteps(t, bigLoop)
 	var list []any
 	for i := range 30 {
 		list = append(list, map[string]any{"name": fmt.Sprintf("item %d", i)})
 	}
 	vars := map[string]any{"list": list, "notes": map[string]any{"deep": []any{1.0, nil, "x"}}, "small": []any{"a", "b", "c"}, "null": nil}
 	first := mustNext(t, p, nil, vars)
-	second := mustNext(t, p, []string{"look-at", "judge-it"}, through(t, first.Context))
+	second := mustNext(t, p, []string{"look-at", "judge-it"}, roundTripJSON(t, first.Context))
 
 	if got := stepID(second); got != "look-at" {
 		t.Fatalf("step = %q, want the second round's first", got)
@@ -77,10 +76,10 @@ func mustNext(t testing.TB, p *guide.Program, completed []string, context map[st
 	return res
 }
 
-// Whatever a caller makes of the engine's own keys, the answer is a sound one.
-func TestOddEngineKeysAreOnlyHints(t *testing.T) {
+// Invalid engine keys from the caller still lead to a valid answer.
+func TestInvalidEngineKeysAreIgnored(t *testing.T) {
 	t.Parallel()
-	p := compile(t, bigLoop)
+	p := compileSteps(t, bigLoop)
 	for _, odd := range []string{
 		`{"_loopState":7,"_currentLoop":[]}`,
 		`{"_loopState":{"per-item":"x"}}`,
@@ -91,7 +90,7 @@ func TestOddEngineKeysAreOnlyHints(t *testing.T) {
 		`{"_currentLoop":{"loopId":"per-item","loopType":"for","iteration":9}}`,
 		`{"_warnings":"x","_contextSize":{}}`,
 	} {
-		context := values(t, odd)
+		context := parseVars(t, odd)
 		context["list"] = []any{"a", "b"}
 		res := mustNext(t, p, nil, context)
 		if stepID(res) != "look-at" {
@@ -100,7 +99,7 @@ func TestOddEngineKeysAreOnlyHints(t *testing.T) {
 	}
 }
 
-func TestContextSizeCountsAsTheSeedDoes(t *testing.T) {
+func TestContextSizeMatchesSeed(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		value any
@@ -124,7 +123,7 @@ func TestContextSizeCountsAsTheSeedDoes(t *testing.T) {
 
 func TestContextNearlyFullWarns(t *testing.T) {
 	t.Parallel()
-	p := compile(t, threeSteps)
+	p := compileSteps(t, threeSteps)
 	res := mustNext(t, p, nil, map[string]any{"big": strings.Repeat("x", 110_000)})
 	got := res.Context["_warnings"].(map[string]any)["contextSize"]
 	if d := cmp.Diff([]any{"Context size (215KB) exceeds 80% of maximum (256KB)"}, got); d != "" {
@@ -132,8 +131,7 @@ func TestContextNearlyFullWarns(t *testing.T) {
 	}
 }
 
-// Function definitions come with the step that refers to them, what holds
-// throughout comes once.
+// Function definitions come with the step that refers to them; meta guidance comes once.
 func TestFunctionsAndMetaGuidance(t *testing.T) {
 	t.Parallel()
 	p := compileAll(t, `{"id":"probe","name":"P","description":"d","version":"1.0.0","metaGuidance":["Always."],
@@ -143,23 +141,23 @@ func TestFunctionsAndMetaGuidance(t *testing.T) {
 			{"id":"step-2","title":"2","prompt":"2","functionReferences":["measure()"]},
 			{"id":"the-loop","type":"loop","title":"L","loop":{"type":"for","count":1,"maxIterations":2},"functionDefinitions":[{"name":"inner","definition":"In the loop."}],
 			 "body":[{"id":"body-a","title":"A","prompt":"a","functionReferences":["inner()","measure()"]}]}]}`)
-	first := next(t, p, nil, `{}`)
+	first := callNext(t, p, nil, `{}`)
 	if d := cmp.Diff([]string{"Always."}, first.Guidance.MetaGuidance); d != "" || len(first.Guidance.Functions) != 0 {
 		t.Errorf("first step: meta guidance %v, functions %v", first.Guidance.MetaGuidance, first.Guidance.Functions)
 	}
-	second := next(t, p, []string{"step-1"}, `{}`)
+	second := callNext(t, p, []string{"step-1"}, `{}`)
 	if len(second.Guidance.MetaGuidance) != 0 || len(second.Guidance.Functions) != 1 || second.Guidance.Functions[0].Definition != "Measure twice." {
 		t.Errorf("second step: meta guidance %v, functions %v", second.Guidance.MetaGuidance, second.Guidance.Functions)
 	}
-	third := next(t, p, []string{"step-1", "step-2"}, `{}`)
+	third := callNext(t, p, []string{"step-1", "step-2"}, `{}`)
 	if len(third.Guidance.Functions) != 2 || third.Guidance.Functions[0].Name != "inner" {
 		t.Errorf("body step: functions %v", third.Guidance.Functions)
 	}
 }
 
-func TestConfirmationIsAskedFor(t *testing.T) {
+func TestConfirmationText(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[
+	p := compileSteps(t, `[
 		{"id":"always","title":"A","prompt":"a","requireConfirmation":true},
 		{"id":"maybe","title":"M","prompt":"m","requireConfirmation":{"var":"risk","equals":"high"}},
 		{"id":"never","title":"N","prompt":"n"}]`)
@@ -175,7 +173,7 @@ func TestConfirmationIsAskedFor(t *testing.T) {
 		{[]string{"always", "maybe"}, `{}`, false},
 	}
 	for _, tt := range tests {
-		res := next(t, p, tt.completed, tt.vars)
+		res := callNext(t, p, tt.completed, tt.vars)
 		if got := res.Guidance.Confirmation != ""; got != tt.asks {
 			t.Errorf("%s with %s: asks %v, want %v", stepID(res), tt.vars, got, tt.asks)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// corpus loads every definition of the corpus that is meant to load.
-func corpus(t *testing.T) map[string]*definition.Definition {
+// loadCorpus returns every definition of the corpus that is expected to load.
+func loadCorpus(t *testing.T) map[string]*definition.Definition {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "shared", "corpus", "steps")
 	if _, err := os.Stat(root); err != nil {
@@ -56,9 +56,9 @@ func corpus(t *testing.T) map[string]*definition.Definition {
 	return defs
 }
 
-// domains lists, for every variable that a workflow's conditions and loops
-// read, values that matter.
-func domains(w *steps.Workflow) map[string][]any {
+// variableDomains returns relevant values for every variable that the conditions and loops
+// of a workflow read.
+func variableDomains(w *steps.Workflow) map[string][]any {
 	out := map[string][]any{}
 	var visit func(e *condition.Expr)
 	visit = func(e *condition.Expr) {
@@ -105,7 +105,7 @@ func domains(w *steps.Workflow) map[string][]any {
 	return out
 }
 
-func generate(r *rand.Rand, domains map[string][]any) map[string]any {
+func drawContext(r *rand.Rand, domains map[string][]any) map[string]any {
 	names := make([]string, 0, len(domains))
 	for name := range domains {
 		names = append(names, name)
@@ -118,22 +118,21 @@ func generate(r *rand.Rand, domains map[string][]any) map[string]any {
 	return vars
 }
 
-// Every real definition is walked to its end by both kinds of clients, under
-// variables drawn from what its conditions compare with, also where they change
-// in every step.
-func TestCorpusWalksToItsEnd(t *testing.T) {
+// Every definition of the corpus completes for both kinds of clients, with variables drawn
+// from the values in its conditions, and also if the variables change in every step.
+func TestCorpusWalksComplete(t *testing.T) {
 	t.Parallel()
-	for file, def := range corpus(t) {
+	for file, def := range loadCorpus(t) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			p := guide.Compile(def.Steps)
-			values := domains(def.Steps)
+			values := variableDomains(def.Steps)
 			r := rand.New(rand.NewPCG(1, 2)) // a fixed seed: the same walks every time
 			for range 40 {
-				vars := generate(r, values)
+				vars := drawContext(r, values)
 				var walks [][]string
-				for _, c := range clients() {
-					ids, last := walker{client: c, vars: vars, most: 3000}.walk(t, p)
+				for _, c := range allClients() {
+					ids, last := walker{client: c, vars: vars, most: 3000}.walkProgram(t, p)
 					if !last.IsComplete {
 						t.Fatalf("%s client: not complete under %v: %s", c, vars, last.Guidance.Prompt)
 					}
@@ -142,33 +141,32 @@ func TestCorpusWalksToItsEnd(t *testing.T) {
 				if d := cmp.Diff(walks[0], walks[1]); d != "" {
 					t.Fatalf("the clients walk differently (-echo +own):\n%s", d)
 				}
-				for _, c := range clients() {
+				for _, c := range allClients() {
 					change := func(_ string, _ int, context map[string]any) {
-						for k, v := range generate(r, values) {
+						for k, v := range drawContext(r, values) {
 							context[k] = v
 						}
 					}
-					walker{client: c, vars: vars, sets: change, most: 3000}.walk(t, p)
+					walker{client: c, vars: vars, sets: change, most: 3000}.walkProgram(t, p)
 				}
 			}
 		})
 	}
 }
 
-// Every real definition runs to its end with every gate confirmed, under
-// variables that decide every condition. Its criteria are left out: only an
-// agent can meet them.
-func TestCorpusRunsToItsEnd(t *testing.T) {
+// Every definition of the corpus completes with all gates confirmed and all conditions
+// decided. Criteria are removed because only an agent can meet them.
+func TestCorpusRunsComplete(t *testing.T) {
 	t.Parallel()
-	for file, def := range corpus(t) {
+	for file, def := range loadCorpus(t) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			p := guide.Compile(withoutCriteria(def.Steps))
-			values := domains(def.Steps)
+			values := variableDomains(def.Steps)
 			r := rand.New(rand.NewPCG(3, 4)) // a fixed seed: the same walks every time
 			for range 20 {
-				vars := generate(r, values)
-				s := drive(t, p, guide.State{}, start(vars))
+				vars := drawContext(r, values)
+				s := applyToProgram(t, p, guide.State{}, startCommand(vars))
 				for range 5000 {
 					pos := p.PositionOf(s)
 					if pos.Kind == guide.PositionEnd {
@@ -176,12 +174,12 @@ func TestCorpusRunsToItsEnd(t *testing.T) {
 					}
 					switch pos.Kind {
 					case guide.PositionGate:
-						s = drive(t, p, s, answer(guide.OptionConfirm))
+						s = applyToProgram(t, p, s, answerCommand(guide.OptionConfirm))
 					case guide.PositionStep:
-						s = drive(t, p, s, output("done", nil))
+						s = applyToProgram(t, p, s, outputCommand("done", nil))
 					default:
-						// A loop's own variable that a condition outside reads is
-						// never the agent's to set.
+						// An agent can never set a loop's own variable, not even one that a
+						// condition outside the loop reads.
 						t.Fatalf("waits for %+v under %v", pos.Needs, vars)
 					}
 				}

@@ -9,73 +9,73 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// Command is a request to change a run. One of the fields is set.
+// Command is a request to change a run. Exactly one field is set.
 type Command struct {
 	Start    *Start
 	Continue *Continue
 	Abort    *Abort
 }
 
-// Start begins a run.
+// Start starts a run.
 type Start struct {
-	// Context holds the first variables.
+	// Context holds the initial variables.
 	Context map[string]any
-	// Person has only a person open the run's gates, whatever the definition
-	// says.
+	// Person requires human approval for all gates of the run, even if the definition does
+	// not.
 	Person bool
 }
 
-// Continue hands in what the position asked for.
+// Continue submits the input that the position asks for.
 type Continue struct {
-	// Output is judged by the step's criteria. Where a step has none, Output or
-	// Notes must say something.
+	// Output is checked by the step's criteria. If the step has none, Output or Notes must
+	// not be blank.
 	Output string
 	Notes  string
 	// Context sets variables.
 	Context map[string]any
-	// Answer answers a gate with the id of an option.
+	// Answer answers a gate with the ID of an option.
 	Answer *Answer
-	// Skip declines a step that is not required.
+	// Skip skips a step that is not required.
 	Skip *Skip
-	// Step, if set, must be the id of the position: a caller that thinks that it
-	// is elsewhere is told so.
+	// Step, if set, must be the ID of the position; the command is refused if the caller
+	// expects another step.
 	Step string
-	// Person says that a person stands behind the command, as far as the server
-	// can know. Some gates open for nobody else.
+	// Person reports whether a person sent the command, as far as the server can know. Some
+	// gates require it.
 	Person bool
 }
 
 // Answer is the answer to a gate.
 type Answer struct {
 	OptionID string
-	// Decline passes over a gate that need not be answered.
+	// Decline skips a gate that is not required.
 	Decline bool
 	Note    string
 }
 
-// Skip declines a step that is not required.
+// Skip skips a step that is not required.
 type Skip struct{ Reason string }
 
-// Abort ends a run for good.
+// Abort ends a run permanently.
 type Abort struct{ Reason string }
 
-// Refusal is the answer to an illegal command. The state stays as it was.
+// Refusal is the response to an illegal command. The state does not change.
 type Refusal struct {
-	// Rule names what was broken; it is stable.
+	// Rule is the stable name of the violated rule.
 	Rule string `json:"rule"`
-	// Message says what was wrong.
+	// Message describes the violation.
 	Message string `json:"message"`
-	// Given and Allowed show the difference.
+	// Given is the rejected value, Allowed the accepted ones.
 	Given   any `json:"given,omitempty"`
 	Allowed any `json:"allowed,omitempty"`
-	// Issues are the criteria that an output failed.
+	// Issues are the criteria that an output does not meet.
 	Issues []string `json:"issues,omitempty"`
 }
 
 // Error implements error.
 func (r *Refusal) Error() string { return r.Message }
 
-// The rules that a command can break.
+// The rules that a command can violate.
 const (
 	RuleNotStarted      = "run-not-started"
 	RuleStarted         = "run-started"
@@ -96,13 +96,13 @@ const (
 	RulePerson          = "gate-needs-person"
 )
 
-// Decide gives the events of a legal command, in order and ready to be applied,
-// or a refusal. It is pure: the same state and command give the same answer. The
-// state may be any prefix of a run's events; what follows from it by itself comes
-// first in the answer.
+// Decide returns the events of a legal command in the order in which to apply them, or a
+// refusal. It is pure: equal states and commands lead to equal results. The state may be
+// any prefix of a run's events; pending consequences of the prefix come first in the
+// result.
 func (p *Program) Decide(s State, c Command) ([]Event, *Refusal) {
 	if s.Started {
-		if pending := p.settle(s); len(pending) > 0 {
+		if pending := p.addConsequences(s); len(pending) > 0 {
 			for _, e := range pending {
 				s = Apply(s, e)
 			}
@@ -136,7 +136,7 @@ func (p *Program) decideStart(s State, c *Start) ([]Event, *Refusal) {
 	if r := p.checkContext(s, c.Context); r != nil {
 		return nil, r
 	}
-	return p.settle(s, Event{Kind: EventRunStarted, Vars: c.Context, Person: c.Person}), nil
+	return p.addConsequences(s, Event{Kind: EventRunStarted, Vars: c.Context, Person: c.Person}), nil
 }
 
 func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
@@ -155,23 +155,23 @@ func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 	if r := p.checkContext(s, c.Context); r != nil {
 		return nil, r
 	}
-	step := p.current(s)
-	if step == nil || p.applies(s, step) == condition.Unknown {
+	step := p.currentStep(s)
+	if step == nil || p.stepVerdict(s, step) == condition.Unknown {
 		return p.decideWait(s, c)
 	}
-	done, r := p.judge(s, step, c)
+	done, r := p.judgeOutput(s, step, c)
 	if r != nil {
 		return nil, r
 	}
 	done.Vars = c.Context
-	return p.settle(s, done), nil
+	return p.addConsequences(s, done), nil
 }
 
-// decideWait takes the variables that a run waits for, and nothing else.
+// decideWait accepts the variables that a run waits for, and no other input.
 func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
-	handedIn := !blank(c.Output) || !blank(c.Notes)
+	handedIn := !isBlank(c.Output) || !isBlank(c.Notes)
 	if len(c.Context) > 0 && !handedIn {
-		return p.settle(s, Event{Kind: EventContextSet, Vars: c.Context}), nil
+		return p.addConsequences(s, Event{Kind: EventContextSet, Vars: c.Context}), nil
 	}
 	needs := p.PositionOf(s).Needs
 	names := make([]string, len(needs))
@@ -180,42 +180,42 @@ func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	}
 	message := "the run waits for variables: " + strings.Join(names, ", ")
 	if handedIn {
-		message += "; no step is under way that could take an output"
+		message += "; no active step can accept an output"
 	}
 	return nil, &Refusal{Rule: RuleContextNeeded, Allowed: needs, Message: message}
 }
 
-// judge checks a step's output and gives the event of its completion. Criteria
-// and confirmation are looked at under the variables before and after those that
-// come with the output, so that no call can switch off what guards it.
-func (p *Program) judge(s State, step *steps.Step, c *Continue) (Event, *Refusal) {
-	if blank(c.Output) && blank(c.Notes) {
-		return Event{}, &Refusal{Rule: RuleOutputMissing, Message: "the step wants its output, or notes on what was done"}
+// judgeOutput checks a step's output and returns the completion event. It evaluates
+// criteria and confirmation with the variables before and after the call's own variables,
+// so that a call cannot disable its own checks.
+func (p *Program) judgeOutput(s State, step *steps.Step, c *Continue) (Event, *Refusal) {
+	if isBlank(c.Output) && isBlank(c.Notes) {
+		return Event{}, &Refusal{Rule: RuleOutputMissing, Message: "the step requires an output, or notes on the work"}
 	}
 	e := Event{Kind: EventStepCompleted, Step: step.ID, Output: c.Output, Notes: c.Notes}
 	if s.Frame != nil {
 		e.Round = s.Frame.Round
 	}
-	scopes := []condition.Lookup{p.scope(s)}
+	scopes := []condition.Lookup{p.currentVars(s)}
 	if len(c.Context) > 0 {
-		scopes = append(scopes, p.scope(Apply(s, Event{Kind: EventContextSet, Vars: c.Context})))
+		scopes = append(scopes, p.currentVars(Apply(s, Event{Kind: EventContextSet, Vars: c.Context})))
 	}
 	for _, vars := range scopes {
-		if r := meets(step, c.Output, vars); r != nil {
+		if r := checkCriteria(step, c.Output, vars); r != nil {
 			return Event{}, r
 		}
-		e.Gate = e.Gate || asks(step.Confirm, vars)
+		e.Gate = e.Gate || needsConfirmation(step.Confirm, vars)
 	}
 	e.Person = e.Gate && (step.Person || s.Person)
 	return e, nil
 }
 
-// blank says whether a text has nothing but space, as criteria see it.
-func blank(text string) bool { return strings.TrimFunc(text, condition.IsSpace) == "" }
+// isBlank reports whether a text consists of white space, as defined for criteria.
+func isBlank(text string) bool { return strings.TrimFunc(text, condition.IsSpace) == "" }
 
-// meets says which criteria an output fails. A step without criteria takes
-// notes in place of an output.
-func meets(step *steps.Step, output string, vars condition.Lookup) *Refusal {
+// checkCriteria refuses an output that does not meet the step's criteria. A step without
+// criteria accepts notes in place of an output.
+func checkCriteria(step *steps.Step, output string, vars condition.Lookup) *Refusal {
 	if step.Criteria == nil {
 		return nil
 	}
@@ -238,11 +238,11 @@ func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 	if c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0 {
 		return nil, &Refusal{
 			Rule: RuleGateUnanswered, Allowed: ids,
-			Message: "a gate is open: the run takes nothing but an answer to it",
+			Message: "a gate is open: the run accepts only an answer to it",
 		}
 	}
 	if s.Gate.Person && !c.Person {
-		return nil, &Refusal{Rule: RulePerson, Message: "only a person can open this gate, by a way that an agent does not have"}
+		return nil, &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
 	}
 	if c.Answer.Decline {
 		return nil, &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
@@ -253,17 +253,17 @@ func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 			Message: "the gate has no such option",
 		}
 	}
-	return p.settle(s, Event{
+	return p.addConsequences(s, Event{
 		Kind: EventGateAnswered, Step: s.Gate.Step, Option: c.Answer.OptionID, Notes: c.Answer.Note,
 	}), nil
 }
 
-// checkContext refuses variables that are the server's, and a context that is
-// too large.
+// checkContext refuses variables that only the server sets, and a context that is too
+// large.
 func (p *Program) checkContext(s State, context map[string]any) *Refusal {
 	var owned []string
 	for _, name := range slices.Sorted(maps.Keys(context)) {
-		if p.owned(name) {
+		if p.isServerVar(name) {
 			owned = append(owned, name)
 		}
 	}
@@ -273,28 +273,28 @@ func (p *Program) checkContext(s State, context map[string]any) *Refusal {
 			Message: "only the server sets " + strings.Join(owned, ", "),
 		}
 	}
-	return boundedContext(s, context)
+	return checkContextBounds(s, context)
 }
 
-// boundedContext refuses a context that is too deep or too large.
-func boundedContext(s State, context map[string]any) *Refusal {
-	if tooDeep(context, maxContextDepth) {
+// checkContextBounds refuses a context that is nested too deep or too large.
+func checkContextBounds(s State, context map[string]any) *Refusal {
+	if exceedsDepth(context, maxContextDepth) {
 		return &Refusal{Rule: RuleContextTooDeep, Allowed: maxContextDepth, Message: "the context is nested too deep"}
 	}
-	if n := ContextSize(merged(s.Vars, context)); n >= maxContextSize {
+	if n := ContextSize(mergeVars(s.Vars, context)); n >= maxContextSize {
 		return &Refusal{Rule: RuleContextTooLarge, Message: contextTooLarge(n)}
 	}
 	return nil
 }
 
-// settle adds to the given events what follows from them without anybody's
-// doing: skipped steps, loops and rounds that begin and end, the end of the run.
-func (p *Program) settle(s State, events ...Event) []Event {
+// addConsequences appends the events that follow automatically from the given ones: skipped
+// steps, start and end of loops and rounds, the end of the run.
+func (p *Program) addConsequences(s State, events ...Event) []Event {
 	for _, e := range events {
 		s = Apply(s, e)
 	}
 	for {
-		e, ok := p.move(s)
+		e, ok := p.nextEvent(s)
 		if !ok {
 			return events
 		}
@@ -303,8 +303,8 @@ func (p *Program) settle(s State, events ...Event) []Event {
 	}
 }
 
-// move gives the one event that follows from the state, if any does.
-func (p *Program) move(s State) (Event, bool) {
+// nextEvent returns the next event that follows automatically from the state, if any.
+func (p *Program) nextEvent(s State) (Event, bool) {
 	if s.Ended != "" || s.Gate != nil {
 		return Event{}, false
 	}
@@ -314,28 +314,28 @@ func (p *Program) move(s State) (Event, bool) {
 	it := p.items[s.Cursor]
 	switch {
 	case s.Frame != nil && s.Frame.Body >= len(it.body):
-		return p.moveRound(s, it)
+		return p.nextRoundEvent(s, it)
 	case s.Frame != nil:
-		return p.skip(s, it.body[s.Frame.Body])
+		return p.skipStep(s, it.body[s.Frame.Body])
 	case !it.isLoop():
-		return p.skip(s, it.step)
+		return p.skipStep(s, it.step)
 	default:
-		return p.moveLoop(s, it)
+		return p.nextLoopEvent(s, it)
 	}
 }
 
-// applies says whether the step at the cursor is to be done.
-func (p *Program) applies(s State, step *steps.Step) condition.Verdict {
+// stepVerdict returns the verdict of the run condition of the step at the cursor.
+func (p *Program) stepVerdict(s State, step *steps.Step) condition.Verdict {
 	if s.Again {
 		return condition.Yes
 	}
-	return step.RunCondition.Decide(p.scope(s))
+	return step.RunCondition.Decide(p.currentVars(s))
 }
 
-// skip passes over a step whose condition is false. One that cannot be decided
+// skipStep skips a step whose condition is false. If the condition is undecided, the run
 // waits.
-func (p *Program) skip(s State, step *steps.Step) (Event, bool) {
-	if p.applies(s, step) != condition.No {
+func (p *Program) skipStep(s State, step *steps.Step) (Event, bool) {
+	if p.stepVerdict(s, step) != condition.No {
 		return Event{}, false
 	}
 	e := Event{Kind: EventStepSkipped, Step: step.ID, Reason: "condition is false: " + step.RunCondition.String()}
@@ -345,23 +345,23 @@ func (p *Program) skip(s State, step *steps.Step) (Event, bool) {
 	return e, true
 }
 
-func (p *Program) moveLoop(s State, it *item) (Event, bool) {
-	vars := p.scope(s)
+func (p *Program) nextLoopEvent(s State, it *item) (Event, bool) {
+	vars := p.currentVars(s)
 	l := it.step.Loop
 	switch it.step.RunCondition.Decide(vars) {
 	case condition.No:
-		return p.skip(s, it.step)
+		return p.skipStep(s, it.step)
 	case condition.Unknown:
 		return Event{}, false
 	}
-	x := extentOf(l, vars)
-	if x.problem != "" {
-		if p.owned(extentVar(l)) {
-			return Event{Kind: EventStepSkipped, Step: it.step.ID, Reason: x.problem + ", which only a loop sets"}, true
+	x := resolveBounds(l, vars)
+	if x.reason != "" {
+		if p.isServerVar(boundsVar(l)) {
+			return Event{Kind: EventStepSkipped, Step: it.step.ID, Reason: x.reason + ", which only a loop sets"}, true
 		}
 		return Event{}, false
 	}
-	if !s.Confirmed && asks(it.step.Confirm, vars) {
+	if !s.Confirmed && needsConfirmation(it.step.Confirm, vars) {
 		return Event{Kind: EventGateOpened, Step: it.step.ID, Person: it.step.Person || s.Person}, true
 	}
 	e := Event{Kind: EventLoopEntered, Step: it.step.ID, Rounds: x.rounds}
@@ -371,8 +371,8 @@ func (p *Program) moveLoop(s State, it *item) (Event, bool) {
 	return e, true
 }
 
-// moveRound decides at the end of a round whether there is another.
-func (p *Program) moveRound(s State, it *item) (Event, bool) {
+// nextRoundEvent starts another round at the end of a round, or ends the loop.
+func (p *Program) nextRoundEvent(s State, it *item) (Event, bool) {
 	l, f := it.step.Loop, s.Frame
 	end := func(reason string) (Event, bool) {
 		return Event{Kind: EventLoopEnded, Step: it.step.ID, Round: f.Round, Reason: reason}, true
@@ -381,25 +381,25 @@ func (p *Program) moveRound(s State, it *item) (Event, bool) {
 	case f.Rounds >= 0 && f.Round >= f.Rounds:
 		return end("all rounds are done")
 	case f.Round >= l.MaxIterations:
-		return end(maximumReached(l))
+		return end(maxReachedText(l))
 	}
 	if l.Type == steps.LoopWhile || l.Type == steps.LoopUntil {
-		switch verdict := l.Condition.Decide(p.inRound(s, f.Round+1)); {
+		switch verdict := l.Condition.Decide(p.varsInRound(s, f.Round+1)); {
 		case verdict == condition.Unknown:
 			return Event{}, false
 		case (verdict == condition.Yes) != (l.Type == steps.LoopWhile):
 			return end(string(l.Type) + " " + l.Condition.String())
 		}
-		if f.Round > 0 && f.Worked == 0 && !p.changesByItself(it) {
+		if f.Round > 0 && f.Worked == 0 && !p.readsOwnVars(it) {
 			return end("no step of the loop applies any more")
 		}
 	}
 	return Event{Kind: EventRoundStarted, Step: it.step.ID, Round: f.Round + 1}, true
 }
 
-// changesByItself says whether a loop can go on without anybody's work, because
-// a condition reads the loop's own variables.
-func (p *Program) changesByItself(it *item) bool {
+// readsOwnVars reports whether a loop can progress without new input because a condition
+// reads the loop's own variables.
+func (p *Program) readsOwnVars(it *item) bool {
 	l := it.step.Loop
 	return readsLoop(l, l.Condition) || slices.ContainsFunc(it.body, func(b *steps.Step) bool {
 		return readsLoop(l, b.RunCondition)

@@ -8,22 +8,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// Documented is a flow that can tell a run as a state document.
-type Documented interface {
-	// Document gives a run as a state document. The events are all of the
-	// run's.
+// Documenter is a flow that can export a run as a state document.
+type Documenter interface {
+	// Document returns the state document of a run. events must be all events of the run.
 	Document(events []TimedEvent) StateDocument
 }
 
 var (
-	_ Documented = (*Program)(nil)
-	_ Documented = (*PhaseProgram)(nil)
+	_ Documenter = (*Program)(nil)
+	_ Documenter = (*PhaseProgram)(nil)
 )
 
-// Document gives a run of a step workflow as a state document. The workflow is
-// one phase; its steps and loops are numbered as they are walked at the top
-// level, and a step of a loop by its place in the body. A confirmation is the
-// checkpoint of its step's or loop's number.
+// Document returns the state document of a run of a step workflow. The workflow is one
+// phase. Top-level steps and loops are numbered in order, and a step of a loop by its index
+// in the body. A confirmation is the checkpoint with the number of its step or loop.
 func (p *Program) Document(events []TimedEvent) StateDocument {
 	d := newStateDocument(p.Workflow.ID, p.Workflow.Version)
 	var s State
@@ -34,10 +32,10 @@ func (p *Program) Document(events []TimedEvent) StateDocument {
 		}
 		d.UpdatedAt = e.At
 		if e.Kind == EventError {
-			d.refused(e, 1, p.stepNumber(s))
+			d.recordRefusal(e, 1, p.stepNumber(s))
 			continue
 		}
-		p.note(&d, e, s)
+		p.recordEvent(&d, e, s)
 		if e.Kind == EventLoopEntered {
 			started = e.At
 		}
@@ -58,7 +56,7 @@ func (p *Program) Document(events []TimedEvent) StateDocument {
 	return d
 }
 
-// documentStatus is a run's status in the words of the state schema.
+// documentStatus returns a run's status as the state schema names it.
 func documentStatus(s Status) string {
 	if s == StatusWaiting {
 		return "paused"
@@ -66,8 +64,8 @@ func documentStatus(s Status) string {
 	return string(s)
 }
 
-// stepNumber is the 1-based number of the item that the run is at: the one
-// behind the last at its end.
+// stepNumber returns the 1-based number of the current item. After the last item it returns
+// the number of items plus one.
 func (p *Program) stepNumber(s State) int { return min(s.Cursor, len(p.items)) + 1 }
 
 func (p *Program) activeLoop(s State, started time.Time) ActiveLoop {
@@ -83,9 +81,9 @@ func (p *Program) activeLoop(s State, started time.Time) ActiveLoop {
 	return loop
 }
 
-// note adds an event to the document; s is where the run stood before it.
-func (p *Program) note(d *StateDocument, e TimedEvent, s State) {
-	number := p.number(e.Step, s)
+// recordEvent adds an event to the document; s is the state before the event.
+func (p *Program) recordEvent(d *StateDocument, e TimedEvent, s State) {
+	number := p.positionNumber(e.Step, s)
 	add := func(kind string, change func(*HistoryEntry)) {
 		h := HistoryEntry{Timestamp: e.At, Type: kind, Phase: 1}
 		if change != nil {
@@ -101,17 +99,17 @@ func (p *Program) note(d *StateDocument, e TimedEvent, s State) {
 		add("phase_exited", nil)
 		add("workflow_completed", nil)
 	case EventRunAborted:
-		add("workflow_aborted", func(h *HistoryEntry) { h.Data = data("reason", e.Reason) })
+		add("workflow_aborted", func(h *HistoryEntry) { h.Data = entryData("reason", e.Reason) })
 	case EventStepCompleted:
 		add("step_completed", func(h *HistoryEntry) {
-			h.Step, h.Data = number, data("notes", e.Notes)
+			h.Step, h.Data = number, entryData("notes", e.Notes)
 			if s.Frame != nil {
 				h.Loop = s.Cursor + 1
 			}
 		})
 		if s.Frame == nil {
 			done := d.CompletedSteps["1"]
-			d.CompletedSteps["1"] = append(without(done, number), number)
+			d.CompletedSteps["1"] = append(removeValue(done, number), number)
 		}
 		if e.Gate {
 			add("checkpoint_reached", func(h *HistoryEntry) { h.Checkpoint = number })
@@ -124,22 +122,22 @@ func (p *Program) note(d *StateDocument, e TimedEvent, s State) {
 		})
 		d.CheckpointResponses["1-"+strconv.Itoa(number)] = StateResponse{OptionID: e.Option, RespondedAt: e.At}
 		if e.Option == OptionRevise && s.Frame == nil {
-			d.CompletedSteps["1"] = without(d.CompletedSteps["1"], number)
+			d.CompletedSteps["1"] = removeValue(d.CompletedSteps["1"], number)
 		}
 	case EventLoopEntered:
 		add("loop_started", func(h *HistoryEntry) { h.Loop = number })
 	case EventRoundStarted:
 		add("loop_iteration", func(h *HistoryEntry) { h.Loop, h.Data = number, map[string]any{"iteration": e.Round} })
 	case EventLoopEnded:
-		add("loop_completed", func(h *HistoryEntry) { h.Loop, h.Data = number, data("reason", e.Reason) })
+		add("loop_completed", func(h *HistoryEntry) { h.Loop, h.Data = number, entryData("reason", e.Reason) })
 		d.CompletedSteps["1"] = append(d.CompletedSteps["1"], number)
 	}
-	d.variables(e)
+	d.recordVars(e)
 }
 
-// number is the 1-based number of a step: in its loop's body where one is under
-// way, else among the items.
-func (p *Program) number(id string, s State) int {
+// positionNumber returns the 1-based number of a step: its index in the body of the current
+// loop, or else among the top-level items.
+func (p *Program) positionNumber(id string, s State) int {
 	if s.Frame != nil {
 		if i := slices.IndexFunc(p.items[s.Cursor].body, func(b *steps.Step) bool { return b.ID == id }); i >= 0 {
 			return i + 1

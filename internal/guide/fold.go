@@ -5,34 +5,34 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// Fold gives the state after events. An event that does not fit the state before
-// it, as one of another definition or of a kind that this version does not know,
-// is an error with guideway.CodeConflict that names it.
+// Fold returns the state after events. An event that is not possible in the state before
+// it, for example of another definition or of an unknown kind, is an error with
+// guideway.CodeConflict that names the event.
 func (p *Program) Fold(events []Event) (State, error) {
 	return p.FoldFrom(State{}, events)
 }
 
-// FoldFrom is Fold for the events that follow a state of the same program.
+// FoldFrom is like Fold for the events that follow a state of the same program.
 func (p *Program) FoldFrom(s State, events []Event) (State, error) {
 	for i, e := range events {
-		if !p.fits(s, e) {
+		if !p.acceptsEvent(s, e) {
 			return s, guideway.Errorf(guideway.CodeConflict,
-				"event %d (%s %s) does not fit the run: it is of another definition or of a newer version", i+1, e.Kind, e.Step)
+				"event %d (%s %s) is not possible in the run: it belongs to another definition or to a newer version", i+1, e.Kind, e.Step)
 		}
 		s = Apply(s, e)
 	}
 	return s, nil
 }
 
-// fits says whether an event can follow in the state.
-func (p *Program) fits(s State, e Event) bool {
+// acceptsEvent reports whether an event is possible in the state.
+func (p *Program) acceptsEvent(s State, e Event) bool {
 	if !s.Started || s.Ended != "" {
 		return !s.Started && e.Kind == EventRunStarted
 	}
 	if s.Gate != nil {
-		return e.Kind == EventRunAborted || e.Kind == EventGateAnswered && p.fitsGate(s, e)
+		return e.Kind == EventRunAborted || e.Kind == EventGateAnswered && p.acceptsAnswer(s, e)
 	}
-	step, loop := p.current(s), p.loopAt(s)
+	step, loop := p.currentStep(s), p.loopAt(s)
 	switch e.Kind {
 	case EventContextSet, EventRunAborted:
 		return true
@@ -46,13 +46,13 @@ func (p *Program) fits(s State, e Event) bool {
 		}
 		return step != nil && step.ID == e.Step
 	default:
-		return loop != nil && loop.ID == e.Step && fitsLoop(s, e, step)
+		return loop != nil && loop.ID == e.Step && acceptsLoopEvent(s, e, step)
 	}
 }
 
-// fitsLoop says whether an event of the loop at the cursor can follow; step is
-// the one of its body that the run is at, if any.
-func fitsLoop(s State, e Event, step *steps.Step) bool {
+// acceptsLoopEvent reports whether an event of the loop at the cursor is possible; step is
+// the current step of its body, or nil.
+func acceptsLoopEvent(s State, e Event, step *steps.Step) bool {
 	switch e.Kind {
 	case EventGateOpened, EventLoopEntered:
 		return s.Frame == nil
@@ -65,8 +65,8 @@ func fitsLoop(s State, e Event, step *steps.Step) bool {
 	}
 }
 
-// fitsGate says whether an answer is one that the open gate offers.
-func (p *Program) fitsGate(s State, e Event) bool {
+// acceptsAnswer reports whether the open gate offers the answer of an event.
+func (p *Program) acceptsAnswer(s State, e Event) bool {
 	if e.Step != s.Gate.Step {
 		return false
 	}
@@ -78,7 +78,7 @@ func (p *Program) fitsGate(s State, e Event) bool {
 	return false
 }
 
-// loopAt is the loop at the cursor, or nil.
+// loopAt returns the loop at the cursor, or nil.
 func (p *Program) loopAt(s State) *steps.Step {
 	if s.Cursor >= len(p.items) || !p.items[s.Cursor].isLoop() {
 		return nil

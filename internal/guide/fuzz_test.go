@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// Whatever a caller sends, Next answers, and the answer can be sent back.
+// Next answers any input, and accepts its own answer as the next input.
 func FuzzNext(f *testing.F) {
 	for _, seed := range []string{
 		`{"completed":[],"context":{}}`,
@@ -17,7 +17,7 @@ func FuzzNext(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	p := compile(f, bigLoop)
+	p := compileSteps(f, bigLoop)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var in struct {
 			Completed []string       `json:"completed"`
@@ -30,7 +30,7 @@ func FuzzNext(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := p.Next(guide.NextRequest{Completed: in.Completed, Context: through(t, first.Context)}); err != nil {
+		if _, err := p.Next(guide.NextRequest{Completed: in.Completed, Context: roundTripJSON(t, first.Context)}); err != nil {
 			t.Fatalf("the answer's context is refused: %v", err)
 		}
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// compile makes a program of the steps of a workflow, given as JSON.
-func compile(t testing.TB, steps string) *guide.Program {
+// compileSteps compiles the steps of a workflow, given as JSON.
+func compileSteps(t testing.TB, steps string) *guide.Program {
 	t.Helper()
 	return compileAll(t, `{"id":"probe","name":"Probe","description":"A probe","version":"1.0.0","steps":`+steps+`}`)
 }
@@ -24,8 +24,8 @@ func compileAll(t testing.TB, workflow string) *guide.Program {
 	return guide.Compile(def.Steps)
 }
 
-// values reads variables as a caller's JSON would bring them.
-func values(t testing.TB, text string) map[string]any {
+// parseVars decodes variables as they arrive from a caller.
+func parseVars(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var m map[string]any
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
@@ -34,43 +34,43 @@ func values(t testing.TB, text string) map[string]any {
 	return m
 }
 
-// through sends a value over JSON, as every call does.
-func through(t testing.TB, m map[string]any) map[string]any {
+// roundTripJSON encodes and decodes a value, as every call does.
+func roundTripJSON(t testing.TB, m map[string]any) map[string]any {
 	t.Helper()
 	b, err := json.Marshal(m)
 	if err != nil {
 		t.Fatalf("a context does not marshal: %v", err)
 	}
-	return values(t, string(b))
+	return parseVars(t, string(b))
 }
 
-// client is one way in which agents use workflow_next.
+// client is one way in which agents call workflow_next.
 type client string
 
 const (
-	// echo sends back exactly the context that it was given.
+	// echo returns the context of the last answer unchanged.
 	echo client = "echo"
-	// own sends nothing but its own variables.
+	// own sends only its own variables.
 	own client = "own"
 )
 
-func clients() []client { return []client{echo, own} }
+func allClients() []client { return []client{echo, own} }
 
 // walker walks a program to its end.
 type walker struct {
 	client client
-	// vars are set before the first step; sets after a step, by its id and
-	// how often it was completed.
+	// vars are set before the first step; sets after a step, by its ID and its number of
+	// completions.
 	vars map[string]any
 	sets func(id string, nth int, vars map[string]any)
 	most int
 }
 
-// walk returns the ids in the order of the walk and the last answer. It fails
-// the test on an error and where the walk does not end.
-func (w walker) walk(t testing.TB, p *guide.Program) ([]string, *guide.NextResult) {
+// walkProgram returns the IDs of the steps in order and the last answer. It fails the test
+// on an error and if the walk does not end.
+func (w walker) walkProgram(t testing.TB, p *guide.Program) ([]string, *guide.NextResult) {
 	t.Helper()
-	vars := through(t, w.vars)
+	vars := roundTripJSON(t, w.vars)
 	if vars == nil {
 		vars = map[string]any{}
 	}
@@ -78,7 +78,7 @@ func (w walker) walk(t testing.TB, p *guide.Program) ([]string, *guide.NextResul
 	var ids []string
 	context := vars
 	for range w.most + 1 {
-		res, err := p.Next(guide.NextRequest{Completed: ids, Context: through(t, context)})
+		res, err := p.Next(guide.NextRequest{Completed: ids, Context: roundTripJSON(t, context)})
 		if err != nil {
 			t.Fatalf("after %v: %v", ids, err)
 		}
@@ -89,7 +89,7 @@ func (w walker) walk(t testing.TB, p *guide.Program) ([]string, *guide.NextResul
 		counts[res.Step.ID]++
 		context = vars
 		if w.client == echo {
-			context = through(t, res.Context)
+			context = roundTripJSON(t, res.Context)
 		}
 		if w.sets != nil {
 			w.sets(res.Step.ID, counts[res.Step.ID], context)
@@ -99,9 +99,9 @@ func (w walker) walk(t testing.TB, p *guide.Program) ([]string, *guide.NextResul
 	return nil, nil
 }
 
-func next(t testing.TB, p *guide.Program, completed []string, vars string) *guide.NextResult {
+func callNext(t testing.TB, p *guide.Program, completed []string, vars string) *guide.NextResult {
 	t.Helper()
-	res, err := p.Next(guide.NextRequest{Completed: completed, Context: values(t, vars)})
+	res, err := p.Next(guide.NextRequest{Completed: completed, Context: parseVars(t, vars)})
 	if err != nil {
 		t.Fatalf("Next: %v", err)
 	}
@@ -115,9 +115,9 @@ func stepID(res *guide.NextResult) string {
 	return res.Step.ID
 }
 
-func TestContextTooLargeHasItsCode(t *testing.T) {
+func TestContextTooLargeErrorCode(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"one","title":"One","prompt":"Do one."}]`)
+	p := compileSteps(t, `[{"id":"one","title":"One","prompt":"Do one."}]`)
 	big := make([]byte, 140_000)
 	for i := range big {
 		big[i] = 'x'

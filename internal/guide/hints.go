@@ -19,10 +19,10 @@ func (p *PhaseProgram) Admit(s State, context map[string]any) *Refusal {
 	return p.checkContext(s, context)
 }
 
-// reads collects the variables that a definition reads.
-type reads map[string]bool
+// readSet collects the variables that a definition reads.
+type readSet map[string]bool
 
-func (r reads) condition(e *condition.Expr) {
+func (r readSet) addCondition(e *condition.Expr) {
 	if e == nil {
 		return
 	}
@@ -31,7 +31,7 @@ func (r reads) condition(e *condition.Expr) {
 	}
 }
 
-func (r reads) text(texts ...string) {
+func (r readSet) addText(texts ...string) {
 	for _, text := range texts {
 		for _, part := range template.Parse(text) {
 			if part.Expr && len(part.Path) > 0 {
@@ -41,44 +41,44 @@ func (r reads) text(texts ...string) {
 	}
 }
 
-func (r reads) names() []string {
+func (r readSet) sortedNames() []string {
 	delete(r, "")
 	return slices.Sorted(maps.Keys(r))
 }
 
 // Hints implements Flow.
 func (p *Program) Hints() window.Hints {
-	r := reads{}
+	r := readSet{}
 	for i := range p.Workflow.Steps {
-		r.step(&p.Workflow.Steps[i])
+		r.addStep(&p.Workflow.Steps[i])
 	}
-	return window.Hints{Rules: p.Workflow.ContextRules, Variables: r.names()}
+	return window.Hints{Rules: p.Workflow.ContextRules, Variables: r.sortedNames()}
 }
 
-func (r reads) step(step *steps.Step) {
-	r.condition(step.RunCondition)
-	r.condition(step.Confirm)
-	r.text(step.Title, step.Prompt, step.AgentRole)
-	r.text(step.Guidance...)
+func (r readSet) addStep(step *steps.Step) {
+	r.addCondition(step.RunCondition)
+	r.addCondition(step.Confirm)
+	r.addText(step.Title, step.Prompt, step.AgentRole)
+	r.addText(step.Guidance...)
 	l := step.Loop
 	if l == nil {
 		return
 	}
-	r.condition(l.Condition)
-	r[extentVar(l)] = true
+	r.addCondition(l.Condition)
+	r[boundsVar(l)] = true
 	for _, name := range loopVarNames(l) {
 		r[name] = true
 	}
 	for i := range l.Body {
-		r.step(&l.Body[i])
+		r.addStep(&l.Body[i])
 	}
 }
 
 // Hints implements Flow.
 func (p *PhaseProgram) Hints() window.Hints {
-	r := reads{}
+	r := readSet{}
 	for i := range p.Workflow.Phases {
-		r.phase(&p.Workflow.Phases[i])
+		r.addPhase(&p.Workflow.Phases[i])
 	}
 	for _, name := range p.owned {
 		r[name] = true
@@ -88,22 +88,22 @@ func (p *PhaseProgram) Hints() window.Hints {
 			r[v.Name] = true
 		}
 	}
-	return window.Hints{Rules: p.Workflow.ContextRules, Variables: r.names()}
+	return window.Hints{Rules: p.Workflow.ContextRules, Variables: r.sortedNames()}
 }
 
-func (r reads) phase(phase *phases.Phase) {
+func (r readSet) addPhase(phase *phases.Phase) {
 	for i := range phase.Decisions {
 		for _, b := range phase.Decisions[i].Branches {
-			r.condition(b.Condition)
+			r.addCondition(b.Condition)
 		}
 	}
 	for _, t := range phase.Transitions {
-		r.condition(t.Condition)
+		r.addCondition(t.Condition)
 	}
 	for i := range phase.Loops {
 		l := &phase.Loops[i]
-		r.condition(l.Condition)
-		r.condition(l.BreakCondition)
+		r.addCondition(l.Condition)
+		r.addCondition(l.BreakCondition)
 		r[condition.Root(l.Over)] = true
 		r[l.Variable] = true
 	}

@@ -11,44 +11,45 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// extent is how far a counting loop goes, read from its variables.
-type extent struct {
-	// rounds is how many rounds the count or the list allows; while and until
-	// have no such bound (-1).
+// loopBounds are the bounds of a counting loop, read from its variables.
+type loopBounds struct {
+	// rounds is the number of rounds that the count or the list allows, or -1 for while and
+	// until.
 	rounds int
 	// list is the list of a forEach loop.
 	list []any
-	// problem says why the loop cannot begin.
-	problem string
+	// reason explains why the loop cannot start, or is empty.
+	reason string
 }
 
-// extentOf reads the count or the list of a loop.
-func extentOf(l *steps.Loop, vars condition.Lookup) extent {
+// resolveBounds reads the count or the list of a loop.
+func resolveBounds(l *steps.Loop, vars condition.Lookup) loopBounds {
 	switch l.Type {
 	case steps.LoopFor:
 		if l.CountVar == "" {
-			return extent{rounds: l.Count}
+			return loopBounds{rounds: l.Count}
 		}
 		v, _ := vars(l.CountVar)
-		n, ok := asCount(v)
+		n, ok := parseCount(v)
 		if !ok {
-			return extent{problem: "Invalid count value for 'for' loop: " + l.CountVar}
+			return loopBounds{reason: "Invalid count value for 'for' loop: " + l.CountVar}
 		}
-		return extent{rounds: n}
+		return loopBounds{rounds: n}
 	case steps.LoopForEach:
 		v, _ := vars(l.Items)
 		list, ok := v.([]any)
 		if !ok {
-			return extent{problem: fmt.Sprintf("Expected array for forEach items '%s', got %s", l.Items, typeName(v))}
+			return loopBounds{reason: fmt.Sprintf("Expected array for forEach items '%s', got %s", l.Items, typeName(v))}
 		}
-		return extent{rounds: len(list), list: list}
+		return loopBounds{rounds: len(list), list: list}
 	default:
-		return extent{rounds: -1}
+		return loopBounds{rounds: -1}
 	}
 }
 
-// extentVar names the variable that the extent of a loop is read from, or "".
-func extentVar(l *steps.Loop) string {
+// boundsVar returns the name of the variable that contains the count or the list of a loop,
+// or "".
+func boundsVar(l *steps.Loop) string {
 	switch l.Type {
 	case steps.LoopFor:
 		return l.CountVar
@@ -59,8 +60,8 @@ func extentVar(l *steps.Loop) string {
 	}
 }
 
-// asCount accepts a whole number of rounds, also written as a string.
-func asCount(v any) (int, bool) {
+// parseCount accepts a whole number of rounds, also as a string.
+func parseCount(v any) (int, bool) {
 	var f float64
 	switch n := v.(type) {
 	case float64:
@@ -68,7 +69,7 @@ func asCount(v any) (int, bool) {
 	case int:
 		f = float64(n)
 	case json.Number:
-		return asCount(n.String())
+		return parseCount(n.String())
 	case string:
 		parsed, err := strconv.ParseFloat(strings.TrimSpace(n), 64)
 		if err != nil {
@@ -84,8 +85,8 @@ func asCount(v any) (int, bool) {
 	return int(f), true
 }
 
-// typeName names a JSON value the way JavaScript's typeof does, because the
-// seed's messages do.
+// typeName returns the name of a JSON value's type as JavaScript's typeof does, because the
+// seed's messages use it.
 func typeName(v any) string {
 	switch v.(type) {
 	case nil:
@@ -101,8 +102,7 @@ func typeName(v any) string {
 	}
 }
 
-// roundVars are the variables that a loop provides in a round. round is
-// 1-based.
+// roundVars returns the variables that a loop provides in a round. round is 1-based.
 func roundVars(l *steps.Loop, round int, list []any) map[string]any {
 	vars := map[string]any{l.IterationVar: float64(round), l.IndexVar: float64(round - 1)}
 	if l.Type == steps.LoopForEach && round >= 1 && round <= len(list) {
@@ -111,7 +111,7 @@ func roundVars(l *steps.Loop, round int, list []any) map[string]any {
 	return vars
 }
 
-// loopVarNames are the names that a loop writes.
+// loopVarNames returns the names of the variables that a loop writes.
 func loopVarNames(l *steps.Loop) []string {
 	if l.Type == steps.LoopForEach {
 		return []string{l.IterationVar, l.ItemVar, l.IndexVar}
@@ -119,8 +119,8 @@ func loopVarNames(l *steps.Loop) []string {
 	return []string{l.IterationVar, l.IndexVar}
 }
 
-// over puts the variables of top before those of base.
-func over(top map[string]any, base condition.Lookup) condition.Lookup {
+// overlayVars looks a variable up in top first, then in base.
+func overlayVars(top map[string]any, base condition.Lookup) condition.Lookup {
 	return func(name string) (any, bool) {
 		if v, ok := top[name]; ok {
 			return v, true
@@ -129,6 +129,6 @@ func over(top map[string]any, base condition.Lookup) condition.Lookup {
 	}
 }
 
-func maximumReached(l *steps.Loop) string {
+func maxReachedText(l *steps.Loop) string {
 	return fmt.Sprintf("Maximum iterations (%d) reached", l.MaxIterations)
 }

@@ -11,59 +11,58 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// NextRequest is what a stateless caller knows of its walk.
+// NextRequest is the state that a stateless caller keeps.
 type NextRequest struct {
-	// Completed lists the ids of completed steps in order, a body step once
-	// for each round.
+	// Completed lists the IDs of completed steps in order, a body step once for each round.
 	Completed []string
-	// Context holds the caller's variables. The context of the previous answer
-	// may be sent back whole; so may the caller's own variables alone.
+	// Context holds the caller's variables. It may be the whole context of the previous
+	// answer or the caller's own variables only.
 	Context map[string]any
 }
 
-// NextResult is the next thing to do.
+// NextResult is the next step.
 type NextResult struct {
-	// Step is nil where there is none.
+	// Step is nil if no step is left or eligible.
 	Step *StepView
-	// Guidance is what the agent is told.
+	// Guidance is the text for the agent.
 	Guidance Guidance
-	// IsComplete says that every step that applies is done.
+	// IsComplete reports whether all applicable steps are done.
 	IsComplete bool
-	// Context is to be sent back with the next call.
+	// Context must be sent with the next call.
 	Context map[string]any
 }
 
-// Next answers the stateless call: the first step that is not completed and
-// whose condition holds (seed 000, "Workflow Execution Flow"). It errs only on a
-// context that is too large, with guideway.CodeTooLarge.
+// Next returns the first step that is not completed and whose condition holds (seed 000,
+// "Workflow Execution Flow"). The only error is a context that is too large, with
+// guideway.CodeTooLarge.
 func (p *Program) Next(req NextRequest) (*NextResult, error) {
 	r := newReplay(p, req.Completed, req.Context)
-	if n := ContextSize(r.own); n >= maxContextSize {
+	if n := ContextSize(r.callerVars); n >= maxContextSize {
 		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s", contextTooLarge(n)).
 			WithFix("send fewer or shorter variables; keep large results in files and put their paths into the context")
 	}
-	at, loop, unmet := r.find()
-	res := &NextResult{Context: r.answerContext(loop)}
+	at, loop, unmet := r.findStep()
+	res := &NextResult{Context: r.buildContext(loop)}
 	if at == nil {
 		res.IsComplete = len(unmet) == 0
 		res.Guidance = Guidance{Prompt: "Workflow complete."}
 		if !res.IsComplete {
-			res.Guidance.Prompt = unmetPrompt(unmet, r.vars)
+			res.Guidance.Prompt = waitPrompt(unmet, r.vars)
 		}
 		return res, nil
 	}
-	sc := scene{program: p, step: at, vars: r.vars, first: len(req.Completed) == 0, stateless: true}
+	sc := stepText{program: p, step: at, vars: r.vars, first: len(req.Completed) == 0, stateless: true}
 	if loop != nil {
 		lp := r.loops[loop.step.ID]
-		sc.inLoop(loop, lp.round, lp.list)
-		sc.begins = lp.round == 1 && at == r.firstOf(loop, sc.vars)
+		sc.enterRound(loop, lp.round, lp.list)
+		sc.startsLoop = lp.round == 1 && at == r.firstStep(loop, sc.vars)
 	}
-	res.Step, res.Guidance = sc.view(), sc.guidance()
+	res.Step, res.Guidance = sc.stepView(), sc.buildGuidance()
 	return res, nil
 }
 
-// firstOf is the first step of a loop's body that applies.
-func (r *replay) firstOf(it *item, vars condition.Lookup) *steps.Step {
+// firstStep returns the first applicable step of a loop's body.
+func (r *replay) firstStep(it *item, vars condition.Lookup) *steps.Step {
 	for _, b := range it.body {
 		if b.RunCondition.Holds(vars) {
 			return b
@@ -72,11 +71,11 @@ func (r *replay) firstOf(it *item, vars condition.Lookup) *steps.Step {
 	return nil
 }
 
-// find gives the step to do, the loop that it belongs to, and, where there is
-// no step, the conditions that could still make one apply.
-func (r *replay) find() (at *steps.Step, loop *item, unmet []*condition.Expr) {
-	// A loop that is under way goes on before anything else is looked at.
-	if it := r.underWay(); it != nil {
+// findStep returns the next step and its loop. If there is no step, it returns the
+// undecided conditions that could make a step applicable.
+func (r *replay) findStep() (at *steps.Step, loop *item, unmet []*condition.Expr) {
+	// A loop that has started takes precedence.
+	if it := r.activeLoop(); it != nil {
 		return r.loops[it.step.ID].at, it, nil
 	}
 	for _, it := range r.p.items {
@@ -99,16 +98,16 @@ func (r *replay) find() (at *steps.Step, loop *item, unmet []*condition.Expr) {
 		if lp == nil {
 			return it.step, nil, nil
 		}
-		if lp = r.enter(it); lp.at != nil {
+		if lp = r.enterLoop(it); lp.at != nil {
 			return lp.at, it, nil
 		}
 	}
 	return nil, nil, unmet
 }
 
-// underWay finds the loop that the last completed step belongs to, or that the
-// caller says it is in, if that loop asks for a step.
-func (r *replay) underWay() *item {
+// activeLoop returns the loop that asks for a step and that the last completed step belongs
+// to, or that the caller's loop state names as started.
+func (r *replay) activeLoop() *item {
 	var last string
 	if len(r.completed) > 0 {
 		last = r.completed[len(r.completed)-1]
@@ -125,21 +124,21 @@ func (r *replay) underWay() *item {
 	return nil
 }
 
-// unmetPrompt says which variables would decide what is left.
-func unmetPrompt(unmet []*condition.Expr, vars condition.Lookup) string {
+// waitPrompt lists the variables that decide the remaining conditions.
+func waitPrompt(unmet []*condition.Expr, vars condition.Lookup) string {
 	var b strings.Builder
 	b.WriteString("No eligible step due to unmet conditions. Please update context:")
 	for _, n := range (&condition.Expr{Op: condition.Or, Of: unmet}).Needs(vars) {
 		b.WriteString("\n- ")
-		b.WriteString(needLine(n))
+		b.WriteString(formatNeed(n))
 	}
 	return b.String()
 }
 
-func needLine(n condition.Need) string {
+func formatNeed(n condition.Need) string {
 	allowed := make([]string, 0, len(n.Allowed))
 	for _, v := range n.Allowed {
-		if s := "'" + inWords(v) + "'"; !slices.Contains(allowed, s) {
+		if s := "'" + formatValue(v) + "'"; !slices.Contains(allowed, s) {
 			allowed = append(allowed, s)
 		}
 	}
@@ -153,9 +152,9 @@ func needLine(n condition.Need) string {
 	}
 }
 
-// inWords writes a JSON value for a sentence: a string as it is, anything else
+// formatValue formats a JSON value for a sentence: a string without quotes, any other value
 // as JSON.
-func inWords(v any) string {
+func formatValue(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}

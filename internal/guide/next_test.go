@@ -13,7 +13,7 @@ const threeSteps = `[
 	{"id":"step-2","title":"Two","prompt":"Do two.","guidance":["G1","G2"]},
 	{"id":"step-3","title":"Three","prompt":"Do three."}]`
 
-// Cases 1 to 8 of the seed's behaviour: order, prompts, conditions.
+// Cases 1 to 8 of the seed: order, prompts, conditions.
 func TestNextOrderAndPrompts(t *testing.T) {
 	t.Parallel()
 	three := threeSteps
@@ -49,7 +49,7 @@ func TestNextOrderAndPrompts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			res := next(t, compile(t, tt.steps), tt.completed, tt.vars)
+			res := callNext(t, compileSteps(t, tt.steps), tt.completed, tt.vars)
 			if stepID(res) != tt.step || res.IsComplete != tt.complete {
 				t.Errorf("step %q complete %v, want %q %v", stepID(res), res.IsComplete, tt.step, tt.complete)
 			}
@@ -60,7 +60,7 @@ func TestNextOrderAndPrompts(t *testing.T) {
 	}
 }
 
-// Cases 14 to 24: every loop ends after the right rounds, for both kinds of
+// Cases 14 to 24: every loop ends after the correct number of rounds, for both kinds of
 // clients.
 func TestLoopsRunEachRoundOnce(t *testing.T) {
 	t.Parallel()
@@ -154,11 +154,11 @@ func TestLoopsRunEachRoundOnce(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		for _, c := range clients() {
+		for _, c := range allClients() {
 			t.Run(tt.name+"/"+string(c), func(t *testing.T) {
 				t.Parallel()
-				w := walker{client: c, vars: values(t, tt.vars), sets: tt.sets, most: 30}
-				ids, last := w.walk(t, compile(t, tt.steps))
+				w := walker{client: c, vars: parseVars(t, tt.vars), sets: tt.sets, most: 30}
+				ids, last := w.walkProgram(t, compileSteps(t, tt.steps))
 				if d := cmp.Diff(tt.want, ids); d != "" {
 					t.Errorf("walk (-want +got):\n%s", d)
 				}

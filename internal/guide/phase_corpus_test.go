@@ -9,10 +9,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// Every combination of checkpoint answers that a real definition allows leads a
-// run to a terminal phase, with its unset variables asserted true, and false a
-// bounded number of times on the way.
-func TestPhasesCorpusEndsByEveryAnswer(t *testing.T) {
+// Every allowed combination of checkpoint answers leads to a terminal phase of each corpus
+// definition. Unset variables are set to true, and a bounded number of times to false.
+func TestPhasesCorpusCompletesWithEveryAnswer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "corpus", "phases", "work-package", "work-package.json"))
 	if err != nil {
@@ -23,20 +22,20 @@ func TestPhasesCorpusEndsByEveryAnswer(t *testing.T) {
 		t.Fatal(found)
 	}
 	p := guide.CompilePhases(d.Phases)
-	s, refusal := begin(p)
+	s, refusal := startRun(p)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	w := &everyWay{t: t, flow: p, seen: map[string]bool{}}
-	w.walk(s, 2, 0)
+	w := &answerExplorer{t: t, flow: p, seen: map[string]bool{}}
+	w.exploreFrom(s, 2, 0)
 	t.Logf("%d states, %d ends", len(w.seen), w.ends)
 	if w.ends == 0 {
 		t.Error("no way leads to the end")
 	}
 }
 
-func begin(f guide.Flow) (guide.State, *guide.Refusal) {
-	events, refusal := f.Decide(guide.State{}, start(nil))
+func startRun(f guide.Flow) (guide.State, *guide.Refusal) {
+	events, refusal := f.Decide(guide.State{}, startCommand(nil))
 	var s guide.State
 	for _, e := range events {
 		s = guide.Apply(s, e)
@@ -44,18 +43,18 @@ func begin(f guide.Flow) (guide.State, *guide.Refusal) {
 	return s, refusal
 }
 
-// everyWay tries every answer at every gate, once in each state.
-type everyWay struct {
+// answerExplorer tries every answer at every gate, once per state.
+type answerExplorer struct {
 	t    *testing.T
 	flow guide.Flow
 	seen map[string]bool
 	ends int
 }
 
-// walk goes on from a state; false is asserted so many times at most.
-func (w *everyWay) walk(s guide.State, falses, depth int) {
+// exploreFrom continues from a state; it sets at most falses variables to false.
+func (w *answerExplorer) exploreFrom(s guide.State, falses, depth int) {
 	seq := s.Seq
-	s.Seq, s.Steps = 0, 0 // not what a run can do next
+	s.Seq, s.Steps = 0, 0 // counters do not change the next events
 	key := asJSON(w.t, s) + string(rune('0'+falses))
 	if w.seen[key] {
 		return
@@ -72,20 +71,20 @@ func (w *everyWay) walk(s guide.State, falses, depth int) {
 		w.ends++
 		return
 	case guide.PositionStep:
-		c := output("done", nil)
+		c := outputCommand("done", nil)
 		c.Continue.Notes = "checked"
 		next = append(next, c)
 	case guide.PositionGate:
 		for _, o := range pos.Options {
-			next = append(next, person(o.ID))
+			next = append(next, humanAnswer(o.ID))
 		}
 	case guide.PositionContext:
 		if len(pos.Needs) == 0 {
 			w.t.Fatalf("the run waits for nothing that it names: %+v", pos)
 		}
-		next = append(next, w.assert(pos, true)...)
+		next = append(next, w.assertNeeds(pos, true)...)
 		if falses > 0 {
-			next = append(next, w.assert(pos, false)...)
+			next = append(next, w.assertNeeds(pos, false)...)
 		}
 	}
 	for i, c := range next {
@@ -101,24 +100,25 @@ func (w *everyWay) walk(s guide.State, falses, depth int) {
 		if pos.Kind == guide.PositionContext && i > 0 {
 			left--
 		}
-		w.walk(after, left, depth+1)
+		w.exploreFrom(after, left, depth+1)
 	}
 }
 
-// assert sets what a run waits for: lists for loops, else the value.
-func (w *everyWay) assert(pos guide.Position, value bool) []guide.Command {
+// assertNeeds sets the variables that a run waits for: lists for loops, the value for all
+// others.
+func (w *answerExplorer) assertNeeds(pos guide.Position, value bool) []guide.Command {
 	vars := map[string]any{}
 	for _, n := range pos.Needs {
-		set(vars, n.Variable, any(value))
+		setAtPath(vars, n.Variable, any(value))
 		if pos.Loop == nil && len(n.Allowed) == 0 && len(n.Tests) == 0 {
-			set(vars, n.Variable, []any{"one", "two"})
+			setAtPath(vars, n.Variable, []any{"one", "two"})
 		}
 	}
-	return []guide.Command{output("", vars)}
+	return []guide.Command{outputCommand("", vars)}
 }
 
-// set sets a value by its dotted path.
-func set(vars map[string]any, path string, value any) {
+// setAtPath sets a value by its dotted path.
+func setAtPath(vars map[string]any, path string, value any) {
 	for i := range path {
 		if path[i] != '.' {
 			continue
@@ -128,7 +128,7 @@ func set(vars map[string]any, path string, value any) {
 			inner = map[string]any{}
 		}
 		vars[path[:i]] = inner
-		set(inner, path[i+1:], value)
+		setAtPath(inner, path[i+1:], value)
 		return
 	}
 	vars[path] = value

@@ -9,20 +9,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
 
-// The rules that a command on a phase workflow can break besides the others.
+// The additional rules for commands on phase workflows.
 const (
-	// RuleVariableType is a variable of another type than declared.
+	// RuleVariableType rejects a variable whose type differs from the declaration.
 	RuleVariableType = "variable-type"
-	// RuleValidate is a validate action that does not hold.
+	// RuleValidate rejects a command if a validate action does not hold.
 	RuleValidate = "validate-failed"
-	// RuleNoteMissing is a move without the note on what was checked.
+	// RuleNoteMissing rejects a command without the required note on a check.
 	RuleNoteMissing = "note-missing"
 )
 
-// Decide gives the events of a legal command, as Program.Decide does.
+// Decide returns the events of a legal command, or a refusal, as Program.Decide does.
 func (p *PhaseProgram) Decide(s State, c Command) ([]Event, *Refusal) {
 	if s.Started {
-		if pending := p.settle(s); len(pending) > 0 {
+		if pending := p.addConsequences(s); len(pending) > 0 {
 			for _, e := range pending {
 				s = Apply(s, e)
 			}
@@ -63,7 +63,7 @@ func (p *PhaseProgram) decideStart(s State, c *Start) ([]Event, *Refusal) {
 		}
 	}
 	maps.Copy(vars, c.Context)
-	return p.settle(s, Event{Kind: EventRunStarted, Vars: vars, Person: c.Person}), nil
+	return p.addConsequences(s, Event{Kind: EventRunStarted, Vars: vars, Person: c.Person}), nil
 }
 
 func (p *PhaseProgram) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
@@ -79,13 +79,13 @@ func (p *PhaseProgram) decideContinue(s State, c *Continue) ([]Event, *Refusal) 
 	if r := p.checkContext(s, c.Context); r != nil {
 		return nil, r
 	}
-	ph := p.at(s)
-	step := p.step(ph)
+	ph := p.currentState(s)
+	step := p.stepAt(ph)
 	switch {
 	case step != nil && ph.Started && !ph.Done && c.Skip != nil:
 		return p.decideSkip(s, ph, step, c)
 	case c.Skip != nil:
-		return nil, &Refusal{Rule: RuleStepRequired, Message: "there is nothing here that can be skipped"}
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "nothing can be skipped here"}
 	case step != nil && ph.Started && !ph.Done:
 		return p.decideStep(s, ph, step, c)
 	case len(p.instructions(ph)) > 0:
@@ -95,42 +95,42 @@ func (p *PhaseProgram) decideContinue(s State, c *Continue) ([]Event, *Refusal) 
 	}
 }
 
-// decideStep takes a step's output. Its validate actions are judged with the
-// variables that come with it; those that only the caller can judge want a note.
+// decideStep accepts a step's output. Validate actions on variables are evaluated with the
+// variables of the call; those that only the caller can judge require a note.
 func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *Continue) ([]Event, *Refusal) {
-	if blank(c.Output) && blank(c.Notes) {
-		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the step wants its output, or notes on what was done"}
+	if isBlank(c.Output) && isBlank(c.Notes) {
+		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the step requires an output, or notes on the work"}
 	}
 	e := Event{
 		Kind: EventStepCompleted, Phase: ph.Phase, Item: p.stepNumber(ph), Step: step.ID,
 		Output: c.Output, Notes: c.Notes, Vars: c.Context,
 	}
 	after := s
-	after.Vars = merged(s.Vars, c.Context)
+	after.Vars = mergeVars(s.Vars, c.Context)
 	if ph.Loop != nil {
 		e.Round = ph.Loop.Round
 	}
 	for i := range step.Actions {
 		a := &step.Actions[i]
 		switch {
-		case a.Action == phases.ActionSet: // what follows sees it
-			after.Vars = merged(after.Vars, assign(after.Vars, a.Target, a.Value))
+		case a.Action == phases.ActionSet: // later actions see the new value
+			after.Vars = mergeVars(after.Vars, setPath(after.Vars, a.Target, a.Value))
 		case a.Action != phases.ActionValidate:
 		case !p.isVariable(a.Target):
-			if blank(c.Notes) {
+			if isBlank(c.Notes) {
 				return nil, &Refusal{
-					Rule: RuleNoteMissing, Allowed: instruction(a),
-					Message: "the step is to be checked, and notes must say what was found",
+					Rule: RuleNoteMissing, Allowed: instructionText(a),
+					Message: "the step requires a check, and notes must describe its result",
 				}
 			}
-		case !holds(a, p.vars(after)):
-			return nil, p.invalid(a, p.vars(after))
+		case !validateHolds(a, p.lookupVars(after)):
+			return nil, p.refuseValidate(a, p.lookupVars(after))
 		}
 	}
-	return p.settle(s, e), nil
+	return p.addConsequences(s, e), nil
 }
 
-// stepNumber is the 1-based number of the step at work, in its phase or loop.
+// stepNumber returns the 1-based number of the current step in its phase or loop.
 func (p *PhaseProgram) stepNumber(ph PhaseState) int {
 	if ph.Loop != nil {
 		return ph.Loop.Step + 1
@@ -138,11 +138,11 @@ func (p *PhaseProgram) stepNumber(ph PhaseState) int {
 	return ph.Index + 1
 }
 
-// invalid refuses a move that a validate action does not let pass.
-func (p *PhaseProgram) invalid(a *phases.Action, vars func(string) (any, bool)) *Refusal {
+// refuseValidate returns the refusal for a validate action that does not hold.
+func (p *PhaseProgram) refuseValidate(a *phases.Action, vars func(string) (any, bool)) *Refusal {
 	r := &Refusal{Rule: RuleValidate, Message: a.Message}
 	if r.Message == "" {
-		r.Message = instruction(a)
+		r.Message = instructionText(a)
 	}
 	name, _, _ := strings.Cut(a.Target, ".")
 	if value, ok := vars(name); ok {
@@ -154,46 +154,46 @@ func (p *PhaseProgram) invalid(a *phases.Action, vars func(string) (any, bool)) 
 	return r
 }
 
-// decideSkip declines an optional step, or what is left of an optional phase.
+// decideSkip skips an optional step, or the rest of an optional phase.
 func (p *PhaseProgram) decideSkip(s State, ph PhaseState, step *phases.Step, c *Continue) ([]Event, *Refusal) {
-	if !blank(c.Output) || !blank(c.Notes) || len(c.Context) > 0 {
-		return nil, &Refusal{Rule: RuleStepRequired, Message: "what is skipped has no output, notes or context"}
+	if !isBlank(c.Output) || !isBlank(c.Notes) || len(c.Context) > 0 {
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "a skip cannot have output, notes or context"}
 	}
-	phase := p.phase(ph)
+	phase := p.phaseAt(ph)
 	switch {
 	case !step.Required:
 		e := Event{Kind: EventStepSkipped, Phase: ph.Phase, Item: p.stepNumber(ph), Step: step.ID, Reason: c.Skip.Reason}
 		if ph.Loop != nil {
 			e.Round = ph.Loop.Round
 		}
-		return p.settle(s, e), nil
+		return p.addConsequences(s, e), nil
 	case !phase.Required:
-		to, ok := p.wayOn(s, phase)
+		to, ok := p.skippedTarget(s, phase)
 		if !ok {
-			return nil, &Refusal{Rule: RuleContextNeeded, Message: "where the phase leads is not decided yet, so that it cannot be skipped", Allowed: p.ways(s, phase)}
+			return nil, &Refusal{Rule: RuleContextNeeded, Message: "the phase cannot be skipped before the next phase is decided", Allowed: p.decidingVars(s, phase)}
 		}
-		return p.settle(s, Event{Kind: EventPhaseSkipped, Phase: ph.Phase, Step: phase.ID, To: to, Reason: c.Skip.Reason}), nil
+		return p.addConsequences(s, Event{Kind: EventPhaseSkipped, Phase: ph.Phase, Step: phase.ID, To: to, Reason: c.Skip.Reason}), nil
 	default:
 		return nil, &Refusal{Rule: RuleStepRequired, Message: "the step is required and cannot be skipped"}
 	}
 }
 
-// decideAssert takes the note on what only the caller can judge.
+// decideAssert accepts the note on actions that only the caller can judge.
 func (p *PhaseProgram) decideAssert(s State, ph PhaseState, c *Continue) ([]Event, *Refusal) {
-	if blank(c.Notes) && blank(c.Output) {
-		return nil, &Refusal{Rule: RuleNoteMissing, Message: "notes must say what was found"}
+	if isBlank(c.Notes) && isBlank(c.Output) {
+		return nil, &Refusal{Rule: RuleNoteMissing, Message: "notes must describe the result of the check"}
 	}
 	e := Event{Kind: EventAsserted, Phase: ph.Phase, Part: ph.Part, Count: len(p.instructions(ph)), Notes: c.Notes, Vars: c.Context}
-	if blank(c.Notes) {
+	if isBlank(c.Notes) {
 		e.Notes = c.Output
 	}
-	return p.settle(s, e), nil
+	return p.addConsequences(s, e), nil
 }
 
-// decideWait takes the variables that a run waits for, and nothing else. Where
-// it waits for a validate action, they must meet it.
+// decideWait accepts the variables that a run waits for, and no other input. If the run
+// waits for a validate action, the variables must meet it.
 func (p *PhaseProgram) decideWait(s State, c *Continue) ([]Event, *Refusal) {
-	if len(c.Context) == 0 || !blank(c.Output) || !blank(c.Notes) {
+	if len(c.Context) == 0 || !isBlank(c.Output) || !isBlank(c.Notes) {
 		needs := p.PositionOf(s).Needs
 		names := make([]string, len(needs))
 		for i, n := range needs {
@@ -203,16 +203,17 @@ func (p *PhaseProgram) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	}
 	set := Event{Kind: EventContextSet, Vars: c.Context}
 	after := Apply(s, set)
-	if a := p.failing(after); a != nil {
-		return nil, p.invalid(a, p.vars(after))
+	if a := p.failingValidate(after); a != nil {
+		return nil, p.refuseValidate(a, p.lookupVars(after))
 	}
-	return p.settle(s, set), nil
+	return p.addConsequences(s, set), nil
 }
 
-// failing is the validate action of an entry or exit that stops the run, or nil.
-func (p *PhaseProgram) failing(s State) *phases.Action {
-	ph := p.at(s)
-	phase := p.phase(ph)
+// failingValidate returns the validate action of an entry or exit that blocks the run, or
+// nil.
+func (p *PhaseProgram) failingValidate(s State) *phases.Action {
+	ph := p.currentState(s)
+	phase := p.phaseAt(ph)
 	if phase == nil || len(p.instructions(ph)) > 0 {
 		return nil
 	}
@@ -224,17 +225,16 @@ func (p *PhaseProgram) failing(s State) *phases.Action {
 		return nil
 	}
 	a := &actions[ph.Act]
-	if a.Action != phases.ActionValidate || holds(a, p.vars(s)) {
+	if a.Action != phases.ActionValidate || validateHolds(a, p.lookupVars(s)) {
 		return nil
 	}
 	return a
 }
 
-// decideGate takes the answer to a checkpoint, or to a decision that offers its
-// branches.
+// decideGate accepts the answer to a checkpoint, or to a decision that offers its branches.
 func (p *PhaseProgram) decideGate(s State, c *Continue) ([]Event, *Refusal) {
-	ph := p.at(s)
-	options := p.options(ph)
+	ph := p.currentState(s)
+	options := p.gateOptions(ph)
 	ids := make([]string, len(options))
 	for i, o := range options {
 		ids[i] = o.ID
@@ -242,13 +242,13 @@ func (p *PhaseProgram) decideGate(s State, c *Continue) ([]Event, *Refusal) {
 	if c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0 {
 		return nil, &Refusal{
 			Rule: RuleGateUnanswered, Allowed: ids,
-			Message: "a gate is open: the run takes nothing but an answer to it",
+			Message: "a gate is open: the run accepts only an answer to it",
 		}
 	}
 	if s.Gate.Person && !c.Person {
-		return nil, &Refusal{Rule: RulePerson, Message: "only a person can open this gate, by a way that an agent does not have"}
+		return nil, &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
 	}
-	if c.Answer.Decline && (ph.Part != PartCheckpoints || p.phase(ph).Checkpoints[ph.Index].Required) {
+	if c.Answer.Decline && (ph.Part != PartCheckpoints || p.phaseAt(ph).Checkpoints[ph.Index].Required) {
 		return nil, &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
 	}
 	if !c.Answer.Decline && !slices.Contains(ids, c.Answer.OptionID) {
@@ -262,18 +262,18 @@ func (p *PhaseProgram) decideGate(s State, c *Continue) ([]Event, *Refusal) {
 		}
 		e, _ = p.checkpointAnswer(s, ph, option)
 	} else {
-		i := slices.IndexFunc(p.offered(ph), func(b phases.Branch) bool { return b.ID == c.Answer.OptionID })
-		branch := p.offered(ph)[i]
+		i := slices.IndexFunc(p.offeredBranches(ph), func(b phases.Branch) bool { return b.ID == c.Answer.OptionID })
+		branch := p.offeredBranches(ph)[i]
 		e = Event{Kind: EventBranchTaken, Option: branch.ID, To: p.numbers[branch.TransitionTo]}
 	}
 	e.Phase, e.Item, e.Step, e.Notes = ph.Phase, ph.Index+1, s.Gate.Step, c.Answer.Note
-	return p.settle(s, e), nil
+	return p.addConsequences(s, e), nil
 }
 
-// checkpointAnswer is the event of an answer at the checkpoint that is at work,
-// with its effects; an empty option declines.
+// checkpointAnswer returns the event of an answer to the current checkpoint, with its
+// effects; an empty option declines.
 func (p *PhaseProgram) checkpointAnswer(s State, ph PhaseState, option string) (Event, bool) {
-	c := &p.phase(ph).Checkpoints[ph.Index]
+	c := &p.phaseAt(ph).Checkpoints[ph.Index]
 	e := Event{Kind: EventCheckpointAnswer, Phase: ph.Phase, Item: ph.Index + 1, Step: c.ID, Option: option}
 	if option == "" {
 		e.Reason = "declined"
@@ -285,11 +285,11 @@ func (p *PhaseProgram) checkpointAnswer(s State, ph PhaseState, option string) (
 	}
 	effect := c.Options[i].Effect
 	for _, set := range effect.SetVariable {
-		e.Vars = merged(e.Vars, assign(merged(s.Vars, e.Vars), set.Name, set.Value))
+		e.Vars = mergeVars(e.Vars, setPath(mergeVars(s.Vars, e.Vars), set.Name, set.Value))
 	}
 	e.To = p.numbers[effect.TransitionTo]
 	if e.To > 0 {
-		e.Undone = p.undone(ph)
+		e.Undone = p.omittedItems(ph)
 	}
 	for _, id := range effect.SkipPhases {
 		e.Skips = append(e.Skips, p.numbers[id])
@@ -298,10 +298,11 @@ func (p *PhaseProgram) checkpointAnswer(s State, ph PhaseState, option string) (
 	return e, true
 }
 
-// undone names what is left out where an answer leaves the phase at once.
-func (p *PhaseProgram) undone(ph PhaseState) []string {
+// omittedItems returns the IDs of the items that are left out if an answer leaves the phase
+// immediately.
+func (p *PhaseProgram) omittedItems(ph PhaseState) []string {
 	var ids []string
-	phase := p.phase(ph)
+	phase := p.phaseAt(ph)
 	for _, c := range phase.Checkpoints[ph.Index+1:] {
 		ids = append(ids, c.ID)
 	}
@@ -311,7 +312,7 @@ func (p *PhaseProgram) undone(ph PhaseState) []string {
 	return ids
 }
 
-// checkContext refuses variables that are the engine's, or of another type than
+// checkContext refuses variables that only the server sets, values of another type than
 // declared, and a context that is too large.
 func (p *PhaseProgram) checkContext(s State, context map[string]any) *Refusal {
 	var owned []string
@@ -328,15 +329,15 @@ func (p *PhaseProgram) checkContext(s State, context map[string]any) *Refusal {
 		if v != nil && context[name] != nil && !fitsType(v.Type, context[name]) {
 			return &Refusal{
 				Rule: RuleVariableType, Given: map[string]any{name: jsonType(context[name])}, Allowed: map[string]any{name: v.Type},
-				Message: fmt.Sprintf("'%s' is %s", name, anyOf(string(v.Type))),
+				Message: fmt.Sprintf("'%s' is %s", name, withArticle(string(v.Type))),
 			}
 		}
 	}
-	return boundedContext(s, context)
+	return checkContextBounds(s, context)
 }
 
-// instruction says a validate action in words.
-func instruction(a *phases.Action) string {
+// instructionText returns a validate action as text.
+func instructionText(a *phases.Action) string {
 	text := a.Message
 	switch {
 	case text != "":

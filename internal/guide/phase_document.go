@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// StateDocument is a run of a phase workflow as the state schema has it (seed
-// 002): numbers for ids, 1-based.
+// StateDocument is a run of a phase workflow in the format of the state schema (seed 002):
+// 1-based numbers in place of IDs.
 type StateDocument struct {
 	WorkflowID      string `json:"workflowId"`
 	WorkflowVersion string `json:"workflowVersion"`
-	// StateVersion is that of the schema.
+	// StateVersion is the version of the schema.
 	StateVersion        int                        `json:"stateVersion"`
 	StartedAt           time.Time                  `json:"startedAt"`
 	UpdatedAt           time.Time                  `json:"updatedAt"`
@@ -33,14 +33,14 @@ type StateDocument struct {
 	LastError           *StateError                `json:"lastError,omitempty"`
 }
 
-// StateResponse is an answer at a checkpoint.
+// StateResponse is an answer to a checkpoint.
 type StateResponse struct {
 	OptionID    string        `json:"optionId"`
 	RespondedAt time.Time     `json:"respondedAt"`
 	Effects     *StateEffects `json:"effects,omitempty"`
 }
 
-// StateEffects are what an answer has brought about.
+// StateEffects are the effects of an answer.
 type StateEffects struct {
 	VariablesSet   map[string]any `json:"variablesSet,omitempty"`
 	TransitionedTo int            `json:"transitionedTo,omitempty"`
@@ -54,7 +54,7 @@ type DecisionOutcome struct {
 	TransitionedTo int       `json:"transitionedTo"`
 }
 
-// ActiveLoop is a loop that is under way.
+// ActiveLoop is a loop that has started and not ended.
 type ActiveLoop struct {
 	PhaseIndex       int       `json:"phaseIndex"`
 	LoopIndex        int       `json:"loopIndex"`
@@ -64,7 +64,7 @@ type ActiveLoop struct {
 	StartedAt        time.Time `json:"startedAt"`
 }
 
-// HistoryEntry is an event of the history.
+// HistoryEntry is one event of the history.
 type HistoryEntry struct {
 	Timestamp  time.Time      `json:"timestamp"`
 	Type       string         `json:"type"`
@@ -77,13 +77,13 @@ type HistoryEntry struct {
 	Error      *HistoryError  `json:"error,omitempty"`
 }
 
-// HistoryError is what went wrong in an event.
+// HistoryError is the error of an event.
 type HistoryError struct {
 	Message string `json:"message"`
 	Code    string `json:"code,omitempty"`
 }
 
-// StateError is the last thing that went wrong.
+// StateError is the last error of a run.
 type StateError struct {
 	Message   string    `json:"message"`
 	Code      string    `json:"code,omitempty"`
@@ -92,24 +92,24 @@ type StateError struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// TimedEvent is an event with its time. One of the kind EventError is an attempt
-// that was refused; its Message says why and its Reason names the rule.
+// TimedEvent is an event with its time. An event of kind EventError is a refused command;
+// its Message explains the refusal and its Reason is the rule.
 type TimedEvent struct {
 	At time.Time
 	Event
 }
 
-// EventError stands for a refused attempt in a document's history. No run has
-// it.
+// EventError marks a refused command in a document's history. It is not an event of the run
+// itself.
 const EventError EventKind = "error"
 
-// declined is the option of a checkpoint that was declined, in documents.
-const declined = "declined"
+// optionDeclined is the option ID of a declined checkpoint in documents.
+const optionDeclined = "declined"
 
-// Document gives a run as a state document. The events are all of the run's.
+// Document returns the state document of a run. events must be all events of the run.
 func (p *PhaseProgram) Document(events []TimedEvent) StateDocument {
 	d := newStateDocument(p.Workflow.ID, p.Workflow.Version)
-	d.CurrentPhase = p.current(PhaseState{})
+	d.CurrentPhase = p.currentPhase(PhaseState{})
 	var s State
 	started := map[int]time.Time{}
 	for i, e := range events {
@@ -118,19 +118,19 @@ func (p *PhaseProgram) Document(events []TimedEvent) StateDocument {
 		}
 		d.UpdatedAt = e.At
 		if e.Kind == EventError {
-			d.refused(e, p.current(p.at(s)), p.stepOf(s))
+			d.recordRefusal(e, p.currentPhase(p.currentState(s)), p.currentStep(s))
 			continue
 		}
 		if e.Kind == EventStateImported {
-			d = imported(d, e.Event)
+			d = importedDocument(d, e.Event)
 		}
-		d.note(e, p.at(s))
+		d.recordEvent(e, p.currentState(s))
 		if e.Kind == EventLoopStarted {
 			started[e.Item] = e.At
 		}
 		s = Apply(s, e.Event)
 	}
-	p.finish(&d, s, started)
+	p.addPosition(&d, s, started)
 	return d
 }
 
@@ -143,20 +143,20 @@ func newStateDocument(id, version string) StateDocument {
 	}
 }
 
-// current is the 1-based number of the phase that the run is in: before it is in
-// any, that of the first.
-func (p *PhaseProgram) current(ph PhaseState) int {
+// currentPhase returns the 1-based number of the current phase, or that of the initial
+// phase before the run has entered one.
+func (p *PhaseProgram) currentPhase(ph PhaseState) int {
 	if ph.Phase > 0 {
 		return ph.Phase
 	}
 	return p.numbers[p.Workflow.InitialPhase]
 }
 
-// stepOf is the 1-based number of the step that the run is at: the one behind the
-// last where the steps of the phase are over.
-func (p *PhaseProgram) stepOf(s State) int {
-	ph := p.at(s)
-	phase := p.phase(ph)
+// currentStep returns the 1-based number of the current step. After the steps of a phase it
+// returns the number of steps plus one.
+func (p *PhaseProgram) currentStep(s State) int {
+	ph := p.currentState(s)
+	phase := p.phaseAt(ph)
 	switch {
 	case phase == nil || ph.Part == PartEntry:
 		return 1
@@ -167,12 +167,12 @@ func (p *PhaseProgram) stepOf(s State) int {
 	}
 }
 
-// finish adds where the run stands.
-func (p *PhaseProgram) finish(d *StateDocument, s State, started map[int]time.Time) {
+// addPosition adds the current position to the document.
+func (p *PhaseProgram) addPosition(d *StateDocument, s State, started map[int]time.Time) {
 	maps.Copy(d.Variables, s.Vars)
-	ph := p.at(s)
-	d.CurrentPhase = p.current(ph)
-	d.CurrentStep = p.stepOf(s)
+	ph := p.currentState(s)
+	d.CurrentPhase = p.currentPhase(ph)
+	d.CurrentStep = p.currentStep(s)
 	if ph.Part == PartLoops && ph.Loop != nil {
 		loop := ActiveLoop{
 			PhaseIndex: ph.Phase, LoopIndex: ph.Index + 1, CurrentIteration: ph.Loop.Round, StartedAt: started[ph.Index+1],
@@ -183,7 +183,7 @@ func (p *PhaseProgram) finish(d *StateDocument, s State, started map[int]time.Ti
 		if ph.Loop.Items != nil {
 			n := len(ph.Loop.Items)
 			loop.TotalItems = &n
-			loop.CurrentItem = roundValue(&p.phase(ph).Loops[ph.Index], ph.Loop)
+			loop.CurrentItem = roundValue(&p.phaseAt(ph).Loops[ph.Index], ph.Loop)
 		}
 		d.ActiveLoops = []ActiveLoop{loop}
 	}
@@ -193,15 +193,15 @@ func (p *PhaseProgram) finish(d *StateDocument, s State, started map[int]time.Ti
 	}
 }
 
-func key(phase, item int) string { return fmt.Sprintf("%d-%d", phase, item) }
+func itemKey(phase, item int) string { return fmt.Sprintf("%d-%d", phase, item) }
 
-// without is a list without a value.
-func without(list []int, n int) []int {
+// removeValue removes a value from a list.
+func removeValue(list []int, n int) []int {
 	return slices.DeleteFunc(list, func(m int) bool { return m == n })
 }
 
-// note adds an event to the document; ph is where the run stood before it.
-func (d *StateDocument) note(e TimedEvent, ph PhaseState) {
+// recordEvent adds an event to the document; ph is the state before the event.
+func (d *StateDocument) recordEvent(e TimedEvent, ph PhaseState) {
 	h := HistoryEntry{Timestamp: e.At, Phase: e.Phase, Type: string(e.Kind)}
 	switch e.Kind {
 	case EventRunStarted:
@@ -210,23 +210,23 @@ func (d *StateDocument) note(e TimedEvent, ph PhaseState) {
 		h.Type, h.Phase = "workflow_completed", ph.Phase
 	case EventRunAborted:
 		h.Type, h.Phase = "workflow_aborted", ph.Phase
-		h.Data = data("reason", e.Reason)
+		h.Data = entryData("reason", e.Reason)
 	case EventPhaseEntered:
-		d.CompletedPhases = without(d.CompletedPhases, e.Phase)
-		d.begin(e.Phase)
+		d.CompletedPhases = removeValue(d.CompletedPhases, e.Phase)
+		d.resetPhase(e.Phase)
 	case EventPhaseExited:
-		d.CompletedPhases = append(without(d.CompletedPhases, e.Phase), e.Phase)
+		d.CompletedPhases = append(removeValue(d.CompletedPhases, e.Phase), e.Phase)
 	case EventPhaseSkipped:
-		d.SkippedPhases = append(without(d.SkippedPhases, e.Phase), e.Phase)
-		h.Data = data("reason", e.Reason)
+		d.SkippedPhases = append(removeValue(d.SkippedPhases, e.Phase), e.Phase)
+		h.Data = entryData("reason", e.Reason)
 	case EventStepStarted, EventStepCompleted:
-		h.Step, h.Data = e.Item, data("notes", e.Notes)
-		h.Loop = d.step(e, ph)
+		h.Step, h.Data = e.Item, entryData("notes", e.Notes)
+		h.Loop = d.recordStep(e, ph)
 	case EventCheckpointReached:
 		h.Checkpoint = e.Item
 	case EventCheckpointAnswer:
 		h.Checkpoint = e.Item
-		h.Data = map[string]any{"optionId": d.answered(e)}
+		h.Data = map[string]any{"optionId": d.recordAnswer(e)}
 		if len(e.Undone) > 0 {
 			h.Data["undone"] = e.Undone
 		}
@@ -234,22 +234,22 @@ func (d *StateDocument) note(e TimedEvent, ph PhaseState) {
 		h.Decision = e.Item
 	case EventBranchTaken:
 		h.Decision, h.Data = e.Item, map[string]any{"branchId": e.Option}
-		d.DecisionOutcomes[key(e.Phase, e.Item)] = DecisionOutcome{BranchID: e.Option, DecidedAt: e.At, TransitionedTo: e.To}
+		d.DecisionOutcomes[itemKey(e.Phase, e.Item)] = DecisionOutcome{BranchID: e.Option, DecidedAt: e.At, TransitionedTo: e.To}
 	case EventLoopStarted, EventLoopIteration, EventLoopCompleted, EventLoopBroken:
 		h.Loop, h.Data = e.Item, loopData(e.Event)
 	default:
-		h.Type = "" // of the journal, not of the history
+		h.Type = "" // the state schema has no such event
 	}
 	if h.Type != "" {
 		d.History = append(d.History, h)
 	}
 	if e.Kind != EventStateImported {
-		d.variables(e)
+		d.recordVars(e)
 	}
 }
 
-// variables notes the variables that an event sets.
-func (d *StateDocument) variables(e TimedEvent) {
+// recordVars adds the variables that an event sets to the history.
+func (d *StateDocument) recordVars(e TimedEvent) {
 	for _, name := range slices.Sorted(maps.Keys(e.Vars)) {
 		d.History = append(d.History, HistoryEntry{
 			Timestamp: e.At, Type: "variable_set", Phase: e.Phase, Data: map[string]any{"name": name, "value": e.Vars[name]},
@@ -257,51 +257,53 @@ func (d *StateDocument) variables(e TimedEvent) {
 	}
 }
 
-// answered notes an answer at a checkpoint and gives its option.
-func (d *StateDocument) answered(e TimedEvent) string {
+// recordAnswer adds an answer to a checkpoint and returns its option.
+func (d *StateDocument) recordAnswer(e TimedEvent) string {
 	r := StateResponse{OptionID: e.Option, RespondedAt: e.At}
 	if r.OptionID == "" {
-		r.OptionID = declined
+		r.OptionID = optionDeclined
 	}
 	if len(e.Vars) > 0 || e.To > 0 || len(e.Skips) > 0 {
 		r.Effects = &StateEffects{VariablesSet: e.Vars, TransitionedTo: e.To, PhasesSkipped: e.Skips}
 	}
-	d.CheckpointResponses[key(e.Phase, e.Item)] = r
+	d.CheckpointResponses[itemKey(e.Phase, e.Item)] = r
 	for _, n := range e.Skips {
-		d.SkippedPhases = append(without(d.SkippedPhases, n), n)
+		d.SkippedPhases = append(removeValue(d.SkippedPhases, n), n)
 	}
 	return r.OptionID
 }
 
-// refused notes an attempt that a validate action did not let pass.
-func (d *StateDocument) refused(e TimedEvent, phase, step int) {
+// recordRefusal adds a refused command to the history.
+func (d *StateDocument) recordRefusal(e TimedEvent, phase, step int) {
 	d.History = append(d.History, HistoryEntry{
 		Timestamp: e.At, Type: "error", Phase: phase, Step: step, Error: &HistoryError{Message: e.Message, Code: e.Reason},
 	})
 	d.LastError = &StateError{Message: e.Message, Code: e.Reason, Phase: phase, Step: step, Timestamp: e.At}
 }
 
-// begin forgets what an earlier visit to a phase has left; it is in the history.
-func (d *StateDocument) begin(phase int) {
+// resetPhase removes the results of an earlier visit to a phase; they remain in the
+// history.
+func (d *StateDocument) resetPhase(phase int) {
 	delete(d.CompletedSteps, strconv.Itoa(phase))
 	ofPhase := func(k string) bool { return strings.HasPrefix(k, strconv.Itoa(phase)+"-") }
 	maps.DeleteFunc(d.CheckpointResponses, func(k string, _ StateResponse) bool { return ofPhase(k) })
 	maps.DeleteFunc(d.DecisionOutcomes, func(k string, _ DecisionOutcome) bool { return ofPhase(k) })
 }
 
-// step notes a step of a phase, and gives the loop that a step of a loop is in.
-func (d *StateDocument) step(e TimedEvent, ph PhaseState) (loop int) {
+// recordStep adds a step of a phase. For a step of a loop it only returns the loop's
+// number.
+func (d *StateDocument) recordStep(e TimedEvent, ph PhaseState) (loop int) {
 	if e.Round > 0 {
 		return ph.Index + 1
 	}
 	if e.Kind == EventStepCompleted {
 		k := strconv.Itoa(e.Phase)
-		d.CompletedSteps[k] = append(without(d.CompletedSteps[k], e.Item), e.Item)
+		d.CompletedSteps[k] = append(removeValue(d.CompletedSteps[k], e.Item), e.Item)
 	}
 	return 0
 }
 
-// loopData is what an entry says of a loop.
+// loopData returns the data of a history entry about a loop.
 func loopData(e Event) map[string]any {
 	switch e.Kind {
 	case EventLoopIteration:
@@ -311,7 +313,7 @@ func loopData(e Event) map[string]any {
 		}
 		return map[string]any{"items": e.List}
 	default:
-		return data("reason", e.Reason)
+		return entryData("reason", e.Reason)
 	}
 	out := map[string]any{"iteration": e.Round}
 	if e.Value != nil {
@@ -320,8 +322,8 @@ func loopData(e Event) map[string]any {
 	return out
 }
 
-// data is an entry's data where there is any.
-func data(name, value string) map[string]any {
+// entryData returns the data of an entry, or nil if the value is empty.
+func entryData(name, value string) map[string]any {
 	if value == "" {
 		return nil
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// The complete example of the document that describes the dialect runs to its end
-// both ways.
-func TestTheOriginalExampleRunsBothWays(t *testing.T) {
+// The complete example of seed 002 reaches both of its ends.
+func TestSeedExampleReachesBothEnds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "seeds", "002_1ad3c5cb6ce7647a.txt"))
 	if err != nil {
@@ -33,12 +32,12 @@ func TestTheOriginalExampleRunsBothWays(t *testing.T) {
 		{"approve", "phase-process", "step-process", true},
 		{"reject", "phase-rejected", "step-notify", false},
 	} {
-		s := flowDrive(t, p, guide.State{}, start(nil), output("gathered", nil), answer(way.option))
+		s := applyCommands(t, p, guide.State{}, startCommand(nil), outputCommand("gathered", nil), answerCommand(way.option))
 		pos := p.PositionOf(s)
 		if pos.Phase == nil || pos.Phase.ID != way.phase || pos.ID != way.step || s.Vars["approved"] != way.approved {
 			t.Errorf("%s leads to %+v with approved %v", way.option, pos, s.Vars["approved"])
 		}
-		if s = flowDrive(t, p, s, output("done", nil)); p.Status(s) != guide.StatusCompleted {
+		if s = applyCommands(t, p, s, outputCommand("done", nil)); p.Status(s) != guide.StatusCompleted {
 			t.Errorf("%s: the run is %s", way.option, p.Status(s))
 		}
 	}

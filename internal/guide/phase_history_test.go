@@ -12,9 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// All kinds of events that the published schema of states has come up in the
-// histories of runs, and no others do.
-func TestHistoryHasAllKindsOfTheSchema(t *testing.T) {
+// The histories of runs contain all kinds of events of the published state schema, and no
+// others.
+func TestHistoryCoversSchemaEventKinds(t *testing.T) {
 	t.Parallel()
 	var schema struct {
 		Definitions struct {
@@ -34,7 +34,7 @@ func TestHistoryHasAllKindsOfTheSchema(t *testing.T) {
 	if len(want) != 18 {
 		t.Fatalf("the schema has %d kinds: %v", len(want), want)
 	}
-	p := guide.CompilePhases(review())
+	p := guide.CompilePhases(reviewWorkflow())
 	walk := func(commands ...guide.Command) (all []guide.TimedEvent) {
 		var s guide.State
 		for i, c := range commands {
@@ -50,11 +50,11 @@ func TestHistoryHasAllKindsOfTheSchema(t *testing.T) {
 		return all
 	}
 	plan := map[string]any{"size": "large", "plan": map[string]any{"tasks": []any{"a"}}}
-	through := walk(start(plan), output("o", nil), skip(), output("a", nil), notes("clean"),
-		output("o", map[string]any{"tested": true}), person("quick"), answer("none"), output("there", nil))
-	broken := walk(start(map[string]any{"plan": plan["plan"], "enough": true}), output("o", nil), skip(), output("a", nil),
+	through := walk(startCommand(plan), outputCommand("o", nil), skipCommand(), outputCommand("a", nil), notesCommand("clean"),
+		outputCommand("o", map[string]any{"tested": true}), humanAnswer("quick"), answerCommand("none"), outputCommand("there", nil))
+	broken := walk(startCommand(map[string]any{"plan": plan["plan"], "enough": true}), outputCommand("o", nil), skipCommand(), outputCommand("a", nil),
 		guide.Command{Abort: &guide.Abort{Reason: "enough"}})
-	refused := append(walk(start(plan)), guide.TimedEvent{Event: guide.Event{Kind: guide.EventError, Reason: "validate-failed", Message: "not so"}})
+	refused := append(walk(startCommand(plan)), guide.TimedEvent{Event: guide.Event{Kind: guide.EventError, Reason: "validate-failed", Message: "not so"}})
 	got := map[string]bool{}
 	for _, events := range [][]guide.TimedEvent{through, broken, refused} {
 		for _, h := range p.Document(events).History {

@@ -14,16 +14,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
 
-// Import gives the event that begins a run where a state document says: one that
-// is valid against the state schema. What it says was done is believed; where
-// it does not fit the workflow, or has ended, it is an error with
+// Import returns the event that starts a run at the position of a state document, which
+// must be valid against the state schema. It trusts the document about completed work. A
+// document that does not match the workflow or has ended is an error with
 // guideway.CodeInvalid.
 func (p *PhaseProgram) Import(document []byte) (Event, error) {
 	var d StateDocument
 	dec := json.NewDecoder(bytes.NewReader(document))
 	dec.UseNumber()
 	if err := dec.Decode(&d); err != nil {
-		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state does not read: %w", err)
+		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state is not valid JSON: %w", err)
 	}
 	if err := p.checkDocument(&d); err != nil {
 		return Event{}, err
@@ -32,7 +32,7 @@ func (p *PhaseProgram) Import(document []byte) (Event, error) {
 	dec = json.NewDecoder(bytes.NewReader(document))
 	dec.UseNumber()
 	if err := dec.Decode(&value); err != nil {
-		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state does not read: %w", err)
+		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state is not valid JSON: %w", err)
 	}
 	vars := map[string]any{}
 	for _, v := range p.Workflow.Variables {
@@ -47,10 +47,10 @@ func (p *PhaseProgram) Import(document []byte) (Event, error) {
 	for _, list := range d.CompletedSteps {
 		count += len(list)
 	}
-	return Event{Kind: EventStateImported, Vars: vars, Value: value, Count: count, State: p.place(&d, vars)}, nil
+	return Event{Kind: EventStateImported, Vars: vars, Value: value, Count: count, State: p.importPosition(&d, vars)}, nil
 }
 
-// checkDocument says what of a document does not fit the workflow.
+// checkDocument returns an error if a document does not match the workflow.
 func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	bad := func(format string, args ...any) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the state does not fit the workflow: "+format, args...)
@@ -58,11 +58,11 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	n := len(p.Workflow.Phases)
 	switch {
 	case d.WorkflowID != p.Workflow.ID:
-		return bad("it is of %q, not of %q", d.WorkflowID, p.Workflow.ID)
+		return bad("it belongs to %q, not to %q", d.WorkflowID, p.Workflow.ID)
 	case d.CurrentPhase < 1 || d.CurrentPhase > n:
 		return bad("it is in phase %d, and there are %d", d.CurrentPhase, n)
 	case d.Status == "completed" || d.Status == "aborted":
-		return bad("it is %s: there is nothing to go on with", d.Status)
+		return bad("it is %s: it cannot continue", d.Status)
 	}
 	if problem := p.checkNumbers(d); problem != "" {
 		return bad("%s", problem)
@@ -70,19 +70,19 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	if problem := p.checkChoices(d); problem != "" {
 		return bad("%s", problem)
 	}
-	if r := boundedContext(State{}, d.Variables); r != nil {
+	if r := checkContextBounds(State{}, d.Variables); r != nil {
 		return bad("%s", r.Message)
 	}
 	for name, value := range d.Variables {
 		if v := p.Workflow.Variable(name); v != nil && value != nil && !fitsType(v.Type, value) {
-			return bad("the variable '%s' is %s there, not %s", name, anyOf(jsonType(value)), anyOf(string(v.Type)))
+			return bad("the variable '%s' is %s, not %s", name, withArticle(jsonType(value)), withArticle(string(v.Type)))
 		}
 	}
 	return nil
 }
 
-// checkNumbers says which phase, step or loop a document names that is not there,
-// or "".
+// checkNumbers describes a number in a document that is not the number of a phase, step or
+// loop, or returns "".
 func (p *PhaseProgram) checkNumbers(d *StateDocument) string {
 	n := len(p.Workflow.Phases)
 	for _, number := range slices.Concat(d.CompletedPhases, d.SkippedPhases) {
@@ -115,41 +115,42 @@ func (p *PhaseProgram) checkNumbers(d *StateDocument) string {
 	return ""
 }
 
-// checkChoices says which answer or branch of a document is not there, or "".
+// checkChoices describes an answer or branch of a document that does not exist, or returns
+// "".
 func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 	for _, k := range slices.Sorted(maps.Keys(d.CheckpointResponses)) {
-		phase, i := p.entry(k)
+		phase, i := p.findPhaseItem(k)
 		if phase == nil || i >= len(phase.Checkpoints) {
-			return fmt.Sprintf("it answers checkpoint %s, which is not there", k)
+			return fmt.Sprintf("it answers checkpoint %s, which does not exist", k)
 		}
 		c, r := &phase.Checkpoints[i], d.CheckpointResponses[k]
 		known := slices.ContainsFunc(c.Options, func(o phases.Option) bool { return o.ID == r.OptionID })
-		if !known && (c.Required || r.OptionID != declined) {
+		if !known && (c.Required || r.OptionID != optionDeclined) {
 			return fmt.Sprintf("it answers checkpoint %s with %q, and '%s' has no such option", k, r.OptionID, c.ID)
 		}
-		if e := r.Effects; e != nil && !p.areThere(append(e.PhasesSkipped, e.TransitionedTo)) {
-			return fmt.Sprintf("the answer to checkpoint %s leads to a phase that is not there", k)
+		if e := r.Effects; e != nil && !p.validPhases(append(e.PhasesSkipped, e.TransitionedTo)) {
+			return fmt.Sprintf("the answer to checkpoint %s leads to a phase that does not exist", k)
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.DecisionOutcomes)) {
-		phase, i := p.entry(k)
+		phase, i := p.findPhaseItem(k)
 		if phase == nil || i >= len(phase.Decisions) {
-			return fmt.Sprintf("it decides %s, which is not there", k)
+			return fmt.Sprintf("it decides %s, which does not exist", k)
 		}
 		o, decision := d.DecisionOutcomes[k], &phase.Decisions[i]
 		if !slices.ContainsFunc(decision.Branches, func(b phases.Branch) bool { return b.ID == o.BranchID }) {
 			return fmt.Sprintf("it decides %s by the branch %q, and '%s' has no such branch", k, o.BranchID, decision.ID)
 		}
-		if !p.areThere([]int{o.TransitionedTo}) {
-			return fmt.Sprintf("the decision %s leads to a phase that is not there", k)
+		if !p.validPhases([]int{o.TransitionedTo}) {
+			return fmt.Sprintf("the decision %s leads to a phase that does not exist", k)
 		}
 	}
 	return ""
 }
 
-// entry reads a key such as "2-1": a phase, nil where there is none, and the
-// 0-based index of what is in it.
-func (p *PhaseProgram) entry(k string) (phase *phases.Phase, index int) {
+// findPhaseItem parses a key such as "2-1" and returns the phase and the 0-based index of
+// the item in it. The phase is nil if the key is invalid.
+func (p *PhaseProgram) findPhaseItem(k string) (phase *phases.Phase, index int) {
 	first, second, _ := strings.Cut(k, "-")
 	n, errN := strconv.Atoi(first)
 	i, errI := strconv.Atoi(second)
@@ -159,12 +160,12 @@ func (p *PhaseProgram) entry(k string) (phase *phases.Phase, index int) {
 	return &p.Workflow.Phases[n-1], i - 1
 }
 
-// areThere says whether all numbers are those of phases; 0 is of none.
-func (p *PhaseProgram) areThere(numbers []int) bool {
+// validPhases reports whether all numbers are 0 or numbers of phases.
+func (p *PhaseProgram) validPhases(numbers []int) bool {
 	return !slices.ContainsFunc(numbers, func(n int) bool { return n < 0 || n > len(p.Workflow.Phases) })
 }
 
-// jsonType names the type of a value as variables have it.
+// jsonType returns the name of a value's type as used in declarations of variables.
 func jsonType(v any) string {
 	switch v.(type) {
 	case nil:
@@ -176,24 +177,23 @@ func jsonType(v any) string {
 	}
 }
 
-// anyOf puts an article before a type.
-func anyOf(kind string) string {
+// withArticle adds an indefinite article to the name of a type.
+func withArticle(kind string) string {
 	if strings.ContainsAny(kind[:1], "ao") {
 		return "an " + kind
 	}
 	return "a " + kind
 }
 
-// place is where a document says that the run stands: before the first phase, at
-// the entry of one, at the step that it names, in the loop that is under way, or
-// behind what is done.
-func (p *PhaseProgram) place(d *StateDocument, vars map[string]any) *PhaseState {
-	visit, entered := d.visit()
+// importPosition returns the position of a document: before the first phase, at the entry
+// of a phase, at the step that it names, in the active loop, or after the completed items.
+func (p *PhaseProgram) importPosition(d *StateDocument, vars map[string]any) *PhaseState {
+	visit, entered := d.currentVisit()
 	if len(d.History) > 0 && !entered && len(d.CompletedPhases) == 0 && d.CurrentStep <= 1 && len(d.CompletedSteps) == 0 {
 		return &PhaseState{}
 	}
 	phase := &p.Workflow.Phases[d.CurrentPhase-1]
-	ph := &PhaseState{Phase: d.CurrentPhase, Part: PartSteps, Skips: p.toSkip(d)}
+	ph := &PhaseState{Phase: d.CurrentPhase, Part: PartSteps, Skips: p.phasesToSkip(d)}
 	done := d.CompletedSteps[strconv.Itoa(d.CurrentPhase)]
 	if len(visit) == 0 && len(done) == 0 && d.CurrentStep <= 1 && len(d.ActiveLoops) == 0 {
 		ph.Part = PartEntry
@@ -205,19 +205,19 @@ func (p *PhaseProgram) place(d *StateDocument, vars map[string]any) *PhaseState 
 	}
 	for _, l := range d.ActiveLoops {
 		if l.PhaseIndex == d.CurrentPhase {
-			placeInLoop(ph, &phase.Loops[l.LoopIndex-1], l, visit, vars)
+			setLoopPosition(ph, &phase.Loops[l.LoopIndex-1], l, visit, vars)
 			return ph
 		}
 	}
 	if ph.Index >= len(phase.Steps) {
-		p.placeBehindSteps(d, phase, ph)
+		p.setPositionAfterSteps(d, phase, ph)
 	}
 	return ph
 }
 
-// visit is the history since the current phase was last entered, without the
-// variables that were set, and whether any phase was entered at all.
-func (d *StateDocument) visit() (list []HistoryEntry, entered bool) {
+// currentVisit returns the history since the current phase was last entered, without
+// variables and errors, and whether any phase was entered at all.
+func (d *StateDocument) currentVisit() (list []HistoryEntry, entered bool) {
 	for _, h := range d.History {
 		switch {
 		case EventKind(h.Type) == EventPhaseEntered:
@@ -232,9 +232,9 @@ func (d *StateDocument) visit() (list []HistoryEntry, entered bool) {
 	return list, entered
 }
 
-// toSkip are the phases that answers have had skipped, those of earlier visits
-// included. Where a document says no more than which were, it is those.
-func (p *PhaseProgram) toSkip(d *StateDocument) []int {
+// phasesToSkip returns the phases that answers have skipped, including earlier visits. If a
+// document contains no history, it returns its list of skipped phases.
+func (p *PhaseProgram) phasesToSkip(d *StateDocument) []int {
 	list := []int{}
 	for _, r := range d.CheckpointResponses {
 		if r.Effects != nil {
@@ -264,8 +264,8 @@ func (p *PhaseProgram) toSkip(d *StateDocument) []int {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// pinned is the list that a loop began with, as the history has it, or nil.
-func pinned(loop int, visit []HistoryEntry) []any {
+// pinnedItems returns the list that the history has for the start of a loop, or nil.
+func pinnedItems(loop int, visit []HistoryEntry) []any {
 	var items []any
 	for _, h := range visit {
 		if h.Loop == loop && EventKind(h.Type) == EventLoopStarted {
@@ -275,12 +275,12 @@ func pinned(loop int, visit []HistoryEntry) []any {
 	return items
 }
 
-// placeInLoop finds the step of the round that is under way.
-func placeInLoop(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []HistoryEntry, vars map[string]any) {
+// setLoopPosition sets the position to the current step of the active round.
+func setLoopPosition(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []HistoryEntry, vars map[string]any) {
 	ph.Part, ph.Index = PartLoops, l.LoopIndex-1
 	ph.Loop = &PhaseLoop{Round: max(l.CurrentIteration, 0)}
 	if loop.Type == phases.LoopForEach {
-		ph.Loop.Items = pinned(l.LoopIndex, visit)
+		ph.Loop.Items = pinnedItems(l.LoopIndex, visit)
 		if ph.Loop.Items == nil {
 			value, _, _ := condition.Map(vars).Path(loop.Over)
 			ph.Loop.Items, _ = value.([]any)
@@ -296,7 +296,7 @@ func placeInLoop(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []Histor
 		case h.Loop != l.LoopIndex:
 		case EventKind(h.Type) == EventLoopIteration:
 			ph.Loop.Step = 0
-		case EventKind(h.Type) == EventStepStarted: // those before it may have been skipped
+		case EventKind(h.Type) == EventStepStarted: // earlier ones may have been skipped
 			ph.Loop.Step = h.Step - 1
 		case EventKind(h.Type) == EventStepCompleted:
 			ph.Loop.Step = h.Step
@@ -304,36 +304,36 @@ func placeInLoop(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []Histor
 	}
 }
 
-// placeBehindSteps finds the first loop, checkpoint or decision of the current
-// phase that the document does not say to be over.
-func (p *PhaseProgram) placeBehindSteps(d *StateDocument, phase *phases.Phase, ph *PhaseState) {
+// setPositionAfterSteps sets the position to the first loop, checkpoint or decision of the
+// current phase that has not ended according to the document.
+func (p *PhaseProgram) setPositionAfterSteps(d *StateDocument, phase *phases.Phase, ph *PhaseState) {
 	for i := range phase.Decisions {
-		if o, ok := d.DecisionOutcomes[key(d.CurrentPhase, i+1)]; ok && o.TransitionedTo > 0 && o.TransitionedTo <= len(p.Workflow.Phases) {
-			ph.leave(o.TransitionedTo)
+		if o, ok := d.DecisionOutcomes[itemKey(d.CurrentPhase, i+1)]; ok && o.TransitionedTo > 0 && o.TransitionedTo <= len(p.Workflow.Phases) {
+			ph.startExit(o.TransitionedTo)
 			return
 		}
 	}
 	answered := 0
 	for answered < len(phase.Checkpoints) {
-		r, ok := d.CheckpointResponses[key(d.CurrentPhase, answered+1)]
+		r, ok := d.CheckpointResponses[itemKey(d.CurrentPhase, answered+1)]
 		if !ok {
 			break
 		}
 		if e := r.Effects; e != nil && e.TransitionedTo > 0 && e.TransitionedTo <= len(p.Workflow.Phases) {
-			ph.leave(e.TransitionedTo)
+			ph.startExit(e.TransitionedTo)
 			return
 		}
 		answered++
 	}
-	ph.Part, ph.Index = PartLoops, d.loopsDone()
+	ph.Part, ph.Index = PartLoops, d.lastEndedLoop()
 	if answered > 0 || ph.Index >= len(phase.Loops) {
 		ph.Part, ph.Index = PartCheckpoints, answered
 	}
 }
 
-// loopsDone is the number of the last loop that is over since the current phase
-// was entered.
-func (d *StateDocument) loopsDone() int {
+// lastEndedLoop returns the number of the last loop that ended since the current phase was
+// entered.
+func (d *StateDocument) lastEndedLoop() int {
 	done := 0
 	for _, h := range d.History {
 		if h.Phase != d.CurrentPhase {
@@ -349,10 +349,10 @@ func (d *StateDocument) loopsDone() int {
 	return done
 }
 
-// imported begins a run where a state document says.
-func (s State) imported(e Event) State {
+// applyImport starts a run at the position of a state document.
+func (s State) applyImport(e Event) State {
 	s.Person = e.Person
-	s.Started, s.Vars, s.Steps = true, merged(nil, e.Vars), e.Count
+	s.Started, s.Vars, s.Steps = true, mergeVars(nil, e.Vars), e.Count
 	if e.State != nil {
 		ph := *e.State
 		s.Phases = &ph
@@ -360,8 +360,9 @@ func (s State) imported(e Event) State {
 	return s
 }
 
-// imported is the document that a run began with, without what only is so now.
-func imported(d StateDocument, e Event) StateDocument {
+// importedDocument returns the document that a run was imported from, without its variables
+// and active loops, which later events replace.
+func importedDocument(d StateDocument, e Event) StateDocument {
 	text, err := json.Marshal(e.Value)
 	if err != nil {
 		return d
@@ -377,8 +378,8 @@ func imported(d StateDocument, e Event) StateDocument {
 	return from
 }
 
-// fitsImport says whether an import is what its document gives.
-func (p *PhaseProgram) fitsImport(e Event) bool {
+// acceptsImport reports whether an import event matches the document that it contains.
+func (p *PhaseProgram) acceptsImport(e Event) bool {
 	text, err := json.Marshal(e.Value)
 	if err != nil {
 		return false
@@ -388,7 +389,7 @@ func (p *PhaseProgram) fitsImport(e Event) bool {
 	return err == nil && sameJSON(want, e)
 }
 
-// fitsType says whether a value is of a declared type.
+// fitsType reports whether a value is of a declared type.
 func fitsType(t phases.VariableType, value any) bool {
 	if n, ok := value.(json.Number); ok {
 		f, err := n.Float64()

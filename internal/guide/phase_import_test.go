@@ -10,11 +10,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// What a state document names must be there in the workflow; it is refused by what
-// is not.
-func TestImportRefusesWhatIsNotThere(t *testing.T) {
+// Everything that a state document names must exist in the workflow; the error names the
+// missing item.
+func TestImportRejectsUnknownItems(t *testing.T) {
 	t.Parallel()
-	p := guide.CompilePhases(review())
+	p := guide.CompilePhases(reviewWorkflow())
 	const at = "2026-01-22T10:00:00Z"
 	type members = map[string]any
 	answer := func(id string, effects members) members {
@@ -28,7 +28,7 @@ func TestImportRefusesWhatIsNotThere(t *testing.T) {
 	tests := []struct {
 		name   string
 		more   members
-		reason string // "" for a document that fits
+		reason string // "" for a valid document
 	}{
 		{"nothing more", members{}, ""},
 		{"all that there is", members{
@@ -42,14 +42,14 @@ func TestImportRefusesWhatIsNotThere(t *testing.T) {
 		{"completed step of no phase", members{"completedSteps": members{"9": []int{1}}}, "it names phase 9, and there are 4"},
 		{"loop", members{"activeLoops": []members{{"phaseIndex": 1, "loopIndex": 2, "currentIteration": 1, "startedAt": at}}}, "it is in loop 2 of phase 1, which has 1"},
 		{"loop of no phase", members{"activeLoops": []members{{"phaseIndex": 9, "loopIndex": 1, "currentIteration": 1, "startedAt": at}}}, "it is in a loop of phase 9, and there are 4"},
-		{"checkpoint", members{"checkpointResponses": members{"2-3": answer("yes", nil)}}, "it answers checkpoint 2-3, which is not there"},
+		{"checkpoint", members{"checkpointResponses": members{"2-3": answer("yes", nil)}}, "it answers checkpoint 2-3, which does not exist"},
 		{"option", members{"checkpointResponses": members{"2-1": answer("perhaps", nil)}}, `it answers checkpoint 2-1 with "perhaps", and 'approve' has no such option`},
 		{"required and declined", members{"checkpointResponses": members{"2-1": answer("declined", nil)}}, `it answers checkpoint 2-1 with "declined", and 'approve' has no such option`},
-		{"effect", members{"checkpointResponses": members{"2-1": answer("no", members{"transitionedTo": 9})}}, "the answer to checkpoint 2-1 leads to a phase that is not there"},
-		{"decision", members{"decisionOutcomes": members{"2-1": outcome("large", 2)}}, "it decides 2-1, which is not there"},
+		{"effect", members{"checkpointResponses": members{"2-1": answer("no", members{"transitionedTo": 9})}}, "the answer to checkpoint 2-1 leads to a phase that does not exist"},
+		{"decision", members{"decisionOutcomes": members{"2-1": outcome("large", 2)}}, "it decides 2-1, which does not exist"},
 		{"branch", members{"decisionOutcomes": members{"1-1": outcome("huge", 2)}}, `it decides 1-1 by the branch "huge", and 'path' has no such branch`},
-		{"target", members{"decisionOutcomes": members{"1-1": outcome("large", 9)}}, "the decision 1-1 leads to a phase that is not there"},
-		{"type", members{"variables": members{"plan": []any{}}}, "the variable 'plan' is an array there, not an object"},
+		{"target", members{"decisionOutcomes": members{"1-1": outcome("large", 9)}}, "the decision 1-1 leads to a phase that does not exist"},
+		{"type", members{"variables": members{"plan": []any{}}}, "the variable 'plan' is an array, not an object"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -74,15 +74,15 @@ func TestImportRefusesWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// Before its first phase a run stands at the one that it begins with, which need
-// not be the first of the list.
-func TestDocumentBeforeTheFirstPhase(t *testing.T) {
+// Before its first phase a run is at the initial phase, which may differ from the first of
+// the list.
+func TestDocumentBeforeFirstPhase(t *testing.T) {
 	t.Parallel()
-	w := review()
+	w := reviewWorkflow()
 	w.InitialPhase = "check"
 	w.Variables[0].Required = true
 	p := guide.CompilePhases(w)
-	events, refusal := p.Decide(guide.State{}, start(nil))
+	events, refusal := p.Decide(guide.State{}, startCommand(nil))
 	if refusal != nil {
 		t.Fatal(refusal.Message)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
 
-// settle adds to the given events what follows from them without anybody's
-// doing: actions, steps and loops that begin and end, decisions, transitions.
-func (p *PhaseProgram) settle(s State, events ...Event) []Event {
+// addConsequences appends the events that follow automatically from the given ones:
+// actions, start and end of steps and loops, decisions, transitions.
+func (p *PhaseProgram) addConsequences(s State, events ...Event) []Event {
 	for _, e := range events {
 		s = Apply(s, e)
 	}
 	for {
-		e, ok := p.move(s)
+		e, ok := p.nextEvent(s)
 		if !ok {
 			return events
 		}
@@ -26,45 +26,45 @@ func (p *PhaseProgram) settle(s State, events ...Event) []Event {
 	}
 }
 
-// move gives the one event that follows from the state, if any does.
-func (p *PhaseProgram) move(s State) (Event, bool) {
+// nextEvent returns the next event that follows automatically from the state, if any.
+func (p *PhaseProgram) nextEvent(s State) (Event, bool) {
 	if !s.Started || s.Ended != "" || s.Gate != nil {
 		return Event{}, false
 	}
-	ph := p.at(s)
+	ph := p.currentState(s)
 	if ph.Phase == 0 {
-		if len(p.unset(s)) > 0 {
+		if len(p.missingVars(s)) > 0 {
 			return Event{}, false
 		}
 		return Event{Kind: EventPhaseEntered, Phase: p.numbers[p.Workflow.InitialPhase], Step: p.Workflow.InitialPhase}, true
 	}
-	phase := p.phase(ph)
+	phase := p.phaseAt(ph)
 	switch ph.Part {
 	case PartEntry:
-		return p.act(s, ph, phase.EntryActions)
+		return p.runAction(s, ph, phase.EntryActions)
 	case PartSteps:
-		return p.moveStep(s, ph, &phase.Steps[ph.Index], ph.Index)
+		return p.nextStepEvent(s, ph, &phase.Steps[ph.Index], ph.Index)
 	case PartLoops:
-		return p.moveLoop(s, ph, &phase.Loops[ph.Index])
+		return p.nextLoopEvent(s, ph, &phase.Loops[ph.Index])
 	case PartCheckpoints:
 		c := &phase.Checkpoints[ph.Index]
 		return Event{Kind: EventCheckpointReached, Phase: ph.Phase, Item: ph.Index + 1, Step: c.ID, Person: c.Person || s.Person}, true
 	case PartDecisions:
-		return p.moveDecision(s, ph, &phase.Decisions[ph.Index])
+		return p.nextDecisionEvent(s, ph, &phase.Decisions[ph.Index])
 	case PartTransitions:
-		return p.moveTransition(s, ph, phase)
+		return p.nextTransitionEvent(s, ph, phase)
 	case PartExit:
-		if e, acts := p.act(s, ph, phase.ExitActions); acts || ph.Act < len(phase.ExitActions) {
+		if e, acts := p.runAction(s, ph, phase.ExitActions); acts || ph.Act < len(phase.ExitActions) {
 			return e, acts
 		}
 		return Event{Kind: EventPhaseExited, Phase: ph.Phase, Step: phase.ID, To: ph.To}, true
 	default:
-		return p.moveOn(s, ph)
+		return p.leavePhase(s, ph)
 	}
 }
 
-// unset are the required variables that a run does not have yet.
-func (p *PhaseProgram) unset(s State) []string {
+// missingVars returns the names of required variables that are not set.
+func (p *PhaseProgram) missingVars(s State) []string {
 	var names []string
 	for _, v := range p.Workflow.Variables {
 		if v.Required && s.Vars[v.Name] == nil && !slices.Contains(p.owned, v.Name) {
@@ -74,15 +74,15 @@ func (p *PhaseProgram) unset(s State) []string {
 	return names
 }
 
-// act carries out the next action of a list. A validate action on a variable
-// that does not hold, and one on anything else, stops the run there.
-func (p *PhaseProgram) act(s State, ph PhaseState, actions []phases.Action) (Event, bool) {
+// runAction runs the next action of a list. The run stops at a validate action that does
+// not hold or that only the caller can judge.
+func (p *PhaseProgram) runAction(s State, ph PhaseState, actions []phases.Action) (Event, bool) {
 	if ph.Act >= len(actions) {
 		return Event{}, false
 	}
 	a := &actions[ph.Act]
 	e := Event{Phase: ph.Phase, Part: ph.Part, Target: a.Target, Message: a.Message}
-	if step := p.step(ph); step != nil {
+	if step := p.stepAt(ph); step != nil {
 		e.Step = step.ID
 	}
 	switch a.Action {
@@ -91,12 +91,12 @@ func (p *PhaseProgram) act(s State, ph PhaseState, actions []phases.Action) (Eve
 	case phases.ActionEmit:
 		e.Kind, e.Value = EventEmitted, a.Value
 	case phases.ActionSet:
-		e.Kind, e.Vars = EventVariableSet, assign(s.Vars, a.Target, a.Value)
+		e.Kind, e.Vars = EventVariableSet, setPath(s.Vars, a.Target, a.Value)
 	default:
-		// A step's validate actions were judged with its output, and those that
-		// only the caller can judge with its notes.
+		// decideStep has already evaluated the validate actions of a step and required a
+		// note for the others.
 		inStep := ph.Part == PartSteps || ph.Part == PartLoops
-		if !inStep && (!p.isVariable(a.Target) || !holds(a, p.vars(s))) {
+		if !inStep && (!p.isVariable(a.Target) || !validateHolds(a, p.lookupVars(s))) {
 			return Event{}, false
 		}
 		e.Kind = EventChecked
@@ -107,27 +107,27 @@ func (p *PhaseProgram) act(s State, ph PhaseState, actions []phases.Action) (Eve
 	return e, true
 }
 
-// assign gives the variable that changes where a value is set, by a name or a
-// dotted path into an object.
-func assign(vars map[string]any, path string, value any) map[string]any {
+// setPath returns the variable that changes if a value is set by a name or a dotted path
+// into an object.
+func setPath(vars map[string]any, path string, value any) map[string]any {
 	name, rest, dotted := strings.Cut(path, ".")
 	if dotted {
 		object, _ := vars[name].(map[string]any)
-		value = merged(object, assign(object, rest, value))
+		value = mergeVars(object, setPath(object, rest, value))
 	}
 	return map[string]any{name: value}
 }
 
-// isVariable says whether a validate action is about a variable, which the
-// engine can judge.
+// isVariable reports whether a validate action is about a variable, so that the engine can
+// evaluate it.
 func (p *PhaseProgram) isVariable(target string) bool {
 	name, _, _ := strings.Cut(target, ".")
 	return p.Workflow.Variable(name) != nil || slices.Contains(p.owned, name)
 }
 
-// holds says whether a validate action on a variable is met: it equals the
-// value, or exists where there is none.
-func holds(a *phases.Action, vars condition.Lookup) bool {
+// validateHolds reports whether a validate action on a variable holds: the variable equals
+// the action's value, or exists if the action has no value.
+func validateHolds(a *phases.Action, vars condition.Lookup) bool {
 	value, found, _ := vars.Path(a.Target)
 	if !a.HasValue {
 		return found && value != nil
@@ -135,7 +135,7 @@ func holds(a *phases.Action, vars condition.Lookup) bool {
 	return found && sameJSON(value, a.Value)
 }
 
-// sameJSON compares two values as JSON.
+// sameJSON reports whether two values have the same JSON encoding.
 func sameJSON(a, b any) bool {
 	x, err := json.Marshal(a)
 	if err != nil {
@@ -145,10 +145,10 @@ func sameJSON(a, b any) bool {
 	return err == nil && bytes.Equal(x, y)
 }
 
-// instructions are the validate actions, from the next one on, that only the
-// caller can judge: those of entry and exit.
+// instructions returns the next validate actions of entry or exit that only the caller can
+// judge.
 func (p *PhaseProgram) instructions(ph PhaseState) []phases.Action {
-	phase := p.phase(ph)
+	phase := p.phaseAt(ph)
 	if phase == nil {
 		return nil
 	}
@@ -168,11 +168,11 @@ func (p *PhaseProgram) instructions(ph PhaseState) []phases.Action {
 	return actions[min(ph.Act, end):end]
 }
 
-// moveStep begins a step, and carries out its actions once it is completed.
-func (p *PhaseProgram) moveStep(s State, ph PhaseState, step *phases.Step, index int) (Event, bool) {
+// nextStepEvent starts a step, and runs its actions after its completion.
+func (p *PhaseProgram) nextStepEvent(s State, ph PhaseState, step *phases.Step, index int) (Event, bool) {
 	switch {
 	case ph.Done:
-		return p.act(s, ph, step.Actions)
+		return p.runAction(s, ph, step.Actions)
 	case ph.Started:
 		return Event{}, false
 	}
@@ -183,8 +183,8 @@ func (p *PhaseProgram) moveStep(s State, ph PhaseState, step *phases.Step, index
 	return e, true
 }
 
-// moveLoop begins a loop, its rounds and their steps, and ends it.
-func (p *PhaseProgram) moveLoop(s State, ph PhaseState, loop *phases.Loop) (Event, bool) {
+// nextLoopEvent starts a loop, its rounds and their steps, and ends the loop.
+func (p *PhaseProgram) nextLoopEvent(s State, ph PhaseState, loop *phases.Loop) (Event, bool) {
 	e := Event{Phase: ph.Phase, Item: ph.Index + 1, Step: loop.ID}
 	end := func(kind EventKind, reason string) (Event, bool) {
 		e.Kind, e.Reason = kind, reason
@@ -194,7 +194,7 @@ func (p *PhaseProgram) moveLoop(s State, ph PhaseState, loop *phases.Loop) (Even
 		return e, true
 	}
 	if ph.Loop == nil {
-		list, problem := p.items(s, loop)
+		list, problem := p.loopItems(s, loop)
 		if problem != "" {
 			return Event{}, false
 		}
@@ -204,20 +204,20 @@ func (p *PhaseProgram) moveLoop(s State, ph PhaseState, loop *phases.Loop) (Even
 		}
 		return e, true
 	}
-	broken := ph.Loop.Round > 0 && !ph.Started && loop.BreakCondition != nil && loop.BreakCondition.Decide(p.vars(s)) == condition.Yes
+	broken := ph.Loop.Round > 0 && !ph.Started && loop.BreakCondition != nil && loop.BreakCondition.Decide(p.lookupVars(s)) == condition.Yes
 	switch step := p.loopStep(ph); {
 	case len(loop.Steps) == 0:
 		return end(EventLoopCompleted, "it has no steps")
 	case broken && ph.Loop.Step > 0:
 		return end(EventLoopBroken, loop.BreakCondition.String())
 	case step != nil:
-		return p.moveStep(s, ph, step, ph.Loop.Step)
+		return p.nextStepEvent(s, ph, step, ph.Loop.Step)
 	}
-	return p.moveRound(s, ph, loop, end)
+	return p.nextRoundEvent(s, ph, loop, end)
 }
 
-// moveRound decides at the end of a round whether there is another.
-func (p *PhaseProgram) moveRound(s State, ph PhaseState, loop *phases.Loop, end func(EventKind, string) (Event, bool)) (Event, bool) {
+// nextRoundEvent starts another round at the end of a round, or ends the loop.
+func (p *PhaseProgram) nextRoundEvent(s State, ph PhaseState, loop *phases.Loop, end func(EventKind, string) (Event, bool)) (Event, bool) {
 	l := ph.Loop
 	switch {
 	case loop.Type == phases.LoopForEach && l.Round >= len(l.Items):
@@ -225,7 +225,7 @@ func (p *PhaseProgram) moveRound(s State, ph PhaseState, loop *phases.Loop, end 
 	case l.Round >= loop.MaxIterations:
 		return end(EventLoopCompleted, "the maximum of iterations is reached")
 	case loop.Type == phases.LoopWhile, loop.Type == phases.LoopDoWhile && l.Round > 0:
-		switch loop.Condition.Decide(p.roundVars(s, ph, loop)) {
+		switch loop.Condition.Decide(p.conditionVars(s, ph, loop)) {
 		case condition.Unknown:
 			return Event{}, false
 		case condition.No:
@@ -239,10 +239,10 @@ func (p *PhaseProgram) moveRound(s State, ph PhaseState, loop *phases.Loop, end 
 	return e, true
 }
 
-// roundVars are the variables that a loop's condition sees: those of the round
-// that it lets begin, or behind a doWhile of the one that is over.
-func (p *PhaseProgram) roundVars(s State, ph PhaseState, loop *phases.Loop) condition.Lookup {
-	vars := p.vars(s)
+// conditionVars returns the variables that a loop's condition reads: for while those of the
+// next round, for doWhile those of the round that has ended.
+func (p *PhaseProgram) conditionVars(s State, ph PhaseState, loop *phases.Loop) condition.Lookup {
+	vars := p.lookupVars(s)
 	if loop.Type != phases.LoopWhile || loop.Variable == "" {
 		return vars
 	}
@@ -254,53 +254,54 @@ func (p *PhaseProgram) roundVars(s State, ph PhaseState, loop *phases.Loop) cond
 	}
 }
 
-// items gives the list that a forEach loop goes through.
-func (p *PhaseProgram) items(s State, loop *phases.Loop) (list []any, problem string) {
+// loopItems returns the list of a forEach loop, or a message if the list is not available
+// yet.
+func (p *PhaseProgram) loopItems(s State, loop *phases.Loop) (list []any, problem string) {
 	if loop.Type != phases.LoopForEach {
 		return nil, ""
 	}
-	value, found, _ := p.vars(s).Path(loop.Over)
+	value, found, _ := p.lookupVars(s).Path(loop.Over)
 	list, ok := value.([]any)
 	name, _, _ := strings.Cut(loop.Over, ".")
 	switch {
 	case value == nil && slices.Contains(p.owned, name):
-		return nil, "" // nobody but the workflow could set it, and it has not
+		return nil, "" // only the workflow can set it, and it has not
 	case !found:
-		return nil, "'" + loop.Over + "' is not set, and the loop goes through it"
+		return nil, "'" + loop.Over + "' is not set, but the loop iterates over it"
 	case !ok:
-		return nil, "'" + loop.Over + "' must be a list for the loop to go through, but it is " + typeName(value)
+		return nil, "'" + loop.Over + "' must be a list for the loop, but it is " + typeName(value)
 	}
 	return slices.Clone(list), ""
 }
 
-// moveDecision takes the first branch whose condition holds, else the default;
-// where there is neither it offers the branches without a condition, and
-// without those it passes.
-func (p *PhaseProgram) moveDecision(s State, ph PhaseState, d *phases.Decision) (Event, bool) {
+// nextDecisionEvent takes the first branch whose condition holds, or else the default.
+// Otherwise it offers the branches without a condition. If there are no such branches, it
+// moves to the next item.
+func (p *PhaseProgram) nextDecisionEvent(s State, ph PhaseState, d *phases.Decision) (Event, bool) {
 	e := Event{Phase: ph.Phase, Item: ph.Index + 1, Step: d.ID}
 	if !ph.Started {
 		e.Kind = EventDecisionReached
 		return e, true
 	}
-	taken, verdict := p.branch(s, d)
+	taken, verdict := p.chooseBranch(s, d)
 	switch {
 	case verdict == condition.Unknown:
 		return Event{}, false
 	case taken != nil:
 		e.Kind, e.Option, e.To = EventBranchTaken, taken.ID, p.numbers[taken.TransitionTo]
-	case len(p.offered(ph)) > 0:
+	case len(p.offeredBranches(ph)) > 0:
 		e.Kind, e.Person = EventDecisionOffered, s.Person
-	case ph.Index == len(p.phase(ph).Decisions)-1 && len(p.phase(ph).Transitions) == 0:
-		return Event{}, false // nothing else leads on
+	case ph.Index == len(p.phaseAt(ph).Decisions)-1 && len(p.phaseAt(ph).Transitions) == 0:
+		return Event{}, false // the phase has no other exit
 	default:
 		e.Kind = EventDecisionPassed
 	}
 	return e, true
 }
 
-// branch decides a decision; Unknown waits for a variable.
-func (p *PhaseProgram) branch(s State, d *phases.Decision) (*phases.Branch, condition.Verdict) {
-	vars := p.vars(s)
+// chooseBranch evaluates a decision; Unknown means that it waits for a variable.
+func (p *PhaseProgram) chooseBranch(s State, d *phases.Decision) (*phases.Branch, condition.Verdict) {
+	vars := p.lookupVars(s)
 	var fallback *phases.Branch
 	for i := range d.Branches {
 		b := &d.Branches[i]
@@ -323,11 +324,11 @@ func (p *PhaseProgram) branch(s State, d *phases.Decision) (*phases.Branch, cond
 	return nil, condition.No
 }
 
-// offered are the branches of the decision at work that have neither condition
-// nor default: nothing but an answer takes one.
-func (p *PhaseProgram) offered(ph PhaseState) []phases.Branch {
+// offeredBranches returns the branches of the current decision that have no condition and
+// are not the default. Only an answer can take them.
+func (p *PhaseProgram) offeredBranches(ph PhaseState) []phases.Branch {
 	var list []phases.Branch
-	for _, b := range p.phase(ph).Decisions[ph.Index].Branches {
+	for _, b := range p.phaseAt(ph).Decisions[ph.Index].Branches {
 		if b.Condition == nil && !b.IsDefault {
 			list = append(list, b)
 		}
@@ -335,18 +336,18 @@ func (p *PhaseProgram) offered(ph PhaseState) []phases.Branch {
 	return list
 }
 
-// moveTransition takes the first transition that applies, else the default.
-func (p *PhaseProgram) moveTransition(s State, ph PhaseState, phase *phases.Phase) (Event, bool) {
-	to, ok := p.transition(p.vars(s), phase, true)
+// nextTransitionEvent takes the first transition that applies, or else the default.
+func (p *PhaseProgram) nextTransitionEvent(s State, ph PhaseState, phase *phases.Phase) (Event, bool) {
+	to, ok := p.chooseTransition(p.lookupVars(s), phase, true)
 	if !ok {
 		return Event{}, false
 	}
 	return Event{Kind: EventTransitionTaken, Phase: ph.Phase, Step: phase.ID, To: to}, true
 }
 
-// transition gives the phase that the transitions lead to. With wait, one that
-// cannot be decided stops the search.
-func (p *PhaseProgram) transition(vars condition.Lookup, phase *phases.Phase, wait bool) (to int, ok bool) {
+// chooseTransition returns the target of the first transition that applies, or else of the
+// default. If wait is true, an undecided condition stops the search.
+func (p *PhaseProgram) chooseTransition(vars condition.Lookup, phase *phases.Phase, wait bool) (to int, ok bool) {
 	for i := range phase.Transitions {
 		t := &phase.Transitions[i]
 		if t.Condition == nil && t.IsDefault {
@@ -371,9 +372,9 @@ func (p *PhaseProgram) transition(vars condition.Lookup, phase *phases.Phase, wa
 	return 0, false
 }
 
-// moveOn enters the phase that the way leads to, passes through one that is to
-// be skipped, or ends the run. Skipped phases that lead in a circle stop it.
-func (p *PhaseProgram) moveOn(s State, ph PhaseState) (Event, bool) {
+// leavePhase enters the next phase, passes through a skipped phase, or ends the run. It
+// stops at a cycle of skipped phases.
+func (p *PhaseProgram) leavePhase(s State, ph PhaseState) (Event, bool) {
 	switch {
 	case ph.To == 0:
 		return Event{Kind: EventRunCompleted}, true
@@ -383,17 +384,17 @@ func (p *PhaseProgram) moveOn(s State, ph PhaseState) (Event, bool) {
 		return Event{Kind: EventPhaseEntered, Phase: ph.To, Step: p.Workflow.Phases[ph.To-1].ID}, true
 	}
 	phase := &p.Workflow.Phases[ph.To-1]
-	to, ok := p.wayOn(s, phase)
+	to, ok := p.skippedTarget(s, phase)
 	if !ok {
 		return Event{}, false
 	}
-	return Event{Kind: EventPhaseSkipped, Phase: ph.To, Step: phase.ID, To: to, Reason: "an answer has it skipped"}, true
+	return Event{Kind: EventPhaseSkipped, Phase: ph.To, Step: phase.ID, To: to, Reason: "an answer skips it"}, true
 }
 
-// wayOn is where a phase that is skipped leads to: its default way on (DESIGN 4),
-// else the way whose condition holds; a terminal phase leads to the end. Where
-// none of that is so there is no way on yet.
-func (p *PhaseProgram) wayOn(s State, phase *phases.Phase) (to int, ok bool) {
+// skippedTarget returns the phase that follows a skipped phase: the default branch or
+// transition (DESIGN 4), or else the first one whose condition holds. A terminal phase
+// leads to the end of the run. ok is false if the target is undecided.
+func (p *PhaseProgram) skippedTarget(s State, phase *phases.Phase) (to int, ok bool) {
 	for i := range phase.Decisions {
 		for _, b := range phase.Decisions[i].Branches {
 			if b.IsDefault {
@@ -406,7 +407,7 @@ func (p *PhaseProgram) wayOn(s State, phase *phases.Phase) (to int, ok bool) {
 			return p.numbers[t.To], true
 		}
 	}
-	vars := p.own(condition.Map(s.Vars))
+	vars := p.hideUnsetOwned(condition.Map(s.Vars))
 	for i := range phase.Decisions {
 		for _, b := range phase.Decisions[i].Branches {
 			if b.Condition != nil && b.Condition.Decide(vars) == condition.Yes {
@@ -414,7 +415,7 @@ func (p *PhaseProgram) wayOn(s State, phase *phases.Phase) (to int, ok bool) {
 			}
 		}
 	}
-	if to, ok := p.transition(vars, phase, false); ok {
+	if to, ok := p.chooseTransition(vars, phase, false); ok {
 		return to, true
 	}
 	return 0, phase.Terminal()

@@ -10,24 +10,24 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
 
-// PositionOf gives what the run asks for. It shows what the run has reached and
-// nothing behind it. The state may be any prefix of a run's events.
+// PositionOf returns the position of the run. It shows only items that the run has reached.
+// The state may be any prefix of a run's events.
 func (p *PhaseProgram) PositionOf(s State) Position {
 	if s.Started {
-		for _, e := range p.settle(s) {
+		for _, e := range p.addConsequences(s) {
 			s = Apply(s, e)
 		}
 	}
 	if s.Ended != "" || !s.Started {
 		return Position{Kind: PositionEnd}
 	}
-	ph := p.at(s)
-	phase := p.phase(ph)
+	ph := p.currentState(s)
+	phase := p.phaseAt(ph)
 	if phase == nil {
-		return p.waitsForRequired(s)
+		return p.requiredVarsPosition(s)
 	}
 	var pos Position
-	step := p.step(ph)
+	step := p.stepAt(ph)
 	switch {
 	case s.Gate != nil:
 		pos = p.gatePosition(s, ph, phase)
@@ -39,15 +39,15 @@ func (p *PhaseProgram) PositionOf(s State) Position {
 		pos = p.waitPosition(s, ph, phase)
 	}
 	pos.Phase = &PhasePosition{ID: phase.ID, Number: ph.Phase, Of: len(p.Workflow.Phases)}
-	if p.begins(ph, phase) {
+	if p.isPhaseStart(ph, phase) {
 		pos.Phase.Title = phase.Name
 	}
 	return pos
 }
 
-// begins says whether nothing of the phase was asked for before: what holds for
-// all of it is told once.
-func (p *PhaseProgram) begins(ph PhaseState, phase *phases.Phase) bool {
+// isPhaseStart reports whether this is the first position of the phase. Texts that apply to
+// the whole phase are shown only there.
+func (p *PhaseProgram) isPhaseStart(ph PhaseState, phase *phases.Phase) bool {
 	switch ph.Part {
 	case PartEntry:
 		return true
@@ -65,7 +65,7 @@ func (p *PhaseProgram) begins(ph PhaseState, phase *phases.Phase) bool {
 func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase, step *phases.Step) Position {
 	var b strings.Builder
 	pos := Position{Kind: PositionStep, ID: step.ID, Title: step.Name}
-	first := p.begins(ph, phase)
+	first := p.isPhaseStart(ph, phase)
 	if first && phase.Description != "" {
 		b.WriteString(phase.Description + "\n\n")
 	}
@@ -94,18 +94,18 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	for i := range step.Actions {
 		if a := &step.Actions[i]; a.Action == phases.ActionValidate && !p.isVariable(a.Target) {
 			pos.NeedsNotes = true
-			pos.Criteria = append(pos.Criteria, "Say in notes: "+instruction(a))
+			pos.Criteria = append(pos.Criteria, "Describe in notes: "+instructionText(a))
 		} else if a.Action == phases.ActionValidate {
-			pos.Criteria = append(pos.Criteria, "In context: "+instruction(a))
-			if !p.owns(a.Target) && !holds(a, p.vars(s)) {
-				pos.Sets = append(pos.Sets, p.wanted(a))
+			pos.Criteria = append(pos.Criteria, "In context: "+instructionText(a))
+			if !p.ownsPath(a.Target) && !validateHolds(a, p.lookupVars(s)) {
+				pos.Sets = append(pos.Sets, p.validateNeed(a))
 			}
 		}
 	}
 	if !step.Required {
 		b.WriteString("\nThe step is optional: skip it with a reason, if it does not apply.\n")
 	} else if !phase.Required && first {
-		b.WriteString("\nThe phase is optional: skip what is left of it with a reason, if it does not apply.\n")
+		b.WriteString("\nThe phase is optional: skip the rest of it with a reason, if it does not apply.\n")
 	}
 	if s.Steps == 0 {
 		pos.MetaGuidance = p.Workflow.Rules
@@ -114,7 +114,8 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	return pos
 }
 
-// writeGuide points to a guide; of one that the phase has named, to its section.
+// writeGuide writes a reference to a guide. If the phase has already named the guide, it
+// writes only the section.
 func (pos *Position) writeGuide(b *strings.Builder, g, known *phases.Guide) {
 	switch {
 	case g == nil, known != nil && *g == *known:
@@ -135,7 +136,7 @@ func (pos *Position) writeGuide(b *strings.Builder, g, known *phases.Guide) {
 	}
 }
 
-// assertPosition asks for a note on what only the caller can judge.
+// assertPosition asks for a note on actions that only the caller can judge.
 func (p *PhaseProgram) assertPosition(ph PhaseState, phase *phases.Phase) Position {
 	verb := "Enter"
 	if ph.Part == PartExit {
@@ -143,21 +144,21 @@ func (p *PhaseProgram) assertPosition(ph PhaseState, phase *phases.Phase) Positi
 	}
 	pos := Position{
 		Kind: PositionStep, ID: phase.ID, Title: verb + " " + phase.Name,
-		Prompt: "Check what follows, and say in notes what you found.",
+		Prompt: "Check the following, and describe the results in notes.",
 	}
 	for _, a := range p.instructions(ph) {
-		pos.Criteria = append(pos.Criteria, instruction(&a))
+		pos.Criteria = append(pos.Criteria, instructionText(&a))
 	}
 	return pos
 }
 
 func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase) Position {
-	pos := Position{Kind: PositionGate, ID: s.Gate.Step, Options: p.options(ph), Person: s.Gate.Person}
+	pos := Position{Kind: PositionGate, ID: s.Gate.Step, Options: p.gateOptions(ph), Person: s.Gate.Person}
 	if ph.Part == PartDecisions {
 		d := &phase.Decisions[ph.Index]
 		pos.Title, pos.Message = d.Name, d.Description
 		if pos.Message == "" {
-			pos.Message = "No condition decides this: which way is it?"
+			pos.Message = "No condition decides this. Choose a branch."
 		}
 		return pos
 	}
@@ -174,27 +175,27 @@ func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase)
 	return pos
 }
 
-// options are the answers that the open gate takes.
-func (p *PhaseProgram) options(ph PhaseState) []Option {
+// gateOptions returns the options of the open gate.
+func (p *PhaseProgram) gateOptions(ph PhaseState) []Option {
 	var options []Option
 	if ph.Part == PartDecisions {
-		for _, b := range p.offered(ph) {
+		for _, b := range p.offeredBranches(ph) {
 			options = append(options, Option{ID: b.ID, Label: b.Label})
 		}
 		return options
 	}
-	for _, o := range p.phase(ph).Checkpoints[ph.Index].Options {
+	for _, o := range p.phaseAt(ph).Checkpoints[ph.Index].Options {
 		options = append(options, Option{ID: o.ID, Label: o.Label, Description: o.Description})
 	}
 	return options
 }
 
-// waitsForRequired is a run that cannot begin without its required variables.
-func (p *PhaseProgram) waitsForRequired(s State) Position {
+// requiredVarsPosition returns the position of a run that waits for its required variables.
+func (p *PhaseProgram) requiredVarsPosition(s State) Position {
 	pos := Position{Kind: PositionContext, ID: p.Workflow.ID, Title: p.Workflow.Title, Message: "The workflow cannot begin without these variables."}
-	for _, name := range p.unset(s) {
+	for _, name := range p.missingVars(s) {
 		v := p.Workflow.Variable(name)
-		need := Need{Variable: name, Tests: []string{anyOf(string(v.Type))}, Example: p.example(name)}
+		need := Need{Variable: name, Tests: []string{withArticle(string(v.Type))}, Example: p.exampleValue(name)}
 		if v.Description != "" {
 			need.Tests = append(need.Tests, v.Description)
 		}
@@ -203,15 +204,15 @@ func (p *PhaseProgram) waitsForRequired(s State) Position {
 	return pos
 }
 
-// waitPosition says which variables the run waits for, and why.
+// waitPosition returns the position of a run that waits for variables, with the reason.
 func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase) Position {
 	pos := Position{Kind: PositionContext, ID: phase.ID, Title: phase.Name}
-	vars := p.vars(s)
+	vars := p.lookupVars(s)
 	switch {
-	case p.failing(s) != nil:
-		a := p.failing(s)
-		pos.Message = instruction(a)
-		need := p.wanted(a)
+	case p.failingValidate(s) != nil:
+		a := p.failingValidate(s)
+		pos.Message = instructionText(a)
+		need := p.validateNeed(a)
 		if value, found, _ := vars.Path(a.Target); found {
 			need.Found = typeName(value)
 		}
@@ -220,12 +221,12 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		loop := &phase.Loops[ph.Index]
 		pos.ID, pos.Title = loop.ID, loop.Name
 		if ph.Loop == nil {
-			_, pos.Message = p.items(s, loop)
+			_, pos.Message = p.loopItems(s, loop)
 			pos.Needs = []Need{{Variable: loop.Over, Example: []any{"..."}}}
 			break
 		}
-		pos.Message = fmt.Sprintf("Whether '%s' goes on depends on variables that are not set.", loop.Name)
-		pos.Needs = needsOf(loop.Condition.Needs(p.roundVars(s, ph, loop)))
+		pos.Message = fmt.Sprintf("Whether '%s' continues depends on variables that are not set.", loop.Name)
+		pos.Needs = toNeeds(loop.Condition.Needs(p.conditionVars(s, ph, loop)))
 	case ph.Part == PartDecisions:
 		d := &phase.Decisions[ph.Index]
 		pos.ID, pos.Title = d.ID, d.Name
@@ -234,11 +235,11 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.addNeeds(d.Branches[i].Condition, vars)
 		}
 		if len(pos.Needs) == 0 {
-			pos.Message = fmt.Sprintf("No way out of '%s' applies: change the variables that its decisions read.", phase.Name)
-			pos.Needs = p.ways(s, phase)
+			pos.Message = fmt.Sprintf("No branch of '%s' applies: change the variables that its decisions read.", phase.Name)
+			pos.Needs = p.decidingVars(s, phase)
 		}
 	case ph.Part == PartTransitions:
-		pos.Message = fmt.Sprintf("Where '%s' leads depends on variables that are not set.", phase.Name)
+		pos.Message = fmt.Sprintf("The phase after '%s' depends on variables that are not set.", phase.Name)
 		for i := range phase.Transitions {
 			pos.addNeeds(phase.Transitions[i].Condition, vars)
 		}
@@ -250,34 +251,35 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		}
 	case ph.Part == PartLeft && ph.Passed <= 2*len(p.Workflow.Phases):
 		skipped := &p.Workflow.Phases[ph.To-1]
-		pos.Message = fmt.Sprintf("'%s' is to be skipped, and where it leads is not decided yet.", skipped.Name)
-		pos.Needs = p.ways(s, skipped)
+		pos.Message = fmt.Sprintf("'%s' is skipped, but the phase after it is not decided yet.", skipped.Name)
+		pos.Needs = p.decidingVars(s, skipped)
 	default:
-		pos.Message = "The phases lead in a circle with nothing to do: change the variables that decide their ways, or abort the run."
-		pos.Needs = p.reads()
+		pos.Message = "The phases form a cycle without work: change the variables that decide their transitions, or abort the run."
+		pos.Needs = p.allDecidingVars()
 	}
 	for i := range pos.Needs {
 		if n := &pos.Needs[i]; n.Example == nil {
-			n.Example = p.example(n.Variable)
+			n.Example = p.exampleValue(n.Variable)
 		}
 	}
-	if len(pos.Needs) > 0 && !slices.ContainsFunc(pos.Needs, func(n Need) bool { return !p.owns(n.Variable) }) {
-		pos.Message += " Only the workflow sets what it waits for: fork the run at an earlier event, or abort it."
+	if len(pos.Needs) > 0 && !slices.ContainsFunc(pos.Needs, func(n Need) bool { return !p.ownsPath(n.Variable) }) {
+		pos.Message += " Only the workflow can set these variables: fork the run at an earlier event, or abort it."
 	}
 	return pos
 }
 
-// wanted is the variable that a validate action wants.
-func (p *PhaseProgram) wanted(a *phases.Action) Need {
-	need := Need{Variable: a.Target, Example: p.example(a.Target)}
+// validateNeed returns the variable that a validate action requires.
+func (p *PhaseProgram) validateNeed(a *phases.Action) Need {
+	need := Need{Variable: a.Target, Example: p.exampleValue(a.Target)}
 	if a.HasValue {
 		need.Allowed = []any{a.Value}
 	}
 	return need
 }
 
-// example is a value of a variable's type; nil where it is not declared.
-func (p *PhaseProgram) example(name string) any {
+// exampleValue returns a value of a variable's type, or nil if the variable is not
+// declared.
+func (p *PhaseProgram) exampleValue(name string) any {
 	v := p.Workflow.Variable(name)
 	if v == nil {
 		return nil
@@ -296,16 +298,16 @@ func (p *PhaseProgram) example(name string) any {
 	}
 }
 
-// owns says whether the variable that a path begins with is the engine's.
-func (p *PhaseProgram) owns(path string) bool {
+// ownsPath reports whether only the engine sets the variable at the root of a path.
+func (p *PhaseProgram) ownsPath(path string) bool {
 	name, _, _ := strings.Cut(path, ".")
 	return slices.Contains(p.owned, name)
 }
 
-// ways are the variables that decide where a phase leads.
-func (p *PhaseProgram) ways(s State, phase *phases.Phase) []Need {
+// decidingVars returns the variables that decide the phase after this one.
+func (p *PhaseProgram) decidingVars(s State, phase *phases.Phase) []Need {
 	var pos Position
-	vars := p.own(condition.Map(s.Vars))
+	vars := p.hideUnsetOwned(condition.Map(s.Vars))
 	for i := range phase.Decisions {
 		for _, b := range phase.Decisions[i].Branches {
 			pos.addNeeds(b.Condition, vars)
@@ -319,23 +321,24 @@ func (p *PhaseProgram) ways(s State, phase *phases.Phase) []Need {
 	return pos.Needs
 }
 
-// reads are the variables that decide any way of the workflow.
-func (p *PhaseProgram) reads() []Need {
+// allDecidingVars returns the variables that decide any branch or transition of the
+// workflow.
+func (p *PhaseProgram) allDecidingVars() []Need {
 	var pos Position
 	for i := range p.Workflow.Phases {
-		for _, n := range p.ways(State{}, &p.Workflow.Phases[i]) {
+		for _, n := range p.decidingVars(State{}, &p.Workflow.Phases[i]) {
 			pos.addNeed(n)
 		}
 	}
 	return pos.Needs
 }
 
-// addNeeds adds the variables that a condition waits for.
+// addNeeds adds the variables that an undecided condition waits for.
 func (pos *Position) addNeeds(c *condition.Expr, vars condition.Lookup) {
 	if c == nil || c.Decide(vars) != condition.Unknown {
 		return
 	}
-	for _, n := range needsOf(c.Needs(vars)) {
+	for _, n := range toNeeds(c.Needs(vars)) {
 		pos.addNeed(n)
 	}
 }
@@ -369,23 +372,23 @@ func (pos *Position) addNeed(n Need) {
 	pos.Needs = append(pos.Needs, n)
 }
 
-// needsOf tells a condition's needs as a position does.
-func needsOf(needs []condition.Need) []Need {
+// toNeeds converts the needs of a condition to those of a position.
+func toNeeds(needs []condition.Need) []Need {
 	out := make([]Need, len(needs))
 	for i, n := range needs {
 		out[i] = Need{Variable: n.Variable, Allowed: n.Allowed}
 		if len(n.Allowed) == 0 {
 			out[i].Tests = n.Tests
 		}
-		if b, ok := only(n.Allowed).(bool); ok { // the other one decides, too
+		if b, ok := singleValue(n.Allowed).(bool); ok { // the opposite value decides it, too
 			out[i].Allowed = []any{b, !b}
 		}
 	}
 	return out
 }
 
-// only is the value of a list of one.
-func only(values []any) any {
+// singleValue returns the value of a list of length one, or nil.
+func singleValue(values []any) any {
 	if len(values) != 1 {
 		return nil
 	}

@@ -9,14 +9,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
 
-// PhaseProgram is a phase workflow compiled for the engine (seed 002, decided
-// where it is silent by DESIGN 4). It is immutable and safe for use by many
-// goroutines.
+// PhaseProgram is a phase workflow compiled for the engine (seed 002; DESIGN 4 where the
+// seed is silent). It is immutable and safe for concurrent use.
 type PhaseProgram struct {
-	// Workflow is the definition that the program was compiled from.
+	// Workflow is the compiled definition.
 	Workflow *phases.Workflow
 
-	// numbers are the 1-based numbers of the phases by id.
+	// numbers maps the IDs of phases to their 1-based numbers.
 	numbers map[string]int
 	// owned are the variables that an effect, a set action or a loop writes.
 	owned []string
@@ -24,12 +23,11 @@ type PhaseProgram struct {
 
 var _ Flow = (*PhaseProgram)(nil)
 
-// CompilePhases prepares a parsed workflow. The workflow must not change
-// afterwards.
+// CompilePhases compiles a parsed workflow. The workflow must not change afterwards.
 func CompilePhases(w *phases.Workflow) *PhaseProgram {
 	p := &PhaseProgram{Workflow: w, numbers: make(map[string]int, len(w.Phases))}
 	for _, name := range w.Owned() {
-		root, _, _ := strings.Cut(name, ".") // a path into an object owns all of it
+		root, _, _ := strings.Cut(name, ".") // a path into an object owns the whole object
 		if !slices.Contains(p.owned, root) {
 			p.owned = append(p.owned, root)
 		}
@@ -40,28 +38,28 @@ func CompilePhases(w *phases.Workflow) *PhaseProgram {
 	return p
 }
 
-// AsksPersons says whether the workflow has a gate that only a person opens.
+// AsksPersons reports whether the workflow has a gate that requires human approval.
 func (p *PhaseProgram) AsksPersons() bool {
 	return slices.ContainsFunc(p.Workflow.Phases, func(phase phases.Phase) bool {
 		return slices.ContainsFunc(phase.Checkpoints, func(c phases.Checkpoint) bool { return c.Person })
 	})
 }
 
-// phase is the current phase, or nil before the first one.
-func (p *PhaseProgram) phase(ph PhaseState) *phases.Phase {
+// phaseAt returns the current phase, or nil before the first one.
+func (p *PhaseProgram) phaseAt(ph PhaseState) *phases.Phase {
 	if ph.Phase < 1 || ph.Phase > len(p.Workflow.Phases) {
 		return nil
 	}
 	return &p.Workflow.Phases[ph.Phase-1]
 }
 
-// at is where the run stands, behind all that is over.
-func (p *PhaseProgram) at(s State) PhaseState {
+// currentState returns the state of the run in its phases, after skipping completed parts.
+func (p *PhaseProgram) currentState(s State) PhaseState {
 	if s.Phases == nil {
 		return PhaseState{}
 	}
 	ph := *s.Phases
-	phase := p.phase(ph)
+	phase := p.phaseAt(ph)
 	if phase == nil {
 		return ph
 	}
@@ -73,7 +71,7 @@ func (p *PhaseProgram) at(s State) PhaseState {
 	}
 	if ph.Part == PartSteps {
 		if ph.Done && ph.Act >= len(phase.Steps[ph.Index].Actions) {
-			ph.pass()
+			ph.advanceStep()
 		}
 		if ph.Index >= len(phase.Steps) {
 			next(PartLoops)
@@ -81,7 +79,7 @@ func (p *PhaseProgram) at(s State) PhaseState {
 	}
 	if ph.Part == PartLoops {
 		if step := p.loopStep(ph); step != nil && ph.Done && ph.Act >= len(step.Actions) {
-			ph.pass()
+			ph.advanceStep()
 		}
 		if ph.Index >= len(phase.Loops) {
 			next(PartCheckpoints)
@@ -94,14 +92,14 @@ func (p *PhaseProgram) at(s State) PhaseState {
 		next(PartTransitions)
 	}
 	if ph.Part == PartTransitions && phase.Terminal() {
-		ph.leave(0)
+		ph.startExit(0)
 	}
 	return ph
 }
 
-// loopStep is the step of the round that is under way, or nil.
+// loopStep returns the current step of the active round, or nil.
 func (p *PhaseProgram) loopStep(ph PhaseState) *phases.Step {
-	phase := p.phase(ph)
+	phase := p.phaseAt(ph)
 	if ph.Part != PartLoops || ph.Loop == nil || ph.Loop.Round == 0 || ph.Index >= len(phase.Loops) {
 		return nil
 	}
@@ -111,24 +109,24 @@ func (p *PhaseProgram) loopStep(ph PhaseState) *phases.Step {
 	return nil
 }
 
-// step is the step that the run asks for, or whose actions are carried out.
-func (p *PhaseProgram) step(ph PhaseState) *phases.Step {
+// stepAt returns the step that the run asks for, or whose actions run.
+func (p *PhaseProgram) stepAt(ph PhaseState) *phases.Step {
 	if ph.Part == PartSteps {
-		return &p.phase(ph).Steps[ph.Index]
+		return &p.phaseAt(ph).Steps[ph.Index]
 	}
 	return p.loopStep(ph)
 }
 
-// vars looks up the run's variables, with that of the loop under way. One that
-// the engine writes and has not written yet is never anybody else's to set, so
-// it counts as null: nothing waits for it.
-func (p *PhaseProgram) vars(s State) condition.Lookup {
-	base := p.own(condition.Map(s.Vars))
-	ph := p.at(s)
+// lookupVars returns a lookup of the run's variables including the variable of the active
+// loop. A variable that only the engine writes counts as null until then, so that no
+// condition waits for it.
+func (p *PhaseProgram) lookupVars(s State) condition.Lookup {
+	base := p.hideUnsetOwned(condition.Map(s.Vars))
+	ph := p.currentState(s)
 	if ph.Part != PartLoops || ph.Loop == nil || ph.Loop.Round == 0 {
 		return base
 	}
-	loop := &p.phase(ph).Loops[ph.Index]
+	loop := &p.phaseAt(ph).Loops[ph.Index]
 	if loop.Variable == "" {
 		return base
 	}
@@ -141,7 +139,7 @@ func (p *PhaseProgram) vars(s State) condition.Lookup {
 	}
 }
 
-func (p *PhaseProgram) own(vars condition.Lookup) condition.Lookup {
+func (p *PhaseProgram) hideUnsetOwned(vars condition.Lookup) condition.Lookup {
 	return func(name string) (any, bool) {
 		value, ok := vars(name)
 		if !ok && slices.Contains(p.owned, name) {
@@ -151,8 +149,8 @@ func (p *PhaseProgram) own(vars condition.Lookup) condition.Lookup {
 	}
 }
 
-// roundValue is what a loop's variable holds: the item of the list, or the
-// number of the round.
+// roundValue returns the value of a loop's variable: the item of the list, or the number of
+// the round.
 func roundValue(loop *phases.Loop, l *PhaseLoop) any {
 	if loop.Type != phases.LoopForEach {
 		return float64(l.Round)
@@ -163,7 +161,7 @@ func roundValue(loop *phases.Loop, l *PhaseLoop) any {
 	return nil
 }
 
-// Status says where the run stands.
+// Status returns the status of the run.
 func (p *PhaseProgram) Status(s State) Status {
 	switch pos := p.PositionOf(s); {
 	case s.Ended != "":
@@ -177,24 +175,24 @@ func (p *PhaseProgram) Status(s State) Status {
 	}
 }
 
-// FoldFrom gives the state after the events that follow a state. An event that
-// does not fit is an error with guideway.CodeConflict that names it: one that
-// follows by itself must be the one that the engine would give.
+// FoldFrom returns the state after the events that follow a state. An event that is not
+// possible is an error with guideway.CodeConflict that names the event. Automatic events
+// must equal the engine's own.
 func (p *PhaseProgram) FoldFrom(s State, events []Event) (State, error) {
 	for i, e := range events {
-		if !p.fits(s, e) {
+		if !p.acceptsEvent(s, e) {
 			return s, guideway.Errorf(guideway.CodeConflict,
-				"event %d (%s %s) does not fit the run: it is of another definition or of a newer version", i+1, e.Kind, e.Step)
+				"event %d (%s %s) is not possible in the run: it belongs to another definition or to a newer version", i+1, e.Kind, e.Step)
 		}
 		s = Apply(s, e)
 	}
 	return s, nil
 }
 
-// fits says whether an event can follow in the state.
-func (p *PhaseProgram) fits(s State, e Event) bool {
+// acceptsEvent reports whether an event is possible in the state.
+func (p *PhaseProgram) acceptsEvent(s State, e Event) bool {
 	if !s.Started || s.Ended != "" {
-		return !s.Started && (e.Kind == EventRunStarted || e.Kind == EventStateImported && p.fitsImport(e))
+		return !s.Started && (e.Kind == EventRunStarted || e.Kind == EventStateImported && p.acceptsImport(e))
 	}
 	if e.Kind == EventRunAborted {
 		return true
@@ -202,28 +200,29 @@ func (p *PhaseProgram) fits(s State, e Event) bool {
 	if e.To < 0 || e.To > len(p.Workflow.Phases) {
 		return false
 	}
-	if next, ok := p.move(s); ok {
-		return sameMove(next, e)
+	if next, ok := p.nextEvent(s); ok {
+		return matchesEvent(next, e)
 	}
 	if s.Gate != nil {
-		return p.fitsGate(s, e)
+		return p.acceptsAnswer(s, e)
 	}
 	if e.Kind == EventContextSet {
 		return true
 	}
-	ph := p.at(s)
-	return ph.Phase > 0 && ph.Phase == e.Phase && p.fitsCommand(ph, e)
+	ph := p.currentState(s)
+	return ph.Phase > 0 && ph.Phase == e.Phase && p.acceptsCommandEvent(ph, e)
 }
 
-// sameMove says whether an event is the one that follows by itself.
-func sameMove(a, b Event) bool {
+// matchesEvent reports whether an event equals the automatic event of the engine.
+func matchesEvent(a, b Event) bool {
 	return a.Kind == b.Kind && a.Phase == b.Phase && a.Item == b.Item && a.Step == b.Step &&
 		a.Round == b.Round && a.To == b.To && a.Part == b.Part && a.Count == b.Count && a.Target == b.Target
 }
 
-// fitsCommand says whether an event can be what somebody has done there.
-func (p *PhaseProgram) fitsCommand(ph PhaseState, e Event) bool {
-	step := p.step(ph)
+// acceptsCommandEvent reports whether an event can be the result of a command at this
+// position.
+func (p *PhaseProgram) acceptsCommandEvent(ph PhaseState, e Event) bool {
+	step := p.stepAt(ph)
 	atStep := ph.Started && !ph.Done && step != nil
 	switch e.Kind {
 	case EventStepCompleted:
@@ -231,7 +230,7 @@ func (p *PhaseProgram) fitsCommand(ph PhaseState, e Event) bool {
 	case EventStepSkipped:
 		return atStep && step.ID == e.Step && !step.Required
 	case EventPhaseSkipped:
-		return atStep && !p.phase(ph).Required && p.phase(ph).ID == e.Step
+		return atStep && !p.phaseAt(ph).Required && p.phaseAt(ph).ID == e.Step
 	case EventAsserted:
 		return e.Count == len(p.instructions(ph)) && e.Count > 0
 	default:
@@ -239,14 +238,14 @@ func (p *PhaseProgram) fitsCommand(ph PhaseState, e Event) bool {
 	}
 }
 
-// fitsGate says whether an answer is one that the open gate offers.
-func (p *PhaseProgram) fitsGate(s State, e Event) bool {
-	ph := p.at(s)
+// acceptsAnswer reports whether the open gate offers the answer of an event.
+func (p *PhaseProgram) acceptsAnswer(s State, e Event) bool {
+	ph := p.currentState(s)
 	if e.Step != s.Gate.Step || e.Phase != ph.Phase {
 		return false
 	}
 	if e.Kind == EventBranchTaken {
-		return ph.Part == PartDecisions && slices.ContainsFunc(p.offered(ph), func(b phases.Branch) bool {
+		return ph.Part == PartDecisions && slices.ContainsFunc(p.offeredBranches(ph), func(b phases.Branch) bool {
 			return b.ID == e.Option && p.numbers[b.TransitionTo] == e.To
 		})
 	}

@@ -4,40 +4,40 @@ import (
 	"slices"
 )
 
-// PhaseState is where a run of a phase workflow stands.
+// PhaseState is the state of a run in the phases of a workflow.
 type PhaseState struct {
 	// Phase is the 1-based number of the current phase.
 	Phase int
-	// Part is what of the phase is at work, Index the 0-based place in it.
+	// Part is the current part of the phase, Index the 0-based index of the item in it.
 	Part  Part
 	Index int
-	// Started says that the item at Index was announced, Done that the step at
-	// it was completed and its actions are carried out. Act is the next action.
+	// Started reports whether the item at Index was announced, Done whether the step at
+	// Index is completed and its actions run. Act is the index of the next action.
 	Started, Done bool
 	Act           int
 	// Loop is set inside a loop.
 	Loop *PhaseLoop
-	// To is the phase to go to once this one is left; 0 ends the run.
+	// To is the next phase after this one; 0 ends the run.
 	To int
-	// Skips are the phases to be passed through, sorted.
+	// Skips are the phases to pass through, sorted.
 	Skips []int
-	// Passed counts the phases that were entered and skipped since somebody last
-	// did something: phases with nothing to do may lead in a circle.
+	// Passed counts the phases that were entered or skipped since the last command, because
+	// phases without work may form a cycle.
 	Passed int
 }
 
-// PhaseLoop is where a run stands in a loop of a phase.
+// PhaseLoop is the state of a run in a loop of a phase.
 type PhaseLoop struct {
 	// Round is 1-based; 0 before the first one.
 	Round int
-	// Step is the 0-based place in the round; the number of steps or more means
+	// Step is the 0-based index of the step in the round; the number of steps or more means
 	// the end of the round.
 	Step int
-	// Items is the list of a forEach loop, as it was when the loop began.
+	// Items is the list of a forEach loop at the start of the loop.
 	Items []any
 }
 
-// Part is one part of a phase, in the order in which they come (DESIGN 4).
+// Part is one part of a phase, in the order of execution (DESIGN 4).
 type Part string
 
 // The parts of a phase.
@@ -49,7 +49,7 @@ const (
 	PartDecisions   Part = "decisions"
 	PartTransitions Part = "transitions"
 	PartExit        Part = "exit"
-	// PartLeft is behind the phase, on the way to the next one.
+	// PartLeft is after the exit of the phase, before the next phase.
 	PartLeft Part = "left"
 )
 
@@ -60,10 +60,10 @@ func applyPhases(s State, e Event) State {
 		ph = *s.Phases
 	}
 	if len(e.Vars) > 0 && e.Kind != EventStateImported {
-		s.Vars = merged(s.Vars, e.Vars)
+		s.Vars = mergeVars(s.Vars, e.Vars)
 	}
-	if s.isDeed(e) {
-		ph.Passed = 0 // skipped adds itself
+	if s.isCommandEvent(e) {
+		ph.Passed = 0 // applySkip increments it
 	}
 	switch e.Kind {
 	case EventPhaseEntered:
@@ -71,56 +71,56 @@ func applyPhases(s State, e Event) State {
 	case EventPhaseExited:
 		ph.Part, ph.To = PartLeft, e.To
 	case EventPhaseSkipped:
-		ph = ph.skipped(e)
+		ph = ph.applySkip(e)
 	case EventContextSet:
-		if ph.Part == PartDecisions { // what was passed may lead on now
+		if ph.Part == PartDecisions { // evaluate the passed decisions again
 			ph.Index, ph.Started = 0, false
 		}
 	case EventStepCompleted:
 		ph.Done, ph.Act = true, 0
 		s.Steps++
 	case EventStepSkipped:
-		ph.pass()
+		ph.advanceStep()
 	case EventCheckpointReached, EventDecisionOffered:
-		ph.start(e)
+		ph.startItem(e)
 		s.Gate = &OpenGate{Step: e.Step, Person: e.Person}
 	case EventCheckpointAnswer:
 		s.Gate = nil
-		ph = ph.answered(e)
+		ph = ph.applyAnswer(e)
 	case EventBranchTaken:
 		s.Gate = nil
-		ph.leave(e.To)
+		ph.startExit(e.To)
 	case EventTransitionTaken:
-		ph.leave(e.To)
+		ph.startExit(e.To)
 	case EventRunCompleted:
 		s.Ended = StatusCompleted
 	case EventRunAborted:
 		s.Ended, s.Gate = StatusAborted, nil
 	case EventStateImported:
-		return s.imported(e)
+		return s.applyImport(e)
 	default:
-		ph = ph.moved(e)
+		ph = ph.applyItemEvent(e)
 	}
 	s.Phases = &ph
 	return s
 }
 
-// isDeed says whether an event is what somebody did, and not what followed.
-func (s State) isDeed(e Event) bool {
+// isCommandEvent reports whether an event results from a command and is not automatic.
+func (s State) isCommandEvent(e Event) bool {
 	switch e.Kind {
 	case EventContextSet, EventStepCompleted, EventStepSkipped, EventCheckpointAnswer, EventAsserted:
 		return true
 	case EventBranchTaken:
 		return s.Gate != nil
-	case EventPhaseSkipped: // of the current phase: others are passed through
+	case EventPhaseSkipped: // of the current phase; other phases are skipped automatically
 		return s.Phases != nil && s.Phases.Part != PartLeft
 	default:
 		return false
 	}
 }
 
-// moved applies the events of the items and actions of a phase.
-func (ph PhaseState) moved(e Event) PhaseState {
+// applyItemEvent applies the events of items and actions of a phase.
+func (ph PhaseState) applyItemEvent(e Event) PhaseState {
 	switch e.Kind {
 	case EventStepStarted:
 		if e.Round > 0 {
@@ -130,13 +130,13 @@ func (ph PhaseState) moved(e Event) PhaseState {
 			ph.Started, ph.Done, ph.Act = true, false, 0
 			return ph
 		}
-		ph.start(e)
+		ph.startItem(e)
 	case EventDecisionReached:
-		ph.start(e)
+		ph.startItem(e)
 	case EventDecisionPassed:
 		ph.Part, ph.Index, ph.Started = PartDecisions, e.Item, false
 	case EventLoopStarted:
-		ph.start(e)
+		ph.startItem(e)
 		ph.Loop = &PhaseLoop{Items: e.List, Step: endOfRound}
 	case EventLoopIteration:
 		ph.Loop = &PhaseLoop{Round: e.Round, Items: ph.Loop.Items}
@@ -145,15 +145,15 @@ func (ph PhaseState) moved(e Event) PhaseState {
 		ph.Part, ph.Index, ph.Loop = PartLoops, e.Item, nil
 		ph.Started, ph.Done, ph.Act = false, false, 0
 	case EventLogged, EventEmitted, EventChecked, EventVariableSet:
-		ph.acted(e, 1)
+		ph.advanceActions(e, 1)
 	case EventAsserted:
-		ph.acted(e, e.Count)
+		ph.advanceActions(e, e.Count)
 	}
 	return ph
 }
 
-// start begins the item of an event. The kind of the item is the part's.
-func (ph *PhaseState) start(e Event) {
+// startItem starts the item of an event. The kind of the event selects the part.
+func (ph *PhaseState) startItem(e Event) {
 	switch e.Kind {
 	case EventStepStarted:
 		ph.Part = PartSteps
@@ -167,17 +167,17 @@ func (ph *PhaseState) start(e Event) {
 	ph.Index, ph.Started, ph.Done, ph.Act = e.Item-1, true, false, 0
 }
 
-// acted moves behind actions. Those of the exit may be the first that is heard
-// of leaving.
-func (ph *PhaseState) acted(e Event, n int) {
+// advanceActions moves past n actions. The first exit action may also be the first event of
+// the exit.
+func (ph *PhaseState) advanceActions(e Event, n int) {
 	if e.Part == PartExit && ph.Part != PartExit {
-		ph.leave(0)
+		ph.startExit(0)
 	}
 	ph.Act += n
 }
 
-// pass moves behind the step that is at work.
-func (ph *PhaseState) pass() {
+// advanceStep moves past the current step.
+func (ph *PhaseState) advanceStep() {
 	ph.Started, ph.Done, ph.Act = false, false, 0
 	if ph.Loop == nil {
 		ph.Index++
@@ -188,28 +188,28 @@ func (ph *PhaseState) pass() {
 	ph.Loop = &l
 }
 
-// leave begins the exit of the phase.
-func (ph *PhaseState) leave(to int) {
+// startExit starts the exit of the phase.
+func (ph *PhaseState) startExit(to int) {
 	ph.Part, ph.To, ph.Act, ph.Loop = PartExit, to, 0, nil
 	ph.Started, ph.Done = false, false
 }
 
-// skipped passes through a phase, or leaves out the rest of the current one.
-func (ph PhaseState) skipped(e Event) PhaseState {
+// applySkip passes through a phase, or skips the rest of the current one.
+func (ph PhaseState) applySkip(e Event) PhaseState {
 	ph.Part, ph.To, ph.Loop = PartLeft, e.To, nil
 	ph.Started, ph.Done, ph.Act = false, false, 0
 	ph.Passed++
 	return ph
 }
 
-// answered applies the effects of an answer at a checkpoint.
-func (ph PhaseState) answered(e Event) PhaseState {
+// applyAnswer applies the effects of an answer to a checkpoint.
+func (ph PhaseState) applyAnswer(e Event) PhaseState {
 	if len(e.Skips) > 0 {
 		ph.Skips = slices.Compact(slices.Sorted(slices.Values(slices.Concat(ph.Skips, e.Skips))))
 	}
 	ph.Index, ph.Started = e.Item, false
 	if e.To > 0 {
-		ph.leave(e.To)
+		ph.startExit(e.To)
 	}
 	return ph
 }

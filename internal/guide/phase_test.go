@@ -13,13 +13,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// equals is a strict condition.
-func equals(name string, value any) *condition.Expr {
+// equalsCondition returns a strict comparison.
+func equalsCondition(name string, value any) *condition.Expr {
 	return condition.ParseStrict(map[string]any{"type": "simple", "variable": name, "operator": "==", "value": value})
 }
 
-// review is a workflow with every construct of the dialect.
-func review() *phases.Workflow {
+// reviewWorkflow returns a workflow with every construct of the dialect.
+func reviewWorkflow() *phases.Workflow {
 	step := func(id string) phases.Step { return phases.Step{ID: id, Name: "Do " + id, Required: true} }
 	optional := phases.Step{ID: "optional", Name: "Maybe"}
 	checked := step("checked")
@@ -43,11 +43,11 @@ func review() *phases.Workflow {
 				Steps:        []phases.Step{step("read"), optional},
 				Loops: []phases.Loop{{
 					ID: "tasks", Name: "Tasks", Type: phases.LoopForEach, Variable: "task", Over: "plan.tasks", MaxIterations: 10,
-					Steps: []phases.Step{step("work")}, BreakCondition: equals("enough", true),
+					Steps: []phases.Step{step("work")}, BreakCondition: equalsCondition("enough", true),
 				}},
 				Decisions: []phases.Decision{{ID: "path", Name: "Path", Branches: []phases.Branch{
-					{ID: "small", Label: "Small", Condition: equals("size", "small"), TransitionTo: "done"},
-					{ID: "large", Label: "Large", Condition: equals("size", "large"), TransitionTo: "check"},
+					{ID: "small", Label: "Small", Condition: equalsCondition("size", "small"), TransitionTo: "done"},
+					{ID: "large", Label: "Large", Condition: equalsCondition("size", "large"), TransitionTo: "check"},
 					{ID: "ask-check", Label: "Check it", TransitionTo: "check"},
 					{ID: "ask-done", Label: "Let it be", TransitionTo: "done"},
 				}}},
@@ -65,7 +65,7 @@ func review() *phases.Workflow {
 					}},
 					{ID: "remark", Name: "Remark", Message: "Anything else?", Blocking: true, Options: []phases.Option{{ID: "none", Label: "No"}}},
 				},
-				Transitions: []phases.Transition{{To: "polish", Condition: equals("approved", true)}, {To: "gather", IsDefault: true}},
+				Transitions: []phases.Transition{{To: "polish", Condition: equalsCondition("approved", true)}, {To: "gather", IsDefault: true}},
 			},
 			{ID: "polish", Name: "Polish", Steps: []phases.Step{step("shine")}, Transitions: []phases.Transition{{To: "done"}}},
 			{ID: "done", Name: "Done", Required: true, Steps: []phases.Step{step("hand-over")}},
@@ -73,8 +73,8 @@ func review() *phases.Workflow {
 	}
 }
 
-// flowDrive applies commands to a flow; it fails the test on a refusal.
-func flowDrive(t testing.TB, f guide.Flow, s guide.State, commands ...guide.Command) guide.State {
+// applyCommands applies commands to a flow; it fails the test on a refusal.
+func applyCommands(t testing.TB, f guide.Flow, s guide.State, commands ...guide.Command) guide.State {
 	t.Helper()
 	for i, c := range commands {
 		events, refusal := f.Decide(s, c)
@@ -90,39 +90,41 @@ func flowDrive(t testing.TB, f guide.Flow, s guide.State, commands ...guide.Comm
 	return s
 }
 
-func skip() guide.Command {
+func skipCommand() guide.Command {
 	return guide.Command{Continue: &guide.Continue{Skip: &guide.Skip{Reason: "no need"}}}
 }
 
-func notes(text string) guide.Command {
+func notesCommand(text string) guide.Command {
 	return guide.Command{Continue: &guide.Continue{Notes: text}}
 }
 
-func tasks(list ...any) map[string]any { return map[string]any{"plan": map[string]any{"tasks": list}} }
+func taskVars(list ...any) map[string]any {
+	return map[string]any{"plan": map[string]any{"tasks": list}}
+}
 
-// Every part of a phase comes in its order, and every legal move leads on.
+// The parts of a phase run in order, and every legal command advances the run.
 func TestPhasesWalk(t *testing.T) {
 	t.Parallel()
-	p := guide.CompilePhases(review())
-	s := flowDrive(t, p, guide.State{}, start(nil))
+	p := guide.CompilePhases(reviewWorkflow())
+	s := applyCommands(t, p, guide.State{}, startCommand(nil))
 	moves := []struct {
 		kind    guide.PositionKind
 		id      string
 		status  guide.Status
 		command guide.Command
 	}{
-		{guide.PositionStep, "read", guide.StatusRunning, output("read it", nil)},
-		{guide.PositionStep, "optional", guide.StatusRunning, skip()},
-		{guide.PositionContext, "tasks", guide.StatusWaiting, output("", tasks("a", "b"))},
-		{guide.PositionStep, "work", guide.StatusRunning, output("a", nil)},
-		{guide.PositionStep, "work", guide.StatusRunning, output("b", nil)},
-		{guide.PositionContext, "path", guide.StatusWaiting, output("", map[string]any{"size": "medium"})},
-		{guide.PositionGate, "path", guide.StatusWaiting, answer("ask-check")},
-		{guide.PositionStep, "gather", guide.StatusRunning, notes("clean")},
-		{guide.PositionStep, "checked", guide.StatusRunning, output("checked", map[string]any{"tested": true})},
-		{guide.PositionGate, "approve", guide.StatusWaiting, person("quick")},
+		{guide.PositionStep, "read", guide.StatusRunning, outputCommand("read it", nil)},
+		{guide.PositionStep, "optional", guide.StatusRunning, skipCommand()},
+		{guide.PositionContext, "tasks", guide.StatusWaiting, outputCommand("", taskVars("a", "b"))},
+		{guide.PositionStep, "work", guide.StatusRunning, outputCommand("a", nil)},
+		{guide.PositionStep, "work", guide.StatusRunning, outputCommand("b", nil)},
+		{guide.PositionContext, "path", guide.StatusWaiting, outputCommand("", map[string]any{"size": "medium"})},
+		{guide.PositionGate, "path", guide.StatusWaiting, answerCommand("ask-check")},
+		{guide.PositionStep, "gather", guide.StatusRunning, notesCommand("clean")},
+		{guide.PositionStep, "checked", guide.StatusRunning, outputCommand("checked", map[string]any{"tested": true})},
+		{guide.PositionGate, "approve", guide.StatusWaiting, humanAnswer("quick")},
 		{guide.PositionGate, "remark", guide.StatusWaiting, guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{Decline: true}}}},
-		{guide.PositionStep, "hand-over", guide.StatusRunning, output("there", nil)},
+		{guide.PositionStep, "hand-over", guide.StatusRunning, outputCommand("there", nil)},
 		{guide.PositionEnd, "", guide.StatusCompleted, guide.Command{}},
 	}
 	for i, m := range moves {
@@ -131,15 +133,15 @@ func TestPhasesWalk(t *testing.T) {
 			t.Fatalf("move %d: at %s %q, %s; want %s %q, %s", i, pos.Kind, pos.ID, p.Status(s), m.kind, m.id, m.status)
 		}
 		if m.kind != guide.PositionEnd {
-			s = flowDrive(t, p, s, m.command)
+			s = applyCommands(t, p, s, m.command)
 		}
 	}
 }
 
 func TestPhasesPosition(t *testing.T) {
 	t.Parallel()
-	p := guide.CompilePhases(review())
-	s := flowDrive(t, p, guide.State{}, start(tasks(map[string]any{"name": "first"})))
+	p := guide.CompilePhases(reviewWorkflow())
+	s := applyCommands(t, p, guide.State{}, startCommand(taskVars(map[string]any{"name": "first"})))
 	pos := p.PositionOf(s)
 	want := guide.Position{
 		Kind: guide.PositionStep, ID: "read", Title: "Do read", Prompt: "Find out.\n\nDo read", MetaGuidance: []string{"Be fair."},
@@ -148,12 +150,12 @@ func TestPhasesPosition(t *testing.T) {
 	if d := cmp.Diff(want, pos); d != "" {
 		t.Errorf("the first position (-want +got):\n%s", d)
 	}
-	s = flowDrive(t, p, s, output("read", nil), skip())
+	s = applyCommands(t, p, s, outputCommand("read", nil), skipCommand())
 	pos = p.PositionOf(s)
 	if d := cmp.Diff(&guide.LoopPosition{ID: "tasks", Title: "Tasks", Round: 1, Rounds: 1, Item: map[string]any{"name": "first"}}, pos.Loop); d != "" {
 		t.Errorf("the loop (-want +got):\n%s", d)
 	}
-	s = flowDrive(t, p, s, output("worked", nil))
+	s = applyCommands(t, p, s, outputCommand("worked", nil))
 	pos = p.PositionOf(s)
 	if pos.Kind != guide.PositionContext || len(pos.Needs) != 1 || pos.Needs[0].Variable != "size" {
 		t.Errorf("the decision waits for %+v", pos.Needs)
@@ -162,46 +164,46 @@ func TestPhasesPosition(t *testing.T) {
 
 func TestPhasesIllegalMoves(t *testing.T) {
 	t.Parallel()
-	p := guide.CompilePhases(review())
+	p := guide.CompilePhases(reviewWorkflow())
 	fresh := guide.State{}
-	atStep := flowDrive(t, p, fresh, start(tasks()))
-	atOptional := flowDrive(t, p, atStep, output("o", nil))
-	atDecision := flowDrive(t, p, atOptional, skip())
-	atOffer := flowDrive(t, p, atDecision, output("", map[string]any{"size": "medium"}))
-	atAssert := flowDrive(t, p, atOffer, answer("ask-check"))
-	atChecked := flowDrive(t, p, atAssert, notes("clean"))
-	atPerson := flowDrive(t, p, atChecked, output("o", map[string]any{"tested": true}))
-	atRemark := flowDrive(t, p, atPerson, person("yes"))
+	atStep := applyCommands(t, p, fresh, startCommand(taskVars()))
+	atOptional := applyCommands(t, p, atStep, outputCommand("o", nil))
+	atDecision := applyCommands(t, p, atOptional, skipCommand())
+	atOffer := applyCommands(t, p, atDecision, outputCommand("", map[string]any{"size": "medium"}))
+	atAssert := applyCommands(t, p, atOffer, answerCommand("ask-check"))
+	atChecked := applyCommands(t, p, atAssert, notesCommand("clean"))
+	atPerson := applyCommands(t, p, atChecked, outputCommand("o", map[string]any{"tested": true}))
+	atRemark := applyCommands(t, p, atPerson, humanAnswer("yes"))
 	tests := []struct {
 		name    string
 		state   guide.State
 		command guide.Command
 		rule    string
 	}{
-		{"continue before start", fresh, output("o", nil), guide.RuleNotStarted},
-		{"start twice", atStep, start(nil), guide.RuleStarted},
-		{"start with what an effect sets", fresh, start(map[string]any{"approved": true}), guide.RuleServerVariable},
-		{"start with a loop's variable", fresh, start(map[string]any{"task": "x"}), guide.RuleServerVariable},
-		{"start with another type", fresh, start(map[string]any{"size": 5.0}), guide.RuleVariableType},
-		{"nothing handed in", atStep, output(" ", nil), guide.RuleOutputMissing},
-		{"skip a required step", atStep, skip(), guide.RuleStepRequired},
+		{"continue before start", fresh, outputCommand("o", nil), guide.RuleNotStarted},
+		{"start twice", atStep, startCommand(nil), guide.RuleStarted},
+		{"start with what an effect sets", fresh, startCommand(map[string]any{"approved": true}), guide.RuleServerVariable},
+		{"start with a loop's variable", fresh, startCommand(map[string]any{"task": "x"}), guide.RuleServerVariable},
+		{"start with another type", fresh, startCommand(map[string]any{"size": 5.0}), guide.RuleVariableType},
+		{"nothing handed in", atStep, outputCommand(" ", nil), guide.RuleOutputMissing},
+		{"skip a required step", atStep, skipCommand(), guide.RuleStepRequired},
 		{"skip with an output", atOptional, guide.Command{Continue: &guide.Continue{Skip: &guide.Skip{}, Output: "o"}}, guide.RuleStepRequired},
-		{"answer without a gate", atStep, answer("yes"), guide.RuleNoGate},
+		{"answer without a gate", atStep, answerCommand("yes"), guide.RuleNoGate},
 		{"another step", atStep, guide.Command{Continue: &guide.Continue{Step: "hand-over", Output: "o"}}, guide.RuleWrongStep},
-		{"set what a set action sets", atStep, output("o", map[string]any{"checkedAt": "x"}), guide.RuleServerVariable},
-		{"output while a decision waits", atDecision, output("o", nil), guide.RuleContextNeeded},
-		{"skip while a decision waits", atDecision, skip(), guide.RuleStepRequired},
-		{"output at an offered decision", atOffer, output("o", nil), guide.RuleGateUnanswered},
-		{"a branch that has a condition", atOffer, answer("small"), guide.RuleUnknownOption},
+		{"set what a set action sets", atStep, outputCommand("o", map[string]any{"checkedAt": "x"}), guide.RuleServerVariable},
+		{"output while a decision waits", atDecision, outputCommand("o", nil), guide.RuleContextNeeded},
+		{"skip while a decision waits", atDecision, skipCommand(), guide.RuleStepRequired},
+		{"output at an offered decision", atOffer, outputCommand("o", nil), guide.RuleGateUnanswered},
+		{"a branch that has a condition", atOffer, answerCommand("small"), guide.RuleUnknownOption},
 		{"decline a decision", atOffer, guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{Decline: true}}}, guide.RuleGateRequired},
-		{"leave without a note", atAssert, output("", map[string]any{"x": 1.0}), guide.RuleNoteMissing},
-		{"a validate action that fails", atChecked, output("o", nil), guide.RuleValidate},
-		{"a validate action that the call makes fail", atChecked, output("o", map[string]any{"tested": "yes"}), guide.RuleVariableType},
-		{"a person's checkpoint by an agent", atPerson, answer("yes"), guide.RulePerson},
-		{"a person's checkpoint passed by an output", atPerson, output("o", nil), guide.RuleGateUnanswered},
+		{"leave without a note", atAssert, outputCommand("", map[string]any{"x": 1.0}), guide.RuleNoteMissing},
+		{"a validate action that fails", atChecked, outputCommand("o", nil), guide.RuleValidate},
+		{"a validate action that the call makes fail", atChecked, outputCommand("o", map[string]any{"tested": "yes"}), guide.RuleVariableType},
+		{"a person's checkpoint by an agent", atPerson, answerCommand("yes"), guide.RulePerson},
+		{"a person's checkpoint passed by an output", atPerson, outputCommand("o", nil), guide.RuleGateUnanswered},
 		{"decline a required checkpoint", atPerson, guide.Command{Continue: &guide.Continue{Person: true, Answer: &guide.Answer{Decline: true}}}, guide.RuleGateRequired},
-		{"an unknown option", atPerson, person("maybe"), guide.RuleUnknownOption},
-		{"context at a checkpoint", atRemark, output("", map[string]any{"size": "small"}), guide.RuleGateUnanswered},
+		{"an unknown option", atPerson, humanAnswer("maybe"), guide.RuleUnknownOption},
+		{"context at a checkpoint", atRemark, outputCommand("", map[string]any{"size": "small"}), guide.RuleGateUnanswered},
 	}
 	for _, tt := range tests {
 		before := asJSON(t, tt.state)
@@ -218,14 +220,14 @@ func TestPhasesIllegalMoves(t *testing.T) {
 	}
 }
 
-// A skipped phase is passed through by its own way; one that an answer leads
-// back to begins anew.
-func TestPhasesWays(t *testing.T) {
+// A skipped phase leads to its own default target; a phase that an answer returns to
+// restarts.
+func TestPhasesSkipsAndReturns(t *testing.T) {
 	t.Parallel()
-	p := guide.CompilePhases(review())
+	p := guide.CompilePhases(reviewWorkflow())
 	begin := func() guide.State {
-		return flowDrive(t, p, guide.State{}, start(map[string]any{"size": "large", "plan": map[string]any{"tasks": []any{}}}),
-			output("o", nil), skip(), notes("clean"), output("o", map[string]any{"tested": true}))
+		return applyCommands(t, p, guide.State{}, startCommand(map[string]any{"size": "large", "plan": map[string]any{"tasks": []any{}}}),
+			outputCommand("o", nil), skipCommand(), notesCommand("clean"), outputCommand("o", map[string]any{"tested": true}))
 	}
 	decline := guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{Decline: true}}}
 	tests := []struct {
@@ -233,21 +235,20 @@ func TestPhasesWays(t *testing.T) {
 		commands []guide.Command
 		want     string
 	}{
-		{"approved", []guide.Command{person("yes"), decline}, "shine"},
-		{"skipping", []guide.Command{person("quick"), decline}, "hand-over"},
-		{"back at once, past the second checkpoint", []guide.Command{person("no")}, "read"},
-		{"an optional phase is left", []guide.Command{person("yes"), decline, skip()}, "hand-over"},
+		{"approved", []guide.Command{humanAnswer("yes"), decline}, "shine"},
+		{"skipping", []guide.Command{humanAnswer("quick"), decline}, "hand-over"},
+		{"back at once, past the second checkpoint", []guide.Command{humanAnswer("no")}, "read"},
+		{"an optional phase is left", []guide.Command{humanAnswer("yes"), decline, skipCommand()}, "hand-over"},
 	}
 	for _, tt := range tests {
-		s := flowDrive(t, p, begin(), tt.commands...)
+		s := applyCommands(t, p, begin(), tt.commands...)
 		if pos := p.PositionOf(s); pos.ID != tt.want {
 			t.Errorf("%s: at %+v, want %s", tt.name, pos, tt.want)
 		}
 	}
 }
 
-// A break ends a loop between two rounds; the maximum ends it whatever its
-// condition says.
+// A break ends a loop between two steps; the maximum ends it regardless of its condition.
 func TestPhasesLoops(t *testing.T) {
 	t.Parallel()
 	loop := func(l phases.Loop) *guide.PhaseProgram {
@@ -266,22 +267,22 @@ func TestPhasesLoops(t *testing.T) {
 		each   map[string]any
 		rounds int
 	}{
-		{"while to the maximum", phases.Loop{Type: phases.LoopWhile, Condition: equals("go", true)}, map[string]any{"go": true}, nil, 3},
-		{"while not at all", phases.Loop{Type: phases.LoopWhile, Condition: equals("go", true)}, map[string]any{"go": false}, nil, 0},
-		{"while once", phases.Loop{Type: phases.LoopWhile, Condition: equals("go", true)}, map[string]any{"go": true}, map[string]any{"go": false}, 1},
-		{"doWhile at least once", phases.Loop{Type: phases.LoopDoWhile, Condition: equals("go", true)}, map[string]any{"go": false}, nil, 1},
+		{"while to the maximum", phases.Loop{Type: phases.LoopWhile, Condition: equalsCondition("go", true)}, map[string]any{"go": true}, nil, 3},
+		{"while not at all", phases.Loop{Type: phases.LoopWhile, Condition: equalsCondition("go", true)}, map[string]any{"go": false}, nil, 0},
+		{"while once", phases.Loop{Type: phases.LoopWhile, Condition: equalsCondition("go", true)}, map[string]any{"go": true}, map[string]any{"go": false}, 1},
+		{"doWhile at least once", phases.Loop{Type: phases.LoopDoWhile, Condition: equalsCondition("go", true)}, map[string]any{"go": false}, nil, 1},
 		{"forEach", phases.Loop{Type: phases.LoopForEach, Over: "list"}, map[string]any{"list": []any{1.0, 2.0}}, nil, 2},
 		{"forEach over nothing", phases.Loop{Type: phases.LoopForEach, Over: "list"}, map[string]any{"list": []any{}}, nil, 0},
 		{"forEach to the maximum", phases.Loop{Type: phases.LoopForEach, Over: "list"}, map[string]any{"list": []any{1.0, 2.0, 3.0, 4.0}}, nil, 3},
-		{"break", phases.Loop{Type: phases.LoopForEach, Over: "list", BreakCondition: equals("stop", true)}, map[string]any{"list": []any{1.0, 2.0}}, map[string]any{"stop": true}, 1},
+		{"break", phases.Loop{Type: phases.LoopForEach, Over: "list", BreakCondition: equalsCondition("stop", true)}, map[string]any{"list": []any{1.0, 2.0}}, map[string]any{"stop": true}, 1},
 	}
 	for _, tt := range tests {
 		p := loop(tt.loop)
-		s := flowDrive(t, p, guide.State{}, start(tt.start))
+		s := applyCommands(t, p, guide.State{}, startCommand(tt.start))
 		rounds := 0
 		for p.PositionOf(s).Kind == guide.PositionStep {
 			rounds++
-			s = flowDrive(t, p, s, output("o", tt.each))
+			s = applyCommands(t, p, s, outputCommand("o", tt.each))
 		}
 		if rounds != tt.rounds || p.Status(s) != guide.StatusCompleted {
 			t.Errorf("%s: %d rounds, %s; want %d", tt.name, rounds, p.Status(s), tt.rounds)
@@ -289,16 +290,15 @@ func TestPhasesLoops(t *testing.T) {
 	}
 }
 
-// A run can be followed event by event: at every prefix the position is that of
-// the whole command, and the document of the run can be imported and stands at
-// the same place.
+// At every prefix of a command's events the position equals that of the whole command, and
+// the imported document of the run has the same position.
 func TestPhasesPrefixesAndDocuments(t *testing.T) {
 	t.Parallel()
-	p := guide.CompilePhases(review())
+	p := guide.CompilePhases(reviewWorkflow())
 	commands := []guide.Command{
-		start(map[string]any{"size": "large", "plan": map[string]any{"tasks": []any{"a", "b"}}}),
-		output("o", nil), skip(), output("a", nil), output("b", nil), notes("clean"),
-		output("o", map[string]any{"tested": true}), person("quick"), answer("none"), output("there", nil),
+		startCommand(map[string]any{"size": "large", "plan": map[string]any{"tasks": []any{"a", "b"}}}),
+		outputCommand("o", nil), skipCommand(), outputCommand("a", nil), outputCommand("b", nil), notesCommand("clean"),
+		outputCommand("o", map[string]any{"tested": true}), humanAnswer("quick"), answerCommand("none"), outputCommand("there", nil),
 	}
 	var s guide.State
 	var all []guide.TimedEvent
@@ -362,51 +362,50 @@ func TestPhasesPrefixesAndDocuments(t *testing.T) {
 	}
 }
 
-// Whatever legal answers are given, a run ends or waits for something that it
-// names; it never loops by itself.
-func TestPhasesEveryWalkEnds(t *testing.T) {
+// With any legal answers a run ends or waits for a named input; it never loops without
+// input.
+func TestPhasesRandomWalksEnd(t *testing.T) {
 	t.Parallel()
-	p := guide.CompilePhases(review())
+	p := guide.CompilePhases(reviewWorkflow())
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		s := flowDrive(t, p, guide.State{}, start(tasks("a", "b")))
+		s := applyCommands(t, p, guide.State{}, startCommand(taskVars("a", "b")))
 		for range 200 {
 			pos := p.PositionOf(s)
 			var c guide.Command
 			switch pos.Kind {
 			case guide.PositionStep:
-				c = output("o", map[string]any{"tested": true})
+				c = outputCommand("o", map[string]any{"tested": true})
 				c.Continue.Notes = "n"
 			case guide.PositionGate:
-				c = person(pos.Options[r.IntN(len(pos.Options))].ID)
+				c = humanAnswer(pos.Options[r.IntN(len(pos.Options))].ID)
 			case guide.PositionContext:
 				if len(pos.Needs) == 0 {
 					t.Fatalf("seed %d: the run waits for nothing: %+v", seed, pos)
 				}
-				c = output("", map[string]any{"size": []any{"small", "large", "medium"}[r.IntN(3)]})
+				c = outputCommand("", map[string]any{"size": []any{"small", "large", "medium"}[r.IntN(3)]})
 			}
 			if pos.Kind == guide.PositionEnd {
 				break
 			}
-			s = flowDrive(t, p, s, c)
+			s = applyCommands(t, p, s, c)
 		}
 		if pos := p.PositionOf(s); pos.Kind != guide.PositionEnd {
-			t.Logf("seed %d: after 200 moves at %+v", seed, pos) // an answer may lead back again and again
+			t.Logf("seed %d: after 200 moves at %+v", seed, pos) // answers may form a cycle
 		}
 	}
 }
 
-// A run of a step workflow is told in the same form: one phase, its items by
-// number.
+// A state document of a step workflow has one phase and numbers its items.
 func TestStepsDocument(t *testing.T) {
 	t.Parallel()
-	p := compile(t, guarded)
+	p := compileSteps(t, guarded)
 	var s guide.State
 	var all []guide.TimedEvent
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, c := range []guide.Command{
-		start(map[string]any{"size": "small", "list": []any{"a", "b"}}), output("DONE", nil), output("plan", nil),
-		answer(guide.OptionConfirm), answer(guide.OptionConfirm), output("worked", nil),
+		startCommand(map[string]any{"size": "small", "list": []any{"a", "b"}}), outputCommand("DONE", nil), outputCommand("plan", nil),
+		answerCommand(guide.OptionConfirm), answerCommand(guide.OptionConfirm), outputCommand("worked", nil),
 	} {
 		events, refusal := p.Decide(s, c)
 		if refusal != nil {
@@ -428,22 +427,21 @@ func TestStepsDocument(t *testing.T) {
 	}
 }
 
-// Events that nobody has authenticated are decided again: one that was edited is
-// found, whatever was edited in it.
-func TestRecheckBelievesNothing(t *testing.T) {
+// Unauthenticated events are decided again; any edit is detected.
+func TestRecheckDetectsForgedEvents(t *testing.T) {
 	t.Parallel()
 	walks := map[string]struct {
 		flow     guide.Flow
 		commands []guide.Command
 	}{
-		"phases": {guide.CompilePhases(review()), []guide.Command{
-			start(map[string]any{"size": "large", "plan": map[string]any{"tasks": []any{"a", "b"}}}),
-			output("o", nil), skip(), output("a", nil), output("b", nil), notes("clean"),
-			output("o", map[string]any{"tested": true}), person("quick"), answer("none"), output("there", nil),
+		"phases": {guide.CompilePhases(reviewWorkflow()), []guide.Command{
+			startCommand(map[string]any{"size": "large", "plan": map[string]any{"tasks": []any{"a", "b"}}}),
+			outputCommand("o", nil), skipCommand(), outputCommand("a", nil), outputCommand("b", nil), notesCommand("clean"),
+			outputCommand("o", map[string]any{"tested": true}), humanAnswer("quick"), answerCommand("none"), outputCommand("there", nil),
 		}},
-		"steps": {compile(t, guarded), []guide.Command{
-			start(map[string]any{"size": "small", "list": []any{"a", "b"}}), output("DONE", nil), output("plan", nil), answer(guide.OptionRevise),
-			output("plan", nil), answer(guide.OptionConfirm), answer(guide.OptionConfirm), output("w", nil), output("w", nil), output("last", nil),
+		"steps": {compileSteps(t, guarded), []guide.Command{
+			startCommand(map[string]any{"size": "small", "list": []any{"a", "b"}}), outputCommand("DONE", nil), outputCommand("plan", nil), answerCommand(guide.OptionRevise),
+			outputCommand("plan", nil), answerCommand(guide.OptionConfirm), answerCommand(guide.OptionConfirm), outputCommand("w", nil), outputCommand("w", nil), outputCommand("last", nil),
 		}},
 	}
 	for name, walk := range walks {
@@ -480,7 +478,7 @@ func TestRecheckBelievesNothing(t *testing.T) {
 				forged := slices.Clone(events)
 				edit(&forged[i])
 				if what == "person" && i == 0 {
-					continue // a run may be stricter from its beginning
+					continue // a run may require approval from its start
 				}
 				if asJSON(t, forged[i]) == asJSON(t, events[i]) {
 					continue
@@ -498,21 +496,20 @@ func TestRecheckBelievesNothing(t *testing.T) {
 	}
 }
 
-// Phases that lead in a circle with nothing to do stop the run instead of the
-// server.
-func TestPhasesInACircle(t *testing.T) {
+// A cycle of phases without work stops the run, not the server.
+func TestPhasesCycleWithoutWorkStops(t *testing.T) {
 	t.Parallel()
 	p := guide.CompilePhases(&phases.Workflow{ID: "w", Title: "W", InitialPhase: "a", Phases: []phases.Phase{
-		{ID: "a", Name: "A", Required: true, Transitions: []phases.Transition{{To: "c", Condition: equals("out", true)}, {To: "b", IsDefault: true}}},
+		{ID: "a", Name: "A", Required: true, Transitions: []phases.Transition{{To: "c", Condition: equalsCondition("out", true)}, {To: "b", IsDefault: true}}},
 		{ID: "b", Name: "B", Required: true, Transitions: []phases.Transition{{To: "a"}}},
 		{ID: "c", Name: "C", Required: true, Steps: []phases.Step{{ID: "end", Name: "End", Required: true}}},
 	}})
-	s := flowDrive(t, p, guide.State{}, start(map[string]any{"out": false}))
+	s := applyCommands(t, p, guide.State{}, startCommand(map[string]any{"out": false}))
 	pos := p.PositionOf(s)
 	if pos.Kind != guide.PositionContext || len(pos.Needs) != 1 || pos.Needs[0].Variable != "out" {
 		t.Fatalf("the run is at %+v", pos)
 	}
-	s = flowDrive(t, p, s, output("", map[string]any{"out": true}))
+	s = applyCommands(t, p, s, outputCommand("", map[string]any{"out": true}))
 	if pos := p.PositionOf(s); pos.ID != "end" {
 		t.Errorf("led out of the circle, the run is at %+v", pos)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// PositionKind is what a run asks for.
+// PositionKind is the kind of input that a run asks for.
 type PositionKind string
 
 // The kinds of positions.
@@ -24,50 +24,50 @@ const (
 	PositionEnd PositionKind = "end"
 )
 
-// Position is what a run asks for now.
+// Position is the input that a run asks for now.
 type Position struct {
 	Kind   PositionKind `json:"kind"`
 	ID     string       `json:"id,omitempty"`
 	Title  string       `json:"title,omitempty"`
 	Prompt string       `json:"prompt,omitempty"`
-	// Guides are those that the prompt names and that lie beside the workflow.
+	// Guides are the guides in the workflow's directory that the prompt names.
 	Guides []GuideText `json:"guides,omitempty"`
-	// NeedsNotes says that the step is not done without notes.
+	// NeedsNotes reports whether the step requires notes.
 	NeedsNotes bool `json:"needsNotes,omitempty"`
-	// Criteria say in words what the output must meet.
+	// Criteria describe the requirements for the output.
 	Criteria []string `json:"criteria,omitempty"`
-	// MetaGuidance holds throughout; it comes until the first step is done.
+	// MetaGuidance applies to the whole run; it is included until the first step is done.
 	MetaGuidance []string `json:"metaGuidance,omitempty"`
-	// Functions are the definitions that the step refers to, Calls its calls.
+	// Functions are the function definitions that the step refers to, Calls its calls.
 	Functions []steps.Function     `json:"functionDefinitions,omitempty"`
 	Calls     []steps.FunctionCall `json:"functionCalls,omitempty"`
-	// AskForFiles hints that the step wants files of the user.
+	// AskForFiles hints that the step needs files of the user.
 	AskForFiles bool `json:"askForFiles,omitempty"`
-	// Loop says which round of which loop the step belongs to.
+	// Loop is the loop and the round that the step belongs to.
 	Loop *LoopPosition `json:"loop,omitempty"`
-	// Message is what a gate asks, why a run waits, or what the person said
-	// who sent a step back.
+	// Message is the question of a gate, the reason why a run waits, or the note of the
+	// person who sent a step back.
 	Message string   `json:"message,omitempty"`
 	Options []Option `json:"options,omitempty"`
-	// Declinable says that the gate takes decline in place of an option.
+	// Declinable reports whether the gate can be declined.
 	Declinable bool `json:"declinable,omitempty"`
-	// Person says that only a person can answer the gate.
+	// Person reports whether the gate requires human approval.
 	Person bool `json:"person,omitempty"`
-	// Phase says which phase the position belongs to, in a phase workflow.
+	// Phase is the phase of the position in a phase workflow.
 	Phase *PhasePosition `json:"phase,omitempty"`
 	// Needs are the variables that a waiting run needs.
 	Needs []Need `json:"needs,omitempty"`
-	// Sets are the variables without which the step is not done, for the next
-	// call: its criteria say in words what they are.
+	// Sets are the variables that the step's next call must set; Criteria describes them in
+	// words.
 	Sets []Need `json:"-"`
 }
 
 // PhasePosition is a phase of a workflow.
 type PhasePosition struct {
 	ID string `json:"id"`
-	// Title is told where the phase begins.
+	// Title is set at the first position of a phase.
 	Title string `json:"title,omitempty"`
-	// Number is 1-based, in the order of the document; Of is how many there are.
+	// Number is 1-based, in the order of the document; Of is the number of phases.
 	Number int `json:"number"`
 	Of     int `json:"of"`
 }
@@ -76,9 +76,9 @@ type PhasePosition struct {
 type GuideText struct {
 	Path    string `json:"path"`
 	Section string `json:"section,omitempty"`
-	// Text is its section, or all of it: for whoever serves the position to fill
-	// in, because guides are not part of a definition. It is as the library has
-	// it now, whatever is pinned.
+	// Text is the section, or the whole guide. The server fills it in when it serves the
+	// position, because guides are not part of a definition: it is the current text of the
+	// library, even if the run has a pinned definition.
 	Text string `json:"text,omitempty"`
 }
 
@@ -86,11 +86,11 @@ type GuideText struct {
 type LoopPosition struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Round is 1-based; Rounds is 0 where nobody knows how many there will be.
+	// Round is 1-based; Rounds is 0 if the number of rounds is unknown.
 	Round  int `json:"round"`
 	Rounds int `json:"rounds,omitempty"`
-	// Item is what the round is about, in a loop over a list of a phase
-	// workflow; a step workflow writes it into the prompt.
+	// Item is the current item of a forEach loop of a phase workflow; a step workflow
+	// writes it into the prompt.
 	Item any `json:"item,omitempty"`
 }
 
@@ -104,27 +104,27 @@ type Option struct {
 // Need is a variable that a run waits for.
 type Need struct {
 	Variable string `json:"variable"`
-	// Allowed are values that would decide; none where any value will do.
+	// Allowed are values that decide the condition; empty if any value does.
 	Allowed []any `json:"allowed,omitempty"`
-	// Tests are the comparisons that wait for it, in words, where no value
-	// is named.
+	// Tests are the comparisons that wait for the variable, as text, if no specific value
+	// is known.
 	Tests []string `json:"tests,omitempty"`
-	// Found says what stands there where it is of the wrong kind.
+	// Found is the type of the current value if that type is wrong.
 	Found string `json:"found,omitempty"`
-	// Example is a value that the run would take, for the next call; nil where
-	// none is known.
+	// Example is a value that the run would accept, for the next call; nil if none is
+	// known.
 	Example any `json:"-"`
 }
 
-// Values are a context that gives each of some needs a value that the run would
-// take: the first that is allowed, the example, or dots to be filled in, also where
-// there are several texts to choose from. A path becomes objects within each other.
+// Values returns a context with an acceptable value for each need: the first allowed value,
+// the example, or a placeholder, which also replaces a choice among several strings. A
+// dotted path becomes nested objects.
 func Values(needs []Need) map[string]any {
 	values := map[string]any{}
 	for _, n := range needs {
 		var value any = "..."
 		switch {
-		case len(n.Allowed) > 1 && areTexts(n.Allowed): // the choice is not ours
+		case len(n.Allowed) > 1 && allStrings(n.Allowed): // the caller must choose
 		case len(n.Allowed) > 0:
 			value = n.Allowed[0]
 		case n.Example != nil:
@@ -145,11 +145,11 @@ func Values(needs []Need) map[string]any {
 	return values
 }
 
-func areTexts(values []any) bool {
+func allStrings(values []any) bool {
 	return !slices.ContainsFunc(values, func(v any) bool { _, text := v.(string); return !text })
 }
 
-// Status gives the status of a run.
+// Status returns the status of a run.
 func (p *Program) Status(s State) Status {
 	if s.Ended != "" {
 		return s.Ended
@@ -162,11 +162,11 @@ func (p *Program) Status(s State) Status {
 	}
 }
 
-// PositionOf gives what the run asks for. It shows the step that the run has
-// reached and nothing behind it. The state may be any prefix of a run's events.
+// PositionOf returns the position of the run. It shows only the step that the run has
+// reached. The state may be any prefix of a run's events.
 func (p *Program) PositionOf(s State) Position {
 	if s.Started {
-		for _, e := range p.settle(s) {
+		for _, e := range p.addConsequences(s) {
 			s = Apply(s, e)
 		}
 	}
@@ -176,32 +176,32 @@ func (p *Program) PositionOf(s State) Position {
 	case s.Gate != nil:
 		return p.gatePosition(s)
 	}
-	step := p.current(s)
+	step := p.currentStep(s)
 	if step == nil {
-		return p.loopWaits(s)
+		return p.loopWaitPosition(s)
 	}
-	vars := p.scope(s)
-	if p.applies(s, step) == condition.Unknown {
-		return p.waits(s, step, step.RunCondition.Needs(vars))
+	vars := p.currentVars(s)
+	if p.stepVerdict(s, step) == condition.Unknown {
+		return p.waitPosition(s, step, step.RunCondition.Needs(vars))
 	}
 	return p.stepPosition(s, step)
 }
 
-// sceneOf is the scene of a step or loop at the state.
-func (p *Program) sceneOf(s State, step *steps.Step) *scene {
-	sc := &scene{program: p, step: step, vars: p.told(s)}
+// newStepText returns the text builder for a step or loop at the state.
+func (p *Program) newStepText(s State, step *steps.Step) *stepText {
+	sc := &stepText{program: p, step: step, vars: p.textVars(s)}
 	if s.Frame != nil && s.Frame.Round > 0 {
-		sc.inLoop(p.items[s.Cursor], s.Frame.Round, s.Frame.List)
+		sc.enterRound(p.items[s.Cursor], s.Frame.Round, s.Frame.List)
 	}
 	return sc
 }
 
 func (p *Program) stepPosition(s State, step *steps.Step) Position {
-	sc := p.sceneOf(s, step)
+	sc := p.newStepText(s, step)
 	pos := Position{
-		Kind: PositionStep, ID: step.ID, Title: sc.fill(step.Title),
-		Prompt: sc.prompt(), Criteria: sc.fillAll(step.Criteria.Describe()),
-		Functions: sc.functions(), Calls: step.Calls, AskForFiles: step.AskForFiles,
+		Kind: PositionStep, ID: step.ID, Title: sc.fillText(step.Title),
+		Prompt: sc.buildPrompt(), Criteria: sc.fillAll(step.Criteria.Describe()),
+		Functions: sc.listFunctions(), Calls: step.Calls, AskForFiles: step.AskForFiles,
 	}
 	if s.Steps == 0 {
 		pos.MetaGuidance = p.Workflow.MetaGuidance
@@ -215,9 +215,9 @@ func (p *Program) stepPosition(s State, step *steps.Step) Position {
 	return pos
 }
 
-func (s *scene) loopPosition(f *Frame) *LoopPosition {
+func (s *stepText) loopPosition(f *Frame) *LoopPosition {
 	loop := s.loop.step
-	pos := &LoopPosition{ID: loop.ID, Title: s.fill(loop.Title), Round: f.Round}
+	pos := &LoopPosition{ID: loop.ID, Title: s.fillText(loop.Title), Round: f.Round}
 	if f.Rounds >= 0 {
 		pos.Rounds = min(f.Rounds, loop.Loop.MaxIterations)
 	}
@@ -226,7 +226,7 @@ func (s *scene) loopPosition(f *Frame) *LoopPosition {
 
 func (p *Program) gatePosition(s State) Position {
 	step := p.byID[s.Gate.Step]
-	title := p.sceneOf(s, step).fill(step.Title)
+	title := p.newStepText(s, step).fillText(step.Title)
 	message := fmt.Sprintf("Confirm the result of '%s'.", title)
 	if s.Gate.Before {
 		message = fmt.Sprintf("Confirm that '%s' may begin.", title)
@@ -245,23 +245,23 @@ func gateOptions(g *OpenGate) []Option {
 		}
 	}
 	return []Option{
-		{ID: OptionConfirm, Label: "Confirm", Description: "The run goes on."},
-		{ID: OptionRevise, Label: "Revise", Description: "The step is done again."},
+		{ID: OptionConfirm, Label: "Confirm", Description: "The run continues."},
+		{ID: OptionRevise, Label: "Revise", Description: "The step is repeated."},
 	}
 }
 
-// loopWaits is a loop that cannot begin or go on before variables are set.
-func (p *Program) loopWaits(s State) Position {
+// loopWaitPosition returns the position of a loop that waits for variables.
+func (p *Program) loopWaitPosition(s State) Position {
 	step := p.items[s.Cursor].step
-	l, vars := step.Loop, p.scope(s)
+	l, vars := step.Loop, p.currentVars(s)
 	if s.Frame != nil {
-		return p.waits(s, step, l.Condition.Needs(p.inRound(s, s.Frame.Round+1)))
+		return p.waitPosition(s, step, l.Condition.Needs(p.varsInRound(s, s.Frame.Round+1)))
 	}
 	if step.RunCondition.Decide(vars) == condition.Unknown {
-		return p.waits(s, step, step.RunCondition.Needs(vars))
+		return p.waitPosition(s, step, step.RunCondition.Needs(vars))
 	}
-	pos := p.waits(s, step, nil)
-	need := Need{Variable: extentVar(l), Example: 1}
+	pos := p.waitPosition(s, step, nil)
+	need := Need{Variable: boundsVar(l), Example: 1}
 	if l.Type == steps.LoopForEach {
 		need.Example = []any{"..."}
 	}
@@ -269,51 +269,50 @@ func (p *Program) loopWaits(s State) Position {
 		need.Found = typeName(v)
 	}
 	pos.Needs = []Need{need}
-	pos.Message = extentOf(l, vars).problem
+	pos.Message = resolveBounds(l, vars).reason
 	return pos
 }
 
-func (p *Program) waits(s State, step *steps.Step, needs []condition.Need) Position {
-	title := p.sceneOf(s, step).fill(step.Title)
+func (p *Program) waitPosition(s State, step *steps.Step, needs []condition.Need) Position {
+	title := p.newStepText(s, step).fillText(step.Title)
 	pos := Position{
 		Kind: PositionContext, ID: step.ID, Title: title,
 		Message: fmt.Sprintf("Whether '%s' applies depends on variables that are not set.", title),
 	}
-	pos.Needs = needsOf(needs)
+	pos.Needs = toNeeds(needs)
 	for i := range pos.Needs {
-		p.tellOthers(&pos.Needs[i])
+		p.addOtherLiterals(&pos.Needs[i])
 	}
 	return pos
 }
 
-// tellOthers adds to the values that would make one condition hold those that the
-// workflow's other conditions know the variable by: one value alone would look as
-// if it were the only one.
-func (p *Program) tellOthers(n *Need) {
+// addOtherLiterals adds the values that other conditions of the workflow compare the
+// variable with. A single value would look like the only valid one.
+func (p *Program) addOtherLiterals(n *Need) {
 	if len(n.Allowed) == 0 {
 		return
 	}
-	others := literals{need: n}
+	others := literalCollector{need: n}
 	for i := range p.Workflow.Steps {
-		others.step(&p.Workflow.Steps[i])
+		others.addStep(&p.Workflow.Steps[i])
 	}
 }
 
-// literals collects the values that conditions compare a variable with.
-type literals struct{ need *Need }
+// literalCollector collects the values that conditions compare a variable with.
+type literalCollector struct{ need *Need }
 
-func (l literals) condition(e *condition.Expr) {
+func (l literalCollector) addCondition(e *condition.Expr) {
 	l.need.Allowed = e.Literals(l.need.Variable, l.need.Allowed)
 }
 
-func (l literals) step(step *steps.Step) {
-	l.condition(step.RunCondition)
-	l.condition(step.Confirm)
+func (l literalCollector) addStep(step *steps.Step) {
+	l.addCondition(step.RunCondition)
+	l.addCondition(step.Confirm)
 	if step.Loop == nil {
 		return
 	}
-	l.condition(step.Loop.Condition)
+	l.addCondition(step.Loop.Condition)
 	for i := range step.Loop.Body {
-		l.step(&step.Loop.Body[i])
+		l.addStep(&step.Loop.Body[i])
 	}
 }

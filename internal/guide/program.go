@@ -1,10 +1,9 @@
-// Package guide is the engine for guided runs. It is pure: no clock, no I/O and
-// no state of its own, so that the same input always gives the same output.
+// Package guide is the engine for guided runs. It is pure: no clock, no I/O and no internal
+// state, so equal input always leads to equal output.
 //
-// Two ways lead through the same program. [Next] is the stateless call of the
-// seed's workflow_next: it rebuilds the progress from what the caller sends.
-// [Decide], [Apply] and [PositionOf] hold a run's state as a fold of its events
-// and refuse what is illegal.
+// The engine has two interfaces to a program. [Next] is the stateless call of the seed's
+// workflow_next: it derives the progress from the request. [Decide], [Apply] and
+// [PositionOf] keep the state of a run as a fold of its events and refuse illegal commands.
 package guide
 
 import (
@@ -12,57 +11,56 @@ import (
 	"github.com/guideway-dev/guideway/internal/window"
 )
 
-// Flow is a guided definition that is ready to be run. The dialects differ in
-// what they decide; a run is a fold of events in all of them.
+// Flow is a compiled guided definition. Each dialect has its own rules for commands; in all
+// dialects a run is a fold of events.
 type Flow interface {
-	// Decide gives the events of a legal command, in order and ready to be
-	// applied, or a refusal.
+	// Decide returns the events of a legal command in the order in which to apply them, or
+	// a refusal.
 	Decide(s State, c Command) ([]Event, *Refusal)
-	// PositionOf gives what the run asks for.
+	// PositionOf returns the position of the run.
 	PositionOf(s State) Position
-	// Status gives where the run stands.
+	// Status returns the status of the run.
 	Status(s State) Status
-	Documented
-	// FoldFrom gives the state after events, and refuses those that do not fit.
+	Documenter
+	// FoldFrom returns the state after events, or an error if an event is not possible.
 	FoldFrom(s State, events []Event) (State, error)
-	// Admit says whether a caller may set variables, or what is wrong with it.
+	// Admit refuses a context that a caller must not set.
 	Admit(s State, context map[string]any) *Refusal
-	// Hints gives what the definition says of its variables' worth.
+	// Hints returns the definition's hints for compressing a context.
 	Hints() window.Hints
 }
 
 var _ Flow = (*Program)(nil)
 
-// Program is a definition compiled for the engine. It is immutable and safe for
-// use by many goroutines.
+// Program is a definition compiled for the engine. It is immutable and safe for concurrent
+// use.
 type Program struct {
-	// Workflow is the definition that the program was compiled from.
+	// Workflow is the compiled definition.
 	Workflow *steps.Workflow
 
 	items []*item
-	// byID finds every step, loop and body step.
+	// byID contains every step, loop and body step.
 	byID map[string]*steps.Step
-	// owners tells for a variable that a loop writes which loop that is.
+	// owners maps each loop variable to the loop that writes it.
 	owners map[string]*item
-	// functions are the workflow's by name.
+	// functions are the workflow's functions by name.
 	functions map[string]steps.Function
 }
 
-// item is one entry of the top level that is walked in order: a step, or a loop
-// with its body.
+// item is one top-level entry of the program: a step, or a loop with its body.
 type item struct {
 	step  *steps.Step
 	index int
 	body  []*steps.Step
-	// inBody tells which ids belong to the body.
+	// inBody is the set of IDs of the body.
 	inBody map[string]bool
-	// shared says that a later loop has the same body.
+	// shared reports whether a later loop has the same body.
 	shared bool
 }
 
 func (it *item) isLoop() bool { return it.step.Loop != nil }
 
-// Compile prepares a parsed workflow. The workflow must not change afterwards.
+// Compile compiles a parsed workflow. The workflow must not change afterwards.
 func Compile(w *steps.Workflow) *Program {
 	p := &Program{
 		Workflow:  w,
@@ -81,13 +79,13 @@ func Compile(w *steps.Workflow) *Program {
 	}
 	for i := range w.Steps {
 		if s := &w.Steps[i]; !bodies[s.ID] {
-			p.add(s)
+			p.addItem(s)
 		}
 	}
 	return p
 }
 
-func (p *Program) add(s *steps.Step) {
+func (p *Program) addItem(s *steps.Step) {
 	it := &item{step: s, index: len(p.items)}
 	p.items = append(p.items, it)
 	p.byID[s.ID] = s
@@ -111,14 +109,14 @@ func (p *Program) add(s *steps.Step) {
 	}
 }
 
-// Step finds a step by id, those in loop bodies included.
+// Step returns a step by its ID, including steps in loop bodies.
 func (p *Program) Step(id string) (*steps.Step, bool) {
 	s, ok := p.byID[id]
 	return s, ok
 }
 
-// StepIDs lists the ids of the steps that an agent can be asked for, in the
-// order of the document, those in loop bodies included and loops left out.
+// StepIDs returns the IDs of the steps that an agent can be asked for, in document order.
+// It includes steps in loop bodies and omits loops.
 func (p *Program) StepIDs() []string {
 	var ids []string
 	for _, it := range p.items {
@@ -133,5 +131,5 @@ func (p *Program) StepIDs() []string {
 	return ids
 }
 
-// TotalSteps counts the top-level steps that are walked, a loop as one.
+// TotalSteps returns the number of top-level steps; a loop counts as one.
 func (p *Program) TotalSteps() int { return len(p.items) }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// variables that random conditions read.
+// variables that random conditions read
 var names = []string{"alpha", "beta", "gamma"}
 
 func drawCondition(t *rapid.T, more ...string) any {
@@ -103,21 +103,20 @@ func drawVars(t *rapid.T) map[string]any {
 	return vars
 }
 
-// longest is more than any random program can need: 5 loops of 4 rounds of 3
-// steps.
-const longest = 61
+// maxWalkLength exceeds the length of any random program: 5 loops of 4 rounds of 3 steps.
+const maxWalkLength = 61
 
-// Every walk ends, both for a client that echoes the context and for one that
-// sends its own variables alone, whatever the variables become on the way, and
-// the two are led through the same steps while the variables stay.
-func TestEveryWalkEnds(t *testing.T) {
+// Every walk ends, for a client that echoes the context and for one that sends only its own
+// variables, even if the variables change. Both clients see the same steps as long as the
+// variables do not change.
+func TestRandomWalksEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)
 		vars := drawVars(t)
 		changes := rapid.Bool().Draw(t, "variables change")
 		var walks [][]string
-		for _, c := range clients() {
+		for _, c := range allClients() {
 			walks = append(walks, randomWalk(t, p, c, vars, changes))
 		}
 		if !changes && !slices.Equal(walks[0], walks[1]) {
@@ -133,7 +132,7 @@ func randomWalk(t *rapid.T, p *guide.Program, c client, vars map[string]any, cha
 	}
 	context := own
 	var ids []string
-	for range longest {
+	for range maxWalkLength {
 		res, err := p.Next(guide.NextRequest{Completed: ids, Context: context})
 		if err != nil {
 			t.Fatalf("Next: %v", err)
@@ -159,9 +158,9 @@ func randomWalk(t *rapid.T, p *guide.Program, c client, vars map[string]any, cha
 	return nil
 }
 
-// No order of calls makes the engine panic, offer a step that its answer's own
-// context calls finished, or show a finished loop again.
-func TestNoOrderOfCallsRepeatsAFinishedLoop(t *testing.T) {
+// No order of calls makes the engine panic, offer a step that the context of its answer
+// marks as finished, or repeat a finished loop.
+func TestFinishedLoopNeverRepeats(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)

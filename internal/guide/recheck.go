@@ -6,30 +6,29 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Recheck gives the state after all events of a run, as Fold does, and believes
-// none of them: every command is decided again, and what follows must be what
-// the engine gives. It is for events that nobody has authenticated. The last
-// command may be cut short. An event that is not what the engine gives is an
-// error with guideway.CodeConflict that names it.
+// Recheck returns the state after all events of a run, as Fold does, but decides every
+// command again and compares the result with the events. It is for events without
+// authentication. The events may end within the last command. An event that differs from
+// the engine's own is an error with guideway.CodeConflict that names it.
 func Recheck(f Flow, events []Event) (State, error) {
 	var s State
 	for i := 0; i < len(events); {
 		decided, refusal := f.Decide(s, commandOf(f, events[i]))
 		if p, ok := f.(*PhaseProgram); ok && events[i].Kind == EventStateImported {
-			if i > 0 || !p.fitsImport(events[i]) {
-				return s, forged(i, events[i], "it is not what its document gives")
+			if i > 0 || !p.acceptsImport(events[i]) {
+				return s, mismatchError(i, events[i], "it does not match its document")
 			}
-			decided, refusal = p.settle(s, events[i]), nil
+			decided, refusal = p.addConsequences(s, events[i]), nil
 		}
 		if refusal != nil {
-			return s, forged(i, events[i], refusal.Rule)
+			return s, mismatchError(i, events[i], refusal.Rule)
 		}
 		for _, want := range decided {
 			if i == len(events) {
 				return s, nil
 			}
 			if !sameEvent(want, events[i]) {
-				return s, forged(i, events[i], "it should be "+string(want.Kind)+" "+want.Step)
+				return s, mismatchError(i, events[i], "it should be "+string(want.Kind)+" "+want.Step)
 			}
 			s = Apply(s, events[i])
 			i++
@@ -38,18 +37,18 @@ func Recheck(f Flow, events []Event) (State, error) {
 	return s, nil
 }
 
-func forged(i int, e Event, why string) error {
+func mismatchError(i int, e Event, why string) error {
 	return guideway.Errorf(guideway.CodeConflict, "event %d (%s %s) does not follow from those before it: %s", i+1, e.Kind, e.Step, why)
 }
 
-// sameEvent compares events as JSON. Reasons are words, which a version may
-// change; those of somebody's doing are in the command.
+// sameEvent reports whether events are equal as JSON. It ignores reasons: their text may
+// change between versions, and those of callers are part of the command.
 func sameEvent(a, b Event) bool {
 	a.Reason, b.Reason = "", ""
 	return sameJSON(a, b)
 }
 
-// commandOf gives the command that has led to an event.
+// commandOf returns the command that results in an event.
 func commandOf(f Flow, e Event) Command {
 	c := &Continue{Person: true}
 	switch e.Kind {
@@ -71,8 +70,8 @@ func commandOf(f Flow, e Event) Command {
 	return Command{Continue: c}
 }
 
-// withoutDefaults are the variables that a run was started with, as far as they
-// are not the definition's own defaults.
+// withoutDefaults returns the variables that a run was started with, without those that
+// equal a default of the definition.
 func withoutDefaults(f Flow, vars map[string]any) map[string]any {
 	p, ok := f.(*PhaseProgram)
 	if !ok {

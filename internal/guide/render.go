@@ -10,20 +10,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/template"
 )
 
-// Guidance is what an agent is told about a step.
+// Guidance is the text about a step for an agent.
 type Guidance struct {
 	// Prompt is the whole instruction: role, guidance, prompt and loop.
 	Prompt string `json:"prompt"`
-	// MetaGuidance holds throughout the workflow and comes once, with the
-	// first step.
+	// MetaGuidance applies to the whole workflow and comes once, with the first step.
 	MetaGuidance []string `json:"metaGuidance,omitempty"`
-	// Functions are the definitions that the step refers to.
+	// Functions are the function definitions that the step refers to.
 	Functions []steps.Function `json:"functionDefinitions,omitempty"`
-	// Confirmation is set where a person must confirm the step.
+	// Confirmation is set if a person must confirm the step.
 	Confirmation string `json:"confirmation,omitempty"`
 }
 
-// StepView is a step as a caller sees it, with its templates filled in.
+// StepView is a step with its templates rendered, for a caller.
 type StepView struct {
 	ID                  string               `json:"id"`
 	Title               string               `json:"title"`
@@ -40,8 +39,8 @@ type StepView struct {
 	FunctionReferences  []string             `json:"functionReferences,omitempty"`
 }
 
-// scene is a step with everything that its text depends on.
-type scene struct {
+// stepText renders the texts of a step.
+type stepText struct {
 	program *Program
 	step    *steps.Step
 	vars    condition.Lookup
@@ -49,40 +48,40 @@ type scene struct {
 	loop  *item
 	round int
 	list  []any
-	// first says that nothing of the workflow was told before.
+	// first reports whether this is the first text of the workflow.
 	first bool
-	// begins says that the step is the first of its loop.
-	begins bool
-	// stateless says that the caller keeps the list of completed steps.
+	// startsLoop reports whether the step is the first of its loop.
+	startsLoop bool
+	// stateless reports whether the caller keeps the list of completed steps.
 	stateless bool
 }
 
-// inLoop puts the scene into a round of a loop.
-func (s *scene) inLoop(it *item, round int, list []any) {
+// enterRound adds a round of a loop and its variables.
+func (s *stepText) enterRound(it *item, round int, list []any) {
 	s.loop, s.round, s.list = it, round, list
-	s.vars = over(roundVars(it.step.Loop, round, list), s.vars)
+	s.vars = overlayVars(roundVars(it.step.Loop, round, list), s.vars)
 }
 
-func (s *scene) fill(text string) string {
+func (s *stepText) fillText(text string) string {
 	return template.Render(template.Parse(text), s.vars)
 }
 
-func (s *scene) fillAll(texts []string) []string {
+func (s *stepText) fillAll(texts []string) []string {
 	if texts == nil {
 		return nil
 	}
 	out := make([]string, len(texts))
 	for i, t := range texts {
-		out[i] = s.fill(t)
+		out[i] = s.fillText(t)
 	}
 	return out
 }
 
-func (s *scene) view() *StepView {
+func (s *stepText) stepView() *StepView {
 	st := s.step
 	return &StepView{
-		ID: st.ID, Title: s.fill(st.Title), Prompt: s.fill(st.Prompt),
-		AgentRole: s.fill(st.AgentRole), Guidance: s.fillAll(st.Guidance),
+		ID: st.ID, Title: s.fillText(st.Title), Prompt: s.fillText(st.Prompt),
+		AgentRole: s.fillText(st.AgentRole), Guidance: s.fillAll(st.Guidance),
 		AskForFiles: st.AskForFiles, HasValidation: st.HasValidation,
 		RequireConfirmation: json.RawMessage(st.Source.Confirm),
 		RunCondition:        json.RawMessage(st.Source.Condition),
@@ -93,56 +92,55 @@ func (s *scene) view() *StepView {
 	}
 }
 
-func (s *scene) guidance() Guidance {
-	g := Guidance{Prompt: s.prompt(), Functions: s.functions(), Confirmation: s.confirmation()}
+func (s *stepText) buildGuidance() Guidance {
+	g := Guidance{Prompt: s.buildPrompt(), Functions: s.listFunctions(), Confirmation: s.confirmationText()}
 	if s.first {
 		g.MetaGuidance = s.program.Workflow.MetaGuidance
 	}
 	return g
 }
 
-// confirmation tells what a person must confirm, before a loop begins and after
-// a step. It also asks where the condition cannot be decided: to ask once too
-// often does less harm than not to ask.
-func (s *scene) confirmation() string {
+// confirmationText returns the request for a person's confirmation, before a loop or after
+// a step. It also asks if the condition is undecided, because an unnecessary question does
+// less harm than a missing one.
+func (s *stepText) confirmationText() string {
 	var parts []string
-	if s.begins && asks(s.loop.step.Confirm, s.vars) {
-		parts = append(parts, fmt.Sprintf("Before you begin, ask the user whether '%s' may begin.", s.fill(s.loop.step.Title)))
+	if s.startsLoop && needsConfirmation(s.loop.step.Confirm, s.vars) {
+		parts = append(parts, fmt.Sprintf("Before you begin, ask the user whether '%s' may begin.", s.fillText(s.loop.step.Title)))
 	}
-	if asks(s.step.Confirm, s.vars) {
-		parts = append(parts, "Show the result of this step to the user and ask for confirmation before you go on.")
+	if needsConfirmation(s.step.Confirm, s.vars) {
+		parts = append(parts, "Show the result of this step to the user and ask for confirmation before you continue.")
 	}
 	return strings.Join(parts, " ")
 }
 
-// asks says whether a confirmation is wanted: where its condition holds, and
-// where it cannot be decided.
-func asks(confirm *condition.Expr, vars condition.Lookup) bool {
+// needsConfirmation reports whether the confirmation's condition holds or is undecided.
+func needsConfirmation(confirm *condition.Expr, vars condition.Lookup) bool {
 	return confirm != nil && confirm.Decide(vars) != condition.No
 }
 
-// prompt composes role, guidance, prompt and loop in the order and under the
-// headings of seed 000.
-func (s *scene) prompt() string {
+// buildPrompt composes role, guidance, prompt and loop in the order and with the headings
+// of seed 000.
+func (s *stepText) buildPrompt() string {
 	var b strings.Builder
-	if role := s.fill(s.step.AgentRole); strings.TrimSpace(role) != "" {
+	if role := s.fillText(s.step.AgentRole); strings.TrimSpace(role) != "" {
 		b.WriteString("## Agent Role Instructions\n" + role + "\n\n")
 	}
 	if len(s.step.Guidance) > 0 {
 		b.WriteString("## Step Guidance\n")
 		for _, g := range s.step.Guidance {
-			b.WriteString("- " + s.fill(g) + "\n")
+			b.WriteString("- " + s.fillText(g) + "\n")
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString(s.fill(s.step.Prompt))
+	b.WriteString(s.fillText(s.step.Prompt))
 	if s.loop != nil {
 		s.writeLoop(&b)
 	}
 	return b.String()
 }
 
-func (s *scene) writeLoop(b *strings.Builder) {
+func (s *stepText) writeLoop(b *strings.Builder) {
 	fmt.Fprintf(b, "\n\n## Loop Context\n- Iteration: %d", s.round)
 	if s.loop.step.Loop.Type == steps.LoopForEach {
 		fmt.Fprintf(b, "\n- Total Items: %d\n- Current Index: %d", len(s.list), s.round-1)
@@ -156,9 +154,10 @@ func (s *scene) writeLoop(b *strings.Builder) {
 	b.WriteString("\n\n_Note: Refer to the phase overview provided in the first iteration for overall context._")
 }
 
-// functions are the definitions that the step refers to or calls, of the step,
-// its loop or the workflow. A stateless caller sees the step's own in the step.
-func (s *scene) functions() []steps.Function {
+// listFunctions returns the definitions that the step refers to or calls, from the step,
+// its loop or the workflow. It omits the step's own definitions for a stateless caller, who
+// receives them with the step.
+func (s *stepText) listFunctions() []steps.Function {
 	var out []steps.Function
 	seen := make(map[string]bool)
 	add := func(name string) {
@@ -166,7 +165,7 @@ func (s *scene) functions() []steps.Function {
 			return
 		}
 		seen[name] = true
-		if f, ok := s.function(name); ok {
+		if f, ok := s.findFunction(name); ok {
 			out = append(out, f)
 		}
 	}
@@ -186,7 +185,7 @@ func (s *scene) functions() []steps.Function {
 	return out
 }
 
-func (s *scene) function(name string) (steps.Function, bool) {
+func (s *stepText) findFunction(name string) (steps.Function, bool) {
 	scopes := [][]steps.Function{s.step.Functions}
 	if s.loop != nil {
 		scopes = append(scopes, s.loop.step.Functions)

@@ -7,59 +7,57 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// loopProgress is what is known of one loop while a stateless call is answered.
+// loopProgress is the progress of one loop during a stateless call.
 type loopProgress struct {
-	// round is the 1-based round that the loop is in; 0 before it began. Once
-	// it is done, it is the number of rounds that it had.
+	// round is the 1-based current round, or 0 before the loop starts. After the end it is
+	// the number of rounds.
 	round int
-	// before counts the body completions that belong to earlier rounds.
+	// before is the number of body completions in earlier rounds.
 	before int
-	// done says that the loop ended or was passed over.
+	// done reports whether the loop ended or was skipped.
 	done bool
-	// at is the body step that the round asks for; nil unless the loop is
-	// under way.
+	// at is the body step that the round asks for; nil unless the loop is active.
 	at *steps.Step
 	// list is the list of a forEach loop.
 	list []any
-	// warnings are told to the caller.
+	// warnings are for the caller.
 	warnings []string
 }
 
-// replay rebuilds the progress of every loop from completed step ids and from
-// the loop state that the caller echoed.
+// replay rebuilds the progress of every loop from completed step IDs and from the loop
+// state that the caller echoed.
 //
-// The list is taken in order, each loop in the order of the document taking the
-// ids of its body. A round takes every body step at most once: a repeated id
-// begins the next round, and so does an id whose condition holds in a later
-// round only. A body step that applies without condition must be in its round:
-// where the list has it too late it is pulled forward, and where it is missing
-// the round stands there, whatever else the list claims. So neither leaving a
-// step out nor the order of the list can end a round early.
+// It reads the list in order; each loop, in document order, consumes the IDs of its body. A
+// round consumes each body step at most once: a repeated ID starts the next round, and so
+// does an ID whose condition holds only in a later round. A body step without a condition
+// must be in its round: if the list contains it too late, it is moved forward, and if it is
+// missing, the round waits for it regardless of the rest of the list. So neither a missing
+// step nor the order of the list can end a round early.
 type replay struct {
 	p *Program
-	// own are the caller's variables; vars looks them up.
-	own  map[string]any
-	vars condition.Lookup
+	// callerVars are the caller's variables; vars looks them up.
+	callerVars map[string]any
+	vars       condition.Lookup
 	// completed is the caller's list, done the same as a set.
 	completed []string
 	done      map[string]bool
-	// used marks completions of body steps that a loop has taken.
+	// used marks completions of body steps that a loop has consumed.
 	used []bool
-	// echoed is the loop state that came back from the caller.
-	echoed map[string]echoedLoop
+	// echoed is the loop state from the caller.
+	echoed map[string]loopHint
 	loops  map[string]*loopProgress
 }
 
 func newReplay(p *Program, completed []string, context map[string]any) *replay {
-	own := p.ownVariables(context)
+	own := p.callerVars(context)
 	r := &replay{
-		p: p, own: own, vars: condition.Map(own),
+		p: p, callerVars: own, vars: condition.Map(own),
 		completed: completed, used: make([]bool, len(completed)),
 		done:  make(map[string]bool, len(completed)),
 		loops: make(map[string]*loopProgress),
 	}
-	// A walk that has completed nothing begins anew, whatever state of an
-	// earlier walk is in the context.
+	// A walk without completed steps restarts, even if the context contains the state of an
+	// earlier walk.
 	if len(completed) > 0 {
 		r.echoed = readLoopState(context)
 	}
@@ -68,29 +66,29 @@ func newReplay(p *Program, completed []string, context map[string]any) *replay {
 	}
 	for _, it := range p.items {
 		if it.isLoop() {
-			r.loops[it.step.ID] = r.loop(it)
+			r.loops[it.step.ID] = r.rebuildLoop(it)
 		}
 	}
 	return r
 }
 
-// loop rebuilds one loop. A loop that has not begun is left at round 0.
-func (r *replay) loop(it *item) *loopProgress {
+// rebuildLoop rebuilds the progress of one loop. A loop that has not started keeps round 0.
+func (r *replay) rebuildLoop(it *item) *loopProgress {
 	echo := r.echoed[it.step.ID]
 	lp := &loopProgress{warnings: echo.warnings}
 	if echo.done || r.done[it.step.ID] {
 		lp.done, lp.round, lp.before = true, echo.iteration, echo.before
-		r.take(it, echo.before)
+		r.markUsed(it, echo.before)
 		return lp
 	}
-	mine := r.mine(it)
+	mine := r.bodyCompletions(it)
 	if echo.iteration == 0 && len(mine) == 0 {
 		return lp
 	}
 	if echo.iteration > 0 && echo.iteration <= it.step.Loop.MaxIterations {
 		lp.round = echo.iteration
-		// A caller that drops the ids of earlier rounds from the list has
-		// fewer than before; what is there then belongs to this round.
+		// A caller that drops the IDs of earlier rounds sends fewer than before; the
+		// remaining IDs then belong to this round.
 		if len(mine) >= echo.before {
 			lp.before = echo.before
 			mine = mine[echo.before:]
@@ -98,38 +96,37 @@ func (r *replay) loop(it *item) *loopProgress {
 	} else {
 		lp.round = 1
 	}
-	r.advance(it, lp, mine)
-	r.take(it, lp.before)
+	r.advanceRounds(it, lp, mine)
+	r.markUsed(it, lp.before)
 	return lp
 }
 
-// enter begins a loop that has not begun.
-func (r *replay) enter(it *item) *loopProgress {
+// enterLoop starts a loop.
+func (r *replay) enterLoop(it *item) *loopProgress {
 	lp := r.loops[it.step.ID]
 	lp.round = 1
-	r.advance(it, lp, nil)
+	r.advanceRounds(it, lp, nil)
 	return lp
 }
 
-// mine are the completions that no loop has taken and that the loop's body
-// knows. Where a later loop has the same body, they end where the list goes on
-// to something behind this loop.
-func (r *replay) mine(it *item) []string {
+// bodyCompletions returns the unused completions of the loop's body. If a later loop has
+// the same body, it stops at the first completion of an item after this loop.
+func (r *replay) bodyCompletions(it *item) []string {
 	var ids []string
 	for i, id := range r.completed {
 		switch {
 		case it.inBody[id] && !r.used[i]:
 			ids = append(ids, id)
-		case it.shared && len(ids) > 0 && r.behind(it, id):
+		case it.shared && len(ids) > 0 && r.belongsAfter(it, id):
 			return ids
 		}
 	}
 	return ids
 }
 
-// take marks the first n completions of the loop's body, so that a later loop
-// with the same body does not count them again.
-func (r *replay) take(it *item, n int) {
+// markUsed marks the first n completions of the loop's body, so that a later loop with the
+// same body does not count them again.
+func (r *replay) markUsed(it *item, n int) {
 	for i, id := range r.completed {
 		if n == 0 {
 			return
@@ -141,8 +138,8 @@ func (r *replay) take(it *item, n int) {
 	}
 }
 
-// behind says whether an id belongs to an item behind the loop and not to it.
-func (r *replay) behind(it *item, id string) bool {
+// belongsAfter reports whether an ID belongs to an item after the loop and not to the loop.
+func (r *replay) belongsAfter(it *item, id string) bool {
 	if it.inBody[id] {
 		return false
 	}
@@ -151,37 +148,36 @@ func (r *replay) behind(it *item, id string) bool {
 	})
 }
 
-// left says whether anything behind the loop was completed after the last
-// completion of its body: then the loop has ended, and variables that it reads
-// may since have been used again.
-func (r *replay) left(it *item) bool {
+// leftLoop reports whether an item after the loop was completed after the last completion
+// of its body. Then the loop has ended, and its variables may have been reused since.
+func (r *replay) leftLoop(it *item) bool {
 	for i := len(r.completed) - 1; i >= 0; i-- {
 		if it.inBody[r.completed[i]] {
 			return false
 		}
-		if r.behind(it, r.completed[i]) {
+		if r.belongsAfter(it, r.completed[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// advance goes through the rounds from lp.round on until one asks for a step or
-// the loop ends.
-func (r *replay) advance(it *item, lp *loopProgress, ids []string) {
-	x := extentOf(it.step.Loop, r.vars)
+// advanceRounds replays the rounds from lp.round until a round asks for a step or the loop
+// ends.
+func (r *replay) advanceRounds(it *item, lp *loopProgress, ids []string) {
+	x := resolveBounds(it.step.Loop, r.vars)
 	lp.list = x.list
-	if x.problem != "" {
-		lp.finish(x.problem)
+	if x.reason != "" {
+		lp.endLoop(x.reason)
 		return
 	}
 	ids = slices.Clone(ids)
 	for {
-		if ok, warning := r.goesOn(it, lp, x, len(ids) > 0); !ok {
-			lp.finish(warning)
+		if ok, warning := r.takesRound(it, lp, x, len(ids) > 0); !ok {
+			lp.endLoop(warning)
 			return
 		}
-		at, n := r.round(it, lp, &ids)
+		at, n := r.fillRound(it, lp, &ids)
 		if at != nil {
 			lp.at = at
 			return
@@ -191,7 +187,7 @@ func (r *replay) advance(it *item, lp *loopProgress, ids []string) {
 	}
 }
 
-func (lp *loopProgress) finish(warning string) {
+func (lp *loopProgress) endLoop(warning string) {
 	lp.done, lp.at = true, nil
 	lp.round--
 	if warning != "" && !slices.Contains(lp.warnings, warning) {
@@ -199,43 +195,42 @@ func (lp *loopProgress) finish(warning string) {
 	}
 }
 
-// goesOn says whether the loop takes the round that it is at, and the warning
-// if only its maximum stops it. A round that the caller has worked on was
-// begun, so its condition is not asked again.
-func (r *replay) goesOn(it *item, lp *loopProgress, x extent, worked bool) (ok bool, warning string) {
+// takesRound reports whether the loop runs the current round, with a warning if only its
+// maximum stops it. The condition is not evaluated for a round with completions, because
+// that round has started.
+func (r *replay) takesRound(it *item, lp *loopProgress, x loopBounds, worked bool) (ok bool, warning string) {
 	l := it.step.Loop
 	if x.rounds >= 0 && lp.round > x.rounds {
 		return false, ""
 	}
-	if !worked && !r.holdsOn(it, lp) {
+	if !worked && !r.wantsRound(it, lp) {
 		return false, ""
 	}
 	if lp.round > l.MaxIterations {
-		return false, maximumReached(l)
+		return false, maxReachedText(l)
 	}
 	return true, ""
 }
 
-// holdsOn says whether a loop wants the round that it is at, on which nobody has
-// worked yet. Where the caller echoes no state, a loop that was left behind does
-// not go on.
-func (r *replay) holdsOn(it *item, lp *loopProgress) bool {
+// wantsRound reports whether a loop runs a round without completions. If the caller echoes
+// no state, a loop that was left does not resume.
+func (r *replay) wantsRound(it *item, lp *loopProgress) bool {
 	l := it.step.Loop
 	fixed := l.Type == steps.LoopFor && l.CountVar == ""
-	if !fixed && lp.round > 1 && r.echoed[it.step.ID].iteration == 0 && r.left(it) {
+	if !fixed && lp.round > 1 && r.echoed[it.step.ID].iteration == 0 && r.leftLoop(it) {
 		return false
 	}
 	if l.Type != steps.LoopWhile && l.Type != steps.LoopUntil {
 		return true
 	}
-	return l.Condition.Holds(over(roundVars(l, lp.round, lp.list), r.vars)) == (l.Type == steps.LoopWhile)
+	return l.Condition.Holds(overlayVars(roundVars(l, lp.round, lp.list), r.vars)) == (l.Type == steps.LoopWhile)
 }
 
-// round takes from ids what belongs to the round and gives the step that it
-// still asks for, or nil and the number of completions that it took.
-func (r *replay) round(it *item, lp *loopProgress, ids *[]string) (at *steps.Step, took int) {
+// fillRound removes the IDs of the round from ids. It returns the step that the round still
+// needs, or nil and the number of completions.
+func (r *replay) fillRound(it *item, lp *loopProgress, ids *[]string) (at *steps.Step, took int) {
 	l := it.step.Loop
-	vars := over(roundVars(l, lp.round, lp.list), r.vars)
+	vars := overlayVars(roundVars(l, lp.round, lp.list), r.vars)
 	taken := make(map[string]bool, len(it.body))
 	for len(*ids) > 0 {
 		id := (*ids)[0]
@@ -254,8 +249,8 @@ func (r *replay) round(it *item, lp *loopProgress, ids *[]string) (at *steps.Ste
 			taken[b.ID] = true
 			continue
 		}
-		// A later round has begun: the step did not apply when this one ended,
-		// unless its condition cannot have changed.
+		// A later round has started: the step did not apply when this one ended, unless its
+		// condition cannot have changed.
 		if len(*ids) > 0 && readsCaller(l, b.RunCondition) {
 			continue
 		}
@@ -264,8 +259,8 @@ func (r *replay) round(it *item, lp *loopProgress, ids *[]string) (at *steps.Ste
 	return nil, len(taken)
 }
 
-// belongsLater says whether a completed body step does not apply in this round
-// but in a later one, because its condition reads the loop's own variables.
+// belongsLater reports whether a completed body step applies in a later round but not in
+// this one, because its condition reads the loop's own variables.
 func (r *replay) belongsLater(it *item, lp *loopProgress, id string, vars condition.Lookup) bool {
 	l := it.step.Loop
 	i := slices.IndexFunc(it.body, func(b *steps.Step) bool { return b.ID == id })
@@ -274,24 +269,24 @@ func (r *replay) belongsLater(it *item, lp *loopProgress, id string, vars condit
 		return false
 	}
 	last := l.MaxIterations
-	if x := extentOf(l, r.vars); x.rounds >= 0 {
+	if x := resolveBounds(l, r.vars); x.rounds >= 0 {
 		last = min(last, x.rounds)
 	}
 	for round := lp.round + 1; round <= last; round++ {
-		if c.Holds(over(roundVars(l, round, lp.list), r.vars)) {
+		if c.Holds(overlayVars(roundVars(l, round, lp.list), r.vars)) {
 			return true
 		}
 	}
 	return false
 }
 
-// readsLoop says whether a condition reads a variable of the loop.
+// readsLoop reports whether a condition reads a variable of the loop.
 func readsLoop(l *steps.Loop, c *condition.Expr) bool {
 	names := loopVarNames(l)
 	return slices.ContainsFunc(c.Variables(), func(v string) bool { return slices.Contains(names, v) })
 }
 
-// readsCaller says whether a condition reads a variable that the caller sets.
+// readsCaller reports whether a condition reads a variable of the caller.
 func readsCaller(l *steps.Loop, c *condition.Expr) bool {
 	names := loopVarNames(l)
 	return slices.ContainsFunc(c.Variables(), func(v string) bool { return !slices.Contains(names, v) })

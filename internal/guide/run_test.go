@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drive applies commands and gives the state; it fails the test on a refusal.
-func drive(t testing.TB, p *guide.Program, s guide.State, commands ...guide.Command) guide.State {
+// applyToProgram applies commands and returns the state; it fails the test on a refusal.
+func applyToProgram(t testing.TB, p *guide.Program, s guide.State, commands ...guide.Command) guide.State {
 	t.Helper()
 	for _, c := range commands {
 		events, refusal := p.Decide(s, c)
@@ -25,15 +25,15 @@ func drive(t testing.TB, p *guide.Program, s guide.State, commands ...guide.Comm
 	return s
 }
 
-func start(vars map[string]any) guide.Command {
+func startCommand(vars map[string]any) guide.Command {
 	return guide.Command{Start: &guide.Start{Context: vars}}
 }
 
-func output(text string, vars map[string]any) guide.Command {
+func outputCommand(text string, vars map[string]any) guide.Command {
 	return guide.Command{Continue: &guide.Continue{Output: text, Context: vars}}
 }
 
-func answer(id string) guide.Command {
+func answerCommand(id string) guide.Command {
 	return guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{OptionID: id}}}
 }
 
@@ -50,53 +50,52 @@ const personal = `[
 	{"id":"the-loop","type":"loop","title":"Loop","loop":{"type":"for","count":1,"maxIterations":1},"requireConfirmation":true,"approval":"human",
 	 "body":[{"id":"work","title":"Work","prompt":"Work.","requireConfirmation":{"var":"risky","equals":true},"approval":"human"}]}]`
 
-func person(id string) guide.Command {
+func humanAnswer(id string) guide.Command {
 	return guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{OptionID: id}, Person: true}}
 }
 
-// A gate that only a person opens says so, and opens for one.
-func TestAPersonsGate(t *testing.T) {
+// A gate with human approval is marked as such, and accepts a person's answer.
+func TestHumanApprovalGate(t *testing.T) {
 	t.Parallel()
-	p := compile(t, personal)
-	s := drive(t, p, guide.State{}, start(nil), output("plan", nil))
+	p := compileSteps(t, personal)
+	s := applyToProgram(t, p, guide.State{}, startCommand(nil), outputCommand("plan", nil))
 	if pos := p.PositionOf(s); pos.Kind != guide.PositionGate || !pos.Person {
 		t.Fatalf("at %+v", pos)
 	}
-	s = drive(t, p, s, person(guide.OptionRevise), output("plan", nil), person(guide.OptionConfirm), person(guide.OptionConfirm))
-	s = drive(t, p, s, output("worked", map[string]any{"risky": false}))
+	s = applyToProgram(t, p, s, humanAnswer(guide.OptionRevise), outputCommand("plan", nil), humanAnswer(guide.OptionConfirm), humanAnswer(guide.OptionConfirm))
+	s = applyToProgram(t, p, s, outputCommand("worked", map[string]any{"risky": false}))
 	if pos := p.PositionOf(s); pos.Kind != guide.PositionGate || pos.ID != "work" || !pos.Person {
 		t.Fatalf("a claim that comes with the output has switched off the gate: at %+v", pos)
 	}
-	s = drive(t, p, s, person(guide.OptionConfirm))
+	s = applyToProgram(t, p, s, humanAnswer(guide.OptionConfirm))
 	if p.Status(s) != guide.StatusCompleted {
 		t.Errorf("the run is %s", p.Status(s))
 	}
 }
 
-// Every legal move through gates, waits and loops, with the position that it
-// leads to.
-func TestRunWalksThroughGatesWaitsAndLoops(t *testing.T) {
+// Legal commands through gates, waits and loops, with the resulting position.
+func TestRunThroughGatesWaitsAndLoops(t *testing.T) {
 	t.Parallel()
-	p := compile(t, guarded)
-	s := drive(t, p, guide.State{}, start(nil))
+	p := compileSteps(t, guarded)
+	s := applyToProgram(t, p, guide.State{}, startCommand(nil))
 	moves := []struct {
 		kind    guide.PositionKind
 		id      string
 		status  guide.Status
 		command guide.Command
 	}{
-		{guide.PositionStep, "first", guide.StatusRunning, output("DONE", nil)},
-		{guide.PositionStep, "approve", guide.StatusRunning, output("a plan", nil)},
-		{guide.PositionGate, "approve", guide.StatusWaiting, answer(guide.OptionRevise)},
-		{guide.PositionStep, "approve", guide.StatusRunning, output("a better plan", nil)},
-		{guide.PositionGate, "approve", guide.StatusWaiting, answer(guide.OptionConfirm)},
-		{guide.PositionContext, "branch", guide.StatusWaiting, output("", map[string]any{"size": "small"})},
-		{guide.PositionContext, "the-loop", guide.StatusWaiting, output("", map[string]any{"list": "no list"})},
-		{guide.PositionContext, "the-loop", guide.StatusWaiting, output("", map[string]any{"list": []any{"a", "b"}})},
-		{guide.PositionGate, "the-loop", guide.StatusWaiting, answer(guide.OptionConfirm)},
-		{guide.PositionStep, "work", guide.StatusRunning, output("worked", nil)},
-		{guide.PositionStep, "work", guide.StatusRunning, output("worked", nil)},
-		{guide.PositionStep, "last", guide.StatusRunning, output("handed over", nil)},
+		{guide.PositionStep, "first", guide.StatusRunning, outputCommand("DONE", nil)},
+		{guide.PositionStep, "approve", guide.StatusRunning, outputCommand("a plan", nil)},
+		{guide.PositionGate, "approve", guide.StatusWaiting, answerCommand(guide.OptionRevise)},
+		{guide.PositionStep, "approve", guide.StatusRunning, outputCommand("a better plan", nil)},
+		{guide.PositionGate, "approve", guide.StatusWaiting, answerCommand(guide.OptionConfirm)},
+		{guide.PositionContext, "branch", guide.StatusWaiting, outputCommand("", map[string]any{"size": "small"})},
+		{guide.PositionContext, "the-loop", guide.StatusWaiting, outputCommand("", map[string]any{"list": "no list"})},
+		{guide.PositionContext, "the-loop", guide.StatusWaiting, outputCommand("", map[string]any{"list": []any{"a", "b"}})},
+		{guide.PositionGate, "the-loop", guide.StatusWaiting, answerCommand(guide.OptionConfirm)},
+		{guide.PositionStep, "work", guide.StatusRunning, outputCommand("worked", nil)},
+		{guide.PositionStep, "work", guide.StatusRunning, outputCommand("worked", nil)},
+		{guide.PositionStep, "last", guide.StatusRunning, outputCommand("handed over", nil)},
 		{guide.PositionEnd, "", guide.StatusCompleted, guide.Command{}},
 	}
 	for i, m := range moves {
@@ -105,16 +104,16 @@ func TestRunWalksThroughGatesWaitsAndLoops(t *testing.T) {
 			t.Fatalf("move %d: at %s %q, %s; want %s %q, %s", i, pos.Kind, pos.ID, p.Status(s), m.kind, m.id, m.status)
 		}
 		if m.kind != guide.PositionEnd {
-			s = drive(t, p, s, m.command)
+			s = applyToProgram(t, p, s, m.command)
 		}
 	}
 }
 
-// A run that waits tells all values by which the workflow knows the variable, and
-// suggests none of several: the first one alone would be taken for the answer.
-func TestAWaitingRunTellsEveryValue(t *testing.T) {
+// A waiting run lists all values that the workflow compares the variable with, and suggests
+// none of several, because an agent would take the first one.
+func TestWaitingRunListsAllValues(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[
+	p := compileSteps(t, `[
 		{"id":"look","title":"Look","prompt":"Set size, list, n, retry and done."},
 		{"id":"small","title":"Small","prompt":"p","runCondition":{"var":"size","equals":"small"}},
 		{"id":"medium","title":"Medium","prompt":"p","runCondition":{"not":{"or":[{"var":"size","equals":"Small"},{"var":"size","not_equals":"medium"}]}}},
@@ -124,7 +123,7 @@ func TestAWaitingRunTellsEveryValue(t *testing.T) {
 		{"id":"count","type":"loop","title":"Count","loop":{"type":"for","count":"n","maxIterations":3},"body":"look-again"},
 		{"id":"look-again","title":"Again","prompt":"p"},
 		{"id":"last","title":"Last","prompt":"p","runCondition":{"var":"done","equals":false}}]`)
-	s := drive(t, p, guide.State{}, start(nil), output("looked", nil))
+	s := applyToProgram(t, p, guide.State{}, startCommand(nil), outputCommand("looked", nil))
 	for _, tt := range []struct {
 		name   string
 		set    map[string]any
@@ -137,7 +136,7 @@ func TestAWaitingRunTellsEveryValue(t *testing.T) {
 		{"true or false", map[string]any{"n": 0}, []guide.Need{{Variable: "done", Allowed: []any{false, true}}}, map[string]any{"done": false}},
 	} {
 		if tt.set != nil {
-			s = drive(t, p, s, output("", tt.set))
+			s = applyToProgram(t, p, s, outputCommand("", tt.set))
 		}
 		needs := p.PositionOf(s).Needs
 		if d := cmp.Diff(tt.needs, needs); d != "" {
@@ -149,20 +148,20 @@ func TestAWaitingRunTellsEveryValue(t *testing.T) {
 	}
 }
 
-func TestPositionSaysWhatARunWaitsFor(t *testing.T) {
+func TestPositionListsNeeds(t *testing.T) {
 	t.Parallel()
-	p := compile(t, guarded)
-	s := drive(t, p, guide.State{}, start(nil), output("DONE", nil), output("plan", nil), answer(guide.OptionConfirm))
+	p := compileSteps(t, guarded)
+	s := applyToProgram(t, p, guide.State{}, startCommand(nil), outputCommand("DONE", nil), outputCommand("plan", nil), answerCommand(guide.OptionConfirm))
 	want := []guide.Need{{Variable: "size", Allowed: []any{"large"}}}
 	if d := cmp.Diff(want, p.PositionOf(s).Needs); d != "" {
 		t.Errorf("needs (-want +got):\n%s", d)
 	}
-	s = drive(t, p, s, output("", map[string]any{"size": "small", "list": "text"}))
+	s = applyToProgram(t, p, s, outputCommand("", map[string]any{"size": "small", "list": "text"}))
 	want = []guide.Need{{Variable: "list", Found: "string", Example: []any{"..."}}}
 	if d := cmp.Diff(want, p.PositionOf(s).Needs); d != "" {
 		t.Errorf("needs (-want +got):\n%s", d)
 	}
-	s = drive(t, p, s, output("", map[string]any{"list": []any{"a", "b"}}), answer(guide.OptionConfirm), output("w", nil))
+	s = applyToProgram(t, p, s, outputCommand("", map[string]any{"list": []any{"a", "b"}}), answerCommand(guide.OptionConfirm), outputCommand("w", nil))
 	pos := p.PositionOf(s)
 	if d := cmp.Diff(&guide.LoopPosition{ID: "the-loop", Title: "Loop", Round: 2, Rounds: 2}, pos.Loop); d != "" {
 		t.Errorf("loop (-want +got):\n%s", d)
@@ -172,22 +171,22 @@ func TestPositionSaysWhatARunWaitsFor(t *testing.T) {
 	}
 }
 
-// The illegal moves: each is refused by its rule, and leaves the state alone.
-func TestIllegalMovesAreRefused(t *testing.T) {
+// Each illegal command is refused by its rule and does not change the state.
+func TestIllegalCommandsAreRefused(t *testing.T) {
 	t.Parallel()
-	p := compile(t, guarded)
+	p := compileSteps(t, guarded)
 	fresh := guide.State{}
-	atStep := drive(t, p, fresh, start(nil))
-	atGate := drive(t, p, atStep, output("DONE", nil), output("plan", nil))
-	atWait := drive(t, p, atGate, answer(guide.OptionConfirm))
-	atLoopGate := drive(t, p, atWait, output("", map[string]any{"size": "small", "list": []any{"a"}}))
-	inLoop := drive(t, p, atLoopGate, answer(guide.OptionConfirm))
-	ended := drive(t, p, inLoop, output("w", nil), output("l", nil))
-	aborted := drive(t, p, inLoop, guide.Command{Abort: &guide.Abort{Reason: "enough"}})
-	byPerson := compile(t, personal)
-	atPerson := drive(t, byPerson, fresh, start(nil), output("plan", nil))
-	atPersonLoop := drive(t, byPerson, atPerson, person(guide.OptionConfirm))
-	atStrict := drive(t, p, fresh, guide.Command{Start: &guide.Start{Person: true}}, output("DONE", nil), output("plan", nil))
+	atStep := applyToProgram(t, p, fresh, startCommand(nil))
+	atGate := applyToProgram(t, p, atStep, outputCommand("DONE", nil), outputCommand("plan", nil))
+	atWait := applyToProgram(t, p, atGate, answerCommand(guide.OptionConfirm))
+	atLoopGate := applyToProgram(t, p, atWait, outputCommand("", map[string]any{"size": "small", "list": []any{"a"}}))
+	inLoop := applyToProgram(t, p, atLoopGate, answerCommand(guide.OptionConfirm))
+	ended := applyToProgram(t, p, inLoop, outputCommand("w", nil), outputCommand("l", nil))
+	aborted := applyToProgram(t, p, inLoop, guide.Command{Abort: &guide.Abort{Reason: "enough"}})
+	byPerson := compileSteps(t, personal)
+	atPerson := applyToProgram(t, byPerson, fresh, startCommand(nil), outputCommand("plan", nil))
+	atPersonLoop := applyToProgram(t, byPerson, atPerson, humanAnswer(guide.OptionConfirm))
+	atStrict := applyToProgram(t, p, fresh, guide.Command{Start: &guide.Start{Person: true}}, outputCommand("DONE", nil), outputCommand("plan", nil))
 	big := map[string]any{"big": string(make([]byte, 200_000))}
 	tests := []struct {
 		name    string
@@ -195,42 +194,42 @@ func TestIllegalMovesAreRefused(t *testing.T) {
 		command guide.Command
 		rule    string
 	}{
-		{"continue before start", fresh, output("DONE", nil), guide.RuleNotStarted},
+		{"continue before start", fresh, outputCommand("DONE", nil), guide.RuleNotStarted},
 		{"abort before start", fresh, guide.Command{Abort: &guide.Abort{}}, guide.RuleNotStarted},
-		{"start twice", atStep, start(nil), guide.RuleStarted},
-		{"start with a loop's variable", fresh, start(map[string]any{"thing": 1.0}), guide.RuleServerVariable},
+		{"start twice", atStep, startCommand(nil), guide.RuleStarted},
+		{"start with a loop's variable", fresh, startCommand(map[string]any{"thing": 1.0}), guide.RuleServerVariable},
 		{"an empty command", atStep, guide.Command{}, guide.RuleOutputMissing},
-		{"output that fails its criteria", atStep, output("almost", nil), guide.RuleCriteria},
+		{"output that fails its criteria", atStep, outputCommand("almost", nil), guide.RuleCriteria},
 		{"no output where criteria want one", atStep, guide.Command{Continue: &guide.Continue{Notes: "DONE"}}, guide.RuleCriteria},
-		{"an answer without a gate", atStep, answer(guide.OptionConfirm), guide.RuleNoGate},
-		{"output at a gate", atGate, output("more", nil), guide.RuleGateUnanswered},
-		{"context at a gate", atGate, output("", map[string]any{"size": "small"}), guide.RuleGateUnanswered},
+		{"an answer without a gate", atStep, answerCommand(guide.OptionConfirm), guide.RuleNoGate},
+		{"output at a gate", atGate, outputCommand("more", nil), guide.RuleGateUnanswered},
+		{"context at a gate", atGate, outputCommand("", map[string]any{"size": "small"}), guide.RuleGateUnanswered},
 		{"an answer together with output", atGate, guide.Command{Continue: &guide.Continue{Output: "x", Answer: &guide.Answer{OptionID: guide.OptionConfirm}}}, guide.RuleGateUnanswered},
 		{"nothing at a gate", atGate, guide.Command{Continue: &guide.Continue{}}, guide.RuleGateUnanswered},
-		{"an unknown option", atGate, answer("yes"), guide.RuleUnknownOption},
-		{"passing over at a step's gate", atGate, answer(guide.OptionSkip), guide.RuleUnknownOption},
-		{"revising at a loop's gate", atLoopGate, answer(guide.OptionRevise), guide.RuleUnknownOption},
+		{"an unknown option", atGate, answerCommand("yes"), guide.RuleUnknownOption},
+		{"passing over at a step's gate", atGate, answerCommand(guide.OptionSkip), guide.RuleUnknownOption},
+		{"revising at a loop's gate", atLoopGate, answerCommand(guide.OptionRevise), guide.RuleUnknownOption},
 		{"notes at a gate", atGate, guide.Command{Continue: &guide.Continue{Notes: "done"}}, guide.RuleGateUnanswered},
-		{"output while variables are missing", atWait, output("done anyway", nil), guide.RuleContextNeeded},
-		{"output along with variables while waiting", atWait, output("done", map[string]any{"size": "small"}), guide.RuleContextNeeded},
-		{"an answer while waiting", atWait, answer(guide.OptionConfirm), guide.RuleNoGate},
-		{"the loop's gate left unanswered", atLoopGate, output("worked", nil), guide.RuleGateUnanswered},
-		{"nothing handed in", inLoop, output("  \n", nil), guide.RuleOutputMissing},
-		{"the loop's item rewritten", inLoop, output("w", map[string]any{"thing": "b"}), guide.RuleServerVariable},
-		{"the round rewritten", inLoop, output("w", map[string]any{"currentIteration": 5.0}), guide.RuleServerVariable},
-		{"the engine's state forged", inLoop, output("w", map[string]any{"_loopState": map[string]any{}}), guide.RuleServerVariable},
-		{"too much context", inLoop, output("w", big), guide.RuleContextTooLarge},
+		{"output while variables are missing", atWait, outputCommand("done anyway", nil), guide.RuleContextNeeded},
+		{"output along with variables while waiting", atWait, outputCommand("done", map[string]any{"size": "small"}), guide.RuleContextNeeded},
+		{"an answer while waiting", atWait, answerCommand(guide.OptionConfirm), guide.RuleNoGate},
+		{"the loop's gate left unanswered", atLoopGate, outputCommand("worked", nil), guide.RuleGateUnanswered},
+		{"nothing handed in", inLoop, outputCommand("  \n", nil), guide.RuleOutputMissing},
+		{"the loop's item rewritten", inLoop, outputCommand("w", map[string]any{"thing": "b"}), guide.RuleServerVariable},
+		{"the round rewritten", inLoop, outputCommand("w", map[string]any{"currentIteration": 5.0}), guide.RuleServerVariable},
+		{"the engine's state forged", inLoop, outputCommand("w", map[string]any{"_loopState": map[string]any{}}), guide.RuleServerVariable},
+		{"too much context", inLoop, outputCommand("w", big), guide.RuleContextTooLarge},
 		{"a step that is not reached", inLoop, guide.Command{Continue: &guide.Continue{Step: "last", Output: "w"}}, guide.RuleWrongStep},
 		{"a gate by the name of a step behind it", atGate, guide.Command{Continue: &guide.Continue{Step: "last", Answer: &guide.Answer{OptionID: guide.OptionConfirm}}}, guide.RuleWrongStep},
 		{"skipping a step", inLoop, guide.Command{Continue: &guide.Continue{Skip: &guide.Skip{Reason: "no need"}}}, guide.RuleStepRequired},
 		{"skipping a gate", atGate, guide.Command{Continue: &guide.Continue{Skip: &guide.Skip{}}}, guide.RuleGateUnanswered},
 		{"declining a gate", atGate, guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{Decline: true}}}, guide.RuleGateRequired},
-		{"a person's gate answered by an agent", atPerson, answer(guide.OptionConfirm), guide.RulePerson},
-		{"a person's loop begun by an agent", atPersonLoop, answer(guide.OptionConfirm), guide.RulePerson},
-		{"a gate of a run whose gates are all a person's", atStrict, answer(guide.OptionConfirm), guide.RulePerson},
-		{"continue after the end", ended, output("again", nil), guide.RuleEnded},
+		{"a person's gate answered by an agent", atPerson, answerCommand(guide.OptionConfirm), guide.RulePerson},
+		{"a person's loop begun by an agent", atPersonLoop, answerCommand(guide.OptionConfirm), guide.RulePerson},
+		{"a gate of a run whose gates are all a person's", atStrict, answerCommand(guide.OptionConfirm), guide.RulePerson},
+		{"continue after the end", ended, outputCommand("again", nil), guide.RuleEnded},
 		{"abort after the end", ended, guide.Command{Abort: &guide.Abort{}}, guide.RuleEnded},
-		{"continue after abort", aborted, output("again", nil), guide.RuleEnded},
+		{"continue after abort", aborted, outputCommand("again", nil), guide.RuleEnded},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -257,31 +256,31 @@ func TestIllegalMovesAreRefused(t *testing.T) {
 	}
 }
 
-// A loop's list and count are pinned when it begins.
-func TestALoopKeepsTheListItBeganWith(t *testing.T) {
+// A loop's list and count are pinned at its start.
+func TestLoopKeepsInitialList(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"list","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]}]`)
-	s := drive(t, p, guide.State{}, start(map[string]any{"list": []any{"a", "b"}}))
-	s = drive(t, p, s, output("w", map[string]any{"list": []any{}}))
+	p := compileSteps(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"list","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]}]`)
+	s := applyToProgram(t, p, guide.State{}, startCommand(map[string]any{"list": []any{"a", "b"}}))
+	s = applyToProgram(t, p, s, outputCommand("w", map[string]any{"list": []any{}}))
 	if pos := p.PositionOf(s); pos.ID != "work" || pos.Loop.Round != 2 {
 		t.Fatalf("at %+v, want the second round", pos)
 	}
-	s = drive(t, p, s, output("w", map[string]any{"list": []any{"x", "y", "z"}}))
+	s = applyToProgram(t, p, s, outputCommand("w", map[string]any{"list": []any{"x", "y", "z"}}))
 	if got := p.Status(s); got != guide.StatusCompleted {
 		t.Errorf("status = %s, want completed", got)
 	}
 }
 
-// Every random run ends after legal moves; no legal move is refused; the state
-// is the fold of the events; deciding twice gives the same.
-func TestEveryLegalRunEnds(t *testing.T) {
+// Every random run ends after legal commands; no legal command is refused; the state is the
+// fold of the events; repeated decisions are equal.
+func TestRandomLegalRunsEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)
 		s := guide.State{}
 		var log []guide.Event
-		command := start(drawVars(t))
-		for range 2*longest + 20 {
+		command := startCommand(drawVars(t))
+		for range 2*maxWalkLength + 20 {
 			events, refusal := p.Decide(s, command)
 			if refusal != nil {
 				t.Fatalf("refused: %s: %s", refusal.Rule, refusal.Message)
@@ -299,7 +298,7 @@ func TestEveryLegalRunEnds(t *testing.T) {
 				checkFolds(t, p, log, s)
 				return
 			}
-			command = legal(t, pos)
+			command = legalCommand(t, pos)
 			if pos.Kind == guide.PositionContext {
 				if _, refusal := p.Decide(s, command); refusal != nil {
 					t.Fatalf("the run asks for what it refuses: %+v: %s", pos, refusal.Message)
@@ -310,8 +309,8 @@ func TestEveryLegalRunEnds(t *testing.T) {
 	})
 }
 
-// checkFolds folds the events again, as they come back from a journal, and every
-// prefix of them: from each there is a way on.
+// checkFolds folds the events and every prefix of them, as read from a journal. Each prefix
+// must allow a next command.
 func checkFolds(t *rapid.T, p *guide.Program, log []guide.Event, want guide.State) {
 	stored, err := json.Marshal(log)
 	if err != nil {
@@ -334,7 +333,7 @@ func checkFolds(t *rapid.T, p *guide.Program, log []guide.Event, want guide.Stat
 		t.Fatalf("cut at %d: %v", cut, err)
 	}
 	if pos := p.PositionOf(prefix); pos.Kind != guide.PositionEnd {
-		if events, refusal := p.Decide(prefix, legal(t, pos)); refusal != nil {
+		if events, refusal := p.Decide(prefix, legalCommand(t, pos)); refusal != nil {
 			t.Fatalf("cut at %d, at %+v: refused: %s", cut, pos, refusal.Message)
 		} else if _, err := p.Fold(append(back[:cut:cut], events...)); err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
@@ -350,11 +349,11 @@ func mustJSON(t *rapid.T, v any) string {
 	return string(b)
 }
 
-// legal gives a legal command at a position.
-func legal(t *rapid.T, pos guide.Position) guide.Command {
+// legalCommand returns a legal command at a position.
+func legalCommand(t *rapid.T, pos guide.Position) guide.Command {
 	switch pos.Kind {
 	case guide.PositionGate:
-		return answer(guide.OptionConfirm)
+		return answerCommand(guide.OptionConfirm)
 	case guide.PositionContext:
 		vars := map[string]any{}
 		for _, n := range pos.Needs {
@@ -364,7 +363,7 @@ func legal(t *rapid.T, pos guide.Position) guide.Command {
 			case len(n.Allowed) > 0:
 				vars[n.Variable] = n.Allowed[0]
 			case n.Found != "" || pos.Message != "":
-				// A loop's extent: both a count and a list have two rounds.
+				// The count and the list of a loop both lead to two rounds.
 				vars[n.Variable] = extentFor(pos)
 			default:
 				vars[n.Variable] = 1.0
@@ -373,9 +372,9 @@ func legal(t *rapid.T, pos guide.Position) guide.Command {
 		if len(vars) == 0 {
 			t.Fatalf("the run waits for nothing: %+v", pos)
 		}
-		return output("", vars)
+		return outputCommand("", vars)
 	default:
-		return output("done", nil)
+		return outputCommand("done", nil)
 	}
 }
 

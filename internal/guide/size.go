@@ -7,15 +7,15 @@ import (
 	"unicode/utf16"
 )
 
-// The bounds of a context in estimated bytes, as in seed 000.
+// The limits of a context in estimated bytes, from seed 000.
 const (
 	maxContextSize  = 256 * 1024
 	warnContextSize = maxContextSize * 8 / 10
 )
 
-// ContextSize estimates the bytes of a context as seed 000 does: two for each
-// UTF-16 unit of a string or key, eight or more for a number, four for a boolean, a null
-// and for each list or object itself.
+// ContextSize estimates the bytes of a context as seed 000 does: two for each UTF-16 unit
+// of a string or key, eight or more for a number, four for a boolean, a null and for each
+// list or object.
 func ContextSize(v any) int {
 	switch x := v.(type) {
 	case string:
@@ -23,7 +23,7 @@ func ContextSize(v any) int {
 	case float64, int, int64:
 		return 8
 	case json.Number:
-		return max(8, 2*len(x)) // it is kept as it was written
+		return max(8, 2*len(x)) // it is stored as written
 	case bool, nil:
 		return 4
 	case []any:
@@ -51,22 +51,21 @@ func utf16Len(s string) int {
 	return n
 }
 
-// maxContextDepth bounds the nesting of variables: whoever reads them back has
-// bounds, too.
+// maxContextDepth limits the nesting of variables, because decoders have limits, too.
 const maxContextDepth = 128
 
-// tooDeep says whether a value is nested deeper than so many levels.
-func tooDeep(v any, most int) bool {
+// exceedsDepth reports whether a value is nested deeper than most levels.
+func exceedsDepth(v any, most int) bool {
 	switch x := v.(type) {
 	case []any:
 		for _, item := range x {
-			if most == 0 || tooDeep(item, most-1) {
+			if most == 0 || exceedsDepth(item, most-1) {
 				return true
 			}
 		}
 	case map[string]any:
 		for _, item := range x {
-			if most == 0 || tooDeep(item, most-1) {
+			if most == 0 || exceedsDepth(item, most-1) {
 				return true
 			}
 		}
@@ -74,13 +73,13 @@ func tooDeep(v any, most int) bool {
 	return false
 }
 
-// kilobytes rounds the way the seed's messages do.
-func kilobytes(n int) int { return int(math.Round(float64(n) / 1024)) }
+// toKilobytes rounds as the seed's messages do.
+func toKilobytes(n int) int { return int(math.Round(float64(n) / 1024)) }
 
 func contextTooLarge(n int) string {
-	return fmt.Sprintf("Context size (%dKB) exceeds maximum allowed size (%dKB)", kilobytes(n), maxContextSize/1024)
+	return fmt.Sprintf("Context size (%dKB) exceeds maximum allowed size (%dKB)", toKilobytes(n), maxContextSize/1024)
 }
 
 func contextNearlyFull(n int) string {
-	return fmt.Sprintf("Context size (%dKB) exceeds 80%% of maximum (%dKB)", kilobytes(n), maxContextSize/1024)
+	return fmt.Sprintf("Context size (%dKB) exceeds 80%% of maximum (%dKB)", toKilobytes(n), maxContextSize/1024)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// Status is where a run stands.
+// Status is the status of a run.
 type Status string
 
 // The statuses.
@@ -22,49 +22,48 @@ const (
 	StatusAborted   Status = "aborted"
 )
 
-// State is a run as the fold of its events. The zero State is a run that has
-// not started.
+// State is a run as the fold of its events. The zero State is a run that has not started.
 type State struct {
-	// Started says that there was a run_started event.
+	// Started reports whether the run has a run_started event.
 	Started bool
-	// Ended is StatusCompleted or StatusAborted once the run has ended.
+	// Ended is StatusCompleted or StatusAborted after the end of the run.
 	Ended Status
-	// Vars are the run's variables, those of loops left out.
+	// Vars are the run's variables without those of loops.
 	Vars map[string]any
-	// Cursor is the top-level item that the run is at.
+	// Cursor is the index of the current top-level item.
 	Cursor int
 	// Frame is set inside a loop.
 	Frame *Frame
 	// Gate is set while a gate waits for its answer.
 	Gate *OpenGate
-	// Person says that only a person opens the run's gates.
+	// Person reports whether all gates of the run require human approval.
 	Person bool
-	// Confirmed says that the loop at the cursor was confirmed and may begin.
+	// Confirmed reports whether the loop at the cursor was confirmed and may start.
 	Confirmed bool
-	// Again says that the step at the cursor was sent back. It is done again
-	// whatever its condition says now: an agent must not get out of it by the
-	// variables that came with the output.
+	// Again reports whether the step at the cursor was sent back. It must be repeated
+	// regardless of its condition: an agent must not avoid it with the variables of its
+	// output.
 	Again bool
-	// Revise is what the person said who sent it back.
+	// Revise is the note of the person who sent the step back.
 	Revise string
-	// Phases is where a run of a phase workflow stands; nil in a step workflow,
-	// which Cursor, Frame, Confirmed, Again and Revise are for.
+	// Phases is the state in a phase workflow. It is nil in a step workflow, which uses
+	// Cursor, Frame, Confirmed, Again and Revise instead.
 	Phases *PhaseState `json:",omitempty"`
 	// Steps counts the completed steps, Seq the events.
 	Steps, Seq int
 }
 
-// Frame is where a run stands in a loop.
+// Frame is the state of a run in a loop.
 type Frame struct {
 	// Round is 1-based; 0 before the first round.
 	Round int
-	// Body is the position in the body; its length means the end of a round.
+	// Body is the index in the body; its length means the end of a round.
 	Body int
 	// Worked counts the steps completed in this round.
 	Worked int
 	// Rounds is the number of rounds that the count or the list allows, or -1.
 	Rounds int
-	// List is the list of a forEach loop, as it was when the loop began.
+	// List is the list of a forEach loop at the start of the loop.
 	List []any
 }
 
@@ -72,14 +71,14 @@ type Frame struct {
 type OpenGate struct {
 	// Step is the step or loop that the gate belongs to.
 	Step string
-	// Before is true for the gate of a loop, which comes before its first
-	// round; a step's gate comes after its output.
+	// Before is true for the gate of a loop, which comes before its first round; a step's
+	// gate comes after its output.
 	Before bool
-	// Person says that only a person may answer.
+	// Person reports whether the gate requires human approval.
 	Person bool
 }
 
-// EventKind names what happened.
+// EventKind is the kind of an event.
 type EventKind string
 
 // The kinds of events.
@@ -97,9 +96,8 @@ const (
 	EventRunAborted    EventKind = "run_aborted"
 )
 
-// The kinds of events that runs of phase workflows have besides those of the
-// run, the context and the completed step. Most are the history events of the
-// state schema (seed 002).
+// The additional kinds of events of phase workflows. Most are history events of the state
+// schema (seed 002).
 const (
 	EventPhaseEntered      EventKind = "phase_entered"
 	EventPhaseExited       EventKind = "phase_exited"
@@ -117,15 +115,14 @@ const (
 	EventLoopCompleted     EventKind = "loop_completed"
 	EventLoopBroken        EventKind = "loop_break"
 	EventVariableSet       EventKind = "variable_set"
-	// EventLogged and EventEmitted are log and emit actions, EventChecked a
-	// validate action on a variable, EventAsserted what the caller says of
-	// validate actions that the engine cannot judge.
+	// EventLogged and EventEmitted are log and emit actions, EventChecked is a validate
+	// action on a variable, and EventAsserted is the caller's note on validate actions that
+	// the engine cannot evaluate.
 	EventLogged   EventKind = "action_logged"
 	EventEmitted  EventKind = "action_emitted"
 	EventChecked  EventKind = "action_checked"
 	EventAsserted EventKind = "action_asserted"
-	// EventStateImported begins a run in the middle, where a state document
-	// says.
+	// EventStateImported starts a run at the position of a state document.
 	EventStateImported EventKind = "state_imported"
 )
 
@@ -136,64 +133,61 @@ type Event struct {
 	Step string `json:"step,omitempty"`
 	// Round is the loop's round, 1-based.
 	Round int `json:"round,omitempty"`
-	// Vars are the variables that were set. Those that come with an output
-	// stand in its completion: a command is one event and what follows from it,
-	// so that no prefix of a run has the variables without what they came with.
+	// Vars are the variables that were set. Variables that come with an output are part of
+	// the completion event, so that no prefix of a run has the variables without the
+	// output.
 	Vars map[string]any `json:"vars,omitempty"`
-	// Output and Notes are what the agent handed in.
+	// Output and Notes are the agent's claim.
 	Output string `json:"output,omitempty"`
 	Notes  string `json:"notes,omitempty"`
-	// Rounds and List pin the extent of a loop; Rounds is -1 for while and
-	// until.
+	// Rounds and List pin the bounds of a loop; Rounds is -1 for while and until.
 	Rounds int   `json:"rounds,omitempty"`
 	List   []any `json:"list,omitempty"`
-	// Gate says that the completed step must be confirmed. It stands in the
-	// completion itself, so that no prefix of a run is behind a step and past
-	// its gate.
+	// Gate reports whether the completed step must be confirmed. It is part of the
+	// completion event, so that no prefix of a run is past a step without its gate.
 	Gate bool `json:"gate,omitempty"`
-	// Person says that only a person may open the gate; of a run that has
-	// started, that this holds for all of its gates.
+	// Person reports whether the gate requires human approval; for a start event, whether
+	// all gates of the run do.
 	Person bool `json:"person,omitempty"`
 	// Option is the answer to a gate.
 	Option string `json:"option,omitempty"`
-	// Reason says why something was skipped, ended or aborted.
+	// Reason explains a skip, an end or an abort.
 	Reason string `json:"reason,omitempty"`
-	// Phase is the number of a phase, To that of the phase that a way leads to
-	// and Skips those of phases to be passed through, all 1-based. Item is the
-	// 1-based number of the step, checkpoint, decision or loop in its phase or
-	// loop; 0 in a To is the end of the run.
+	// Phase is the number of a phase, To that of the target phase, and Skips are those of
+	// phases to pass through, all 1-based. Item is the 1-based number of the step,
+	// checkpoint, decision or loop in its phase or loop. A To of 0 is the end of the run.
 	Phase int   `json:"phase,omitempty"`
 	Item  int   `json:"item,omitempty"`
 	To    int   `json:"to,omitempty"`
 	Skips []int `json:"skips,omitempty"`
-	// Part says which actions an action is of. Count is how many actions an
+	// Part is the list that an action belongs to. Count is the number of actions that an
 	// assertion covers.
 	Part  Part `json:"part,omitempty"`
 	Count int  `json:"count,omitempty"`
-	// Message, Target and Value are an action's, Value also the item of a
-	// round and an imported state.
+	// Message, Target and Value belong to an action. Value is also the item of a round or
+	// an imported state.
 	Message string `json:"message,omitempty"`
 	Target  string `json:"target,omitempty"`
 	Value   any    `json:"value,omitempty"`
-	// Undone are the ids of what an answer that leaves the phase has left out.
+	// Undone are the IDs of the items that were left out because an answer left the phase.
 	Undone []string `json:"undone,omitempty"`
-	// State is where an imported run begins.
+	// State is the initial state of an imported run.
 	State *PhaseState `json:"state,omitempty"`
 }
 
 // The options of a confirmation.
 const (
-	// OptionConfirm goes on.
+	// OptionConfirm continues the run.
 	OptionConfirm = "confirm"
-	// OptionRevise, at a step's gate, does the step again.
+	// OptionRevise, at a step's gate, repeats the step.
 	OptionRevise = "revise"
-	// OptionSkip, at a loop's gate, passes over the loop.
+	// OptionSkip, at a loop's gate, skips the loop.
 	OptionSkip = "skip"
 )
 
-// Apply gives the state after an event that fits it, as all that Decide returns
-// do; the state that it is given is left as it was. Events from elsewhere go
-// through Fold, which checks that they fit.
+// Apply returns the state after an event. The event must be possible in the state, as all
+// events of Decide are; s does not change. Use Fold for events from other sources, because
+// it checks them.
 func Apply(s State, e Event) State {
 	s.Seq++
 	if s.Phases != nil || e.Kind == EventPhaseEntered || e.Kind == EventStateImported {
@@ -202,23 +196,23 @@ func Apply(s State, e Event) State {
 	switch e.Kind {
 	case EventRunStarted:
 		s.Started, s.Person = true, e.Person
-		s.Vars = merged(s.Vars, e.Vars)
+		s.Vars = mergeVars(s.Vars, e.Vars)
 	case EventContextSet:
-		s.Vars = merged(s.Vars, e.Vars)
+		s.Vars = mergeVars(s.Vars, e.Vars)
 	case EventStepCompleted:
 		if len(e.Vars) > 0 {
-			s.Vars = merged(s.Vars, e.Vars)
+			s.Vars = mergeVars(s.Vars, e.Vars)
 		}
-		s = s.passed(true)
+		s = s.advanceCursor(true)
 		s.Steps++
 		s.Again, s.Revise = false, ""
 		if e.Gate {
 			s.Gate = &OpenGate{Step: e.Step, Person: e.Person}
 		}
 	case EventStepSkipped:
-		s = s.passed(false)
+		s = s.advanceCursor(false)
 	case EventLoopEntered:
-		// Body is set behind the end, so that the next move decides on round 1.
+		// Body is past the end, so that the next event decides about round 1.
 		s.Frame = &Frame{Rounds: e.Rounds, List: e.List, Body: endOfRound}
 		s.Confirmed = false
 	case EventRoundStarted:
@@ -231,7 +225,7 @@ func Apply(s State, e Event) State {
 	case EventGateOpened:
 		s.Gate = &OpenGate{Step: e.Step, Before: true, Person: e.Person}
 	case EventGateAnswered:
-		s = s.answered(e)
+		s = s.applyAnswer(e)
 	case EventRunCompleted:
 		s.Ended = StatusCompleted
 	case EventRunAborted:
@@ -240,11 +234,11 @@ func Apply(s State, e Event) State {
 	return s
 }
 
-// endOfRound is a body position behind every body.
+// endOfRound is an index past the end of every body.
 const endOfRound = 1 << 30
 
-// passed moves behind the step at the cursor.
-func (s State) passed(worked bool) State {
+// advanceCursor moves past the step at the cursor.
+func (s State) advanceCursor(worked bool) State {
 	if s.Frame == nil {
 		s.Cursor++
 		return s
@@ -258,9 +252,8 @@ func (s State) passed(worked bool) State {
 	return s
 }
 
-// answered closes the gate. A step that is to be revised is where it was before
-// it was completed.
-func (s State) answered(e Event) State {
+// applyAnswer closes the gate. A step to revise returns to the state before its completion.
+func (s State) applyAnswer(e Event) State {
 	before := s.Gate.Before
 	s.Gate = nil
 	switch e.Option {
@@ -283,59 +276,58 @@ func (s State) answered(e Event) State {
 	return s
 }
 
-func merged(base, top map[string]any) map[string]any {
+func mergeVars(base, top map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(top))
 	maps.Copy(out, base)
 	maps.Copy(out, top)
 	return out
 }
 
-// variables looks up the run's variables. One that only a loop or the engine
-// writes is never anybody's to set, so outside of its loop it counts as null:
-// nothing waits for it.
-func (p *Program) variables(s State) condition.Lookup {
+// lookupVars returns a lookup of the run's variables. A variable that only a loop or the
+// engine writes counts as null outside its loop, so that no condition waits for it.
+func (p *Program) lookupVars(s State) condition.Lookup {
 	vars := condition.Map(s.Vars)
 	return func(name string) (any, bool) {
-		if p.owned(name) {
+		if p.isServerVar(name) {
 			return nil, true
 		}
 		return vars(name)
 	}
 }
 
-// told looks up the variables that texts name: one that only a loop sets is not
-// set outside of it, and its placeholder stays as it is.
-func (p *Program) told(s State) condition.Lookup {
+// textVars returns a lookup for texts: a variable that only a loop sets is unset outside
+// its loop, so its placeholder remains.
+func (p *Program) textVars(s State) condition.Lookup {
 	vars := condition.Map(s.Vars)
 	return func(name string) (any, bool) {
-		if p.owned(name) {
+		if p.isServerVar(name) {
 			return nil, false
 		}
 		return vars(name)
 	}
 }
 
-// owned says whether a variable is the server's.
-func (p *Program) owned(name string) bool {
+// isServerVar reports whether only the server sets a variable.
+func (p *Program) isServerVar(name string) bool {
 	return p.owners[name] != nil || slices.Contains(engineKeys(), name)
 }
 
-// scope gives the variables that conditions and texts see now.
-func (p *Program) scope(s State) condition.Lookup {
+// currentVars returns the variables for conditions and texts.
+func (p *Program) currentVars(s State) condition.Lookup {
 	if s.Frame == nil || s.Frame.Round == 0 {
-		return p.variables(s)
+		return p.lookupVars(s)
 	}
-	return p.inRound(s, s.Frame.Round)
+	return p.varsInRound(s, s.Frame.Round)
 }
 
-// inRound gives the variables that a round of the loop at the cursor sees.
-func (p *Program) inRound(s State, round int) condition.Lookup {
-	return over(roundVars(p.items[s.Cursor].step.Loop, round, s.Frame.List), p.variables(s))
+// varsInRound returns the variables in a round of the loop at the cursor.
+func (p *Program) varsInRound(s State, round int) condition.Lookup {
+	return overlayVars(roundVars(p.items[s.Cursor].step.Loop, round, s.Frame.List), p.lookupVars(s))
 }
 
-// current gives the step that the state is at, or nil at the end of the program
-// or of a round, and at a loop that has not begun.
-func (p *Program) current(s State) *steps.Step {
+// currentStep returns the current step, or nil at the end of the program or of a round, and
+// at a loop that has not started.
+func (p *Program) currentStep(s State) *steps.Step {
 	if s.Ended != "" || s.Cursor >= len(p.items) {
 		return nil
 	}

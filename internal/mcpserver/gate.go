@@ -56,7 +56,7 @@ func statusCall(handle string) *run.Call { return run.StatusCall(run.Ref{Handle:
 func needsPerson(req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
 	r := &run.Refusal{
 		Code: guideway.CodeRefused, Rule: guide.RulePerson, RunID: runID,
-		Message: "only a person can open this gate, by a way that an agent does not have",
+		Message: "this gate requires human approval, which an agent cannot give",
 		Fix:     run.PersonWays(runID), Next: statusCall(handle),
 	}
 	if canAsk(req) {

@@ -88,7 +88,7 @@ func (l *linter) transitions(at shape.Place) {
 					continue
 				}
 				l.Warnf(at.Index(i).Key(key), CodeTransitionState, l.Guess(answer, func() []string { return names(l.d.States, stateName) }, "answer the name of a state, or stop"),
-					"The handler '%s' answers the state '%s', which is not there.", name, answer)
+					"The handler '%s' answers the state '%s', which does not exist.", name, answer)
 			}
 		}
 	}

@@ -113,7 +113,7 @@ func (c *checker) reference(at shape.Place, id string) {
 	if len(c.w.Phases) <= manyPhases {
 		fix += ": " + shape.List(ids())
 	}
-	c.Errorf(at, CodePhaseUnknown, c.Guess(id, ids, fix), "Field '%s' %s refers to the phase '%s', which is not there.", at.Name, at.Where, id)
+	c.Errorf(at, CodePhaseUnknown, c.Guess(id, ids, fix), "Field '%s' %s refers to the phase '%s', which does not exist.", at.Name, at.Where, id)
 }
 
 // manyPhases is the number of phases from which on a message does not list them.

@@ -1,16 +1,14 @@
-// Package phasetest is the adversary of runs of phase workflows. It has tests
-// alone, and is to the second dialect what internal/run/cheattest is to the
-// first.
+// Package phasetest tests runs of phase workflows against an adversary. It contains only
+// tests, and is to the second dialect as internal/run/cheattest is to the first.
 //
-// A generator makes workflows; a naive model, written from the documents (seed
-// 002, DESIGN 4's decisions where it is silent) and not from the engine, says
-// where a run stands and what is legal there; a driver walks the runs legally
-// and at every position hands in what is not. Each of those must be refused by a
-// rule that the model names too, must leave the run as it was, and must tell
-// nothing of what the run has not reached. No legal command may be refused. On
-// the way each prefix of the events, each state document and many forged lists
-// of events are tried.
+// A generator creates workflows. A simple model, written from the documents (seed 002, and
+// DESIGN 4 where the seed is silent) and not from the engine, computes the position of a
+// run and its legal commands. A driver executes runs legally and sends illegal commands at
+// every position. Each of these must be refused by a rule that the model names too, must
+// not change the run, and must not reveal anything that the run has not reached. No legal
+// command may be refused. The driver also tests each prefix of the events, each state
+// document and many forged lists of events.
 //
-// The model imports nothing of the product, which a test sees to: it would
-// otherwise share the defects that it is to find.
+// The model imports nothing of the product, which a test enforces, so that it does not
+// share the defects that it must find.
 package phasetest

@@ -34,16 +34,16 @@ func stateSchema(t testing.TB) *jsonschema.Schema {
 	return schema
 }
 
-// documents are what is tried with a run's state documents.
-type documents struct {
+// documentChecker tests the state documents of a run.
+type documentChecker struct {
 	*walk
 	schema *jsonschema.Schema
-	// twins are runs that were imported on the way.
-	twins []*twin
+	// imported are the runs that were imported during the walk.
+	imported []*importedRun
 }
 
-// timed gives the run's events times.
-func timed(events []guide.Event) []guide.TimedEvent {
+// withTimes adds times to the run's events.
+func withTimes(events []guide.Event) []guide.TimedEvent {
 	list := make([]guide.TimedEvent, len(events))
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for i, e := range events {
@@ -52,134 +52,133 @@ func timed(events []guide.Event) []guide.TimedEvent {
 	return list
 }
 
-// try makes the document of the run, and imports it.
-func (d *documents) try(p place) {
+// checkDocument exports the document of the run, and imports it.
+func (d *documentChecker) checkDocument(p place) {
 	d.Helper()
-	list := timed(d.engine.events)
+	list := withTimes(d.engine.events)
 	text := asJSON(d.engine.program.Document(list))
 	if again := asJSON(d.engine.program.Document(list)); again != text {
-		d.fail(p, command{}, "the same events have two documents: %s", cmp.Diff(text, again))
+		d.failAt(p, command{}, "the same events have two documents: %s", cmp.Diff(text, again))
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(text)))
 	if err == nil {
 		err = d.schema.Validate(value)
 	}
 	if err != nil {
-		d.fail(p, command{}, "the document is not valid: %v\n%s", err, text)
+		d.failAt(p, command{}, "the document is not valid: %v\n%s", err, text)
 	}
 	root, found := doc.Parse("state.json", []byte(text), doc.Limits{})
 	if root == nil {
-		d.fail(p, command{}, "the document does not read: %+v", found)
+		d.failAt(p, command{}, "the document does not read: %+v", found)
 	}
 	if state, found := phases.ParseState("state.json", root); state == nil {
-		d.fail(p, command{}, "the document is not taken: %+v\n%s", found, text)
+		d.failAt(p, command{}, "the document is not taken: %+v\n%s", found, text)
 	}
 	event, err := d.engine.program.Import([]byte(text))
 	if p.kind == "end" {
 		if err == nil {
-			d.fail(p, command{}, "a run that is over was imported: %s", text)
+			d.failAt(p, command{}, "a run that is over was imported: %s", text)
 		}
 		return
 	}
 	if err != nil {
-		d.fail(p, command{}, "the document was not imported: %v\n%s", err, text)
+		d.failAt(p, command{}, "the document was not imported: %v\n%s", err, text)
 	}
 	d.tally.documents++
-	d.compare(p, text, event)
+	d.compareImport(p, text, event)
 }
 
-// compare says whether the imported run stands where the other does.
-func (d *documents) compare(p place, text string, event guide.Event) {
+// compareImport checks that the imported run has the same position as the original.
+func (d *documentChecker) compareImport(p place, text string, event guide.Event) {
 	d.Helper()
 	var read guide.Event
 	if err := json.Unmarshal([]byte(asJSON(event)), &read); err != nil {
-		d.fail(p, command{}, "the event of the import does not read: %v", err)
+		d.failAt(p, command{}, "the event of the import does not read: %v", err)
 	}
 	program := d.engine.program
 	run, err := program.FoldFrom(guide.State{}, []guide.Event{read})
 	if err != nil {
-		d.fail(p, command{}, "the event of the import does not fit: %v\n%s", err, text)
+		d.failAt(p, command{}, "the event of the import does not fit: %v\n%s", err, text)
 	}
 	want, got := program.PositionOf(d.engine.run), program.PositionOf(run)
-	if !samePlace(want, got) {
-		if !asksAgain(p, want, got, run) && !strings.HasPrefix(p.why, "a circle") {
-			d.fail(p, command{}, "imported, the run stands at %s, not at %s\nstate %s", asJSON(got), asJSON(want), text)
+	if !samePosition(want, got) {
+		if !mayRepeat(p, want, got, run) && !strings.HasPrefix(p.part, "a circle") {
+			d.failAt(p, command{}, "imported, the run stands at %s, not at %s\nstate %s", asJSON(got), asJSON(want), text)
 		}
-		d.tally.elsewhere[fmt.Sprintf("%s %s: imported at a %s", p.kind, p.why, got.Kind)]++
+		d.tally.elsewhere[fmt.Sprintf("%s %s: imported at a %s", p.kind, p.part, got.Kind)]++
 		return
 	}
-	if oneIn(d.dice, 4) {
-		d.twins = append(d.twins, &twin{born: p, engine: &engine{program: program, run: run}, text: text})
+	if oneIn(d.randomSource, 4) {
+		d.imported = append(d.imported, &importedRun{born: p, engine: &engine{program: program, run: run}, text: text})
 	}
 }
 
-// asksAgain says whether an imported run may stand before the place that its
-// document was taken at. History has neither actions nor transitions nor skipped
-// steps, so that what a phase asks for at its entry and exit is asked for again,
-// where nothing else has left a trace a phase begins anew, a way that was taken
-// to an exit or a skipped phase is decided again, and the last step of a round
-// that was skipped is asked for again.
-func asksAgain(p place, want, got guide.Position, run guide.State) bool {
+// mayRepeat reports whether an imported run may be at an earlier position than its
+// original. The history contains neither actions nor transitions nor skipped steps.
+// Therefore an import repeats the questions at entry and exit of a phase, restarts a phase
+// without other traces, decides a transition to an exit or a skipped phase again, and
+// repeats a skipped last step of a round.
+func mayRepeat(p place, want, got guide.Position, run guide.State) bool {
 	switch {
-	case p.why == "exit", p.why == "skipped":
+	case p.part == "exit", p.part == "skipped":
 		return true
 	case want.Phase == nil, got.Phase == nil, got.Phase.ID != want.Phase.ID:
 		return false
 	case run.Phases.Part == guide.PartEntry:
 		return true
-	case p.why == "loop" && p.kind == "context":
+	case p.part == "loop" && p.kind == "context":
 		return got.Loop != nil && got.Loop.ID == want.ID
 	default:
 		return false
 	}
 }
 
-// samePlace compares positions, but for the rules, which come with the first
-// step that is done, and what is of the run and not of its document.
-func samePlace(a, b guide.Position) bool {
+// samePosition compares positions without the rules, which depend on the number of
+// completed steps, and without fields that a document does not contain.
+func samePosition(a, b guide.Position) bool {
 	a.MetaGuidance, b.MetaGuidance = nil, nil
 	a.Person, b.Person = false, false
 	return asJSON(a) == asJSON(b)
 }
 
-// twin is a run that was imported, and goes the same way.
-type twin struct {
+// importedRun is an imported copy of a run that receives the same commands.
+type importedRun struct {
 	*engine
 	born place
 	text string
 }
 
-// follow sends a command to the twins too. Behind an exit a way that was decided
-// before is decided again, as a document does not say which it was.
-func (d *documents) follow(c command) {
+// sendToImports sends a command to the imported runs too. After an exit an imported run
+// decides the transition again, because a document does not contain it.
+func (d *documentChecker) sendToImports(c command) {
 	d.Helper()
 	c.person = true
-	var left []*twin
-	for _, t := range d.twins {
-		got, denied := t.send(c)
-		want := d.engine.look()
+	var left []*importedRun
+	for _, t := range d.imported {
+		got, denied := t.sendCommand(c)
+		want := d.engine.currentView()
 		switch {
-		case denied == nil && samePlace(want.position, got.position):
+		case denied == nil && samePosition(want.position, got.position):
 			left = append(left, t)
 			d.tally.followed++
-		case t.born.why == "exit" || t.born.why == "skipped" || strings.HasPrefix(t.born.why, "a circle"):
-			d.tally.elsewhere["later, imported at a "+t.born.kind+" "+t.born.why]++
+		case t.born.part == "exit" || t.born.part == "skipped" || strings.HasPrefix(t.born.part, "a circle"):
+			d.tally.elsewhere["later, imported at a "+t.born.kind+" "+t.born.part]++
 		default:
 			d.Fatalf("a run that was imported at %s goes elsewhere: it stands at %s %s, not at %s\nstate %s\nafter %s\nof %s",
-				t.born, got.whole, asJSON(denied), want.whole, t.text, d.accepted, d.def.document())
+				t.born, got.whole, asJSON(denied), want.whole, t.text, d.accepted, d.def.toDocument())
 		}
 	}
-	d.twins = left
+	d.imported = left
 }
 
-// The document of a run is valid at every place, and leads back to it: a run
-// that is imported goes the same way under the same commands.
-func TestDocumentsLeadBack(t *testing.T) {
+// The document of a run is valid at every position, and its import has the same position:
+// an imported run proceeds alike with the same commands.
+func TestImportedDocumentsContinueAlike(t *testing.T) {
 	t.Parallel()
 	schema := stateSchema(t)
-	each(t, 40, func(w *walk) {
-		d := &documents{walk: w, schema: schema}
-		w.gentle, w.hook, w.after = true, d.try, d.follow
-		w.run()
+	forEachWorkflow(t, 40, func(w *walk) {
+		d := &documentChecker{walk: w, schema: schema}
+		w.legalOnly, w.onPlace, w.onAccepted = true, d.checkDocument, d.sendToImports
+		w.runWalk()
 	})
 }

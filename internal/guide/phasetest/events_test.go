@@ -10,33 +10,32 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// records are what is tried with a run's events.
-type records struct{ *walk }
+// eventChecker tests the events of a run.
+type eventChecker struct{ *walk }
 
-// prefixes says that a run that was cut off anywhere inside its last command
-// settles at the same place, and that its events can be read back from JSON and
-// folded.
-func (r *records) prefixes(command) {
+// checkPrefixes checks that a run that was cut off within its last command continues to the
+// same position, and that its events survive JSON and can be folded.
+func (r *eventChecker) checkPrefixes(command) {
 	r.Helper()
 	e := r.engine
 	before := slices.Clone(e.events[:len(e.events)-len(e.last)])
-	whole := e.look()
+	whole := e.currentView()
 	for n := 1; n <= len(e.last); n++ {
-		s, err := e.program.FoldFrom(guide.State{}, read(r, append(before, e.last[:n]...)))
+		s, err := e.program.FoldFrom(guide.State{}, readBack(r, append(before, e.last[:n]...)))
 		if err != nil {
-			r.Fatalf("%d events of a command do not fold: %v\nafter %s\nof %s", n, err, r.accepted, r.def.document())
+			r.Fatalf("%d events of a command do not fold: %v\nafter %s\nof %s", n, err, r.accepted, r.def.toDocument())
 		}
 		cut := engine{program: e.program, run: s}
-		if got := cut.look(); got.whole != whole.whole || got.status != whole.status {
+		if got := cut.currentView(); got.whole != whole.whole || got.status != whole.status {
 			r.Fatalf("cut off behind %s, the run settles at %s %s, not at %s %s\nafter %s\nof %s",
-				asJSON(e.last[n-1]), got.status, got.whole, whole.status, whole.whole, r.accepted, r.def.document())
+				asJSON(e.last[n-1]), got.status, got.whole, whole.status, whole.whole, r.accepted, r.def.toDocument())
 		}
 		r.tally.prefixes++
 	}
 }
 
-// read is a list of events as it comes out of a store.
-func read(t failer, events []guide.Event) []guide.Event {
+// readBack encodes and decodes events as a store does.
+func readBack(t testReporter, events []guide.Event) []guide.Event {
 	t.Helper()
 	var list []guide.Event
 	if err := json.Unmarshal([]byte(asJSON(events)), &list); err != nil {
@@ -45,55 +44,53 @@ func read(t failer, events []guide.Event) []guide.Event {
 	return list
 }
 
-// forge tries edited lists of the run's events.
-func (r *records) forge(times int) {
+// checkForgeries rechecks edited lists of the run's events.
+func (r *eventChecker) checkForgeries(times int) {
 	r.Helper()
-	good := read(r, r.engine.events)
+	good := readBack(r, r.engine.events)
 	if _, err := guide.Recheck(r.engine.program, good); err != nil {
-		r.Fatalf("the run's own events are refused: %v\n%s\nof %s", err, asJSON(good), r.def.document())
+		r.Fatalf("the run's own events are refused: %v\n%s\nof %s", err, asJSON(good), r.def.toDocument())
 	}
 	for range times {
-		what, list := edited(r.dice, r.def, read(r, good))
+		what, list := editEvents(r.randomSource, r.def, readBack(r, good))
 		if asJSON(list) == asJSON(good) {
 			continue
 		}
 		_, err := guide.Recheck(r.engine.program, list)
-		why := r.impossible(list)
-		if why == (reason{}) {
+		why := r.findViolation(list)
+		if why == (violation{}) {
 			r.tally.harmless++
 			if err != nil {
-				r.Fatalf("%s: commands could have brought it about, and it is refused: %v\n%s\nof %s", what, err, asJSON(list), r.def.document())
+				r.Fatalf("%s: commands could have brought it about, and it is refused: %v\n%s\nof %s", what, err, asJSON(list), r.def.toDocument())
 			}
 			continue
 		}
 		if err == nil {
-			r.Fatalf("%s is taken (%s)\n%s\nwas %s\nof %s", what, why.text, asJSON(list), asJSON(good), r.def.document())
+			r.Fatalf("%s is taken (%s)\n%s\nwas %s\nof %s", what, why.text, asJSON(list), asJSON(good), r.def.toDocument())
 		}
 		r.tally.forged++
-		r.folds(what, why, list)
+		r.checkFold(what, why, list)
 	}
 }
 
-// folds folds a forged list, as events are folded that a chain has
-// authenticated: that must not break. Commands are not judged again there, but
-// what follows from them must not be missing, repeated, in another order, or of
-// another place.
-func (r *records) folds(what string, why reason, list []guide.Event) {
+// checkFold folds a forged list as if a chain had authenticated it, which must not panic. A
+// fold does not check commands again, but automatic events must not be missing, repeated,
+// reordered, or of another place.
+func (r *eventChecker) checkFold(what string, why violation, list []guide.Event) {
 	r.Helper()
 	s, err := r.engine.program.FoldFrom(guide.State{}, list)
 	if err != nil {
 		return
 	}
 	r.engine.program.PositionOf(s)
-	if s.Ended == guide.StatusAborted || !structural(what) || !why.follows {
+	if s.Ended == guide.StatusAborted || !isStructural(what) || !why.follows {
 		return // an abort may come at any time
 	}
-	r.Fatalf("%s folds (%s)\n%s\nof %s", what, why.text, asJSON(list), r.def.document())
+	r.Fatalf("%s folds (%s)\n%s\nof %s", what, why.text, asJSON(list), r.def.toDocument())
 }
 
-// structural says whether an edit is about the order of events, or about where a
-// move leads.
-func structural(what string) bool {
+// isStructural reports whether an edit changes the order of events or the target of a move.
+func isStructural(what string) bool {
 	for _, moved := range []string{"step_started", "checkpoint_reached", "decision", "loop_", "phase_entered", "phase_exited", "transition_taken"} {
 		if strings.Contains(what, moved) && (strings.HasPrefix(what, "the step ") || strings.HasPrefix(what, "the target ") || strings.HasPrefix(what, "the phase ")) {
 			return true
@@ -102,69 +99,69 @@ func structural(what string) bool {
 	return strings.HasPrefix(what, "a ") && !strings.HasPrefix(what, "a variable")
 }
 
-// reason says why no legal commands can have brought events about; the zero
-// value where they can. Follows says that it is an event that follows from a
-// command by itself.
-type reason struct {
+// violation explains why legal commands cannot result in the events; the zero value means
+// that they can. follows reports whether the event is automatic.
+type violation struct {
 	text    string
 	follows bool
 }
 
-func reasonf(format string, args ...any) reason { return reason{text: fmt.Sprintf(format, args...)} }
+func violationf(format string, args ...any) violation {
+	return violation{text: fmt.Sprintf(format, args...)}
+}
 
-// impossible asks the model about each command, and the engine about what
-// follows from it.
-func (r *records) impossible(list []guide.Event) reason {
+// findViolation checks commands with the model and automatic events with the engine.
+func (r *eventChecker) findViolation(list []guide.Event) violation {
 	r.Helper()
 	e := &engine{program: r.engine.program}
 	var accepted []command
 	for at := 0; at < len(list); at = len(e.events) {
-		c := r.behind(list[at])
+		c := r.commandFor(list[at])
 		switch {
 		case c.kind == "":
-			return reason{fmt.Sprintf("event %d is nobody's doing", at+1), true}
+			return violation{fmt.Sprintf("event %d is nobody's doing", at+1), true}
 		case (c.kind == "start") != (len(accepted) == 0):
-			return reasonf("event %d should begin the run, or should not", at+1)
+			return violationf("event %d should begin the run, or should not", at+1)
 		case c.kind == "start":
-			b := &broken{}
-			b.context(r.def, place{vars: map[string]any{}}, c.context)
+			b := &ruleSet{}
+			b.checkContext(r.def, place{vars: map[string]any{}}, c.context)
 			if len(b.rules) > 0 {
-				return reasonf("its start breaks %v", b.rules)
+				return violationf("its start breaks %v", b.rules)
 			}
 		default:
-			if rules := r.def.breaks(whereIs(r.def, accepted), c); len(rules) > 0 {
-				return reasonf("event %d, %s, breaks %v", at+1, c, rules)
+			if rules := r.def.brokenRules(replayModel(r.def, accepted), c); len(rules) > 0 {
+				return violationf("event %d, %s, breaks %v", at+1, c, rules)
 			}
 		}
-		if _, d := e.send(c); d != nil {
-			return reasonf("the engine refuses event %d: %s", at+1, d.message)
+		if _, d := e.sendCommand(c); d != nil {
+			return violationf("the engine refuses event %d: %s", at+1, d.message)
 		}
 		accepted = append(accepted, c)
 		for i := at; i < min(len(e.events), len(list)); i++ {
-			if want, got := reasonless(e.events[i]), reasonless(list[i]); got != want {
-				elsewhere := placeOf(e.events[i]) != placeOf(list[i])
-				return reason{fmt.Sprintf("event %d should be %s, and is %s", i+1, want, got), i > at && elsewhere}
+			if want, got := withoutReason(e.events[i]), withoutReason(list[i]); got != want {
+				elsewhere := eventPlace(e.events[i]) != eventPlace(list[i])
+				return violation{fmt.Sprintf("event %d should be %s, and is %s", i+1, want, got), i > at && elsewhere}
 			}
 		}
 	}
-	return reason{}
+	return violation{}
 }
 
-// reasonless is an event without its words.
-func reasonless(e guide.Event) string {
+// withoutReason returns an event as JSON without its reason.
+func withoutReason(e guide.Event) string {
 	e.Reason = ""
 	return asJSON(e)
 }
 
-// placeOf is an event without its words and values: where it happens. Values are
-// what a recheck computes again, not a fold.
-func placeOf(e guide.Event) string {
+// eventPlace returns an event as JSON without texts and values, which a recheck computes
+// again but a fold does not.
+func eventPlace(e guide.Event) string {
 	e.Vars, e.Value, e.List, e.Rounds, e.Message = nil, nil, nil, 0, ""
-	return reasonless(e)
+	return withoutReason(e)
 }
 
-// behind is the command that an event comes from, or none.
-func (r *records) behind(e guide.Event) command {
+// commandFor returns the command that results in an event, or an empty one.
+func (r *eventChecker) commandFor(e guide.Event) command {
 	c := command{kind: "continue", person: true, context: e.Vars}
 	switch e.Kind {
 	case guide.EventRunStarted:
@@ -196,71 +193,71 @@ func (r *records) behind(e guide.Event) command {
 	return c
 }
 
-// edited changes one thing in a list of events, and says what.
-func edited(d dice, def *definition, list []guide.Event) (what string, forged []guide.Event) {
-	i := d.below(len(list))
+// editEvents makes one change in a list of events, and describes it.
+func editEvents(d randomSource, def *definition, list []guide.Event) (what string, forged []guide.Event) {
+	i := d.intBelow(len(list))
 	kind := func(what string) string { return fmt.Sprintf("%s of event %d, %s,", what, i+1, list[i].Kind) }
-	switch d.below(8) {
+	switch d.intBelow(8) {
 	case 0:
 		return kind("a list without"), slices.Delete(list, i, i+1)
 	case 1:
 		return kind("a repeat"), slices.Insert(list, i, list[i])
 	case 2:
-		j := d.below(len(list))
+		j := d.intBelow(len(list))
 		list[i], list[j] = list[j], list[i]
 		return fmt.Sprintf("a list with events %d and %d exchanged", i+1, j+1), list
 	case 3:
-		j := min(len(list), i+1+d.below(4))
+		j := min(len(list), i+1+d.intBelow(4))
 		return kind("a cut from there on"), slices.Delete(list, i, j)
 	}
-	return kind(change(d, def, &list[i])), list
+	return kind(editEvent(d, def, &list[i])), list
 }
 
-// change edits a member of an event, and names it.
-func change(d dice, def *definition, e *guide.Event) string {
+// editEvent changes one member of an event, and returns its name.
+func editEvent(d randomSource, def *definition, e *guide.Event) string {
 	edits := []struct {
 		name string
 		edit func()
 	}{
-		{"the step", func() { e.Step = pick(d, def.all()...).id() }},
-		{"the target", func() { e.To = pick(d, 0, 1, 2, 3, len(def.phases), 99, -1) }},
-		{"the phase", func() { e.Phase = pick(d, 0, 1, 2, 3, 99, -1) }},
-		{"the item", func() { e.Item = pick(d, 0, 1, 2, 3, 9, -1) }},
-		{"the round", func() { e.Round = pick(d, 0, 1, 2, 3, 99, -1) }},
-		{"the extent", func() { e.Rounds = pick(d, 0, 1, 2, -1) }},
-		{"the list", func() { e.List = pick[[]any](d, nil, []any{"x"}, []any{1.0, 2.0, 3.0}) }},
-		{"the option", func() { e.Option = pick(d, "", pick(d, def.all()...).id()) }},
-		{"the variables", func() { e.Vars = claims() }},
+		{"the step", func() { e.Step = drawFrom(d, def.allElements()...).elementID() }},
+		{"the target", func() { e.To = drawFrom(d, 0, 1, 2, 3, len(def.phases), 99, -1) }},
+		{"the phase", func() { e.Phase = drawFrom(d, 0, 1, 2, 3, 99, -1) }},
+		{"the item", func() { e.Item = drawFrom(d, 0, 1, 2, 3, 9, -1) }},
+		{"the round", func() { e.Round = drawFrom(d, 0, 1, 2, 3, 99, -1) }},
+		{"the extent", func() { e.Rounds = drawFrom(d, 0, 1, 2, -1) }},
+		{"the list", func() { e.List = drawFrom[[]any](d, nil, []any{"x"}, []any{1.0, 2.0, 3.0}) }},
+		{"the option", func() { e.Option = drawFrom(d, "", drawFrom(d, def.allElements()...).elementID()) }},
+		{"the variables", func() { e.Vars = falseClaims() }},
 		{"a variable", func() {
 			e.Vars = maps.Clone(e.Vars)
 			if e.Vars == nil {
 				e.Vars = map[string]any{}
 			}
-			name := pick(d, append(def.owned(), names()...)...)
-			e.Vars[name] = pick(d, value(d, name), "x")
+			name := drawFrom(d, append(def.serverVars(), variableNames()...)...)
+			e.Vars[name] = drawFrom(d, drawValue(d, name), "x")
 		}},
 		{"the lack of variables", func() { e.Vars = nil }},
-		{"the output", func() { e.Output = pick(d, "", " ", "other") }},
-		{"the notes", func() { e.Notes = pick(d, "", " ", "other") }},
+		{"the output", func() { e.Output = drawFrom(d, "", " ", "other") }},
+		{"the notes", func() { e.Notes = drawFrom(d, "", " ", "other") }},
 		{"the person", func() { e.Person = !e.Person }},
-		{"the skips", func() { e.Skips = pick(d, nil, []int{1}, []int{1, 2}, []int{99}) }},
-		{"the part", func() { e.Part = pick(d, guide.PartEntry, guide.PartExit, guide.PartSteps, guide.PartLeft, "") }},
-		{"the count", func() { e.Count = pick(d, 0, 1, 2, 99, -1) }},
-		{"the value", func() { e.Value = pick[any](d, nil, "x", []any{}) }},
-		{"the action's target", func() { e.Target = pick(d, "", "size", "mark") }},
+		{"the skips", func() { e.Skips = drawFrom(d, nil, []int{1}, []int{1, 2}, []int{99}) }},
+		{"the part", func() { e.Part = drawFrom(d, guide.PartEntry, guide.PartExit, guide.PartSteps, guide.PartLeft, "") }},
+		{"the count", func() { e.Count = drawFrom(d, 0, 1, 2, 99, -1) }},
+		{"the value", func() { e.Value = drawFrom[any](d, nil, "x", []any{}) }},
+		{"the action's target", func() { e.Target = drawFrom(d, "", "size", "mark") }},
 		{"the message", func() { e.Message = "other" }},
-		{"what is undone", func() { e.Undone = pick(d, nil, []string{"x"}) }},
+		{"what is undone", func() { e.Undone = drawFrom(d, nil, []string{"x"}) }},
 		{"the kind", func() {
-			e.Kind = pick(d, guide.EventContextSet, guide.EventStepCompleted, guide.EventStepSkipped, guide.EventPhaseSkipped,
+			e.Kind = drawFrom(d, guide.EventContextSet, guide.EventStepCompleted, guide.EventStepSkipped, guide.EventPhaseSkipped,
 				guide.EventRunCompleted, guide.EventCheckpointAnswer, guide.EventBranchTaken, guide.EventAsserted, guide.EventStateImported,
 				guide.EventTransitionTaken, guide.EventPhaseExited, guide.EventGateAnswered, "")
 		}},
 		{"the gate", func() { e.Gate = true }},
 		{"the state", func() {
-			e.State = &guide.PhaseState{Phase: d.below(9), Part: guide.PartExit, Loop: &guide.PhaseLoop{Round: -1}}
+			e.State = &guide.PhaseState{Phase: d.intBelow(9), Part: guide.PartExit, Loop: &guide.PhaseLoop{Round: -1}}
 		}},
 	}
-	one := pick(d, edits...)
+	one := drawFrom(d, edits...)
 	one.edit()
 	return one.name
 }

@@ -7,28 +7,30 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dice is where chance comes from: a seed, or rapid, which shrinks what fails.
-type dice interface {
-	// below gives a number from 0 up to n, exclusively.
-	below(n int) int
+// randomSource is a source of random numbers: seeded, or of rapid, which shrinks failing
+// cases.
+type randomSource interface {
+	// intBelow returns a number from 0 to n-1.
+	intBelow(n int) int
 }
 
-type seeded struct{ *rand.Rand }
+type seededSource struct{ *rand.Rand }
 
-func (s seeded) below(n int) int { return s.IntN(n) }
+func (s seededSource) intBelow(n int) int { return s.IntN(n) }
 
-type drawn struct{ *rapid.T }
+type rapidSource struct{ *rapid.T }
 
-func (d drawn) below(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "n") }
+func (d rapidSource) intBelow(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "n") }
 
-// one in n.
-func oneIn(d dice, n int) bool { return d.below(n) == n-1 }
+// oneIn returns true in one of n cases.
+func oneIn(d randomSource, n int) bool { return d.intBelow(n) == n-1 }
 
-func pick[T any](d dice, list ...T) T { return list[d.below(len(list))] }
+func drawFrom[T any](d randomSource, list ...T) T { return list[d.intBelow(len(list))] }
 
-// names are the variables that conditions, loops and actions read and write, by
-// their types.
-func names() []string { return []string{"size", "tries", "ready", "files", "plan", "mark", "loose"} }
+// variableNames returns the variables that conditions, loops and actions read and write.
+func variableNames() []string {
+	return []string{"size", "tries", "ready", "files", "plan", "mark", "loose"}
+}
 
 func typeOfName(name string) string {
 	return map[string]string{
@@ -36,118 +38,119 @@ func typeOfName(name string) string {
 	}[name]
 }
 
-// value draws one that fits the type of a name.
-func value(d dice, name string) any {
+// drawValue draws a value of the type that belongs to a name.
+func drawValue(d randomSource, name string) any {
 	switch typeOfName(name) {
 	case "string":
-		return pick[any](d, "large", "small", "", "1")
+		return drawFrom[any](d, "large", "small", "", "1")
 	case "number":
-		return pick[any](d, 0.0, 1.0, 2.0, 3.0)
+		return drawFrom[any](d, 0.0, 1.0, 2.0, 3.0)
 	case "boolean":
 		return oneIn(d, 2)
 	case "array":
-		return pick[any](d, []any{}, []any{"a"}, []any{"a", "b"}, []any{object{"n": 1.0}, "b", 3.0}, []any{[]any{"a"}, true})
+		return drawFrom[any](d, []any{}, []any{"a"}, []any{"a", "b"}, []any{object{"n": 1.0}, "b", 3.0}, []any{[]any{"a"}, true})
 	case "object":
-		return object{"tasks": pick[any](d, []any{}, []any{"a"}, []any{"a", "b"}, "none"), "done": oneIn(d, 2)}
+		return object{"tasks": drawFrom[any](d, []any{}, []any{"a"}, []any{"a", "b"}, "none"), "done": oneIn(d, 2)}
 	}
-	return pick[any](d, "large", 1.0, true, nil, []any{"a"}, object{"done": true})
+	return drawFrom[any](d, "large", 1.0, true, nil, []any{"a"}, object{"done": true})
 }
 
-// drawDefinition makes a definition.
-func drawDefinition(d dice) *definition {
-	g := &generator{dice: d, def: &definition{id: "random", rules: oneIn(d, 2)}, serial: 100 * d.below(90)}
-	for _, name := range names() {
+// drawDefinition draws a definition.
+func drawDefinition(d randomSource) *definition {
+	g := &generator{randomSource: d, def: &definition{id: "random", rules: oneIn(d, 2)}, serial: 100 * d.intBelow(90)}
+	for _, name := range variableNames() {
 		if typeOfName(name) == "" || !oneIn(g, 2) {
 			continue
 		}
 		v := &variable{name: name, kind: typeOfName(name), required: oneIn(g, 8)}
 		if oneIn(g, 3) {
-			v.hasValue, v.value = true, pick(g, value(g, name), value(g, name), nil)
+			v.hasValue, v.value = true, drawFrom(g, drawValue(g, name), drawValue(g, name), nil)
 		}
 		g.def.vars = append(g.def.vars, v)
 	}
-	// Rarely does the server own what phases turn on: a run would only wait.
-	g.own = []string{"mark", "stamp", "mark", "stamp", "result.done", pick(g, append(names(), "plan.done", "round")...)}
-	n := 1 + g.below(5)
+	// The server rarely owns variables that conditions read, because such a run would only
+	// wait.
+	g.written = []string{"mark", "stamp", "mark", "stamp", "result.done", drawFrom(g, append(variableNames(), "plan.done", "round")...)}
+	n := 1 + g.intBelow(5)
 	for range n {
-		g.def.phases = append(g.def.phases, &phase{named: g.next("p"), optional: oneIn(g, 4)})
+		g.def.phases = append(g.def.phases, &phase{element: g.newElement("p"), optional: oneIn(g, 4)})
 	}
-	g.def.initial = pick(g, 0, g.below(n))
+	g.def.initial = drawFrom(g, 0, g.intBelow(n))
 	for i := range g.def.phases {
-		g.phase(i)
+		g.drawPhase(i)
 	}
 	return g.def
 }
 
 // generator numbers the elements of one definition.
 type generator struct {
-	dice
-	def    *definition
-	serial int
-	own    []string
-	// items are the variables of loops, which only conditions in them read as a
-	// rule.
-	items []string
+	randomSource
+	def     *definition
+	serial  int
+	written []string
+	// loopVars are the variables of loops; usually only conditions inside the loops read
+	// them.
+	loopVars []string
 }
 
-func (g *generator) next(letter string) named {
+func (g *generator) newElement(letter string) element {
 	g.serial++
-	return named{letter, g.serial}
+	return element{letter, g.serial}
 }
 
-func (g *generator) phase(i int) {
+func (g *generator) drawPhase(i int) {
 	ph := g.def.phases[i]
-	ph.entry, ph.exit = g.actions(3), g.actions(3)
-	for range g.below(3) {
-		ph.steps = append(ph.steps, g.step())
+	ph.entry, ph.exit = g.drawActions(3), g.drawActions(3)
+	for range g.intBelow(3) {
+		ph.steps = append(ph.steps, g.drawStep())
 	}
-	for range max(0, g.below(4)-2) {
-		ph.loops = append(ph.loops, g.loop())
+	for range max(0, g.intBelow(4)-2) {
+		ph.loops = append(ph.loops, g.drawLoop())
 	}
-	for range max(0, g.below(4)-1) {
-		ph.checkpoints = append(ph.checkpoints, g.checkpoint(i))
+	for range max(0, g.intBelow(4)-1) {
+		ph.checkpoints = append(ph.checkpoints, g.drawCheckpoint(i))
 	}
-	for range max(0, g.below(4)-2) {
-		ph.decisions = append(ph.decisions, g.decision())
+	for range max(0, g.intBelow(4)-2) {
+		ph.decisions = append(ph.decisions, g.drawDecision())
 	}
-	for range g.below(4) {
-		ph.ways = append(ph.ways, &way{to: g.to(i), when: pick(g, nil, g.test(1), g.test(1)), fallback: oneIn(g, 3)})
+	for range g.intBelow(4) {
+		ph.transitions = append(ph.transitions, &transition{to: g.drawTarget(i), when: drawFrom(g, nil, g.drawCondition(1), g.drawCondition(1)), fallback: oneIn(g, 3)})
 	}
 }
 
-// to draws a phase to go to, rather one that comes later.
-func (g *generator) to(from int) int {
+// drawTarget draws a target phase, usually a later one.
+func (g *generator) drawTarget(from int) int {
 	n := len(g.def.phases)
 	if from+1 < n && !oneIn(g, 4) {
-		return from + 1 + g.below(n-from-1)
+		return from + 1 + g.intBelow(n-from-1)
 	}
-	return g.below(n)
+	return g.intBelow(n)
 }
 
-// actions draws a few of them, in one of rarely cases.
-func (g *generator) actions(rarely int) []*action {
+// drawActions draws some actions in one of rarely cases.
+func (g *generator) drawActions(rarely int) []*action {
 	var list []*action
 	if !oneIn(g, rarely) {
 		return nil
 	}
-	for range 1 + g.below(3) {
-		a := &action{named: g.next("a"), kind: pick(g, "log", "emit", "set", "set", "validate", "validate")}
+	for range 1 + g.intBelow(3) {
+		a := &action{element: g.newElement("a"), kind: drawFrom(g, "log", "emit", "set", "set", "validate", "validate")}
 		switch a.kind {
 		case "set":
-			a.target = pick(g, g.own...)
-			a.value, a.hasValue = value(g, a.target), !oneIn(g, 6)
+			a.target = drawFrom(g, g.written...)
+			a.value, a.hasValue = drawValue(g, a.target), !oneIn(g, 6)
 			if !a.hasValue {
 				a.value = nil
 			}
 		case "validate":
-			a.target = pick(g, "size", "ready", "tries", "plan.done", "files.length", "the desk", "mark", "")
+			a.target = drawFrom(g, "size", "ready", "tries", "plan.done", "files.length", "the desk", "mark", "")
 			if a.hasValue = oneIn(g, 2); a.hasValue {
-				a.value = g.literal(a.target)
+				a.value = g.drawLiteral(a.target)
 			}
 		default:
-			a.target = pick(g, "", "somewhere", "size")
+			a.target = drawFrom(g, "", "somewhere", "size")
 			if a.hasValue = oneIn(g, 2); a.hasValue {
-				a.value = value(g, "loose")
+				a.value = drawValue(g, "loose")
 			}
 		}
 		list = append(list, a)
@@ -155,69 +158,69 @@ func (g *generator) actions(rarely int) []*action {
 	return list
 }
 
-// literal draws what a variable at a path may be compared with.
-func (g *generator) literal(path string) any {
+// drawLiteral draws a value to compare the variable at a path with.
+func (g *generator) drawLiteral(path string) any {
 	switch path {
 	case "plan.done", "result.done":
 		return oneIn(g, 2)
 	case "files.length":
-		return float64(g.below(3))
+		return float64(g.intBelow(3))
 	case "files.0", "item":
-		return pick[any](g, "a", 1.0, true)
+		return drawFrom[any](g, "a", 1.0, true)
 	case "round":
-		return float64(g.below(4))
+		return float64(g.intBelow(4))
 	case "stamp":
-		return pick[any](g, "large", 1.0, true)
+		return drawFrom[any](g, "large", 1.0, true)
 	}
-	v := value(g, path)
-	if !scalar(v) {
+	v := drawValue(g, path)
+	if !isScalar(v) {
 		return nil
 	}
 	return v
 }
 
-func (g *generator) step() *step {
-	return &step{named: g.next("s"), optional: oneIn(g, 3), actions: g.actions(4)}
+func (g *generator) drawStep() *step {
+	return &step{element: g.newElement("s"), optional: oneIn(g, 3), actions: g.drawActions(4)}
 }
 
-func (g *generator) loop() *loop {
-	l := &loop{named: g.next("l"), kind: pick(g, "forEach", "while", "doWhile"), most: 1 + g.below(3)}
+func (g *generator) drawLoop() *loop {
+	l := &loop{element: g.newElement("l"), kind: drawFrom(g, "forEach", "while", "doWhile"), maxRounds: 1 + g.intBelow(3)}
 	if oneIn(g, 2) {
 		l.variable = "round"
 		if l.kind == "forEach" {
 			l.variable = "item"
 		}
-		g.items = append(g.items, l.variable)
+		g.loopVars = append(g.loopVars, l.variable)
 		defer func() {
 			if !oneIn(g, 3) {
-				g.items = nil
+				g.loopVars = nil
 			}
 		}()
 	}
 	if l.kind == "forEach" {
-		l.over = pick(g, "files", "files", "plan.tasks", "loose", "files.0")
+		l.over = drawFrom(g, "files", "files", "plan.tasks", "loose", "files.0")
 	} else {
-		l.when = g.test(1)
+		l.when = g.drawCondition(1)
 	}
 	if oneIn(g, 3) {
-		l.stop = g.test(1)
+		l.breakWhen = g.drawCondition(1)
 	}
-	for range pick(g, 0, 1, 1, 1, 2, 3) {
-		l.steps = append(l.steps, g.step())
+	for range drawFrom(g, 0, 1, 1, 1, 2, 3) {
+		l.steps = append(l.steps, g.drawStep())
 	}
 	return l
 }
 
-func (g *generator) checkpoint(in int) *checkpoint {
-	c := &checkpoint{named: g.next("c"), optional: oneIn(g, 3), human: oneIn(g, 4)}
-	for range 1 + g.below(3) {
-		o := &option{named: g.next("o"), to: -1}
+func (g *generator) drawCheckpoint(in int) *checkpoint {
+	c := &checkpoint{element: g.newElement("c"), optional: oneIn(g, 3), human: oneIn(g, 4)}
+	for range 1 + g.intBelow(3) {
+		o := &option{element: g.newElement("o"), to: -1}
 		if oneIn(g, 3) {
-			name := pick(g, g.own...)
-			o.sets = map[string]any{name: value(g, name)}
+			name := drawFrom(g, g.written...)
+			o.sets = map[string]any{name: drawValue(g, name)}
 		}
 		if oneIn(g, 4) {
-			o.to = g.to(in)
+			o.to = g.drawTarget(in)
 		}
 		for n := range g.def.phases {
 			if n != in && oneIn(g, 6) {
@@ -229,67 +232,67 @@ func (g *generator) checkpoint(in int) *checkpoint {
 	return c
 }
 
-func (g *generator) decision() *decision {
-	d := &decision{named: g.next("d")}
-	for range 2 + g.below(3) {
-		b := &branch{named: g.next("b"), to: g.below(len(g.def.phases)), fallback: oneIn(g, 5)}
+func (g *generator) drawDecision() *decision {
+	d := &decision{element: g.newElement("d")}
+	for range 2 + g.intBelow(3) {
+		b := &branch{element: g.newElement("b"), to: g.intBelow(len(g.def.phases)), fallback: oneIn(g, 5)}
 		if !oneIn(g, 4) {
-			b.when = g.test(2)
+			b.when = g.drawCondition(2)
 		}
 		d.branches = append(d.branches, b)
 	}
 	return d
 }
 
-// test draws a condition of some depth.
-func (g *generator) test(deep int) *test {
+// drawCondition draws a condition with a maximum depth.
+func (g *generator) drawCondition(deep int) *conditionSpec {
 	if deep > 0 {
-		switch g.below(7) {
+		switch g.intBelow(7) {
 		case 0:
-			return &test{op: "and", of: []*test{g.test(deep - 1), g.test(deep - 1)}}
+			return &conditionSpec{op: "and", of: []*conditionSpec{g.drawCondition(deep - 1), g.drawCondition(deep - 1)}}
 		case 1:
-			return &test{op: "or", of: []*test{g.test(deep - 1), g.test(deep - 1)}}
+			return &conditionSpec{op: "or", of: []*conditionSpec{g.drawCondition(deep - 1), g.drawCondition(deep - 1)}}
 		case 2:
-			return &test{op: "not", of: []*test{g.test(deep - 1)}}
+			return &conditionSpec{op: "not", of: []*conditionSpec{g.drawCondition(deep - 1)}}
 		}
 	}
-	t := &test{variable: pick(g, "size", "tries", "ready", "mark", "stamp", "plan.done", "result.done", "files.length", "files.0", "loose")}
-	if len(g.items) > 0 && oneIn(g, 3) {
-		t.variable = pick(g, g.items...)
+	t := &conditionSpec{variable: drawFrom(g, "size", "tries", "ready", "mark", "stamp", "plan.done", "result.done", "files.length", "files.0", "loose")}
+	if len(g.loopVars) > 0 && oneIn(g, 3) {
+		t.variable = drawFrom(g, g.loopVars...)
 	}
-	t.op = pick(g, "==", "==", "==", "!=", ">", "<", ">=", "<=", "exists", "notExists")
+	t.op = drawFrom(g, "==", "==", "==", "!=", ">", "<", ">=", "<=", "exists", "notExists")
 	switch t.op {
 	case "==", "!=":
-		t.value = g.literal(t.variable)
+		t.value = g.drawLiteral(t.variable)
 	case "exists", "notExists":
 	default:
-		t.value = pick[any](g, 0.0, 1.0, 2.0, "1")
+		t.value = drawFrom[any](g, 0.0, 1.0, 2.0, "1")
 	}
 	return t
 }
 
-// outputs are what an agent might hand in.
-func outputs() []string { return []string{"worked", "DONE", "it is done", "skip", "ok"} }
+// sampleOutputs returns typical outputs of agents.
+func sampleOutputs() []string { return []string{"worked", "DONE", "it is done", "skip", "ok"} }
 
-// drawVars sets some variables to what fits their types.
-func drawVars(d dice, def *definition, most int) map[string]any {
+// drawVars draws values of the correct types for some variables.
+func drawVars(d randomSource, def *definition, most int) map[string]any {
 	vars := map[string]any{}
-	for _, name := range names() {
-		if d.below(10) < most && !def.owns(name) {
-			vars[name] = value(d, name)
+	for _, name := range variableNames() {
+		if d.intBelow(10) < most && !def.isServerVar(name) {
+			vars[name] = drawValue(d, name)
 		}
 	}
 	if oneIn(d, 6) {
-		vars[pick(d, "unread", "a.b", "constructor", "", "plan.done")] = value(d, "loose")
+		vars[drawFrom(d, "unread", "a.b", "constructor", "", "plan.done")] = drawValue(d, "loose")
 	}
-	for _, name := range def.owned() {
+	for _, name := range def.serverVars() {
 		delete(vars, name)
 	}
 	return vars
 }
 
-// strangers are values of another type than a variable's.
-func strangers(kind string) []any {
+// otherTypes returns values whose types differ from kind.
+func otherTypes(kind string) []any {
 	all := []any{"x", 7.0, true, []any{"x"}, object{"x": 1.0}}
 	return slices.DeleteFunc(all, func(v any) bool { return typeOf(v) == kind })
 }

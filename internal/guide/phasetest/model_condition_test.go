@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// verdict is what a condition says; maybe is one that waits for a variable.
+// verdict is the result of a condition; maybe means that it waits for a variable.
 type verdict int
 
 const (
@@ -15,12 +15,12 @@ const (
 	yes
 )
 
-// lookup finds a variable; ok is false for one that was never set.
+// lookup returns a variable; ok is false if it was never set.
 type lookup func(name string) (value any, ok bool)
 
-// path follows a dotted path. set says whether the variable that it begins with
-// was ever set, found whether there is a value at its end.
-func (vars lookup) path(path string) (value any, found, set bool) {
+// lookupPath follows a dotted path. set reports whether the variable at its root was ever
+// set, found whether there is a value at its end.
+func (vars lookup) lookupPath(path string) (value any, found, set bool) {
 	parts := strings.Split(path, ".")
 	if value, set = vars(parts[0]); !set {
 		return nil, false, false
@@ -46,42 +46,42 @@ func (vars lookup) path(path string) (value any, found, set bool) {
 	return value, true, true
 }
 
-// decide says whether the condition holds, as far as the variables that are set
-// tell (DESIGN 4): one that reads a variable never set is undecided, unless the
-// rest decides without it. A nil condition always holds.
-func (t *test) decide(vars lookup) verdict {
+// evaluate returns whether the condition holds (DESIGN 4). A condition that reads a
+// variable that was never set is undecided, unless the other operands decide it. A nil
+// condition always holds.
+func (t *conditionSpec) evaluate(vars lookup) verdict {
 	if t == nil {
 		return yes
 	}
 	switch t.op {
 	case "not":
-		return yes - t.of[0].decide(vars)
+		return yes - t.of[0].evaluate(vars)
 	case "and":
-		return slices.Min(t.verdicts(vars))
+		return slices.Min(t.evaluateAll(vars))
 	case "or":
-		return slices.Max(t.verdicts(vars))
+		return slices.Max(t.evaluateAll(vars))
 	}
-	value, found, set := vars.path(t.variable)
+	value, found, set := vars.lookupPath(t.variable)
 	if !set && t.op != "exists" && t.op != "notExists" {
 		return maybe
 	}
-	if t.compare(value, found) {
+	if t.compareValue(value, found) {
 		return yes
 	}
 	return no
 }
 
-func (t *test) verdicts(vars lookup) []verdict {
+func (t *conditionSpec) evaluateAll(vars lookup) []verdict {
 	var list []verdict
 	for _, part := range t.of {
-		list = append(list, part.decide(vars))
+		list = append(list, part.evaluate(vars))
 	}
 	return list
 }
 
-// needs are the variables that the condition waits for.
-func (t *test) needs(vars lookup) []string {
-	if t.decide(vars) != maybe {
+// missingVars returns the variables that the condition waits for.
+func (t *conditionSpec) missingVars(vars lookup) []string {
+	if t.evaluate(vars) != maybe {
 		return nil
 	}
 	if t.variable != "" {
@@ -89,19 +89,19 @@ func (t *test) needs(vars lookup) []string {
 	}
 	var names []string
 	for _, part := range t.of {
-		names = join(names, part.needs(vars))
+		names = appendMissing(names, part.missingVars(vars))
 	}
 	return names
 }
 
-// root is the variable that a path begins with.
-func root(path string) string {
+// rootName returns the variable at the root of a path.
+func rootName(path string) string {
 	name, _, _ := strings.Cut(path, ".")
 	return name
 }
 
-// reads are the variables that the condition reads, sorted.
-func (t *test) reads() []string {
+// variablesRead returns the variables that the condition reads, sorted.
+func (t *conditionSpec) variablesRead() []string {
 	if t == nil {
 		return nil
 	}
@@ -110,14 +110,14 @@ func (t *test) reads() []string {
 	}
 	var names []string
 	for _, part := range t.of {
-		names = join(names, part.reads())
+		names = appendMissing(names, part.variablesRead())
 	}
 	slices.Sort(names)
 	return names
 }
 
-// join adds what is not there yet.
-func join(names, more []string) []string {
+// appendMissing appends the names that are not in the list yet.
+func appendMissing(names, more []string) []string {
 	for _, name := range more {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -126,18 +126,18 @@ func join(names, more []string) []string {
 	return names
 }
 
-// compare is the comparison of facts/phases.md 2: nothing is converted, what is
-// missing is not null, only numbers have an order.
-func (t *test) compare(value any, found bool) bool {
+// compareValue compares without conversion: a missing value is not null, and only numbers
+// have an order.
+func (t *conditionSpec) compareValue(value any, found bool) bool {
 	switch t.op {
 	case "exists":
 		return found && value != nil
 	case "notExists":
 		return !found || value == nil
 	case "==":
-		return found && scalar(value) && value == t.value
+		return found && isScalar(value) && value == t.value
 	case "!=":
-		return !found || !scalar(value) || value != t.value
+		return !found || !isScalar(value) || value != t.value
 	}
 	a, ok := value.(float64)
 	b, other := t.value.(float64)
@@ -155,8 +155,8 @@ func (t *test) compare(value any, found bool) bool {
 	}
 }
 
-// scalar says whether a value is no list and no object: those equal nothing.
-func scalar(v any) bool {
+// isScalar reports whether a value is neither a list nor an object, which equal nothing.
+func isScalar(v any) bool {
 	switch v.(type) {
 	case []any, map[string]any:
 		return false

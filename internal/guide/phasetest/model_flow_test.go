@@ -5,25 +5,24 @@ import (
 	"slices"
 )
 
-// repeat goes through a loop. It says false where the rest of the phase was
-// declined.
-func (w *walker) repeat(ph *phase, l *loop) bool {
+// runLoop runs a loop. It returns false if the rest of the phase was skipped.
+func (w *modelRun) runLoop(ph *phase, l *loop) bool {
 	var list []any
 	for l.kind == "forEach" {
-		value, _, _ := lookup(w.lookup).path(l.over)
+		value, _, _ := lookup(w.lookupVar).lookupPath(l.over)
 		var ok bool
-		if list, ok = value.([]any); ok || value == nil && w.def.owns(root(l.over)) {
-			break // what only the server sets, and has not set, is no list to wait for
+		if list, ok = value.([]any); ok || value == nil && w.def.isServerVar(rootName(l.over)) {
+			break // do not wait for a list that only the server sets
 		}
-		w.wait(place{id: l.id(), title: l.title(), needs: []string{l.over}, seen: []named{l.named}, why: "loop"})
+		w.waitForVars(place{id: l.elementID(), title: l.titleText(), needs: []string{l.over}, visible: []element{l.element}, part: "loop"})
 	}
 	if len(l.steps) == 0 {
 		return true
 	}
 	defer func() { w.loop, w.round, w.item, w.list = nil, 0, nil, nil }()
-	for round := 1; round <= l.most && (l.kind != "forEach" || round <= len(list)); round++ {
+	for round := 1; round <= l.maxRounds && (l.kind != "forEach" || round <= len(list)); round++ {
 		w.list = list
-		if !w.goesOn(l, round) {
+		if !w.startsRound(l, round) {
 			return true
 		}
 		w.loop, w.round, w.item = l, round, float64(round)
@@ -31,10 +30,10 @@ func (w *walker) repeat(ph *phase, l *loop) bool {
 			w.item = list[round-1]
 		}
 		for i, s := range l.steps {
-			if i > 0 && w.breaks(l) {
+			if i > 0 && w.breakHolds(l) {
 				return true
 			}
-			if !w.step(ph, s) {
+			if !w.runStep(ph, s) {
 				return false
 			}
 		}
@@ -42,58 +41,58 @@ func (w *walker) repeat(ph *phase, l *loop) bool {
 	return true
 }
 
-// rounds is the length of the list that a loop goes through.
-func (w *walker) rounds() int { return len(w.list) }
+// roundCount returns the length of the loop's list.
+func (w *modelRun) roundCount() int { return len(w.list) }
 
-// breaks says whether a loop's break condition holds; one that waits for a
-// variable does not.
-func (w *walker) breaks(l *loop) bool { return l.stop != nil && l.stop.decide(w.lookup) == yes }
+// breakHolds reports whether a loop's break condition holds; an undecided one does not.
+func (w *modelRun) breakHolds(l *loop) bool {
+	return l.breakWhen != nil && l.breakWhen.evaluate(w.lookupVar) == yes
+}
 
-// goesOn waits until it is known whether there is another round. The break
-// condition and that of a doWhile see the round before it, that of a while the
-// round itself.
-func (w *walker) goesOn(l *loop, round int) bool {
+// startsRound waits until the next round is decided. The break condition and the condition
+// of a doWhile see the previous round, the condition of a while sees the next one.
+func (w *modelRun) startsRound(l *loop, round int) bool {
 	for {
-		if round > 1 && w.breaks(l) {
+		if round > 1 && w.breakHolds(l) {
 			return false
 		}
 		if l.kind == "forEach" || l.kind == "doWhile" && round == 1 {
 			return true
 		}
-		scope := lookup(w.lookup)
+		scope := lookup(w.lookupVar)
 		if l.kind == "while" && l.variable != "" {
-			scope = over(map[string]any{l.variable: float64(round)}, scope)
+			scope = overlayVars(map[string]any{l.variable: float64(round)}, scope)
 		}
-		switch l.when.decide(scope) {
+		switch l.when.evaluate(scope) {
 		case yes:
 			return true
 		case no:
 			return false
 		}
-		w.wait(place{id: l.id(), title: l.title(), needs: l.when.needs(scope), seen: []named{l.named}, why: "loop"})
+		w.waitForVars(place{id: l.elementID(), title: l.titleText(), needs: l.when.missingVars(scope), visible: []element{l.element}, part: "loop"})
 	}
 }
 
-// checkpoint asks, and gives the option that was chosen; nil if it was declined.
-func (w *walker) checkpoint(c *checkpoint) *option {
-	w.tell(c.named)
+// askCheckpoint returns the option of the next answer, or nil if it declines.
+func (w *modelRun) askCheckpoint(c *checkpoint) *option {
+	w.revealTexts(c.element)
 	p := place{
-		kind: "gate", status: "waiting", id: c.id(), title: c.title(), human: c.human || w.people, declinable: c.optional,
-		seen: []named{c.named}, why: "checkpoints",
+		kind: "gate", status: "waiting", id: c.elementID(), title: c.titleText(), human: c.human || w.humanOnly, declinable: c.optional,
+		visible: []element{c.element}, part: "checkpoints",
 	}
 	for _, o := range c.options {
-		w.tell(o.named)
-		p.options = append(p.options, o.id())
-		p.seen = append(p.seen, o.named)
+		w.revealTexts(o.element)
+		p.options = append(p.options, o.elementID())
+		p.visible = append(p.visible, o.element)
 	}
-	answer := w.ask(p).answer
+	answer := w.nextCommand(p).answer
 	if answer.decline {
 		return nil
 	}
 	for _, o := range c.options {
-		if o.id() == answer.option {
+		if o.elementID() == answer.option {
 			for _, path := range slices.Sorted(maps.Keys(o.sets)) {
-				w.set(assigned(w.vars, path, o.sets[path]))
+				w.setVars(setAtPath(w.vars, path, o.sets[path]))
 			}
 			for _, n := range o.skips {
 				w.skips[n] = true
@@ -104,57 +103,57 @@ func (w *walker) checkpoint(c *checkpoint) *option {
 	panic("an option that there is not was accepted")
 }
 
-// leads gives the phase that decisions and transitions lead to: decisions first,
-// in order, then transitions. While the run waits, all of them are judged again
-// with each variable that comes. A phase that has neither is the end.
-func (w *walker) leads(ph *phase) int {
-	if len(ph.ways) == 0 && len(ph.decisions) == 0 {
-		return finish
+// chooseTarget returns the phase that decisions, and then transitions, lead to. While the
+// run waits, all of them are evaluated again with each new variable. A phase without either
+// is the end.
+func (w *modelRun) chooseTarget(ph *phase) int {
+	if len(ph.transitions) == 0 && len(ph.decisions) == 0 {
+		return endOfRun
 	}
 	for {
-		to, p := w.decisions(ph)
-		if to == nowhere && p.needs == nil {
-			to, p = w.transitions(ph)
+		to, p := w.runDecisions(ph)
+		if to == undecided && p.needs == nil {
+			to, p = w.runTransitions(ph)
 		}
-		if to != nowhere {
+		if to != undecided {
 			return to
 		}
-		w.wait(p)
+		w.waitForVars(p)
 	}
 }
 
-// decisions takes the first decision that moves; a place with needs is where one
-// waits.
-func (w *walker) decisions(ph *phase) (to int, p place) {
+// runDecisions takes the first decision with a result. If a decision waits, the returned
+// place has needs.
+func (w *modelRun) runDecisions(ph *phase) (to int, p place) {
 	for _, d := range ph.decisions {
-		b, needs := choose(w.lookup, d)
+		b, needs := chooseBranch(w.lookupVar, d)
 		if b == nil && needs == nil {
-			b = w.offer(d)
+			b = w.offerBranches(d)
 		}
 		if b != nil {
 			return b.to, p
 		}
 		if needs != nil {
-			return nowhere, place{id: d.id(), title: d.title(), needs: needs, seen: []named{d.named}, why: "decisions"}
+			return undecided, place{id: d.elementID(), title: d.titleText(), needs: needs, visible: []element{d.element}, part: "decisions"}
 		}
 	}
-	return nowhere, p
+	return undecided, p
 }
 
-// choose decides a decision by variables; needs are those that it waits for.
-func choose(vars lookup, d *decision) (b *branch, needs []string) {
+// chooseBranch evaluates a decision; needs are the variables that it waits for.
+func chooseBranch(vars lookup, d *decision) (b *branch, needs []string) {
 	waits := false
 	for _, b := range d.branches {
 		if b.when == nil {
 			continue
 		}
-		verdict := b.when.decide(vars)
+		verdict := b.when.evaluate(vars)
 		if verdict == yes && !waits {
 			return b, nil
 		}
 		if verdict == maybe {
 			waits = true
-			needs = join(needs, b.when.needs(vars))
+			needs = appendMissing(needs, b.when.missingVars(vars))
 		}
 	}
 	if waits {
@@ -168,94 +167,93 @@ func choose(vars lookup, d *decision) (b *branch, needs []string) {
 	return nil, nil
 }
 
-// offer asks for a branch that has neither condition nor default; nil where
-// there is none.
-func (w *walker) offer(d *decision) *branch {
-	p := place{kind: "gate", status: "waiting", id: d.id(), title: d.title(), human: w.people, seen: []named{d.named}, why: "decisions"}
+// offerBranches offers the branches without a condition that are not the default. It
+// returns nil if there are none.
+func (w *modelRun) offerBranches(d *decision) *branch {
+	p := place{kind: "gate", status: "waiting", id: d.elementID(), title: d.titleText(), human: w.humanOnly, visible: []element{d.element}, part: "decisions"}
 	byID := map[string]*branch{}
 	for _, b := range d.branches {
 		if b.when == nil && !b.fallback {
-			p.options = append(p.options, b.id())
-			p.seen = append(p.seen, b.named)
-			byID[b.id()] = b
+			p.options = append(p.options, b.elementID())
+			p.visible = append(p.visible, b.element)
+			byID[b.elementID()] = b
 		}
 	}
 	if len(p.options) == 0 {
 		return nil
 	}
-	w.tell(d.named)
+	w.revealTexts(d.element)
 	for _, b := range byID {
-		w.tell(b.named)
+		w.revealTexts(b.element)
 	}
-	return byID[w.ask(p).answer.option]
+	return byID[w.nextCommand(p).answer.option]
 }
 
-// transitions gives the phase that the transitions lead to: those that apply in
-// order, then the default. Where there is none the run waits.
-func (w *walker) transitions(ph *phase) (to int, p place) {
-	if len(ph.ways) == 0 {
+// runTransitions returns the target of the first transition that applies, or else of the
+// default. If there is none, the run waits.
+func (w *modelRun) runTransitions(ph *phase) (to int, p place) {
+	if len(ph.transitions) == 0 {
 		d := ph.decisions[len(ph.decisions)-1]
-		return nowhere, place{id: d.id(), title: d.title(), needs: ph.reads(), unordered: true, seen: []named{d.named}, why: "no way on"}
+		return undecided, place{id: d.elementID(), title: d.titleText(), needs: ph.variablesRead(), unordered: true, visible: []element{d.element}, part: "no way on"}
 	}
-	p = place{id: ph.id(), title: ph.title(), why: "transitions"}
-	for _, t := range ph.ways {
+	p = place{id: ph.elementID(), title: ph.titleText(), part: "transitions"}
+	for _, t := range ph.transitions {
 		if t.when == nil && t.fallback {
 			continue
 		}
-		verdict := t.when.decide(w.lookup)
+		verdict := t.when.evaluate(w.lookupVar)
 		if verdict == yes && p.needs == nil {
 			return t.to, p
 		}
 		if verdict == maybe {
-			p.needs = join(p.needs, t.when.needs(w.lookup))
+			p.needs = appendMissing(p.needs, t.when.missingVars(w.lookupVar))
 		}
 	}
 	if p.needs != nil {
-		return nowhere, p
+		return undecided, p
 	}
-	for _, t := range ph.ways {
+	for _, t := range ph.transitions {
 		if t.fallback {
 			return t.to, p
 		}
-		p.needs = join(p.needs, t.when.reads())
+		p.needs = appendMissing(p.needs, t.when.variablesRead())
 	}
-	return nowhere, p
+	return undecided, p
 }
 
-// reads are the variables that decide where a phase leads.
-func (ph *phase) reads() []string {
+// variablesRead returns the variables that decide the phase after this one.
+func (ph *phase) variablesRead() []string {
 	var names []string
 	for _, d := range ph.decisions {
 		for _, b := range d.branches {
-			names = join(names, b.when.reads())
+			names = appendMissing(names, b.when.variablesRead())
 		}
 	}
-	for _, t := range ph.ways {
-		names = join(names, t.when.reads())
+	for _, t := range ph.transitions {
+		names = appendMissing(names, t.when.variablesRead())
 	}
 	return names
 }
 
-// onward passes through the phases that answers have skipped, and waits where
-// one of them does not lead on yet.
-func (w *walker) onward(to int) int {
+// skipPhases passes through skipped phases, and waits if the target of one is undecided.
+func (w *modelRun) skipPhases(to int) int {
 	for n := 0; to >= 0 && w.skips[to]; n++ {
 		if n > len(w.def.phases) {
-			w.stuck("a circle of skipped phases")
+			w.waitForever("a circle of skipped phases")
 		}
 		ph := w.def.phases[to]
-		for to = w.wayOn(ph); to == nowhere; to = w.wayOn(ph) {
-			w.tell(ph.named)
-			w.wait(place{id: w.in.id(), title: w.in.title(), needs: ph.reads(), unordered: true, seen: []named{ph.named}, why: "skipped"})
+		for to = w.skippedTarget(ph); to == undecided; to = w.skippedTarget(ph) {
+			w.revealTexts(ph.element)
+			w.waitForVars(place{id: w.in.elementID(), title: w.in.titleText(), needs: ph.variablesRead(), unordered: true, visible: []element{ph.element}, part: "skipped"})
 			n = 0
 		}
 	}
 	return to
 }
 
-// wayOn is where a phase that is skipped leads to: its own default way on
-// (DESIGN 4), else what applies now.
-func (w *walker) wayOn(ph *phase) int {
+// skippedTarget returns the target of a skipped phase: its default branch or transition
+// (DESIGN 4), or else the first that applies.
+func (w *modelRun) skippedTarget(ph *phase) int {
 	for _, d := range ph.decisions {
 		for _, b := range d.branches {
 			if b.fallback {
@@ -263,25 +261,25 @@ func (w *walker) wayOn(ph *phase) int {
 			}
 		}
 	}
-	for _, t := range ph.ways {
+	for _, t := range ph.transitions {
 		if t.fallback || t.when == nil {
 			return t.to
 		}
 	}
 	for _, d := range ph.decisions {
 		for _, b := range d.branches {
-			if b.when != nil && b.when.decide(w.lookup) == yes {
+			if b.when != nil && b.when.evaluate(w.lookupVar) == yes {
 				return b.to
 			}
 		}
 	}
-	for _, t := range ph.ways {
-		if t.when.decide(w.lookup) == yes {
+	for _, t := range ph.transitions {
+		if t.when.evaluate(w.lookupVar) == yes {
 			return t.to
 		}
 	}
-	if len(ph.decisions)+len(ph.ways) == 0 {
-		return finish
+	if len(ph.decisions)+len(ph.transitions) == 0 {
+		return endOfRun
 	}
-	return nowhere
+	return undecided
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// The rules that a command can break. They are part of the contract.
+// The rules that a command can violate. They are part of the contract.
 const (
 	ruleServerVariable = "server-variable"
 	ruleType           = "variable-type"
@@ -30,109 +30,108 @@ const (
 	ruleDecline        = "gate-required"
 )
 
-// breaks gives the rules that a command breaks at a place; none if it is legal.
-func (d *definition) breaks(p place, c command) []string {
-	r := &broken{}
+// brokenRules returns the rules that a command violates at a place.
+func (d *definition) brokenRules(p place, c command) []string {
+	r := &ruleSet{}
 	switch {
 	case c.kind == "start":
-		r.add(true, ruleStarted)
+		r.addIf(true, ruleStarted)
 		return r.rules
 	case p.kind == "end":
-		r.add(true, ruleEnded)
-		r.add(c.step != "", ruleStep)
+		r.addIf(true, ruleEnded)
+		r.addIf(c.step != "", ruleStep)
 		return r.rules
 	case c.kind == "abort":
 		return nil
 	}
-	r.context(d, p, c.context)
-	r.add(c.step != "" && c.step != p.id, ruleStep)
-	handedIn := !blank(c.output) || !blank(c.notes)
+	r.checkContext(d, p, c.context)
+	r.addIf(c.step != "" && c.step != p.id, ruleStep)
+	handedIn := !isBlank(c.output) || !isBlank(c.notes)
 	switch {
 	case p.kind == "gate":
-		r.gate(p, c)
+		r.checkAnswer(p, c)
 		return r.rules
 	case c.skip:
-		r.skip(d, p, c, handedIn)
+		r.checkSkip(d, p, c, handedIn)
 	case p.kind == "context":
-		r.add(handedIn || len(c.context) == 0, ruleContext)
-		r.add(p.must != nil && !p.must.met(over(c.context, p.scope)), ruleValidate)
+		r.addIf(handedIn || len(c.context) == 0, ruleContext)
+		r.addIf(p.must != nil && !p.must.holdsFor(overlayVars(c.context, p.scope)), ruleValidate)
 	case p.step == nil:
-		r.add(!handedIn, ruleNote)
+		r.addIf(!handedIn, ruleNote)
 	default:
-		r.add(!handedIn, ruleOutput)
-		r.checks(d, p, c)
+		r.addIf(!handedIn, ruleOutput)
+		r.checkActions(d, p, c)
 	}
-	r.add(c.answer != nil, ruleNoGate)
+	r.addIf(c.answer != nil, ruleNoGate)
 	return r.rules
 }
 
-// broken collects the rules that are broken.
-type broken struct{ rules []string }
+// ruleSet collects violated rules.
+type ruleSet struct{ rules []string }
 
-func (r *broken) add(broken bool, rule string) {
+func (r *ruleSet) addIf(broken bool, rule string) {
 	if broken && !slices.Contains(r.rules, rule) {
 		r.rules = append(r.rules, rule)
 	}
 }
 
-// context judges variables: only the server sets its own, the others must be of
-// their type, and all of it has a bound.
-func (r *broken) context(d *definition, p place, context map[string]any) {
+// checkContext checks that variables are not the server's, have the declared type, and are
+// not too large.
+func (r *ruleSet) checkContext(d *definition, p place, context map[string]any) {
 	for name, value := range context {
-		r.add(d.owns(name), ruleServerVariable)
-		if v := d.variable(name); v != nil && value != nil {
-			r.add(typeOf(value) != v.kind, ruleType)
+		r.addIf(d.isServerVar(name), ruleServerVariable)
+		if v := d.findVariable(name); v != nil && value != nil {
+			r.addIf(typeOf(value) != v.kind, ruleType)
 		}
 	}
 	after := maps.Clone(p.vars)
 	maps.Copy(after, context)
-	r.add(len(context) > 0 && estimate(after) >= 256*1024, ruleTooLarge)
-	r.add(depth(context) > 128, ruleTooDeep)
+	r.addIf(len(context) > 0 && contextSize(after) >= 256*1024, ruleTooLarge)
+	r.addIf(nestingDepth(context) > 128, ruleTooDeep)
 }
 
-// gate judges an answer: nothing else may come with it.
-func (r *broken) gate(p place, c command) {
-	r.add(c.answer == nil || c.output != "" || c.notes != "" || len(c.context) > 0 || c.skip, ruleGate)
-	r.add(p.human && !c.person, rulePerson)
+// checkAnswer checks an answer, which must be the only input.
+func (r *ruleSet) checkAnswer(p place, c command) {
+	r.addIf(c.answer == nil || c.output != "" || c.notes != "" || len(c.context) > 0 || c.skip, ruleGate)
+	r.addIf(p.human && !c.person, rulePerson)
 	if c.answer != nil && c.answer.decline {
-		r.add(!p.declinable, ruleDecline)
+		r.addIf(!p.declinable, ruleDecline)
 	} else if c.answer != nil {
-		r.add(!slices.Contains(p.options, c.answer.option), ruleOption)
+		r.addIf(!slices.Contains(p.options, c.answer.option), ruleOption)
 	}
 }
 
-// checks judges a step's validate actions, with what comes with the output and
-// what the actions before them set.
-func (r *broken) checks(d *definition, p place, c command) {
+// checkActions evaluates a step's validate actions with the variables of the command and of
+// earlier set actions.
+func (r *ruleSet) checkActions(d *definition, p place, c command) {
 	vars := maps.Clone(p.vars)
 	maps.Copy(vars, c.context)
-	scope := over(c.context, p.scope)
+	scope := overlayVars(c.context, p.scope)
 	for _, a := range p.step.actions {
 		switch {
 		case a.kind == "set":
-			set := assigned(vars, a.target, a.value)
+			set := setAtPath(vars, a.target, a.value)
 			maps.Copy(vars, set)
-			scope = over(set, scope)
-		case a.kind == "validate" && d.about(a):
-			r.add(!a.met(scope), ruleValidate)
+			scope = overlayVars(set, scope)
+		case a.kind == "validate" && d.checksVariable(a):
+			r.addIf(!a.holdsFor(scope), ruleValidate)
 		case a.kind == "validate":
-			r.add(blank(c.notes), ruleNote)
+			r.addIf(isBlank(c.notes), ruleNote)
 		}
 	}
 }
 
-// skip judges what is declined: an optional step, or the rest of an optional
-// phase.
-func (r *broken) skip(d *definition, p place, c command, handedIn bool) {
-	optional := p.step != nil && (p.step.optional || p.in.optional)
-	r.add(!optional || handedIn || len(c.context) > 0, ruleRequired)
+// checkSkip checks the skip of an optional step, or of the rest of an optional phase.
+func (r *ruleSet) checkSkip(d *definition, p place, c command, handedIn bool) {
+	optional := p.step != nil && (p.step.optional || p.phase.optional)
+	r.addIf(!optional || handedIn || len(c.context) > 0, ruleRequired)
 	if optional && !p.step.optional {
-		w := &walker{def: d, vars: p.vars} // outside of loops
-		r.add(w.wayOn(p.in) == nowhere, ruleContext)
+		w := &modelRun{def: d, vars: p.vars} // outside of loops
+		r.addIf(w.skippedTarget(p.phase) == undecided, ruleContext)
 	}
 }
 
-// typeOf is the type of a value in the words of the dialect.
+// typeOf returns the type of a value as the dialect names it.
 func typeOf(v any) string {
 	switch v.(type) {
 	case string:
@@ -149,8 +148,8 @@ func typeOf(v any) string {
 	return "null"
 }
 
-// over puts variables before others. The server's cannot be among them.
-func over(vars map[string]any, below lookup) lookup {
+// overlayVars looks a variable up in vars first. vars must not contain server variables.
+func overlayVars(vars map[string]any, below lookup) lookup {
 	return func(name string) (any, bool) {
 		if v, ok := vars[name]; ok {
 			return v, true
@@ -159,8 +158,8 @@ func over(vars map[string]any, below lookup) lookup {
 	}
 }
 
-// estimate is the size of a context (facts/steps.md 1.6).
-func estimate(v any) int {
+// contextSize returns the size of a context.
+func contextSize(v any) int {
 	text := func(s string) int { return 2 * len(utf16.Encode([]rune(s))) }
 	switch v := v.(type) {
 	case string:
@@ -172,37 +171,37 @@ func estimate(v any) int {
 	case []any:
 		n := 4
 		for _, part := range v {
-			n += estimate(part)
+			n += contextSize(part)
 		}
 		return n
 	case map[string]any:
 		n := 4
 		for k, part := range v {
-			n += text(k) + estimate(part)
+			n += text(k) + contextSize(part)
 		}
 		return n
 	}
 	return 4
 }
 
-// depth counts the levels of nesting.
-func depth(v any) int {
+// nestingDepth returns the number of nested levels.
+func nestingDepth(v any) int {
 	deepest := 0
 	switch v := v.(type) {
 	case []any:
 		for _, part := range v {
-			deepest = max(deepest, 1+depth(part))
+			deepest = max(deepest, 1+nestingDepth(part))
 		}
 	case map[string]any:
 		for _, part := range v {
-			deepest = max(deepest, 1+depth(part))
+			deepest = max(deepest, 1+nestingDepth(part))
 		}
 	}
 	return deepest
 }
 
-// blank says whether a text has nothing to read, as JavaScript's trim sees it.
-func blank(text string) bool {
+// isBlank reports whether a text is white space, as JavaScript's trim defines it.
+func isBlank(text string) bool {
 	return strings.TrimFunc(text, func(r rune) bool {
 		return r == '\uFEFF' || unicode.IsSpace(r) && r != '\u0085'
 	}) == ""

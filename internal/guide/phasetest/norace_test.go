@@ -2,5 +2,5 @@
 
 package phasetest
 
-// race is 1 with the race detector.
+// race is 0 without the race detector.
 const race = 0

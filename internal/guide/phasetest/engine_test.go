@@ -10,42 +10,42 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// engine is guide with one run in it.
+// engine is the product's engine with one run.
 type engine struct {
 	program *guide.PhaseProgram
 	run     guide.State
-	// events are all of the run's, last those of the last command.
+	// events are all events of the run, last those of the last command.
 	events, last []guide.Event
 }
 
-// seen is what an answer shows.
-type seen struct {
+// engineView is the answer to a command.
+type engineView struct {
 	status   string
 	position guide.Position
-	// whole is the JSON of all of it.
+	// whole is the answer as JSON.
 	whole string
 }
 
-// denial is a refusal.
-type denial struct {
+// refusalView is a refusal.
+type refusalView struct {
 	rule, message string
 	whole         string
 }
 
-func (e *engine) send(c command) (seen, *denial) {
+func (e *engine) sendCommand(c command) (engineView, *refusalView) {
 	events, refusal := e.program.Decide(e.run, c.forEngine())
 	if refusal != nil {
-		return seen{}, &denial{refusal.Rule, refusal.Message, asJSON(refusal)}
+		return engineView{}, &refusalView{refusal.Rule, refusal.Message, asJSON(refusal)}
 	}
 	for _, ev := range events {
 		e.run = guide.Apply(e.run, ev)
 	}
 	e.last = events
 	e.events = append(e.events, events...)
-	return e.look(), nil
+	return e.currentView(), nil
 }
 
-// forEngine gives a command as the engine takes it.
+// forEngine converts a command to the engine's type.
 func (c command) forEngine() guide.Command {
 	switch c.kind {
 	case "start":
@@ -63,23 +63,23 @@ func (c command) forEngine() guide.Command {
 	return guide.Command{Continue: do}
 }
 
-func (e *engine) look() seen {
+func (e *engine) currentView() engineView {
 	pos := e.program.PositionOf(e.run)
-	return seen{status: string(e.program.Status(e.run)), position: pos, whole: asJSON(pos)}
+	return engineView{status: string(e.program.Status(e.run)), position: pos, whole: asJSON(pos)}
 }
 
-func (e *engine) state() string { return asJSON(e.run) }
+func (e *engine) stateJSON() string { return asJSON(e.run) }
 
-// failer is a test, of testing or of rapid.
-type failer interface {
+// testReporter is implemented by testing.T and rapid.T.
+type testReporter interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Logf(format string, args ...any)
 }
 
-// compile reads a workflow as the product does. It gives nil for one whose
-// skipped phases lead in a circle, which is not to be loaded.
-func compile(t failer, document []byte) *guide.PhaseProgram {
+// compileWorkflow compiles a workflow as the product does. It returns nil for a workflow
+// with a cycle of skipped phases, which must not load.
+func compileWorkflow(t testReporter, document []byte) *guide.PhaseProgram {
 	t.Helper()
 	root, found := doc.Parse("random.json", document, doc.Limits{})
 	if root == nil {

@@ -11,17 +11,16 @@ import (
 	"testing"
 )
 
-// The model stands alone: its files compile without the others of this package,
-// and import the standard library only. It cannot share a defect with what it
-// judges.
-func TestTheModelKnowsNothingOfTheProduct(t *testing.T) {
+// The files of the model compile without the others of this package, and import only the
+// standard library, so that the model cannot share a defect with the product.
+func TestModelIsIndependent(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it reads source text, a minute with the race detector: it has no races")
 	}
 	files := token.NewFileSet()
 	var parsed []*ast.File
-	for _, name := range []string{"shape_test.go", "model_condition_test.go", "model_test.go", "model_flow_test.go", "model_rules_test.go"} {
+	for _, name := range []string{"model_definition_test.go", "model_condition_test.go", "model_test.go", "model_flow_test.go", "model_rules_test.go"} {
 		f, err := parser.ParseFile(files, name, nil, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -11,32 +11,32 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// What the engine puts into a context never makes the caller's next call too
-// large, however near the limit the caller is.
-func TestAnEchoedContextIsNeverRefused(t *testing.T) {
+// The engine's own keys never make the caller's next call too large, even close to the
+// limit.
+func TestEchoedContextIsAccepted(t *testing.T) {
 	t.Parallel()
-	p := compile(t, bigLoop)
+	p := compileSteps(t, bigLoop)
 	big := strings.Repeat("x", 70_000)
 	for name, vars := range map[string]map[string]any{
 		"a large item":           {"list": []any{map[string]any{"name": big}, "b"}},
 		"just below the maximum": {"list": []any{"a", "b"}, "pad": strings.Repeat("x", 131_000)},
 	} {
-		ids, last := walker{client: echo, vars: vars, most: 10}.walk(t, p)
+		ids, last := walker{client: echo, vars: vars, most: 10}.walkProgram(t, p)
 		if len(ids) != 4 || !last.IsComplete {
 			t.Errorf("%s: walked %v, complete %v", name, ids, last.IsComplete)
 		}
 	}
 }
 
-// A loop hides the caller's variables of the same names while it is under way,
-// and gives them back.
-func TestALoopGivesBackWhatItHides(t *testing.T) {
+// A loop shadows the caller's variables of the same names while it runs, and restores them
+// afterwards.
+func TestLoopRestoresShadowedVariables(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[
+	p := compileSteps(t, `[
 		{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"thing","itemVar":"thing","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"On {{thing}}."}]},
 		{"id":"after","title":"A","prompt":"{{thing}} and {{currentIteration}}","runCondition":{"not":{"var":"currentIndex","gte":0}}}]`)
-	vars := values(t, `{"thing":["a","b"],"currentIteration":"mine"}`)
-	ids, last := walker{client: echo, vars: vars, most: 10}.walk(t, p)
+	vars := parseVars(t, `{"thing":["a","b"],"currentIteration":"mine"}`)
+	ids, last := walker{client: echo, vars: vars, most: 10}.walkProgram(t, p)
 	if d := cmp.Diff([]string{"work", "work", "after"}, ids); d != "" {
 		t.Errorf("walk (-want +got):\n%s", d)
 	}
@@ -52,10 +52,10 @@ func TestALoopGivesBackWhatItHides(t *testing.T) {
 	}
 }
 
-// A loop that was left behind does not go on when its variables are used again,
-// also for a client that keeps no engine state; one that was never entered is
-// offered when its time comes.
-func TestLoopsLeftBehindAndLoopsComeLate(t *testing.T) {
+// A loop that has ended does not resume if its variables change later, even for a client
+// that keeps no engine state. A loop that was never entered is offered once its condition
+// holds.
+func TestLeftLoopsStayEndedAndLateLoopsAreOffered(t *testing.T) {
 	t.Parallel()
 	one := func(id, config, body string) string {
 		return `{"id":"` + id + `","type":"loop","title":"L","loop":` + config + `,"body":[{"id":"` + body + `","title":"B","prompt":"b"}]}`
@@ -99,7 +99,7 @@ func TestLoopsLeftBehindAndLoopsComeLate(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		for _, c := range clients() {
+		for _, c := range allClients() {
 			t.Run(tt.name+"/"+string(c), func(t *testing.T) {
 				t.Parallel()
 				sets := func(id string, _ int, vars map[string]any) {
@@ -107,7 +107,7 @@ func TestLoopsLeftBehindAndLoopsComeLate(t *testing.T) {
 						vars[k] = v
 					}
 				}
-				ids, last := walker{client: c, vars: values(t, tt.vars), sets: sets, most: 20}.walk(t, compile(t, tt.steps))
+				ids, last := walker{client: c, vars: parseVars(t, tt.vars), sets: sets, most: 20}.walkProgram(t, compileSteps(t, tt.steps))
 				if d := cmp.Diff(tt.want, ids); d != "" || !last.IsComplete {
 					t.Errorf("complete %v, walk (-want +got):\n%s", last.IsComplete, d)
 				}
@@ -116,36 +116,36 @@ func TestLoopsLeftBehindAndLoopsComeLate(t *testing.T) {
 	}
 }
 
-// A client that drops the body's ids when it leaves a loop and adds the loop's
-// id instead, as the seed's system needed, walks to the end too.
-func TestTheLoopsIDCountsAsItsEnd(t *testing.T) {
+// A client that removes the IDs of the body after a loop and adds the ID of the loop, as
+// the seed's system required, completes the walk too.
+func TestLoopIDMarksLoopComplete(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]},{"id":"after","title":"A","prompt":"a"}]`)
-	if got := stepID(next(t, p, []string{"the-loop"}, `{}`)); got != "after" {
+	p := compileSteps(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]},{"id":"after","title":"A","prompt":"a"}]`)
+	if got := stepID(callNext(t, p, []string{"the-loop"}, `{}`)); got != "after" {
 		t.Errorf("step = %q, want after", got)
 	}
-	if res := next(t, p, []string{"the-loop", "after"}, `{}`); !res.IsComplete {
+	if res := callNext(t, p, []string{"the-loop", "after"}, `{}`); !res.IsComplete {
 		t.Errorf("not complete: %s", res.Guidance.Prompt)
 	}
 }
 
-// A walk that has completed nothing begins anew, with whatever context.
-func TestANewWalkIgnoresOldState(t *testing.T) {
+// A walk without completed steps restarts, with any context.
+func TestNewWalkIgnoresOldState(t *testing.T) {
 	t.Parallel()
-	p := compile(t, bigLoop)
-	_, last := walker{client: echo, vars: map[string]any{"list": []any{"a"}}, most: 10}.walk(t, p)
-	if res := mustNext(t, p, nil, through(t, last.Context)); stepID(res) != "look-at" {
+	p := compileSteps(t, bigLoop)
+	_, last := walker{client: echo, vars: map[string]any{"list": []any{"a"}}, most: 10}.walkProgram(t, p)
+	if res := mustNext(t, p, nil, roundTripJSON(t, last.Context)); stepID(res) != "look-at" {
 		t.Errorf("step = %q, complete %v, want the first step", stepID(res), res.IsComplete)
 	}
 }
 
-func TestALoopsConfirmationIsToldWithItsFirstStep(t *testing.T) {
+func TestLoopConfirmationComesWithFirstStep(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"the-loop","type":"loop","title":"The loop","requireConfirmation":true,"loop":{"type":"for","count":2,"maxIterations":9},"body":[
+	p := compileSteps(t, `[{"id":"the-loop","type":"loop","title":"The loop","requireConfirmation":true,"loop":{"type":"for","count":2,"maxIterations":9},"body":[
 		{"id":"never","title":"N","prompt":"n","runCondition":{"var":"currentIteration","gt":9}},{"id":"work","title":"W","prompt":"w"},{"id":"more","title":"M","prompt":"m"}]}]`)
 	var asked []string
 	for _, completed := range [][]string{nil, {"work"}, {"work", "more"}} {
-		res := next(t, p, completed, `{}`)
+		res := callNext(t, p, completed, `{}`)
 		if res.Guidance.Confirmation != "" {
 			asked = append(asked, stepID(res))
 		}
@@ -155,19 +155,19 @@ func TestALoopsConfirmationIsToldWithItsFirstStep(t *testing.T) {
 	}
 }
 
-// An agent that keeps its completed steps as a set cannot leave a counting loop;
-// so the answer says how the list is kept.
-func TestLaterRoundsSayHowToCount(t *testing.T) {
+// An agent that keeps its completed steps as a set cannot end a counting loop, so the
+// prompt explains how to keep the list.
+func TestLaterRoundsExplainCompletedSteps(t *testing.T) {
 	t.Parallel()
-	p := compile(t, bigLoop)
-	res := next(t, p, []string{"look-at", "judge-it"}, `{"list":["a","b"]}`)
+	p := compileSteps(t, bigLoop)
+	res := callNext(t, p, []string{"look-at", "judge-it"}, `{"list":["a","b"]}`)
 	if want := `append "look-at" to completedSteps again`; !strings.Contains(res.Guidance.Prompt, want) {
 		t.Errorf("the prompt lacks %q:\n%s", want, res.Guidance.Prompt)
 	}
 }
 
-// Nothing waits for a variable that only a loop or the engine can set.
-func TestARunNeverWaitsForWhatOnlyTheServerSets(t *testing.T) {
+// A run never waits for a variable that only a loop or the engine can set.
+func TestRunNeverWaitsForServerVariables(t *testing.T) {
 	t.Parallel()
 	loop := `{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"list","itemVar":"file","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]}`
 	last := `{"id":"last","title":"Last","prompt":"l"}`
@@ -182,14 +182,14 @@ func TestARunNeverWaitsForWhatOnlyTheServerSets(t *testing.T) {
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := compile(t, text)
-			s := drive(t, p, guide.State{}, start(map[string]any{"list": []any{"a"}}))
+			p := compileSteps(t, text)
+			s := applyToProgram(t, p, guide.State{}, startCommand(map[string]any{"list": []any{"a"}}))
 			for range 10 {
 				pos := p.PositionOf(s)
 				if pos.Kind != guide.PositionStep {
 					break
 				}
-				s = drive(t, p, s, output("done", nil))
+				s = applyToProgram(t, p, s, outputCommand("done", nil))
 			}
 			if got := p.Status(s); got != guide.StatusCompleted {
 				t.Errorf("status = %s at %+v", got, p.PositionOf(s))
@@ -198,35 +198,35 @@ func TestARunNeverWaitsForWhatOnlyTheServerSets(t *testing.T) {
 	}
 }
 
-// What guards a step is looked at as it was before the call and as it is with
-// the variables of the call: neither can switch it off.
-func TestACallCannotSwitchOffItsOwnGuards(t *testing.T) {
+// The checks of a step are evaluated with the variables before and after the call: neither
+// can disable them.
+func TestContextCannotDisableCriteriaOrGate(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"guarded","title":"G","prompt":"g","requireConfirmation":{"var":"risk","equals":"high"},
+	p := compileSteps(t, `[{"id":"guarded","title":"G","prompt":"g","requireConfirmation":{"var":"risk","equals":"high"},
 		"validationCriteria":[{"type":"contains","value":"DONE","message":"say DONE","condition":{"var":"strict","equals":true}}]}]`)
-	s := drive(t, p, guide.State{}, start(map[string]any{"risk": "high", "strict": true}))
-	if _, refusal := p.Decide(s, output("nothing", map[string]any{"strict": false})); refusal == nil || refusal.Rule != guide.RuleCriteria {
+	s := applyToProgram(t, p, guide.State{}, startCommand(map[string]any{"risk": "high", "strict": true}))
+	if _, refusal := p.Decide(s, outputCommand("nothing", map[string]any{"strict": false})); refusal == nil || refusal.Rule != guide.RuleCriteria {
 		t.Errorf("refusal = %+v, want one by the criteria", refusal)
 	}
-	s = drive(t, p, s, output("DONE", map[string]any{"risk": "low"}))
+	s = applyToProgram(t, p, s, outputCommand("DONE", map[string]any{"risk": "low"}))
 	if pos := p.PositionOf(s); pos.Kind != guide.PositionGate {
 		t.Errorf("at %+v, want the gate", pos)
 	}
 }
 
-func TestAStepNeedsMoreThanNothingWhenItsCriteriaAreOff(t *testing.T) {
+func TestStepWithoutActiveCriteriaNeedsOutput(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"only","title":"O","prompt":"o","validationCriteria":[{"type":"contains","value":"DONE","message":"m","condition":{"var":"strict","equals":true}}]}]`)
-	s := drive(t, p, guide.State{}, start(nil))
-	if _, refusal := p.Decide(s, output("", nil)); refusal == nil || refusal.Rule != guide.RuleOutputMissing {
+	p := compileSteps(t, `[{"id":"only","title":"O","prompt":"o","validationCriteria":[{"type":"contains","value":"DONE","message":"m","condition":{"var":"strict","equals":true}}]}]`)
+	s := applyToProgram(t, p, guide.State{}, startCommand(nil))
+	if _, refusal := p.Decide(s, outputCommand("", nil)); refusal == nil || refusal.Rule != guide.RuleOutputMissing {
 		t.Errorf("refusal = %+v, want %s", refusal, guide.RuleOutputMissing)
 	}
 }
 
-// Events that do not fit are an error, never a panic or a silent change.
-func TestFoldRefusesWhatDoesNotFit(t *testing.T) {
+// Events that are not possible are an error, never a panic or a silent change.
+func TestFoldRejectsMismatchedEvents(t *testing.T) {
 	t.Parallel()
-	p := compile(t, guarded)
+	p := compileSteps(t, guarded)
 	began := guide.Event{Kind: guide.EventRunStarted}
 	done := guide.Event{Kind: guide.EventStepCompleted, Step: "first", Output: "DONE"}
 	tests := map[string][]guide.Event{
@@ -250,8 +250,8 @@ func TestFoldRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// The texts of a position are filled in, and a person's word reaches the agent.
-func TestPositionsCarryWhatTheAuthorAndThePersonWrote(t *testing.T) {
+// The texts of a position are rendered, and a reviewer's note reaches the agent.
+func TestPositionIncludesAuthorAndReviewTexts(t *testing.T) {
 	t.Parallel()
 	p := compileAll(t, `{"id":"probe","name":"P","description":"d","version":"1.0.0","metaGuidance":["Always."],
 		"functionDefinitions":[{"name":"measure","definition":"Measure {{twice}}.","parameters":[{"name":"what","type":"string"}]}],
@@ -259,11 +259,11 @@ func TestPositionsCarryWhatTheAuthorAndThePersonWrote(t *testing.T) {
 			"body":[{"id":"work","title":"Work for {{who}}","prompt":"w","requireConfirmation":true,"askForFiles":true,
 				"functionDefinitions":[{"name":"own","definition":"Own."}],"functionCalls":[{"name":"measure","args":{"what":"x"}}],
 				"validationCriteria":[{"type":"contains","value":"DONE","message":"name {{who}}"}]}]}]}`)
-	s := drive(t, p, guide.State{}, start(map[string]any{"who": "Ada"}))
+	s := applyToProgram(t, p, guide.State{}, startCommand(map[string]any{"who": "Ada"}))
 	if pos := p.PositionOf(s); pos.Title != "For Ada" || !strings.Contains(pos.Message, "'For Ada' may begin") {
 		t.Errorf("gate = %+v", pos)
 	}
-	s = drive(t, p, s, answer(guide.OptionConfirm))
+	s = applyToProgram(t, p, s, answerCommand(guide.OptionConfirm))
 	pos := p.PositionOf(s)
 	if pos.Title != "Work for Ada" || pos.Loop.Title != "For Ada" || pos.Loop.Rounds != 2 || !pos.AskForFiles {
 		t.Errorf("position = %+v, loop %+v", pos, pos.Loop)
@@ -271,16 +271,16 @@ func TestPositionsCarryWhatTheAuthorAndThePersonWrote(t *testing.T) {
 	if len(pos.Functions) != 2 || len(pos.Calls) != 1 || !slices.Equal(pos.MetaGuidance, []string{"Always."}) || !strings.Contains(pos.Criteria[0], "name Ada") {
 		t.Errorf("functions %v, calls %v, meta %v, criteria %v", pos.Functions, pos.Calls, pos.MetaGuidance, pos.Criteria)
 	}
-	s = drive(t, p, s, output("DONE", nil), guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{OptionID: guide.OptionRevise, Note: "shorter"}}})
+	s = applyToProgram(t, p, s, outputCommand("DONE", nil), guide.Command{Continue: &guide.Continue{Answer: &guide.Answer{OptionID: guide.OptionRevise, Note: "shorter"}}})
 	if pos := p.PositionOf(s); pos.ID != "work" || !strings.Contains(pos.Message, "shorter") {
 		t.Errorf("after the revision: %+v", pos)
 	}
 }
 
-// Numbers that a float64 cannot hold come back as they were.
-func TestLargeNumbersComeBackAsTheyWere(t *testing.T) {
+// Numbers that a float64 cannot represent are returned unchanged.
+func TestLargeNumbersAreUnchanged(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"for","count":"n","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"For {{id}}."}]}]`)
+	p := compileSteps(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"for","count":"n","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"For {{id}}."}]}]`)
 	context := map[string]any{"id": json.Number("12345678901234567"), "n": json.Number("2")}
 	res := mustNext(t, p, nil, context)
 	if res.Context["id"] != json.Number("12345678901234567") || !strings.Contains(res.Guidance.Prompt, "For 12345678901234567.") {
@@ -288,9 +288,9 @@ func TestLargeNumbersComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// A step that a person sends back is done again, whatever the variables that
-// came with its output say of its condition.
-func TestAStepSentBackIsDoneAgain(t *testing.T) {
+// A step that a reviewer sends back is repeated, even if the variables of its output make
+// its condition false.
+func TestRevisedStepIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"a step": `[{"id":"one","title":"One","prompt":"p","runCondition":{"var":"size","equals":"large"},"requireConfirmation":true},
@@ -299,52 +299,51 @@ func TestAStepSentBackIsDoneAgain(t *testing.T) {
 			"body":[{"id":"one","title":"One","prompt":"p","runCondition":{"var":"size","equals":"large"},"requireConfirmation":true}]},
 			{"id":"two","title":"Two","prompt":"p"}]`,
 	} {
-		p := compile(t, text)
-		s := drive(t, p, guide.State{}, start(map[string]any{"size": "large"}), output("x", map[string]any{"size": "small"}), answer(guide.OptionRevise))
+		p := compileSteps(t, text)
+		s := applyToProgram(t, p, guide.State{}, startCommand(map[string]any{"size": "large"}), outputCommand("x", map[string]any{"size": "small"}), answerCommand(guide.OptionRevise))
 		if pos := p.PositionOf(s); pos.Kind != guide.PositionStep || pos.ID != "one" {
 			t.Errorf("%s: the run is at %+v", name, pos)
 		}
-		s = drive(t, p, s, output("better", nil), answer(guide.OptionConfirm))
+		s = applyToProgram(t, p, s, outputCommand("better", nil), answerCommand(guide.OptionConfirm))
 		if pos := p.PositionOf(s); pos.ID != "two" {
 			t.Errorf("%s: confirmed, the run is at %+v", name, pos)
 		}
 	}
 }
 
-// What no output is in the eyes of criteria is none in the eyes of a step
-// without them.
-func TestSpaceIsNoOutput(t *testing.T) {
+// An output that is blank for criteria is also blank for a step without criteria.
+func TestBlankOutputIsRefused(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"one","title":"One","prompt":"p"}]`)
-	s := drive(t, p, guide.State{}, start(nil))
+	p := compileSteps(t, `[{"id":"one","title":"One","prompt":"p"}]`)
+	s := applyToProgram(t, p, guide.State{}, startCommand(nil))
 	for _, text := range []string{"", " \n\t", "\ufeff", "\u00a0\u2029"} {
-		if _, r := p.Decide(s, output(text, nil)); r == nil || r.Rule != guide.RuleOutputMissing {
+		if _, r := p.Decide(s, outputCommand(text, nil)); r == nil || r.Rule != guide.RuleOutputMissing {
 			t.Errorf("%q is taken for an output", text)
 		}
 	}
 }
 
-// Outside of its loop a loop's variable is not set, and its placeholder stays.
-func TestALoopsVariableIsNotToldOutsideOfIt(t *testing.T) {
+// Outside its loop a loop's variable is unset, and its placeholder remains.
+func TestLoopVariableIsUnsetOutsideLoop(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"before","title":"B","prompt":"Round {{currentIteration}} of {{name}}."},
+	p := compileSteps(t, `[{"id":"before","title":"B","prompt":"Round {{currentIteration}} of {{name}}."},
 		{"id":"loop","type":"loop","title":"L","loop":{"type":"for","count":1,"maxIterations":1},"body":[{"id":"inside","title":"I","prompt":"Round {{currentIteration}} of {{name}}."}]}]`)
-	s := drive(t, p, guide.State{}, start(map[string]any{"name": "x"}))
+	s := applyToProgram(t, p, guide.State{}, startCommand(map[string]any{"name": "x"}))
 	if got := p.PositionOf(s).Prompt; got != "Round {{currentIteration}} of x." {
 		t.Errorf("before the loop: %q", got)
 	}
-	s = drive(t, p, s, output("o", nil))
+	s = applyToProgram(t, p, s, outputCommand("o", nil))
 	if got := p.PositionOf(s).Prompt; !strings.HasPrefix(got, "Round 1 of x.") {
 		t.Errorf("in the loop: %q", got)
 	}
 }
 
-// A loop that has had its most rounds ends; it waits for no variable.
-func TestTheMaximumEndsALoopBeforeItsCondition(t *testing.T) {
+// A loop ends after its maximum of iterations and waits for no variable.
+func TestMaximumIterationsEndLoopBeforeCondition(t *testing.T) {
 	t.Parallel()
-	p := compile(t, `[{"id":"loop","type":"loop","title":"L","loop":{"type":"while","maxIterations":2,
+	p := compileSteps(t, `[{"id":"loop","type":"loop","title":"L","loop":{"type":"while","maxIterations":2,
 		"condition":{"or":[{"var":"currentIteration","lt":3},{"var":"ready","equals":true}]}},"body":[{"id":"work","title":"W","prompt":"p"}]}]`)
-	s := drive(t, p, guide.State{}, start(nil), output("1", nil), output("2", nil))
+	s := applyToProgram(t, p, guide.State{}, startCommand(nil), outputCommand("1", nil), outputCommand("2", nil))
 	if p.Status(s) != guide.StatusCompleted {
 		t.Errorf("the run is at %+v", p.PositionOf(s))
 	}
