@@ -1,5 +1,5 @@
-// Package definition turns the bytes of a document into a definition: parsed,
-// checked against its dialect, and hashed.
+// Package definition parses a document into a definition: validated against its dialect,
+// and hashed.
 package definition
 
 import (
@@ -13,52 +13,52 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// Definition is a workflow that loads. It is immutable.
+// Definition is a valid workflow. It is immutable.
 type Definition struct {
-	// Dialect is the language of the document.
+	// Dialect is the dialect of the document.
 	Dialect guideway.Dialect
-	// ID, Name, Description and Version are the document's own; Name is the
-	// title of a phase workflow.
+	// ID, Name, Description and Version come from the document; Name is the title of a
+	// phase workflow.
 	ID, Name, Description, Version string
-	// Hash is "sha256:" and the hash of Canonical in hexadecimal. It pins what
-	// the document means: spaces, the order of keys and the format are not in it.
+	// Hash is "sha256:" and the hexadecimal hash of Canonical. It pins the meaning of the
+	// document, independent of white space, the order of keys and the format.
 	Hash string
-	// Steps is the workflow where the dialect is steps, Phases where it is
-	// phases; the other is nil.
+	// Steps is the workflow of the steps dialect, Phases that of the phases dialect; the
+	// other is nil.
 	Steps  *steps.Workflow
 	Phases *phases.Workflow
-	// File is where the document came from.
+	// File is the path of the document.
 	File string
-	// Source and Revision say which source of a catalog served it, and what of the
-	// source it is; both are empty elsewhere.
+	// Source and Revision are the catalog source and its revision; empty if the definition
+	// does not come from a catalog.
 	Source, Revision string
 	// Canonical is the document as RFC 8785 JSON.
 	Canonical string
 }
 
-// Parse reads a workflow. The diagnostics are what keeps it from loading, in the
-// order of the document; the definition is nil if there is one. What does not
-// keep it from loading is left to Lint, errors in patterns and schemas too. A
-// document of another kind is an error here; ParseAs reads it.
+// Parse parses a workflow. The diagnostics are the errors that prevent loading, in document
+// order; the definition is nil if there are any. Other diagnostics come from Lint,
+// including errors in patterns and schemas. A document of another kind is an error; ParseAs
+// reads it.
 func Parse(file string, data []byte) (*Definition, []guideway.Diagnostic) {
 	d, _, found := parseWorkflow(file, data)
 	return d, found
 }
 
-// Check is Parse, and Lint if the document loads: all that there is to say of a
-// workflow. A definition is fit for use if no finding is an error.
+// Check is Parse, followed by Lint if the document loads. A definition is usable if no
+// diagnostic is an error.
 func Check(file string, data []byte) (*Definition, []guideway.Diagnostic) {
 	d, root, found := parseWorkflow(file, data)
 	if d == nil {
 		return nil, found
 	}
-	return d, lint(d, root, phases.Layout{})
+	return d, lintWorkflow(d, root, phases.Layout{})
 }
 
-// parseWorkflow is Parse, which keeps the document with its positions out of what
-// stays in memory.
+// parseWorkflow is like Parse, but also returns the tree with its positions, so that the
+// definition does not keep it in memory.
 func parseWorkflow(file string, data []byte) (*Definition, *doc.Node, []guideway.Diagnostic) {
-	document, root, found := parse(file, data, As{})
+	document, root, found := parseDocument(file, data, As{})
 	switch {
 	case document == nil:
 		return nil, nil, found
@@ -76,8 +76,8 @@ func parseWorkflow(file string, data []byte) (*Definition, *doc.Node, []guideway
 	return document.Workflow, root, nil
 }
 
-// hash is Definition.Hash of a canonical text, which it does not copy whole.
-func hash(canonical string) string {
+// hashText returns Definition.Hash of a canonical text without a copy of the whole text.
+func hashText(canonical string) string {
 	h, part := sha256.New(), make([]byte, 4096)
 	for canonical != "" {
 		n := copy(part, canonical)
@@ -87,28 +87,28 @@ func hash(canonical string) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// Lint looks for what is legal in a definition and most likely not meant, and for
-// the errors that do not keep it from loading, in the order of the document. The
-// data are those that the definition was parsed from; without them, or if they
-// mean something else by now, the findings have pointers and no lines.
+// Lint reports legal but probably unintended parts of a definition, and the errors that do
+// not prevent loading, in document order. data must be the bytes that the definition was
+// parsed from; if they are missing or have another meaning, the diagnostics have pointers
+// but no lines.
 func Lint(d *Definition, data []byte) []guideway.Diagnostic { return LintIn(d, data, phases.Layout{}) }
 
-// LintIn is Lint where it is known what lies beside the definition.
+// LintIn is Lint with the files in the directory of the definition.
 func LintIn(d *Definition, data []byte, layout phases.Layout) []guideway.Diagnostic {
 	root, _ := doc.Parse(d.File, data, doc.Limits{})
 	if root != nil && string(doc.Canonical(root)) == d.Canonical {
-		return lint(d, root, layout)
+		return lintWorkflow(d, root, layout)
 	}
 	root, _ = doc.Parse("canonical.json", []byte(d.Canonical), doc.Limits{MaxBytes: len(d.Canonical)})
-	found := lint(d, root, layout)
+	found := lintWorkflow(d, root, layout)
 	for i := range found {
 		found[i].Line, found[i].Column = 0, 0
 	}
 	return found
 }
 
-// lint asks the linter of the dialect.
-func lint(d *Definition, root *doc.Node, layout phases.Layout) []guideway.Diagnostic {
+// lintWorkflow calls the linter of the dialect.
+func lintWorkflow(d *Definition, root *doc.Node, layout phases.Layout) []guideway.Diagnostic {
 	if d.Phases != nil {
 		return phases.Lint(d.Phases, root, d.File, layout)
 	}

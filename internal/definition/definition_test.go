@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition"
 )
 
-// minimal is a workflow without anything optional.
+// minimal is a workflow without optional members.
 const minimal = `{"id":"a-flow","name":"A flow","description":"Does it.","version":"1.0.0","steps":[{"id":"only-step","title":"Only","prompt":"Do it."}]}`
 
 func TestParse(t *testing.T) {
@@ -63,8 +63,8 @@ func TestFindingsOfReaderAndDialectTogether(t *testing.T) {
 	}
 }
 
-// TestCorpus reads real workflows, where they are at hand beside the checkout:
-// each loads, or is refused with findings that a person can act on.
+// TestCorpus parses real workflows if the corpus is available: each loads, or is rejected
+// with actionable diagnostics.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "shared", "corpus", "steps")
@@ -102,15 +102,14 @@ func TestCorpus(t *testing.T) {
 			}
 		}
 	}
-	// Of what is there, one file is empty, and four break the schema.
+	// In the corpus one file is empty, and four violate the schema.
 	if loaded < 20 {
 		t.Errorf("only %d files load", loaded)
 	}
 }
 
-// FuzzParse checks that nothing makes the whole way panic, that it either loads
-// or says why not, and that what loads loads again from its canonical form with
-// the same hash.
+// FuzzParse checks that no input makes the parser panic, that every document loads or has
+// diagnostics, and that the canonical form loads with the same hash.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(minimal))
 	for _, pattern := range []string{"testdata/*.json", "testdata/*.yaml"} {
@@ -177,8 +176,8 @@ func TestLintHasLines(t *testing.T) {
 	}
 }
 
-// sample is a workflow of some 60 kB with conditions, criteria and loops.
-func sample() []byte {
+// sampleWorkflow returns a workflow of some 60 kB with conditions, criteria and loops.
+func sampleWorkflow() []byte {
 	var b strings.Builder
 	b.WriteString(`{"id":"a-flow","name":"A flow","description":"Does it.","version":"1.0.0","steps":[`)
 	prompt := strings.Repeat(`Read the file, then **say** what it does.\n- name the size\n`, 25)
@@ -194,7 +193,7 @@ func sample() []byte {
 }
 
 func BenchmarkParse(b *testing.B) {
-	text := sample()
+	text := sampleWorkflow()
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -205,7 +204,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func BenchmarkLint(b *testing.B) {
-	text := sample()
+	text := sampleWorkflow()
 	d, found := definition.Parse("a.json", text)
 	if len(found) > 0 {
 		b.Fatal(found)

@@ -13,20 +13,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// CodeNoWorkflow is of a document of another kind where a workflow is wanted.
+// CodeNoWorkflow reports a document of another kind than a workflow.
 const CodeNoWorkflow = "document-kind"
 
-// Document is a document of any kind that loads. It is immutable. Only workflows
-// are definitions that can be served and run.
+// Document is a valid document of any kind. It is immutable. Only workflows are definitions
+// that can be served and run.
 type Document struct {
 	Dialect guideway.Dialect
 	Kind    phases.Kind
-	// ID and Version are the document's own, "" where its kind has none; the
-	// ID of a state is that of its workflow.
+	// ID and Version come from the document, "" if its kind has none; the ID of a state is
+	// that of its workflow.
 	ID, Version string
 	// Hash and Canonical are as in Definition.
 	Hash, Canonical string
-	// One of these is set, by the kind.
+	// One of these is set, depending on the kind.
 	Workflow  *Definition
 	Condition *condition.Expr
 	State     *phases.State
@@ -34,27 +34,25 @@ type Document struct {
 	Activity  *phases.Activity
 	Graph     *hooks.Graph
 	Module    *hooks.Module
-	// Machine is a configuration that was read alone, without its script and its
-	// roles; machines.LoadFile reads all of it.
+	// Machine is a configuration without its script and its roles; machines.LoadFile reads
+	// all of it.
 	Machine *machines.Definition
 	Roles   map[string]*machines.Role
 }
 
-// As says what a document is to be read as. What is empty is guessed from the
-// document's members, and then from the place of its file; a document without any
-// that tells is a step workflow.
+// As selects how to read a document. Empty fields are guessed from the document's members,
+// and then from the path of its file; the default is a step workflow.
 type As struct {
 	Dialect guideway.Dialect
 	Kind    phases.Kind
 }
 
-// Dialects are the dialects that documents can have.
+// Dialects returns the dialects of documents.
 func Dialects() []guideway.Dialect {
 	return []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines}
 }
 
-// Kinds are the kinds that documents of a dialect can be of; all that there are
-// for no dialect.
+// Kinds returns the kinds of documents of a dialect, or all kinds if the dialect is empty.
 func Kinds(dialect guideway.Dialect) []phases.Kind {
 	var ofHooks []phases.Kind
 	for _, kind := range hooks.Kinds() {
@@ -78,8 +76,8 @@ func Kinds(dialect guideway.Dialect) []phases.Kind {
 	}
 }
 
-// Schema is the published JSON Schema of a dialect's kind; nil where there is
-// none. No kind means a workflow, a graph of hooks, or a machine.
+// Schema returns the published JSON Schema of a dialect's kind, or nil if there is no
+// schema. The default kind is a workflow, a hook graph, or a machine.
 func Schema(as As) []byte {
 	if as.Kind == "" {
 		as.Kind = mainKind(as.Dialect)
@@ -98,7 +96,7 @@ func Schema(as As) []byte {
 	}
 }
 
-// mainKind is the kind that documents of a dialect are of, unless another is said.
+// mainKind returns the default kind of a dialect.
 func mainKind(dialect guideway.Dialect) phases.Kind {
 	switch dialect {
 	case guideway.DialectHooks:
@@ -110,21 +108,21 @@ func mainKind(dialect guideway.Dialect) phases.Kind {
 	}
 }
 
-// ParseAs reads a document of any kind. The diagnostics are what keeps it from
-// loading, in the order of the document; the document is nil if there is one.
+// ParseAs parses a document of any kind. The diagnostics are the errors that prevent
+// loading, in document order; the document is nil if there are any.
 func ParseAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic) {
-	document, _, found := parse(file, data, as)
+	document, _, found := parseDocument(file, data, as)
 	return document, found
 }
 
-// CheckAs is ParseAs, and what a linter says if the document loads.
+// CheckAs is ParseAs, followed by the linter if the document loads.
 func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic) {
-	document, root, found := parse(file, data, as)
+	document, root, found := parseDocument(file, data, as)
 	switch {
 	case document == nil:
 		return nil, found
 	case document.Workflow != nil:
-		return document, lint(document.Workflow, root, phases.Layout{})
+		return document, lintWorkflow(document.Workflow, root, phases.Layout{})
 	case document.Condition != nil:
 		return document, phases.LintCondition(document.Condition, root, file)
 	case document.Skill != nil:
@@ -134,24 +132,25 @@ func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic)
 	case document.Graph != nil:
 		return document, hooks.Lint(document.Graph, root, file)
 	case document.Machine != nil:
-		_, found = machines.Check(alone(file, data))
+		_, found = machines.Check(standalone(file, data))
 		return document, found
 	default:
 		return document, nil
 	}
 }
 
-// Guess says what a document would be read as.
+// Guess returns how a document would be read.
 func Guess(file string, data []byte, as As) As {
 	root, _ := doc.Parse(file, data, doc.Limits{})
 	if root == nil {
 		return as
 	}
-	return as.guess(file, root)
+	return as.guessKind(file, root)
 }
 
-// machine is guess for what is of the machines dialect; ok says whether it is.
-func (as As) machine(file string, root *doc.Node) (of As, ok bool) {
+// guessMachine is guess for documents of the machines dialect; ok reports whether it is
+// one.
+func (as As) guessMachine(file string, root *doc.Node) (of As, ok bool) {
 	kind := phases.Kind(machines.Guess(file, root))
 	switch {
 	case as.Dialect == guideway.DialectMachines:
@@ -163,9 +162,9 @@ func (as As) machine(file string, root *doc.Node) (of As, ok bool) {
 	return as, true
 }
 
-// guess fills in what is not said.
-func (as As) guess(file string, root *doc.Node) As {
-	if of, ok := as.machine(file, root); ok {
+// guessKind fills in empty fields.
+func (as As) guessKind(file string, root *doc.Node) As {
+	if of, ok := as.guessMachine(file, root); ok {
 		return of
 	}
 	kind := cmp.Or(phases.Guess(root), phases.KindAt(file))
@@ -190,32 +189,32 @@ func (as As) guess(file string, root *doc.Node) As {
 	return as
 }
 
-// parse reads a document, and gives it with its positions.
-func parse(file string, data []byte, as As) (*Document, *doc.Node, []guideway.Diagnostic) {
+// parseDocument parses a document, and also returns its tree with positions.
+func parseDocument(file string, data []byte, as As) (*Document, *doc.Node, []guideway.Diagnostic) {
 	root, found := doc.Parse(file, data, doc.Limits{})
 	if root == nil {
 		return nil, nil, found
 	}
-	as = as.guess(file, root)
+	as = as.guessKind(file, root)
 	document := &Document{Dialect: as.Dialect, Kind: as.Kind}
 	if as.Dialect == guideway.DialectMachines {
-		found = document.readMachines(file, root, data) // which reads the text itself
+		found = document.readMachines(file, root, data) // readMachines parses the text itself
 	} else {
-		found = append(found, document.read(file, root)...)
+		found = append(found, document.readKind(file, root)...)
 	}
 	if len(found) > 0 {
 		doc.Sort(found)
 		return nil, nil, found
 	}
-	document.Hash = hash(document.Canonical)
+	document.Hash = hashText(document.Canonical)
 	if document.Workflow != nil {
 		document.Workflow.Hash = document.Hash
 	}
 	return document, root, nil
 }
 
-// read has the document read by the parser of its kind, and gives what is wrong.
-func (d *Document) read(file string, root *doc.Node) (found []guideway.Diagnostic) {
+// readKind parses the document with the parser of its kind, and returns its errors.
+func (d *Document) readKind(file string, root *doc.Node) (found []guideway.Diagnostic) {
 	switch d.Dialect {
 	case guideway.DialectSteps:
 		return d.readSteps(file, root)
@@ -243,15 +242,15 @@ func (d *Document) read(file string, root *doc.Node) (found []guideway.Diagnosti
 			d.ID, d.Version, d.Canonical = d.Activity.ID, d.Activity.Version, d.Activity.Canonical
 		}
 	default:
-		return []guideway.Diagnostic{d.unknown(file, root)}
+		return []guideway.Diagnostic{d.unknownKind(file, root)}
 	}
 	return found
 }
 
-// readSteps reads a step workflow.
+// readSteps parses a step workflow.
 func (d *Document) readSteps(file string, root *doc.Node) []guideway.Diagnostic {
 	if d.Kind != phases.KindWorkflow {
-		return []guideway.Diagnostic{d.unknown(file, root)}
+		return []guideway.Diagnostic{d.unknownKind(file, root)}
 	}
 	w, found := steps.Parse(file, root)
 	if len(found) > 0 {
@@ -265,7 +264,7 @@ func (d *Document) readSteps(file string, root *doc.Node) []guideway.Diagnostic 
 	return nil
 }
 
-// readPhases reads a phase workflow.
+// readPhases parses a phase workflow.
 func (d *Document) readPhases(file string, root *doc.Node) []guideway.Diagnostic {
 	w, found := phases.Parse(file, root)
 	if len(found) > 0 {
@@ -279,7 +278,7 @@ func (d *Document) readPhases(file string, root *doc.Node) []guideway.Diagnostic
 	return nil
 }
 
-// readHooks reads a hook graph or a module.
+// readHooks parses a hook graph or a module.
 func (d *Document) readHooks(file string, root *doc.Node) (found []guideway.Diagnostic) {
 	switch hooks.Kind(d.Kind) {
 	case hooks.KindGraph:
@@ -291,21 +290,21 @@ func (d *Document) readHooks(file string, root *doc.Node) (found []guideway.Diag
 			d.ID, d.Canonical = d.Module.ID, d.Module.Canonical
 		}
 	default:
-		return []guideway.Diagnostic{d.unknown(file, root)}
+		return []guideway.Diagnostic{d.unknownKind(file, root)}
 	}
 	return found
 }
 
-// alone is a configuration of a machine without what lies beside it.
-func alone(file string, data []byte) machines.Files {
+// standalone returns the files of a machine that consist only of its configuration.
+func standalone(file string, data []byte) machines.Files {
 	return machines.Files{Config: machines.File{Path: file, Data: data}, Alone: true}
 }
 
-// readMachines reads a configuration of a machine, or a file of roles.
+// readMachines parses a machine configuration, or a file of roles.
 func (d *Document) readMachines(file string, root *doc.Node, data []byte) (found []guideway.Diagnostic) {
 	switch machines.Kind(d.Kind) {
 	case machines.KindMachine:
-		if d.Machine, found = machines.Parse(alone(file, data)); d.Machine != nil {
+		if d.Machine, found = machines.Parse(standalone(file, data)); d.Machine != nil {
 			d.ID, d.Version, d.Canonical = d.Machine.Name, d.Machine.Version, string(doc.Canonical(root))
 		}
 	case machines.KindRoles:
@@ -313,13 +312,13 @@ func (d *Document) readMachines(file string, root *doc.Node, data []byte) (found
 			d.Canonical = string(doc.Canonical(root))
 		}
 	default:
-		return []guideway.Diagnostic{d.unknown(file, root)}
+		return []guideway.Diagnostic{d.unknownKind(file, root)}
 	}
 	return found
 }
 
-// unknown is what to say of a kind that the dialect does not have.
-func (d *Document) unknown(file string, root *doc.Node) guideway.Diagnostic {
+// unknownKind returns the diagnostic for a kind that the dialect does not have.
+func (d *Document) unknownKind(file string, root *doc.Node) guideway.Diagnostic {
 	var names []string
 	for _, kind := range Kinds(d.Dialect) {
 		names = append(names, string(kind))
@@ -331,7 +330,7 @@ func (d *Document) unknown(file string, root *doc.Node) guideway.Diagnostic {
 	}
 }
 
-// withArticle puts an article before a kind.
+// withArticle adds an indefinite article to a kind.
 func withArticle(kind phases.Kind) string {
 	if kind == phases.KindActivity {
 		return "an " + string(kind)

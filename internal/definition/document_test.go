@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
 
-// What is broken or half written is told apart by any member of its kind, and then
-// by its place, so that what is said of it is about what it is to be.
+// Invalid or incomplete documents are recognized by any member of their kind, and then by
+// their path, so that diagnostics match the intended kind.
 func TestGuessOfWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, text, missing string }{
@@ -24,7 +24,7 @@ func TestGuessOfWhatIsBroken(t *testing.T) {
 		{"/far/away/meta/activities/01-a.json", `{"id":"a"}`, "problem"},
 		{"w/activities/01-a.json", `{"id":"a"}`, "steps"}, // only meta has activities
 		{"skills/01-s.yaml", `{"id":"s"}`, "steps"},
-		{"meta/activities/01-a.json", `{"id":"a","phases":[]}`, "initialPhase"}, // members go before places
+		{"meta/activities/01-a.json", `{"id":"a","phases":[]}`, "initialPhase"}, // members take precedence over paths
 		{"w/skills/01-s.yaml", `{"id":"s","steps":[]}`, "description"},
 	} {
 		_, found := definition.ParseAs(c.file, []byte(c.text), definition.As{})
@@ -34,8 +34,7 @@ func TestGuessOfWhatIsBroken(t *testing.T) {
 	}
 }
 
-// TestGuess tells kinds apart by their members, and has them read as what is
-// asked for.
+// TestGuess recognizes kinds by their members, and reads documents as requested.
 func TestGuess(t *testing.T) {
 	t.Parallel()
 	const (
@@ -80,10 +79,10 @@ func TestGuess(t *testing.T) {
 			if d.Dialect != c.dialect || d.Kind != c.kind || d.ID != c.id || d.Canonical == "" || d.Hash == "" {
 				t.Errorf("got %+v", d)
 			}
-			if set := count(d.Workflow != nil, d.Condition != nil, d.State != nil, d.Skill != nil, d.Activity != nil); set != 1 {
+			if set := countTrue(d.Workflow != nil, d.Condition != nil, d.State != nil, d.Skill != nil, d.Activity != nil); set != 1 {
 				t.Errorf("%d of the kinds are set", set)
 			}
-			// What is no workflow is never taken for one.
+			// Documents of other kinds are never read as workflows.
 			w, found := definition.Parse("x.json", []byte(c.text))
 			if (w != nil) != (c.kind == phases.KindWorkflow) {
 				t.Errorf("as a workflow it is %v, %v", w, found)
@@ -98,8 +97,8 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// count counts what is so.
-func count(facts ...bool) (n int) {
+// countTrue returns the number of true values.
+func countTrue(facts ...bool) (n int) {
 	for _, fact := range facts {
 		if fact {
 			n++
@@ -133,8 +132,8 @@ func TestPhasesDefinition(t *testing.T) {
 	}
 }
 
-// TestSchemaOfEachKind checks that every dialect's kinds have a schema, and
-// nothing else does.
+// TestSchemaOfEachKind checks that the kinds of every dialect have a schema, and that no
+// other kind does.
 func TestSchemaOfEachKind(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range definition.Dialects() {
@@ -154,8 +153,8 @@ func TestSchemaOfEachKind(t *testing.T) {
 	}
 }
 
-// TestPhasesCorpus reads real documents of all kinds, where they are at hand:
-// each loads, and the two workflows have nothing but warnings.
+// TestPhasesCorpus parses real documents of all kinds, if available: each loads, and the
+// two workflows have only warnings.
 func TestPhasesCorpus(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "shared", "corpus", "phases")

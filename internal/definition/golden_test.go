@@ -18,18 +18,17 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden compares what is said of every document in testdata with what was
-// said before.
+// TestGolden compares the diagnostics of every document in testdata with the golden files.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for _, file := range samples(t) {
+	for _, file := range sampleFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := said(filepath.Base(file), data)
+			got := formatVerdict(filepath.Base(file), data)
 			golden := file + ".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
@@ -47,8 +46,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// samples are the documents in testdata.
-func samples(t *testing.T) []string {
+// sampleFiles returns the documents in testdata.
+func sampleFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string
 	for _, pattern := range []string{"testdata/*.json", "testdata/*.yaml", "testdata/*.yml"} {
@@ -61,8 +60,8 @@ func samples(t *testing.T) []string {
 	return files
 }
 
-// said is the whole verdict on a document.
-func said(file string, data []byte) string {
+// formatVerdict returns the diagnostics of a document, and its ID if it loads.
+func formatVerdict(file string, data []byte) string {
 	var b strings.Builder
 	d, found := definition.CheckAs(file, data, definition.As{})
 	if d != nil {
@@ -74,11 +73,11 @@ func said(file string, data []byte) string {
 	return b.String()
 }
 
-// TestGoldenCoversEveryCode keeps a sample for each finding that there is.
+// TestGoldenCoversEveryCode checks that every diagnostic code has a sample.
 func TestGoldenCoversEveryCode(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for _, file := range samples(t) {
+	for _, file := range sampleFiles(t) {
 		golden, err := os.ReadFile(file + ".golden")
 		if err != nil {
 			t.Fatal(err)
@@ -86,9 +85,9 @@ func TestGoldenCoversEveryCode(t *testing.T) {
 		all.Write(golden)
 	}
 	for _, source := range []string{"doc/parse.go", "shape/codes.go", "steps/codes.go", "steps/lint.go", "phases/codes.go", "phases/lint.go", "phases/lint_other.go", "hooks/codes.go", "hooks/lint.go"} {
-		for _, code := range codes(t, source) {
-			// A file of more than a mebibyte is made by TestLimits, and no file
-			// is linted with its layout here, nor a graph linked with a library.
+		for _, code := range codesOf(t, source) {
+			// TestLimits creates a file of more than a mebibyte. No file is linted with its
+			// layout here, and no graph is linked with a library.
 			if code != "file-too-large" && code != "guide-unknown" && code != "module-unknown" && !strings.Contains(all.String(), "["+code+"]") {
 				t.Errorf("no sample in testdata has a finding [%s]", code)
 			}
@@ -96,8 +95,8 @@ func TestGoldenCoversEveryCode(t *testing.T) {
 	}
 }
 
-// codes are the constants of a source file whose names begin with Code.
-func codes(t *testing.T, source string) []string {
+// codesOf returns the constants of a source file whose names start with Code.
+func codesOf(t *testing.T, source string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
 	if err != nil {
@@ -120,11 +119,11 @@ func codes(t *testing.T, source string) []string {
 	return found
 }
 
-// TestFindingsAreHelpful checks what every finding must have: a place, a code, a
-// message and a fix.
-func TestFindingsAreHelpful(t *testing.T) {
+// TestDiagnosticsAreComplete checks that every diagnostic has a position, a code, a message
+// and a fix.
+func TestDiagnosticsAreComplete(t *testing.T) {
 	t.Parallel()
-	for _, file := range samples(t) {
+	for _, file := range sampleFiles(t) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -7,30 +7,30 @@ import (
 	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
-// Canonical writes the value as RFC 8785 wants it: keys sorted by UTF-16 units,
-// numbers as ECMAScript writes them, nothing escaped that need not be. A JSON
-// and a YAML text that mean the same have the same canonical form.
+// Canonical returns the RFC 8785 form of the value: keys sorted by UTF-16 units, numbers as
+// in ECMAScript, minimal escapes. Equivalent JSON and YAML texts have the same canonical
+// form.
 func Canonical(n *Node) []byte {
-	w := writer{out: make([]byte, 0, 128)}
-	w.value(n)
+	w := canonicalWriter{out: make([]byte, 0, 128)}
+	w.writeValue(n)
 	return w.out
 }
 
-// Mark is Canonical, and notes in each node where its value stands in the text,
-// so that Source finds it. The nodes' texts and keys become parts of the text
-// where they can: then nothing of the document that was read is kept in memory
-// by what was taken from the nodes. Only the owner of the tree may call it.
+// Mark returns the canonical form and records the range of each value in its node, for
+// Source. The texts and keys of the nodes become substrings of the canonical text if
+// possible, so that values taken from the nodes do not keep the original document in
+// memory. Only the owner of the tree may call it.
 func Mark(n *Node) string {
-	size := n.size()
-	w := writer{mark: true, out: make([]byte, 0, size+size/16)}
-	w.value(n)
+	size := n.estimateSize()
+	w := canonicalWriter{mark: true, out: make([]byte, 0, size+size/16)}
+	w.writeValue(n)
 	text := string(w.out)
-	n.adopt(text)
+	n.shareText(text)
 	return text
 }
 
-// Source is the canonical form of n, a part of the text that Mark gave for the
-// tree; "" if n is nil.
+// Source returns the canonical form of n, a substring of the text that Mark returned for
+// the tree; "" if n is nil.
 func (n *Node) Source(text string) string {
 	if n == nil {
 		return ""
@@ -38,27 +38,27 @@ func (n *Node) Source(text string) string {
 	return text[n.from:n.to]
 }
 
-// Span says where in the text that Mark gave the value stands.
+// Span returns the range of the value in the text that Mark returned.
 func (n *Node) Span() (from, to int) { return int(n.from), int(n.to) }
 
-// size is about the length of the canonical form, without escapes.
-func (n *Node) size() int {
+// estimateSize returns the approximate length of the canonical form, without escapes.
+func (n *Node) estimateSize() int {
 	if n == nil {
 		return len("null")
 	}
 	size := len(n.Text) + len(`"",`)
 	for _, item := range n.Items {
-		size += item.size()
+		size += item.estimateSize()
 	}
 	for i := range n.Members {
-		size += len(n.Members[i].Key) + len(`"":`) + n.Members[i].Value.size()
+		size += len(n.Members[i].Key) + len(`"":`) + n.Members[i].Value.estimateSize()
 	}
 	return size
 }
 
-// adopt makes the texts and keys below n parts of the canonical text. One that
-// is escaped there keeps memory of its own.
-func (n *Node) adopt(text string) {
+// shareText replaces the texts and keys below n with substrings of the canonical text.
+// Escaped texts keep their own memory.
+func (n *Node) shareText(text string) {
 	if n == nil {
 		return
 	}
@@ -66,26 +66,26 @@ func (n *Node) adopt(text string) {
 		n.Text = text[n.from+1 : n.to-1]
 	}
 	for _, item := range n.Items {
-		item.adopt(text)
+		item.shareText(text)
 	}
 	for i := range n.Members {
 		m := &n.Members[i]
 		if end := int(m.from) + 1 + len(m.Key); text[end] == '"' && text[m.from+1:end] == m.Key {
 			m.Key = text[m.from+1 : end]
 		}
-		m.Value.adopt(text)
+		m.Value.shareText(text)
 	}
 }
 
-// writer writes the canonical form.
-type writer struct {
+// canonicalWriter writes the canonical form.
+type canonicalWriter struct {
 	out []byte
-	// mark says that the nodes are told where they stand.
+	// mark reports whether the ranges are recorded in the nodes.
 	mark bool
 }
 
-// value writes one value.
-func (w *writer) value(n *Node) {
+// writeValue writes one value.
+func (w *canonicalWriter) writeValue(n *Node) {
 	if n == nil {
 		w.out = append(w.out, "null"...)
 		return
@@ -104,11 +104,11 @@ func (w *writer) value(n *Node) {
 			if i > 0 {
 				w.out = append(w.out, ',')
 			}
-			w.value(item)
+			w.writeValue(item)
 		}
 		w.out = append(w.out, ']')
 	case Object:
-		w.object(n)
+		w.writeObject(n)
 	default:
 		w.out = append(w.out, "null"...)
 	}
@@ -117,8 +117,8 @@ func (w *writer) value(n *Node) {
 	}
 }
 
-// object writes an object's members in the order of their keys.
-func (w *writer) object(n *Node) {
+// writeObject writes an object's members in the order of their keys.
+func (w *canonicalWriter) writeObject(n *Node) {
 	var few [16]*Member
 	members := few[:0]
 	for i := range n.Members {
@@ -135,14 +135,14 @@ func (w *writer) object(n *Node) {
 		}
 		w.out = jsontext.AppendString(w.out, m.Key)
 		w.out = append(w.out, ':')
-		w.value(m.Value)
+		w.writeValue(m.Value)
 	}
 	w.out = append(w.out, '}')
 }
 
-// compareUTF16 orders valid UTF-8 by its UTF-16 code units. That differs from the
-// order of bytes only above U+FFFF, whose surrogates come before U+E000: the
-// former begin with the bytes from 0xf0 on, the latter with 0xee and 0xef.
+// compareUTF16 orders valid UTF-8 by its UTF-16 code units. The order differs from that of
+// bytes only above U+FFFF, whose surrogates come before U+E000: the former start with the
+// bytes from 0xf0 on, the latter with 0xee and 0xef.
 func compareUTF16(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]

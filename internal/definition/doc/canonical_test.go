@@ -27,11 +27,11 @@ func TestCanonical(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got := string(doc.Canonical(parse(t, c.file, c.text)))
+			got := string(doc.Canonical(parseDocument(t, c.file, c.text)))
 			if got != c.want {
 				t.Errorf("\n got %s\nwant %s", got, c.want)
 			}
-			if again := string(doc.Canonical(parse(t, "x.json", got))); again != got {
+			if again := string(doc.Canonical(parseDocument(t, "x.json", got))); again != got {
 				t.Errorf("not stable: %s", again)
 			}
 		})
@@ -45,7 +45,7 @@ func TestCanonical(t *testing.T) {
 func TestMark(t *testing.T) {
 	t.Parallel()
 	const text = `{"z": [1, "a\"b", {"\ud83d\ude00": null, "k\n": [[]]}], "a": "plain", "t": true, "\ue000": {}}`
-	root := parse(t, "x.json", text)
+	root := parseDocument(t, "x.json", text)
 	want := string(doc.Canonical(root))
 	marked := doc.Mark(root)
 	if marked != want {

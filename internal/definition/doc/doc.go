@@ -1,5 +1,5 @@
-// Package doc reads JSON and YAML into one tree that remembers where each value
-// stands, so that a finding can name file, line, column and JSON pointer.
+// Package doc parses JSON and YAML into one tree with the position of each value, so that a
+// diagnostic can name file, line, column and JSON pointer.
 package doc
 
 import (
@@ -20,12 +20,12 @@ const (
 	Object
 )
 
-// String gives the JSON name of the kind.
+// String returns the JSON name of the kind.
 func (k Kind) String() string {
 	return [...]string{"null", "boolean", "number", "string", "array", "object"}[k]
 }
 
-// Node is one value with its place.
+// Node is one value with its position.
 type Node struct {
 	Kind Kind
 	// Flag is a boolean's value.
@@ -41,23 +41,22 @@ type Node struct {
 	// Members are an object's members in the order of the document.
 	Members []Member
 
-	// from and to are where the value stands in the canonical text; see Mark.
+	// from and to are the range of the value in the canonical text; see Mark.
 	from, to int32
 }
 
 // Member is one member of an object.
 type Member struct {
 	Key string
-	// Line and Column are where the key stands.
+	// Line and Column are the position of the key.
 	Line, Column int
 	Value        *Node
 
-	// from is where the key stands in the canonical text; see Mark.
+	// from is the offset of the key in the canonical text; see Mark.
 	from int32
 }
 
-// Get gives the member's value, or nil if n is not an object or has no such
-// member.
+// Get returns the member's value, or nil if n is not an object or has no such member.
 func (n *Node) Get(key string) *Node {
 	if n == nil {
 		return nil
@@ -70,7 +69,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Any gives the value as encoding/json would decode it into an any.
+// Any returns the value as encoding/json would decode it into an any.
 func (n *Node) Any() any {
 	if n == nil {
 		return nil
@@ -102,17 +101,17 @@ func (n *Node) Any() any {
 // Pointer is an RFC 6901 JSON pointer under construction.
 type Pointer string
 
-// Key goes to a member.
+// Key returns the pointer to a member.
 func (p Pointer) Key(key string) Pointer {
 	key = strings.ReplaceAll(key, "~", "~0")
 	return p + "/" + Pointer(strings.ReplaceAll(key, "/", "~1"))
 }
 
-// Index goes to an element.
+// Index returns the pointer to an element.
 func (p Pointer) Index(i int) Pointer { return p + "/" + Pointer(strconv.Itoa(i)) }
 
-// Find gives the value at an RFC 6901 JSON pointer below n, or the nearest one
-// around it that is there.
+// Find returns the value at an RFC 6901 JSON pointer below n, or its nearest existing
+// ancestor.
 func (n *Node) Find(pointer string) *Node {
 	for n != nil && pointer != "" {
 		var part string

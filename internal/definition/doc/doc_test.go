@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/doc"
 )
 
-// parse reads a text that must be without fault.
-func parse(t *testing.T, file, text string) *doc.Node {
+// parseDocument parses a text that must be valid.
+func parseDocument(t *testing.T, file, text string) *doc.Node {
 	t.Helper()
 	root, found := doc.Parse(file, []byte(text), doc.Limits{})
 	if len(found) > 0 {
@@ -31,7 +31,7 @@ func TestJSONValues(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, parse(t, "x.json", text).Any()); diff != "" {
+		if diff := cmp.Diff(want, parseDocument(t, "x.json", text).Any()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
@@ -63,7 +63,7 @@ func TestPositions(t *testing.T) {
 		{"x.json", "\n {\"é\": 1,\n  \"b\": [\n   \"ü\", {\"c\": true}]}"},
 		{"x.yaml", "\n é: 1\n b:\n   - ü\n   - c: true\n"},
 	} {
-		root := parse(t, c.file, c.text)
+		root := parseDocument(t, c.file, c.text)
 		lines := strings.Split(c.text, "\n")
 		var visit func(n *doc.Node)
 		visit = func(n *doc.Node) {
@@ -94,7 +94,7 @@ func TestPositions(t *testing.T) {
 func TestColumnsCountBytes(t *testing.T) {
 	t.Parallel()
 	for file, text := range map[string]string{"x.yaml": "{ü: ö, b: x}\n", "x.json": `{"ü":"ö","b":1}`} {
-		root := parse(t, file, text)
+		root := parseDocument(t, file, text)
 		m := root.Members[1]
 		if text[m.Column-1] != 'b' && text[m.Column] != 'b' {
 			t.Errorf("%s: b is not at column %d", file, m.Column)
@@ -121,7 +121,7 @@ func TestText(t *testing.T) {
 			}
 		})
 	}
-	root := parse(t, "x.json", "\xef\xbb\xbf{\"a\":1}")
+	root := parseDocument(t, "x.json", "\xef\xbb\xbf{\"a\":1}")
 	if root.Column != 1 || root.Get("a").Num != 1 {
 		t.Errorf("a byte order mark is not skipped: %+v", root)
 	}
@@ -132,7 +132,7 @@ func TestFormatByContent(t *testing.T) {
 	for _, c := range []struct{ file, text string }{
 		{"", ` {"a": 1}`}, {"", "a: 1"}, {"x.YML", "a: 1"}, {"x.JSON", `{"a":1}`}, {"definition", "# c\na: 1"},
 	} {
-		if got := parse(t, c.file, c.text).Get("a").Num; got != 1 {
+		if got := parseDocument(t, c.file, c.text).Get("a").Num; got != 1 {
 			t.Errorf("%s: %s: a is %v", c.file, c.text, got)
 		}
 	}
@@ -211,7 +211,7 @@ func TestYAMLValues(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.want), &want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, parse(t, "x.yaml", c.text).Any()); diff != "" {
+		if diff := cmp.Diff(want, parseDocument(t, "x.yaml", c.text).Any()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.text, diff)
 		}
 	}
@@ -253,7 +253,7 @@ func TestYAMLRefusals(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	t.Parallel()
-	root := parse(t, "x.json", `{"a":[{"b/c":{"~":7}}]}`)
+	root := parseDocument(t, "x.json", `{"a":[{"b/c":{"~":7}}]}`)
 	for pointer, want := range map[string]string{
 		"/a/0/b~1c/~0": `7`, "/a/0": `{"b/c":{"~":7}}`, "": `{"a":[{"b/c":{"~":7}}]}`, "/a/9/x": `[{"b/c":{"~":7}}]`, "/a/-1": `[{"b/c":{"~":7}}]`,
 	} {

@@ -14,9 +14,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/doc"
 )
 
-// FuzzJSON compares our reader with encoding/json. They differ on purpose: we
-// skip a byte order mark and refuse keys that occur twice, halves of characters,
-// NUL, invalid UTF-8, and what is too large.
+// FuzzJSON compares the reader with encoding/json. The intended differences: it skips a
+// byte order mark and rejects duplicate keys, lone surrogates, NUL, invalid UTF-8, and
+// documents above the limits.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,-2.5e3,true,null,"\u00e9\n"],"b":{}}`, `{"a":1,"a":2}`, `"\ud83d\ude00"`, `"\ud83d"`, "\xef\xbb\xbf{}", `[1,]`, `{"a":1,}`, `01`, `1e999`, `{'a':1}`, `// c`, "\"\t\"", "[[[[", `nul`,
@@ -48,14 +48,14 @@ func FuzzJSON(f *testing.F) {
 			if diff := cmp.Diff(want, root.Any()); diff != "" {
 				t.Fatalf("(-encoding/json +ours):\n%s", diff)
 			}
-			stable(t, root)
+			checkStable(t, root)
 		}
 	})
 }
 
-// stable checks that the canonical form is JSON, means the same and is its own
+// checkStable checks that the canonical form is JSON, has the same meaning and is its own
 // canonical form.
-func stable(t *testing.T, root *doc.Node) {
+func checkStable(t *testing.T, root *doc.Node) {
 	t.Helper()
 	canonical := doc.Canonical(root)
 	var value any
@@ -71,8 +71,8 @@ func stable(t *testing.T, root *doc.Node) {
 	}
 }
 
-// FuzzYAML checks that no text makes the reader panic or go without bounds, and
-// that what is accepted can be written as JSON.
+// FuzzYAML checks that no text makes the reader panic or exceed its limits, and that
+// accepted texts can be written as JSON.
 func FuzzYAML(f *testing.F) {
 	for _, seed := range []string{
 		"a: 1\nb: [x, {c: d}]\n", "a: &a [*a]", "a: &x 1\nb: *x", "<<: *x", "? [a]\n: b", "a: |\n  t\n", "--- a\n--- b", "!!binary x", "a: .inf", "0x_: 1", "a: !!int x", "\"\\0\"", "é: ü", "!!merge <<: a", "a: !!timestamp x", "!!null x: 1", "a: !!float 1e999", "!!bool: y", "a: !!bool maybe",
@@ -91,7 +91,7 @@ func FuzzYAML(f *testing.F) {
 			}
 		}
 		if len(found) == 0 {
-			stable(t, root)
+			checkStable(t, root)
 			if strings.Count(string(doc.Canonical(root)), ",") > 1000 {
 				t.Fatal("the limit of nodes does not hold")
 			}

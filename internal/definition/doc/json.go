@@ -8,52 +8,53 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader reads RFC 8259 JSON in one pass. The text is valid UTF-8.
+// jsonReader parses RFC 8259 JSON in one pass. The text must be valid UTF-8.
 type jsonReader struct {
 	*reporter
 	text   string
 	limits Limits
-	// pos is the next byte; line is its line and start that line's offset.
+	// pos is the offset of the next byte; line is its line and start the offset of that
+	// line.
 	pos, line, start int
 	depth, nodes     int
-	path             path
-	// slab holds the nodes to come: one allocation for many.
+	path             pathSteps
+	// slab holds preallocated nodes.
 	slab []Node
-	// scratch is for a string that has escapes, members and items for those of
-	// the objects and arrays that are being read.
+	// scratch is a buffer for strings with escapes; members and items are buffers for the
+	// open objects and arrays.
 	scratch []byte
 	members []Member
 	items   []*Node
 }
 
-// stop ends the reading after a finding that leaves nothing to go on with.
-type stop struct{}
+// stopReading is the panic value that ends parsing after a fatal diagnostic.
+type stopReading struct{}
 
-// parseJSON reads a JSON text.
+// parseJSON parses a JSON text.
 func parseJSON(r *reporter, data []byte, limits Limits) (root *Node) {
 	j := &jsonReader{reporter: r, text: string(data), limits: limits, line: 1}
 	defer func() {
 		switch reason := recover().(type) {
 		case nil:
-		case stop:
+		case stopReading:
 			root = nil
 		default:
 			panic(reason)
 		}
 	}()
-	root = j.value()
-	j.space()
+	root = j.readValue()
+	j.skipSpace()
 	if j.pos < len(j.text) {
-		j.trailing()
+		j.failTrailing()
 	}
 	return root
 }
 
-// node makes the node of a value that begins here.
-func (j *jsonReader) node(kind Kind) *Node {
+// newNode returns a node at the current position.
+func (j *jsonReader) newNode(kind Kind) *Node {
 	j.nodes++
 	if j.nodes > j.limits.MaxNodes {
-		j.fail(CodeNodes, j.pos, fmt.Sprintf("the document has more than %d values", j.limits.MaxNodes), "split the definition")
+		j.failAt(CodeNodes, j.pos, fmt.Sprintf("the document has more than %d values", j.limits.MaxNodes), "split the definition")
 	}
 	if len(j.slab) == 0 {
 		j.slab = make([]Node, 64)
@@ -64,8 +65,8 @@ func (j *jsonReader) node(kind Kind) *Node {
 	return n
 }
 
-// space skips white space and counts lines.
-func (j *jsonReader) space() {
+// skipSpace skips white space and counts lines.
+func (j *jsonReader) skipSpace() {
 	for j.pos < len(j.text) {
 		switch j.text[j.pos] {
 		case '\n':
@@ -79,30 +80,30 @@ func (j *jsonReader) space() {
 	}
 }
 
-// value reads one value of any kind.
-func (j *jsonReader) value() *Node {
-	j.space()
+// readValue reads one value of any kind.
+func (j *jsonReader) readValue() *Node {
+	j.skipSpace()
 	if j.pos >= len(j.text) {
-		j.unexpected("a value")
+		j.failUnexpected("a value")
 	}
 	switch c := j.text[j.pos]; {
 	case c == '"':
-		n := j.node(String)
-		n.Text = j.string()
+		n := j.newNode(String)
+		n.Text = j.readString()
 		return n
 	case c == '{':
-		return j.object()
+		return j.readObject()
 	case c == '[':
-		return j.array()
+		return j.readArray()
 	case c == '-' || c >= '0' && c <= '9':
-		return j.number()
+		return j.readNumber()
 	default:
-		return j.literal()
+		return j.readLiteral()
 	}
 }
 
-// literal reads true, false and null.
-func (j *jsonReader) literal() *Node {
+// readLiteral reads true, false and null.
+func (j *jsonReader) readLiteral() *Node {
 	rest := j.text[j.pos:]
 	for _, known := range [...]struct {
 		text string
@@ -110,103 +111,103 @@ func (j *jsonReader) literal() *Node {
 		flag bool
 	}{{"true", Bool, true}, {"false", Bool, false}, {"null", Null, false}} {
 		if strings.HasPrefix(rest, known.text) && wordLength(rest) == len(known.text) {
-			n := j.node(known.kind)
+			n := j.newNode(known.kind)
 			n.Flag = known.flag
 			j.pos += len(known.text)
 			return n
 		}
 	}
-	j.unexpected("a value")
+	j.failUnexpected("a value")
 	return nil
 }
 
-// enter goes one level down and checks the limit.
-func (j *jsonReader) enter() {
+// enterLevel increments the depth and checks the limit.
+func (j *jsonReader) enterLevel() {
 	j.depth++
 	if j.depth > j.limits.MaxDepth {
-		j.fail(CodeDepth, j.pos, fmt.Sprintf("arrays and objects nest deeper than %d levels here", j.limits.MaxDepth), "flatten the structure")
+		j.failAt(CodeDepth, j.pos, fmt.Sprintf("arrays and objects nest deeper than %d levels here", j.limits.MaxDepth), "flatten the structure")
 	}
-	j.path = append(j.path, step{unread: true})
+	j.path = append(j.path, pathStep{unread: true})
 }
 
-// leave goes one level up.
-func (j *jsonReader) leave() {
+// leaveLevel decrements the depth.
+func (j *jsonReader) leaveLevel() {
 	j.depth--
 	j.path = j.path[:len(j.path)-1]
 }
 
-// array reads an array whose bracket is next.
-func (j *jsonReader) array() *Node {
-	n, base := j.node(Array), len(j.items)
-	j.enter()
+// readArray reads an array at the next byte.
+func (j *jsonReader) readArray() *Node {
+	n, base := j.newNode(Array), len(j.items)
+	j.enterLevel()
 	j.pos++
 	for {
-		j.space()
-		if j.next(']') {
+		j.skipSpace()
+		if j.skipByte(']') {
 			break
 		}
-		j.path[len(j.path)-1] = step{index: len(j.items) - base, array: true}
-		item := j.value()
+		j.path[len(j.path)-1] = pathStep{index: len(j.items) - base, array: true}
+		item := j.readValue()
 		j.items = append(j.items, item)
-		if j.separator(n, ']') {
+		if j.readSeparator(n, ']') {
 			break
 		}
 	}
-	j.leave()
+	j.leaveLevel()
 	n.Items = slices.Clone(j.items[base:])
 	j.items = j.items[:base]
 	return n
 }
 
-// object reads an object whose brace is next.
-func (j *jsonReader) object() *Node {
-	n, base := j.node(Object), len(j.members)
-	j.enter()
+// readObject reads an object at the next byte.
+func (j *jsonReader) readObject() *Node {
+	n, base := j.newNode(Object), len(j.members)
+	j.enterLevel()
 	j.pos++
-	var seen keys
+	var seen keySet
 	for {
-		j.space()
-		if j.next('}') {
+		j.skipSpace()
+		if j.skipByte('}') {
 			break
 		}
-		j.member(n, base, &seen)
-		if j.separator(n, '}') {
+		j.readMember(n, base, &seen)
+		if j.readSeparator(n, '}') {
 			break
 		}
 	}
-	j.leave()
+	j.leaveLevel()
 	n.Members = slices.Clone(j.members[base:])
 	j.members = j.members[:base]
 	return n
 }
 
-// member reads a key, a colon and a value. Those of the object that were read
-// before begin at base.
-func (j *jsonReader) member(n *Node, base int, seen *keys) {
-	j.path[len(j.path)-1] = step{unread: true}
+// readMember reads a key, a colon and a value. base is the index of the object's first
+// member in j.members.
+func (j *jsonReader) readMember(n *Node, base int, seen *keySet) {
+	j.path[len(j.path)-1] = pathStep{unread: true}
 	if j.pos >= len(j.text) || j.text[j.pos] != '"' {
-		j.badKey(n)
+		j.failKey(n)
 	}
 	m := Member{Line: j.line, Column: j.pos - j.start + 1}
-	m.Key = j.string()
-	j.path[len(j.path)-1] = step{key: m.Key}
-	first := seen.find(j.members[base:], m.Key)
+	m.Key = j.readString()
+	j.path[len(j.path)-1] = pathStep{key: m.Key}
+	first := seen.findKey(j.members[base:], m.Key)
 	if first >= 0 {
-		j.duplicate(j.path.pointer(), m.Key, m.Line, m.Column, j.members[base+first].Line)
+		j.addDuplicateKey(j.path.toPointer(), m.Key, m.Line, m.Column, j.members[base+first].Line)
 	}
-	j.space()
-	if !j.next(':') {
-		j.badColon(m.Key)
+	j.skipSpace()
+	if !j.skipByte(':') {
+		j.failColon(m.Key)
 	}
-	m.Value = j.value()
+	m.Value = j.readValue()
 	if first < 0 {
 		j.members = append(j.members, m)
 		n.Members = j.members[base:] // until the object ends
 	}
 }
 
-// next skips the byte if it is next.
-func (j *jsonReader) next(c byte) bool {
+// skipByte skips the next byte if it is c.
+func (j *jsonReader) skipByte(c byte) bool {
 	if j.pos < len(j.text) && j.text[j.pos] == c {
 		j.pos++
 		return true
@@ -214,22 +215,21 @@ func (j *jsonReader) next(c byte) bool {
 	return false
 }
 
-// separator reads what follows an element; true means that the closing bracket
-// was next.
-func (j *jsonReader) separator(n *Node, closing byte) bool {
-	j.space()
-	if j.next(closing) {
+// readSeparator reads a comma or the closing bracket; it returns true for the bracket.
+func (j *jsonReader) readSeparator(n *Node, closing byte) bool {
+	j.skipSpace()
+	if j.skipByte(closing) {
 		return true
 	}
 	comma := j.pos
-	if !j.next(',') {
-		j.badSeparator(n, closing)
+	if !j.skipByte(',') {
+		j.failSeparator(n, closing)
 	}
 	line, start := j.line, j.start
-	j.space()
+	j.skipSpace()
 	if j.pos < len(j.text) && j.text[j.pos] == closing {
-		j.report(Diagnostic{
-			Code: CodeJSONSyntax, Line: line, Column: comma - start + 1, Pointer: j.parent(),
+		j.addDiagnostic(Diagnostic{
+			Code: CodeJSONSyntax, Line: line, Column: comma - start + 1, Pointer: j.parentPointer(),
 			Message: fmt.Sprintf("there is a comma before the closing '%c'", closing),
 			Fix:     "remove the comma",
 		})
@@ -237,38 +237,38 @@ func (j *jsonReader) separator(n *Node, closing byte) bool {
 	return false
 }
 
-// number reads a number whose first byte is next.
-func (j *jsonReader) number() *Node {
-	n := j.node(Number)
+// readNumber reads a number at the next byte.
+func (j *jsonReader) readNumber() *Node {
+	n := j.newNode(Number)
 	begin := j.pos
-	j.next('-')
+	j.skipByte('-')
 	switch {
-	case j.next('0'):
-		if j.digits() > 0 {
-			j.fail(CodeJSONSyntax, begin, "a number cannot begin with a zero", "leave out the leading zero, or put the text in double quotes")
+	case j.skipByte('0'):
+		if j.skipDigits() > 0 {
+			j.failAt(CodeJSONSyntax, begin, "a number cannot begin with a zero", "leave out the leading zero, or put the text in double quotes")
 		}
-	case j.digits() == 0:
-		j.fail(CodeJSONSyntax, begin, "there is no digit after the minus sign", "write a number such as -1")
+	case j.skipDigits() == 0:
+		j.failAt(CodeJSONSyntax, begin, "there is no digit after the minus sign", "write a number such as -1")
 	}
-	if j.next('.') && j.digits() == 0 {
-		j.fail(CodeJSONSyntax, begin, "there is no digit after the decimal point", "write a number such as 1.0")
+	if j.skipByte('.') && j.skipDigits() == 0 {
+		j.failAt(CodeJSONSyntax, begin, "there is no digit after the decimal point", "write a number such as 1.0")
 	}
-	if j.next('e') || j.next('E') {
-		if !j.next('+') {
-			j.next('-')
+	if j.skipByte('e') || j.skipByte('E') {
+		if !j.skipByte('+') {
+			j.skipByte('-')
 		}
-		if j.digits() == 0 {
-			j.fail(CodeJSONSyntax, begin, "there is no digit in the exponent", "write a number such as 1e9")
+		if j.skipDigits() == 0 {
+			j.failAt(CodeJSONSyntax, begin, "there is no digit in the exponent", "write a number such as 1e9")
 		}
 	}
 	if rest := wordLength(j.text[j.pos:]); rest > 0 {
-		j.fail(CodeJSONSyntax, begin, fmt.Sprintf("%s is not a number", excerpt(j.text[begin:j.pos+rest])), "write a decimal number, or put the text in double quotes")
+		j.failAt(CodeJSONSyntax, begin, fmt.Sprintf("%s is not a number", excerpt(j.text[begin:j.pos+rest])), "write a decimal number, or put the text in double quotes")
 	}
 	n.Text = j.text[begin:j.pos]
 	value, err := strconv.ParseFloat(n.Text, 64)
 	if err != nil {
-		j.report(Diagnostic{
-			Code: CodeNumberRange, Line: n.Line, Column: n.Column, Pointer: j.path.pointer(),
+		j.addDiagnostic(Diagnostic{
+			Code: CodeNumberRange, Line: n.Line, Column: n.Column, Pointer: j.path.toPointer(),
 			Message: fmt.Sprintf("the number %s is too large", excerpt(n.Text)),
 			Fix:     "write a number below 1.8e308",
 		})
@@ -277,8 +277,8 @@ func (j *jsonReader) number() *Node {
 	return n
 }
 
-// digits skips digits and says how many.
-func (j *jsonReader) digits() int {
+// skipDigits skips digits and returns their number.
+func (j *jsonReader) skipDigits() int {
 	begin := j.pos
 	for j.pos < len(j.text) && j.text[j.pos] >= '0' && j.text[j.pos] <= '9' {
 		j.pos++
@@ -286,8 +286,8 @@ func (j *jsonReader) digits() int {
 	return j.pos - begin
 }
 
-// wordLength is the length of the letters, digits and underscores that text
-// begins with.
+// wordLength returns the length of the letters, digits and underscores at the start of a
+// text.
 func wordLength(text string) int {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -298,7 +298,7 @@ func wordLength(text string) int {
 	return len(text)
 }
 
-// excerpt quotes a text, cut short.
+// excerpt quotes a text and truncates it.
 func excerpt(text string) string {
 	const limit = 24
 	if utf8.RuneCountInString(text) > limit {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string whose quote is next. A string without escapes shares
-// the memory of the text.
-func (j *jsonReader) string() string {
+// readString reads a string at the next byte. A string without escapes shares the memory of
+// the text.
+func (j *jsonReader) readString() string {
 	open := j.pos
 	j.pos++
 	run := j.pos
@@ -33,36 +33,36 @@ func (j *jsonReader) string() string {
 		case c == '\\':
 			escaped = true
 			out = append(out, j.text[run:j.pos]...)
-			out = j.escape(out)
+			out = j.readEscape(out)
 			run = j.pos
 		default:
-			j.badControl(open, c)
+			j.failControl(open, c)
 		}
 	}
-	j.fail(CodeJSONSyntax, open, "the string that begins here is not closed", "end it with a double quote")
+	j.failAt(CodeJSONSyntax, open, "the string that begins here is not closed", "end it with a double quote")
 	return ""
 }
 
-// badControl stops at a byte that must be escaped.
-func (j *jsonReader) badControl(open int, c byte) {
+// failControl fails at a byte that must be escaped.
+func (j *jsonReader) failControl(open int, c byte) {
 	switch c {
 	case '\n', '\r':
-		j.fail(CodeJSONSyntax, open, "the string that begins here is not closed on its line",
+		j.failAt(CodeJSONSyntax, open, "the string that begins here is not closed on its line",
 			`end it with a double quote; a line break inside a string is written \n`)
 	case '\t':
-		j.fail(CodeJSONSyntax, j.pos, "there is a tab inside a string", `write it as \t`)
+		j.failAt(CodeJSONSyntax, j.pos, "there is a tab inside a string", `write it as \t`)
 	default:
-		j.fail(CodeJSONSyntax, j.pos, fmt.Sprintf("there is a control character (0x%02x) inside a string", c),
+		j.failAt(CodeJSONSyntax, j.pos, fmt.Sprintf("there is a control character (0x%02x) inside a string", c),
 			fmt.Sprintf(`remove it, or write it as \u%04x`, c))
 	}
 }
 
-// escape reads an escape whose backslash is next.
-func (j *jsonReader) escape(out []byte) []byte {
+// readEscape reads an escape at the next byte.
+func (j *jsonReader) readEscape(out []byte) []byte {
 	begin := j.pos
 	j.pos++
 	if j.pos >= len(j.text) {
-		j.fail(CodeJSONSyntax, begin, "the text ends inside an escape", "close the string with a double quote")
+		j.failAt(CodeJSONSyntax, begin, "the text ends inside an escape", "close the string with a double quote")
 	}
 	c := j.text[j.pos]
 	j.pos++
@@ -80,24 +80,24 @@ func (j *jsonReader) escape(out []byte) []byte {
 	case 'f':
 		return append(out, '\f')
 	case 'u':
-		return utf8.AppendRune(out, j.unicode(begin))
+		return utf8.AppendRune(out, j.readUnicode(begin))
 	}
 	j.pos--
 	char, _ := utf8.DecodeRuneInString(j.text[j.pos:])
-	j.fail(CodeJSONSyntax, begin, fmt.Sprintf(`JSON has no escape \%c`, char),
+	j.failAt(CodeJSONSyntax, begin, fmt.Sprintf(`JSON has no escape \%c`, char),
 		`write \\ for a backslash; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX`)
 	return nil
 }
 
-// unicode reads the digits of \uXXXX, and the second half of a pair.
-func (j *jsonReader) unicode(begin int) rune {
-	first, ok := j.hex()
+// readUnicode reads the digits of \uXXXX, and the second half of a surrogate pair.
+func (j *jsonReader) readUnicode(begin int) rune {
+	first, ok := j.readHex()
 	if !ok {
-		j.fail(CodeJSONSyntax, begin, `\u is not followed by four hexadecimal digits`, `write \u and four of 0-9, a-f, such as \u00e9`)
+		j.failAt(CodeJSONSyntax, begin, `\u is not followed by four hexadecimal digits`, `write \u and four of 0-9, a-f, such as \u00e9`)
 	}
 	if first == 0 {
-		j.report(Diagnostic{
-			Code: CodeNUL, Line: j.line, Column: begin - j.start + 1, Pointer: j.path.pointer(),
+		j.addDiagnostic(Diagnostic{
+			Code: CodeNUL, Line: j.line, Column: begin - j.start + 1, Pointer: j.path.toPointer(),
 			Message: `\u0000 is refused: no text holds a NUL, and stores cut it off there`,
 			Fix:     "remove it",
 		})
@@ -106,24 +106,24 @@ func (j *jsonReader) unicode(begin int) rune {
 		return first
 	}
 	second := j.pos
-	if j.next('\\') && j.next('u') {
-		if low, ok := j.hex(); ok {
+	if j.skipByte('\\') && j.skipByte('u') {
+		if low, ok := j.readHex(); ok {
 			if pair := utf16.DecodeRune(first, low); pair != utf8.RuneError {
 				return pair
 			}
 		}
 	}
 	j.pos = second
-	j.report(Diagnostic{
-		Code: CodeSurrogate, Line: j.line, Column: begin - j.start + 1, Pointer: j.path.pointer(),
+	j.addDiagnostic(Diagnostic{
+		Code: CodeSurrogate, Line: j.line, Column: begin - j.start + 1, Pointer: j.path.toPointer(),
 		Message: fmt.Sprintf(`\u%04x is half of a character: its other half is missing`, first),
 		Fix:     "write the character itself, or both halves",
 	})
 	return utf8.RuneError
 }
 
-// hex reads four hexadecimal digits.
-func (j *jsonReader) hex() (rune, bool) {
+// readHex reads four hexadecimal digits.
+func (j *jsonReader) readHex() (rune, bool) {
 	if j.pos+4 > len(j.text) {
 		return 0, false
 	}

@@ -12,25 +12,24 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// The limits that hold where Limits leaves a field zero.
+// The default limits.
 const (
 	DefaultMaxBytes = 1 << 20
 	DefaultMaxDepth = 64
 	DefaultMaxNodes = 100_000
 )
 
-// Limits bound what one document may cost to read. A zero field means the
-// default.
+// Limits are the limits for one document. A zero field means the default.
 type Limits struct {
-	// MaxBytes bounds the text.
+	// MaxBytes limits the size of the text.
 	MaxBytes int
-	// MaxDepth bounds how deep arrays and objects nest.
+	// MaxDepth limits the nesting of arrays and objects.
 	MaxDepth int
-	// MaxNodes bounds the values, aliases of YAML expanded.
+	// MaxNodes limits the number of values after the expansion of YAML aliases.
 	MaxNodes int
 }
 
-// withDefaults fills in what is zero.
+// withDefaults replaces zero fields with the defaults.
 func (l Limits) withDefaults() Limits {
 	if l.MaxBytes <= 0 {
 		l.MaxBytes = DefaultMaxBytes
@@ -44,7 +43,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// The codes of what can be wrong with a document, whatever its dialect.
+// The codes of diagnostics that are independent of the dialect.
 const (
 	CodeEmpty        = "file-empty"
 	CodeTooLarge     = "file-too-large"
@@ -65,17 +64,16 @@ const (
 	CodeYAMLNumber   = "yaml-number"
 )
 
-// Parse reads a document. The name's extension tells JSON (.json) from YAML
-// (.yaml, .yml); without one of these the text does. The node is nil where the
-// text cannot be read; it is there, and the diagnostics are too, where the tree
-// is whole but something in it is refused, such as a key that occurs twice: then
-// the first stands.
+// Parse parses a document. The extension of the name selects JSON (.json) or YAML (.yaml,
+// .yml); for other names the text does. The node is nil if the text is not readable. Both
+// results are set if the tree is complete but contains an error such as a duplicate key,
+// whose first value is kept.
 func Parse(file string, data []byte, limits Limits) (*Node, []guideway.Diagnostic) {
 	limits = limits.withDefaults()
 	r := reporter{file: file}
-	data, ok := r.text(data, limits)
+	data, ok := r.checkText(data, limits)
 	if !ok {
-		return nil, r.found
+		return nil, r.diagnostics
 	}
 	var root *Node
 	if isYAML(file, data) {
@@ -83,11 +81,10 @@ func Parse(file string, data []byte, limits Limits) (*Node, []guideway.Diagnosti
 	} else {
 		root = parseJSON(&r, data, limits)
 	}
-	return root, r.found
+	return root, r.diagnostics
 }
 
-// isYAML decides by the extension, and by the first byte where that says
-// nothing.
+// isYAML reports whether the document is YAML, by its extension or else by its first byte.
 func isYAML(file string, data []byte) bool {
 	switch strings.ToLower(filepath.Ext(file)) {
 	case ".json":
@@ -99,10 +96,10 @@ func isYAML(file string, data []byte) bool {
 	return trimmed[0] != '{' && trimmed[0] != '['
 }
 
-// text checks the bytes as text and takes off the byte order mark.
-func (r *reporter) text(data []byte, limits Limits) ([]byte, bool) {
+// checkText checks the encoding and removes the byte order mark.
+func (r *reporter) checkText(data []byte, limits Limits) ([]byte, bool) {
 	if len(data) > limits.MaxBytes {
-		r.report(Diagnostic{
+		r.addDiagnostic(Diagnostic{
 			Code:    CodeTooLarge,
 			Message: fmt.Sprintf("the file is larger than %d bytes, which is the limit", limits.MaxBytes),
 			Fix:     "split the definition, or move long texts out of it",
@@ -111,7 +108,7 @@ func (r *reporter) text(data []byte, limits Limits) ([]byte, bool) {
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(data)) == 0 {
-		r.report(Diagnostic{
+		r.addDiagnostic(Diagnostic{
 			Code:    CodeEmpty,
 			Message: "the file is empty",
 			Fix:     "write a definition into it, or delete it",
@@ -119,7 +116,7 @@ func (r *reporter) text(data []byte, limits Limits) ([]byte, bool) {
 		return nil, false
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		r.report(Diagnostic{
+		r.addDiagnostic(Diagnostic{
 			Code:    CodeEncoding,
 			Message: "the file is UTF-16, not UTF-8",
 			Fix:     "save it as UTF-8",
@@ -128,7 +125,7 @@ func (r *reporter) text(data []byte, limits Limits) ([]byte, bool) {
 	}
 	if i := bytes.IndexByte(data, 0); i >= 0 {
 		line, column := position(data, i)
-		r.report(Diagnostic{
+		r.addDiagnostic(Diagnostic{
 			Code: CodeNUL, Line: line, Column: column,
 			Message: "the file holds a NUL byte, which no text has",
 			Fix:     "check that it is the right file and save it as UTF-8",
@@ -137,7 +134,7 @@ func (r *reporter) text(data []byte, limits Limits) ([]byte, bool) {
 	}
 	if i := invalidUTF8(data); i >= 0 {
 		line, column := position(data, i)
-		r.report(Diagnostic{
+		r.addDiagnostic(Diagnostic{
 			Code: CodeEncoding, Line: line, Column: column,
 			Message: fmt.Sprintf("byte 0x%02x is not valid UTF-8", data[i]),
 			Fix:     "save the file as UTF-8",
@@ -147,7 +144,7 @@ func (r *reporter) text(data []byte, limits Limits) ([]byte, bool) {
 	return data, true
 }
 
-// invalidUTF8 gives the offset of the first byte that is not UTF-8, or -1.
+// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
 func invalidUTF8(data []byte) int {
 	if utf8.Valid(data) {
 		return -1
@@ -162,57 +159,57 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// position turns an offset into line and column, both 1-based.
+// position converts an offset to line and column, both 1-based.
 func position(data []byte, offset int) (line, column int) {
 	before := data[:offset]
 	return bytes.Count(before, []byte{'\n'}) + 1, offset - bytes.LastIndexByte(before, '\n')
 }
 
-// Diagnostic saves the qualified name in a package that makes many.
+// Diagnostic is a short name for guideway.Diagnostic.
 type Diagnostic = guideway.Diagnostic
 
-// maxFindings bounds what is said of one document: nobody reads more, and a
-// hostile one could make as many as it has bytes.
-const maxFindings = 100
+// maxDiagnostics limits the diagnostics of one document, because a hostile one could cause
+// one for each byte.
+const maxDiagnostics = 100
 
-// reporter collects findings. All of them are errors.
+// reporter collects diagnostics. All of them are errors.
 type reporter struct {
-	file  string
-	found []Diagnostic
+	file        string
+	diagnostics []Diagnostic
 }
 
-// report adds a finding. The first ones stay.
-func (r *reporter) report(d Diagnostic) {
-	if len(r.found) >= maxFindings {
+// addDiagnostic adds a diagnostic unless the limit is reached.
+func (r *reporter) addDiagnostic(d Diagnostic) {
+	if len(r.diagnostics) >= maxDiagnostics {
 		return
 	}
 	d.Severity, d.File = guideway.SeverityError, r.file
 	if d.Code == CodeJSONSyntax {
 		d.Message = "Invalid JSON syntax: " + d.Message
 	}
-	r.found = append(r.found, d)
+	r.diagnostics = append(r.diagnostics, d)
 }
 
-// Sort puts findings in the order of the document.
+// Sort sorts diagnostics by their position.
 func Sort(found []guideway.Diagnostic) {
 	slices.SortStableFunc(found, func(a, b guideway.Diagnostic) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
 }
 
-// path is where a reader stands: a key or an index for each level.
-type path []step
+// pathSteps is the position of a reader: a key or an index for each level.
+type pathSteps []pathStep
 
-type step struct {
+type pathStep struct {
 	key   string
 	index int
 	array bool
-	// unread says that the key has not been read yet.
+	// unread reports whether the key has not been read yet.
 	unread bool
 }
 
-// pointer writes the path down.
-func (p path) pointer() string {
+// toPointer returns the path as a JSON pointer.
+func (p pathSteps) toPointer() string {
 	var to Pointer
 	for _, s := range p {
 		switch {
@@ -225,15 +222,13 @@ func (p path) pointer() string {
 	return string(to)
 }
 
-// keys finds the keys that occur twice in one object. Small objects are
-// compared one by one.
-type keys struct {
+// keySet finds duplicate keys of one object. Small objects are searched linearly.
+type keySet struct {
 	seen map[string]int
 }
 
-// find gives the index of the member with the key among those already read, or
-// -1.
-func (k *keys) find(members []Member, key string) int {
+// findKey returns the index of the earlier member with the key, or -1.
+func (k *keySet) findKey(members []Member, key string) int {
 	if len(members) < 12 {
 		for i := range members {
 			if members[i].Key == key {
@@ -255,9 +250,9 @@ func (k *keys) find(members []Member, key string) int {
 	return -1
 }
 
-// duplicate reports a key that occurs twice.
-func (r *reporter) duplicate(to string, key string, line, column, firstLine int) {
-	r.report(Diagnostic{
+// addDuplicateKey reports a duplicate key.
+func (r *reporter) addDuplicateKey(to string, key string, line, column, firstLine int) {
+	r.addDiagnostic(Diagnostic{
 		Code: CodeDuplicateKey, Line: line, Column: column, Pointer: to,
 		Message: fmt.Sprintf("the key %q stands twice in this object, first on line %d", key, firstLine),
 		Fix:     "keep one of the two",

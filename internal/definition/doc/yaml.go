@@ -16,80 +16,80 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlReader turns yaml.v3's tree into ours. What JSON cannot say is refused:
-// merge keys, tags of types of one's own, binary data, infinities, keys that are
-// not scalars.
+// yamlReader converts the tree of yaml.v3. It rejects features without a JSON equivalent:
+// merge keys, custom tags, binary data, infinities, keys that are not scalars.
 type yamlReader struct {
 	*reporter
 	limits  Limits
-	columns columns
-	// depth, nodes and texts are what has been read, aliases expanded.
+	columns columnIndex
+	// depth, nodes and texts are the totals so far, after the expansion of aliases.
 	depth, nodes, texts int
-	path                path
-	// open holds the anchors being expanded, to find one that holds itself.
+	path                pathSteps
+	// open holds the anchors that are being expanded, to find an anchor that contains
+	// itself.
 	open map[*yaml.Node]bool
 }
 
-// parseYAML reads a YAML text of one document.
+// parseYAML parses a YAML text with one document.
 func parseYAML(r *reporter, data []byte, limits Limits) (root *Node) {
-	y := &yamlReader{reporter: r, limits: limits, columns: newColumns(data), open: map[*yaml.Node]bool{}}
+	y := &yamlReader{reporter: r, limits: limits, columns: newColumnIndex(data), open: map[*yaml.Node]bool{}}
 	defer func() {
 		switch reason := recover().(type) {
 		case nil:
-		case stop:
+		case stopReading:
 			root = nil
 		default:
-			// yaml.v3 has panicked on hostile input before: it is a finding,
-			// not the end of the process.
-			r.report(Diagnostic{
+			// yaml.v3 has panicked on hostile input before, so a panic becomes a
+			// diagnostic.
+			r.addDiagnostic(Diagnostic{
 				Code: CodeYAMLSyntax, Message: fmt.Sprintf("the YAML cannot be read: %v", reason),
 				Fix: "simplify the file, or write the definition in JSON",
 			})
 			root = nil
 		}
 	}()
-	document := y.decode(data)
-	return y.value(document)
+	document := y.decodeDocument(data)
+	return y.convertNode(document)
 }
 
-// decode lets yaml.v3 read the text and makes sure that it is one document.
-func (y *yamlReader) decode(data []byte) *yaml.Node {
+// decodeDocument decodes the text with yaml.v3 and checks that it contains one document.
+func (y *yamlReader) decodeDocument(data []byte) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, more yaml.Node
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
-		y.report(Diagnostic{
+		y.addDiagnostic(Diagnostic{
 			Code: CodeEmpty, Message: "the file is empty: it holds comments at most",
 			Fix: "write a definition into it, or delete it",
 		})
-		panic(stop{})
+		panic(stopReading{})
 	}
 	if err != nil {
-		y.syntax(err)
+		y.failSyntax(err)
 	}
 	switch err := decoder.Decode(&more); {
 	case errors.Is(err, io.EOF):
 	case err != nil:
-		y.syntax(err)
+		y.failSyntax(err)
 	default:
-		y.stop(&more, CodeYAMLMany, "the file holds more than one document", "put each definition into a file of its own, without a line of ---")
+		y.failAt(&more, CodeYAMLMany, "the file holds more than one document", "put each definition into a file of its own, without a line of ---")
 	}
 	return document.Content[0]
 }
 
-// syntax turns an error of yaml.v3 into a finding and ends the reading.
-func (y *yamlReader) syntax(err error) {
+// failSyntax reports an error of yaml.v3 as a diagnostic and ends parsing.
+func (y *yamlReader) failSyntax(err error) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 0
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(message); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		message = message[len(m[0]):]
 	}
-	y.report(Diagnostic{Code: CodeYAMLSyntax, Line: line, Message: "the YAML cannot be read: " + message, Fix: yamlFix(message)})
-	panic(stop{})
+	y.addDiagnostic(Diagnostic{Code: CodeYAMLSyntax, Line: line, Message: "the YAML cannot be read: " + message, Fix: yamlFix(message)})
+	panic(stopReading{})
 }
 
-// yamlFix says how to mend yaml.v3's commonest complaints.
+// yamlFix returns the fix for a common error of yaml.v3.
 func yamlFix(message string) string {
 	switch {
 	case strings.Contains(message, "mapping values are not allowed"):
@@ -107,166 +107,165 @@ func yamlFix(message string) string {
 	}
 }
 
-// stop reports a finding at a node and ends the reading.
-func (y *yamlReader) stop(n *yaml.Node, code, message, fix string) {
-	y.refuse(n, code, message, fix)
-	panic(stop{})
+// failAt reports a diagnostic at a node and ends parsing.
+func (y *yamlReader) failAt(n *yaml.Node, code, message, fix string) {
+	y.reportAt(n, code, message, fix)
+	panic(stopReading{})
 }
 
-// refuse reports a finding at a node.
-func (y *yamlReader) refuse(n *yaml.Node, code, message, fix string) {
-	y.report(Diagnostic{
-		Code: code, Line: n.Line, Column: y.columns.bytes(n.Line, n.Column),
-		Pointer: y.path.pointer(), Message: message, Fix: fix,
+// reportAt reports a diagnostic at a node.
+func (y *yamlReader) reportAt(n *yaml.Node, code, message, fix string) {
+	y.addDiagnostic(Diagnostic{
+		Code: code, Line: n.Line, Column: y.columns.byteColumn(n.Line, n.Column),
+		Pointer: y.path.toPointer(), Message: message, Fix: fix,
 	})
 }
 
-// value turns one node, aliases expanded, into ours.
-func (y *yamlReader) value(n *yaml.Node) *Node {
+// convertNode converts one node and expands aliases.
+func (y *yamlReader) convertNode(n *yaml.Node) *Node {
 	y.nodes++
 	if y.nodes > y.limits.MaxNodes {
-		y.stop(n, CodeNodes, fmt.Sprintf("the document has more than %d values, aliases expanded", y.limits.MaxNodes), "split the definition; write less with aliases")
+		y.failAt(n, CodeNodes, fmt.Sprintf("the document has more than %d values, aliases expanded", y.limits.MaxNodes), "split the definition; write less with aliases")
 	}
 	y.texts += len(n.Value)
 	if y.texts > y.limits.MaxBytes {
-		y.stop(n, CodeNodes, fmt.Sprintf("the document's texts come to more than %d bytes, aliases expanded", y.limits.MaxBytes), "split the definition; write less with aliases")
+		y.failAt(n, CodeNodes, fmt.Sprintf("the document's texts come to more than %d bytes, aliases expanded", y.limits.MaxBytes), "split the definition; write less with aliases")
 	}
-	out := &Node{Line: n.Line, Column: y.columns.bytes(n.Line, n.Column)}
+	out := &Node{Line: n.Line, Column: y.columns.byteColumn(n.Line, n.Column)}
 	switch n.Kind {
 	case yaml.AliasNode:
-		return y.alias(n)
+		return y.expandAlias(n)
 	case yaml.MappingNode:
-		y.tag(n, "!!map")
-		y.inside(n, func() { y.mapping(n, out) })
+		y.checkTag(n, "!!map")
+		y.enterLevel(n, func() { y.readMapping(n, out) })
 	case yaml.SequenceNode:
-		y.tag(n, "!!seq")
-		y.inside(n, func() { y.sequence(n, out) })
+		y.checkTag(n, "!!seq")
+		y.enterLevel(n, func() { y.readSequence(n, out) })
 	default:
-		y.scalar(n, out)
+		y.readScalar(n, out)
 	}
 	return out
 }
 
-// alias expands an alias where it stands.
-func (y *yamlReader) alias(n *yaml.Node) *Node {
+// expandAlias converts the value of an alias.
+func (y *yamlReader) expandAlias(n *yaml.Node) *Node {
 	if n.Alias == nil || y.open[n.Alias] {
-		y.stop(n, CodeYAMLAlias, fmt.Sprintf("the alias *%s stands inside what it names", n.Value), "write the value out")
+		y.failAt(n, CodeYAMLAlias, fmt.Sprintf("the alias *%s stands inside what it names", n.Value), "write the value out")
 	}
 	y.open[n.Alias] = true
-	out := y.value(n.Alias)
+	out := y.convertNode(n.Alias)
 	delete(y.open, n.Alias)
 	return out
 }
 
-// inside goes one level down.
-func (y *yamlReader) inside(n *yaml.Node, read func()) {
+// enterLevel calls read one level deeper and checks the limit.
+func (y *yamlReader) enterLevel(n *yaml.Node, read func()) {
 	y.depth++
 	if y.depth > y.limits.MaxDepth {
-		y.stop(n, CodeDepth, fmt.Sprintf("sequences and mappings nest deeper than %d levels here", y.limits.MaxDepth), "flatten the structure")
+		y.failAt(n, CodeDepth, fmt.Sprintf("sequences and mappings nest deeper than %d levels here", y.limits.MaxDepth), "flatten the structure")
 	}
 	if n.Anchor != "" && !y.open[n] {
 		y.open[n] = true
 		defer delete(y.open, n)
 	}
-	y.path = append(y.path, step{unread: true})
+	y.path = append(y.path, pathStep{unread: true})
 	read()
 	y.path = y.path[:len(y.path)-1]
 	y.depth--
 }
 
-// sequence reads a sequence's elements.
-func (y *yamlReader) sequence(n *yaml.Node, out *Node) {
+// readSequence reads a sequence's elements.
+func (y *yamlReader) readSequence(n *yaml.Node, out *Node) {
 	out.Kind = Array
 	out.Items = make([]*Node, 0, len(n.Content))
 	for i, item := range n.Content {
-		y.path[len(y.path)-1] = step{index: i, array: true}
-		out.Items = append(out.Items, y.value(item))
+		y.path[len(y.path)-1] = pathStep{index: i, array: true}
+		out.Items = append(out.Items, y.convertNode(item))
 	}
 }
 
-// mapping reads a mapping's members.
-func (y *yamlReader) mapping(n *yaml.Node, out *Node) {
+// readMapping reads a mapping's members.
+func (y *yamlReader) readMapping(n *yaml.Node, out *Node) {
 	out.Kind = Object
 	out.Members = make([]Member, 0, len(n.Content)/2)
-	var seen keys
+	var seen keySet
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		y.path[len(y.path)-1] = step{unread: true}
-		key := y.key(n.Content[i])
+		y.path[len(y.path)-1] = pathStep{unread: true}
+		key := y.checkKey(n.Content[i])
 		y.texts += len(key.Value)
-		m := Member{Key: key.Value, Line: key.Line, Column: y.columns.bytes(key.Line, key.Column)}
-		y.path[len(y.path)-1] = step{key: m.Key}
-		first := seen.find(out.Members, m.Key)
+		m := Member{Key: key.Value, Line: key.Line, Column: y.columns.byteColumn(key.Line, key.Column)}
+		y.path[len(y.path)-1] = pathStep{key: m.Key}
+		first := seen.findKey(out.Members, m.Key)
 		if first >= 0 {
-			y.duplicate(y.path.pointer(), m.Key, m.Line, m.Column, out.Members[first].Line)
+			y.addDuplicateKey(y.path.toPointer(), m.Key, m.Line, m.Column, out.Members[first].Line)
 		}
-		m.Value = y.value(n.Content[i+1])
+		m.Value = y.convertNode(n.Content[i+1])
 		if first < 0 {
 			out.Members = append(out.Members, m)
 		}
 	}
 }
 
-// key checks a mapping's key: a scalar, whose text is the key.
-func (y *yamlReader) key(n *yaml.Node) *yaml.Node {
+// checkKey returns a mapping's key, which must be a scalar.
+func (y *yamlReader) checkKey(n *yaml.Node) *yaml.Node {
 	key := n
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
 		key = n.Alias
 	}
 	if key.Kind != yaml.ScalarNode {
-		y.stop(n, CodeYAMLKey, "a key is a list or a mapping", "use a text as the key")
+		y.failAt(n, CodeYAMLKey, "a key is a list or a mapping", "use a text as the key")
 	}
 	switch key.ShortTag() {
 	case "!!merge":
-		y.stop(n, CodeYAMLMerge, "the merge key << is refused: YAML 1.2 dropped it, and readers differ in what it means", "write the members out, or use an alias for each value")
+		y.failAt(n, CodeYAMLMerge, "the merge key << is refused: YAML 1.2 dropped it, and readers differ in what it means", "write the members out, or use an alias for each value")
 	case "!!null":
 		if key.Value == "" {
-			y.stop(n, CodeYAMLKey, "a key is missing before ':'", "write the key; put a text that holds ': ' in quotes")
+			y.failAt(n, CodeYAMLKey, "a key is missing before ':'", "write the key; put a text that holds ': ' in quotes")
 		}
 	case "!!binary":
-		y.stop(n, CodeYAMLKey, "a key is binary data", "use a text as the key")
+		y.failAt(n, CodeYAMLKey, "a key is binary data", "use a text as the key")
 	}
 	return key
 }
 
-// tag refuses a collection of another type than JSON's.
-func (y *yamlReader) tag(n *yaml.Node, usual string) {
+// checkTag rejects a collection with a tag that JSON does not have.
+func (y *yamlReader) checkTag(n *yaml.Node, usual string) {
 	if tag := n.ShortTag(); tag != usual {
-		y.refuse(n, CodeYAMLTag, fmt.Sprintf("the type %s is not known here", tag), "remove the tag")
+		y.reportAt(n, CodeYAMLTag, fmt.Sprintf("the type %s is not known here", tag), "remove the tag")
 	}
 }
 
-// scalar reads a scalar by the type that yaml.v3 resolves it to. Timestamps stay
-// the text that they are.
-func (y *yamlReader) scalar(n *yaml.Node, out *Node) {
+// readScalar reads a scalar of the type that yaml.v3 resolves. Timestamps stay strings.
+func (y *yamlReader) readScalar(n *yaml.Node, out *Node) {
 	switch tag := n.ShortTag(); tag {
 	case "!!str", "!!timestamp":
 		out.Kind, out.Text = String, n.Value
 		if strings.IndexByte(n.Value, 0) >= 0 {
-			y.refuse(n, CodeNUL, "the text holds a NUL (\\0), which no text has and stores cut off", "remove it")
+			y.reportAt(n, CodeNUL, "the text holds a NUL (\\0), which no text has and stores cut off", "remove it")
 		}
 		if !utf8.ValidString(n.Value) {
-			y.refuse(n, CodeEncoding, "an escape in this text does not give valid UTF-8", "write the character itself")
+			y.reportAt(n, CodeEncoding, "an escape in this text does not give valid UTF-8", "write the character itself")
 		}
 	case "!!null":
 		out.Kind = Null
 	case "!!bool":
 		out.Kind = Bool
 		if err := n.Decode(&out.Flag); err != nil {
-			y.refuse(n, CodeYAMLTag, fmt.Sprintf("%s is not a boolean", excerpt(n.Value)), "write true or false")
+			y.reportAt(n, CodeYAMLTag, fmt.Sprintf("%s is not a boolean", excerpt(n.Value)), "write true or false")
 		}
 	case "!!int", "!!float":
 		out.Kind = Number
-		y.number(n, out)
+		y.readNumber(n, out)
 	default:
-		y.refuse(n, CodeYAMLTag, fmt.Sprintf("the type %s is not known here", tag), "remove the tag; put a text that begins with '!' in quotes")
+		y.reportAt(n, CodeYAMLTag, fmt.Sprintf("the type %s is not known here", tag), "remove the tag; put a text that begins with '!' in quotes")
 	}
 }
 
-// number reads a number in any of YAML's notations.
-func (y *yamlReader) number(n *yaml.Node, out *Node) {
+// readNumber reads a number in any YAML notation.
+func (y *yamlReader) readNumber(n *yaml.Node, out *Node) {
 	var value any
 	if err := n.Decode(&value); err != nil {
-		y.refuse(n, CodeYAMLNumber, fmt.Sprintf("%s is not a number", excerpt(n.Value)), "write a decimal number, or put the text in quotes")
+		y.reportAt(n, CodeYAMLNumber, fmt.Sprintf("%s is not a number", excerpt(n.Value)), "write a decimal number, or put the text in quotes")
 		return
 	}
 	switch v := value.(type) {
@@ -280,7 +279,7 @@ func (y *yamlReader) number(n *yaml.Node, out *Node) {
 		out.Num = v
 	}
 	if math.IsInf(out.Num, 0) || math.IsNaN(out.Num) {
-		y.refuse(n, CodeNumberRange, fmt.Sprintf("%s is not a finite number", excerpt(n.Value)), "write a finite number or null; put a text in quotes")
+		y.reportAt(n, CodeNumberRange, fmt.Sprintf("%s is not a finite number", excerpt(n.Value)), "write a finite number or null; put a text in quotes")
 		out.Num = 0
 	}
 	out.Text = n.Value
@@ -289,7 +288,7 @@ func (y *yamlReader) number(n *yaml.Node, out *Node) {
 	}
 }
 
-// isJSONNumber says whether the text is a number in JSON too.
+// isJSONNumber reports whether the text is also a valid JSON number.
 func isJSONNumber(text string) bool {
 	rest := strings.TrimPrefix(text, "-")
 	digits := strings.TrimLeft(rest, "0123456789")
@@ -316,20 +315,20 @@ func isJSONNumber(text string) bool {
 	return exponent != "" && strings.Trim(exponent, "0123456789") == ""
 }
 
-// columns turns yaml.v3's columns, which count characters, into bytes. In a text
-// of ASCII they are the same.
-type columns struct {
-	// runes holds the offset of every character, lines the number of the
-	// character that each line begins with.
+// columnIndex converts the columns of yaml.v3, which count characters, to bytes. In ASCII
+// texts they are equal.
+type columnIndex struct {
+	// runes holds the offset of every character, lines the index of the first character of
+	// each line.
 	runes, lines []int32
 }
 
-// newColumns indexes the text, a line ending as YAML has it.
-func newColumns(data []byte) columns {
+// newColumnIndex indexes the text with the line endings of YAML.
+func newColumnIndex(data []byte) columnIndex {
 	if !slices.ContainsFunc(data, func(c byte) bool { return c >= utf8.RuneSelf }) {
-		return columns{}
+		return columnIndex{}
 	}
-	c := columns{lines: []int32{0}}
+	c := columnIndex{lines: []int32{0}}
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
 		c.runes = append(c.runes, int32(i))
@@ -344,8 +343,8 @@ func newColumns(data []byte) columns {
 	return c
 }
 
-// bytes gives the column in bytes.
-func (c *columns) bytes(line, column int) int {
+// byteColumn returns the column in bytes.
+func (c *columnIndex) byteColumn(line, column int) int {
 	if c.lines == nil || line < 1 || line > len(c.lines) {
 		return column
 	}

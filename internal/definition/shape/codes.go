@@ -1,7 +1,7 @@
 package shape
 
-// The codes of findings on the shape of a document. The published schemas make
-// these findings too, but for the last two.
+// The codes of diagnostics about the shape of a document. The published schemas report the
+// same errors, except for the last two.
 const (
 	CodeRequired   = "field-missing"
 	CodeUnexpected = "field-unknown"
@@ -12,8 +12,8 @@ const (
 	CodeRange      = "number-bounds"
 	CodeUnique     = "list-repeats"
 	CodeEmptyList  = "list-empty"
-	// CodeObject is of a document that is no object.
+	// CodeObject reports a document that is not an object.
 	CodeObject = "definition-object"
-	// CodeMore ends a list of findings that was cut.
+	// CodeMore ends a truncated list of diagnostics.
 	CodeMore = "more-findings"
 )

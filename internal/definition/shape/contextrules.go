@@ -7,20 +7,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/window"
 )
 
-// The bounds of contextRules. window.RulesSchema says the same.
+// The limits of contextRules; window.RulesSchema has the same ones.
 const (
 	maxContextRules  = 100
 	maxContextKeys   = 100
 	maxContextKeyLen = 200
 )
 
-// ContextRules reads what a workflow of either guided dialect says of the worth
-// of its variables. Rules with faults are reported and left out.
+// ContextRules reads the contextRules of a guided workflow. Invalid rules are reported and
+// omitted.
 func (r *Report) ContextRules(at Place) window.Rules {
 	if !r.Array(at, "a list of rules") {
 		return nil
 	}
-	r.most(at, maxContextRules, "rules", "join rules of one layer, or use * in their keys")
+	r.checkMaxItems(at, maxContextRules, "rules", "join rules of one layer, or use * in their keys")
 	rules := make(window.Rules, 0, len(at.Node.Items))
 	for i := range at.Node.Items {
 		before := len(r.Found)
@@ -48,12 +48,12 @@ func (r *Report) contextKeys(at Place) []string {
 	if len(at.Node.Items) == 0 {
 		r.Errorf(at, CodeEmptyList, "name the variables that the rule is for; * stands for any characters", "Field '%s' %s is empty: a rule is for at least one key.", at.Name, at.Where)
 	}
-	r.most(at, maxContextKeys, "keys", "use * in a key, or make two rules of it")
+	r.checkMaxItems(at, maxContextKeys, "keys", "use * in a key, or make two rules of it")
 	return r.Texts(at, 1, maxContextKeyLen)
 }
 
-// most reports a list that is too long.
-func (r *Report) most(at Place, most int, noun, fix string) {
+// checkMaxItems reports a list that is too long.
+func (r *Report) checkMaxItems(at Place, most int, noun, fix string) {
 	if n := len(at.Node.Items); n > most {
 		r.Errorf(at, CodeRange, fix, "Field '%s' %s has %d %s; at most %d are allowed.", at.Name, at.Where, n, noun, most)
 	}

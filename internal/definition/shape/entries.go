@@ -6,9 +6,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/doc"
 )
 
-// Entries reads a list of objects; plural names them, and where says in what words an
-// entry is told. What is no object is reported and read as the zero value, so that
-// positions stay.
+// Entries reads a list of objects. plural names the entries in messages, and where returns
+// the text for the location of an entry. An entry that is not an object is reported and
+// read as the zero value, so that indices do not change.
 func Entries[T any](r *Report, at Place, plural string, where func(item Place, i int) string, read func(Place) T) []T {
 	if !r.Array(at, "a list of "+plural) {
 		return nil
@@ -25,8 +25,8 @@ func Entries[T any](r *Report, at Place, plural string, where func(item Place, i
 	return out
 }
 
-// Entry says that something is in an entry of a list: "in node 1 ('start')". The
-// number counts from 0; an entry without a name has it alone.
+// Entry returns the text for the location of a list entry: "in node 1 ('start')". i is
+// 0-based; an entry without a name has only the number.
 func Entry(noun string, i int, name string) string {
 	where := fmt.Sprintf("in %s %d", noun, i+1)
 	if name != "" {

@@ -9,44 +9,44 @@ import (
 	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
-// Dialect is how to speak of one dialect. Its functions may be nil.
+// Dialect contains the texts of one dialect. Its functions may be nil.
 type Dialect struct {
-	// Name is the dialect's.
+	// Name is the name of the dialect.
 	Name string
-	// Aliases gives the dialect's names of what people call otherwise.
+	// Aliases returns the dialect's names for a synonym.
 	Aliases func(name string) []string
-	// Sample is what a required member may look like, or "".
+	// Sample returns an example value of a required member, or "".
 	Sample func(key string) string
-	// Empty and TooLong say how to mend a text of such a length, by the name
-	// of its field, or "".
+	// Empty and TooLong return the fix for an empty or too long text by the name of its
+	// field, or "".
 	Empty, TooLong func(name string) string
 }
 
-// Report collects the findings on one document. The zero value, with File and
-// Dialect set, is ready to use.
+// Report collects the diagnostics of one document. The zero value with File and Dialect set
+// is ready to use.
 type Report struct {
 	File    string
 	Dialect Dialect
-	// Canonical is the document as doc.Mark gave it.
+	// Canonical is the document as returned by doc.Mark.
 	Canonical string
-	// Found are the findings so far; Findings gives them in order.
+	// Found are the diagnostics so far; Findings returns them in order.
 	Found []guideway.Diagnostic
 
-	// dropped counts the findings beyond maxFindings.
+	// dropped counts the diagnostics beyond maxDiagnostics.
 	dropped int
-	// told holds what was said already; see Once.
-	told map[string]bool
+	// reported holds the keys that Once has seen.
+	reported map[string]bool
 }
 
-// maxFindings bounds what is said of one document: nobody reads more, and a
-// hostile one could make as many as it has values.
-const maxFindings = 100
+// maxDiagnostics limits the diagnostics of one document, because a hostile one could cause
+// one for each value.
+const maxDiagnostics = 100
 
-// Full says that no more findings are kept.
-func (r *Report) Full() bool { return len(r.Found) >= maxFindings }
+// Full reports whether the limit of diagnostics is reached.
+func (r *Report) Full() bool { return len(r.Found) >= maxDiagnostics }
 
-// Findings are those collected, in the order of the document; a last one, of the
-// severity given, counts those that were dropped.
+// Findings returns the diagnostics in document order. If some were dropped, a last one with
+// the given severity counts them.
 func (r *Report) Findings(severity guideway.Severity) []guideway.Diagnostic {
 	doc.Sort(r.Found)
 	if r.dropped == 0 {
@@ -61,16 +61,16 @@ func (r *Report) Findings(severity guideway.Severity) []guideway.Diagnostic {
 
 // Errorf reports an error.
 func (r *Report) Errorf(at Place, code, fix, format string, args ...any) {
-	r.add(guideway.SeverityError, at, code, fix, format, args...)
+	r.addDiagnostic(guideway.SeverityError, at, code, fix, format, args...)
 }
 
 // Warnf reports a warning.
 func (r *Report) Warnf(at Place, code, fix, format string, args ...any) {
-	r.add(guideway.SeverityWarning, at, code, fix, format, args...)
+	r.addDiagnostic(guideway.SeverityWarning, at, code, fix, format, args...)
 }
 
-// add reports a finding at a place.
-func (r *Report) add(severity guideway.Severity, at Place, code, fix, format string, args ...any) {
+// addDiagnostic adds a diagnostic at a place.
+func (r *Report) addDiagnostic(severity guideway.Severity, at Place, code, fix, format string, args ...any) {
 	if r.Full() {
 		r.dropped++
 		return
@@ -86,25 +86,25 @@ func (r *Report) add(severity guideway.Severity, at Place, code, fix, format str
 	})
 }
 
-// Once says whether this is the first time that something is told.
+// Once reports whether it is called with the key for the first time.
 func (r *Report) Once(what string) bool {
-	if r.told[what] {
+	if r.reported[what] {
 		return false
 	}
-	if r.told == nil {
-		r.told = map[string]bool{}
+	if r.reported == nil {
+		r.reported = map[string]bool{}
 	}
-	r.told[what] = true
+	r.reported[what] = true
 	return true
 }
 
-// Source is the value as canonical JSON; "" where it is missing.
+// Source returns the value as canonical JSON; "" if it is missing.
 func (r *Report) Source(at Place) string { return at.Node.Source(r.Canonical) }
 
-// MaxNames bounds the names that a misspelt one is compared with.
+// MaxNames limits the names that a misspelled one is compared with.
 const MaxNames = 200
 
-// Closest gives the known word that the text most likely means, or "".
+// Closest returns the known word that is most similar to the text, or "".
 func (r *Report) Closest(text string, known []string) string {
 	if r.Dialect.Aliases != nil {
 		for _, other := range r.Dialect.Aliases(text) {
@@ -116,9 +116,8 @@ func (r *Report) Closest(text string, known []string) string {
 	return spelling.Closest(text, known[:min(len(known), MaxNames)])
 }
 
-// Guess is a fix that names the known word that the text most likely means, or
-// else the other fix. The words, which may be many, are only asked for where
-// somebody will read it.
+// Guess returns a fix that suggests the most similar known word, or else the other fix.
+// known, which may be slow, is not called if the report is full.
 func (r *Report) Guess(text string, known func() []string, other string) string {
 	if r.Full() {
 		return other

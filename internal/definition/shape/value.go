@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/doc"
 )
 
-// Document checks that the root is an object; what names the document: "A
-// workflow". False means that there is nothing to read.
+// Document checks that the root is an object. what names the document, such as "A
+// workflow". It returns false if there is nothing to read.
 func (r *Report) Document(at Place, what, fix string) bool {
 	if at.Node != nil && at.Node.Kind == doc.Object {
 		return true
@@ -19,12 +19,12 @@ func (r *Report) Document(at Place, what, fix string) bool {
 	return false
 }
 
-// WrongType reports a value of another kind than wanted.
+// WrongType reports a value of an unexpected kind.
 func (r *Report) WrongType(at Place, want string) {
 	r.Errorf(at, CodeType, typeFix(at, want), "Field '%s' %s must be %s, but it is %s.", at.Name, at.Where, want, Describe(at.Node))
 }
 
-// Object checks that the value is an object of known members. False means that
+// Object checks that the value is an object with only known members. It returns false if
 // there is nothing to read.
 func (r *Report) Object(at Place, known ...string) bool {
 	if !r.Open(at) {
@@ -34,8 +34,8 @@ func (r *Report) Object(at Place, known ...string) bool {
 	return true
 }
 
-// Open checks that the value is an object, of any members. False means that
-// there is nothing to read.
+// Open checks that the value is an object with any members. It returns false if there is
+// nothing to read.
 func (r *Report) Open(at Place) bool {
 	if at.Node == nil {
 		return false
@@ -47,8 +47,8 @@ func (r *Report) Open(at Place) bool {
 	return true
 }
 
-// Element is Object for an element of a list: what is wrong inside it is said to
-// be in the element.
+// Element is Object for an element of a list; diagnostics inside the element name it as
+// their location.
 func (r *Report) Element(at Place, known ...string) (Place, bool) {
 	inner := at.In(fmt.Sprintf("in %s %s", at.Name, at.Where))
 	if at.Node.Kind != doc.Object {
@@ -58,8 +58,8 @@ func (r *Report) Element(at Place, known ...string) (Place, bool) {
 	return inner, r.Object(inner, known...)
 }
 
-// Closed reports the members of an object that are not known. The hint replaces
-// the list of those that are.
+// Closed reports the unknown members of an object. The hint replaces the list of known
+// ones.
 func (r *Report) Closed(at Place, hint string, known []string) {
 	for i := range at.Node.Members {
 		key := at.Member(i)
@@ -80,18 +80,18 @@ func (r *Report) Closed(at Place, hint string, known []string) {
 	}
 }
 
-// Require reports the members that are missing.
+// Require reports missing members.
 func (r *Report) Require(at Place, keys ...string) {
 	for _, key := range keys {
 		if at.Node.Get(key) == nil {
-			r.missing(at, key)
+			r.reportMissing(at, key)
 		}
 	}
 }
 
-// missing reports a member that is missing.
-func (r *Report) missing(at Place, key string) {
-	fix := fmt.Sprintf("add \"%s\": %s", key, r.sample(key))
+// reportMissing reports a missing member.
+func (r *Report) reportMissing(at Place, key string) {
+	fix := fmt.Sprintf("add \"%s\": %s", key, r.sampleValue(key))
 	for i := range min(len(at.Node.Members), MaxNames) {
 		if r.Closest(at.Node.Members[i].Key, []string{key}) != "" {
 			fix = fmt.Sprintf("rename '%s' to '%s'", at.Node.Members[i].Key, key)
@@ -100,13 +100,13 @@ func (r *Report) missing(at Place, key string) {
 	r.Missing(at, key, fix)
 }
 
-// Missing reports a member that is missing, with a fix of the caller's.
+// Missing reports a missing member with the given fix.
 func (r *Report) Missing(at Place, key, fix string) {
 	r.Errorf(at, CodeRequired, fix, "Missing required field '%s' %s. This field is mandatory and must be provided.", key, at.Where)
 }
 
-// sample is what a required member may look like.
-func (r *Report) sample(key string) string {
+// sampleValue returns an example value of a required member.
+func (r *Report) sampleValue(key string) string {
 	if r.Dialect.Sample != nil {
 		if sample := r.Dialect.Sample(key); sample != "" {
 			return sample
@@ -115,8 +115,7 @@ func (r *Report) sample(key string) string {
 	return `"..."`
 }
 
-// Text reads a member that is a string of low to high characters; zero is no
-// bound.
+// Text reads a string member of low to high characters; zero means no limit.
 func (r *Report) Text(at Place, low, high int) string {
 	if at.Node == nil {
 		return ""
@@ -125,7 +124,7 @@ func (r *Report) Text(at Place, low, high int) string {
 		r.WrongType(at, "a string")
 		return ""
 	}
-	// A text of fewer bytes than allowed characters need not be counted.
+	// Count characters only if the number of bytes does not decide.
 	size := len(at.Node.Text)
 	if size >= low && (high == 0 || size <= high) && (low <= 1 || size > 4*low) {
 		return at.Node.Text
@@ -134,14 +133,14 @@ func (r *Report) Text(at Place, low, high int) string {
 	case size < low && size == 0:
 		r.Errorf(at, CodeLength, r.emptyFix(at.Name), "Field '%s' %s is empty.", at.Name, at.Where)
 	case size < low:
-		r.Errorf(at, CodeLength, "write more", "Field '%s' %s has %s; at least %d are needed.", at.Name, at.Where, characters(size), low)
+		r.Errorf(at, CodeLength, "write more", "Field '%s' %s has %s; at least %d are needed.", at.Name, at.Where, countCharacters(size), low)
 	case high > 0 && size > high:
 		r.Errorf(at, CodeLength, r.tooLongFix(at.Name), "Field '%s' %s has %d characters; at most %d are allowed.", at.Name, at.Where, size, high)
 	}
 	return at.Node.Text
 }
 
-// emptyFix says how to mend an empty text.
+// emptyFix returns the fix for an empty text.
 func (r *Report) emptyFix(name string) string {
 	if strings.HasSuffix(name, "]") {
 		return "remove the entry, or write it"
@@ -154,7 +153,7 @@ func (r *Report) emptyFix(name string) string {
 	return "write it"
 }
 
-// tooLongFix says how to mend a text that is too long.
+// tooLongFix returns the fix for a text that is too long.
 func (r *Report) tooLongFix(name string) string {
 	if r.Dialect.TooLong != nil {
 		if fix := r.Dialect.TooLong(name); fix != "" {
@@ -176,8 +175,7 @@ func (r *Report) Texts(at Place, low, high int) []string {
 	return out
 }
 
-// Array checks that the value is a list. False means that there is nothing to
-// read.
+// Array checks that the value is a list. It returns false if there is nothing to read.
 func (r *Report) Array(at Place, want string) bool {
 	if at.Node == nil {
 		return false
@@ -189,7 +187,7 @@ func (r *Report) Array(at Place, want string) bool {
 	return true
 }
 
-// Unique reports the elements of a list that occur twice.
+// Unique reports duplicate elements of a list.
 func (r *Report) Unique(at Place) {
 	if at.Node == nil || at.Node.Kind != doc.Array || len(at.Node.Items) < 2 {
 		return
@@ -205,7 +203,7 @@ func (r *Report) Unique(at Place) {
 	}
 }
 
-// Flag reads a member that is true or false.
+// Flag reads a boolean member.
 func (r *Report) Flag(at Place) bool {
 	if at.Node == nil {
 		return false
@@ -217,7 +215,7 @@ func (r *Report) Flag(at Place) bool {
 	return at.Node.Flag
 }
 
-// Choice reads a member that is one of a few words.
+// Choice reads a member with a fixed set of values.
 func (r *Report) Choice(at Place, code string, words ...string) string {
 	if at.Node == nil {
 		return ""

@@ -2,8 +2,7 @@ package steps
 
 import "github.com/guideway-dev/guideway/internal/definition/shape"
 
-// The codes of what the schema says. A finding with one of these is one that the
-// published schema makes too.
+// The codes of rules that the published schema also checks.
 const (
 	CodeRequired      = shape.CodeRequired
 	CodeUnexpected    = shape.CodeUnexpected
@@ -24,7 +23,7 @@ const (
 	CodeNested        = "loop-nested"
 )
 
-// The codes of what no schema can say.
+// The codes of rules that a schema cannot express.
 const (
 	CodeDuplicateID      = "step-id-duplicate"
 	CodeBodyMissing      = "loop-body-missing"

@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// criteria reads the criteria of a step: a list of rules or a composition.
-func (p *parser) criteria(at shape.Place) *criterion.Criterion {
+// readCriteria reads the criteria of a step: a list of rules or a composition.
+func (p *parser) readCriteria(at shape.Place) *criterion.Criterion {
 	if at.Node == nil {
 		return nil
 	}
@@ -18,14 +18,14 @@ func (p *parser) criteria(at shape.Place) *criterion.Criterion {
 	switch at.Node.Kind {
 	case doc.Array:
 		for i := range at.Node.Items {
-			p.rule(at.Index(i))
+			p.readRule(at.Index(i))
 		}
 	case doc.Object:
 		if at.Node.Get("type") != nil {
 			p.Errorf(at, CodeType, "put the rule into a list: [{...}]", "Field '%s' %s must be a list of rules or a composition with and, or or not, but it is one rule.", at.Name, at.Where)
 			return nil
 		}
-		p.composition(at)
+		p.readComposition(at)
 	default:
 		p.WrongType(at, "a list of rules or a composition with and, or or not")
 	}
@@ -33,19 +33,19 @@ func (p *parser) criteria(at shape.Place) *criterion.Criterion {
 		return nil
 	}
 	read := criterion.Parse(at.Node.Any())
-	p.judged = append(p.judged, judged{at, read})
-	p.faults(at, read.Faults())
+	p.criteria = append(p.criteria, placedCriteria{at, read})
+	p.reportCriteria(at, read.Faults())
 	return read
 }
 
-// judged are criteria that were read, and where they stand.
-type judged struct {
+// placedCriteria are criteria with their place.
+type placedCriteria struct {
 	at       shape.Place
 	criteria *criterion.Criterion
 }
 
-// faults reports what package criterion says of criteria.
-func (p *parser) faults(at shape.Place, problems []criterion.Problem) {
+// reportCriteria reports the errors of package criterion.
+func (p *parser) reportCriteria(at shape.Place, problems []criterion.Problem) {
 	for _, problem := range problems {
 		if !problem.Warning {
 			p.Errorf(at.Below(problem.Path), problem.Code, problem.Fix, "%s (%s %s)", problem.Message, at.Name, at.Where)
@@ -53,31 +53,30 @@ func (p *parser) faults(at shape.Place, problems []criterion.Problem) {
 	}
 }
 
-// deepFaults looks for the patterns and schemas that do not compile. A
-// definition loads with them, because to compile all is slow and few are ever
-// used; so Lint reports them. Where a definition does not load anyway, its
-// author is told of everything at once.
-func (p *parser) deepFaults() {
-	for _, j := range p.judged {
+// reportDeepErrors reports patterns and schemas that do not compile. A definition loads
+// with them, because compiling all of them is slow and few are used, so Lint reports them.
+// If a definition does not load anyway, its author receives all errors at once.
+func (p *parser) reportDeepErrors() {
+	for _, j := range p.criteria {
 		shallow := j.criteria.Faults()
-		p.faults(j.at, slices.DeleteFunc(j.criteria.Problems(), func(problem criterion.Problem) bool {
+		p.reportCriteria(j.at, slices.DeleteFunc(j.criteria.Problems(), func(problem criterion.Problem) bool {
 			return slices.Contains(shallow, problem)
 		}))
 	}
 }
 
-// criterion reads a rule or a composition.
-func (p *parser) criterion(at shape.Place) {
+// readCriterion reads a rule or a composition.
+func (p *parser) readCriterion(at shape.Place) {
 	if at.Node.Kind == doc.Object && at.Node.Get("type") == nil &&
 		(at.Node.Get("and") != nil || at.Node.Get("or") != nil || at.Node.Get("not") != nil) {
-		p.composition(at)
+		p.readComposition(at)
 		return
 	}
-	p.rule(at)
+	p.readRule(at)
 }
 
-// rule reads one rule. What its type needs is checked by package criterion.
-func (p *parser) rule(at shape.Place) {
+// readRule reads one rule. Package criterion checks the fields that its type needs.
+func (p *parser) readRule(at shape.Place) {
 	where := fmt.Sprintf("in %s %s", at.Name, at.Where)
 	if at.Node.Kind != doc.Object {
 		p.WrongType(at, "a rule such as {\"type\": \"contains\", \"value\": \"...\", \"message\": \"...\"}")
@@ -103,12 +102,12 @@ func (p *parser) rule(at shape.Place) {
 		p.WrongType(schema, "a JSON schema object")
 	}
 	if when := at.Key("condition"); when.Node != nil {
-		p.conditionShape(when)
+		p.checkCondition(when)
 	}
 }
 
-// composition reads an object with exactly one of and, or and not.
-func (p *parser) composition(at shape.Place) {
+// readComposition reads an object with exactly one of and, or and not.
+func (p *parser) readComposition(at shape.Place) {
 	outer := at.Where
 	at.Where = fmt.Sprintf("in %s %s", at.Name, at.Where)
 	p.Closed(at, "", []string{"and", "or", "not"})
@@ -121,7 +120,7 @@ func (p *parser) composition(at shape.Place) {
 		kinds++
 		part.Name = at.Name + "." + key
 		if key == "not" {
-			p.criterion(part)
+			p.readCriterion(part)
 			continue
 		}
 		if !p.Array(part, "a list of criteria") {
@@ -131,7 +130,7 @@ func (p *parser) composition(at shape.Place) {
 			p.Errorf(part, CodeEmptyList, "add a rule, or remove the composition", "Field '%s' %s is empty.", part.Name, outer)
 		}
 		for i := range part.Node.Items {
-			p.criterion(part.Index(i))
+			p.readCriterion(part.Index(i))
 		}
 	}
 	if kinds != 1 {

@@ -8,22 +8,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// parser collects the findings of one document.
+// parser collects the diagnostics of one document.
 type parser struct {
 	shape.Report
-	// judged are the criteria that were read.
-	judged []judged
+	// criteria are the criteria that were read.
+	criteria []placedCriteria
 }
 
-// newParser reads a document of a file.
+// newParser returns a parser for a document of a file.
 func newParser(file string) parser {
 	return parser{Report: shape.Report{File: file, Dialect: shape.Dialect{
-		Name: "steps", Aliases: otherNames, Sample: sample, Empty: emptyFix, TooLong: tooLongFix,
+		Name: "steps", Aliases: otherNames, Sample: sampleValue, Empty: emptyFix, TooLong: tooLongFix,
 	}}}
 }
 
-// sample is what a required member may look like.
-func sample(key string) string {
+// sampleValue returns an example value of a required member.
+func sampleValue(key string) string {
 	switch key {
 	case "version":
 		return `"0.1.0"`
@@ -40,7 +40,7 @@ func sample(key string) string {
 	}
 }
 
-// emptyFix says how to mend an empty text.
+// emptyFix returns the fix for an empty text.
 func emptyFix(name string) string {
 	if name == "agentRole" {
 		return "write it, or leave the field out"
@@ -48,7 +48,7 @@ func emptyFix(name string) string {
 	return ""
 }
 
-// tooLongFix says how to mend a text that is too long.
+// tooLongFix returns the fix for a text that is too long.
 func tooLongFix(name string) string {
 	switch {
 	case name == "prompt":
@@ -60,8 +60,8 @@ func tooLongFix(name string) string {
 	}
 }
 
-// id reads a member that is the id of a workflow or step.
-func (p *parser) id(at shape.Place) string {
+// readID reads a member that is the ID of a workflow or step.
+func (p *parser) readID(at shape.Place) string {
 	text := p.Text(at, 3, 64)
 	if at.Node != nil && at.Node.Kind == doc.String && text != "" && !isID(text) {
 		fix := "use small letters, digits and hyphens only"
@@ -73,8 +73,8 @@ func (p *parser) id(at shape.Place) string {
 	return text
 }
 
-// identifier reads a member that names a variable or function.
-func (p *parser) identifier(at shape.Place) string {
+// readIdentifier reads a member that names a variable or function.
+func (p *parser) readIdentifier(at shape.Place) string {
 	if at.Node == nil {
 		return ""
 	}

@@ -8,48 +8,48 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// functions reads the definitions of functions.
-func (p *parser) functions(at shape.Place) []Function {
+// readFunctions reads the definitions of functions.
+func (p *parser) readFunctions(at shape.Place) []Function {
 	if !p.Array(at, "a list of function definitions") {
 		return nil
 	}
 	out := make([]Function, 0, len(at.Node.Items))
 	for i := range at.Node.Items {
-		out = append(out, p.function(at.Index(i)))
+		out = append(out, p.readFunction(at.Index(i)))
 	}
 	return out
 }
 
-// function reads one definition.
-func (p *parser) function(at shape.Place) Function {
+// readFunction reads one definition.
+func (p *parser) readFunction(at shape.Place) Function {
 	at, ok := p.Element(at, "name", "definition", "parameters", "scope")
 	if !ok {
 		return Function{}
 	}
 	p.Require(at, "name", "definition")
 	f := Function{
-		Name:       p.identifier(at.Key("name")),
+		Name:       p.readIdentifier(at.Key("name")),
 		Definition: p.Text(at.Key("definition"), 0, 0),
 		Scope:      p.Choice(at.Key("scope"), CodeEnum, "workflow", "loop", "step"),
 	}
 	parameters := at.Key("parameters")
 	if p.Array(parameters, "a list of parameters") {
 		for i := range parameters.Node.Items {
-			f.Parameters = append(f.Parameters, p.parameter(parameters.Index(i)))
+			f.Parameters = append(f.Parameters, p.readParameter(parameters.Index(i)))
 		}
 	}
 	return f
 }
 
-// parameter reads one parameter of a function.
-func (p *parser) parameter(at shape.Place) Parameter {
+// readParameter reads one parameter of a function.
+func (p *parser) readParameter(at shape.Place) Parameter {
 	at, ok := p.Element(at, "name", "type", "required", "description", "enum", "default")
 	if !ok {
 		return Parameter{}
 	}
 	p.Require(at, "name", "type")
 	out := Parameter{
-		Name:        p.identifier(at.Key("name")),
+		Name:        p.readIdentifier(at.Key("name")),
 		Type:        p.Choice(at.Key("type"), CodeEnum, "string", "number", "boolean", "array", "object"),
 		Required:    p.Flag(at.Key("required")),
 		Description: p.Text(at.Key("description"), 0, 0),
@@ -73,8 +73,8 @@ func (p *parser) parameter(at shape.Place) Parameter {
 	return out
 }
 
-// calls reads the functions that a step calls.
-func (p *parser) calls(at shape.Place) []FunctionCall {
+// readCalls reads the functions that a step calls.
+func (p *parser) readCalls(at shape.Place) []FunctionCall {
 	if !p.Array(at, "a list of function calls") {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (p *parser) calls(at shape.Place) []FunctionCall {
 		}
 		p.Require(call, "name", "args")
 		args := call.Key("args")
-		read := FunctionCall{Name: p.identifier(call.Key("name"))}
+		read := FunctionCall{Name: p.readIdentifier(call.Key("name"))}
 		if args.Node != nil && args.Node.Kind != doc.Object {
 			p.WrongType(args, "an object")
 		} else if args.Node != nil {
@@ -97,8 +97,8 @@ func (p *parser) calls(at shape.Place) []FunctionCall {
 	return out
 }
 
-// references reads the functions that a step mentions, each written as name().
-func (p *parser) references(at shape.Place) []string {
+// readReferences reads the functions that a step mentions, each in the form name().
+func (p *parser) readReferences(at shape.Place) []string {
 	if !p.Array(at, "a list of function names") {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (p *parser) references(at shape.Place) []string {
 	return out
 }
 
-// isReference says whether the text is a name with an empty pair of brackets.
+// isReference reports whether the text is a name with empty parentheses.
 func isReference(text string) bool {
 	name, ok := strings.CutSuffix(text, "()")
 	return ok && isIdentifier(name)

@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// The codes of what a workflow loads with and a person should look at.
+// The codes of warnings.
 const (
 	CodeUnreachable        = "step-unreachable"
 	CodeConditionAlways    = "condition-always"
@@ -36,27 +36,25 @@ const (
 	CodeArgumentUnknown    = "function-argument-unknown"
 )
 
-// longPrompt is the length above which a prompt is too much to read in every
-// round.
+// longPrompt is the length above which a prompt is too long to read in every round.
 const longPrompt = 2000
 
-// Lint looks for what is legal and most likely not meant, and for the patterns
-// and schemas that do not compile: these are errors, though the workflow loads
-// with them. The root gives the positions; without one the findings have
-// pointers only.
+// Lint reports legal but probably unintended parts of a workflow, and the patterns and
+// schemas that do not compile: these are errors, although the workflow loads with them.
+// root contains the positions; without it the diagnostics only have pointers.
 //
-// The dialect has no declarations, so a variable counts as set where a text that
-// the agent has read by then has its name in it.
+// The dialect has no declarations, so a variable counts as set if a text that the agent has
+// read before mentions its name.
 func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
 	at := shape.Root(root, "workflow")
-	l := &linter{parser: newParser(file), w: w, by: newIndex(w), mentions: newMentions(w)}
+	l := &linter{parser: newParser(file), w: w, index: newIndex(w), mentions: newMentions(w)}
 	steps := at.Key("steps")
-	l.definitions(at.Key("functionDefinitions"), w.Functions)
-	l.outsideReads(steps)
+	l.lintDefinitions(at.Key("functionDefinitions"), w.Functions)
+	l.lintOutsideReads(steps)
 	for i := range w.Steps {
-		l.topStep(steps, i)
+		l.lintTopStep(steps, i)
 	}
-	l.sharedBodies(steps)
+	l.lintSharedBodies(steps)
 	return l.Findings(guideway.SeverityWarning)
 }
 
@@ -64,76 +62,76 @@ func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
 type linter struct {
 	parser
 	w        *Workflow
-	by       index
-	mentions *mentions
-	// known are the names that a misspelt one may mean; see names.
-	known []string
-	// functions are those that some step calls or refers to; see used.
-	functions map[string]bool
+	index    stepIndex
+	mentions *mentionIndex
+	// nameCache is the cache of knownNames.
+	nameCache []string
+	// usedFunctions is the cache of isUsed.
+	usedFunctions map[string]bool
 }
 
-// scope is what surrounds a step.
+// scope is the context of a step.
 type scope struct {
-	// order is the step's place among the texts; see mentions.
+	// order is the step's order among the texts; see mentionIndex.
 	order int
-	// loop is the step whose body this is, if any.
+	// loop is the loop whose body contains the step, or nil.
 	loop *Step
-	// functions are the definitions in reach, innermost first.
+	// functions are the visible definitions, innermost first.
 	functions [][]Function
 }
 
-// topStep looks at a top-level step, and at the body of a loop.
-func (l *linter) topStep(steps shape.Place, i int) {
+// lintTopStep checks a top-level step, and the body of a loop.
+func (l *linter) lintTopStep(steps shape.Place, i int) {
 	at, step := steps.Index(i), &l.w.Steps[i]
 	s := scope{order: orderOf(i), functions: [][]Function{step.Functions, l.w.Functions}}
-	if j, ok := l.by.loop[step.ID]; ok {
-		s = l.inside(j)
+	if j, ok := l.index.loop[step.ID]; ok {
+		s = l.bodyScope(j)
 		s.functions = [][]Function{step.Functions, l.w.Steps[j].Functions, l.w.Functions}
 	}
-	l.definitions(at.Key("functionDefinitions"), step.Functions)
-	l.step(at, step, s)
+	l.lintDefinitions(at.Key("functionDefinitions"), step.Functions)
+	l.lintStep(at, step, s)
 	if step.Loop == nil {
 		return
 	}
-	l.loop(at, step, s)
+	l.lintLoop(at, step, s)
 	if step.Loop.BodyRef != "" {
 		return
 	}
 	for j := range step.Loop.Body {
 		body := &step.Loop.Body[j]
-		inner := l.inside(i)
+		inner := l.bodyScope(i)
 		inner.functions = [][]Function{body.Functions, step.Functions, l.w.Functions}
 		bodyAt := at.Key("body").Index(j)
-		l.definitions(bodyAt.Key("functionDefinitions"), body.Functions)
-		l.step(bodyAt, body, inner)
+		l.lintDefinitions(bodyAt.Key("functionDefinitions"), body.Functions)
+		l.lintStep(bodyAt, body, inner)
 	}
 }
 
-// inside is the scope of the body of the loop at an index.
-func (l *linter) inside(i int) scope {
+// bodyScope returns the scope of the body of the loop at an index.
+func (l *linter) bodyScope(i int) scope {
 	return scope{order: orderOf(i), loop: &l.w.Steps[i]}
 }
 
-// step looks at what steps and loops have in common, and at a step's texts.
-func (l *linter) step(at shape.Place, step *Step, s scope) {
+// lintStep checks the common members of steps and loops, and a step's texts.
+func (l *linter) lintStep(at shape.Place, step *Step, s scope) {
 	if step.RunCondition != nil || at.Node.Get("runCondition") != nil {
-		l.runCondition(at.Key("runCondition"), step, s)
+		l.lintRunCondition(at.Key("runCondition"), step, s)
 	}
 	if node := at.Node.Get("requireConfirmation"); node != nil && node.Kind == doc.Object {
-		l.confirmation(at.Key("requireConfirmation"), step, s)
+		l.lintConfirmation(at.Key("requireConfirmation"), step, s)
 	}
-	l.criteria(at.Key("validationCriteria"), step, s)
-	l.templates(at, step, s)
-	l.uses(at, step, s)
-	if s.loop != nil && runes(step.Prompt) > longPrompt {
+	l.lintCriteria(at.Key("validationCriteria"), step, s)
+	l.lintTemplates(at, step, s)
+	l.lintFunctionUses(at, step, s)
+	if s.loop != nil && runeCount(step.Prompt) > longPrompt {
 		l.Warnf(at.Key("prompt"), CodeBodyPromptLong, "move what does not change from round to round into a step before the loop",
-			"The prompt of step '%s' has %d characters and is read again in every round of loop '%s'.", step.ID, runes(step.Prompt), s.loop.ID)
+			"The prompt of step '%s' has %d characters and is read again in every round of loop '%s'.", step.ID, runeCount(step.Prompt), s.loop.ID)
 	}
 }
 
-// criteria passes on what package criterion says of a step's criteria, and looks
-// at the variables that their conditions read.
-func (l *linter) criteria(at shape.Place, step *Step, s scope) {
+// lintCriteria reports the diagnostics of package criterion, and checks the variables in
+// the conditions of criteria.
+func (l *linter) lintCriteria(at shape.Place, step *Step, s scope) {
 	for _, problem := range step.Criteria.Problems() {
 		report := l.Warnf
 		if !problem.Warning {
@@ -141,11 +139,11 @@ func (l *linter) criteria(at shape.Place, step *Step, s scope) {
 		}
 		report(at.Below(problem.Path), problem.Code, problem.Fix, "%s (step '%s')", problem.Message, step.ID)
 	}
-	l.ruleConditions(at, step, s)
+	l.lintRuleConditions(at, step, s)
 }
 
-// sharedBodies reports a step that is the body of two loops.
-func (l *linter) sharedBodies(steps shape.Place) {
+// lintSharedBodies reports a step that is the body of two loops.
+func (l *linter) lintSharedBodies(steps shape.Place) {
 	usedBy := map[string]string{}
 	for i := range l.w.Steps {
 		step := &l.w.Steps[i]
@@ -162,8 +160,8 @@ func (l *linter) sharedBodies(steps shape.Place) {
 	}
 }
 
-// subject names a step for a message.
-func subject(step *Step) string {
+// stepSubject names a step in a message.
+func stepSubject(step *Step) string {
 	if step.Loop != nil {
 		return fmt.Sprintf("loop '%s'", step.ID)
 	}

@@ -10,67 +10,67 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// runCondition looks at the condition under which a step applies.
-func (l *linter) runCondition(at shape.Place, step *Step, s scope) {
-	l.ignored(at)
+// lintRunCondition checks the run condition of a step.
+func (l *linter) lintRunCondition(at shape.Place, step *Step, s scope) {
+	l.lintIgnored(at)
 	value, constant := step.RunCondition.Constant()
 	switch {
 	case constant && value:
-		l.Warnf(at, CodeConditionAlways, "remove the condition", "The runCondition of %s always holds%s.", subject(step), inWords(step.RunCondition))
+		l.Warnf(at, CodeConditionAlways, "remove the condition", "The runCondition of %s always holds%s.", stepSubject(step), conditionSuffix(step.RunCondition))
 	case constant:
-		l.Warnf(at, CodeUnreachable, "mend the condition, or remove the step", "%s never runs: its runCondition can never hold%s.", shape.Capital(subject(step)), inWords(step.RunCondition))
-	case l.neverInRounds(step, s):
+		l.Warnf(at, CodeUnreachable, "mend the condition, or remove the step", "%s never runs: its runCondition can never hold%s.", shape.Capital(stepSubject(step)), conditionSuffix(step.RunCondition))
+	case l.neverHoldsInRounds(step, s):
 		l.Warnf(at, CodeUnreachable, "compare with a number of a round that there is, or raise the number of rounds",
-			"%s never runs: its runCondition holds in none of the %d rounds of loop '%s': %s.", shape.Capital(subject(step)), rounds(s.loop.Loop), s.loop.ID, step.RunCondition)
+			"%s never runs: its runCondition holds in none of the %d rounds of loop '%s': %s.", shape.Capital(stepSubject(step)), maxRoundsOf(s.loop.Loop), s.loop.ID, step.RunCondition)
 	}
 	by := s.order - 1
 	if s.loop != nil {
-		// A round reads what the steps of the body before it say.
+		// A body step may read variables that earlier steps of the body set.
 		by = s.order
 	}
-	l.reads(at, step.RunCondition, "the runCondition of "+subject(step), s, by)
+	l.lintReads(at, step.RunCondition, "the runCondition of "+stepSubject(step), s, by)
 }
 
-// confirmation looks at the condition under which a person is asked.
-func (l *linter) confirmation(at shape.Place, step *Step, s scope) {
-	l.ignored(at)
+// lintConfirmation checks the condition of a confirmation.
+func (l *linter) lintConfirmation(at shape.Place, step *Step, s scope) {
+	l.lintIgnored(at)
 	if value, constant := step.Confirm.Constant(); constant && value {
-		l.Warnf(at, CodeConditionAlways, "write true", "The requireConfirmation of %s always holds%s.", subject(step), inWords(step.Confirm))
+		l.Warnf(at, CodeConditionAlways, "write true", "The requireConfirmation of %s always holds%s.", stepSubject(step), conditionSuffix(step.Confirm))
 	} else if constant {
-		l.Warnf(at, CodeConditionNever, "mend the condition, or remove it", "The requireConfirmation of %s can never hold%s.", subject(step), inWords(step.Confirm))
+		l.Warnf(at, CodeConditionNever, "mend the condition, or remove it", "The requireConfirmation of %s can never hold%s.", stepSubject(step), conditionSuffix(step.Confirm))
 	}
 	by := s.order
 	if step.Loop != nil {
-		// A step's result is confirmed, but a loop's beginning.
+		// A step is confirmed after its output, but a loop before its start.
 		by--
 	}
-	l.reads(at, step.Confirm, "the requireConfirmation of "+subject(step), s, by)
+	l.lintReads(at, step.Confirm, "the requireConfirmation of "+stepSubject(step), s, by)
 }
 
-// ruleConditions looks at the conditions of a step's rules.
-func (l *linter) ruleConditions(at shape.Place, step *Step, s scope) {
+// lintRuleConditions checks the conditions of a step's rules.
+func (l *linter) lintRuleConditions(at shape.Place, step *Step, s scope) {
 	if at.Node == nil {
 		return
 	}
 	visitConditions(at, func(at shape.Place) {
-		l.ignored(at)
+		l.lintIgnored(at)
 		expr := condition.Parse(at.Node.Any())
 		if value, constant := expr.Constant(); constant && value {
-			l.Warnf(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s always holds%s.", subject(step), inWords(expr))
+			l.Warnf(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s always holds%s.", stepSubject(step), conditionSuffix(expr))
 		}
-		l.reads(at, expr, "the condition of a rule of "+subject(step), s, s.order)
+		l.lintReads(at, expr, "the condition of a rule of "+stepSubject(step), s, s.order)
 	})
 }
 
-// inWords says the condition after a colon, unless it is no more than a constant.
-func inWords(expr *condition.Expr) string {
+// conditionSuffix returns the condition after a colon, or "" for a constant.
+func conditionSuffix(expr *condition.Expr) string {
 	if len(expr.Variables()) == 0 {
 		return ""
 	}
 	return ": " + expr.String()
 }
 
-// visitConditions finds the conditions of rules at any depth.
+// visitConditions calls visit with the conditions of rules at any depth.
 func visitConditions(at shape.Place, visit func(shape.Place)) {
 	if at.Node == nil {
 		return
@@ -89,20 +89,20 @@ func visitConditions(at shape.Place, visit func(shape.Place)) {
 	}
 }
 
-// reads checks that the variables of a condition are set by the order given.
-func (l *linter) reads(at shape.Place, expr *condition.Expr, what string, s scope, by int) {
+// lintReads checks that the variables of a condition are set by the given order.
+func (l *linter) lintReads(at shape.Place, expr *condition.Expr, what string, s scope, by int) {
 	for _, name := range expr.Variables() {
-		l.read(at, name, what, s, by)
+		l.lintRead(at, name, what, s, by)
 	}
 }
 
-// read checks that one variable is set by the order given.
-func (l *linter) read(at shape.Place, name, what string, s scope, by int) {
-	if name == "" || strings.HasPrefix(name, "_") || s.has(name) {
+// lintRead checks that one variable is set by the given order.
+func (l *linter) lintRead(at shape.Place, name, what string, s scope, by int) {
+	if name == "" || strings.HasPrefix(name, "_") || s.hasLoopVariable(name) {
 		return
 	}
-	switch order := l.mentions.order(name); {
-	case order == never:
+	switch order := l.mentions.firstMention(name); {
+	case order == neverMentioned:
 		if l.Once(CodeVariableUnset + name) {
 			l.Warnf(at, CodeVariableUnset, l.unsetFix(name), "%s reads the variable '%s', but no text tells the agent to set it.", shape.Capital(what), name)
 		}
@@ -114,23 +114,23 @@ func (l *linter) read(at shape.Place, name, what string, s scope, by int) {
 	}
 }
 
-// unsetFix says how to mend a variable that is never set.
+// unsetFix returns the fix for a variable that is never set.
 func (l *linter) unsetFix(name string) string {
-	if guess := l.Closest(name, l.names()); guess != "" {
+	if guess := l.Closest(name, l.knownNames()); guess != "" {
 		return fmt.Sprintf("did you mean '%s'?", guess)
 	}
 	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it; a run stops here and asks for it otherwise", name)
 }
 
-// names are the variables that conditions and loops read and some text mentions.
-func (l *linter) names() []string {
-	if l.known != nil {
-		return l.known
+// knownNames returns the variables that conditions and loops read and that a text mentions.
+func (l *linter) knownNames() []string {
+	if l.nameCache != nil {
+		return l.nameCache
 	}
-	l.known = []string{}
+	l.nameCache = []string{}
 	add := func(name string) {
-		if name != "" && len(l.known) < shape.MaxNames && !slices.Contains(l.known, name) && l.mentions.order(name) != never {
-			l.known = append(l.known, name)
+		if name != "" && len(l.nameCache) < shape.MaxNames && !slices.Contains(l.nameCache, name) && l.mentions.firstMention(name) != neverMentioned {
+			l.nameCache = append(l.nameCache, name)
 		}
 	}
 	for i := range l.w.Steps {
@@ -147,10 +147,10 @@ func (l *linter) names() []string {
 			}
 		}
 	}
-	return l.known
+	return l.nameCache
 }
 
-// bodyOf gives the steps of a round; none where the step is no loop.
+// bodyOf returns the steps of a round, or nil if the step is not a loop.
 func bodyOf(step *Step) []Step {
 	if step.Loop == nil {
 		return nil
@@ -158,20 +158,20 @@ func bodyOf(step *Step) []Step {
 	return step.Loop.Body
 }
 
-// stepAt names the step of an order.
+// stepAt names the step with an order.
 func (l *linter) stepAt(order int) string {
 	if order < 1 || order > len(l.w.Steps) {
 		return "the workflow"
 	}
-	return subject(&l.w.Steps[order-1])
+	return stepSubject(&l.w.Steps[order-1])
 }
 
-// has says whether the name is one of the surrounding loop's variables.
-func (s scope) has(name string) bool {
+// hasLoopVariable reports whether the name is a variable of the surrounding loop.
+func (s scope) hasLoopVariable(name string) bool {
 	return s.loop != nil && slices.Contains(loopVariables(s.loop.Loop), name)
 }
 
-// loopVariables are the names that a loop sets in its rounds.
+// loopVariables returns the names that a loop sets in its rounds.
 func loopVariables(loop *Loop) []string {
 	names := []string{loop.IterationVar, loop.IndexVar}
 	if loop.Type == LoopForEach {
@@ -180,21 +180,21 @@ func loopVariables(loop *Loop) []string {
 	return names
 }
 
-// rounds is the greatest number of rounds that a loop can have.
-func rounds(loop *Loop) int {
+// maxRoundsOf returns the maximum number of rounds of a loop.
+func maxRoundsOf(loop *Loop) int {
 	if loop.Type == LoopFor && loop.CountVar == "" {
 		return min(loop.Count, loop.MaxIterations)
 	}
 	return loop.MaxIterations
 }
 
-// neverInRounds says whether the condition of a body step fails in every round
-// whatever the other variables are.
-func (l *linter) neverInRounds(step *Step, s scope) bool {
-	if s.loop == nil || rounds(s.loop.Loop) == 0 {
+// neverHoldsInRounds reports whether the condition of a body step is false in every round,
+// regardless of other variables.
+func (l *linter) neverHoldsInRounds(step *Step, s scope) bool {
+	if s.loop == nil || maxRoundsOf(s.loop.Loop) == 0 {
 		return false
 	}
-	for round := 1; round <= rounds(s.loop.Loop); round++ {
+	for round := 1; round <= maxRoundsOf(s.loop.Loop); round++ {
 		verdict := step.RunCondition.Decide(func(name string) (any, bool) {
 			return float64(round), name == s.loop.Loop.IterationVar
 		})
@@ -205,8 +205,8 @@ func (l *linter) neverInRounds(step *Step, s scope) bool {
 	return true
 }
 
-// ignored reports the parts of a condition that have no effect.
-func (l *linter) ignored(at shape.Place) {
+// lintIgnored reports the parts of a condition that have no effect.
+func (l *linter) lintIgnored(at shape.Place) {
 	if at.Node == nil || at.Node.Kind != doc.Object {
 		return
 	}
@@ -235,15 +235,14 @@ func (l *linter) ignored(at shape.Place) {
 	for _, key := range []string{"and", "or"} {
 		if list := at.Key(key); list.Node != nil {
 			for i := range list.Node.Items {
-				l.ignored(list.Index(i))
+				l.lintIgnored(list.Index(i))
 			}
 		}
 	}
-	l.ignored(at.Key("not"))
+	l.lintIgnored(at.Key("not"))
 }
 
-// operatorsOf are the comparisons of a condition, in the order in which they
-// count.
+// operatorsOf returns the comparisons of a condition in order of precedence.
 func operatorsOf(n *doc.Node) []string {
 	var found []string
 	for _, key := range []string{"equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "startsWith", "endsWith", "matches"} {

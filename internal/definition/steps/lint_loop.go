@@ -9,69 +9,69 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// longLoop is the number of rounds above which a bound protects little.
+// longLoop is the number of rounds above which the maximum protects little.
 const longLoop = 100
 
-// loop looks at how a loop counts and ends.
-func (l *linter) loop(at shape.Place, step *Step, s scope) {
+// lintLoop checks the count and the end of a loop.
+func (l *linter) lintLoop(at shape.Place, step *Step, s scope) {
 	loop, config := step.Loop, at.Key("loop")
-	l.loopNumbers(config, step)
-	l.loopNames(config, step)
+	l.lintLoopNumbers(config, step)
+	l.lintLoopNames(config, step)
 	switch loop.Type {
 	case LoopWhile, LoopUntil:
-		inner := l.inside(s.order - 1)
-		l.ignored(config.Key("condition"))
-		l.loopCondition(config.Key("condition"), step, inner)
-		l.reads(config.Key("condition"), loop.Condition, "the condition of "+subject(step), inner, s.order)
+		inner := l.bodyScope(s.order - 1)
+		l.lintIgnored(config.Key("condition"))
+		l.lintLoopCondition(config.Key("condition"), step, inner)
+		l.lintReads(config.Key("condition"), loop.Condition, "the condition of "+stepSubject(step), inner, s.order)
 	case LoopFor:
 		if loop.CountVar != "" {
-			l.read(config.Key("count"), loop.CountVar, "the count of "+subject(step), scope{}, s.order-1)
+			l.lintRead(config.Key("count"), loop.CountVar, "the count of "+stepSubject(step), scope{}, s.order-1)
 		}
 	case LoopForEach:
-		l.read(config.Key("items"), loop.Items, "the list of "+subject(step), scope{}, s.order-1)
+		l.lintRead(config.Key("items"), loop.Items, "the list of "+stepSubject(step), scope{}, s.order-1)
 	}
 }
 
-// loopCondition looks at what ends a while or until loop.
-func (l *linter) loopCondition(at shape.Place, step *Step, s scope) {
+// lintLoopCondition checks the condition of a while or until loop.
+func (l *linter) lintLoopCondition(at shape.Place, step *Step, s scope) {
 	loop := step.Loop
 	if value, constant := loop.Condition.Constant(); constant {
 		if value == (loop.Type == LoopWhile) {
 			l.Warnf(at, CodeLoopEndless, "compare a variable that the body sets, or use a for loop",
-				"Loop '%s' ends only after %d rounds: its condition %s holds%s.", step.ID, loop.MaxIterations, always(value), inWords(loop.Condition))
+				"Loop '%s' ends only after %d rounds: its condition %s holds%s.", step.ID, loop.MaxIterations, alwaysOrNever(value), conditionSuffix(loop.Condition))
 		} else {
 			l.Warnf(at, CodeLoopNever, "mend the condition, or remove the loop",
-				"Loop '%s' never runs: its condition %s holds%s.", step.ID, always(value), inWords(loop.Condition))
+				"Loop '%s' never runs: its condition %s holds%s.", step.ID, alwaysOrNever(value), conditionSuffix(loop.Condition))
 		}
 		return
 	}
 	names := loop.Condition.Variables()
-	if slices.ContainsFunc(names, s.has) || slices.ContainsFunc(names, func(name string) bool { return bodyMentions(loop, name) }) {
+	if slices.ContainsFunc(names, s.hasLoopVariable) || slices.ContainsFunc(names, func(name string) bool { return bodyMentions(loop, name) }) {
 		return
 	}
 	l.Warnf(at, CodeLoopUntouched, fmt.Sprintf("say in a step of the body when to set '%s'", names[0]),
 		"No step of the body of loop '%s' mentions %s, so only maxIterations (%d) is sure to end it.", step.ID, shape.Quoted(names), loop.MaxIterations)
 }
 
-// always puts the value of a constant condition into words.
-func always(value bool) string {
+// alwaysOrNever names the value of a constant condition.
+func alwaysOrNever(value bool) string {
 	if value {
 		return "always"
 	}
 	return "never"
 }
 
-// bodyMentions says whether a text of the body has the name in it.
+// bodyMentions reports whether a text of the body mentions the name.
 func bodyMentions(loop *Loop, name string) bool {
-	m := mentions{first: map[string]int{}}
+	m := mentionIndex{cache: map[string]int{}}
 	for i := range loop.Body {
-		m.step(0, &loop.Body[i])
+		m.addStep(0, &loop.Body[i])
 	}
-	return m.order(name) != never
+	return m.firstMention(name) != neverMentioned
 }
 
-// loopNumbers looks at the count and the bound.
-func (l *linter) loopNumbers(at shape.Place, step *Step) {
+// lintLoopNumbers checks the count and the maximum.
+func (l *linter) lintLoopNumbers(at shape.Place, step *Step) {
 	loop := step.Loop
 	literal := loop.Type == LoopFor && loop.CountVar == ""
 	switch {
@@ -91,8 +91,8 @@ func (l *linter) loopNumbers(at shape.Place, step *Step) {
 	}
 }
 
-// loopNames looks for two meanings of one name.
-func (l *linter) loopNames(at shape.Place, step *Step) {
+// lintLoopNames reports names with two meanings.
+func (l *linter) lintLoopNames(at shape.Place, step *Step) {
 	loop := step.Loop
 	type named struct{ key, name string }
 	names := []named{{"iterationVar", loop.IterationVar}, {"itemVar", loop.ItemVar}, {"indexVar", loop.IndexVar}}
@@ -111,10 +111,10 @@ func (l *linter) loopNames(at shape.Place, step *Step) {
 	}
 }
 
-// outsideReads reports conditions outside a loop that read a variable of its
-// rounds: the name means another thing there, or nothing.
-func (l *linter) outsideReads(steps shape.Place) {
-	readers := l.readers(steps)
+// lintOutsideReads reports conditions outside a loop that read a variable of its rounds,
+// because the name has another meaning or no value there.
+func (l *linter) lintOutsideReads(steps shape.Place) {
+	readers := l.findReaders(steps)
 	for i := range l.w.Steps {
 		loop := l.w.Steps[i].Loop
 		if loop == nil {
@@ -123,7 +123,7 @@ func (l *linter) outsideReads(steps shape.Place) {
 		for _, name := range loopVariables(loop) {
 			for _, reader := range readers[name] {
 				if reader != i && l.w.Steps[reader].ID != loop.BodyRef {
-					l.outsideRead(steps.Index(reader), &l.w.Steps[reader], name, l.w.Steps[i].ID)
+					l.reportOutsideRead(steps.Index(reader), &l.w.Steps[reader], name, l.w.Steps[i].ID)
 					break
 				}
 			}
@@ -131,21 +131,21 @@ func (l *linter) outsideReads(steps shape.Place) {
 	}
 }
 
-// outsideRead reports a step that reads a variable of a loop elsewhere.
-func (l *linter) outsideRead(at shape.Place, step *Step, name, loop string) {
+// reportOutsideRead reports a step that reads a variable of another loop.
+func (l *linter) reportOutsideRead(at shape.Place, step *Step, name, loop string) {
 	if !l.Once(CodeLoopVariableReach + name) {
 		return
 	}
 	l.Once(CodeVariableUnset + name)
 	l.Once(CodeVariableLate + name)
 	l.Warnf(at, CodeLoopVariableReach, "give one of the two another name",
-		"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", shape.Capital(subject(step)), name, loop)
+		"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", shape.Capital(stepSubject(step)), name, loop)
 }
 
-// readers gives, for each name, the first top-level steps whose conditions,
-// count or items read it, but for a body that reads its own loop's variable. A
-// loop and its body by id may be among them, so three are enough.
-func (l *linter) readers(steps shape.Place) map[string][]int {
+// findReaders returns, for each name, the first top-level steps whose conditions, count or
+// items read it, except for a body that reads its own loop's variable. Three are enough,
+// because a loop and its body by ID may be among them.
+func (l *linter) findReaders(steps shape.Place) map[string][]int {
 	const enough = 3
 	found := map[string][]int{}
 	add := func(i int, names ...string) {

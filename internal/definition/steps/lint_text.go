@@ -8,18 +8,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/template"
 )
 
-// templates looks at the placeholders in a step's texts.
-func (l *linter) templates(at shape.Place, step *Step, s scope) {
-	l.template(at.Key("title"), step.Title, step, s)
-	l.template(at.Key("prompt"), step.Prompt, step, s)
-	l.template(at.Key("agentRole"), step.AgentRole, step, s)
+// lintTemplates checks the placeholders in a step's texts.
+func (l *linter) lintTemplates(at shape.Place, step *Step, s scope) {
+	l.lintTemplate(at.Key("title"), step.Title, step, s)
+	l.lintTemplate(at.Key("prompt"), step.Prompt, step, s)
+	l.lintTemplate(at.Key("agentRole"), step.AgentRole, step, s)
 	for i, text := range step.Guidance {
-		l.template(at.Key("guidance").Index(i), text, step, s)
+		l.lintTemplate(at.Key("guidance").Index(i), text, step, s)
 	}
 }
 
-// template looks at the placeholders of one text.
-func (l *linter) template(at shape.Place, text string, step *Step, s scope) {
+// lintTemplate checks the placeholders of one text.
+func (l *linter) lintTemplate(at shape.Place, text string, step *Step, s scope) {
 	if !strings.Contains(text, "{{") {
 		return
 	}
@@ -28,9 +28,9 @@ func (l *linter) template(at shape.Place, text string, step *Step, s scope) {
 		switch {
 		case !part.Expr || isQuoted(part.Text):
 		case part.Path == nil:
-			kept = append(kept, short(part.Text))
+			kept = append(kept, truncateText(part.Text))
 		default:
-			l.templateVariable(at, part, step, s)
+			l.lintTemplateVariable(at, part, step, s)
 		}
 	}
 	if len(kept) == 0 {
@@ -45,29 +45,29 @@ func (l *linter) template(at shape.Place, text string, step *Step, s scope) {
 		what += fmt.Sprintf(" and %d more", len(kept)-named)
 	}
 	l.Warnf(at, CodeTemplateExpression, "write a variable: {{name}}, {{a.b[0]}} or {{n + 1}}; let a step compute the value and name it",
-		"%s in %s %s as written: only variables are filled in, nothing is computed.", what, subject(step), verb)
+		"%s in %s %s as written: only variables are filled in, nothing is computed.", what, stepSubject(step), verb)
 }
 
-// templateVariable checks that a placeholder's variable is set by then.
-func (l *linter) templateVariable(at shape.Place, part template.Part, step *Step, s scope) {
+// lintTemplateVariable checks that a placeholder's variable is set before the step.
+func (l *linter) lintTemplateVariable(at shape.Place, part template.Part, step *Step, s scope) {
 	name := part.Path[0]
-	if s.has(name) || strings.HasPrefix(name, "_") {
+	if s.hasLoopVariable(name) || strings.HasPrefix(name, "_") {
 		return
 	}
-	switch order := l.mentions.order(name); {
-	case order == never:
+	switch order := l.mentions.firstMention(name); {
+	case order == neverMentioned:
 		if l.Once(CodeTemplateUnset + name) {
-			l.Warnf(at, CodeTemplateUnset, l.templateFix(name), "%s in %s is not filled in: no text tells the agent to set '%s'.", short(part.Text), subject(step), name)
+			l.Warnf(at, CodeTemplateUnset, l.templateFix(name), "%s in %s is not filled in: no text tells the agent to set '%s'.", truncateText(part.Text), stepSubject(step), name)
 		}
 	case order > s.order:
 		if l.Once(CodeTemplateLate + name) {
 			l.Warnf(at, CodeTemplateLate, fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name),
-				"%s in %s is not filled in: the first text that mentions '%s' is in %s, after it.", short(part.Text), subject(step), name, l.stepAt(order))
+				"%s in %s is not filled in: the first text that mentions '%s' is in %s, after it.", truncateText(part.Text), stepSubject(step), name, l.stepAt(order))
 		}
 	}
 }
 
-// templateFix says how to mend a placeholder of a variable that is never set.
+// templateFix returns the fix for a placeholder whose variable is never set.
 func (l *linter) templateFix(name string) string {
 	for i := range l.w.Steps {
 		loop := l.w.Steps[i].Loop
@@ -80,52 +80,52 @@ func (l *linter) templateFix(name string) string {
 			}
 		}
 	}
-	if guess := l.Closest(name, l.names()); guess != "" {
+	if guess := l.Closest(name, l.knownNames()); guess != "" {
 		return fmt.Sprintf("did you mean '%s'?", guess)
 	}
 	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name)
 }
 
-// isQuoted tells braces around a quoted text, as diagrams have them, from a
+// isQuoted reports whether the braces surround a quoted text, as in diagrams, and not a
 // placeholder.
 func isQuoted(text string) bool {
 	inner := strings.Trim(text, "{} ")
 	return inner == "" || inner[0] == '"' || inner[0] == '\''
 }
 
-// short cuts a placeholder for a message.
-func short(text string) string {
+// truncateText truncates a placeholder for a message.
+func truncateText(text string) string {
 	const limit = 50
-	if runes(text) > limit {
+	if runeCount(text) > limit {
 		return string([]rune(text)[:limit]) + "..."
 	}
 	return text
 }
 
-// uses looks at the functions that a step calls and mentions.
-func (l *linter) uses(at shape.Place, step *Step, s scope) {
+// lintFunctionUses checks the functions that a step calls and mentions.
+func (l *linter) lintFunctionUses(at shape.Place, step *Step, s scope) {
 	for i, reference := range step.References {
 		name := strings.TrimSuffix(reference, "()")
-		if lookup(s.functions, name) == nil && l.mentions.order(name) > s.order {
+		if findFunction(s.functions, name) == nil && l.mentions.firstMention(name) > s.order {
 			l.Warnf(at.Key("functionReferences").Index(i), CodeReferenceUnknown, "define it in functionDefinitions, or remove the reference",
-				"%s refers to %s, which nothing defines or explains.", shape.Capital(subject(step)), reference)
+				"%s refers to %s, which nothing defines or explains.", shape.Capital(stepSubject(step)), reference)
 		}
 	}
 	for i, call := range step.Calls {
-		f := lookup(s.functions, call.Name)
+		f := findFunction(s.functions, call.Name)
 		if f == nil || len(f.Parameters) == 0 {
 			continue
 		}
 		for name := range call.Args {
 			if !hasParameter(f, name) {
 				args := at.Key("functionCalls").Index(i).Key("args")
-				l.Warnf(args.Key(name), CodeArgumentUnknown, l.argumentFix(f, name), "Function '%s' has no parameter '%s' (%s).", f.Name, name, subject(step))
+				l.Warnf(args.Key(name), CodeArgumentUnknown, l.argumentFix(f, name), "Function '%s' has no parameter '%s' (%s).", f.Name, name, stepSubject(step))
 			}
 		}
 	}
 }
 
-// hasParameter says whether a function has the parameter.
+// hasParameter reports whether a function has the parameter.
 func hasParameter(f *Function, name string) bool {
 	for i := range f.Parameters {
 		if f.Parameters[i].Name == name {
@@ -135,7 +135,7 @@ func hasParameter(f *Function, name string) bool {
 	return false
 }
 
-// argumentFix says what a function takes.
+// argumentFix returns the fix for an unknown argument.
 func (l *linter) argumentFix(f *Function, name string) string {
 	names := make([]string, len(f.Parameters))
 	for i := range f.Parameters {
@@ -147,8 +147,8 @@ func (l *linter) argumentFix(f *Function, name string) string {
 	return "use one of: " + strings.Join(names, ", ")
 }
 
-// definitions looks at the functions that one level defines.
-func (l *linter) definitions(at shape.Place, functions []Function) {
+// lintDefinitions checks the function definitions of one level.
+func (l *linter) lintDefinitions(at shape.Place, functions []Function) {
 	seen := map[string]bool{}
 	for i := range functions {
 		name := functions[i].Name
@@ -156,35 +156,35 @@ func (l *linter) definitions(at shape.Place, functions []Function) {
 			l.Warnf(at.Index(i).Key("name"), CodeFunctionTwice, "keep one of the two", "Function '%s' is defined twice here; the first counts.", name)
 		}
 		seen[name] = true
-		if !l.used(name) {
+		if !l.isUsed(name) {
 			l.Warnf(at.Index(i).Key("name"), CodeFunctionUnused, fmt.Sprintf("refer to it with \"functionReferences\": [\"%s()\"], or remove it", name),
 				"No step calls or mentions the function '%s'.", name)
 		}
 	}
 }
 
-// used says whether any step calls or mentions a function.
-func (l *linter) used(name string) bool {
-	if l.functions == nil {
-		l.functions = map[string]bool{}
+// isUsed reports whether any step calls or mentions a function.
+func (l *linter) isUsed(name string) bool {
+	if l.usedFunctions == nil {
+		l.usedFunctions = map[string]bool{}
 		for i := range l.w.Steps {
-			l.use(&l.w.Steps[i])
+			l.markUsed(&l.w.Steps[i])
 			if loop := l.w.Steps[i].Loop; loop != nil {
 				for j := range loop.Body {
-					l.use(&loop.Body[j])
+					l.markUsed(&loop.Body[j])
 				}
 			}
 		}
 	}
-	return l.functions[name] || l.mentions.order(name) != never
+	return l.usedFunctions[name] || l.mentions.firstMention(name) != neverMentioned
 }
 
-// use notes the functions that a step calls and refers to.
-func (l *linter) use(step *Step) {
+// markUsed records the functions that a step calls and refers to.
+func (l *linter) markUsed(step *Step) {
 	for _, reference := range step.References {
-		l.functions[strings.TrimSuffix(reference, "()")] = true
+		l.usedFunctions[strings.TrimSuffix(reference, "()")] = true
 	}
 	for _, call := range step.Calls {
-		l.functions[call.Name] = true
+		l.usedFunctions[call.Name] = true
 	}
 }

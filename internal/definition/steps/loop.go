@@ -9,26 +9,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// The bounds of maxIterations and of a literal count.
+// The maximum of maxIterations and of a literal count.
 const maxRounds = 1000
 
-// loopStep reads a step that repeats others.
-func (p *parser) loopStep(at shape.Place) Step {
+// readLoopStep reads a loop.
+func (p *parser) readLoopStep(at shape.Place) Step {
 	p.Closed(at, "a loop has no such property: put it on a step of its body", []string{
 		"id", "type", "title", "loop", "body", "functionDefinitions", "requireConfirmation", "approval", "runCondition",
 	})
 	p.Require(at, "id", "title", "loop", "body")
-	p.loopMark(at)
-	loop := p.loop(at.Key("loop"), at)
-	p.body(at.Key("body"), loop)
-	confirm, person := p.confirmation(at)
+	p.checkLoopType(at)
+	loop := p.readLoop(at.Key("loop"), at)
+	p.readBody(at.Key("body"), loop)
+	confirm, person := p.readConfirmation(at)
 	return Step{
-		ID:           p.id(at.Key("id")),
+		ID:           p.readID(at.Key("id")),
 		Title:        p.Text(at.Key("title"), 1, 128),
-		Functions:    p.functions(at.Key("functionDefinitions")),
+		Functions:    p.readFunctions(at.Key("functionDefinitions")),
 		Confirm:      confirm,
 		Person:       person,
-		RunCondition: p.condition(at.Key("runCondition")),
+		RunCondition: p.readCondition(at.Key("runCondition")),
 		Loop:         loop,
 		Source: Source{
 			Loop:      p.Source(at),
@@ -38,8 +38,8 @@ func (p *parser) loopStep(at shape.Place) Step {
 	}
 }
 
-// loopMark checks that the loop says it is one.
-func (p *parser) loopMark(at shape.Place) {
+// checkLoopType checks that a loop has the type "loop".
+func (p *parser) checkLoopType(at shape.Place) {
 	const fix = `add "type": "loop"`
 	kind := at.Key("type")
 	switch {
@@ -51,8 +51,8 @@ func (p *parser) loopMark(at shape.Place) {
 	}
 }
 
-// loop reads how often to repeat and until when.
-func (p *parser) loop(at, step shape.Place) *Loop {
+// readLoop reads the configuration of a loop.
+func (p *parser) readLoop(at, step shape.Place) *Loop {
 	loop := &Loop{IterationVar: "currentIteration", ItemVar: "currentItem", IndexVar: "currentIndex"}
 	if at.Node == nil {
 		return loop
@@ -63,26 +63,26 @@ func (p *parser) loop(at, step shape.Place) *Loop {
 	}
 	p.Closed(at, "", []string{"type", "condition", "items", "count", "maxIterations", "iterationVar", "itemVar", "indexVar"})
 	p.Require(at, "type")
-	p.loopType(at, loop)
-	loop.MaxIterations = p.maxIterations(at)
-	loop.Condition = p.condition(at.Key("condition"))
-	p.count(at.Key("count"), loop)
-	p.items(at.Key("items"), loop)
-	p.variable(at.Key("iterationVar"), &loop.IterationVar)
-	p.variable(at.Key("itemVar"), &loop.ItemVar)
-	p.variable(at.Key("indexVar"), &loop.IndexVar)
+	p.readLoopType(at, loop)
+	loop.MaxIterations = p.readMaxIterations(at)
+	loop.Condition = p.readCondition(at.Key("condition"))
+	p.readCount(at.Key("count"), loop)
+	p.readItems(at.Key("items"), loop)
+	p.readVariableName(at.Key("iterationVar"), &loop.IterationVar)
+	p.readVariableName(at.Key("itemVar"), &loop.ItemVar)
+	p.readVariableName(at.Key("indexVar"), &loop.IndexVar)
 	return loop
 }
 
-// variable reads the name of one of the loop's variables, if it has one.
-func (p *parser) variable(at shape.Place, name *string) {
-	if text := p.identifier(at); text != "" {
+// readVariableName reads the optional name of one of the loop's variables.
+func (p *parser) readVariableName(at shape.Place, name *string) {
+	if text := p.readIdentifier(at); text != "" {
 		*name = text
 	}
 }
 
-// loopType reads the type and checks that what it needs is there.
-func (p *parser) loopType(at shape.Place, loop *Loop) {
+// readLoopType reads the type and checks that its required members exist.
+func (p *parser) readLoopType(at shape.Place, loop *Loop) {
 	kind := at.Key("type")
 	if kind.Node == nil {
 		return
@@ -92,7 +92,7 @@ func (p *parser) loopType(at shape.Place, loop *Loop) {
 		return
 	}
 	loop.Type = LoopType(kind.Node.Text)
-	subject := titled(at.Where)
+	subject := capitalizeWhere(at.Where)
 	switch loop.Type {
 	case LoopWhile, LoopUntil:
 		if at.Node.Get("condition") == nil {
@@ -115,18 +115,18 @@ func (p *parser) loopType(at shape.Place, loop *Loop) {
 	}
 }
 
-// titled makes the subject of a sentence of where something stands.
-func titled(where string) string {
+// capitalizeWhere turns the text for a location into the subject of a sentence.
+func capitalizeWhere(where string) string {
 	if len(where) > 3 && where[:3] == "in " {
 		return string(where[3]-'a'+'A') + where[4:]
 	}
 	return where
 }
 
-// maxIterations reads the bound of the loop. A fraction is rounded up, as a
-// counter that is compared with it would.
-func (p *parser) maxIterations(loop shape.Place) int {
-	at, subject := loop.Key("maxIterations"), titled(loop.Where)
+// readMaxIterations reads the maximum of the loop. A fraction is rounded up, as a
+// comparison with a counter would.
+func (p *parser) readMaxIterations(loop shape.Place) int {
+	at, subject := loop.Key("maxIterations"), capitalizeWhere(loop.Where)
 	switch {
 	case at.Node == nil:
 		p.Errorf(loop, CodeRequired, `add "maxIterations": a number from 1 to 1000 that the loop never needs to reach`,
@@ -143,12 +143,12 @@ func (p *parser) maxIterations(loop shape.Place) int {
 	return 0
 }
 
-// count reads a literal count or the name of the variable that holds it.
-func (p *parser) count(at shape.Place, loop *Loop) {
+// readCount reads a literal count or the name of its variable.
+func (p *parser) readCount(at shape.Place, loop *Loop) {
 	if at.Node == nil {
 		return
 	}
-	subject := titled(at.Where)
+	subject := capitalizeWhere(at.Where)
 	switch {
 	case at.Node.Kind == doc.String && at.Node.Text != "":
 		loop.CountVar = at.Node.Text
@@ -166,16 +166,16 @@ func (p *parser) count(at shape.Place, loop *Loop) {
 	}
 }
 
-// items reads the name of the variable that forEach goes through.
-func (p *parser) items(at shape.Place, loop *Loop) {
+// readItems reads the name of the variable with the list of a forEach loop.
+func (p *parser) readItems(at shape.Place, loop *Loop) {
 	loop.Items = p.Text(at, 0, 0)
 	if at.Node != nil && at.Node.Kind == doc.String && loop.Items == "" && loop.Type == LoopForEach {
-		p.Errorf(at, CodeVariableEmpty, "write the name of a variable that holds a list", "%s: forEach loop requires items, but the name is empty", titled(at.Where))
+		p.Errorf(at, CodeVariableEmpty, "write the name of a variable that holds a list", "%s: forEach loop requires items, but the name is empty", capitalizeWhere(at.Where))
 	}
 }
 
-// body reads the steps of a round, or the id of the one that is.
-func (p *parser) body(at shape.Place, loop *Loop) {
+// readBody reads the steps of a round, or the ID of a top-level step.
+func (p *parser) readBody(at shape.Place, loop *Loop) {
 	if at.Node == nil {
 		return
 	}
@@ -184,35 +184,35 @@ func (p *parser) body(at shape.Place, loop *Loop) {
 		loop.BodyRef = at.Node.Text
 	case doc.Array:
 		if len(at.Node.Items) == 0 {
-			p.Errorf(at, CodeEmptyList, "add a step with id, title and prompt, or write the id of a top-level step", "%s: Loop body array cannot be empty", titled(at.Where))
+			p.Errorf(at, CodeEmptyList, "add a step with id, title and prompt, or write the id of a top-level step", "%s: Loop body array cannot be empty", capitalizeWhere(at.Where))
 		}
 		loop.Body = make([]Step, 0, len(at.Node.Items))
 		for i := range at.Node.Items {
-			loop.Body = append(loop.Body, p.bodyStep(at.Index(i), i))
+			loop.Body = append(loop.Body, p.readBodyStep(at.Index(i), i))
 		}
 	default:
 		p.Errorf(at, CodeType, "write a list of steps, or the id of a top-level step",
-			"%s: the body must be a list of steps or the id of a step, but it is %s", titled(at.Where), shape.Describe(at.Node))
+			"%s: the body must be a list of steps or the id of a step, but it is %s", capitalizeWhere(at.Where), shape.Describe(at.Node))
 	}
 }
 
-// bodyStep reads a step of an inline body. A loop among them is one finding.
-func (p *parser) bodyStep(at shape.Place, i int) Step {
+// readBodyStep reads a step of an inline body. A loop in it is one error.
+func (p *parser) readBodyStep(at shape.Place, i int) Step {
 	if at.Node.Kind == doc.Object && isLoop(at.Node) {
 		name := stepID(at.Node)
 		if name == "" {
 			name = at.Name
 		}
 		p.Errorf(at, CodeNested, "move the inner loop to the top level, or write its steps into this body",
-			"%s: Nested loops are not currently supported. Step '%s' is a loop", titled(at.Where), name)
+			"%s: Nested loops are not currently supported. Step '%s' is a loop", capitalizeWhere(at.Where), name)
 		return Step{ID: name}
 	}
 	where := fmt.Sprintf("in body step %d%s of %s", i+1, idSuffix(at.Node), at.Where[len("in "):])
-	return p.step(at.In(where), "")
+	return p.readStep(at.In(where), "")
 }
 
-// resolveBodies copies the steps that loops name by id into their loops, and
-// their text into the loops' source.
+// resolveBodies copies body steps that are named by ID into their loops, and their text
+// into the loops' source.
 func (p *parser) resolveBodies(steps shape.Place, w *Workflow) {
 	by := newIndex(w)
 	for i := range w.Steps {
@@ -229,18 +229,17 @@ func (p *parser) resolveBodies(steps shape.Place, w *Workflow) {
 	}
 }
 
-// condition reads a condition; nil where there is none.
-func (p *parser) condition(at shape.Place) *condition.Expr {
-	if at.Node == nil || !p.conditionShape(at) {
+// readCondition reads a condition; it returns nil if there is none.
+func (p *parser) readCondition(at shape.Place) *condition.Expr {
+	if at.Node == nil || !p.checkCondition(at) {
 		return nil
 	}
 	return condition.Parse(at.Node.Any())
 }
 
-// confirmation reads whether a person is asked first: never, always, or under a
-// condition.
-func (p *parser) confirmation(step shape.Place) (confirm *condition.Expr, person bool) {
-	confirm = p.requireConfirmation(step.Key("requireConfirmation"))
+// readConfirmation reads when a person must confirm: never, always, or under a condition.
+func (p *parser) readConfirmation(step shape.Place) (confirm *condition.Expr, person bool) {
+	confirm = p.readRequireConfirmation(step.Key("requireConfirmation"))
 	person = p.Choice(step.Key("approval"), CodeEnum, "agent", "human") == "human"
 	if person && confirm == nil {
 		confirm = &condition.Expr{Op: condition.Always}
@@ -248,7 +247,7 @@ func (p *parser) confirmation(step shape.Place) (confirm *condition.Expr, person
 	return confirm, person
 }
 
-func (p *parser) requireConfirmation(at shape.Place) *condition.Expr {
+func (p *parser) readRequireConfirmation(at shape.Place) *condition.Expr {
 	if at.Node == nil {
 		return nil
 	}
@@ -259,7 +258,7 @@ func (p *parser) requireConfirmation(at shape.Place) *condition.Expr {
 		}
 		return nil
 	case doc.Object:
-		if expr := p.condition(at); expr != nil {
+		if expr := p.readCondition(at); expr != nil {
 			return expr
 		}
 		return &condition.Expr{Op: condition.Always}
@@ -269,9 +268,9 @@ func (p *parser) requireConfirmation(at shape.Place) *condition.Expr {
 	}
 }
 
-// conditionShape checks a condition at every depth. The words for its place are
-// those of the whole condition.
-func (p *parser) conditionShape(at shape.Place) bool {
+// checkCondition checks a condition at every depth. Diagnostics name the location of the
+// whole condition.
+func (p *parser) checkCondition(at shape.Place) bool {
 	if at.Node.Kind != doc.Object {
 		p.WrongType(at, "a condition such as {\"var\": \"done\", \"equals\": true}")
 		return false
@@ -296,11 +295,11 @@ func (p *parser) conditionShape(at shape.Place) bool {
 				p.WrongType(part, "a number")
 			}
 		case "not":
-			p.conditionShape(part)
+			p.checkCondition(part)
 		case "and", "or":
 			if p.Array(part, "a list of conditions") {
 				for j := range m.Value.Items {
-					p.conditionShape(part.Index(j))
+					p.checkCondition(part.Index(j))
 				}
 			}
 		}
@@ -308,7 +307,7 @@ func (p *parser) conditionShape(at shape.Place) bool {
 	return len(p.Found) == before
 }
 
-// topName is the field that a condition belongs to.
+// topName returns the field that contains a condition.
 func topName(name string) string {
 	for i := range len(name) {
 		if name[i] == '.' || name[i] == '[' {
@@ -318,8 +317,7 @@ func topName(name string) string {
 	return name
 }
 
-// unknownOperator says what to write in place of an operator that other
-// languages have.
+// unknownOperator returns the fix for an operator that other languages have.
 func unknownOperator(n *doc.Node) string {
 	if n.Get("in") != nil {
 		return `there is no 'in': write {"or": [{"var": "v", "equals": "a"}, {"var": "v", "equals": "b"}]}`

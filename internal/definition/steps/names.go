@@ -2,7 +2,7 @@ package steps
 
 import "strings"
 
-// isID says whether the text is made of small letters, digits and hyphens.
+// isID reports whether the text consists of lower-case letters, digits and hyphens.
 func isID(text string) bool {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -13,7 +13,7 @@ func isID(text string) bool {
 	return text != ""
 }
 
-// toID makes an id of a text: "My Step_1" becomes "my-step-1".
+// toID converts a text to an ID: "My Step_1" becomes "my-step-1".
 func toID(text string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(text) {
@@ -27,8 +27,7 @@ func toID(text string) string {
 	return strings.Trim(b.String()[:min(b.Len(), 64)], "-")
 }
 
-// isIdentifier says whether the text is a name as JavaScript has them, in ASCII
-// and without dollar signs.
+// isIdentifier reports whether the text is a JavaScript name in ASCII without dollar signs.
 func isIdentifier(text string) bool {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -40,23 +39,23 @@ func isIdentifier(text string) bool {
 	return text != ""
 }
 
-// isVersion says whether the text is a semantic version.
+// isVersion reports whether the text is a semantic version.
 func isVersion(text string) bool {
 	text, build, hasBuild := strings.Cut(text, "+")
-	if hasBuild && !dotted(build, isVersionWord) {
+	if hasBuild && !allParts(build, isVersionWord) {
 		return false
 	}
 	core, pre, hasPre := strings.Cut(text, "-")
-	if hasPre && !dotted(pre, func(part string) bool {
+	if hasPre && !allParts(pre, func(part string) bool {
 		return isVersionWord(part) && (!isDigits(part) || isVersionNumber(part))
 	}) {
 		return false
 	}
-	return strings.Count(core, ".") == 2 && dotted(core, isVersionNumber)
+	return strings.Count(core, ".") == 2 && allParts(core, isVersionNumber)
 }
 
-// dotted says whether every part between dots is as wanted.
-func dotted(text string, ok func(string) bool) bool {
+// allParts reports whether every part between dots satisfies ok.
+func allParts(text string, ok func(string) bool) bool {
 	for part := range strings.SplitSeq(text, ".") {
 		if !ok(part) {
 			return false
@@ -65,7 +64,7 @@ func dotted(text string, ok func(string) bool) bool {
 	return true
 }
 
-// isVersionWord says whether the text is made of letters, digits and hyphens.
+// isVersionWord reports whether the text consists of letters, digits and hyphens.
 func isVersionWord(text string) bool {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -76,17 +75,17 @@ func isVersionWord(text string) bool {
 	return text != ""
 }
 
-// isDigits says whether the text is made of digits.
+// isDigits reports whether the text consists of digits.
 func isDigits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// isVersionNumber says whether the text is a number without leading zeros.
+// isVersionNumber reports whether the text is a number without leading zeros.
 func isVersionNumber(text string) bool {
 	return isDigits(text) && (text == "0" || text[0] != '0')
 }
 
-// otherNames are our names of what people call otherwise.
+// otherNames returns the dialect's names for a synonym.
 func otherNames(name string) []string {
 	if other := otherName(name); other != "" {
 		return []string{other}
@@ -94,7 +93,7 @@ func otherNames(name string) []string {
 	return nil
 }
 
-// otherName is our name of what people call otherwise, or "".
+// otherName returns the dialect's name for a synonym, or "".
 func otherName(name string) string {
 	switch strings.ToLower(name) {
 	case "condition", "when", "if":

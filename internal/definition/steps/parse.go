@@ -9,40 +9,39 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// Parse checks a document against the steps dialect and reads it. All problems
-// are reported at once, in the order of the document; the workflow is nil if
-// there is one.
+// Parse validates and reads a document of the steps dialect. It returns all errors in
+// document order; the workflow is nil if there are any.
 func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "workflow")
 	if !p.Document(at, "A workflow", "write one object with id, name, description, version and steps") {
 		return nil, p.Found
 	}
 	p.Canonical = doc.Mark(root)
-	w := p.workflow(at)
+	w := p.readWorkflow(at)
 	w.Canonical = p.Canonical
-	p.structure(at, w)
+	p.checkStructure(at, w)
 	if len(p.Found) > 0 {
-		p.deepFaults()
+		p.reportDeepErrors()
 		return nil, p.Findings(guideway.SeverityError)
 	}
 	p.resolveBodies(at.Key("steps"), w)
 	return w, nil
 }
 
-// workflow reads the root.
-func (p *parser) workflow(at shape.Place) *Workflow {
+// readWorkflow reads the root.
+func (p *parser) readWorkflow(at shape.Place) *Workflow {
 	p.Object(at, "id", "name", "description", "version", "preconditions", "clarificationPrompts",
 		"metaGuidance", "functionDefinitions", "contextRules", "steps")
 	p.Require(at, "id", "name", "description", "version", "steps")
 	w := &Workflow{
-		ID:                   p.id(at.Key("id")),
+		ID:                   p.readID(at.Key("id")),
 		Name:                 p.Text(at.Key("name"), 1, 128),
 		Description:          p.Text(at.Key("description"), 1, 512),
-		Version:              p.version(at.Key("version")),
-		Preconditions:        p.sayings(at.Key("preconditions")),
-		ClarificationPrompts: p.sayings(at.Key("clarificationPrompts")),
-		MetaGuidance:         p.sayings(at.Key("metaGuidance")),
-		Functions:            p.functions(at.Key("functionDefinitions")),
+		Version:              p.readVersion(at.Key("version")),
+		Preconditions:        p.readShortTexts(at.Key("preconditions")),
+		ClarificationPrompts: p.readShortTexts(at.Key("clarificationPrompts")),
+		MetaGuidance:         p.readShortTexts(at.Key("metaGuidance")),
+		Functions:            p.readFunctions(at.Key("functionDefinitions")),
 		ContextRules:         p.ContextRules(at.Key("contextRules")),
 	}
 	p.Unique(at.Key("functionDefinitions"))
@@ -62,22 +61,22 @@ func (p *parser) workflow(at shape.Place) *Workflow {
 			if id := stepID(step.Node); id != "" {
 				where = "in loop '" + id + "'"
 			}
-			w.Steps = append(w.Steps, p.loopStep(step.In(where)))
+			w.Steps = append(w.Steps, p.readLoopStep(step.In(where)))
 			continue
 		}
-		w.Steps = append(w.Steps, p.step(step.In(where), ""))
+		w.Steps = append(w.Steps, p.readStep(step.In(where), ""))
 	}
 	return w
 }
 
-// sayings reads a list of different short texts.
-func (p *parser) sayings(at shape.Place) []string {
+// readShortTexts reads a list of unique short texts.
+func (p *parser) readShortTexts(at shape.Place) []string {
 	p.Unique(at)
 	return p.Texts(at, 1, 256)
 }
 
-// version reads the workflow's version.
-func (p *parser) version(at shape.Place) string {
+// readVersion reads the workflow's version.
+func (p *parser) readVersion(at shape.Place) string {
 	text := p.Text(at, 0, 0)
 	if at.Node != nil && at.Node.Kind == doc.String && !isVersion(text) {
 		p.Errorf(at, CodeVersion, versionFix(text),
@@ -86,7 +85,7 @@ func (p *parser) version(at shape.Place) string {
 	return text
 }
 
-// versionFix says how to write a version; each line is a suggestion.
+// versionFix returns the fix for an invalid version; each line is a suggestion.
 func versionFix(text string) string {
 	fix := "use three numbers: MAJOR.MINOR.PATCH, such as 1.0.0 or 0.1.0"
 	for _, better := range []string{strings.TrimLeft(text, "vV="), strings.TrimLeft(text, "vV=") + ".0", strings.TrimLeft(text, "vV=") + ".0.0"} {
@@ -97,7 +96,7 @@ func versionFix(text string) string {
 	return fix + "\nput a pre-release after a hyphen and a build after a plus sign: 1.0.0-alpha.1, 1.0.0+42"
 }
 
-// stepID gives the id of a step that may be anything.
+// stepID returns the ID of an unvalidated step.
 func stepID(n *doc.Node) string {
 	if id := n.Get("id"); id != nil && id.Kind == doc.String {
 		return id.Text
@@ -105,7 +104,7 @@ func stepID(n *doc.Node) string {
 	return ""
 }
 
-// idSuffix names a step by its id where it has one.
+// idSuffix returns the quoted ID of a step for a message, or "".
 func idSuffix(n *doc.Node) string {
 	if id := stepID(n); id != "" {
 		return " (" + shape.Quote(id) + ")"
@@ -113,9 +112,8 @@ func idSuffix(n *doc.Node) string {
 	return ""
 }
 
-// isLoop tells a loop from a standard step by what its author meant: its type,
-// or else a member that only loops have. So what is wrong with a loop is said of
-// the loop.
+// isLoop reports whether a step is intended to be a loop: by its type, or else by a member
+// that only loops have. So diagnostics about an invalid loop name it as a loop.
 func isLoop(n *doc.Node) bool {
 	if kind := n.Get("type"); kind != nil && kind.Kind == doc.String && kind.Text == "loop" {
 		return true
@@ -123,9 +121,9 @@ func isLoop(n *doc.Node) bool {
 	return n.Get("loop") != nil || n.Get("body") != nil
 }
 
-// step reads a standard step. The hint says how to mend a property that is not
-// allowed, where the step stands in a loop's body.
-func (p *parser) step(at shape.Place, hint string) Step {
+// readStep reads a standard step. hint is the fix for unknown members of a step in a loop's
+// body.
+func (p *parser) readStep(at shape.Place, hint string) Step {
 	if at.Node.Kind != doc.Object {
 		p.WrongType(at, "an object")
 		return Step{}
@@ -135,9 +133,9 @@ func (p *parser) step(at shape.Place, hint string) Step {
 		"runCondition", "validationCriteria", "functionDefinitions", "functionCalls", "functionReferences",
 	})
 	p.Require(at, "id", "title", "prompt")
-	confirm, person := p.confirmation(at)
+	confirm, person := p.readConfirmation(at)
 	return Step{
-		ID:            p.id(at.Key("id")),
+		ID:            p.readID(at.Key("id")),
 		Title:         p.Text(at.Key("title"), 1, 128),
 		Prompt:        p.Text(at.Key("prompt"), 1, 8192),
 		AgentRole:     p.Text(at.Key("agentRole"), 10, 1024),
@@ -146,11 +144,11 @@ func (p *parser) step(at shape.Place, hint string) Step {
 		HasValidation: p.Flag(at.Key("hasValidation")),
 		Confirm:       confirm,
 		Person:        person,
-		RunCondition:  p.condition(at.Key("runCondition")),
-		Criteria:      p.criteria(at.Key("validationCriteria")),
-		Functions:     p.functions(at.Key("functionDefinitions")),
-		Calls:         p.calls(at.Key("functionCalls")),
-		References:    p.references(at.Key("functionReferences")),
+		RunCondition:  p.readCondition(at.Key("runCondition")),
+		Criteria:      p.readCriteria(at.Key("validationCriteria")),
+		Functions:     p.readFunctions(at.Key("functionDefinitions")),
+		Calls:         p.readCalls(at.Key("functionCalls")),
+		References:    p.readReferences(at.Key("functionReferences")),
 		Source: Source{
 			Confirm:   p.Source(at.Key("requireConfirmation")),
 			Condition: p.Source(at.Key("runCondition")),

@@ -15,26 +15,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// flow is a workflow with the steps given.
-func flow(list ...string) string {
+// workflowText returns a workflow with the given steps.
+func workflowText(list ...string) string {
 	return `{"id":"a-flow","name":"A flow","description":"Does it.","version":"1.0.0","steps":[` + strings.Join(list, ",") + `]}`
 }
 
-// step is a standard step with more members.
-func step(id, more string) string {
+// stepText returns a standard step with more members.
+func stepText(id, more string) string {
 	if more != "" {
 		more = "," + more
 	}
 	return `{"id":"` + id + `","title":"T","prompt":"Do it."` + more + `}`
 }
 
-// loop is a loop of one inline step.
-func loop(config string) string {
-	return `{"id":"the-loop","type":"loop","title":"T","loop":` + config + `,"body":[` + step("the-body", "") + `]}`
+// loopText returns a loop with one inline step.
+func loopText(config string) string {
+	return `{"id":"the-loop","type":"loop","title":"T","loop":` + config + `,"body":[` + stepText("the-body", "") + `]}`
 }
 
-// parse reads a text that is JSON.
-func parse(t *testing.T, text string) (*steps.Workflow, []guideway.Diagnostic, *doc.Node) {
+// parseWorkflow parses a JSON text.
+func parseWorkflow(t *testing.T, text string) (*steps.Workflow, []guideway.Diagnostic, *doc.Node) {
 	t.Helper()
 	root, found := doc.Parse("x.json", []byte(text), doc.Limits{})
 	if len(found) > 0 {
@@ -44,8 +44,8 @@ func parse(t *testing.T, text string) (*steps.Workflow, []guideway.Diagnostic, *
 	return w, found, root
 }
 
-// messages are the texts of findings.
-func messages(found []guideway.Diagnostic) []string {
+// messagesOf returns the messages of diagnostics.
+func messagesOf(found []guideway.Diagnostic) []string {
 	out := make([]string, len(found))
 	for i, f := range found {
 		out[i] = f.Message
@@ -116,8 +116,8 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// TestConformance holds the cases of the dialect's origin: what its messages
-// say, and that a loop's fault is said once and of the loop.
+// TestConformance checks the messages of the seed, and that an invalid loop is reported
+// once, as a loop.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	const round = `"maxIterations":3`
@@ -132,54 +132,54 @@ func TestConformance(t *testing.T) {
 			"Missing required field 'steps' at root level. This field is mandatory and must be provided.",
 			"Field 'id' at root level has 1 character; at least 3 are needed.",
 		}},
-		{"36: unknown root key", strings.Replace(flow(step("one-step", "")), `"id"`, `"extra":1,"id"`, 1), []string{
+		{"36: unknown root key", strings.Replace(workflowText(stepText("one-step", "")), `"id"`, `"extra":1,"id"`, 1), []string{
 			"Unexpected property 'extra' found at root level. The steps dialect has no such property here.",
 		}},
-		{"37: unknown type", flow(loop(`{"type":"repeat",` + round + `}`)), []string{"Loop 'the-loop': Invalid loop type 'repeat'. Must be one of: while, until, for, forEach"}},
-		{"37: no mark", flow(strings.Replace(loop(`{"type":"for","count":1,`+round+`}`), `"type":"loop",`, "", 1)), []string{
+		{"37: unknown type", workflowText(loopText(`{"type":"repeat",` + round + `}`)), []string{"Loop 'the-loop': Invalid loop type 'repeat'. Must be one of: while, until, for, forEach"}},
+		{"37: no mark", workflowText(strings.Replace(loopText(`{"type":"for","count":1,`+round+`}`), `"type":"loop",`, "", 1)), []string{
 			"Missing required field 'type' in loop 'the-loop'. This field is mandatory and must be provided.",
 		}},
-		{"37: no body", flow(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `}}`), []string{
+		{"37: no body", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `}}`), []string{
 			"Missing required field 'body' in loop 'the-loop'. This field is mandatory and must be provided.",
 		}},
-		{"37: a prompt", flow(strings.Replace(loop(`{"type":"for","count":1,`+round+`}`), `"title"`, `"prompt":"P","title"`, 1)), []string{
+		{"37: a prompt", workflowText(strings.Replace(loopText(`{"type":"for","count":1,`+round+`}`), `"title"`, `"prompt":"P","title"`, 1)), []string{
 			"Unexpected property 'prompt' found in loop 'the-loop'. The steps dialect has no such property here.",
 		}},
-		{"37: fault of a body step", flow(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `},"body":[{"id":"the-body","title":"T"}]}`), []string{
+		{"37: fault of a body step", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `},"body":[{"id":"the-body","title":"T"}]}`), []string{
 			"Missing required field 'prompt' in body step 1 ('the-body') of loop 'the-loop'. This field is mandatory and must be provided.",
 		}},
-		{"38: duplicate ids", flow(step("one-step", ""), step("one-step", "")), []string{"Duplicate step ID 'one-step'"}},
-		{"38: duplicate in a body", flow(step("the-body", ""), loop(`{"type":"for","count":1,`+round+`}`)), []string{"Duplicate step ID 'the-body' in loop body"}},
-		{"38: dangling body", flow(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `},"body":"nowhere"}`), []string{
+		{"38: duplicate ids", workflowText(stepText("one-step", ""), stepText("one-step", "")), []string{"Duplicate step ID 'one-step'"}},
+		{"38: duplicate in a body", workflowText(stepText("the-body", ""), loopText(`{"type":"for","count":1,`+round+`}`)), []string{"Duplicate step ID 'the-body' in loop body"}},
+		{"38: dangling body", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `},"body":"nowhere"}`), []string{
 			"Loop body references non-existent step 'nowhere' (loop 'the-loop')",
 		}},
-		{"38: nested", flow(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `},"body":[{"id":"inner","type":"loop","title":"T","loop":{},"body":[]}]}`), []string{
+		{"38: nested", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `},"body":[{"id":"inner","type":"loop","title":"T","loop":{},"body":[]}]}`), []string{
 			"Loop 'the-loop': Nested loops are not currently supported. Step 'inner' is a loop",
 		}},
-		{"38: too many rounds", flow(loop(`{"type":"for","count":1,"maxIterations":1001}`)), []string{"Loop 'the-loop': maxIterations (1001) exceeds safety limit of 1000"}},
-		{"38: no rounds", flow(loop(`{"type":"for","count":1,"maxIterations":0}`)), []string{"Loop 'the-loop': maxIterations must be a positive number, but it is 0"}},
-		{"38: while without condition", flow(loop(`{"type":"while",` + round + `}`)), []string{"Loop 'the-loop': while loop requires a condition"}},
-		{"38: for without count", flow(loop(`{"type":"for",` + round + `}`)), []string{"Loop 'the-loop': for loop requires a count"}},
-		{"38: forEach without items", flow(loop(`{"type":"forEach",` + round + `}`)), []string{"Loop 'the-loop': forEach loop requires items"}},
-		{"38: conditional body", flow(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,`+round+`},"body":"one-step"}`, step("one-step", `"runCondition":{"var":"x"}`)), []string{
+		{"38: too many rounds", workflowText(loopText(`{"type":"for","count":1,"maxIterations":1001}`)), []string{"Loop 'the-loop': maxIterations (1001) exceeds safety limit of 1000"}},
+		{"38: no rounds", workflowText(loopText(`{"type":"for","count":1,"maxIterations":0}`)), []string{"Loop 'the-loop': maxIterations must be a positive number, but it is 0"}},
+		{"38: while without condition", workflowText(loopText(`{"type":"while",` + round + `}`)), []string{"Loop 'the-loop': while loop requires a condition"}},
+		{"38: for without count", workflowText(loopText(`{"type":"for",` + round + `}`)), []string{"Loop 'the-loop': for loop requires a count"}},
+		{"38: forEach without items", workflowText(loopText(`{"type":"forEach",` + round + `}`)), []string{"Loop 'the-loop': forEach loop requires items"}},
+		{"38: conditional body", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,`+round+`},"body":"one-step"}`, stepText("one-step", `"runCondition":{"var":"x"}`)), []string{
 			"Step 'one-step' is a loop body but has runCondition - this may cause conflicts (loop 'the-loop')",
 		}},
-		{"38: unknown function", flow(step("one-step", `"functionCalls":[{"name":"f","args":{}}]`)), []string{"Unknown function 'f' in functionCalls (in functionCalls[0] of step 'one-step')"}},
+		{"38: unknown function", workflowText(stepText("one-step", `"functionCalls":[{"name":"f","args":{}}]`)), []string{"Unknown function 'f' in functionCalls (in functionCalls[0] of step 'one-step')"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w, found, _ := parse(t, c.text)
+			w, found, _ := parseWorkflow(t, c.text)
 			if w != nil {
 				t.Error("it loads")
 			}
-			if diff := cmp.Diff(c.want, messages(found)); diff != "" {
+			if diff := cmp.Diff(c.want, messagesOf(found)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestNothingIsNoWorkflow(t *testing.T) {
+func TestParseMissingDocument(t *testing.T) {
 	t.Parallel()
 	for _, root := range []*doc.Node{nil, {Kind: doc.Array}, {Kind: doc.Null}} {
 		if w, found := steps.Parse("x", root); w != nil || len(found) != 1 || found[0].Code != steps.CodeDefinitionObject {
@@ -195,10 +195,10 @@ func TestSuggestions(t *testing.T) {
 		"condition": "runCondition", "when": "runCondition", "requiresConfirmation": "requireConfirmation", "criteria": "validationCriteria", "functionReference": "functionReferences",
 		"instructions": "prompt", "zzz": "", "dependsOn": "",
 	} {
-		_, found, _ := parse(t, flow(step("one-step", `"`+given+`":"agentRole text"`)))
+		_, found, _ := parseWorkflow(t, workflowText(stepText("one-step", `"`+given+`":"agentRole text"`)))
 		i := slices.IndexFunc(found, func(d guideway.Diagnostic) bool { return d.Code == steps.CodeUnexpected })
 		if i < 0 {
-			// A key twice is another finding.
+			// The duplicate key is a diagnostic of its own.
 			continue
 		}
 		got, _ := strings.CutPrefix(found[i].Fix, "did you mean '")
@@ -209,14 +209,14 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// TestSource finds what the document says of steps in it.
+// TestSource checks the canonical source of steps.
 func TestSource(t *testing.T) {
 	t.Parallel()
-	w, found, _ := parse(t, flow(
-		say("one-step", "x", `"requireConfirmation": false, "runCondition": {"var":"a", "equals": 1.0}, "validationCriteria": [{"type":"contains", "value":"v", "message":"m"}]`),
-		repeat(`{"type":"for","count":2,"maxIterations":3}`, `[`+say("in-line", "{\\\"body\\\":\\\"one-step\\\"}", "")+`]`),
-		strings.Replace(repeat(`{"type":"while","condition":{"var":"a","equals":{"body":"the-body"}},"maxIterations":3}`, `"the-body"`), "the-loop", "two-loop", 1),
-		say("the-body", "x", ""),
+	w, found, _ := parseWorkflow(t, workflowText(
+		stepWithPrompt("one-step", "x", `"requireConfirmation": false, "runCondition": {"var":"a", "equals": 1.0}, "validationCriteria": [{"type":"contains", "value":"v", "message":"m"}]`),
+		loopWithBody(`{"type":"for","count":2,"maxIterations":3}`, `[`+stepWithPrompt("in-line", "{\\\"body\\\":\\\"one-step\\\"}", "")+`]`),
+		strings.Replace(loopWithBody(`{"type":"while","condition":{"var":"a","equals":{"body":"the-body"}},"maxIterations":3}`, `"the-body"`), "the-loop", "two-loop", 1),
+		stepWithPrompt("the-body", "x", ""),
 	))
 	if w == nil {
 		t.Fatal(found)

@@ -6,8 +6,8 @@ import (
 )
 
 //go:embed schema.json
-var schema []byte
+var schemaText []byte
 
-// Schema gives the published JSON Schema (draft-07) of the dialect. It accepts
-// what Parse accepts, but for the rules that no schema can say.
-func Schema() []byte { return bytes.Clone(schema) }
+// Schema returns the published JSON Schema (draft-07) of the dialect. It accepts the same
+// documents as Parse, except for rules that a schema cannot express.
+func Schema() []byte { return bytes.Clone(schemaText) }

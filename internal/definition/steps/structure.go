@@ -8,62 +8,62 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// structure checks what the schema cannot say: ids, bodies by id, calls.
-func (p *parser) structure(at shape.Place, w *Workflow) {
+// checkStructure checks the rules that a schema cannot express: IDs, bodies by ID, calls.
+func (p *parser) checkStructure(at shape.Place, w *Workflow) {
 	nodes := at.Node.Get("steps")
 	if nodes == nil || nodes.Kind != doc.Array {
 		return
 	}
 	steps, by := at.Key("steps"), newIndex(w)
-	p.duplicateIDs(steps, w)
-	p.bodies(steps, w, by)
+	p.checkDuplicateIDs(steps, w)
+	p.checkBodies(steps, w, by)
 	for i := range w.Steps {
-		p.stepCalls(steps.Index(i), w, i, by)
+		p.checkStepCalls(steps.Index(i), w, i, by)
 	}
 }
 
-// index finds top-level steps.
-type index struct {
-	// step has the first step of each id, loop the first loop whose body is the
-	// step of that id.
+// stepIndex indexes top-level steps.
+type stepIndex struct {
+	// step contains the first step of each ID, loop the first loop whose body is the step
+	// with that ID.
 	step, loop map[string]int
 }
 
-// newIndex makes the index of a workflow.
-func newIndex(w *Workflow) index {
-	by := index{step: make(map[string]int, len(w.Steps)), loop: map[string]int{}}
+// newIndex returns the index of a workflow.
+func newIndex(w *Workflow) stepIndex {
+	by := stepIndex{step: make(map[string]int, len(w.Steps)), loop: map[string]int{}}
 	for i := range w.Steps {
-		note(by.step, w.Steps[i].ID, i)
+		setFirst(by.step, w.Steps[i].ID, i)
 		if loop := w.Steps[i].Loop; loop != nil {
-			note(by.loop, loop.BodyRef, i)
+			setFirst(by.loop, loop.BodyRef, i)
 		}
 	}
 	return by
 }
 
-// note keeps the first number of a name.
-func note(numbers map[string]int, name string, i int) {
+// setFirst records the first index of a name.
+func setFirst(numbers map[string]int, name string, i int) {
 	if _, ok := numbers[name]; !ok && name != "" {
 		numbers[name] = i
 	}
 }
 
-// duplicateIDs reports ids that two steps share, bodies included.
-func (p *parser) duplicateIDs(steps shape.Place, w *Workflow) {
+// checkDuplicateIDs reports duplicate IDs of steps, including bodies.
+func (p *parser) checkDuplicateIDs(steps shape.Place, w *Workflow) {
 	seen := map[string]int{}
 	for i := range w.Steps {
-		p.duplicateID(steps.Index(i), "", seen)
+		p.checkDuplicateID(steps.Index(i), "", seen)
 		if loop := w.Steps[i].Loop; loop != nil && len(loop.Body) > 0 {
 			body := steps.Index(i).Key("body")
 			for j := range loop.Body {
-				p.duplicateID(body.Index(j), " in loop body", seen)
+				p.checkDuplicateID(body.Index(j), " in loop body", seen)
 			}
 		}
 	}
 }
 
-// duplicateID reports an id that was seen before.
-func (p *parser) duplicateID(step shape.Place, where string, seen map[string]int) {
+// checkDuplicateID reports an ID that was seen before.
+func (p *parser) checkDuplicateID(step shape.Place, where string, seen map[string]int) {
 	id := stepID(step.Node)
 	if id == "" {
 		return
@@ -79,8 +79,8 @@ func (p *parser) duplicateID(step shape.Place, where string, seen map[string]int
 	seen[id] = step.Key("id").Line
 }
 
-// bodies checks the loops whose body is the id of a step.
-func (p *parser) bodies(steps shape.Place, w *Workflow, by index) {
+// checkBodies checks loops whose body is the ID of a step.
+func (p *parser) checkBodies(steps shape.Place, w *Workflow, by stepIndex) {
 	for i := range w.Steps {
 		loop := w.Steps[i].Loop
 		if loop == nil || loop.BodyRef == "" && !isEmptyText(steps.Index(i).Node.Get("body")) {
@@ -94,7 +94,7 @@ func (p *parser) bodies(steps shape.Place, w *Workflow, by index) {
 		switch {
 		case target == nil:
 			fix := "write the id of a top-level step, or the steps themselves as a list"
-			fix = p.Guess(loop.BodyRef, func() []string { return ids(w) }, fix)
+			fix = p.Guess(loop.BodyRef, func() []string { return stepIDs(w) }, fix)
 			p.Errorf(body, CodeBodyMissing, fix, "Loop body references non-existent step '%s' (loop '%s')", loop.BodyRef, w.Steps[i].ID)
 		case target.Loop != nil:
 			p.Errorf(body, CodeBodyIsLoop, "name a step that is no loop", "Nested loops are not currently supported. Step '%s' is a loop (the body of loop '%s')", loop.BodyRef, w.Steps[i].ID)
@@ -105,13 +105,13 @@ func (p *parser) bodies(steps shape.Place, w *Workflow, by index) {
 	}
 }
 
-// isEmptyText says whether the node is a text without characters.
+// isEmptyText reports whether the node is an empty text.
 func isEmptyText(n *doc.Node) bool {
 	return n != nil && n.Kind == doc.String && n.Text == ""
 }
 
-// ids gives the ids of the top-level steps that can be a body.
-func ids(w *Workflow) []string {
+// stepIDs returns the IDs of the top-level steps that can be a body.
+func stepIDs(w *Workflow) []string {
 	var out []string
 	for i := range w.Steps {
 		if w.Steps[i].Loop == nil && w.Steps[i].ID != "" && len(out) < shape.MaxNames {
@@ -121,8 +121,8 @@ func ids(w *Workflow) []string {
 	return out
 }
 
-// stepCalls checks the calls of a top-level step and of its body.
-func (p *parser) stepCalls(at shape.Place, w *Workflow, i int, by index) {
+// checkStepCalls checks the calls of a top-level step and of its body.
+func (p *parser) checkStepCalls(at shape.Place, w *Workflow, i int, by stepIndex) {
 	step := &w.Steps[i]
 	scope := [][]Function{step.Functions, w.Functions}
 	if loop, ok := by.loop[step.ID]; ok {
@@ -138,8 +138,8 @@ func (p *parser) stepCalls(at shape.Place, w *Workflow, i int, by index) {
 	}
 }
 
-// lookup finds a function in the scopes, innermost first.
-func lookup(scope [][]Function, name string) *Function {
+// findFunction returns a function of the scopes, innermost first, or nil.
+func findFunction(scope [][]Function, name string) *Function {
 	for _, functions := range scope {
 		for i := range functions {
 			if functions[i].Name == name {
@@ -158,21 +158,21 @@ func (p *parser) checkCalls(at shape.Place, step *Step, scope [][]Function) {
 	for i, call := range step.Calls {
 		one := at.Index(i)
 		one.Where = fmt.Sprintf("in %s of step '%s'", one.Name, step.ID)
-		f := lookup(scope, call.Name)
+		f := findFunction(scope, call.Name)
 		if f == nil {
 			if call.Name != "" {
-				p.unknownFunction(one, call.Name, scope)
+				p.reportUnknownFunction(one, call.Name, scope)
 			}
 			continue
 		}
 		for _, parameter := range f.Parameters {
-			p.argument(one, f, parameter)
+			p.checkArgument(one, f, parameter)
 		}
 	}
 }
 
-// unknownFunction reports a call of what is not defined.
-func (p *parser) unknownFunction(at shape.Place, name string, scope [][]Function) {
+// reportUnknownFunction reports a call of an undefined function.
+func (p *parser) reportUnknownFunction(at shape.Place, name string, scope [][]Function) {
 	fix := "define it in functionDefinitions of the workflow, the loop or the step"
 	known := func() []string {
 		var names []string
@@ -186,8 +186,8 @@ func (p *parser) unknownFunction(at shape.Place, name string, scope [][]Function
 	p.Errorf(at.Key("name"), CodeFunctionUnknown, p.Guess(name, known, fix), "Unknown function '%s' in functionCalls (%s)", name, at.Where)
 }
 
-// argument checks what a call gives for one parameter.
-func (p *parser) argument(call shape.Place, f *Function, parameter Parameter) {
+// checkArgument checks the argument for one parameter.
+func (p *parser) checkArgument(call shape.Place, f *Function, parameter Parameter) {
 	args := call.Key("args")
 	at := args.Key(parameter.Name)
 	switch {
@@ -199,14 +199,14 @@ func (p *parser) argument(call shape.Place, f *Function, parameter Parameter) {
 	case parameter.Type != "" && at.Node.Kind.String() != parameter.Type:
 		p.Errorf(at, CodeArgumentType, "give "+shape.WithArticle(parameter.Type),
 			"Invalid type for '%s.%s': expected %s, got %s (%s)", f.Name, parameter.Name, parameter.Type, at.Node.Kind, call.Where)
-	case len(parameter.Enum) > 0 && !contains(parameter.Enum, at.Node.Any()):
-		p.Errorf(at, CodeArgumentValue, "give one of: "+listed(parameter.Enum),
-			"Invalid value for '%s.%s': expected one of %s (%s)", f.Name, parameter.Name, listed(parameter.Enum), call.Where)
+	case len(parameter.Enum) > 0 && !containsValue(parameter.Enum, at.Node.Any()):
+		p.Errorf(at, CodeArgumentValue, "give one of: "+joinValues(parameter.Enum),
+			"Invalid value for '%s.%s': expected one of %s (%s)", f.Name, parameter.Name, joinValues(parameter.Enum), call.Where)
 	}
 }
 
-// contains says whether the value is in the list.
-func contains(values []any, value any) bool {
+// containsValue reports whether the value is in the list.
+func containsValue(values []any, value any) bool {
 	for _, v := range values {
 		if reflect.DeepEqual(v, value) {
 			return true
@@ -215,8 +215,8 @@ func contains(values []any, value any) bool {
 	return false
 }
 
-// listed writes the values for a sentence.
-func listed(values []any) string {
+// joinValues joins the values for a sentence.
+func joinValues(values []any) string {
 	words := make([]string, len(values))
 	for i, v := range values {
 		words[i] = fmt.Sprintf("%v", v)

@@ -1,5 +1,5 @@
-// Package steps is the dialect of step workflows (seed 000): its types, the
-// parser, every structural check and the linter.
+// Package steps implements the dialect of step workflows (seed 000): types, parser,
+// structural checks and linter.
 package steps
 
 import (
@@ -15,59 +15,56 @@ type Workflow struct {
 	ClarificationPrompts           []string
 	MetaGuidance                   []string
 	Functions                      []Function
-	// ContextRules say what the workflow's variables are worth where a context
-	// must shrink. They are our extension of the seed's dialect.
+	// ContextRules set which variables to keep when a context is compressed. They are an
+	// extension of the seed's dialect.
 	ContextRules window.Rules
-	// Steps are the top level in the order of the document, loop bodies that
-	// a loop names by id included.
+	// Steps are the top-level steps in document order, including loop bodies that a loop
+	// names by ID.
 	Steps []Step
-	// Canonical is the document as RFC 8785 JSON. The texts and the sources of
-	// the workflow are parts of it where they can be.
+	// Canonical is the document as RFC 8785 JSON. The texts and the sources of the workflow
+	// are substrings of it if possible.
 	Canonical string
 }
 
-// Step is a standard step, or a loop where Loop is set.
+// Step is a standard step, or a loop if Loop is set.
 type Step struct {
 	ID, Title string
-	// Prompt, AgentRole and Guidance are what the agent reads. A loop has none.
+	// Prompt, AgentRole and Guidance are texts for the agent. A loop has none.
 	Prompt    string
 	AgentRole string
 	Guidance  []string
-	// AskForFiles and HasValidation are hints that are passed on as they are.
+	// AskForFiles and HasValidation are hints for the caller.
 	AskForFiles, HasValidation bool
-	// Confirm asks a person before going on; nil means never, and a condition
-	// that always holds means always.
+	// Confirm is the condition of a confirmation by a person; nil means never, and Always
+	// means always.
 	Confirm *condition.Expr
-	// Person says that only a person may give the confirmation, by a way that
-	// no agent has. It is our extension of the seed's dialect ("approval":
-	// "human").
+	// Person reports whether the confirmation requires human approval. It is an extension
+	// of the seed's dialect ("approval": "human").
 	Person bool
 	// RunCondition decides whether the step applies; nil means always.
 	RunCondition *condition.Expr
-	// Criteria judge the step's output; nil means that any text will do.
+	// Criteria check the step's output; nil accepts any text.
 	Criteria *criterion.Criterion
 	// Functions are defined by this step; Calls and References use functions.
 	Functions  []Function
 	Calls      []FunctionCall
 	References []string
-	// Loop makes the step a loop.
+	// Loop is set if the step is a loop.
 	Loop *Loop
-	// Source is what the document says of the step, for those who pass it on.
+	// Source is the JSON of parts of the step, for callers.
 	Source Source
 }
 
-// Source holds parts of a document as canonical JSON; one that the document does
-// not have is "".
+// Source holds parts of a document as canonical JSON; a missing part is "".
 type Source struct {
-	// Loop is the whole loop, its body in place of the id that may name it;
-	// a step that is no loop has none.
+	// Loop is the whole loop, with its body in place of an ID; it is empty for other steps.
 	Loop string
 	// Confirm, Condition and Criteria are requireConfirmation, runCondition
 	// and validationCriteria.
 	Confirm, Condition, Criteria string
 }
 
-// LoopType is the way in which a loop counts.
+// LoopType is the type of a loop.
 type LoopType string
 
 // The loop types.
@@ -78,26 +75,24 @@ const (
 	LoopForEach LoopType = "forEach"
 )
 
-// Loop is what repeats and until when.
+// Loop is the configuration and the body of a loop.
 type Loop struct {
 	Type LoopType
 	// Condition belongs to while and until.
 	Condition *condition.Expr
-	// Count belongs to for; where CountVar is set the variable holds it.
+	// Count belongs to for; if CountVar is set, the variable contains the count.
 	Count    int
 	CountVar string
-	// Items names the variable that forEach goes through.
+	// Items is the variable with the list of a forEach loop.
 	Items string
-	// MaxIterations bounds every loop, 1 to 1000.
+	// MaxIterations limits every loop, 1 to 1000.
 	MaxIterations int
-	// IterationVar (1-based), ItemVar and IndexVar (0-based) name the loop's
-	// variables. The parser fills in currentIteration, currentItem and
-	// currentIndex.
+	// IterationVar (1-based), ItemVar and IndexVar (0-based) are the names of the loop's
+	// variables. Their defaults are currentIteration, currentItem and currentIndex.
 	IterationVar, ItemVar, IndexVar string
-	// BodyRef is the id of the body where it is a top-level step, else "".
+	// BodyRef is the ID of the body if it is a top-level step, else "".
 	BodyRef string
-	// Body holds the steps of a round; for a BodyRef the parser copies the
-	// step that it names.
+	// Body contains the steps of a round; for a BodyRef the parser copies the named step.
 	Body []Step
 }
 
@@ -125,8 +120,7 @@ type FunctionCall struct {
 	Args map[string]any `json:"args"`
 }
 
-// Walked lists the steps of the top level that are walked in order: those that
-// only are a loop's body are left out.
+// Walked returns the top-level steps in order, without those that are only a loop's body.
 func (w *Workflow) Walked() []*Step {
 	bodies := map[string]bool{}
 	for i := range w.Steps {

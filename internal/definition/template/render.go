@@ -10,10 +10,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
-// Render puts the parts together with the values of variables: strings as they
-// are, numbers in plain digits, lists and objects as compact JSON. A placeholder
-// without a value, or one that adds to what is no number, stays as it was
-// written. Values are not looked at for placeholders of their own.
+// Render joins the parts and replaces placeholders with the values of variables: strings
+// unchanged, numbers in plain digits, lists and objects as compact JSON. A placeholder
+// without a value, or with an offset for a value that is not a number, is kept as written.
+// Values are not searched for placeholders.
 func Render(parts []Part, lookup func(name string) (any, bool)) string {
 	if len(parts) == 1 && parts[0].Path == nil {
 		return parts[0].Text
@@ -25,7 +25,7 @@ func Render(parts []Part, lookup func(name string) (any, bool)) string {
 			b.WriteString(part.Text)
 			continue
 		}
-		text, ok := part.render(lookup)
+		text, ok := part.renderValue(lookup)
 		if !ok {
 			text = part.Text
 		}
@@ -34,31 +34,31 @@ func Render(parts []Part, lookup func(name string) (any, bool)) string {
 	return b.String()
 }
 
-// render gives the text of one placeholder.
-func (p *Part) render(lookup func(name string) (any, bool)) (string, bool) {
+// renderValue returns the text of one placeholder.
+func (p *Part) renderValue(lookup func(name string) (any, bool)) (string, bool) {
 	value, ok := lookup(p.Path[0])
 	for _, key := range p.Path[1:] {
 		if !ok {
 			return "", false
 		}
-		value, ok = member(value, key)
+		value, ok = getMember(value, key)
 	}
 	if !ok {
 		return "", false
 	}
 	if p.Added {
-		n, isNumber := number(value)
+		n, isNumber := toNumber(value)
 		if !isNumber {
 			return "", false
 		}
 		return formatNumber(n + float64(p.Offset)), true
 	}
-	return format(value)
+	return formatValue(value)
 }
 
-// member goes one step down: a member of an object, an element of a list, the
-// length of a list or text.
-func member(value any, key string) (any, bool) {
+// getMember returns a member of an object, an element of a list, or the length of a list or
+// text.
+func getMember(value any, key string) (any, bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		found, ok := v[key]
@@ -80,8 +80,8 @@ func member(value any, key string) (any, bool) {
 	return nil, false
 }
 
-// number gives the value of any type of number that JSON or the engine makes.
-func number(value any) (float64, bool) {
+// toNumber converts any numeric type that JSON or the engine produces.
+func toNumber(value any) (float64, bool) {
 	switch v := value.(type) {
 	case float64:
 		return v, true
@@ -97,7 +97,7 @@ func number(value any) (float64, bool) {
 	}
 }
 
-// formatNumber writes a number as JavaScript does; what is none is left out.
+// formatNumber formats a number as JavaScript does. It returns "" for NaN and infinities.
 func formatNumber(n float64) string {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
 		return ""
@@ -105,15 +105,15 @@ func formatNumber(n float64) string {
 	return string(jsontext.AppendNumber(nil, n))
 }
 
-// format writes a value.
-func format(value any) (string, bool) {
+// formatValue formats a value.
+func formatValue(value any) (string, bool) {
 	if text, ok := value.(string); ok {
 		return text, true
 	}
 	if n, ok := value.(json.Number); ok {
-		return n.String(), true // as it was written: a float would round it
+		return n.String(), true // unchanged, because a float would round it
 	}
-	if n, ok := number(value); ok {
+	if n, ok := toNumber(value); ok {
 		return formatNumber(n), true
 	}
 	text, err := jsontext.Marshal(value)

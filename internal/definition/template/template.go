@@ -1,7 +1,7 @@
-// Package template is the small language of placeholders in texts for the agent:
-// {{name}}, {{a.b[0].c}}, {{items.length}}, and {{n + 1}} or {{n - 1}} for a
-// number. Everything else between braces is text, and so is a placeholder whose
-// value is not known: nothing is ever evaluated.
+// Package template parses and renders placeholders in texts for agents: {{name}},
+// {{a.b[0].c}}, {{items.length}}, and {{n + 1}} or {{n - 1}} for a number. Any other text
+// in braces stays as written, and so does a placeholder without a value. Nothing is
+// evaluated.
 package template
 
 import (
@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// Part is a piece of a text: literal, or what stands between {{ and }}.
+// Part is a piece of a text: literal text or a placeholder.
 type Part struct {
-	// Text is the piece as it was written, braces included.
+	// Text is the piece as written, braces included.
 	Text string
-	// Expr says that the piece stands in braces.
+	// Expr reports whether the piece is in braces.
 	Expr bool
-	// Path is the variable's name and the members and indices to go through; nil
-	// where the piece is text, or braces with something that is no path.
+	// Path is the variable's name followed by members and indices; nil if the piece is
+	// text, or not a valid path in braces.
 	Path []string
-	// Offset is the integer that is added to the value; zero for none.
+	// Offset is the integer to add to the value.
 	Offset int
-	// Added says that an integer is added, be it zero.
+	// Added reports whether an integer is added, including zero.
 	Added bool
 }
 
-// maxDigits bounds the integer that is added.
+// maxDigits limits the integer to add.
 const maxDigits = 9
 
-// Parse splits a text. The parts' texts joined are the text.
+// Parse splits a text into parts, whose texts joined are the text.
 func Parse(text string) []Part {
 	var parts []Part
 	for text != "" {
-		open, end := placeholder(text)
+		open, end := findPlaceholder(text)
 		if end == 0 {
 			return append(parts, Part{Text: text})
 		}
@@ -39,16 +39,16 @@ func Parse(text string) []Part {
 			parts = append(parts, Part{Text: text[:open]})
 		}
 		part := Part{Text: text[open:end], Expr: true}
-		part.Path, part.Offset, part.Added = expression(text[open+2 : end-2])
+		part.Path, part.Offset, part.Added = parseExpression(text[open+2 : end-2])
 		parts = append(parts, part)
 		text = text[end:]
 	}
 	return parts
 }
 
-// placeholder finds the first {{...}}; end is zero if there is none. Of several
-// openings the last before the closing counts.
-func placeholder(text string) (open, end int) {
+// findPlaceholder returns the range of the first {{...}}; end is zero if there is no
+// placeholder. If several openings precede the closing, the last one counts.
+func findPlaceholder(text string) (open, end int) {
 	from := strings.Index(text, "{{")
 	if from < 0 {
 		return 0, 0
@@ -61,24 +61,24 @@ func placeholder(text string) (open, end int) {
 	return strings.LastIndex(text[:end-2], "{{"), end
 }
 
-// expression reads a path, and an integer that is added to it. The path is nil
-// for anything else.
-func expression(text string) (path []string, offset int, added bool) {
+// parseExpression parses a path with an optional integer to add. The path is nil for any
+// other text.
+func parseExpression(text string) (path []string, offset int, added bool) {
 	text = strings.Trim(text, " \t\r\n")
 	end := strings.IndexAny(text, " \t\r\n+-")
 	if end < 0 {
 		return parsePath(text), 0, false
 	}
 	path = parsePath(text[:end])
-	offset, ok := addition(text[end:])
+	offset, ok := parseOffset(text[end:])
 	if path == nil || !ok {
 		return nil, 0, false
 	}
 	return path, offset, true
 }
 
-// addition reads + or - and an integer, spaces around them.
-func addition(text string) (int, bool) {
+// parseOffset parses + or - and an integer, with optional spaces.
+func parseOffset(text string) (int, bool) {
 	text = strings.TrimLeft(text, " \t\r\n")
 	if text == "" || text[0] != '+' && text[0] != '-' {
 		return 0, false
@@ -94,7 +94,7 @@ func addition(text string) (int, bool) {
 	return n, err == nil
 }
 
-// parsePath reads a name and what follows it: .member or [index].
+// parsePath parses a name followed by .member or [index].
 func parsePath(text string) []string {
 	size := nameLength(text)
 	if size == 0 {
@@ -122,7 +122,7 @@ func parsePath(text string) []string {
 	return path
 }
 
-// nameLength is the length of the name that a text begins with.
+// nameLength returns the length of the name at the start of a text.
 func nameLength(text string) int {
 	for i := 0; i < len(text); i++ {
 		c := text[i]

@@ -1,5 +1,5 @@
-// Package shapetest holds a parser and its published schema together: for valid
-// documents and for thousands of damaged ones both must say the same.
+// Package shapetest checks that a parser and its published schema agree on valid documents
+// and on thousands of mutated ones.
 package shapetest
 
 import (
@@ -22,31 +22,31 @@ import (
 type Agreement struct {
 	// Schema is the schema.
 	Schema *jsonschema.Schema
-	// Parse gives what the parser finds.
+	// Parse returns the diagnostics of the parser.
 	Parse func(root *doc.Node) []guideway.Diagnostic
-	// Beyond says whether a code is of a rule that no schema can say.
+	// Beyond reports whether a code belongs to a rule that a schema cannot express.
 	Beyond func(code string) bool
-	// Values are what a value is replaced with, beside those of Values.
+	// Values are replacement values in addition to those of the function Values.
 	Values []*doc.Node
-	// Keys are what objects get in addition; Value is what stands under them.
+	// Keys are added to objects; Value is their value.
 	Keys  []string
 	Value *doc.Node
 }
 
-// Check compares the verdicts on a document as it is, and on so many damaged ones
-// drawn by a fixed seed.
+// Check compares the verdicts on a document, and on about as many mutations as damages,
+// drawn with a fixed seed.
 func (a *Agreement) Check(t *testing.T, root *doc.Node, damages int) {
 	t.Helper()
-	a.agree(t, root, "as it is")
+	a.checkAgreement(t, root, "as it is")
 	a.Each(root, damages, func(what string, mutate func() func()) {
 		undo := mutate()
-		a.agree(t, root, what)
+		a.checkAgreement(t, root, what)
 		undo()
 	})
 }
 
-// agree compares the two verdicts.
-func (a *Agreement) agree(t *testing.T, root *doc.Node, what string) {
+// checkAgreement compares the two verdicts on a document.
+func (a *Agreement) checkAgreement(t *testing.T, root *doc.Node, what string) {
 	t.Helper()
 	ours := slices.DeleteFunc(a.Parse(root), func(d guideway.Diagnostic) bool { return a.Beyond(d.Code) })
 	theirs := a.Schema.Validate(root.Any())
@@ -55,25 +55,24 @@ func (a *Agreement) agree(t *testing.T, root *doc.Node, what string) {
 	}
 }
 
-// Each calls try with damages of every kind at every node, of all that there are
-// about so many, drawn by a fixed seed; a few where tests are to be short. A mutation
-// gives what undoes it.
+// Each calls try with about damages mutations of every kind, drawn from all nodes with a
+// fixed seed; short tests draw fewer. A mutation returns a function that undoes it.
 func (a *Agreement) Each(root *doc.Node, damages int, try func(what string, mutate func() func())) {
 	if testing.Short() {
 		damages = min(damages, 20)
 	}
 	total := 0
-	a.damage(root, func(string, func() func()) { total++ })
+	a.mutateDocument(root, func(string, func() func()) { total++ })
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the draw must repeat
-	a.damage(root, func(what string, mutate func() func()) {
+	a.mutateDocument(root, func(what string, mutate func() func()) {
 		if random.IntN(total) < damages {
 			try(what, mutate)
 		}
 	})
 }
 
-// damage calls try with all damages.
-func (a *Agreement) damage(root *doc.Node, try func(what string, mutate func() func())) {
+// mutateDocument calls try with all mutations of a document.
+func (a *Agreement) mutateDocument(root *doc.Node, try func(what string, mutate func() func())) {
 	Walk(root, "", func(n *doc.Node, ptr doc.Pointer) {
 		for i, other := range append(Values(), a.Values...) {
 			try(fmt.Sprintf("%s = value %d, %s", ptr, i, other.Kind), func() func() {
@@ -82,12 +81,12 @@ func (a *Agreement) damage(root *doc.Node, try func(what string, mutate func() f
 				return func() { *n = before }
 			})
 		}
-		a.structural(n, ptr, try)
+		a.mutateStructure(n, ptr, try)
 	})
 }
 
-// structural damages an object or array.
-func (a *Agreement) structural(n *doc.Node, ptr doc.Pointer, try func(string, func() func())) {
+// mutateStructure calls try with all mutations of the structure of an object or array.
+func (a *Agreement) mutateStructure(n *doc.Node, ptr doc.Pointer, try func(string, func() func())) {
 	change := func(what string, edit func(n *doc.Node)) {
 		try(fmt.Sprintf("%s: %s", ptr, what), func() func() {
 			before := *n
@@ -116,7 +115,7 @@ func (a *Agreement) structural(n *doc.Node, ptr doc.Pointer, try func(string, fu
 	}
 }
 
-// Values are what every value is replaced with.
+// Values returns the replacements for every value.
 func Values() []*doc.Node {
 	return append([]*doc.Node{
 		{Kind: doc.Null},
@@ -129,7 +128,7 @@ func Values() []*doc.Node {
 	}, Numbers(-1, 0, 0.5, 1, 2.5)...)
 }
 
-// Texts are values that are texts.
+// Texts returns string values.
 func Texts(texts ...string) []*doc.Node {
 	out := make([]*doc.Node, len(texts))
 	for i, text := range texts {
@@ -138,7 +137,7 @@ func Texts(texts ...string) []*doc.Node {
 	return out
 }
 
-// Numbers are values that are numbers.
+// Numbers returns number values.
 func Numbers(numbers ...float64) []*doc.Node {
 	out := make([]*doc.Node, len(numbers))
 	for i, n := range numbers {
@@ -158,7 +157,7 @@ func Walk(n *doc.Node, ptr doc.Pointer, visit func(*doc.Node, doc.Pointer)) {
 	}
 }
 
-// Load reads a document; nil if it is no JSON or YAML.
+// Load parses a document; it returns nil if the document is neither JSON nor YAML.
 func Load(t *testing.T, file string) *doc.Node {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -187,8 +186,7 @@ func Compile(t *testing.T, text []byte) *jsonschema.Schema {
 	return schema
 }
 
-// Explained checks that every property of a schema is explained to whoever
-// writes a document in an editor.
+// Explained checks that every property of a schema has a description for editors.
 func Explained(t *testing.T, schema []byte) {
 	t.Helper()
 	var document map[string]any

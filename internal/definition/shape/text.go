@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/doc"
 )
 
-// Describe says what a value is: "the number 1.0", "a list".
+// Describe describes a value: "the number 1.0", "a list".
 func Describe(n *doc.Node) string {
 	if n == nil {
 		return "nothing"
@@ -28,7 +28,7 @@ func Describe(n *doc.Node) string {
 	}
 }
 
-// plainText is a scalar as the document writes it.
+// plainText returns a scalar as written in the document.
 func plainText(n *doc.Node) string {
 	switch {
 	case n.Kind == doc.Bool && n.Flag:
@@ -40,7 +40,7 @@ func plainText(n *doc.Node) string {
 	}
 }
 
-// Quote puts a text in single quotes, cut short.
+// Quote returns a text in single quotes, truncated.
 func Quote(text string) string {
 	const limit = 60
 	if utf8.RuneCountInString(text) > limit {
@@ -49,13 +49,13 @@ func Quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "\n", `\n`) + "'"
 }
 
-// Quoted writes names for a sentence, each in quotes: 'a', 'b' or 'c'.
-func Quoted(names []string) string { return List(inQuotes(names)) }
+// Quoted joins names in quotes: 'a', 'b' or 'c'.
+func Quoted(names []string) string { return List(quoteAll(names)) }
 
-// QuotedAll is Quoted with an and.
-func QuotedAll(names []string) string { return joined(inQuotes(names), " and ") }
+// QuotedAll joins names in quotes: 'a', 'b' and 'c'.
+func QuotedAll(names []string) string { return joinNames(quoteAll(names), " and ") }
 
-func inQuotes(names []string) []string {
+func quoteAll(names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
 		out[i] = "'" + name + "'"
@@ -63,10 +63,10 @@ func inQuotes(names []string) []string {
 	return out
 }
 
-// List joins names for a sentence: a, b or c.
-func List(names []string) string { return joined(names, " or ") }
+// List joins names: a, b or c.
+func List(names []string) string { return joinNames(names, " or ") }
 
-func joined(names []string, last string) string {
+func joinNames(names []string, last string) string {
 	switch len(names) {
 	case 0:
 		return "none"
@@ -76,7 +76,7 @@ func joined(names []string, last string) string {
 	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
 }
 
-// WithArticle puts an article before a type.
+// WithArticle adds an indefinite article to the name of a type.
 func WithArticle(kind string) string {
 	if kind == "array" || kind == "object" {
 		return "an " + kind
@@ -84,18 +84,18 @@ func WithArticle(kind string) string {
 	return "a " + kind
 }
 
-// Capital makes the first letter a capital.
+// Capital capitalizes the first letter.
 func Capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// characters counts them in words.
-func characters(n int) string {
+// countCharacters returns a number of characters as text.
+func countCharacters(n int) string {
 	if n == 1 {
 		return "1 character"
 	}
 	return fmt.Sprintf("%d characters", n)
 }
 
-// typeFix says how to mend a wrong type.
+// typeFix returns the fix for a wrong type.
 func typeFix(at Place, want string) string {
 	if want == "a string" && (at.Node.Kind == doc.Number || at.Node.Kind == doc.Bool) {
 		return fmt.Sprintf("put it in quotes: %q", plainText(at.Node))
@@ -103,14 +103,14 @@ func typeFix(at Place, want string) string {
 	if want == "a list of texts" && at.Node.Kind == doc.String {
 		return "put it in brackets: [\"...\"]"
 	}
-	if at.Node.Kind == doc.String && unquoted(at.Node.Text, want) {
+	if at.Node.Kind == doc.String && fitsUnquoted(at.Node.Text, want) {
 		return "leave out the quotes"
 	}
 	return "replace it with " + want
 }
 
-// unquoted says whether a text without its quotes is what is wanted.
-func unquoted(text, want string) bool {
+// fitsUnquoted reports whether a text without its quotes has the wanted type.
+func fitsUnquoted(text, want string) bool {
 	if strings.HasPrefix(want, "true") {
 		return text == "true" || text == "false"
 	}

@@ -13,25 +13,25 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 )
 
-// TestAgreement holds the validator and the published schema together: for valid
-// documents and for thousands of damaged ones, both say the same.
+// TestAgreement checks that the parser and the published schema agree on valid documents
+// and on thousands of mutated ones.
 func TestAgreement(t *testing.T) {
 	t.Parallel()
-	a := agreement(t)
-	for _, file := range documents(t) {
+	a := stepsAgreement(t)
+	for _, file := range sampleDocuments(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			root := shapetest.Load(t, file)
 			if root == nil {
 				t.Skip("not readable")
 			}
-			a.Check(t, root, budget(file))
+			a.Check(t, root, mutationCount(file))
 		})
 	}
 }
 
-// agreement is about the steps dialect.
-func agreement(t *testing.T) *shapetest.Agreement {
+// stepsAgreement compares the parser and the schema of the steps dialect.
+func stepsAgreement(t *testing.T) *shapetest.Agreement {
 	t.Helper()
 	return &shapetest.Agreement{
 		Schema: shapetest.Compile(t, steps.Schema()),
@@ -49,13 +49,13 @@ func agreement(t *testing.T) *shapetest.Agreement {
 	}
 }
 
-// documents are the feature-complete document, the broken ones beside it, and
-// the corpus.
-func documents(t *testing.T) []string {
+// sampleDocuments returns the complete document, the invalid ones in testdata, and the
+// corpus.
+func sampleDocuments(t *testing.T) []string {
 	t.Helper()
 	var files []string
 	for _, pattern := range []string{
-		"../testdata/*.json", "../testdata/*.yaml", corpus("workflows/*.json"), corpus("workflows/*/*/*.json"), corpus("spec/examples/*.json"),
+		"../testdata/*.json", "../testdata/*.yaml", corpusPath("workflows/*.json"), corpusPath("workflows/*/*/*.json"), corpusPath("spec/examples/*.json"),
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
@@ -66,12 +66,12 @@ func documents(t *testing.T) []string {
 	return files
 }
 
-// corpus is where real workflows lie, beside a checkout that has them.
-func corpus(pattern string) string {
+// corpusPath returns the path of real workflows, if they are available.
+func corpusPath(pattern string) string {
 	return filepath.Join("..", "..", "..", "..", "shared", "corpus", "steps", pattern)
 }
 
-// beyondSchema says whether a code is of a rule that no schema can say.
+// beyondSchema reports whether a code belongs to a rule that a schema cannot express.
 func beyondSchema(code string) bool {
 	return slices.Contains([]string{
 		steps.CodeDuplicateID, steps.CodeBodyMissing, steps.CodeBodyIsLoop, steps.CodeBodyCondition, steps.CodeVariableEmpty,
@@ -79,27 +79,27 @@ func beyondSchema(code string) bool {
 	}, code) || strings.HasPrefix(code, "criterion-")
 }
 
-// budget is how many damages to try on a file: most on the one that has every
-// construct.
-func budget(file string) int {
+// mutationCount returns the number of mutations of a file; the complete document has the
+// most.
+func mutationCount(file string) int {
 	if filepath.Base(file) == "full.json" {
 		return 1500
 	}
 	return 40
 }
 
-// TestOriginalAgrees compares our schema with the one that the dialect comes
-// from, where the corpus is at hand. We accept four more operators; it does not
-// look into the parts of a rule's condition.
-func TestOriginalAgrees(t *testing.T) {
+// TestSeedSchemaAgrees compares the schema with the seed's schema, if the corpus is
+// available. Ours accepts four more operators; the seed's does not check the parts of a
+// rule's condition.
+func TestSeedSchemaAgrees(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(corpus("spec/workflow.schema.json"))
+	text, err := os.ReadFile(corpusPath("spec/workflow.schema.json"))
 	if err != nil {
 		t.Skip("no corpus beside this checkout")
 	}
 	original := shapetest.Compile(t, text)
-	a := agreement(t)
-	for _, file := range documents(t) {
+	a := stepsAgreement(t)
+	for _, file := range sampleDocuments(t) {
 		root := shapetest.Load(t, file)
 		if root == nil {
 			continue
@@ -113,7 +113,7 @@ func TestOriginalAgrees(t *testing.T) {
 			}
 		}
 		check("as it is")
-		a.Each(root, budget(file), func(what string, mutate func() func()) {
+		a.Each(root, mutationCount(file), func(what string, mutate func() func()) {
 			if strings.Contains(what, "/condition") {
 				return
 			}
@@ -124,7 +124,8 @@ func TestOriginalAgrees(t *testing.T) {
 	}
 }
 
-// withoutOurs takes out what only we accept: four operators and a member.
+// withoutOurs removes the members that only our schema accepts: four operators and a
+// member.
 func withoutOurs(root *doc.Node) {
 	shapetest.Walk(root, "", func(n *doc.Node, _ doc.Pointer) {
 		n.Members = slices.DeleteFunc(n.Members, func(m doc.Member) bool { return m.Key == "approval" || m.Key == "contextRules" })
@@ -135,8 +136,7 @@ func withoutOurs(root *doc.Node) {
 	})
 }
 
-// TestSchemaIsWellFormed checks that every property is explained to whoever
-// writes a workflow in an editor.
+// TestSchemaIsWellFormed checks that every property has a description for editors.
 func TestSchemaIsWellFormed(t *testing.T) {
 	t.Parallel()
 	shapetest.Explained(t, steps.Schema())

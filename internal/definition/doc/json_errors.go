@@ -1,0 +1,161 @@
+package doc
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// failAt reports a diagnostic at an offset on the current line, and ends parsing.
+func (j *jsonReader) failAt(code string, offset int, message, fix string) {
+	j.addDiagnostic(Diagnostic{
+		Code: code, Line: j.line, Column: offset - j.start + 1, Pointer: j.path.toPointer(),
+		Message: message, Fix: fix,
+	})
+	panic(stopReading{})
+}
+
+// parentPointer returns the pointer to the open array or object.
+func (j *jsonReader) parentPointer() string {
+	if len(j.path) == 0 {
+		return ""
+	}
+	return j.path[:len(j.path)-1].toPointer()
+}
+
+// describeNext describes the next token.
+func (j *jsonReader) describeNext() string {
+	if j.pos >= len(j.text) {
+		return "the end of the text"
+	}
+	rest := j.text[j.pos:]
+	if n := wordLength(rest); n > 1 {
+		return excerpt(rest[:n])
+	}
+	char, _ := utf8.DecodeRuneInString(rest)
+	return fmt.Sprintf("'%c'", char)
+}
+
+// failUnexpected fails if the next token is not a value.
+func (j *jsonReader) failUnexpected(expected string) {
+	if len(j.path) == 0 && j.pos < len(j.text) {
+		j.failNotJSON()
+	}
+	j.failCommonMistake()
+	message := fmt.Sprintf("expected %s, found %s", expected, j.describeNext())
+	j.failAt(CodeJSONSyntax, j.pos, message, "write a string in double quotes, a number, true, false, null, an array or an object")
+}
+
+// failNotJSON fails if the text does not start like JSON.
+func (j *jsonReader) failNotJSON() {
+	if wordLength(j.text[j.pos:]) == 0 {
+		j.failCommonMistake()
+	}
+	j.failAt(CodeJSONSyntax, j.pos, "expected '{' at the beginning, found "+j.describeNext(),
+		"a definition in JSON is one object in braces; name the file .yaml if it is YAML")
+}
+
+// failCommonMistake fails with a specific message if the next token is a common mistake.
+func (j *jsonReader) failCommonMistake() {
+	if j.pos >= len(j.text) {
+		if len(j.path) > 0 {
+			j.failAt(CodeJSONSyntax, j.pos, "the text ends too early: an object or array is not closed", "add what is missing and close every '{' and '['")
+		}
+		return
+	}
+	rest := j.text[j.pos:]
+	switch {
+	case rest[0] == '\'':
+		j.failAt(CodeJSONSyntax, j.pos, "a string stands in single quotes", "use double quotes")
+	case strings.HasPrefix(rest, "“") || strings.HasPrefix(rest, "”") || strings.HasPrefix(rest, "‘") || strings.HasPrefix(rest, "’"):
+		j.failAt(CodeJSONSyntax, j.pos, "a string stands in typographic quotes", `use plain double quotes: "`)
+	case rest[0] == '`':
+		j.failAt(CodeJSONSyntax, j.pos, "a string stands in backquotes", "use double quotes")
+	case strings.HasPrefix(rest, "//") || strings.HasPrefix(rest, "/*") || rest[0] == '#':
+		j.failAt(CodeJSONSyntax, j.pos, "JSON has no comments", "remove the comment, or write the definition in YAML (.yaml), which has them")
+	case rest[0] == ',':
+		j.failAt(CodeJSONSyntax, j.pos, "there is a comma with nothing before it", "remove the comma, or write what is missing")
+	case rest[0] == '+' || rest[0] == '.':
+		j.failAt(CodeJSONSyntax, j.pos, fmt.Sprintf("a number cannot begin with '%c'", rest[0]), "write a number such as 0.5")
+	}
+	if n := wordLength(rest); n > 0 {
+		j.failWord(rest[:n])
+	}
+}
+
+// failWord fails at a word that is not a JSON literal.
+func (j *jsonReader) failWord(word string) {
+	message := fmt.Sprintf("expected a value, found %s", excerpt(word))
+	switch strings.ToLower(word) {
+	case "true", "false", "null":
+		j.failAt(CodeJSONSyntax, j.pos, message, "write "+strings.ToLower(word)+" in small letters")
+	case "none", "nil", "undefined":
+		j.failAt(CodeJSONSyntax, j.pos, message, "write null")
+	case "nan", "infinity", "inf":
+		j.failAt(CodeJSONSyntax, j.pos, message, "JSON knows finite numbers only: write a number or null")
+	}
+	j.failAt(CodeJSONSyntax, j.pos, message, "put a text in double quotes")
+}
+
+// failKey fails if the next token is not a key.
+func (j *jsonReader) failKey(n *Node) {
+	if j.pos >= len(j.text) {
+		j.failUnclosed(n, '}')
+	}
+	rest := j.text[j.pos:]
+	if length := wordLength(rest); length > 0 {
+		j.failAt(CodeJSONSyntax, j.pos, fmt.Sprintf("the key %s is not in quotes", rest[:length]), fmt.Sprintf(`write "%s"`, rest[:length]))
+	}
+	j.failCommonMistake()
+	j.failAt(CodeJSONSyntax, j.pos, "expected a key in double quotes or '}', found "+j.describeNext(), `write a member as "key": value`)
+}
+
+// failColon fails if no colon follows a key.
+func (j *jsonReader) failColon(key string) {
+	message := fmt.Sprintf("expected ':' after the key %s, found %s", excerpt(key), j.describeNext())
+	fix := `write a member as "key": value`
+	if j.pos < len(j.text) && j.text[j.pos] == '=' {
+		fix = "write ':' in place of '='"
+	}
+	j.failAt(CodeJSONSyntax, j.pos, message, fix)
+}
+
+// failUnclosed fails at the end of the text inside an array or object.
+func (j *jsonReader) failUnclosed(n *Node, closing byte) {
+	j.failAt(CodeJSONSyntax, j.pos,
+		fmt.Sprintf("the text ends too early: the %s that begins on line %d is not closed", n.Kind, n.Line),
+		fmt.Sprintf("add '%c'; is part of the file missing?", closing))
+}
+
+// failSeparator fails if the next token is neither a comma nor the closing bracket.
+func (j *jsonReader) failSeparator(n *Node, closing byte) {
+	if j.pos >= len(j.text) {
+		j.failUnclosed(n, closing)
+	}
+	rest := j.text[j.pos:]
+	if strings.HasPrefix(rest, "//") || strings.HasPrefix(rest, "/*") || rest[0] == '#' {
+		j.failCommonMistake()
+	}
+	message := fmt.Sprintf("expected ',' or '%c', found %s", closing, j.describeNext())
+	switch rest[0] {
+	case '"', '{', '[':
+		j.failAt(CodeJSONSyntax, j.pos, message, "put a comma between this and what stands before it")
+	case '}', ']':
+		j.failAt(CodeJSONSyntax, j.pos, message, fmt.Sprintf("close the %s that begins on line %d with '%c'", n.Kind, n.Line, closing))
+	default:
+		if n.Kind == Object && len(n.Members) > 0 && n.Members[len(n.Members)-1].Value.Kind == String {
+			j.failAt(CodeJSONSyntax, j.pos, message, `put a comma here; a double quote inside a string is written \"`)
+		}
+		j.failAt(CodeJSONSyntax, j.pos, message, "put a comma here, or close the "+n.Kind.String())
+	}
+}
+
+// failTrailing fails at text after the document.
+func (j *jsonReader) failTrailing() {
+	fix := "remove it: a file holds one definition"
+	if c := j.text[j.pos]; c == '}' || c == ']' {
+		fix = "remove the bracket, or look for one that closes too early above"
+	}
+	j.path = nil
+	j.failAt(CodeJSONSyntax, j.pos, "there is more after the end of the document: "+j.describeNext(), fix)
+}
