@@ -45,7 +45,7 @@ func layers() []layer {
 		// Services hold state: definitions, runs, other servers.
 		{"services", []string{
 			"internal/catalog", "internal/checkpoint", "internal/gateway", "internal/journal", "internal/machine/driver", "internal/memory",
-			"internal/record", "internal/run", "internal/session",
+			"internal/run", "internal/session",
 			"internal/upstream", "internal/hookdesk",
 		}},
 		// Surfaces speak a protocol to the outside.
@@ -72,8 +72,8 @@ func exceptions() map[string][]string {
 		// Memory joins the runs with the checkpoints of their contexts.
 		"internal/memory": {"internal/checkpoint", "internal/run"},
 		// An implementation of a journal knows the interfaces that runs, session
-		// documents, checkpoints and the record of requests declare.
-		"internal/journal": {"internal/checkpoint", "internal/record", "internal/run", "internal/session"},
+		// documents and checkpoints declare.
+		"internal/journal": {"internal/checkpoint", "internal/run", "internal/session"},
 		// A run of a machine is kept in a journal of runs, by the same chain.
 		"internal/machine/driver": {"internal/run"},
 	}
@@ -86,9 +86,9 @@ func restricted() map[string][]string {
 		"github.com/modelcontextprotocol/go-sdk": {
 			"internal/mcpserver", "internal/gateway", "conformance",
 		},
-		// SQL stays in the implementations of the journal.
-		"database/sql":                          {"internal/journal"},
-		"modernc.org/sqlite":                    {"internal/journal"},
+		// SQL stays in the implementations of the journal and in the record of requests.
+		"database/sql":                          {"internal/journal", "internal/gateway/requestlog"},
+		"modernc.org/sqlite":                    {"internal/journal", "internal/gateway/requestlog"},
 		"github.com/jackc/pgx":                  {"internal/journal", "internal/crash"}, // which makes empty schemas
 		"modernc.org/libquickjs":                {"internal/script/engine"},             // where hostile code may be
 		"github.com/elastic/go-seccomp-bpf":     {"internal/script/worker"},

@@ -11,10 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
 	"github.com/guideway-dev/guideway/internal/httpapi"
-	"github.com/guideway-dev/guideway/internal/journal/requestlog"
-	"github.com/guideway-dev/guideway/internal/record"
 	"github.com/guideway-dev/guideway/internal/shortid"
 	"github.com/guideway-dev/guideway/internal/telemetry"
 )
@@ -34,7 +33,7 @@ const (
 // recording observes what passes through the gateway, and has it written down.
 type recording struct {
 	// recorder is nil where nothing is written down.
-	recorder *record.Recorder
+	recorder *requestlog.Recorder
 	log      *requestLog
 	tracer   *telemetry.Tracer
 	counted  *counted
@@ -62,8 +61,8 @@ func (a *app) newRecording(cfg *config.Config) *recording {
 	if cfg.Requests.Bodies {
 		keep = int(cfg.Requests.MaxBody)
 	}
-	r.recorder = record.New(record.Options{
-		Open: func(ctx context.Context) (record.Store, error) { return r.log.open(ctx) }, Redact: record.NewRedactor(keep),
+	r.recorder = requestlog.NewRecorder(requestlog.RecorderOptions{
+		Open: r.log.open, Redact: requestlog.NewRedactor(keep),
 		Retention: cfg.Requests.Retention, MaxBytes: cfg.Requests.MaxSize, Logger: a.logger(cfg), Now: a.host.now,
 	})
 	return r
@@ -176,9 +175,9 @@ func (r *recording) End(ctx context.Context, x *gateway.Exchange) {
 
 // write has an entry written, and again when the hooks that run aside have ended.
 func (r *recording) write(o *observed, x *gateway.Exchange, runs []graphRun) {
-	e := &record.Entry{
+	e := &requestlog.Entry{
 		ID: shortid.Timed("q_", x.Began), At: x.Began, User: x.Client.User, Client: x.Client.Client, Token: o.token,
-		Method: x.Method, Upstream: x.Upstream, Project: x.Project, Tool: x.Name, Status: record.Status(x.Outcome), Error: x.Error,
+		Method: x.Method, Upstream: x.Upstream, Project: x.Project, Tool: x.Name, Status: requestlog.Status(x.Outcome), Error: x.Error,
 		MS:      float64(x.Ended.Sub(x.Began).Microseconds()) / 1000,
 		BytesIn: int64(len(x.Arguments)), BytesOut: int64(len(x.Result)), TraceID: o.trace,
 	}
@@ -190,8 +189,8 @@ func (r *recording) write(o *observed, x *gateway.Exchange, runs []graphRun) {
 		e.Graphs, e.Hooks = append(e.Graphs, g), append(e.Hooks, g.ID)
 	}
 	id := e.ID // the entry is the recorder's from here on
-	pending := slices.ContainsFunc(e.Graphs, func(g record.Graph) bool {
-		return slices.ContainsFunc(g.Nodes, func(n record.Node) bool { return n.Pending })
+	pending := slices.ContainsFunc(e.Graphs, func(g requestlog.Graph) bool {
+		return slices.ContainsFunc(g.Nodes, func(n requestlog.Node) bool { return n.Pending })
 	})
 	r.recorder.Add(e)
 	if pending {
@@ -221,7 +220,7 @@ func (o *observed) finish(x *gateway.Exchange, runs []graphRun) {
 	if x.Method == "tools/call" {
 		o.span.Set(telemetry.Attribute{Key: "gen_ai.tool.name", Value: x.Name}, telemetry.Attribute{Key: "gen_ai.operation.name", Value: "execute_tool"})
 	}
-	if record.Status(x.Outcome).Failed() {
+	if requestlog.Status(x.Outcome).Failed() {
 		o.span.Error = string(x.Outcome)
 		o.span.Set(telemetry.Attribute{Key: "error.type", Value: string(x.Outcome)})
 	}
@@ -249,7 +248,7 @@ func (o *observed) finish(x *gateway.Exchange, runs []graphRun) {
 func (r *recording) settle(id string, runs []graphRun) {
 	ctx, cancel := context.WithTimeout(r.life, asideTime)
 	defer cancel()
-	graphs := make([]record.Graph, len(runs))
+	graphs := make([]requestlog.Graph, len(runs))
 	for i, run := range runs {
 		nodes, err := run.outcome.Settle(ctx)
 		if err != nil {
@@ -261,11 +260,11 @@ func (r *recording) settle(id string, runs []graphRun) {
 }
 
 // graph is a run as the record has it.
-func (g graphRun) graph(nodes []hookgraph.NodeTrace) record.Graph {
+func (g graphRun) graph(nodes []hookgraph.NodeTrace) requestlog.Graph {
 	of := g.program.Graph()
-	out := record.Graph{ID: of.ID, Outcome: g.outcome.Status, Node: g.outcome.Node, Nodes: make([]record.Node, len(nodes))}
+	out := requestlog.Graph{ID: of.ID, Outcome: g.outcome.Status, Node: g.outcome.Node, Nodes: make([]requestlog.Node, len(nodes))}
 	for i, n := range nodes {
-		out.Nodes[i] = record.Node{NodeTrace: n}
+		out.Nodes[i] = requestlog.Node{NodeTrace: n}
 		at := slices.IndexFunc(of.Nodes, func(each hooks.Node) bool { return each.ID == n.ID })
 		if at >= 0 && of.Nodes[at].Title() != n.ID {
 			out.Nodes[i].Label = of.Nodes[at].Title()
@@ -307,7 +306,7 @@ func (l *requestLog) close() {
 }
 
 // Reader implements httpapi.Requests.
-func (r *recording) Reader(ctx context.Context) (record.Reader, error) { return r.log.read(ctx) }
+func (r *recording) Reader(ctx context.Context) (*requestlog.Log, error) { return r.log.read(ctx) }
 
 // Recording implements httpapi.Requests.
 func (r *recording) Recording() httpapi.Recording {
@@ -318,13 +317,9 @@ func (r *recording) Recording() httpapi.Recording {
 }
 
 // read gives the record to look at; nil where there is none yet.
-func (l *requestLog) read(ctx context.Context) (record.Reader, error) {
+func (l *requestLog) read(ctx context.Context) (*requestlog.Log, error) {
 	if !requestlog.Exists(l.path) {
 		return nil, nil
 	}
-	opened, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return opened, nil
+	return l.open(ctx)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/record"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 )
 
 // With the standard variable a call is a span below its client's, with the hook as
@@ -45,7 +45,7 @@ func TestCallsAreTraced(t *testing.T) {
 	answer := a.ask("tools/call", map[string]any{
 		"name": "one__params", "arguments": map[string]any{"text": "hi"}, "_meta": map[string]any{"traceparent": theirs},
 	})
-	var list []record.Entry
+	var list []requestlog.Entry
 	await(t, func() bool { list = d.requests(""); return len(list) == 1 })
 	a.end()
 	if list[0].TraceID != "0af7651916cd43dd8448eb211c80319c" {

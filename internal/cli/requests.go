@@ -7,8 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/journal/requestlog"
-	"github.com/guideway-dev/guideway/internal/record"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/spf13/cobra"
 )
 
@@ -46,7 +45,7 @@ type requestFilter struct {
 
 func requestStatuses() []string {
 	var list []string
-	for _, s := range record.Statuses() {
+	for _, s := range requestlog.Statuses() {
 		list = append(list, string(s))
 	}
 	return list
@@ -73,12 +72,12 @@ func (f *requestFilter) add(a *app, cmd *cobra.Command) {
 }
 
 // record is the filter that the flags mean.
-func (f *requestFilter) record(host *Host, user string) (record.Filter, error) {
-	out := record.Filter{
+func (f *requestFilter) record(host *Host, user string) (requestlog.Filter, error) {
+	out := requestlog.Filter{
 		User: user, Client: f.Client, Upstream: f.Upstream, Tool: f.Tool, Method: f.Method, Graph: f.Hook, Words: f.Words,
 	}
 	var err error
-	if out.Statuses, err = record.ParseStatuses(f.Statuses, f.Failed); err != nil {
+	if out.Statuses, err = requestlog.ParseStatuses(f.Statuses, f.Failed); err != nil {
 		return out, err
 	}
 	if out.Since, err = host.since(f.Since); err != nil {
@@ -133,10 +132,10 @@ func (a *app) sayNothingRecorded(d *requestDesk) {
 }
 
 // request shows how a request came out.
-func (s styles) request(status record.Status) string {
+func (s styles) request(status requestlog.Status) string {
 	text := strings.ReplaceAll(string(status), "_", " ")
 	switch {
-	case status == record.StatusOK || status == record.StatusAnswered:
+	case status == requestlog.StatusOK || status == requestlog.StatusAnswered:
 		return s.green(text)
 	case status.Failed():
 		return s.red(text)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/record"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/spf13/cobra"
 )
 
@@ -50,8 +50,8 @@ clients and hook graphs, and in errors; an entry has all of them.`,
 
 // requestsListAnswer is the answer of guideway requests list --json.
 type requestsListAnswer struct {
-	record.Page
-	record.Summary `json:"record"`
+	requestlog.Page
+	requestlog.Summary `json:"record"`
 }
 
 func runRequestsList(ctx context.Context, o *requestsListOptions) error {
@@ -60,17 +60,17 @@ func runRequestsList(ctx context.Context, o *requestsListOptions) error {
 		if err != nil {
 			return usageError{err}
 		}
-		if f.Before, err = record.ParseCursor(o.Cursor); err != nil {
+		if f.Before, err = requestlog.ParseCursor(o.Cursor); err != nil {
 			return usageError{err}
 		}
-		answer := requestsListAnswer{Page: record.Page{Entries: []record.Entry{}}}
+		answer := requestsListAnswer{Page: requestlog.Page{Entries: []requestlog.Entry{}}}
 		if d.log != nil {
 			f.Limit = o.Limit + 1
 			list, err := d.log.List(ctx, f)
 			if err != nil {
 				return err
 			}
-			answer.Page = record.PageOf(list, o.Limit)
+			answer.Page = requestlog.PageOf(list, o.Limit)
 			if answer.Summary, err = d.log.Summary(ctx); err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func (o *requestsListOptions) write(d *requestDesk, answer *requestsListAnswer) 
 }
 
 // toolWords says what a request was for.
-func toolWords(e *record.Entry) string {
+func toolWords(e *requestlog.Entry) string {
 	what := oneLine(e.Tool)
 	if e.Upstream != "" {
 		what = oneLine(e.Upstream) + " " + what
@@ -152,7 +152,7 @@ func newRequestsStatsCmd(a *app, run func(context.Context, *requestsStatsOptions
 
 // requestsStatsAnswer is the answer of guideway requests stats --json.
 type requestsStatsAnswer struct {
-	Tools []record.ToolStats `json:"tools"`
+	Tools []requestlog.ToolStats `json:"tools"`
 }
 
 func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
@@ -161,7 +161,7 @@ func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
 		if err != nil {
 			return usageError{err}
 		}
-		answer := requestsStatsAnswer{Tools: []record.ToolStats{}}
+		answer := requestsStatsAnswer{Tools: []requestlog.ToolStats{}}
 		if d.log != nil {
 			if answer.Tools, err = d.log.Tools(ctx, f); err != nil {
 				return err
@@ -178,7 +178,7 @@ func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
 		t := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
 		t.add("TOOL", "REQUESTS", "ERRORS", "P50 MS", "P99 MS", "ANSWERS")
 		for _, s := range answer.Tools {
-			t.add(toolWords(&record.Entry{Method: s.Method, Upstream: s.Upstream, Tool: s.Tool}), fmt.Sprint(s.Count), fmt.Sprint(s.Errors),
+			t.add(toolWords(&requestlog.Entry{Method: s.Method, Upstream: s.Upstream, Tool: s.Tool}), fmt.Sprint(s.Count), fmt.Sprint(s.Errors),
 				millisecondWords(s.P50), millisecondWords(s.P99), bytesWords(s.BytesOut))
 		}
 		t.write(host.Out, host.terminalWidth(), host.outStyles())

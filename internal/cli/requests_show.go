@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/record"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/spf13/cobra"
 )
 
@@ -52,7 +52,7 @@ func runRequestsShow(ctx context.Context, o *requestsShowOptions) error {
 	})
 }
 
-func writeRequest(host *Host, e *record.Entry, bodies bool) {
+func writeRequest(host *Host, e *requestlog.Entry, bodies bool) {
 	s, out := host.outStyles(), host.Out
 	line := func(name, text string) {
 		if text != "" {
@@ -61,7 +61,7 @@ func writeRequest(host *Host, e *record.Entry, bodies bool) {
 	}
 	line("Request", e.ID)
 	line("When", e.At.Local().Format(time.RFC3339)+", "+host.ago(e.At))
-	line("For", e.Method+" "+toolWords(&record.Entry{Method: "tools/call", Upstream: e.Upstream, Tool: e.Tool}))
+	line("For", e.Method+" "+toolWords(&requestlog.Entry{Method: "tools/call", Upstream: e.Upstream, Tool: e.Tool}))
 	line("Project", oneLine(e.Project))
 	line("Client", oneLine(e.Client))
 	line("Token", oneLine(e.Token))
@@ -78,7 +78,7 @@ func writeRequest(host *Host, e *record.Entry, bodies bool) {
 	}
 	for _, part := range []struct {
 		name string
-		body *record.Body
+		body *requestlog.Body
 	}{{"Arguments", e.Request}, {"Answer", e.Response}} {
 		if part.body == nil {
 			continue
@@ -94,7 +94,7 @@ func writeRequest(host *Host, e *record.Entry, bodies bool) {
 }
 
 // writeNode prints what one node of a hook graph did.
-func writeNode(out io.Writer, s styles, n *record.Node) {
+func writeNode(out io.Writer, s styles, n *requestlog.Node) {
 	name := oneLine(n.ID)
 	if n.Label != "" {
 		name += " (" + oneLine(n.Label) + ")"

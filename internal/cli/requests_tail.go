@@ -8,8 +8,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/guideway-dev/guideway/internal/jsontext"
-	"github.com/guideway-dev/guideway/internal/record"
 	"github.com/spf13/cobra"
 )
 
@@ -92,7 +92,7 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 }
 
 // step shows what is new.
-func (o *requestsTailOptions) step(ctx context.Context, reader record.Reader, f *record.Filter, begun bool) error {
+func (o *requestsTailOptions) step(ctx context.Context, reader *requestlog.Log, f *requestlog.Filter, begun bool) error {
 	latest, err := reader.Latest(ctx)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (o *requestsTailOptions) step(ctx context.Context, reader record.Reader, f 
 	return nil
 }
 
-func (o *requestsTailOptions) show(e *record.Entry) error {
+func (o *requestsTailOptions) show(e *requestlog.Entry) error {
 	host := o.app.host
 	if o.JSON {
 		text, err := jsontext.Marshal(e)
@@ -175,8 +175,8 @@ requests.retention and requests.maxSize, as a server does it every ten minutes.`
 
 // requestsPruneAnswer is the answer of guideway requests prune --json.
 type requestsPruneAnswer struct {
-	Pruned int64          `json:"pruned"`
-	Record record.Summary `json:"record"`
+	Pruned int64              `json:"pruned"`
+	Record requestlog.Summary `json:"record"`
 }
 
 func runRequestsPrune(ctx context.Context, o *requestsPruneOptions) error {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/record"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 )
 
 const watchedGraph = `id: watched
@@ -25,7 +25,7 @@ edges: [{ source: start, target: add }, { source: add, target: call }, { source:
 `
 
 // requests runs guideway requests list and gives its answer.
-func (d *hooksDesk) requests(flags string) []record.Entry {
+func (d *hooksDesk) requests(flags string) []requestlog.Entry {
 	d.Helper()
 	code, text := d.run("requests list --json " + flags)
 	var answer requestsListAnswer
@@ -51,17 +51,17 @@ func TestRequestsAreRecorded(t *testing.T) {
 	}
 	a.say("one__fail", "x")
 	a.say("one__nothing", "x")
-	var list []record.Entry
+	var list []requestlog.Entry
 	await(t, func() bool { list = d.requests(""); return len(list) == 3 })
-	if list[0].Status != record.StatusRefused || list[1].Status != record.StatusToolError || list[2].Status != record.StatusOK || list[2].Hooks[0] != "watched" {
+	if list[0].Status != requestlog.StatusRefused || list[1].Status != requestlog.StatusToolError || list[2].Status != requestlog.StatusOK || list[2].Hooks[0] != "watched" {
 		t.Errorf("%+v", list)
 	}
-	var e record.Entry
+	var e requestlog.Entry
 	await(t, func() bool { // the hook that runs aside ends later
 		_, text := d.run("requests show --json " + list[2].ID)
 		return json.Unmarshal([]byte(text), &e) == nil && strings.Contains(text, `"later"`) && !strings.Contains(text, `"pending"`)
 	})
-	nodes := map[string]record.Node{}
+	nodes := map[string]requestlog.Node{}
 	for _, n := range e.Graphs[0].Nodes {
 		nodes[n.ID] = n
 	}
@@ -123,7 +123,7 @@ func TestRequestsAreNotRecorded(t *testing.T) {
 // The words of the gateway are those of the record.
 func TestOutcomesAreStatuses(t *testing.T) {
 	t.Parallel()
-	outcomes, statuses := gateway.Outcomes(), record.Statuses()
+	outcomes, statuses := gateway.Outcomes(), requestlog.Statuses()
 	for i := range max(len(outcomes), len(statuses)) {
 		if i >= len(outcomes) || i >= len(statuses) || string(outcomes[i]) != string(statuses[i]) {
 			t.Fatalf("%v are not %v", outcomes, statuses)

@@ -7,13 +7,13 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/record"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 )
 
 // Requests is what the API needs of the record of requests.
 type Requests interface {
 	// Reader gives the record; nil where nothing is recorded yet.
-	Reader(context.Context) (record.Reader, error)
+	Reader(context.Context) (*requestlog.Log, error)
 	// Recording says what this server writes down.
 	Recording() Recording
 }
@@ -32,7 +32,7 @@ func (a *api) requestRoutes() []route {
 		{"GET", "/api/requests", authn.RightRead, a.listRequests},
 		{"GET", "/api/requests/stats", authn.RightRead, a.requestStats},
 		{"GET", "/api/requests/{id}", authn.RightRead, a.getRequest},
-		{"GET", "/api/hooks/{id}/heat", authn.RightRead, a.hookHeat},
+		{"GET", "/api/hooks/{id}/stats", authn.RightRead, a.hookStats},
 	}
 }
 
@@ -42,13 +42,13 @@ const (
 )
 
 // requestFilter reads the parameters that choose entries.
-func (c *call) requestFilter() (record.Filter, error) {
-	f := record.Filter{
+func (c *call) requestFilter() (requestlog.Filter, error) {
+	f := requestlog.Filter{
 		User: c.user(), Client: c.text("client"), Upstream: c.text("upstream"), Tool: c.text("tool"), Method: c.text("method"),
 		Since: c.time("since"), Until: c.time("until"), Words: strings.Fields(c.text("q")), Graph: c.text("hook"), Hooked: c.yes("hooked"),
 		Slower: time.Duration(c.number("slowerThan", 0, 0, 86_400_000)) * time.Millisecond,
 	}
-	statuses, err := record.ParseStatuses(c.list("status"), c.yes("failed"))
+	statuses, err := requestlog.ParseStatuses(c.list("status"), c.yes("failed"))
 	f.Statuses = statuses
 	if c.err != nil {
 		return f, c.err
@@ -58,10 +58,10 @@ func (c *call) requestFilter() (record.Filter, error) {
 
 // requestList is a page of the record.
 type requestList struct {
-	record.Page
+	requestlog.Page
 
-	Record    record.Summary `json:"record"`
-	Recording Recording      `json:"recording"`
+	Record    requestlog.Summary `json:"record"`
+	Recording Recording          `json:"recording"`
 }
 
 func (a *api) listRequests(c *call) (any, error) {
@@ -69,14 +69,14 @@ func (a *api) listRequests(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Before, err = record.ParseCursor(c.text("cursor")); err != nil {
+	if f.Before, err = requestlog.ParseCursor(c.text("cursor")); err != nil {
 		return nil, err
 	}
 	limit := int(c.number("limit", requestLimit, 1, maxRequestLimit))
 	if c.err != nil {
 		return nil, c.err
 	}
-	out := requestList{Page: record.Page{Entries: []record.Entry{}}, Recording: a.Requests.Recording()}
+	out := requestList{Page: requestlog.Page{Entries: []requestlog.Entry{}}, Recording: a.Requests.Recording()}
 	reader, err := a.Requests.Reader(c.Context())
 	if err != nil || reader == nil {
 		return out, err
@@ -86,7 +86,7 @@ func (a *api) listRequests(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Page = record.PageOf(list, limit)
+	out.Page = requestlog.PageOf(list, limit)
 	out.Record, err = reader.Summary(c.Context())
 	return out, err
 }
@@ -116,7 +116,7 @@ func (a *api) requestStats(c *call) (any, error) {
 	if f.Since.IsZero() {
 		f.Since = a.Now().Add(-figuresTime).UTC()
 	}
-	tools := []record.ToolStats{}
+	tools := []requestlog.ToolStats{}
 	reader, err := a.Requests.Reader(c.Context())
 	if err == nil && reader != nil {
 		tools, err = reader.Tools(c.Context(), f)
@@ -124,10 +124,10 @@ func (a *api) requestStats(c *call) (any, error) {
 	return object{"since": f.Since, "tools": tools}, err
 }
 
-// hookHeat returns figures of the nodes of a hook graph, and of how many requests, the
+// hookStats returns figures of the nodes of a hook graph, and of how many requests, the
 // last ones, they are.
-func (a *api) hookHeat(c *call) (any, error) {
-	nodes, requests := []record.NodeStats{}, int64(0)
+func (a *api) hookStats(c *call) (any, error) {
+	nodes, requests := []requestlog.NodeStats{}, int64(0)
 	reader, err := a.Requests.Reader(c.Context())
 	if err == nil && reader != nil {
 		nodes, requests, err = reader.Nodes(c.Context(), c.user(), c.PathValue("id"))

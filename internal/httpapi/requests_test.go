@@ -10,16 +10,15 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
 	"github.com/guideway-dev/guideway/internal/httpapi"
-	"github.com/guideway-dev/guideway/internal/journal/requestlog"
-	"github.com/guideway-dev/guideway/internal/record"
 )
 
 // requestsOf is a record in a file; nil is none yet.
 type requestsOf struct{ log *requestlog.Log }
 
-func (r *requestsOf) Reader(context.Context) (record.Reader, error) {
+func (r *requestsOf) Reader(context.Context) (*requestlog.Log, error) {
 	if r.log == nil {
 		return nil, nil
 	}
@@ -40,19 +39,19 @@ func newRequestsRig(t *testing.T) (*rig, *requestlog.Log) {
 	return newRig(t, func(o *httpapi.Options) { o.Requests = &requestsOf{log} }), log
 }
 
-func recordedEntry(i int) *record.Entry {
-	e := &record.Entry{
+func recordedEntry(i int) *requestlog.Entry {
+	e := &requestlog.Entry{
 		ID: fmt.Sprintf("q_%d", i), At: time.Now().Add(-time.Minute), User: "ann", Client: "claude", Token: "laptop", Method: "tools/call",
-		Upstream: "files", Project: "site", Tool: "read_file", Status: record.StatusOK, MS: float64(i), BytesIn: 1, BytesOut: 2,
+		Upstream: "files", Project: "site", Tool: "read_file", Status: requestlog.StatusOK, MS: float64(i), BytesIn: 1, BytesOut: 2,
 	}
 	if i%2 == 1 {
-		e.Status, e.Error, e.Hooks, e.TraceID = record.StatusCrash, "gone", []string{"guard"}, "abc"
-		e.Graphs = []record.Graph{{ID: "guard", Outcome: hookgraph.StatusError, Node: "h", Nodes: []record.Node{{Label: "L", NodeTrace: hookgraph.NodeTrace{
+		e.Status, e.Error, e.Hooks, e.TraceID = requestlog.StatusCrash, "gone", []string{"guard"}, "abc"
+		e.Graphs = []requestlog.Graph{{ID: "guard", Outcome: hookgraph.StatusError, Node: "h", Nodes: []requestlog.Node{{Label: "L", NodeTrace: hookgraph.NodeTrace{
 			ID: "h", Kind: hooks.HookNode, MS: 2, Aside: true, Pending: i == 99, Skipped: false, Branch: hooks.True,
 			Error:   &hookgraph.NodeError{Code: "X", Message: "m", File: "f", Line: 1, Column: 2},
 			Console: []hookgraph.Line{{Level: "log", Text: "t"}}, Changes: []hookgraph.Change{{Op: "add", Pointer: "/x", After: []byte(`1`)}},
 		}}}}}
-		e.Request, e.Response = &record.Body{Text: "{}", Cut: true, Redacted: true}, &record.Body{Text: "{}"}
+		e.Request, e.Response = &requestlog.Body{Text: "{}", Cut: true, Redacted: true}, &requestlog.Body{Text: "{}"}
 	}
 	if i%10 == 0 {
 		e.User = "ben"
@@ -66,14 +65,14 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	s, log := newRequestsRig(t)
 	for i := 1; i <= 20; i++ {
-		if err := log.Write(t.Context(), record.Batch{Entries: []*record.Entry{recordedEntry(i)}, Dropped: 1}); err != nil {
+		if err := log.Write(t.Context(), requestlog.Batch{Entries: []*requestlog.Entry{recordedEntry(i)}, Dropped: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var page struct {
-		Requests []record.Entry
+		Requests []requestlog.Entry
 		Next     string
-		Record   record.Summary
+		Record   requestlog.Summary
 	}
 	seen := 0
 	for cursor := ""; ; cursor = page.Next {
@@ -96,7 +95,7 @@ func TestRequests(t *testing.T) {
 	if len(page.Requests) != 3 || page.Requests[0].ID != "q_19" {
 		t.Errorf("%+v", page.Requests)
 	}
-	var one struct{ Request record.Entry }
+	var one struct{ Request requestlog.Entry }
 	s.want(t, 200, asAgent, "GET", "/api/requests/q_19", "").to(t, &one)
 	if len(one.Request.Graphs) != 1 || one.Request.Graphs[0].Nodes[0].Console[0].Text != "t" {
 		t.Errorf("%+v", one)
@@ -106,22 +105,22 @@ func TestRequests(t *testing.T) {
 	s.want(t, 400, asAgent, "GET", "/api/requests?cursor=12", "")
 	s.want(t, 400, asAgent, "GET", "/api/requests?limit=0", "")
 	s.want(t, 400, asAgent, "GET", "/api/requests?since=yesterday", "")
-	var figures struct{ Tools []record.ToolStats }
+	var figures struct{ Tools []requestlog.ToolStats }
 	s.want(t, 200, asAgent, "GET", "/api/requests/stats", "").to(t, &figures)
 	if len(figures.Tools) != 1 || figures.Tools[0].Count != 18 || figures.Tools[0].Errors != 10 {
 		t.Errorf("%+v", figures)
 	}
-	var heat struct {
+	var stats struct {
 		Requests int64
-		Nodes    []record.NodeStats
+		Nodes    []requestlog.NodeStats
 	}
-	s.want(t, 200, asAgent, "GET", "/api/hooks/guard/heat", "").to(t, &heat)
-	if heat.Requests != 10 || len(heat.Nodes) != 1 || heat.Nodes[0].Errors != 10 || heat.Nodes[0].P50 != 2 {
-		t.Errorf("%+v", heat)
+	s.want(t, 200, asAgent, "GET", "/api/hooks/guard/stats", "").to(t, &stats)
+	if stats.Requests != 10 || len(stats.Nodes) != 1 || stats.Nodes[0].Errors != 10 || stats.Nodes[0].P50 != 2 {
+		t.Errorf("%+v", stats)
 	}
-	s.want(t, 200, asAgent, "GET", "/api/hooks/none/heat", "").to(t, &heat)
-	if heat.Requests != 0 {
-		t.Errorf("%+v", heat)
+	s.want(t, 200, asAgent, "GET", "/api/hooks/none/stats", "").to(t, &stats)
+	if stats.Requests != 0 {
+		t.Errorf("%+v", stats)
 	}
 }
 
@@ -129,7 +128,7 @@ func TestRequests(t *testing.T) {
 func TestNoRequestsYet(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(o *httpapi.Options) { o.Requests = &requestsOf{} })
-	for _, path := range []string{"/api/requests", "/api/requests/stats", "/api/hooks/guard/heat"} {
+	for _, path := range []string{"/api/requests", "/api/requests/stats", "/api/hooks/guard/stats"} {
 		s.want(t, 200, asAgent, "GET", path, "")
 	}
 	s.want(t, 404, asAgent, "GET", "/api/requests/q_1", "")
@@ -143,7 +142,7 @@ func TestNewsOfRequests(t *testing.T) {
 	read := followed(t, s)
 	read("event: connected")
 	for i := range 5 {
-		if err := log.Write(t.Context(), record.Batch{Entries: []*record.Entry{recordedEntry(100 + i)}}); err != nil {
+		if err := log.Write(t.Context(), requestlog.Batch{Entries: []*requestlog.Entry{recordedEntry(100 + i)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -33,10 +33,10 @@ export function useHookModule(id: string) {
 }
 
 /** What nodes took in the last requests; no nodes where none are recorded. */
-export function useHookHeat(id: string | undefined) {
+export function useHookStats(id: string | undefined) {
   return useQuery({
-    queryKey: ["hook", id, "heat"], enabled: id !== undefined,
-    queryFn: () => answerOf(api.GET("/api/hooks/{id}/heat", { params: { path: { id: id ?? "" } } })),
+    queryKey: ["hook", id, "stats"], enabled: id !== undefined,
+    queryFn: () => answerOf(api.GET("/api/hooks/{id}/stats", { params: { path: { id: id ?? "" } } })),
   });
 }
 

@@ -1334,7 +1334,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/hooks/{id}/heat": {
+    "/api/hooks/{id}/stats": {
         parameters: {
             query?: never;
             header?: never;
@@ -1342,7 +1342,7 @@ export interface paths {
             cookie?: never;
         };
         /** How long the nodes of a hook graph took, and how often they failed */
-        get: operations["getHookHeat"];
+        get: operations["getHookStats"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2885,7 +2885,7 @@ export interface components {
                 bytesOut: number;
             }[];
         };
-        HookHeat: {
+        HookStats: {
             /** @constant */
             success: true;
             /** @description How many the figures are of. */
@@ -5854,7 +5854,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    getHookHeat: {
+    getHookStats: {
         parameters: {
             query?: never;
             header?: never;
@@ -5872,7 +5872,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HookHeat"];
+                    "application/json": components["schemas"]["HookStats"];
                 };
             };
             401: components["responses"]["Unauthorized"];

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useState, type KeyboardEvent } from "react";
 import { Link, useSearchParams } from "wouter";
 import type { Schemas } from "../../api/client";
-import { exportHook, useHookHeat, useHooks } from "../../api/hooks";
+import { exportHook, useHookStats, useHooks } from "../../api/hooks";
 import { Ask } from "../../parts/Ask";
 import { useNotice } from "../../parts/Notice";
 import { Empty } from "../../parts/States";
@@ -61,9 +61,9 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
   const source = served?.hook.writable === true ? served.hook.source : "user";
   const { verdict, of, trouble } = useVerdict(doc, source);
   const modules = useHooks().data?.modules ?? [];
-  const heat = useHookHeat(served?.hook.id).data;
+  const stats = useHookStats(served?.hook.id).data;
   const found = useMemo(() => (of === doc ? (verdict?.diagnostics ?? []) : (verdict?.diagnostics ?? []).filter((d) => d.node !== undefined)), [verdict, of, doc]);
-  const marks = useMemo(() => marksOf(doc, found, trial, heat), [doc, found, trial, heat]);
+  const marks = useMemo(() => marksOf(doc, found, trial, stats), [doc, found, trial, stats]);
   const bad = useMemo(() => (of === doc ? badEdges(found) : new Set<number>()), [found, of, doc]);
   const changed = useMemo(() => textOf(doc) !== textOf(original), [doc, original]);
   const newer = served !== undefined && served.base !== undefined && base !== served.base;

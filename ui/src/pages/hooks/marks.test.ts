@@ -16,12 +16,12 @@ test("findings stand at their nodes and ways", () => {
 });
 
 test("nodes show what they took, and a trial goes before the calls of late", () => {
-  const heat: Schemas["HookHeat"] = { success: true, requests: 10, nodes: [{ id: "call", count: 10, errors: 2, p50: 1.2, p99: 40 }, { id: "end", count: 10, errors: 0, p50: 0, p99: 10 }, { id: "gone", count: 1, errors: 0, p50: 1, p99: 1 }] };
-  const hot = marksOf(beginning, [], undefined, heat);
+  const stats: Schemas["HookStats"] = { success: true, requests: 10, nodes: [{ id: "call", count: 10, errors: 2, p50: 1.2, p99: 40 }, { id: "end", count: 10, errors: 0, p50: 0, p99: 10 }, { id: "gone", count: 1, errors: 0, p50: 1, p99: 1 }] };
+  const hot = marksOf(beginning, [], undefined, stats);
   expect(hot.get("call")).toMatchObject({ note: "1.2 ms, p99 40 ms, 2 of 10 failed", heat: 1, failed: true });
   expect(hot.get("end")).toMatchObject({ heat: 0.25, failed: false });
   const trial: Schemas["HookTrial"] = { success: true, outcome: "error", request: { method: "tools/call" }, nodes: [{ id: "start", type: "start", ms: 0, console: [] }, { id: "call", type: "mcp-call", ms: 2, console: [], error: { code: "CALL_ERROR", message: "m" } }] };
-  const tried = marksOf(beginning, [], trial, heat);
+  const tried = marksOf(beginning, [], trial, stats);
   expect(tried.get("call")?.note).toBe("CALL_ERROR");
   expect(tried.get("end")?.note).toBeUndefined();
 });

@@ -3,7 +3,7 @@ import type { HookDocument } from "./document";
 import type { Marks } from "./Piece";
 
 /** What is to be seen at each node: findings, and what it took in a trial or in the calls of late. */
-export function marksOf(doc: HookDocument, found: Schemas["Diagnostic"][], trial: Schemas["HookTrial"] | undefined, heat: Schemas["HookHeat"] | undefined): Map<string, Marks> {
+export function marksOf(doc: HookDocument, found: Schemas["Diagnostic"][], trial: Schemas["HookTrial"] | undefined, stats: Schemas["HookStats"] | undefined): Map<string, Marks> {
   const marks = new Map<string, Marks>(doc.nodes.map((n) => [n.id, { errors: 0, warnings: 0 }]));
   for (const d of found) {
     const id = nodeAt(doc, d);
@@ -12,8 +12,8 @@ export function marksOf(doc: HookDocument, found: Schemas["Diagnostic"][], trial
     if (d.severity === "error") mark.errors++;
     else mark.warnings++;
   }
-  const slowest = Math.max(1, ...(heat?.nodes ?? []).map((n) => n.p99));
-  for (const n of heat?.nodes ?? []) {
+  const slowest = Math.max(1, ...(stats?.nodes ?? []).map((n) => n.p99));
+  for (const n of stats?.nodes ?? []) {
     const mark = marks.get(n.id);
     if (mark === undefined || n.count === 0) continue;
     mark.heat = n.p99 / slowest;

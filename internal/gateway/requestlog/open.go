@@ -1,7 +1,3 @@
-// Package requestlog keeps the record of requests in a SQLite file of its own.
-// It is apart from the store of runs: what is written here at every call must
-// never hold up an append there, and is nothing that must not be lost (ADR 16).
-// Several processes may write to one file.
 package requestlog
 
 import (
@@ -21,7 +17,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/privatefile"
-	"github.com/guideway-dev/guideway/internal/record"
 )
 
 //go:embed schema.sql
@@ -38,13 +33,11 @@ const (
 	busyTime = 5 * time.Second
 )
 
-// Log is the record in a file.
+// Log is the record of requests in a file.
 type Log struct {
 	path string
 	db   *sql.DB
 }
-
-var _ record.Store = (*Log)(nil)
 
 // Open opens a file, which it makes, for this user alone, where there is none.
 func Open(ctx context.Context, path string) (*Log, error) {

@@ -1,14 +1,15 @@
-// Package record keeps what went through the gateway: one entry for each request
-// of a client to an upstream, with what hooks did to it.
+// Package requestlog keeps what went through the gateway: one entry for each request
+// of a client to an upstream, with what hooks did to it. It is kept for people who look
+// for what was slow or went wrong.
 //
-// It is a record for people who look for what was slow or went wrong, and it is
-// never in the way: entries are written behind the answer, by one writer, from a
-// queue that drops and counts what it has no room for. What a request and its
-// answer held is left out unless somebody asks for it.
-package record
+// A Recorder writes entries after the answer, with one writer, from a queue that drops
+// and counts what it has no room for. What a request and its answer held is left out
+// unless the settings ask for it. A Log is a SQLite file apart from the store of runs:
+// what is written here at every call must never delay an append there, and may be
+// lost (ADR 16). Several processes may write to one file.
+package requestlog
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -180,36 +181,6 @@ type Batch struct {
 	Graphs map[string][]Graph
 	// Dropped is how many entries were left out since the batch before.
 	Dropped int64
-}
-
-// Reader is the record to look at.
-type Reader interface {
-	// List gives entries, the last first, without what hooks did and what was
-	// sent.
-	List(ctx context.Context, f Filter) ([]Entry, error)
-	// Get gives a whole entry of a user, or an error of CodeNotFound.
-	Get(ctx context.Context, user, id string) (*Entry, error)
-	// Tools gives figures of the entries that a filter chooses, the most called
-	// first.
-	Tools(ctx context.Context, f Filter) ([]ToolStats, error)
-	// Nodes gives figures of the nodes of a graph over its last requests, and of
-	// how many.
-	Nodes(ctx context.Context, user, graph string) (list []NodeStats, requests int64, err error)
-	// Summary says what there is.
-	Summary(ctx context.Context) (Summary, error)
-	// Latest is the place of the last entry, 0 where there is none.
-	Latest(ctx context.Context) (int64, error)
-}
-
-// Store keeps the record.
-type Store interface {
-	Reader
-	// Write adds a batch, whole or not at all.
-	Write(ctx context.Context, b Batch) error
-	// Prune takes out what came before a time, and then the oldest until the rest
-	// takes at most so many bytes; a zero time or size does not bound. It gives
-	// how many went.
-	Prune(ctx context.Context, before time.Time, most int64) (int64, error)
 }
 
 // ParseStatuses reads the words of statuses; failed adds those of failures.

@@ -16,9 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
-	"github.com/guideway-dev/guideway/internal/journal/requestlog"
-	"github.com/guideway-dev/guideway/internal/record"
 	"pgregory.net/rapid"
 )
 
@@ -40,21 +39,21 @@ func openLog(t *testing.T, path string) *requestlog.Log {
 	return l
 }
 
-func write(t *testing.T, l *requestlog.Log, entries ...*record.Entry) {
+func write(t *testing.T, l *requestlog.Log, entries ...*requestlog.Entry) {
 	t.Helper()
-	if err := l.Write(t.Context(), record.Batch{Entries: entries}); err != nil {
+	if err := l.Write(t.Context(), requestlog.Batch{Entries: entries}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func entry(i int) *record.Entry {
-	e := &record.Entry{
+func entry(i int) *requestlog.Entry {
+	e := &requestlog.Entry{
 		ID: fmt.Sprintf("q_%03d", i), At: noon.Add(time.Duration(i) * time.Minute), User: "ann", Client: "claude", Method: "tools/call",
-		Upstream: "files", Tool: "read_file", Status: record.StatusOK, MS: float64(i), BytesIn: 10, BytesOut: 20,
+		Upstream: "files", Tool: "read_file", Status: requestlog.StatusOK, MS: float64(i), BytesIn: 10, BytesOut: 20,
 	}
 	switch {
 	case i%5 == 1:
-		e.Status, e.Error = record.StatusCrash, "the server has gone, 100% sure"
+		e.Status, e.Error = requestlog.StatusCrash, "the server has gone, 100% sure"
 	case i%5 == 2:
 		e.Upstream, e.Tool, e.Client = "git", "log", "cursor"
 	case i%5 == 3:
@@ -65,7 +64,7 @@ func entry(i int) *record.Entry {
 	return e
 }
 
-func ids(list []record.Entry) []string {
+func ids(list []requestlog.Entry) []string {
 	out := []string{}
 	for _, e := range list {
 		out = append(out, e.ID)
@@ -79,11 +78,11 @@ func TestEntriesComeBack(t *testing.T) {
 	l, path := newLog(t)
 	e := entry(3)
 	e.Project, e.Token, e.TraceID = "site", "laptop", "abc"
-	e.Graphs = []record.Graph{{ID: "redact", Outcome: hookgraph.StatusChanged, Nodes: []record.Node{{Label: "Redact", NodeTrace: hookgraph.NodeTrace{
+	e.Graphs = []requestlog.Graph{{ID: "redact", Outcome: hookgraph.StatusChanged, Nodes: []requestlog.Node{{Label: "Redact", NodeTrace: hookgraph.NodeTrace{
 		ID: "h", Kind: hooks.HookNode, MS: 1.5, Console: []hookgraph.Line{{Level: "log", Text: "hi"}},
 		Changes: []hookgraph.Change{{Op: "add", Pointer: "/x"}},
 	}}}}}
-	e.Request = &record.Body{Text: "{}", Redacted: true}
+	e.Request = &requestlog.Body{Text: "{}", Redacted: true}
 	write(t, l, e)
 	want := *e
 	want.Num = 1
@@ -94,7 +93,7 @@ func TestEntriesComeBack(t *testing.T) {
 	if _, err := l.Get(t.Context(), "ben", e.ID); guideway.ErrorCode(err) != guideway.CodeNotFound {
 		t.Errorf("another user gets %v", err)
 	}
-	if err := l.Write(t.Context(), record.Batch{Graphs: map[string][]record.Graph{e.ID: {{ID: "later", Nodes: []record.Node{}}}}, Dropped: 4}); err != nil {
+	if err := l.Write(t.Context(), requestlog.Batch{Graphs: map[string][]requestlog.Graph{e.ID: {{ID: "later", Nodes: []requestlog.Node{}}}}, Dropped: 4}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := l.Get(t.Context(), "ann", e.ID); err != nil || got.Graphs[0].ID != "later" {
@@ -116,13 +115,13 @@ func TestBatches(t *testing.T) {
 	for _, size := range []int{1, 15, 16, 17, 33, 64} {
 		l, _ := newLog(t)
 		write(t, l, entry(0))
-		batch, want := []*record.Entry{}, []string{}
+		batch, want := []*requestlog.Entry{}, []string{}
 		for i := range size {
 			batch = append(batch, entry(i))
 			want = append(want, entry(i).ID)
 		}
 		write(t, l, batch...)
-		list, err := l.List(t.Context(), record.Filter{Limit: 100})
+		list, err := l.List(t.Context(), requestlog.Filter{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,25 +145,25 @@ func TestFilters(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		filter record.Filter
+		filter requestlog.Filter
 		want   string
 	}{
-		{"all of a user", record.Filter{User: "ann"}, "8 7 6 5 3 2 1 0"},
-		{"nobody's", record.Filter{User: "eve"}, ""},
-		{"client", record.Filter{Client: "cursor"}, "7 2"},
-		{"upstream and tool", record.Filter{User: "ann", Upstream: "files", Tool: "read_*"}, "8 6 5 3 1 0"},
-		{"a star is no pattern elsewhere", record.Filter{Tool: "read%"}, ""},
-		{"status", record.Filter{Statuses: []record.Status{record.StatusCrash}}, "6 1"},
-		{"time", record.Filter{Since: noon.Add(2 * time.Minute), Until: noon.Add(4 * time.Minute)}, "3 2"},
-		{"words", record.Filter{Words: []string{"gone", "100%"}}, "6 1"},
-		{"a word that is in nothing", record.Filter{Words: []string{"gone", "nowhere"}}, ""},
-		{"a percent sign stands for itself", record.Filter{Words: []string{"%log%"}}, ""},
-		{"slow", record.Filter{Slower: 8 * time.Millisecond}, "9 8"},
-		{"graph", record.Filter{Graph: "audit"}, "8 3"},
-		{"a part of a graph's id", record.Filter{Graph: "aud"}, ""},
-		{"any graph", record.Filter{Hooked: true}, "8 3"},
-		{"behind a place", record.Filter{Before: 4, Limit: 2}, "2 1"},
-		{"since a place", record.Filter{After: 8}, "9 8"},
+		{"all of a user", requestlog.Filter{User: "ann"}, "8 7 6 5 3 2 1 0"},
+		{"nobody's", requestlog.Filter{User: "eve"}, ""},
+		{"client", requestlog.Filter{Client: "cursor"}, "7 2"},
+		{"upstream and tool", requestlog.Filter{User: "ann", Upstream: "files", Tool: "read_*"}, "8 6 5 3 1 0"},
+		{"a star is no pattern elsewhere", requestlog.Filter{Tool: "read%"}, ""},
+		{"status", requestlog.Filter{Statuses: []requestlog.Status{requestlog.StatusCrash}}, "6 1"},
+		{"time", requestlog.Filter{Since: noon.Add(2 * time.Minute), Until: noon.Add(4 * time.Minute)}, "3 2"},
+		{"words", requestlog.Filter{Words: []string{"gone", "100%"}}, "6 1"},
+		{"a word that is in nothing", requestlog.Filter{Words: []string{"gone", "nowhere"}}, ""},
+		{"a percent sign stands for itself", requestlog.Filter{Words: []string{"%log%"}}, ""},
+		{"slow", requestlog.Filter{Slower: 8 * time.Millisecond}, "9 8"},
+		{"graph", requestlog.Filter{Graph: "audit"}, "8 3"},
+		{"a part of a graph's id", requestlog.Filter{Graph: "aud"}, ""},
+		{"any graph", requestlog.Filter{Hooked: true}, "8 3"},
+		{"behind a place", requestlog.Filter{Before: 4, Limit: 2}, "2 1"},
+		{"since a place", requestlog.Filter{After: 8}, "9 8"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -197,25 +196,25 @@ func TestPages(t *testing.T) {
 		limit := rapid.IntRange(1, 12).Draw(rt, "limit")
 		want := []string{}
 		for i := range count {
-			write(t, l, &record.Entry{ID: fmt.Sprint(i), At: noon})
+			write(t, l, &requestlog.Entry{ID: fmt.Sprint(i), At: noon})
 			want = append([]string{fmt.Sprint(i)}, want...)
 		}
 		got := []string{}
-		f := record.Filter{Limit: limit + 1}
+		f := requestlog.Filter{Limit: limit + 1}
 		for n := 0; ; n++ {
 			list, err := l.List(t.Context(), f)
 			if err != nil {
 				rt.Fatal(err)
 			}
-			page := record.PageOf(list, limit)
+			page := requestlog.PageOf(list, limit)
 			got = append(got, ids(page.Entries)...)
 			if page.Next == "" {
 				break
 			}
-			if f.Before, err = record.ParseCursor(page.Next); err != nil {
+			if f.Before, err = requestlog.ParseCursor(page.Next); err != nil {
 				rt.Fatal(err)
 			}
-			write(t, l, &record.Entry{ID: fmt.Sprint("new", n), At: noon})
+			write(t, l, &requestlog.Entry{ID: fmt.Sprint("new", n), At: noon})
 		}
 		if !slices.Equal(got, want) {
 			rt.Fatalf("%v, want %v", got, want)
@@ -226,11 +225,11 @@ func TestPages(t *testing.T) {
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	l, _ := newLog(t)
-	var entries []*record.Entry
+	var entries []*requestlog.Entry
 	for i := range 200 {
-		e := &record.Entry{ID: fmt.Sprint(i), At: noon, User: "ann", Method: "tools/call", Upstream: "files", Tool: "read", Status: record.StatusOK, MS: float64(i + 1), BytesOut: 2}
+		e := &requestlog.Entry{ID: fmt.Sprint(i), At: noon, User: "ann", Method: "tools/call", Upstream: "files", Tool: "read", Status: requestlog.StatusOK, MS: float64(i + 1), BytesOut: 2}
 		if i%10 == 0 {
-			e.Status = record.StatusToolError
+			e.Status = requestlog.StatusToolError
 		}
 		if i%2 == 0 {
 			failure := (*hookgraph.NodeError)(nil)
@@ -238,31 +237,31 @@ func TestFigures(t *testing.T) {
 				failure = &hookgraph.NodeError{Code: "X"}
 			}
 			e.Hooks = []string{"g"}
-			e.Graphs = []record.Graph{{ID: "g", Nodes: []record.Node{
+			e.Graphs = []requestlog.Graph{{ID: "g", Nodes: []requestlog.Node{
 				{NodeTrace: hookgraph.NodeTrace{ID: "a", MS: float64(i), Error: failure}}, {NodeTrace: hookgraph.NodeTrace{ID: "b", Pending: true}},
 			}}}
 		}
 		entries = append(entries, e)
 	}
-	entries = append(entries, &record.Entry{ID: "other", At: noon, User: "ben", Method: "tools/call", Upstream: "files", Tool: "read", Status: record.StatusOK, MS: 9999})
+	entries = append(entries, &requestlog.Entry{ID: "other", At: noon, User: "ben", Method: "tools/call", Upstream: "files", Tool: "read", Status: requestlog.StatusOK, MS: 9999})
 	write(t, l, entries...)
-	tools, err := l.Tools(t.Context(), record.Filter{User: "ann"})
-	want := []record.ToolStats{{Method: "tools/call", Upstream: "files", Tool: "read", Count: 200, Errors: 20, P50: 100, P99: 198, BytesOut: 400}}
+	tools, err := l.Tools(t.Context(), requestlog.Filter{User: "ann"})
+	want := []requestlog.ToolStats{{Method: "tools/call", Upstream: "files", Tool: "read", Count: 200, Errors: 20, P50: 100, P99: 198, BytesOut: 400}}
 	if err != nil || !cmp.Equal(tools, want) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, tools))
 	}
 	nodes, requests, err := l.Nodes(t.Context(), "ann", "g")
-	wantNodes := []record.NodeStats{{ID: "a", Count: 100, Errors: 10, P50: 98, P99: 196}}
+	wantNodes := []requestlog.NodeStats{{ID: "a", Count: 100, Errors: 10, P50: 98, P99: 196}}
 	if err != nil || requests != 100 || !cmp.Equal(nodes, wantNodes) {
 		t.Errorf("%v, %d\n%s", err, requests, cmp.Diff(wantNodes, nodes))
 	}
 	few := []float64{3, 1, 700}
 	for i, ms := range few {
-		write(t, l, &record.Entry{ID: fmt.Sprint("few", i), At: noon, User: "cleo", Method: "tools/call", Upstream: "files", Tool: "read", Status: record.StatusOK, MS: ms, Hooks: []string{"g"}, Graphs: []record.Graph{
-			{ID: "g", Nodes: []record.Node{{NodeTrace: hookgraph.NodeTrace{ID: "a", MS: ms}}}},
+		write(t, l, &requestlog.Entry{ID: fmt.Sprint("few", i), At: noon, User: "cleo", Method: "tools/call", Upstream: "files", Tool: "read", Status: requestlog.StatusOK, MS: ms, Hooks: []string{"g"}, Graphs: []requestlog.Graph{
+			{ID: "g", Nodes: []requestlog.Node{{NodeTrace: hookgraph.NodeTrace{ID: "a", MS: ms}}}},
 		}})
 	}
-	tools, err = l.Tools(t.Context(), record.Filter{User: "cleo"})
+	tools, err = l.Tools(t.Context(), requestlog.Filter{User: "cleo"})
 	if err != nil || len(tools) != 1 || tools[0].P50 != 3 || tools[0].P99 != 700 {
 		t.Errorf("the slowest of three is hidden: %+v, %v", tools, err)
 	}
@@ -280,9 +279,9 @@ func TestFigures(t *testing.T) {
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	l, path := newLog(t)
-	var entries []*record.Entry
+	var entries []*requestlog.Entry
 	for i := range 3000 {
-		entries = append(entries, &record.Entry{ID: fmt.Sprint(i), At: noon.Add(time.Duration(i) * time.Second), Error: strings.Repeat("e", 500)})
+		entries = append(entries, &requestlog.Entry{ID: fmt.Sprint(i), At: noon.Add(time.Duration(i) * time.Second), Error: strings.Repeat("e", 500)})
 	}
 	write(t, l, entries...)
 	gone, err := l.Prune(t.Context(), noon.Add(1000*time.Second), 0)
@@ -300,7 +299,7 @@ func TestPrune(t *testing.T) {
 	if err != nil || after.Bytes > before.Bytes/4 || after.Count < 200 {
 		t.Errorf("%+v of %+v is left, %v", after, before, err)
 	}
-	list, err := l.List(t.Context(), record.Filter{Limit: 1})
+	list, err := l.List(t.Context(), requestlog.Filter{Limit: 1})
 	if err != nil || list[0].ID != "2999" {
 		t.Errorf("the newest went: %v, %v", list, err)
 	}
@@ -330,7 +329,7 @@ func TestSeveralWriters(t *testing.T) {
 			}
 			defer l.Close()
 			for i := range each {
-				if err := l.Write(context.Background(), record.Batch{Entries: []*record.Entry{{ID: fmt.Sprint(w, "-", i), At: noon}}}); err != nil {
+				if err := l.Write(context.Background(), requestlog.Batch{Entries: []*requestlog.Entry{{ID: fmt.Sprint(w, "-", i), At: noon}}}); err != nil {
 					t.Error(err)
 				}
 			}

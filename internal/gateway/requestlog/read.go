@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/record"
 )
 
 const listColumns = "num, id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace"
@@ -43,7 +42,7 @@ func like(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
-func conditions(f record.Filter) *where {
+func conditions(f Filter) *where {
 	w := &where{}
 	w.equal("user", f.User)
 	w.equal("client", f.Client)
@@ -93,8 +92,8 @@ func conditions(f record.Filter) *where {
 
 type scanner interface{ Scan(...any) error }
 
-func scanEntry(row scanner, more ...any) (*record.Entry, error) {
-	e := &record.Entry{}
+func scanEntry(row scanner, more ...any) (*Entry, error) {
+	e := &Entry{}
 	var at, took int64
 	var status, hooks string
 	err := row.Scan(append([]any{
@@ -104,7 +103,7 @@ func scanEntry(row scanner, more ...any) (*record.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.At, e.MS, e.Status = time.UnixMicro(at).UTC(), float64(took)/1000, record.Status(status)
+	e.At, e.MS, e.Status = time.UnixMicro(at).UTC(), float64(took)/1000, Status(status)
 	if hooks != "" {
 		e.Hooks = strings.Split(strings.Trim(hooks, ","), ",")
 	}
@@ -113,8 +112,8 @@ func scanEntry(row scanner, more ...any) (*record.Entry, error) {
 
 const defaultLimit = 100
 
-// List implements record.Reader.
-func (l *Log) List(ctx context.Context, f record.Filter) ([]record.Entry, error) {
+// List returns entries, the last first, without what hooks did and what was sent.
+func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 	w := conditions(f)
 	limit := f.Limit
 	if limit <= 0 {
@@ -125,7 +124,7 @@ func (l *Log) List(ctx context.Context, f record.Filter) ([]record.Entry, error)
 		return nil, l.fault("read the record of requests", err)
 	}
 	defer rows.Close()
-	list := []record.Entry{}
+	list := []Entry{}
 	for rows.Next() {
 		e, err := scanEntry(rows)
 		if err != nil {
@@ -136,8 +135,8 @@ func (l *Log) List(ctx context.Context, f record.Filter) ([]record.Entry, error)
 	return list, l.fault("read the record of requests", rows.Err())
 }
 
-// Get implements record.Reader.
-func (l *Log) Get(ctx context.Context, user, id string) (*record.Entry, error) {
+// Get returns a complete entry of a user, or an error of CodeNotFound.
+func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 	var graphs, request, response string
 	row := l.db.QueryRowContext(ctx, "SELECT "+listColumns+", graphs, request, response FROM requests WHERE id = ? AND user = ?", id, user)
 	e, err := scanEntry(row, &graphs, &request, &response)
@@ -165,7 +164,7 @@ func (l *Log) Get(ctx context.Context, user, id string) (*record.Entry, error) {
 // failedSQL are the statuses that count as errors.
 func failedSQL() string {
 	var list []string
-	for _, s := range record.Statuses() {
+	for _, s := range Statuses() {
 		if s.Failed() {
 			list = append(list, "'"+string(s)+"'")
 		}
@@ -176,8 +175,8 @@ func failedSQL() string {
 // maxTools bounds the answer of Tools.
 const maxTools = 500
 
-// Tools implements record.Reader.
-func (l *Log) Tools(ctx context.Context, f record.Filter) ([]record.ToolStats, error) {
+// Tools returns figures of the entries that a filter chooses, the most called first.
+func (l *Log) Tools(ctx context.Context, f Filter) ([]ToolStats, error) {
 	w := conditions(f)
 	rows, err := l.db.QueryContext(ctx, fmt.Sprintf(`
 		SELECT method, upstream, tool, n, sum(status IN (%s)), sum(bytes_out),
@@ -191,9 +190,9 @@ func (l *Log) Tools(ctx context.Context, f record.Filter) ([]record.ToolStats, e
 		return nil, l.fault("count requests", err)
 	}
 	defer rows.Close()
-	list := []record.ToolStats{}
+	list := []ToolStats{}
 	for rows.Next() {
-		var t record.ToolStats
+		var t ToolStats
 		var p50, p99 int64
 		if err := rows.Scan(&t.Method, &t.Upstream, &t.Tool, &t.Count, &t.Errors, &t.BytesOut, &p50, &p99); err != nil {
 			return nil, l.fault("count requests", err)
@@ -204,34 +203,35 @@ func (l *Log) Tools(ctx context.Context, f record.Filter) ([]record.ToolStats, e
 	return list, l.fault("count requests", rows.Err())
 }
 
-// maxHeat is how many requests the figures of nodes are of.
-const maxHeat = 2000
+// maxStatsRequests bounds the requests that the figures of nodes are of.
+const maxStatsRequests = 2000
 
-// Nodes implements record.Reader.
-func (l *Log) Nodes(ctx context.Context, user, graph string) ([]record.NodeStats, int64, error) {
-	w := conditions(record.Filter{User: user, Graph: graph})
-	rows, err := l.db.QueryContext(ctx, "SELECT graphs FROM requests"+w.String()+" ORDER BY num DESC LIMIT ?", append(w.args, maxHeat)...) //nolint:gosec // G202: the conditions are ours, and what others say is bound
+// Nodes returns figures of the nodes of a graph over its last requests, and the number
+// of those requests.
+func (l *Log) Nodes(ctx context.Context, user, graph string) ([]NodeStats, int64, error) {
+	w := conditions(Filter{User: user, Graph: graph})
+	rows, err := l.db.QueryContext(ctx, "SELECT graphs FROM requests"+w.String()+" ORDER BY num DESC LIMIT ?", append(w.args, maxStatsRequests)...) //nolint:gosec // G202: the conditions are ours, and what others say is bound
 	if err != nil {
 		return nil, 0, l.fault("read what hooks did", err)
 	}
 	defer rows.Close()
-	heat := record.NewHeat(graph)
+	stats := newNodeStats(graph)
 	for rows.Next() {
 		var text string
 		if err := rows.Scan(&text); err != nil {
 			return nil, 0, l.fault("read what hooks did", err)
 		}
-		var graphs []record.Graph
+		var graphs []Graph
 		if json.Unmarshal([]byte(text), &graphs) == nil {
-			heat.Add(graphs)
+			stats.addGraphs(graphs)
 		}
 	}
-	return heat.Nodes(), heat.Requests(), l.fault("read what hooks did", rows.Err())
+	return stats.nodeList(), stats.requests, l.fault("read what hooks did", rows.Err())
 }
 
-// Summary implements record.Reader.
-func (l *Log) Summary(ctx context.Context) (record.Summary, error) {
-	var s record.Summary
+// Summary returns what the record holds.
+func (l *Log) Summary(ctx context.Context) (Summary, error) {
+	var s Summary
 	var oldest int64
 	err := l.db.QueryRowContext(ctx, "SELECT count(*), coalesce(min(at), 0), (SELECT coalesce(sum(count), 0) FROM losses) FROM requests").Scan(&s.Count, &oldest, &s.Dropped)
 	if err == nil {
@@ -243,7 +243,7 @@ func (l *Log) Summary(ctx context.Context) (record.Summary, error) {
 	return s, l.fault("read the record of requests", err)
 }
 
-// Latest implements record.Reader.
+// Latest returns the place of the last entry, 0 where there is none.
 func (l *Log) Latest(ctx context.Context) (num int64, err error) {
 	err = l.db.QueryRowContext(ctx, "SELECT coalesce(max(num), 0) FROM requests").Scan(&num)
 	return num, l.fault("read the record of requests", err)

@@ -1,4 +1,4 @@
-package record
+package requestlog
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Options adjust a Recorder; Open alone is needed.
-type Options struct {
-	// Open opens the store, when the first entry comes. It is tried again after
-	// a failure.
-	Open func(ctx context.Context) (Store, error)
+// RecorderOptions adjust a Recorder; only Open is needed.
+type RecorderOptions struct {
+	// Open opens the log, when the first entry comes. It is tried again after a
+	// failure.
+	Open func(ctx context.Context) (*Log, error)
 	// Redact makes what is kept of entries.
 	Redact *Redactor
 	// Retention and MaxBytes say what is kept; zero does not bound.
@@ -39,7 +39,7 @@ const (
 
 // Recorder writes entries behind the answers. Its methods never wait.
 type Recorder struct {
-	opts  Options
+	opts  RecorderOptions
 	queue chan item
 	begin sync.Once
 	begun atomic.Bool
@@ -62,9 +62,9 @@ type item struct {
 	size   int64
 }
 
-// New makes a recorder. It opens nothing and starts nothing before the first
+// NewRecorder returns a recorder. It opens nothing and starts nothing before the first
 // entry.
-func New(opts Options) *Recorder {
+func NewRecorder(opts RecorderOptions) *Recorder {
 	if opts.Queue <= 0 {
 		opts.Queue = 4096
 	}
@@ -224,12 +224,12 @@ func (r *Recorder) flush(first item) {
 	// The process may be ending: what was taken is written all the same.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	store, err := r.opts.Open(ctx)
+	log, err := r.opts.Open(ctx)
 	if err == nil {
-		if err = store.Write(ctx, b); err == nil {
+		if err = log.Write(ctx, b); err == nil {
 			r.written.Add(int64(len(b.Entries)))
 			r.lastErr.Store(nil)
-			r.prune(ctx, store)
+			r.prune(ctx, log)
 			return
 		}
 	}
@@ -243,7 +243,7 @@ func (r *Recorder) flush(first item) {
 }
 
 // prune takes out what is too old or too much, now and then.
-func (r *Recorder) prune(ctx context.Context, store Store) {
+func (r *Recorder) prune(ctx context.Context, log *Log) {
 	now := r.opts.Now()
 	if now.Sub(r.pruned) < pruneEvery {
 		return
@@ -256,7 +256,7 @@ func (r *Recorder) prune(ctx context.Context, store Store) {
 	if before.IsZero() && r.opts.MaxBytes <= 0 {
 		return
 	}
-	gone, err := store.Prune(ctx, before, r.opts.MaxBytes)
+	gone, err := log.Prune(ctx, before, r.opts.MaxBytes)
 	if err != nil {
 		r.opts.Logger.Warn("old entries of the record of requests could not be taken out", "error", err)
 	} else if gone > 0 {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/guideway-dev/guideway/internal/record"
 )
 
 const (
@@ -21,8 +19,8 @@ const (
 	together = 16
 )
 
-// Write implements record.Store.
-func (l *Log) Write(ctx context.Context, b record.Batch) error {
+// Write adds a batch, completely or not at all.
+func (l *Log) Write(ctx context.Context, b Batch) error {
 	return l.fault("write the record of requests", l.within(ctx, func(tx *sql.Tx) error {
 		if err := insert(ctx, tx, b.Entries); err != nil {
 			return err
@@ -44,7 +42,7 @@ func (l *Log) Write(ctx context.Context, b record.Batch) error {
 	}))
 }
 
-func insert(ctx context.Context, tx *sql.Tx, entries []*record.Entry) error {
+func insert(ctx context.Context, tx *sql.Tx, entries []*Entry) error {
 	for _, size := range []int{together, 1} {
 		if len(entries) < size {
 			continue
@@ -71,7 +69,7 @@ func insert(ctx context.Context, tx *sql.Tx, entries []*record.Entry) error {
 }
 
 // appendRow adds the values of an entry.
-func appendRow(values []any, e *record.Entry) ([]any, error) {
+func appendRow(values []any, e *Entry) ([]any, error) {
 	graphs, err := jsonText(e.Graphs, len(e.Graphs) == 0)
 	if err != nil {
 		return nil, err
@@ -106,7 +104,9 @@ func jsonText(v any, empty bool) (string, error) {
 // pruneStep is how many entries go in one transaction: others write in between.
 const pruneStep = 2000
 
-// Prune implements record.Store.
+// Prune removes what came before a time, and then the oldest entries until the rest
+// takes at most so many bytes; a zero time or size does not bound. It returns how many
+// entries it removed.
 func (l *Log) Prune(ctx context.Context, before time.Time, most int64) (int64, error) {
 	var gone int64
 	if !before.IsZero() {

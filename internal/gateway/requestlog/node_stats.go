@@ -1,0 +1,74 @@
+package requestlog
+
+import "slices"
+
+// nodeStats adds up what the nodes of one hook graph did.
+type nodeStats struct {
+	graph    string
+	requests int64
+	order    []string
+	nodes    map[string]*nodeSamples
+}
+
+type nodeSamples struct {
+	label  string
+	took   []float64
+	errors int64
+}
+
+func newNodeStats(graph string) *nodeStats {
+	return &nodeStats{graph: graph, nodes: map[string]*nodeSamples{}}
+}
+
+// addGraphs adds what the graphs of one request did. It skips other graphs, and nodes
+// that have not ended.
+func (s *nodeStats) addGraphs(graphs []Graph) {
+	found := false
+	for _, g := range graphs {
+		if g.ID != s.graph {
+			continue
+		}
+		found = true
+		for i := range g.Nodes {
+			s.addNode(&g.Nodes[i])
+		}
+	}
+	if found {
+		s.requests++
+	}
+}
+
+func (s *nodeStats) addNode(n *Node) {
+	if n.Pending || n.Skipped {
+		return
+	}
+	of := s.nodes[n.ID]
+	if of == nil {
+		of = &nodeSamples{label: n.Label}
+		s.nodes[n.ID] = of
+		s.order = append(s.order, n.ID)
+	}
+	of.took = append(of.took, n.MS)
+	if n.Error != nil {
+		of.errors++
+	}
+}
+
+// nodeList returns the figures, in the order in which nodes were first seen.
+func (s *nodeStats) nodeList() []NodeStats {
+	list := make([]NodeStats, 0, len(s.order))
+	for _, id := range s.order {
+		of := s.nodes[id]
+		slices.Sort(of.took)
+		list = append(list, NodeStats{
+			ID: id, Label: of.label, Count: int64(len(of.took)), Errors: of.errors, P50: percentile(of.took, 50), P99: percentile(of.took, 99),
+		})
+	}
+	return list
+}
+
+// percentile returns the value that at least so many percent of a sorted list do not
+// exceed: of few values the 99th is the largest.
+func percentile(sorted []float64, percent int) float64 {
+	return sorted[(len(sorted)*percent+99)/100-1]
+}
