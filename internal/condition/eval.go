@@ -29,6 +29,20 @@ func (e *Expr) Decide(vars Lookup) Verdict {
 	})
 }
 
+// HoldsWith evaluates a condition whose comparisons all read the same value; found is
+// false if there is no value.
+func (e *Expr) HoldsWith(value any, found bool) bool {
+	value = plain(value)
+	return e.eval(func(leaf *Expr) Verdict { return verdict(leaf.test(value, found)) }) == Yes
+}
+
+// Constant returns the value of a condition that needs no variable to decide, such as
+// an empty one; ok is false for all others.
+func (e *Expr) Constant() (value, ok bool) {
+	v := e.eval(func(*Expr) Verdict { return Unknown })
+	return v == Yes, v != Unknown
+}
+
 // eval folds the tree over the verdicts of its comparisons. An operator that it
 // does not know never holds.
 func (e *Expr) eval(leaf func(*Expr) Verdict) Verdict {

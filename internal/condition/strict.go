@@ -1,8 +1,6 @@
 package condition
 
 import (
-	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -95,69 +93,6 @@ func member(value any, name string) (any, bool) {
 		return plain(value[i]), true
 	default:
 		return nil, false
-	}
-}
-
-// strictSamples are one value of each class that strict comparisons with these
-// literals tell apart.
-func strictSamples(literals []any) []sample {
-	all := []sample{
-		{missing: true},
-		{value: nil},
-		{value: true},
-		{value: false},
-		{value: []any{}},
-		{value: map[string]any{}},
-	}
-	known, numbers := map[string]bool{}, []float64{0}
-	for _, literal := range literals {
-		switch literal := literal.(type) {
-		case string:
-			if !known[literal] {
-				known[literal] = true
-				all = append(all, sample{value: literal})
-			}
-		case float64:
-			numbers = append(numbers, literal)
-		}
-	}
-	all = append(all, sample{value: unknownWord(known)}, sample{value: math.NaN()})
-	return append(all, numberSamples(numbers)...)
-}
-
-// samples are one value of each class that strict comparisons with these
-// literals tell apart, of those that are in the domain.
-func (d Domain) samples(literals []any) []sample {
-	all := strictSamples(literals)
-	if d.Values != nil {
-		all = append(all[:0], sample{missing: true})
-		for _, value := range d.Values {
-			all = append(all, sample{value: plain(value)})
-		}
-	}
-	return slices.DeleteFunc(all, func(s sample) bool {
-		if s.missing {
-			return d.Set
-		}
-		return d.Type != "" && typeOf(s.value) != d.Type
-	})
-}
-
-// typeOf is the JSON name of the type of a value, as plain gives it.
-func typeOf(value any) string {
-	switch value.(type) {
-	case bool:
-		return "boolean"
-	case float64:
-		return "number"
-	case string:
-		return "string"
-	case []any:
-		return "array"
-	case map[string]any:
-		return "object"
-	default:
-		return "null"
 	}
 }
 

@@ -218,69 +218,6 @@ func TestStrictNeeds(t *testing.T) {
 	}
 }
 
-func TestStrictConstant(t *testing.T) {
-	t.Parallel()
-	and := func(parts ...string) string {
-		return `{"type":"and","conditions":[` + strings.Join(parts, ",") + `]}`
-	}
-	or := func(parts ...string) string {
-		return `{"type":"or","conditions":[` + strings.Join(parts, ",") + `]}`
-	}
-	domains := map[string]condition.Domain{
-		"flag":  {Type: "boolean", Set: true},
-		"word":  {Type: "string"},
-		"size":  {Values: []any{"small", "large"}, Set: true},
-		"empty": {Values: []any{}},
-	}
-	for _, tt := range []struct{ condition, open, within string }{
-		{simple("x", "==", "1"), "open", "open"},
-		{and(simple("x", "==", "1"), simple("x", "==", `"1"`)), "never", "never"},
-		{and(simple("x", "==", "0"), simple("x", "==", `false`)), "never", "never"},
-		{and(simple("x", ">", "3"), simple("x", "<", "4")), "open", "open"},
-		{and(simple("x", ">", "3"), simple("x", "<", "3")), "never", "never"},
-		{and(simple("x", ">", "3"), simple("x", "notExists", "")), "never", "never"},
-		{simple("x", ">", `"a"`), "never", "never"},
-		{or(simple("x", "exists", ""), simple("x", "notExists", "")), "always", "always"},
-		{or(simple("x", "==", "1"), simple("x", "!=", "1")), "always", "always"},
-		{or(simple("x", "<", "1"), simple("x", ">=", "1")), "open", "open"},
-		{or(simple("flag", "==", "true"), simple("flag", "==", "false")), "open", "always"},
-		{simple("flag", "==", `"yes"`), "open", "never"},
-		{simple("flag", "exists", ``), "open", "always"},
-		{simple("word", "exists", ``), "open", "open"},
-		{simple("word", "==", `1`), "open", "never"},
-		{simple("size", "==", `"medium"`), "open", "never"},
-		{simple("size", "==", `"large"`), "open", "open"},
-		{or(simple("size", "==", `"small"`), simple("size", "==", `"large"`)), "open", "always"},
-		{simple("size", "!=", `"medium"`), "open", "always"},
-		{simple("empty", "exists", ``), "open", "never"},
-		{simple("empty", "!=", `1`), "open", "always"},
-		{`{"type":"bogus"}`, "never", "never"},
-	} {
-		t.Run(tt.condition, func(t *testing.T) {
-			t.Parallel()
-			e := condition.ParseStrict(decode(t, tt.condition))
-			if got := constancy(e.Constant()); got != tt.open {
-				t.Errorf("%s is %s, want %s", e, got, tt.open)
-			}
-			if got := constancy(e.ConstantIn(func(name string) condition.Domain { return domains[name] })); got != tt.within {
-				t.Errorf("%s is %s in its domain, want %s", e, got, tt.within)
-			}
-		})
-	}
-}
-
-// constancy is the outcome of Constant in a word.
-func constancy(value, ok bool) string {
-	switch {
-	case !ok:
-		return "open"
-	case value:
-		return "always"
-	default:
-		return "never"
-	}
-}
-
 func TestPath(t *testing.T) {
 	t.Parallel()
 	lookup := condition.Map(map[string]any{"plan": map[string]any{"tasks": []string{"a", "b"}, "none": nil}})

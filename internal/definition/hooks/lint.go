@@ -12,14 +12,12 @@ import (
 
 // The codes of what a graph loads with and a person should look at.
 const (
-	CodeCallNever       = "call-never"
-	CodeConditionAlways = "condition-always"
-	CodeConditionNever  = "condition-never"
-	CodePathUnknown     = "condition-path"
-	CodeConditionEarly  = "condition-early"
-	CodeDataIgnored     = "data-ignored"
-	CodeModuleUnused    = "module-unused"
-	CodeIdle            = "graph-idle"
+	CodeCallNever      = "call-never"
+	CodePathUnknown    = "condition-path"
+	CodeConditionEarly = "condition-early"
+	CodeDataIgnored    = "data-ignored"
+	CodeModuleUnused   = "module-unused"
+	CodeIdle           = "graph-idle"
 )
 
 // Lint looks for what is legal and most likely not meant; all findings are
@@ -112,7 +110,7 @@ func (l *linter) node(at shape.Place, n *Node) {
 	}
 }
 
-// condition looks at what a condition reads, and whether it is always the same.
+// condition looks at the paths that a condition reads.
 func (l *linter) condition(at shape.Place, n *Node) {
 	what := fmt.Sprintf("the condition of node '%s'", n.ID)
 	for _, path := range n.Condition.Variables() {
@@ -125,13 +123,6 @@ func (l *linter) condition(at shape.Place, n *Node) {
 		default:
 			l.Warnf(at, CodePathUnknown, pathFix(path), "%s reads %s; there are request, response, metadata and variables.", shape.Capital(what), shape.Quote(path))
 		}
-	}
-	value, ok := n.Condition.Constant()
-	switch {
-	case ok && value:
-		l.Warnf(at, CodeConditionAlways, "remove the node, or compare with something that can be otherwise", "%s always holds.", shape.Capital(what))
-	case ok:
-		l.Warnf(at, CodeConditionNever, "remove the node, or compare with something that can be otherwise", "%s never holds.", shape.Capital(what))
 	}
 }
 

@@ -36,7 +36,7 @@ func (l *linter) constant(at shape.Place, e *condition.Expr, what string) bool {
 	found := false
 	l.comparisons(at, e, func(at shape.Place, leaf *condition.Expr) {
 		l.form(at, leaf)
-		value, ok := leaf.ConstantIn(l.vars.domain)
+		value, ok := l.constantValue(leaf)
 		if !ok {
 			return
 		}
@@ -51,11 +51,63 @@ func (l *linter) constant(at shape.Place, e *condition.Expr, what string) bool {
 		return found
 	}
 	l.compared++
-	value, ok := e.ConstantIn(l.vars.domain)
+	value, ok := l.constantValue(e)
 	if ok {
 		l.constantFinding(at, value, what, e, "")
 	}
 	return ok
+}
+
+// maxLeaves bounds the comparisons of a condition for which constantIn tries values.
+const maxLeaves = 50
+
+// constantValue returns the value of a condition that always or never holds; ok is
+// false for other conditions and for those that read several paths.
+func (l *linter) constantValue(e *condition.Expr) (value, ok bool) {
+	path, ok := onlyPath(e)
+	if !ok {
+		return false, false
+	}
+	return constantIn(e, l.vars.domain(path))
+}
+
+// onlyPath returns the path that all comparisons of a condition read.
+func onlyPath(e *condition.Expr) (path string, ok bool) {
+	paths := e.Variables()
+	if len(paths) != 1 {
+		return "", false
+	}
+	return paths[0], true
+}
+
+// constantIn tries a condition on the values of the one path that it reads.
+func constantIn(e *condition.Expr, d domain) (value, ok bool) {
+	literals := literalsOf(e)
+	if len(literals) > maxLeaves {
+		return false, false
+	}
+	holds := !d.set && e.HoldsWith(nil, false)
+	fails := !d.set && !holds
+	for _, sample := range d.samples(literals) {
+		if e.HoldsWith(sample, true) {
+			holds = true
+		} else {
+			fails = true
+		}
+	}
+	return holds, holds != fails
+}
+
+// literalsOf returns the values that a condition compares with.
+func literalsOf(e *condition.Expr) []any {
+	if len(e.Of) == 0 {
+		return []any{e.Value}
+	}
+	var all []any
+	for _, part := range e.Of {
+		all = append(all, literalsOf(part)...)
+	}
+	return all
 }
 
 // constantFinding reports what always or never holds.
@@ -99,46 +151,57 @@ func (l *linter) comparisons(at shape.Place, e *condition.Expr, visit func(shape
 	}
 }
 
-// shadowed says whether a condition never holds where those before it do not.
+// shadowed reports whether a condition never holds if those before it do not. Only
+// conditions that read the same path are compared.
 func (l *linter) shadowed(e *condition.Expr, before []*condition.Expr) bool {
-	if len(before) == 0 || len(before) > maxBefore || l.compared >= maxCompared {
+	path, ok := onlyPath(e)
+	if !ok || len(before) > maxBefore || l.compared >= maxCompared {
 		return false
 	}
 	l.compared++
-	all := &condition.Expr{Op: condition.And, Mode: condition.Strict}
-	for _, other := range before {
+	all := &condition.Expr{Op: condition.And, Mode: condition.Strict, Of: []*condition.Expr{e}}
+	for _, other := range samePath(before, path) {
 		all.Of = append(all.Of, &condition.Expr{Op: condition.Not, Mode: condition.Strict, Of: []*condition.Expr{other}})
 	}
-	all.Of = append(all.Of, e)
-	value, ok := all.ConstantIn(l.vars.domain)
+	value, ok := constantIn(all, l.vars.domain(path))
 	return ok && !value
 }
 
-// covers says whether one of the conditions always holds once their variables are
-// set. That what the engine writes is written by then is taken for granted: late
-// looks for where it cannot be.
+// samePath returns the conditions that read one path and no other.
+func samePath(conditions []*condition.Expr, path string) []*condition.Expr {
+	return slices.DeleteFunc(slices.Clone(conditions), func(e *condition.Expr) bool {
+		other, ok := onlyPath(e)
+		return !ok || other != path
+	})
+}
+
+// covers reports whether one of the conditions always holds once their variables are
+// set, as far as those of one path show it. That a variable which the engine writes
+// is written by then is assumed: late looks for exceptions.
 func (l *linter) covers(conditions []*condition.Expr) bool {
 	if len(conditions) > maxBefore || l.compared >= maxCompared {
-		// What is not looked at is not complained of.
-		return true
+		return true // no warning about conditions that were not compared
 	}
 	l.compared++
-	e := &condition.Expr{Op: condition.Or, Mode: condition.Strict, Of: conditions}
-	var asked []string
 	for _, c := range conditions {
-		l.comparisons(shape.Place{}, c, func(_ shape.Place, leaf *condition.Expr) {
-			if leaf.Op == condition.Exists || leaf.Op == condition.NotExists {
-				asked = append(asked, leaf.Var)
-			}
-		})
-	}
-	value, ok := e.ConstantIn(func(name string) condition.Domain {
-		d := l.vars.domain(name)
-		if !slices.Contains(asked, name) {
-			d.Set = true
-			d.Values = slices.DeleteFunc(d.Values, func(v any) bool { return v == nil })
+		path, ok := onlyPath(c)
+		if !ok {
+			continue
 		}
-		return d
-	})
-	return ok && value
+		d, asked := l.vars.domain(path), false
+		same := samePath(conditions, path)
+		for _, e := range same {
+			l.comparisons(shape.Place{}, e, func(_ shape.Place, leaf *condition.Expr) {
+				asked = asked || leaf.Op == condition.Exists || leaf.Op == condition.NotExists
+			})
+		}
+		if !asked {
+			d.set = true
+			d.values = slices.DeleteFunc(slices.Clone(d.values), func(v any) bool { return v == nil })
+		}
+		if value, ok := constantIn(&condition.Expr{Op: condition.Or, Mode: condition.Strict, Of: same}, d); ok && value {
+			return true
+		}
+	}
+	return false
 }

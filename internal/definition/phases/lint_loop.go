@@ -66,7 +66,7 @@ func (l *linter) forEach(at shape.Place, loop *Loop, what string) {
 
 // ending looks at what ends a loop.
 func (l *linter) ending(at shape.Place, p *Phase, loop *Loop, what string) {
-	value, constant := loop.Condition.ConstantIn(l.vars.domain)
+	value, constant := l.constantValue(loop.Condition)
 	switch {
 	case constant && !value:
 		rounds := "never runs"

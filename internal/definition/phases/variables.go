@@ -2,6 +2,7 @@ package phases
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -101,52 +102,83 @@ func alike(a, b any) bool {
 	return a == b
 }
 
-// domain is what is known of the value at a path. A variable that the engine
+// domain is the knowledge of the values at a path. The zero value knows nothing.
+type domain struct {
+	// kind is the type of all values; "" is any.
+	kind VariableType
+	// values are all values that there can be; nil if they are not known.
+	values []any
+	// set is true if there always is a value.
+	set bool
+}
+
+// samples returns values of the domain such that any other value compares with the
+// literals as one of them does.
+func (d domain) samples(literals []any) []any {
+	if d.values != nil {
+		return d.values
+	}
+	all, word := []any{nil, true, false, 0.0, []any{}, map[string]any{}}, "~"
+	for _, literal := range literals {
+		switch literal := literal.(type) {
+		case string:
+			all = append(all, literal)
+			if len(literal) >= len(word) {
+				word = literal + "~" // longer than every literal
+			}
+		case float64:
+			all = append(all, literal, math.Nextafter(literal, math.Inf(-1)), math.Nextafter(literal, math.Inf(1)))
+		}
+	}
+	return slices.DeleteFunc(append(all, word), func(value any) bool { return d.kind != "" && !d.kind.Fits(value) })
+}
+
+// domain returns the knowledge of the values at a path. A variable that the engine
 // writes has the values that it writes and no others, and is null before; see
 // Workflow.Owned.
-func (v *variables) domain(path string) condition.Domain {
+func (v *variables) domain(path string) domain {
 	root := condition.Root(path)
 	declared := v.declared[root]
 	if v.loops[root] {
-		return condition.Domain{}
+		return domain{}
 	}
 	if root != path {
 		return v.part(declared, path)
 	}
 	if written, ok := v.written[path]; ok {
 		if len(written) > manyValues {
-			return condition.Domain{Set: true}
+			return domain{set: true}
 		}
 		values := slices.Clone(written)
 		if declared != nil && declared.HasDefault {
-			return condition.Domain{Values: append(values, declared.DefaultValue), Set: true}
+			return domain{values: append(values, declared.DefaultValue), set: true}
 		}
-		return condition.Domain{Values: append(values, nil), Set: true}
+		return domain{values: append(values, nil), set: true}
 	}
 	if declared == nil {
-		return condition.Domain{}
+		return domain{}
 	}
 	// A default of null is no value.
 	if declared.HasDefault && declared.DefaultValue == nil {
-		return condition.Domain{Set: true}
+		return domain{set: true}
 	}
-	return condition.Domain{Type: string(declared.Type), Set: declared.HasDefault || declared.Required}
+	return domain{kind: declared.Type, set: declared.HasDefault || declared.Required}
 }
 
 // part is the domain of a path into a variable: one that is no list and no object
 // has no parts, and a list has positions and a length.
-func (v *variables) part(declared *Variable, path string) condition.Domain {
+func (v *variables) part(declared *Variable, path string) domain {
 	if declared == nil {
-		return condition.Domain{}
+		return domain{}
 	}
 	first, _, deeper := strings.Cut(strings.TrimPrefix(path, declared.Name+"."), ".")
 	switch {
 	case declared.Type == TypeObject, declared.Type == TypeArray && isDigits(first):
-		return condition.Domain{}
+		return domain{}
 	case declared.Type == TypeArray && first == "length" && !deeper:
-		return condition.Domain{Type: string(TypeNumber), Set: declared.HasDefault || declared.Required}
+		return domain{kind: TypeNumber, set: declared.HasDefault || declared.Required}
 	default:
-		return condition.Domain{Values: []any{}}
+		return domain{values: []any{}}
 	}
 }
 
