@@ -127,7 +127,7 @@ func (d *hookDesk) checkScripts(ctx context.Context, e *catalog.HookEntry) error
 // where a passphrase is set, to any change of what stands around calls. aside leaves
 // the output to an answer, and shows the graph beside it.
 func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool) error {
-	person := &atTerminal{terminal: newTerminal(d.app.host), host: d.app.host, secret: d.app.host.passphraseFile(d.cfg)}
+	person := newApprover(d.app.host, d.cfg)
 	if e.Own() {
 		return d.consentToChange(ctx, person)
 	}
@@ -149,7 +149,7 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool
 	if err := person.proveIfSet(ctx); err != nil {
 		return err
 	}
-	line, err := person.line(ctx, fmt.Sprintf("Type the id of the graph to approve exactly this (%s): ", e.ID))
+	line, err := person.askLine(ctx, fmt.Sprintf("Type the id of the graph to approve exactly this (%s): ", e.ID))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -161,7 +161,7 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool
 
 // consentToChange asks for the passphrase where there is one: a guard that a
 // person has set up is not for an agent to take down, nor to replace.
-func (d *hookDesk) consentToChange(ctx context.Context, person *atTerminal) error {
+func (d *hookDesk) consentToChange(ctx context.Context, person *approver) error {
 	isSet, err := person.secret.IsSet()
 	if err != nil || !isSet {
 		return err
@@ -226,7 +226,7 @@ func runHooksDisable(ctx context.Context, o *hooksDisableOptions) error {
 	if len(d.approvals) == 0 {
 		return notEnabled
 	}
-	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: o.app.host.passphraseFile(d.cfg)}
+	person := newApprover(o.app.host, d.cfg)
 	if err := d.consentToChange(ctx, person); err != nil {
 		return err
 	}

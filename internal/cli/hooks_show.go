@@ -115,7 +115,7 @@ func (o *hooksShowOptions) show(d *hookDesk, e *catalog.HookEntry) error {
 	case drawing != "":
 		fmt.Fprint(out, drawing)
 	default:
-		t := &hookText{textView{out: out, styles: o.app.host.outStyles(), width: proseWidth(o.app.host)}}
+		t := &hookText{newTextPrinter(o.app.host, out)}
 		t.write(d, e, o.Scripts)
 	}
 	return nil
@@ -159,7 +159,7 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 }
 
 // hookText tells of a graph in words.
-type hookText struct{ textView }
+type hookText struct{ textPrinter }
 
 func (v *hookText) write(d *hookDesk, e *catalog.HookEntry, scripts bool) {
 	s, g := v.styles, e.Graph

@@ -102,7 +102,7 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 		fmt.Fprintf(out, "%s needs no approval.\n", oneLine(one.Name))
 		return nil
 	}
-	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: o.app.host.passphraseFile(cfg)}
+	person := newApprover(o.app.host, cfg)
 	fmt.Fprintf(out, "%s, from %s (%s)\n\n", oneLine(one.Name), oneLine(one.from.Name), oneLine(one.Path))
 	for line := range strings.SplitSeq(one.Definition.Script, "\n") {
 		fmt.Fprintf(out, "  %s\n", printable(line))
@@ -111,7 +111,7 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	if err := person.proveIfSet(ctx); err != nil {
 		return err
 	}
-	line, err := person.line(ctx, fmt.Sprintf("Type the name of the machine to approve exactly this (%s): ", oneLine(one.Name)))
+	line, err := person.askLine(ctx, fmt.Sprintf("Type the name of the machine to approve exactly this (%s): ", oneLine(one.Name)))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}

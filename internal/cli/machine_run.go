@@ -182,14 +182,14 @@ func (o *machineRunOptions) askInputs(ctx context.Context, one *shelved, inputs 
 	if o.JSON || !host.InTerminal || !host.OutTerminal {
 		return nil
 	}
-	t := newTerminal(host)
+	t := newPrompter(host)
 	for i := range one.Definition.Inputs {
 		in := &one.Definition.Inputs[i]
 		if _, given := inputs[in.Name]; given || in.Optional {
 			continue
 		}
 		fmt.Fprintln(host.Out, oneLine(in.Description))
-		text, err := t.line(ctx, oneLine(in.Name)+": ")
+		text, err := t.askLine(ctx, oneLine(in.Name)+": ")
 		if err != nil {
 			return ignoreEOF(err)
 		}
@@ -310,9 +310,9 @@ func (d *machineDesk) end(s *driver.Status, err error, asJSON bool) error {
 // askPerson asks for an input at the terminal; ok is false where the person wants
 // to answer later.
 func (d *machineDesk) askPerson(ctx context.Context, s *driver.Status) (value json.RawMessage, ok bool, err error) {
-	t := newTerminal(d.app.host)
+	t := newPrompter(d.app.host)
 	tellAsked(d.app.host, s)
-	text, err := t.line(ctx, s.Asks.Name+" (nothing to answer later): ")
+	text, err := t.askLine(ctx, s.Asks.Name+" (nothing to answer later): ")
 	if err != nil || strings.TrimSpace(text) == "" {
 		return nil, false, ignoreEOF(err)
 	}
@@ -324,7 +324,7 @@ func (d *machineDesk) provePerson(ctx context.Context) error {
 	if err := d.app.host.asksPeople(); err != nil {
 		return err
 	}
-	p := &atTerminal{terminal: newTerminal(d.app.host), host: d.app.host, secret: d.app.host.passphraseFile(d.cfg)}
+	p := newApprover(d.app.host, d.cfg)
 	if err := p.secret.Ready(); err != nil {
 		return err
 	}

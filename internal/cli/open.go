@@ -54,7 +54,7 @@ func runOpen(ctx context.Context, o *openOptions) error {
 	if !ok {
 		return guideway.Errorf(guideway.CodeUnavailable, "no server is alive on %s", cfg.DataDir).WithFix("guideway serve")
 	}
-	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: o.app.host.passphraseFile(cfg)}
+	person := newApprover(o.app.host, cfg)
 	if err := person.proveIfSet(ctx); err != nil {
 		return err
 	}

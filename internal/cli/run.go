@@ -108,7 +108,7 @@ func runRun(ctx context.Context, o *runOptions) error {
 		return err
 	}
 	w := &walk{def: def, course: def.course(), vars: map[string]any{}}
-	var v view = &textView{out: host.Out, styles: host.outStyles(), width: proseWidth(host)}
+	var v view = &textView{newTextPrinter(host, host.Out)}
 	if o.JSON {
 		v = &jsonView{enc: json.NewEncoder(host.Out)}
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +16,11 @@ import (
 // terminal shows a walk to a person and asks for the answers.
 type terminal struct {
 	textView
-	in *bufio.Reader
+	prompt *prompter
 	// pending are variables that go in with the next output.
 	pending map[string]any
 	// notes go in with the next output.
 	notes string
-	host  *Host
 	// kept says that the run goes on later where it is left.
 	kept bool
 	// asksNothing leaves out how to answer.
@@ -35,12 +33,12 @@ var (
 )
 
 func newTerminal(host *Host) *terminal {
-	return &terminal{
-		textView: textView{out: host.Out, styles: host.outStyles(), width: proseWidth(host)},
-		in:       bufio.NewReader(host.In),
-		pending:  map[string]any{},
-		host:     host,
-	}
+	return newTerminalOn(newPrompter(host))
+}
+
+// newTerminalOn returns a terminal that shares the unread input of p.
+func newTerminalOn(p *prompter) *terminal {
+	return &terminal{textView: textView{p.textPrinter}, prompt: p, pending: map[string]any{}}
 }
 
 func (t *terminal) begin(w *walk) {
@@ -167,7 +165,7 @@ func (t *terminal) next(ctx context.Context, w *walk, pos guide.Position) (*guid
 func (t *terminal) askOutput(ctx context.Context, w *walk, pos guide.Position) (*guide.Continue, error) {
 	var lines []string
 	for {
-		line, err := t.line(ctx, "")
+		line, err := t.prompt.askLine(ctx, "")
 		switch {
 		case errors.Is(err, io.EOF) && len(lines) == 0:
 			return nil, errStopped
@@ -200,7 +198,7 @@ func unescape(line string) string {
 // askGate asks until one of the options is chosen.
 func (t *terminal) askGate(ctx context.Context, w *walk, pos guide.Position) (*guide.Continue, error) {
 	for {
-		line, err := t.line(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
+		line, err := t.prompt.askLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
 		if err != nil {
 			return nil, stopAtEnd(err)
 		}
@@ -246,7 +244,7 @@ func (t *terminal) askContext(ctx context.Context, w *walk, pos guide.Position) 
 			i++
 			continue
 		}
-		line, err := t.line(ctx, w.askFor(pos, need)+" = ")
+		line, err := t.prompt.askLine(ctx, w.askFor(pos, need)+" = ")
 		if err != nil {
 			return nil, stopAtEnd(err)
 		}
@@ -379,32 +377,4 @@ func (t *terminal) set(w *walk, pos guide.Position, pair string) {
 	value := w.course.value(name, text)
 	w.course.put(w.state, t.pending, name, value)
 	fmt.Fprintf(t.out, "%s = %s, with the next output\n", oneLine(name), valueWords(value))
-}
-
-// line reads one line, without its end. The last one may come together with
-// io.EOF only if it is empty.
-func (t *terminal) line(ctx context.Context, ask string) (string, error) {
-	fmt.Fprint(t.out, ask)
-	type answer struct {
-		text string
-		err  error
-	}
-	read := make(chan answer, 1)
-	go func() {
-		text, err := t.in.ReadString('\n')
-		read <- answer{text, err}
-	}()
-	select {
-	case <-ctx.Done():
-		// The read ends with the process: a terminal cannot be interrupted.
-		return "", interrupted(ctx.Err())
-	case a := <-read:
-		if a.text != "" && errors.Is(a.err, io.EOF) {
-			a.err = nil
-		}
-		if a.err != nil {
-			fmt.Fprintln(t.out) // Ctrl-D leaves the cursor where it was
-		}
-		return strings.TrimRight(a.text, "\r\n"), a.err
-	}
 }

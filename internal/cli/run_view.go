@@ -3,31 +3,14 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-// proseWidth is how wide texts are set: 80 columns, or what a narrow terminal
-// has.
-func proseWidth(host *Host) int {
-	const comfortable, least = 80, 40
-	columns := host.terminalWidth()
-	if columns == 0 {
-		return comfortable
-	}
-	return max(least, min(comfortable, columns))
-}
-
-// textView tells of a walk in one line for each event, and sums up.
-type textView struct {
-	out    io.Writer
-	styles styles
-	width  int
-}
+// textView prints one line for each event of a walk, and a summary at the end.
+type textView struct{ textPrinter }
 
 var _ view = (*textView)(nil)
 
@@ -84,24 +67,6 @@ func (v *textView) variables(vars map[string]any) {
 	fmt.Fprintln(v.out, "\nVariables")
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		fmt.Fprintf(v.out, "  %s\n", cut(oneLine(name)+" = "+valueWords(vars[name]), max(v.width, 72)-2))
-	}
-}
-
-// prose prints a text of a definition, wrapped and indented.
-func (v *textView) prose(indent, text string) {
-	for _, line := range wrap(text, v.width-len(indent)) {
-		fmt.Fprintln(v.out, strings.TrimRight(indent+line, " "))
-	}
-}
-
-// bullets prints a heading and a list, if there is anything in it.
-func (v *textView) bullets(heading string, texts []string) {
-	if len(texts) == 0 {
-		return
-	}
-	fmt.Fprintf(v.out, "\n%s\n", v.styles.bold(heading))
-	for _, text := range texts {
-		v.prose("  ", "- "+strings.TrimSpace(text))
 	}
 }
 

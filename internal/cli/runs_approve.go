@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/cli/passphrase"
 	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
@@ -59,21 +58,12 @@ by a variable, not from a file. Wrong ones make the next one wait.`,
 	return cmd
 }
 
-// asksPeople refuses to work where no person sits: a pipe cannot approve.
-func (h *Host) asksPeople() error {
-	if h.InTerminal && h.OutTerminal && h.ReadSecret != nil {
-		return nil
-	}
-	return guideway.Errorf(guideway.CodeForbidden, "only a person at a terminal approves: the input or the output is a file or a pipe").
-		WithFix("run it yourself in a terminal")
-}
-
 func runRunsApprove(ctx context.Context, o *runsApproveOptions) error {
 	cfg, err := o.app.load()
 	if err != nil {
 		return err
 	}
-	person := &atTerminal{terminal: newTerminal(o.app.host), host: o.app.host, secret: o.app.host.passphraseFile(cfg)}
+	person := newGateApprover(newApprover(o.app.host, cfg))
 	if o.SetPassphrase {
 		return person.setPassphrase(ctx)
 	}
@@ -90,7 +80,7 @@ func runRunsApprove(ctx context.Context, o *runsApproveOptions) error {
 	})
 }
 
-func (o *runsApproveOptions) approve(ctx context.Context, d *runDesk, person *atTerminal) (*run.Answer, error) {
+func (o *runsApproveOptions) approve(ctx context.Context, d *runDesk, person *gateApprover) (*run.Answer, error) {
 	details, err := d.runs.Get(ctx, d.caller, refOf(o.Run))
 	if err != nil {
 		return nil, err
@@ -128,27 +118,31 @@ func (d *runDesk) answerFor(ctx context.Context, handle string, pos guide.Positi
 	return d.runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{Handle: handle}, Step: pos.ID, Answer: given})
 }
 
-// atTerminal is a person who is asked for more than an agent is.
-type atTerminal struct {
-	*terminal
-	host   *Host
-	secret passphrase.File
+// gateApprover asks a person for the answer to a gate of a run.
+type gateApprover struct {
+	*approver
+	view *terminal
+}
+
+// newGateApprover returns a gateApprover that shows runs by view.
+func newGateApprover(p *approver) *gateApprover {
+	return &gateApprover{approver: p, view: newTerminalOn(p.prompter)}
 }
 
 // show tells what is to be confirmed.
-func (p *atTerminal) show(k *keptWalk) {
+func (p *gateApprover) show(k *keptWalk) {
 	r := k.details.Record
 	fmt.Fprintf(p.out, "%s %s\n", p.styles.bold(oneLine(r.Name)), p.styles.faint(r.ID))
 	if r.Goal != "" {
 		p.prose("", r.Goal)
 	}
 	p.showHandedIn(k)
-	p.position(&k.walk, k.details.Position)
+	p.view.position(&k.walk, k.details.Position)
 	fmt.Fprintln(p.out)
 }
 
 // showHandedIn tells what the answer to the gate is about.
-func (p *atTerminal) showHandedIn(k *keptWalk) {
+func (p *gateApprover) showHandedIn(k *keptWalk) {
 	step, output, notes := k.handedIn()
 	if output == "" && notes == "" {
 		return
@@ -181,43 +175,10 @@ func (k *keptWalk) handedIn() (step, output, notes string) {
 	return "", "", ""
 }
 
-// prove asks for the passphrase.
-func (p *atTerminal) prove(ctx context.Context) error {
-	typed, err := p.ask(ctx, "Passphrase: ")
-	if err != nil {
-		return err
-	}
-	return p.secret.Check(ctx, typed)
-}
-
-// proveIfSet asks for the passphrase where there is one: what opens the same
-// gates must not be easier to come by.
-func (p *atTerminal) proveIfSet(ctx context.Context) error {
-	isSet, err := p.secret.IsSet()
-	if err != nil || !isSet {
-		return err
-	}
-	return p.prove(ctx)
-}
-
-// ask asks for a secret.
-func (p *atTerminal) ask(ctx context.Context, what string) (string, error) {
-	fmt.Fprint(p.out, what)
-	typed, err := p.host.ReadSecret(ctx)
-	fmt.Fprintln(p.out)
-	if errors.Is(err, io.EOF) {
-		return "", stopped()
-	}
-	return typed, err
-}
-
-// stopped is the end that a person wanted.
-func stopped() error { return silentError{exitFailed} }
-
 // answer asks for an option and a note.
-func (p *atTerminal) answer(ctx context.Context, w *walk, pos guide.Position) (*guide.Answer, error) {
+func (p *gateApprover) answer(ctx context.Context, w *walk, pos guide.Position) (*guide.Answer, error) {
 	for {
-		line, err := p.line(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
+		line, err := p.askLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
 		if errors.Is(err, io.EOF) {
 			return nil, stopped()
 		}
@@ -235,45 +196,10 @@ func (p *atTerminal) answer(ctx context.Context, w *walk, pos guide.Position) (*
 			}
 			continue
 		}
-		note, err := p.line(ctx, "A note, or nothing: ")
+		note, err := p.askLine(ctx, "A note, or nothing: ")
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
 		return &guide.Answer{OptionID: option, Note: strings.TrimSpace(note)}, nil
 	}
-}
-
-// setPassphrase has the person set the passphrase, or another one.
-func (p *atTerminal) setPassphrase(ctx context.Context) error {
-	isSet, err := p.secret.IsSet()
-	if err != nil {
-		return err
-	}
-	old := ""
-	if isSet {
-		if old, err = p.ask(ctx, "The old passphrase: "); err != nil {
-			return err
-		}
-		// Looked at first: who does not know it is not asked for another one.
-		if err := p.secret.Check(ctx, old); err != nil {
-			return err
-		}
-	}
-	first, err := p.ask(ctx, fmt.Sprintf("A new passphrase, of at least %d characters: ", passphrase.MinLength))
-	if err != nil {
-		return err
-	}
-	again, err := p.ask(ctx, "The same again: ")
-	if err != nil {
-		return err
-	}
-	if first != again {
-		return guideway.Errorf(guideway.CodeInvalid, "the two are not the same; nothing was changed").
-			WithFix("guideway runs approve --set-passphrase")
-	}
-	if err := p.secret.Set(ctx, old, first); err != nil {
-		return err
-	}
-	fmt.Fprintf(p.out, "The passphrase is set. Keep it from agents: what one can read, it can type.\n")
-	return nil
 }

@@ -96,7 +96,7 @@ func (o *runsImportOptions) importAsPerson(ctx context.Context, d *runDesk, stat
 	if err != nil {
 		return nil, err
 	}
-	person := &atTerminal{terminal: newTerminal(host), host: host, secret: host.passphraseFile(cfg)}
+	person := newApprover(host, cfg)
 	if err := person.secret.Ready(); err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func runRunsResume(ctx context.Context, o *runsResumeOptions) error {
 		if err != nil {
 			return forPerson(err)
 		}
-		person := &atTerminal{terminal: t, host: o.app.host, secret: o.app.host.passphraseFile(cfg)}
+		person := &gateApprover{approver: &approver{prompter: t.prompt, secret: o.app.host.passphraseFile(cfg)}, view: t}
 		err = (&resumed{runDesk: d, person: person}).lead(ctx, details)
 		if errors.Is(err, errStopped) {
 			fmt.Fprintf(t.out, "\nThe run is kept. Go on with it: guideway runs resume %s\n", id)
@@ -128,14 +128,14 @@ func (o *runsResumeOptions) pick(ctx context.Context, t *terminal, candidates []
 			goal = oneLine(c.WorkflowID)
 		}
 		fmt.Fprintf(t.out, "%2d. %s\n", i+1, t.styles.bold(cut(goal, max(t.width, 72)-4)))
-		about := fmt.Sprintf("%s at %s, %s", c.WorkflowID, c.Position.ID, t.host.ago(c.UpdatedAt))
+		about := fmt.Sprintf("%s at %s, %s", c.WorkflowID, c.Position.ID, t.prompt.host.ago(c.UpdatedAt))
 		if where := projectWords(c.Project); where != "" {
 			about += ", " + where
 		}
 		t.prose("    ", about)
 	}
 	for {
-		line, err := t.line(ctx, fmt.Sprintf("Which one, 1 to %d: ", len(open)))
+		line, err := t.prompt.askLine(ctx, fmt.Sprintf("Which one, 1 to %d: ", len(open)))
 		if errors.Is(err, io.EOF) {
 			return "", stopped()
 		}
@@ -151,7 +151,7 @@ func (o *runsResumeOptions) pick(ctx context.Context, t *terminal, candidates []
 // resumed is a kept run that a person goes on with in the agent's place.
 type resumed struct {
 	*runDesk
-	person *atTerminal
+	person *gateApprover
 	kept   *keptWalk
 	at     *run.Answer
 }
@@ -162,7 +162,7 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 	if r.kept, err = newKeptWalk(details); err != nil {
 		return err
 	}
-	t, w := r.person.terminal, &r.kept.walk
+	t, w := r.person.view, &r.kept.walk
 	t.begin(w)
 	if details.Goal != "" {
 		t.prose("", "Goal: "+details.Goal)
@@ -195,7 +195,7 @@ func standing(d *run.Details) *run.Answer {
 
 // move hands in what the position asks for, as often as it is refused.
 func (r *resumed) move(ctx context.Context) error {
-	t := r.person.terminal
+	t := r.person.view
 	for {
 		_, err := r.handIn(ctx)
 		refusal, refused := run.IsRefusal(err)
@@ -234,7 +234,7 @@ func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
 		}
 		return r.answerFor(ctx, r.at.Handle, pos, *given)
 	}
-	given, err := r.person.next(ctx, &r.kept.walk, pos)
+	given, err := r.person.view.next(ctx, &r.kept.walk, pos)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ func (r *resumed) catchUp(ctx context.Context) error {
 	news := slices.DeleteFunc(slices.Clone(details.Events), func(e run.Event) bool { return e.Seq <= seen })
 	facts, err := r.kept.follow(news)
 	for _, fact := range facts {
-		r.person.event(&r.kept.walk, fact)
+		r.person.view.event(&r.kept.walk, fact)
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func runShow(ctx context.Context, o *showOptions) error {
 	case drawing != "":
 		fmt.Fprint(out, drawing)
 	default:
-		s := &showText{textView{out: out, styles: o.app.host.outStyles(), width: proseWidth(o.app.host)}}
+		s := &showText{newTextPrinter(o.app.host, out)}
 		s.write(def)
 	}
 	return nil
@@ -197,7 +197,7 @@ func confirmWords(c *condition.Expr) string {
 }
 
 // showText tells of a definition in words.
-type showText struct{ textView }
+type showText struct{ textPrinter }
 
 func (v *showText) write(f found) {
 	s := v.styles

@@ -141,7 +141,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 		token.Expires = &at
 	}
 	if authn.Scope(o.Scope).Person() {
-		person := &atTerminal{terminal: newTerminal(host), host: host, secret: host.passphraseFile(cfg)}
+		person := newApprover(host, cfg)
 		if err := person.proveIfSet(ctx); err != nil {
 			return err
 		}

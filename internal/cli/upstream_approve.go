@@ -116,8 +116,8 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 // agree has the person say yes.
 func (o *upstreamApproveOptions) agree(ctx context.Context, cfg *config.Config, tools int) error {
 	host := o.app.host
-	person := &atTerminal{terminal: newTerminal(host), host: host, secret: host.passphraseFile(cfg)}
-	said, err := person.line(ctx, fmt.Sprintf("Approve %s? Type yes: ", plural(tools, "tool", "tools")))
+	person := newApprover(host, cfg)
+	said, err := person.askLine(ctx, fmt.Sprintf("Approve %s? Type yes: ", plural(tools, "tool", "tools")))
 	if err != nil {
 		return err
 	}
