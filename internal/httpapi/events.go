@@ -177,46 +177,59 @@ func (a *api) redefined() (news <-chan struct{}, cancel func()) {
 	})
 }
 
-// events streams every change of the user's runs and sessions.
-func (a *api) events(c *call) (any, error) {
+// streamFeed answers a call with a stream of the feed. prepare completes the follower, and
+// first adds the first event; nothing is answered if prepare fails.
+func (a *api) streamFeed(c *call, prepare func(ctx context.Context, f *follower) (first func() error, err error)) (any, error) {
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
-	me := c.user()
-	release, err := a.streams.open(me)
+	release, err := a.streams.open(c.user())
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	wake := a.Feed.Watch(ctx) // before the place is read
-	defined, cancelDefined := a.redefined()
-	defer cancelDefined()
 	after, ahead, err := a.place(c)
 	if err != nil {
 		return nil, err
 	}
-	out := newStream(c.w)
+	f := &follower{feed: a.Feed, after: after, may: a.still(c)}
+	first, err := prepare(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	f.out = newStream(c.w)
 	if c.Method == http.MethodHead {
 		return responseWritten{}, nil
 	}
-	f := &follower{
-		feed: a.Feed, out: out, after: after, may: a.still(c), news: a.requestNews(ctx), defined: defined,
-		wants: func(change run.Change) bool { return change.User == me },
-		tell: func(_ context.Context, change run.Change) error {
-			return out.event("change", change.Pos, changeEvent{"change", change})
-		},
-		lost: func(_ context.Context, pos int64) error {
-			return out.event("reset", pos, connectedEvent{"reset", pos})
-		},
-	}
-	err = out.event("connected", after, connectedEvent{"connected", after})
+	err = first()
 	if err == nil && ahead {
 		err = f.lost(ctx, after)
 	}
 	if err == nil {
 		err = f.follow(ctx, wake)
 	}
-	a.ended(c, err)
+	if err != nil && c.Context().Err() == nil {
+		a.Logger.Warn("a stream ended", "path", c.URL.Path, "error", err)
+	}
 	return responseWritten{}, nil
+}
+
+// events streams every change of the user's runs and sessions.
+func (a *api) events(c *call) (any, error) {
+	defined, cancel := a.redefined()
+	defer cancel()
+	return a.streamFeed(c, func(ctx context.Context, f *follower) (func() error, error) {
+		me := c.user()
+		f.news, f.defined = a.requestNews(ctx), defined
+		f.wants = func(change run.Change) bool { return change.User == me }
+		f.tell = func(_ context.Context, change run.Change) error {
+			return f.out.event("change", change.Pos, changeEvent{"change", change})
+		}
+		f.lost = func(_ context.Context, pos int64) error {
+			return f.out.event("reset", pos, connectedEvent{"reset", pos})
+		}
+		return func() error { return f.out.event("connected", f.after, connectedEvent{"connected", f.after}) }, nil
+	})
 }
 
 // still gives a check whether the credential of a request is still good.
@@ -224,13 +237,6 @@ func (a *api) still(c *call) func() bool {
 	return func() bool {
 		grant, err := a.access.Check(c.Request)
 		return err == nil && grant.Principal.User == c.user()
-	}
-}
-
-// ended logs why a stream ended, if it is the server's doing.
-func (a *api) ended(c *call, err error) {
-	if err != nil && c.Context().Err() == nil {
-		a.Logger.Warn("a stream ended", "path", c.URL.Path, "error", err)
 	}
 }
 
@@ -245,72 +251,41 @@ type sessionEvent struct {
 
 // sessionStream streams a document: as it is, and again at every change of it.
 func (a *api) sessionStream(c *call) (any, error) {
-	ctx, cancel := context.WithCancel(c.Context())
-	defer cancel()
-	release, err := a.streams.open(c.user())
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	wake := a.Feed.Watch(ctx) // before the place is read
-	after, ahead, err := a.place(c)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := a.wholeSession(c)
-	if err != nil {
-		return nil, err
-	}
-	out := newStream(c.w)
-	if c.Method == http.MethodHead {
-		return responseWritten{}, nil
-	}
-	s := &sessionTeller{api: a, out: out, ref: doc.Ref}
-	f := &follower{
-		feed: a.Feed, out: out, after: after, wants: s.wants, tell: s.tell,
-		may: a.still(c),
-		lost: func(ctx context.Context, pos int64) error {
-			return s.tell(ctx, run.Change{Pos: pos, Op: run.OpChanged})
-		},
-	}
-	now := full(doc)
-	err = out.event("", after, sessionEvent{"connected", doc.Workflow, doc.ID, &now})
-	if err == nil && ahead {
-		err = f.lost(ctx, after)
-	}
-	if err == nil {
-		err = f.follow(ctx, wake)
-	}
-	a.ended(c, err)
-	return responseWritten{}, nil
+	return a.streamFeed(c, func(_ context.Context, f *follower) (func() error, error) {
+		doc, err := a.wholeSession(c)
+		if err != nil {
+			return nil, err
+		}
+		ref := doc.Ref
+		f.wants = func(change run.Change) bool {
+			return change.Subject == run.SubjectSession && change.User == ref.User &&
+				change.ID == ref.ID && change.Workflow == ref.Workflow && change.Project == ref.Project
+		}
+		f.tell = func(ctx context.Context, change run.Change) error { return a.tellSession(ctx, f.out, ref, change) }
+		f.lost = func(ctx context.Context, pos int64) error {
+			return f.tell(ctx, run.Change{Pos: pos, Op: run.OpChanged})
+		}
+		now := full(doc)
+		return func() error {
+			return f.out.event("", f.after, sessionEvent{"connected", doc.Workflow, doc.ID, &now})
+		}, nil
+	})
 }
 
-// sessionTeller tells of the changes of one document.
-type sessionTeller struct {
-	*api
-	out *stream
-	ref session.Ref
-}
-
-func (s *sessionTeller) wants(c run.Change) bool {
-	return c.Subject == run.SubjectSession && c.User == s.ref.User &&
-		c.ID == s.ref.ID && c.Workflow == s.ref.Workflow && c.Project == s.ref.Project
-}
-
-// tell adds the document as it is now: of several changes in a row all may show
-// the last one.
-func (s *sessionTeller) tell(ctx context.Context, c run.Change) error {
-	gone := sessionEvent{Type: "deleted", WorkflowID: s.ref.Workflow, SessionID: s.ref.ID}
-	if c.Op == run.OpDeleted {
-		return s.out.event("", c.Pos, gone)
+// tellSession adds a document to a stream as it is now: of several changes in a row all
+// may show the last one.
+func (a *api) tellSession(ctx context.Context, out *stream, ref session.Ref, change run.Change) error {
+	gone := sessionEvent{Type: "deleted", WorkflowID: ref.Workflow, SessionID: ref.ID}
+	if change.Op == run.OpDeleted {
+		return out.event("", change.Pos, gone)
 	}
-	doc, err := s.read(ctx, s.ref)
+	doc, err := a.read(ctx, ref)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return s.out.event("", c.Pos, gone)
+		return out.event("", change.Pos, gone)
 	}
 	if err != nil {
 		return err
 	}
 	now := full(doc)
-	return s.out.event("", c.Pos, sessionEvent{"update", doc.Workflow, doc.ID, &now})
+	return out.event("", change.Pos, sessionEvent{"update", doc.Workflow, doc.ID, &now})
 }
