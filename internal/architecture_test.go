@@ -95,7 +95,6 @@ func restricted() map[string][]string {
 		"github.com/go-sourcemap":               {"internal/script/worker"},
 		"github.com/spf13/cobra":                {"internal/cli"},
 		"github.com/dlclark":                    {"internal/condition/pattern"}, // it sets the library's clock once
-		"github.com/go-git":                     {"internal/catalog"},
 		"github.com/fsnotify":                   {"internal/catalog"},
 		"github.com/tailscale/hujson":           {"internal/install"}, // places in JSON with comments; edits are ours, since it formats whole files
 		"github.com/theory/jsonpath":            {"internal/session"},

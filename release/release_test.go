@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -183,7 +184,7 @@ func line(t *testing.T, word string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, last, _ := strings.Cut(string(text), "FROM scratch")
+	_, last, _ := strings.Cut(string(text), "\nFROM alpine")
 	found := regexp.MustCompile(`(?m)^` + word + ` (.*)$`).FindStringSubmatch(last)
 	if found == nil {
 		t.Fatalf("the Dockerfile has no line %s", word)
@@ -191,13 +192,17 @@ func line(t *testing.T, word string) string {
 	return found[1]
 }
 
-// The container's root file system, entered as the Dockerfile says, is all that
-// Guideway needs: it serves a client, and keeps what it knows in /data.
+// What the image adds to its base, entered as the Dockerfile says, is all that
+// Guideway needs without repositories as sources: it serves a client, and keeps what it
+// knows in /data. The base has git and ssh.
 func TestContainer(t *testing.T) {
 	t.Parallel()
 	path := built(t)
 	if os.Geteuid() != 0 {
 		t.Skip("entering a root file system takes root")
+	}
+	if packages := strings.Fields(line(t, "RUN apk add")); !slices.Contains(packages, "git") || !slices.Contains(packages, "openssh-client-default") {
+		t.Errorf("the image has the packages %v", packages)
 	}
 	dir := t.TempDir()
 	certificates := filepath.Join(dir, "ca.crt")

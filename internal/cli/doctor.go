@@ -24,8 +24,8 @@ func newDoctorCmd(a *app, run func(context.Context, *doctorOptions) error) *cobr
 		Use:   "doctor",
 		Short: "Check this installation and say how to mend it",
 		Long: `Check this installation: directories, settings and where each came from, sources,
-definitions, the store of runs with its key and heads, checkpoints, the sandbox of scripts,
-the token, the server, and the clients that start Guideway. Every check is ok, warn or fail, with the next step. The exit code is 1 if any fails.
+definitions, the store of runs with its key and heads, checkpoints, the git program, the
+sandbox of scripts, the token, the server, and the clients that start Guideway. Every check is ok, warn or fail, with the next step. The exit code is 1 if any fails.
 
 With --selftest try the program out instead, in a directory of its own that is removed
 again: the bundled definitions load, a script runs in its sandbox, a client begins a run
@@ -127,7 +127,7 @@ func (o *doctorOptions) checkInstallation(ctx context.Context, answer *doctorAns
 	answer.add(o.checkMachineRuns(ctx, cfg)...)
 	answer.add(o.checkCheckpoints(ctx, cfg)...)
 	answer.add(o.checkUpstreams(cfg)...)
-	answer.add(checkSandbox(ctx), checkToken(cfg), checkServer(ctx, cfg))
+	answer.add(checkGit(ctx, cfg), checkSandbox(ctx), checkToken(cfg), checkServer(ctx, cfg))
 	answer.add(checkClients(ctx, o.app.host)...)
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/git"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/install"
 	"github.com/guideway-dev/guideway/internal/script"
@@ -134,6 +135,19 @@ func checkSource(r sourceRow) check {
 		c.Fix = "create it, or remove it from the setting workflows.paths"
 	case r.State == catalog.SourceMissing:
 		c.Message = r.Location + " (not there, which is fine)"
+	}
+	return c
+}
+
+// checkGit looks for the program that fetches repositories.
+func checkGit(ctx context.Context, cfg *config.Config) check {
+	version, err := git.Version(ctx)
+	if err == nil {
+		return check{Name: "git", Status: checkOK, Message: "version " + version}
+	}
+	c := check{Name: "git", Status: checkWarn, Message: err.Error() + "; no source needs it", Fix: guideway.ErrorFix(err)}
+	if slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Git != "" && !s.Disabled }) {
+		c.Status, c.Message = checkFail, err.Error()+"; sources that are repositories keep their last copy"
 	}
 	return c
 }

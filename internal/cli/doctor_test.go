@@ -77,3 +77,17 @@ func TestDoctorTellsOfTheSandbox(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctorWithoutGit is about the program that fetches repositories: it is missed
+// where a source needs it.
+func TestDoctorWithoutGit(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	cfg := &config.Config{}
+	if got := checkGit(t.Context(), cfg); got.Status != checkWarn || !strings.Contains(got.Fix, "install git") {
+		t.Errorf("no source needs it: %+v", got)
+	}
+	cfg.Sources = []config.Source{{Name: "team", Git: "https://github.com/acme/workflows"}}
+	if got := checkGit(t.Context(), cfg); got.Status != checkFail || !strings.Contains(got.Message, "the program git") {
+		t.Errorf("a source needs it: %+v", got)
+	}
+}

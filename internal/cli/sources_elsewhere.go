@@ -87,11 +87,8 @@ func (a *app) newGit(cfg *config.Config, s config.Source, info catalog.SourceInf
 	opts := git.Options{
 		URL: s.Git, Branch: s.Branch, Tag: s.Tag, Commit: s.Commit, Path: s.Path, Hosts: cfg.Workflows.Hosts,
 		Credentials: func(host string) (user, token string) { return s.User, a.gitToken(s, host) },
-		SSH:         git.SSH{Key: a.inHome(s.SSHKey, home), KnownHosts: a.inHome(s.KnownHosts, home), Agent: a.host.Getenv("SSH_AUTH_SOCK")},
+		SSH:         git.SSH{Key: a.inHome(s.SSHKey, home), KnownHosts: a.inHome(s.KnownHosts, home)},
 		Limits:      git.Limits{Bytes: s.MaxBytes, Files: s.MaxFiles, FileBytes: s.MaxFileSize},
-	}
-	if home != "" {
-		opts.SSH.Dir = filepath.Join(home, ".ssh")
 	}
 	fetcher, err := git.New(opts)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -42,11 +41,11 @@ func KnownHosts() []string {
 
 // scpLike is git@host:path, the short form of an address of ssh.
 var scpLike = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:([A-Za-z0-9_.-]+)@)?([A-Za-z0-9.-]+):([^/\\].*|/.*)$`)
+	return regexp.MustCompile(`^(?:([A-Za-z0-9_.-]+)@)?([A-Za-z0-9._-]+):([^/\\].*|/.*)$`)
 })
 
 // hostPattern is what a host may look like.
-var hostPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`) })
+var hostPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`) })
 
 // parseAddress reads the address of a repository. Its errors do not show what may
 // be a secret.
@@ -118,26 +117,19 @@ func checkSSH(a address) (address, error) {
 	if strings.HasPrefix(a.path, "-") || a.user != "" && !regexp.MustCompile(`^[A-Za-z0-9_.-]+$`).MatchString(a.user) {
 		return address{}, badAddress("the user or the path of the address is not one of ssh")
 	}
-	if a.user == "" {
-		a.user = "git"
-	}
 	return a, nil
 }
 
 // hostPort is the host with its port, where that is another than usual.
 func (a address) hostPort() string {
-	if a.port == "" {
+	switch {
+	case a.port != "":
+		return net.JoinHostPort(a.host, a.port)
+	case strings.Contains(a.host, ":"):
+		return "[" + a.host + "]"
+	default:
 		return a.host
 	}
-	return net.JoinHostPort(a.host, a.port)
-}
-
-// dialPort is the host with its port in any case.
-func (a address) dialPort(usual int) string {
-	if a.port == "" {
-		return net.JoinHostPort(a.host, strconv.Itoa(usual))
-	}
-	return net.JoinHostPort(a.host, a.port)
 }
 
 // String is the address without anything secret.
@@ -146,10 +138,29 @@ func (a address) String() string {
 	case schemeFile:
 		return "file://" + filepath.ToSlash(a.path)
 	case schemeSSH:
-		return "ssh://" + a.user + "@" + a.hostPort() + "/" + strings.TrimPrefix(a.path, "/")
+		return "ssh://" + a.login() + "/" + strings.TrimPrefix(escapePath(a.path), "/")
 	default:
-		return string(a.scheme) + "://" + a.hostPort() + a.path
+		return string(a.scheme) + "://" + a.hostPort() + escapePath(a.path)
 	}
+}
+
+func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
+
+// login is the host of ssh with the user, if the address names one.
+func (a address) login() string {
+	if a.user == "" {
+		return a.hostPort()
+	}
+	return a.user + "@" + a.hostPort()
+}
+
+// url is what the git program is given: the address without anything secret. A path
+// of the short form is relative to the home directory on the host.
+func (a address) url() string {
+	if a.scheme == schemeSSH && !strings.HasPrefix(a.path, "/") {
+		return a.login() + ":" + a.path
+	}
+	return a.String()
 }
 
 // allowed says whether a repository may be reached. Hosts are names, or names with

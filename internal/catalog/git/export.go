@@ -1,198 +1,187 @@
 package git
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"regexp"
+	"strconv"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/plumbing/storer"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// The bounds of a walk through a commit.
+// The bounds of the listing of a commit.
 const (
 	maxDepth   = 6
-	maxEntries = 50_000
-	// maxTree bounds the listing of one directory.
-	maxTree = 4 << 20
+	maxListing = 64 << 20
 )
 
 // export takes the documents out of a commit.
 type export struct {
-	storer storer.EncodedObjectStorer
+	git    program
 	limits Limits
 	stage  *mirror.Stage
-	// filtered says that the other side left out what is too large.
-	filtered bool
-
-	visited, files int
+	found  []entry
 }
 
-// run exports the directory of a commit.
-func (e *export) run(ctx context.Context, hash plumbing.Hash, dir string) error {
-	commit, err := object.GetCommit(e.storer, hash)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commit %s", hash)
+// entry is a file in a commit.
+type entry struct {
+	name, mode, hash string
+	// size is below zero if the host left the file out, as it is too large.
+	size int64
+}
+
+// run exports the directory of a commit; "" is the usual one.
+func (e *export) run(ctx context.Context, commit, dir string) error {
+	dirs := []string{dir}
+	if dir == "" {
+		dirs = []string{"workflows", ".guideway/workflows", ""}
 	}
+	var queries []string
+	for _, d := range dirs {
+		queries = append(queries, commit+":"+d)
+	}
+	trees, err := e.git.lookUp(ctx, "tree", queries)
 	if err != nil {
 		return err
 	}
-	root, err := e.tree(commit.TreeHash)
-	if err != nil {
-		return err
-	}
-	if dir != "" {
-		tree, err := e.below(root, dir)
-		if err != nil {
+	for _, tree := range trees {
+		if tree == "" {
+			continue
+		}
+		if err := e.git.run(ctx, "", e.readListing, "ls-tree", "-r", "-z", "--long", "--full-tree", tree); err != nil {
 			return err
 		}
-		if tree == nil {
-			return guideway.Errorf(guideway.CodeNotFound, "the repository has no directory %q at %s", dir, hash.String()[:12])
-		}
-		return e.walk(ctx, tree, "", 0)
+		return e.addFiles(ctx)
 	}
-	for _, usual := range []string{"workflows", ".guideway/workflows"} {
-		tree, err := e.below(root, usual)
-		if err != nil {
-			return err
-		}
-		if tree != nil {
-			return e.walk(ctx, tree, "", 0)
-		}
-	}
-	return e.walk(ctx, root, "", 0)
+	return guideway.Errorf(guideway.CodeNotFound, "the repository has no directory %q at %s", dir, commit[:12])
 }
 
-// tree reads the listing of a directory.
-func (e *export) tree(hash plumbing.Hash) (*object.Tree, error) {
-	size, err := e.storer.EncodedObjectSize(hash)
-	if err != nil {
-		return nil, err
-	}
-	if size > maxTree {
-		return nil, fmt.Errorf("%w: a directory of %d bytes", mirror.ErrTooMuch, size)
-	}
-	return object.GetTree(e.storer, hash)
-}
-
-// below finds a directory; nil where there is none.
-func (e *export) below(tree *object.Tree, dir string) (*object.Tree, error) {
-	for part := range strings.SplitSeq(dir, "/") {
-		var next *object.Tree
-		for _, entry := range tree.Entries {
-			if entry.Name == part && entry.Mode == filemode.Dir {
-				found, err := e.tree(entry.Hash)
-				if err != nil {
-					return nil, err
-				}
-				next = found
+// lookUp returns the hashes of objects of a type, "" for each that does not exist.
+func (p program) lookUp(ctx context.Context, kind string, names []string) (hashes []string, err error) {
+	pattern := regexp.MustCompile(`^([0-9a-f]{40}) ` + kind + `\n$`)
+	err = p.run(ctx, strings.Join(names, "\n")+"\n", func(out *bufio.Reader) error {
+		for range names {
+			line, err := out.ReadString('\n')
+			if err != nil {
+				return err
 			}
-		}
-		if next == nil {
-			return nil, nil
-		}
-		tree = next
-	}
-	return tree, nil
-}
-
-// walk exports a directory and those below it.
-func (e *export) walk(ctx context.Context, tree *object.Tree, prefix string, depth int) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for _, entry := range tree.Entries {
-		if e.visited++; e.visited > maxEntries {
-			return fmt.Errorf("%w: over %d entries", mirror.ErrTooMuch, maxEntries)
-		}
-		name := prefix + entry.Name
-		if err := e.entry(ctx, name, entry, depth); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entry exports one entry of a directory.
-func (e *export) entry(ctx context.Context, name string, entry object.TreeEntry, depth int) error {
-	// A name is refused before anything is made of it: a tree that somebody wrote by
-	// hand can have slashes and dots in its names.
-	bad := !mirror.IsSafe(name) || strings.Contains(entry.Name, "/")
-	switch entry.Mode {
-	case filemode.Dir:
-		switch {
-		case bad:
-			if !strings.HasPrefix(entry.Name, ".") {
-				e.stage.Refuse(name, "file-name", "the directory has a name that is not one on every system", "rename it")
+			hash := ""
+			if m := pattern.FindStringSubmatch(line); m != nil {
+				hash = m[1]
 			}
-			return nil
-		case depth == maxDepth || strings.HasPrefix(entry.Name, ".") || entry.Name == "node_modules" || entry.Name == "testdata":
+			hashes = append(hashes, hash)
+		}
+		return nil
+	}, "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	return hashes, err
+}
+
+// readListing reads the output of ls-tree and collects the documents in it.
+func (e *export) readListing(out *bufio.Reader) error {
+	listing := bufio.NewReader(io.LimitReader(out, maxListing))
+	total := 0
+	for {
+		text, err := listing.ReadString(0)
+		if total += len(text); total >= maxListing {
+			return fmt.Errorf("%w: the names of its files have over %d bytes", mirror.ErrTooMuch, maxListing)
+		}
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		tree, err := e.tree(entry.Hash)
 		if err != nil {
 			return err
 		}
-		return e.walk(ctx, tree, name+"/", depth+1)
-	case filemode.Submodule:
+		meta, name, _ := strings.Cut(strings.TrimSuffix(text, "\x00"), "\t")
+		fields := strings.Fields(meta)
+		if len(fields) != 4 {
+			return fmt.Errorf("the listing of the commit cannot be read")
+		}
+		size, err := strconv.ParseInt(fields[3], 10, 64)
+		if err != nil {
+			size = -1
+		}
+		if err := e.judge(entry{name: name, mode: fields[0], hash: fields[2], size: size}); err != nil {
+			return err
+		}
+	}
+}
+
+// judge collects an entry if it is a document, and notes why if it is refused.
+func (e *export) judge(f entry) error {
+	parts := strings.Split(f.name, "/")
+	for _, part := range parts[:len(parts)-1] {
+		if part == "node_modules" || part == "testdata" || strings.HasPrefix(part, ".") && mirror.IsSafe(part) {
+			return nil
+		}
+	}
+	if len(parts) > maxDepth+1 {
+		return nil
+	}
+	if f.mode == "160000" {
 		e.stage.Find(guideway.Diagnostic{
-			Severity: guideway.SeverityWarning, Code: "git-submodule", File: name,
+			Severity: guideway.SeverityWarning, Code: "git-submodule", File: f.name,
 			Message: "submodules are not fetched", Fix: "name the repository of the submodule as a source of its own",
 		})
 		return nil
 	}
-	if !catalog.Wanted(name) && !(bad && catalog.Wanted(path.Base(name))) {
+	// A tree that was written by hand can have slashes and dots in its names.
+	bad := !mirror.IsSafe(f.name)
+	if !catalog.Wanted(f.name) && !(bad && catalog.Wanted(path.Base(f.name))) {
 		return nil
 	}
 	switch {
 	case bad:
-		e.stage.Refuse(name, "file-name", "the name cannot be that of a file on every system", "rename the file")
-	case entry.Mode == filemode.Symlink:
-		e.stage.Refuse(name, "file-link", "links of a repository are not followed", "put a copy here")
-	case entry.Mode != filemode.Regular && entry.Mode != filemode.Executable && entry.Mode != filemode.Deprecated:
-		e.stage.Refuse(name, "file-special", "this is no regular file", "replace it by one")
+		e.stage.Refuse(f.name, "file-name", "the name cannot be that of a file on every system", "rename the file")
+	case f.mode == "120000":
+		e.stage.Refuse(f.name, "file-link", "links of a repository are not followed", "put a copy here")
+	case !strings.HasPrefix(f.mode, "100"):
+		e.stage.Refuse(f.name, "file-special", "this is no regular file", "replace it by one")
+	case f.size < 0:
+		e.stage.Refuse(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split it")
+	case f.size > e.limits.FileBytes:
+		e.stage.Refuse(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split it")
+	case len(e.found) >= e.limits.Files:
+		return guideway.Errorf(guideway.CodeTooLarge, "the repository has more than %d documents", e.limits.Files).
+			WithFix("name a directory of it as path, or allow more with maxFiles")
 	default:
-		return e.file(name, entry.Hash)
+		e.found = append(e.found, f)
 	}
 	return nil
 }
 
-// file exports a document.
-func (e *export) file(name string, hash plumbing.Hash) error {
-	tooLarge := func(message string) error {
-		e.stage.Refuse(name, "file-too-large", message, "split it")
+// addFiles reads the documents and adds them to the stage.
+func (e *export) addFiles(ctx context.Context) error {
+	var hashes strings.Builder
+	for _, f := range e.found {
+		hashes.WriteString(f.hash + "\n")
+	}
+	return e.git.run(ctx, hashes.String(), func(out *bufio.Reader) error {
+		for _, f := range e.found {
+			header, err := out.ReadString('\n')
+			if err != nil {
+				return err
+			}
+			if header != fmt.Sprintf("%s blob %d\n", f.hash, f.size) {
+				return fmt.Errorf("the file %q of the commit cannot be read", f.name)
+			}
+			content := io.LimitReader(out, f.size)
+			if err := e.stage.Add(f.name, e.limits.FileBytes, content); err != nil {
+				return err
+			}
+			if _, err := io.Copy(io.Discard, content); err != nil {
+				return err
+			}
+			if _, err := out.Discard(1); err != nil {
+				return err
+			}
+		}
 		return nil
-	}
-	size, err := e.storer.EncodedObjectSize(hash)
-	switch {
-	case errors.Is(err, plumbing.ErrObjectNotFound) && e.filtered:
-		return tooLarge(fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes))
-	case err != nil:
-		return err
-	case size > e.limits.FileBytes:
-		return tooLarge(fmt.Sprintf("the file has %d bytes; the limit is %d", size, e.limits.FileBytes))
-	}
-	if e.files++; e.files > e.limits.Files {
-		return guideway.Errorf(guideway.CodeTooLarge, "the repository has more than %d documents", e.limits.Files).
-			WithFix("name a directory of it as path, or allow more with maxFiles")
-	}
-	blob, err := object.GetBlob(e.storer, hash)
-	if err != nil {
-		return err
-	}
-	r, err := blob.Reader()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	return e.stage.Add(name, e.limits.FileBytes, io.Reader(r))
+	}, "cat-file", "--batch", "--buffer")
 }

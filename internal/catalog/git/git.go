@@ -1,7 +1,8 @@
 // Package git brings the definitions of a git repository: over https, over ssh, or
-// from a directory. It fetches one commit, without its history, takes the documents
-// out of it and forgets the rest: no repository is kept, nothing is checked out,
-// and nothing of what is fetched is ever executed. No program is started.
+// from a directory. The git program fetches one commit, without its history, with
+// the credentials, proxies and ssh settings of the user. The package copies the
+// documents out of the commit and removes the rest: no repository is kept, nothing is
+// checked out, and nothing of what is fetched is ever executed.
 package git
 
 import (
@@ -9,13 +10,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/storer"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
@@ -37,10 +34,16 @@ type Options struct {
 	// Credentials gives the user and the token for a host of https; nil and an empty
 	// token mean none. They are asked for at every fetch and kept nowhere.
 	Credentials func(host string) (user, token string)
-	// SSH says how hosts of ssh are reached.
+	// SSH takes precedence over the user's settings of ssh.
 	SSH SSH
 	// Limits bound what a repository may have.
 	Limits Limits
+}
+
+// SSH names files for hosts of ssh; "" means what the user's settings of ssh say.
+type SSH struct {
+	// Key is the file of a private key, KnownHosts that of the keys of hosts.
+	Key, KnownHosts string
 }
 
 // Limits bound what a repository may have. A zero field means the default.
@@ -113,94 +116,26 @@ func (f *Fetcher) Origin() string {
 	return "git:" + hex.EncodeToString(sum[:])
 }
 
-// target is a commit that is to be brought.
-type target struct {
-	hash      plumbing.Hash
-	reference string
-	// advertised says that the other side names it itself.
-	advertised bool
-}
-
 // Fetch implements mirror.Fetcher.
 func (f *Fetcher) Fetch(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
-	fetch := f.fetchRemote
-	if f.address.scheme == schemeFile {
-		fetch = f.fetchLocal
-	}
-	got, err := fetch(ctx, have, stage)
+	got, err := f.bring(ctx, have, stage)
 	if err != nil {
 		return got, f.explain(err)
 	}
 	return got, nil
 }
 
-// seen says whether a commit is what is there.
-func seen(have *mirror.Have, t target) (mirror.Fetched, bool) {
-	got := mirror.Fetched{Revision: t.hash.String(), Reference: t.reference}
-	return got, have != nil && have.Revision == got.Revision
-}
-
-// refs are the references of a repository.
-type refs interface {
-	// find gives the commit of a reference by its whole name.
-	find(name string) (plumbing.Hash, bool)
-	// head gives the commit and the name of the default branch.
-	head() (plumbing.Hash, string, bool)
-}
-
-// choose finds what is followed.
-func (f *Fetcher) choose(r refs) (target, error) {
-	switch {
-	case f.opts.Commit != "":
-		return target{hash: plumbing.NewHash(f.opts.Commit), reference: "commit"}, nil
-	case f.opts.Tag != "":
-		if hash, ok := r.find("refs/tags/" + f.opts.Tag); ok {
-			return target{hash: hash, reference: f.opts.Tag, advertised: true}, nil
-		}
-		return target{}, guideway.Errorf(guideway.CodeNotFound, "the repository has no tag %q", f.opts.Tag)
-	case f.opts.Branch != "":
-		if hash, ok := r.find("refs/heads/" + f.opts.Branch); ok {
-			return target{hash: hash, reference: f.opts.Branch, advertised: true}, nil
-		}
-		if f.opts.Branch != "main" && f.opts.Branch != "master" {
-			return target{}, guideway.Errorf(guideway.CodeNotFound, "the repository has no branch %q", f.opts.Branch)
-		}
-	}
-	hash, name, ok := r.head()
-	if !ok {
-		return target{}, guideway.Errorf(guideway.CodeNotFound, "the repository has no default branch").WithFix("name a branch")
-	}
-	return target{hash: hash, reference: name, advertised: true}, nil
-}
-
-// explain turns what the libraries say into what a person can use. It never has
+// explain adds the address to an error that git printed. It never has
 // more of an address than String shows.
 func (f *Fetcher) explain(err error) error {
 	if guideway.ErrorCode(err) != guideway.CodeInternal {
 		return err
 	}
 	message := err.Error()
-	for _, secret := range f.secrets() {
-		message = strings.ReplaceAll(message, secret, "…")
+	if _, token := f.credentials(); len(token) > 3 {
+		message = strings.ReplaceAll(message, token, "…")
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "fetch %s: %s", f.address, message)
-}
-
-// secrets are the texts that must not be shown.
-func (f *Fetcher) secrets() []string {
-	var all []string
-	for _, s := range []string{f.address.secret, f.token()} {
-		if len(s) > 3 {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
-// token is the secret for a host of https; "" is none.
-func (f *Fetcher) token() string {
-	_, token := f.credentials()
-	return token
 }
 
 // credentials are the user and the token for a host of https.
@@ -225,13 +160,4 @@ func userFor(host string) string {
 	default:
 		return "x-access-token"
 	}
-}
-
-// export takes the documents of a commit into a version.
-func (f *Fetcher) export(ctx context.Context, s storer.EncodedObjectStorer, t target, filtered bool, stage *mirror.Stage) error {
-	e := &export{storer: s, limits: f.opts.Limits, stage: stage, filtered: filtered}
-	if err := e.run(ctx, t.hash, f.opts.Path); err != nil {
-		return fmt.Errorf("read the commit %s: %w", t.hash.String()[:12], err)
-	}
-	return nil
 }

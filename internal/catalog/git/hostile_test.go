@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/pem"
 	"io"
 	"net"
@@ -18,15 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-git/go-billy/v5/osfs"
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/google/go-cmp/cmp"
-	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/git"
@@ -98,51 +93,44 @@ func TestHostileRepository(t *testing.T) {
 // TestTreeWrittenByHand is about names that no program called git would commit.
 func TestTreeWrittenByHand(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "bare")
-	check(t, os.MkdirAll(filepath.Join(dir, "refs", "heads"), 0o755))
-	check(t, os.MkdirAll(filepath.Join(dir, "objects"), 0o755))
-	s := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())
-	put := func(kind plumbing.ObjectType, data []byte) plumbing.Hash {
+	r := newRepo(t)
+	put := func(kind string, data []byte) string {
 		t.Helper()
-		o := s.NewEncodedObject()
-		o.SetType(kind)
-		w, err := o.Writer()
+		cmd := exec.CommandContext(t.Context(), "git", "hash-object", "-t", kind, "--literally", "-w", "--stdin")
+		cmd.Dir, cmd.Stdin = r.dir, bytes.NewReader(data)
+		out, err := cmd.Output()
 		check(t, err)
-		_, err = w.Write(data)
-		check(t, err)
-		check(t, w.Close())
-		hash, err := s.SetEncodedObject(o)
-		check(t, err)
-		return hash
+		return strings.TrimSpace(string(out))
 	}
-	tree := func(entries ...object.TreeEntry) plumbing.Hash {
+	type file struct{ mode, name, hash string }
+	tree := func(entries ...file) string {
 		var b bytes.Buffer
 		for _, e := range entries {
-			b.WriteString(strings.TrimLeft(e.Mode.String(), "0") + " " + e.Name + "\x00")
-			b.Write(e.Hash[:])
+			hash, err := hex.DecodeString(e.hash)
+			check(t, err)
+			b.WriteString(e.mode + " " + e.name + "\x00" + string(hash))
 		}
-		return put(plumbing.TreeObject, b.Bytes())
+		return put("tree", b.Bytes())
 	}
-	blob := put(plumbing.BlobObject, []byte(workflow("evil", "1.0.0")))
-	good := put(plumbing.BlobObject, []byte(workflow("good", "1.0.0")))
-	inner := tree(object.TreeEntry{Name: "x.json", Mode: filemode.Regular, Hash: blob})
-	root := tree(object.TreeEntry{Name: "workflows", Mode: filemode.Dir, Hash: tree(
-		object.TreeEntry{Name: "..", Mode: filemode.Dir, Hash: inner},
-		object.TreeEntry{Name: "../../../up.json", Mode: filemode.Regular, Hash: blob},
-		object.TreeEntry{Name: "/etc/abs.json", Mode: filemode.Regular, Hash: blob},
-		object.TreeEntry{Name: ".GIT", Mode: filemode.Dir, Hash: inner},
-		object.TreeEntry{Name: "a\\b.json", Mode: filemode.Regular, Hash: blob},
-		object.TreeEntry{Name: "bell\a.json", Mode: filemode.Regular, Hash: blob},
-		object.TreeEntry{Name: "Good.json", Mode: filemode.Regular, Hash: blob},
-		object.TreeEntry{Name: "c:d.json", Mode: filemode.Regular, Hash: blob},
-		object.TreeEntry{Name: "good.json", Mode: filemode.Regular, Hash: good},
+	blob := put("blob", []byte(workflow("evil", "1.0.0")))
+	good := put("blob", []byte(workflow("good", "1.0.0")))
+	inner := tree(file{"100644", "x.json", blob})
+	root := tree(file{"40000", "workflows", tree(
+		file{"40000", "..", inner},
+		file{"100644", "../../../up.json", blob},
+		file{"100644", "/etc/abs.json", blob},
+		file{"40000", ".GIT", inner},
+		file{"100644", "a\\b.json", blob},
+		file{"100644", "bell\a.json", blob},
+		file{"100644", "Good.json", blob},
+		file{"100644", "c:d.json", blob},
+		file{"100644", "good.json", good},
 	)})
-	commit := put(plumbing.CommitObject, []byte("tree "+root.String()+"\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nx\n"))
-	check(t, s.SetReference(plumbing.NewHashReference("refs/heads/main", commit)))
-	check(t, s.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, "refs/heads/main")))
+	commit := put("commit", []byte("tree "+root+"\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nx\n"))
+	r.git("update-ref", "refs/heads/master", commit)
 
 	copyDir := t.TempDir()
-	src := source(t, copyDir, git.Options{URL: dir})
+	src := source(t, copyDir, git.Options{URL: r.dir})
 	sync(t, src)
 	documents, found, err := src.Documents(t.Context())
 	check(t, err)
@@ -194,13 +182,20 @@ func TestTooLarge(t *testing.T) {
 	if _, err := source(t, t.TempDir(), few).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
 		t.Errorf("many documents: %v", err)
 	}
-	r.write("bomb.bin", strings.Repeat("\x00", 80<<20))
+	// 80 MB in 80 kB are never unpacked: git tells the size.
+	r.write("workflows/bomb.json", strings.Repeat("\x00", 80<<20))
 	r.commit()
-	if _, err := s.Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge || !strings.Contains(err.Error(), "one of its files") {
-		t.Errorf("a file of 80 MB in 80 kB: %v", err)
-	}
-	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
-		t.Error(diff)
+	for _, filter := range []string{"false", "true"} {
+		r.git("config", "uploadpack.allowFilter", filter)
+		s := source(t, t.TempDir(), opts)
+		sync(t, s)
+		c := load(t, s)
+		if diff := cmp.Diff([]string{"one@1.0.0", "two@1.0.0"}, servedBy(t, c)); diff != "" {
+			t.Error(diff)
+		}
+		if got := codes(c); !strings.Contains(strings.Join(got, " "), "file-too-large") {
+			t.Errorf("the refusal is not reported: %v", got)
+		}
 	}
 }
 
@@ -330,10 +325,11 @@ func TestOverSSH(t *testing.T) {
 	dir := t.TempDir()
 	block, err := ssh.MarshalPrivateKey(private, "")
 	check(t, err)
-	check(t, os.WriteFile(filepath.Join(dir, "id_ed25519"), pem.EncodeToMemory(block), 0o600))
+	id := filepath.Join(dir, "id_ed25519")
+	check(t, os.WriteFile(id, pem.EncodeToMemory(block), 0o600))
 	known := filepath.Join(dir, "known_hosts")
 	check(t, os.WriteFile(known, []byte(knownhosts.Line([]string{address}, host)+"\n"), 0o600))
-	opts := git.Options{URL: "ssh://git@" + address + r.dir, SSH: git.SSH{Dir: dir, KnownHosts: known}}
+	opts := git.Options{URL: "ssh://git@" + address + r.dir, SSH: git.SSH{Key: id, KnownHosts: known}}
 
 	s := source(t, t.TempDir(), opts)
 	sync(t, s)
@@ -357,7 +353,7 @@ func TestOverSSH(t *testing.T) {
 		t.Errorf("a host with another key: %v", err)
 	}
 	nobody := opts
-	nobody.SSH.Dir = t.TempDir()
+	nobody.SSH.Key = filepath.Join(dir, "gone")
 	if _, err := source(t, t.TempDir(), nobody).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden {
 		t.Errorf("without a key: %v", err)
 	}
@@ -385,8 +381,8 @@ func TestSilentHost(t *testing.T) {
 	address := listener.Addr().String()
 	check(t, os.WriteFile(filepath.Join(dir, "known_hosts"), []byte(knownhosts.Line([]string{address}, key)+"\n"), 0o600))
 	for _, url := range []string{"http://" + address + "/x", "ssh://" + address + "/x"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		s := source(t, t.TempDir(), git.Options{URL: url, Hosts: []string{"http://" + address}, SSH: git.SSH{Dir: dir}})
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		s := source(t, t.TempDir(), git.Options{URL: url, Hosts: []string{"http://" + address}, SSH: git.SSH{Key: filepath.Join(dir, "id_ed25519"), KnownHosts: filepath.Join(dir, "known_hosts")}})
 		if _, err := s.Sync(ctx); err == nil {
 			t.Errorf("%s has answered", url)
 		}

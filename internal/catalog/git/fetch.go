@@ -1,0 +1,361 @@
+package git
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+)
+
+// maxAdvertised bounds what a host says of its references.
+const maxAdvertised = 1 << 20
+
+// target is a commit that is to be brought.
+type target struct {
+	// url is what git is given, which can differ from the address in its ".git".
+	url  string
+	hash string
+	// ref is what leads to the commit on the other side, reference how it is shown.
+	ref, reference string
+}
+
+// reference is a name that can lead to the commit which is followed.
+type reference struct{ name, shown string }
+
+// candidates returns the references that can be what is followed, the first one
+// that exists being taken.
+func (f *Fetcher) candidates() []reference {
+	standard := []reference{{"HEAD", "HEAD"}, {"refs/heads/main", "main"}, {"refs/heads/master", "master"}}
+	switch {
+	case f.opts.Tag != "":
+		return []reference{{"refs/tags/" + f.opts.Tag, f.opts.Tag}}
+	case f.opts.Branch == "main" || f.opts.Branch == "master":
+		return append([]reference{{"refs/heads/" + f.opts.Branch, f.opts.Branch}}, standard...)
+	case f.opts.Branch != "":
+		return []reference{{"refs/heads/" + f.opts.Branch, f.opts.Branch}}
+	default:
+		return standard
+	}
+}
+
+// missing says that nothing of what is followed exists.
+func (f *Fetcher) missing() error {
+	switch {
+	case f.opts.Commit != "":
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commit %s", f.opts.Commit)
+	case f.opts.Tag != "":
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no tag %q", f.opts.Tag)
+	case f.opts.Branch != "" && f.opts.Branch != "main" && f.opts.Branch != "master":
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no branch %q", f.opts.Branch)
+	default:
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commit yet, or no default branch").WithFix("name a branch")
+	}
+}
+
+// findRemote asks a host which commit is followed.
+func (f *Fetcher) findRemote(ctx context.Context, git program) (target, error) {
+	t := target{url: f.address.url(), hash: f.opts.Commit, ref: f.opts.Commit, reference: "commit"}
+	if f.opts.Commit != "" {
+		return t, nil
+	}
+	hashes, branch, err := git.listRemote(ctx, t.url, f.candidates())
+	if isRedirect(err) && !strings.HasSuffix(t.url, ".git") {
+		t.url += ".git" // where some hosts redirect to
+		hashes, branch, err = git.listRemote(ctx, t.url, f.candidates())
+	}
+	if err != nil {
+		return t, err
+	}
+	for _, c := range f.candidates() {
+		if t.hash = cmp.Or(hashes[c.name+"^{}"], hashes[c.name]); t.hash == "" {
+			continue
+		}
+		t.ref, t.reference = c.name, c.shown
+		if c.name == "HEAD" && branch != "" {
+			t.reference = branch
+		}
+		return t, nil
+	}
+	return t, f.missing()
+}
+
+func isRedirect(err error) bool { return err != nil && strings.Contains(err.Error(), errRedirect) }
+
+// listRemote returns the hashes of references by their names, and the branch that
+// HEAD names.
+func (p program) listRemote(ctx context.Context, url string, wanted []reference) (hashes map[string]string, branch string, err error) {
+	args := []string{"ls-remote", "--symref", "--", url}
+	for _, r := range wanted {
+		args = append(args, r.name, r.name+"^{}")
+	}
+	hashes = map[string]string{}
+	err = p.run(ctx, "", func(out *bufio.Reader) error {
+		text, err := io.ReadAll(io.LimitReader(out, maxAdvertised))
+		if err != nil {
+			return err
+		}
+		if len(text) == maxAdvertised {
+			return errors.New("the host names too many references")
+		}
+		for line := range strings.Lines(string(text)) {
+			value, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			if of, ok := strings.CutPrefix(value, "ref: refs/heads/"); ok && name == "HEAD" {
+				branch = of
+			} else if commitPattern().MatchString(value) {
+				hashes[name] = value
+			}
+		}
+		return nil
+	}, args...)
+	return hashes, branch, err
+}
+
+// findLocal looks up which commit of a local repository is followed.
+func (f *Fetcher) findLocal(ctx context.Context, git program) (target, error) {
+	candidates := f.candidates()
+	if f.opts.Commit != "" {
+		candidates = []reference{{f.opts.Commit, "commit"}}
+	}
+	var names []string
+	for _, c := range candidates {
+		names = append(names, c.name+"^{commit}")
+	}
+	hashes, err := git.lookUp(ctx, "commit", names)
+	if err != nil {
+		return target{}, err
+	}
+	for i, c := range candidates {
+		if hashes[i] == "" {
+			continue
+		}
+		t := target{hash: hashes[i], reference: c.shown}
+		if c.name == "HEAD" {
+			// A HEAD without a branch keeps its name.
+			_ = git.run(ctx, "", func(out *bufio.Reader) error {
+				line, err := out.ReadString('\n')
+				t.reference = cmp.Or(strings.TrimPrefix(strings.TrimSpace(line), "refs/heads/"), t.reference)
+				return err
+			}, "symbolic-ref", "-q", "HEAD")
+		}
+		return t, nil
+	}
+	return target{}, f.missing()
+}
+
+// gitDir finds the directory of a repository's objects: that of a bare one, or
+// .git below it.
+func gitDir(dir string) (string, error) {
+	for _, candidate := range []string{filepath.Join(dir, ".git"), dir} {
+		head, err := os.Lstat(filepath.Join(candidate, "HEAD"))
+		objects, objectsErr := os.Stat(filepath.Join(candidate, "objects"))
+		if err == nil && objectsErr == nil && head.Mode().IsRegular() && objects.IsDir() {
+			return candidate, nil
+		}
+	}
+	err := guideway.Errorf(guideway.CodeNotFound, "%s is not a repository", dir).WithFix("name the directory that has .git in it, or that of a bare repository")
+	if data, readErr := os.ReadFile(filepath.Join(dir, ".git")); readErr == nil && strings.HasPrefix(string(data), "gitdir:") {
+		err = err.WithFix("it is a worktree: name the repository that it belongs to")
+	}
+	return "", err
+}
+
+// bareConfig is the configuration of the directory that objects are fetched into.
+const bareConfig = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+
+// download brings one commit without its history into an empty directory and,
+// where the host can do that, without the files that are too large to be documents.
+// It returns the hash of the commit.
+func (f *Fetcher) download(ctx context.Context, git program, t target, dir string) (string, error) {
+	for _, part := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {
+			return "", err
+		}
+	}
+	config := filepath.Join(dir, "config")
+	for name, text := range map[string]string{config: bareConfig, filepath.Join(dir, "HEAD"): "ref: refs/heads/none\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	const fetched = "refs/guideway/fetched"
+	git.dir = dir
+	err := f.watchSize(ctx, dir, func(ctx context.Context) error {
+		return git.run(
+			ctx, "", func(out *bufio.Reader) error { _, err := io.Copy(io.Discard, out); return err },
+			"fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-auto-gc",
+			"--filter=blob:limit="+strconv.FormatInt(f.opts.Limits.FileBytes+1, 10), "--", t.url, "+"+t.ref+":"+fetched,
+		)
+	})
+	if err != nil {
+		return "", err
+	}
+	// The fetch has noted the host as one that missing objects are fetched from. None
+	// is, from here on.
+	if err := os.WriteFile(config, []byte(bareConfig), 0o600); err != nil {
+		return "", err
+	}
+	git.env = environment("", nil)
+	hashes, err := git.lookUp(ctx, "commit", []string{fetched + "^{commit}"})
+	if err != nil {
+		return "", err
+	}
+	if hashes[0] == "" {
+		return "", f.missing()
+	}
+	return hashes[0], nil
+}
+
+// watchSize runs a fetch, and ends it when it has received more than is allowed.
+func (f *Fetcher) watchSize(ctx context.Context, dir string, fetch func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	tooLarge := guideway.Errorf(guideway.CodeTooLarge, "the repository is too large: its newest commit has more than %d bytes", f.opts.Limits.Bytes).
+		WithFix("keep the workflows in a repository of their own, or allow more with maxBytes")
+	done := make(chan error, 1)
+	go func() { done <- fetch(ctx) }()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-done:
+			if err == nil && packSize(dir) > f.opts.Limits.Bytes {
+				err = tooLarge
+			}
+			return err
+		case <-ticker.C:
+			if packSize(dir) > f.opts.Limits.Bytes {
+				cancel(tooLarge)
+			}
+		}
+	}
+}
+
+// packSize returns the bytes of objects that a fetch has received so far.
+func packSize(dir string) (size int64) {
+	// A file that vanishes was renamed, and is counted the next time.
+	_ = filepath.WalkDir(filepath.Join(dir, "objects"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil && filepath.Ext(path) != ".idx" && !strings.HasPrefix(entry.Name(), "tmp_idx") {
+			size += info.Size()
+		}
+		return nil
+	})
+	return size
+}
+
+// sshCommand returns the command that reaches hosts of ssh. A command of the user's
+// own is used as it is: it has no terminal to ask at.
+func (f *Fetcher) sshCommand(ctx context.Context, git program) string {
+	options := ""
+	if key := f.opts.SSH.Key; key != "" {
+		options += " -o IdentitiesOnly=yes" + sshFile("IdentityFile", key)
+	}
+	if file := f.opts.SSH.KnownHosts; file != "" {
+		options += " -o GlobalKnownHostsFile=" + os.DevNull + sshFile("UserKnownHostsFile", file)
+	}
+	if options == "" {
+		own := cmp.Or(os.Getenv("GIT_SSH_COMMAND"), os.Getenv("GIT_SSH"))
+		if own == "" {
+			_ = git.run(ctx, "", func(out *bufio.Reader) error {
+				own, _ = out.ReadString('\n')
+				return nil
+			}, "config", "--get", "core.sshCommand") // it fails if there is none
+		}
+		if own != "" {
+			return ""
+		}
+	}
+	return "ssh -o BatchMode=yes" + options
+}
+
+// sshFile returns an option of ssh that names a file, as one word for a shell.
+func sshFile(option, path string) string {
+	return " -o '" + option + `="` + strings.NewReplacer(`'`, `'\''`, `%`, `%%`).Replace(path) + `"'`
+}
+
+// newProgram returns git with what it needs to reach the repository.
+func (f *Fetcher) newProgram(ctx context.Context) (program, error) {
+	if _, err := Version(ctx); err != nil {
+		return program{}, err
+	}
+	git, err := findProgram()
+	if err != nil {
+		return git, err
+	}
+	switch f.address.scheme {
+	case schemeFile:
+		git.env = environment("", nil)
+	case schemeSSH:
+		git.env = environment("ssh:https", nil)
+		if command := f.sshCommand(ctx, git); command != "" {
+			git.env = append(git.env, "GIT_SSH_COMMAND="+command)
+		}
+	default:
+		var more [][2]string
+		user, token := f.credentials()
+		if token != "" {
+			// The user's helpers are not asked for this host, and not given the token to
+			// keep. It is in the environment, which other users cannot read.
+			key := "credential." + string(f.address.scheme) + "://" + f.address.hostPort() + ".helper"
+			more = [][2]string{{key, ""}, {key, `!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$GUIDEWAY_GIT_USER" "$GUIDEWAY_GIT_TOKEN"; }; f`}}
+		}
+		protocols := "https:ssh"
+		if f.address.scheme == schemeHTTP {
+			protocols = "http:" + protocols
+		}
+		git.env = append(environment(protocols, more), "GUIDEWAY_GIT_USER="+user, "GUIDEWAY_GIT_TOKEN="+token)
+	}
+	return git, nil
+}
+
+// bring looks for a commit that is newer than what is there, and exports it.
+func (f *Fetcher) bring(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+	git, err := f.newProgram(ctx)
+	if err != nil {
+		return mirror.Fetched{}, err
+	}
+	find := f.findRemote
+	if f.address.scheme == schemeFile {
+		if git.dir, err = gitDir(f.address.path); err != nil {
+			return mirror.Fetched{}, err
+		}
+		find = f.findLocal
+	}
+	t, err := find(ctx, git)
+	if err != nil {
+		return mirror.Fetched{}, err
+	}
+	got := mirror.Fetched{Revision: t.hash, Reference: t.reference}
+	if have != nil && have.Revision == got.Revision {
+		return got, nil
+	}
+	to, err := stage()
+	if err != nil {
+		return got, err
+	}
+	if f.address.scheme != schemeFile {
+		scratch, err := to.Scratch()
+		if err != nil {
+			return got, err
+		}
+		if got.Revision, err = f.download(ctx, git, t, scratch); err != nil {
+			return got, err
+		}
+		git.dir = scratch
+	}
+	git.env = environment("", nil)
+	e := &export{git: git, limits: f.opts.Limits, stage: to}
+	return got, e.run(ctx, got.Revision, f.opts.Path)
+}

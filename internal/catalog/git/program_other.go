@@ -1,0 +1,18 @@
+//go:build !unix
+
+package git
+
+import (
+	"os/exec"
+	"strconv"
+)
+
+func bound(path string, args []string) (name string, all []string) { return path, args }
+
+func ownSession(*exec.Cmd) {}
+
+// killSession kills a command with what it has started.
+func killSession(cmd *exec.Cmd) error {
+	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run() //nolint:gosec,noctx // a number of ours; it is short
+	return cmd.Process.Kill()
+}

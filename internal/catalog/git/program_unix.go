@@ -1,0 +1,21 @@
+//go:build unix
+
+package git
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// bound returns the command that runs a program with bounded memory, where the
+// system can do that, and without core files.
+func bound(path string, args []string) (name string, all []string) {
+	const script = `ulimit -c 0; ulimit -d 2097152; exec "$@"`
+	return "/bin/sh", append([]string{"-c", script, "sh", path}, args...)
+}
+
+// ownSession has a command lead a session without a terminal, so that nothing which
+// it starts can ask there, and all of it can be killed.
+func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+func killSession(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
