@@ -65,8 +65,8 @@ const (
 
 func (a *api) listCheckpoints(c *call) (any, error) {
 	return a.checkpoints(c, checkpoint.ListRequest{
-		Session: c.text("session"), Workflow: c.text("workflow"), Project: c.text("project"), Query: c.text("q"),
-		Tags: c.list("tag"), Since: c.time("since"), Until: c.time("until"),
+		Session: c.textParam("session"), Workflow: c.textParam("workflow"), Project: c.textParam("project"), Query: c.textParam("q"),
+		Tags: c.listParam("tag"), Since: c.timeParam("since"), Until: c.timeParam("until"),
 	})
 }
 
@@ -75,8 +75,8 @@ func (a *api) listRunCheckpoints(c *call) (any, error) {
 }
 
 func (a *api) checkpoints(c *call, request checkpoint.ListRequest) (any, error) {
-	request.Limit = int(c.number("limit", checkpointLimit, 1, maxCheckpointLimit))
-	request.Cursor = c.text("cursor")
+	request.Limit = int(c.intParam("limit", checkpointLimit, 1, maxCheckpointLimit))
+	request.Cursor = c.textParam("cursor")
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -119,7 +119,7 @@ func (a *api) getCheckpoint(c *call) (any, error) {
 }
 
 func (a *api) diffCheckpoint(c *call) (any, error) {
-	id, from := c.PathValue("id"), c.text("from")
+	id, from := c.PathValue("id"), c.textParam("from")
 	if c.err != nil {
 		return nil, c.err
 	}

@@ -83,7 +83,7 @@ type forkBody struct {
 	Seq int64 `json:"seq"`
 }
 
-func (b forkBody) check() error {
+func (b forkBody) checkSeq() error {
 	if b.Seq < 0 {
 		return guideway.Errorf(guideway.CodeInvalid, "seq is negative").WithFix("give the number of an event, or nothing for the last")
 	}
@@ -93,7 +93,7 @@ func (b forkBody) check() error {
 func (a *api) forkRun(c *call, body forkBody) (any, error) {
 	key, err := c.idempotencyKey()
 	if err == nil {
-		err = body.check()
+		err = body.checkSeq()
 	}
 	if err != nil {
 		return nil, err

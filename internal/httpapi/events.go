@@ -182,7 +182,7 @@ func (a *api) redefined() (news <-chan struct{}, cancel func()) {
 func (a *api) streamFeed(c *call, prepare func(ctx context.Context, f *follower) (first func() error, err error)) (any, error) {
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
-	release, err := a.streams.open(c.user())
+	release, err := a.streams.open(c.userName())
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (a *api) events(c *call) (any, error) {
 	defined, cancel := a.redefined()
 	defer cancel()
 	return a.streamFeed(c, func(ctx context.Context, f *follower) (func() error, error) {
-		me := c.user()
+		me := c.userName()
 		f.news, f.defined = a.requestNews(ctx), defined
 		f.wants = func(change run.Change) bool { return change.User == me }
 		f.tell = func(_ context.Context, change run.Change) error {
@@ -236,7 +236,7 @@ func (a *api) events(c *call) (any, error) {
 func (a *api) still(c *call) func() bool {
 	return func() bool {
 		grant, err := a.access.Check(c.Request)
-		return err == nil && grant.Principal.User == c.user()
+		return err == nil && grant.Principal.User == c.userName()
 	}
 }
 

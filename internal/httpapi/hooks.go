@@ -53,10 +53,10 @@ func (a *api) hookRoutes() []route {
 	}
 }
 
-// byPerson lets a browser through that a person has logged in, and nobody else.
+// byPerson refuses every credential but that of a browser that a person has logged in.
 func byPerson(handle handler) handler {
 	return func(c *call) (any, error) {
-		if c.grant().Proof != authn.ProofBrowser {
+		if c.authGrant().Proof != authn.ProofBrowser {
 			return nil, guideway.Errorf(guideway.CodeForbidden, "only a person works on hook graphs here").
 				WithFix("use a browser that is logged in, or 'guideway hooks' at a terminal")
 		}
@@ -81,12 +81,12 @@ func (a *api) saveHook(c *call, body saveHookBody) (any, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the body has no graph, or two").WithFix("give one of 'graph' and 'text'")
 	}
 	return a.Hooks.Save(c.Context(), hookdesk.SaveRequest{
-		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Graph: body.Graph, Text: body.Text, Who: c.user(),
+		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Graph: body.Graph, Text: body.Text, Who: c.userName(),
 	})
 }
 
 func (a *api) deleteHook(c *call) (any, error) {
-	source, base := c.text("source"), c.text("base")
+	source, base := c.textParam("source"), c.textParam("base")
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -106,7 +106,7 @@ type enableHookBody struct {
 // enableHook approves exactly the graph that the pin names. It answers with the graphs
 // that were turned off for it.
 func (a *api) enableHook(c *call, body enableHookBody) (any, error) {
-	replaced, err := a.Hooks.Enable(c.Context(), hookdesk.EnableRequest{ID: c.PathValue("id"), Pin: body.Pin, Replace: body.Replace, Who: c.user()})
+	replaced, err := a.Hooks.Enable(c.Context(), hookdesk.EnableRequest{ID: c.PathValue("id"), Pin: body.Pin, Replace: body.Replace, Who: c.userName()})
 	return object{"replaced": replaceNil(replaced)}, err
 }
 
@@ -128,7 +128,7 @@ type restoreHookBody struct {
 }
 
 func (a *api) restoreHook(c *call, body restoreHookBody) (any, error) {
-	return a.Hooks.Restore(c.Context(), c.PathValue("id"), c.PathValue("version"), body.Base, c.user())
+	return a.Hooks.Restore(c.Context(), c.PathValue("id"), c.PathValue("version"), body.Base, c.userName())
 }
 
 func (a *api) hookModule(c *call) (any, error) {
@@ -144,7 +144,7 @@ type saveModuleBody struct {
 
 func (a *api) saveHookModule(c *call, body saveModuleBody) (any, error) {
 	module, err := a.Hooks.SaveModule(c.Context(), hookdesk.SaveRequest{
-		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Text: body.Script, Who: c.user(),
+		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Text: body.Script, Who: c.userName(),
 	})
 	return object{"module": module}, err
 }
@@ -186,6 +186,6 @@ type testHookBody struct {
 // without any server.
 func (a *api) testHook(c *call, body testHookBody) (any, error) {
 	return a.Hooks.Try(c.Context(), hookdesk.TryRequest{CheckRequest: body.request(), Sample: hookdesk.Sample{
-		Request: body.Request, Response: body.Response, Client: body.Client, Server: body.Server, Variables: body.Variables, Owner: c.user(), Detail: true,
+		Request: body.Request, Response: body.Response, Client: body.Client, Server: body.Server, Variables: body.Variables, Owner: c.userName(), Detail: true,
 	}})
 }

@@ -131,8 +131,8 @@ type machineRun struct {
 }
 
 func (a *api) listMachineRuns(c *call) (any, error) {
-	limit := int(c.number("limit", listLimit, 1, maxListLimit))
-	filter := run.Filter{Workflow: c.text("machine"), Before: c.cursor(), Limit: limit + 1}
+	limit := int(c.intParam("limit", listLimit, 1, maxListLimit))
+	filter := run.Filter{Workflow: c.textParam("machine"), Before: c.cursorParam(), Limit: limit + 1}
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -222,8 +222,8 @@ func (a *api) getMachineRun(c *call) (any, error) {
 }
 
 func (a *api) machineEvents(c *call) (any, error) {
-	after := c.number("after", 0, 0, 1<<53)
-	limit := c.number("limit", eventLimit, 1, maxEventLimit)
+	after := c.intParam("after", 0, 0, 1<<53)
+	limit := c.intParam("limit", eventLimit, 1, maxEventLimit)
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -278,7 +278,7 @@ func (a *api) cancelMachine(c *call, body reasonBody) (any, error) {
 }
 
 func (a *api) forkMachine(c *call, body forkBody) (any, error) {
-	if err := body.check(); err != nil {
+	if err := body.checkSeq(); err != nil {
 		return nil, err
 	}
 	s, err := a.Machines.Fork(c.Context(), c.caller(), c.PathValue("id"), body.Seq)

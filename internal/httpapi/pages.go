@@ -163,7 +163,7 @@ func (p *pages) file(c *call, name string) (any, error) {
 
 // logout ends the login of this browser.
 func (a *api) logout(c *call) (any, error) {
-	if g := c.grant(); g.Proof != authn.ProofBrowser || !g.May(authn.RightWork) {
+	if g := c.authGrant(); g.Proof != authn.ProofBrowser || !g.May(authn.RightWork) {
 		return nil, mayDo(authn.Grant{Proof: authn.ProofBrowser}, authn.RightWork)
 	}
 	gone, err := a.Browsers.Logout(c.Request)

@@ -81,14 +81,14 @@ func replaceNil[T any](list []T) []T {
 	return list
 }
 
-func (c *call) grant() authn.Grant { return authn.GrantFrom(c.Context()) }
+func (c *call) authGrant() authn.Grant { return authn.GrantFrom(c.Context()) }
 
-func (c *call) user() string { return c.grant().Principal.User }
+func (c *call) userName() string { return c.authGrant().Principal.User }
 
 // caller returns the caller of a command: a person for a browser or a token that may
 // answer gates, and else an agent.
 func (c *call) caller() run.Caller {
-	g := c.grant()
+	g := c.authGrant()
 	by := run.Caller{Principal: g.Principal, Via: run.ViaAgent}
 	switch {
 	case !g.Person():
@@ -131,20 +131,20 @@ func (c *call) decode(into any) error {
 	return nil
 }
 
-// text returns a parameter of the URL. As the other methods for parameters it keeps
+// textParam returns a parameter of the URL. As the other methods for parameters it keeps
 // the first error in c.err.
-func (c *call) text(name string) string {
+func (c *call) textParam(name string) string {
 	text := c.URL.Query().Get(name)
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		c.wrong(name, text, "text without control characters")
+		c.failParam(name, text, "text without control characters")
 		return ""
 	}
 	return text
 }
 
-// list gives the values of a parameter that may be repeated, or separated by
+// listParam returns the values of a parameter that may be repeated, or separated by
 // commas.
-func (c *call) list(name string) []string {
+func (c *call) listParam(name string) []string {
 	var list []string
 	for _, value := range c.URL.Query()[name] {
 		for part := range strings.SplitSeq(value, ",") {
@@ -156,52 +156,52 @@ func (c *call) list(name string) []string {
 	return list
 }
 
-// number gives a parameter from low to high, or fallback where it is not there.
-func (c *call) number(name string, fallback, low, high int64) int64 {
-	text := c.text(name)
+// intParam returns a parameter from low to high, or fallback if it is missing.
+func (c *call) intParam(name string, fallback, low, high int64) int64 {
+	text := c.textParam(name)
 	if text == "" {
 		return fallback
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < low || n > high {
-		c.wrong(name, text, "a whole number from "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10))
+		c.failParam(name, text, "a whole number from "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10))
 		return fallback
 	}
 	return n
 }
 
-func (c *call) yes(name string) bool {
-	switch text := c.text(name); text {
+func (c *call) boolParam(name string) bool {
+	switch text := c.textParam(name); text {
 	case "", "false", "0":
 		return false
 	case "true", "1":
 		return true
 	default:
-		c.wrong(name, text, "true or false")
+		c.failParam(name, text, "true or false")
 		return false
 	}
 }
 
-func (c *call) time(name string) time.Time {
-	text := c.text(name)
+func (c *call) timeParam(name string) time.Time {
+	text := c.textParam(name)
 	if text == "" {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		c.wrong(name, text, "a time such as 2026-01-31T12:00:00Z")
+		c.failParam(name, text, "a time such as 2026-01-31T12:00:00Z")
 	}
 	return t
 }
 
-func (c *call) wrong(name, given, allowed string) {
+func (c *call) failParam(name, given, allowed string) {
 	if c.err == nil {
 		c.err = guideway.Errorf(guideway.CodeInvalid, "the parameter %s is %q", name, clip(given)).
 			WithFix("give %s", allowed)
 	}
 }
 
-// idempotencyKey gives the header of that name: the same request with the same
+// idempotencyKey returns the header of that name: the same request with the same
 // key is carried out once.
 func (c *call) idempotencyKey() (string, error) {
 	const most = 128

@@ -44,11 +44,11 @@ const (
 // requestFilter reads the parameters that choose entries.
 func (c *call) requestFilter() (requestlog.Filter, error) {
 	f := requestlog.Filter{
-		User: c.user(), Client: c.text("client"), Upstream: c.text("upstream"), Tool: c.text("tool"), Method: c.text("method"),
-		Since: c.time("since"), Until: c.time("until"), Words: strings.Fields(c.text("q")), Graph: c.text("hook"), Hooked: c.yes("hooked"),
-		Slower: time.Duration(c.number("slowerThan", 0, 0, 86_400_000)) * time.Millisecond,
+		User: c.userName(), Client: c.textParam("client"), Upstream: c.textParam("upstream"), Tool: c.textParam("tool"), Method: c.textParam("method"),
+		Since: c.timeParam("since"), Until: c.timeParam("until"), Words: strings.Fields(c.textParam("q")), Graph: c.textParam("hook"), Hooked: c.boolParam("hooked"),
+		Slower: time.Duration(c.intParam("slowerThan", 0, 0, 86_400_000)) * time.Millisecond,
 	}
-	statuses, err := requestlog.ParseStatuses(c.list("status"), c.yes("failed"))
+	statuses, err := requestlog.ParseStatuses(c.listParam("status"), c.boolParam("failed"))
 	f.Statuses = statuses
 	if c.err != nil {
 		return f, c.err
@@ -69,10 +69,10 @@ func (a *api) listRequests(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Before, err = requestlog.ParseCursor(c.text("cursor")); err != nil {
+	if f.Before, err = requestlog.ParseCursor(c.textParam("cursor")); err != nil {
 		return nil, err
 	}
-	limit := int(c.number("limit", requestLimit, 1, maxRequestLimit))
+	limit := int(c.intParam("limit", requestLimit, 1, maxRequestLimit))
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -100,7 +100,7 @@ func (a *api) getRequest(c *call) (any, error) {
 	if reader == nil {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no request %q in the record", clip(id))
 	}
-	e, err := reader.Get(c.Context(), c.user(), id)
+	e, err := reader.Get(c.Context(), c.userName(), id)
 	return object{"request": e}, err
 }
 
@@ -130,7 +130,7 @@ func (a *api) hookStats(c *call) (any, error) {
 	nodes, requests := []requestlog.NodeStats{}, int64(0)
 	reader, err := a.Requests.Reader(c.Context())
 	if err == nil && reader != nil {
-		nodes, requests, err = reader.Nodes(c.Context(), c.user(), c.PathValue("id"))
+		nodes, requests, err = reader.Nodes(c.Context(), c.userName(), c.PathValue("id"))
 	}
 	return object{"requests": requests, "nodes": nodes}, err
 }

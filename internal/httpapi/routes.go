@@ -183,7 +183,7 @@ func (a *api) dispatch(rows methods) http.Handler {
 			return
 		}
 		c := &call{Request: r, w: w, status: http.StatusOK}
-		err := mayDo(c.grant(), row.right)
+		err := mayDo(c.authGrant(), row.right)
 		if err == nil {
 			var v any
 			if v, err = row.handle(c); err == nil {
@@ -216,7 +216,7 @@ func mayDo(g authn.Grant, right authn.Right) error {
 // me returns what the caller may do. The member person says that the caller's answer
 // to a gate counts as a person's.
 func (a *api) me(c *call) (any, error) {
-	g := c.grant()
+	g := c.authGrant()
 	return object{"user": g.Principal.User, "proof": g.Proof, "rights": g.Rights, "person": g.Person()}, nil
 }
 

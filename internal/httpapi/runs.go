@@ -24,11 +24,11 @@ const (
 )
 
 func (a *api) listRuns(c *call) (any, error) {
-	limit := int(c.number("limit", listLimit, 1, maxListLimit))
+	limit := int(c.intParam("limit", listLimit, 1, maxListLimit))
 	filter := run.Filter{
-		Project: c.text("project"), Workflow: c.text("workflow"),
-		Statuses: c.statuses(), Since: c.time("since"), Until: c.time("until"),
-		Person: c.yes("person"), Before: c.cursor(), Limit: limit + 1,
+		Project: c.textParam("project"), Workflow: c.textParam("workflow"),
+		Statuses: c.statusParams(), Since: c.timeParam("since"), Until: c.timeParam("until"),
+		Person: c.boolParam("person"), Before: c.cursorParam(), Limit: limit + 1,
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -54,27 +54,27 @@ func (o object) addNext(list []run.Record, limit int) []run.Record {
 	return list
 }
 
-func (c *call) statuses() []guide.Status {
+func (c *call) statusParams() []guide.Status {
 	var statuses []guide.Status
-	for _, text := range c.list("status") {
+	for _, text := range c.listParam("status") {
 		switch s := guide.Status(text); s {
 		case guide.StatusRunning, guide.StatusWaiting, guide.StatusCompleted, guide.StatusAborted:
 			statuses = append(statuses, s)
 		default:
-			c.wrong("status", text, "running, waiting, completed or aborted")
+			c.failParam("status", text, "running, waiting, completed or aborted")
 		}
 	}
 	return statuses
 }
 
-// cursorOf and cursor carry the place behind a record: what lists are ordered
+// cursorOf and cursorParam carry the place after a record: what lists are ordered
 // by.
 func cursorOf(r run.Record) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(r.Updated.Format(time.RFC3339Nano) + " " + r.ID))
 }
 
-func (c *call) cursor() *run.Record {
-	given := c.text("cursor")
+func (c *call) cursorParam() *run.Record {
+	given := c.textParam("cursor")
 	if given == "" {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (c *call) cursor() *run.Record {
 	updated, id, _ := strings.Cut(string(text), " ")
 	t, err := time.Parse(time.RFC3339Nano, updated)
 	if err != nil || id == "" {
-		c.wrong("cursor", given, "the member next of a list")
+		c.failParam("cursor", given, "the member next of a list")
 		return nil
 	}
 	return &run.Record{ID: id, Updated: t}
@@ -90,10 +90,10 @@ func (c *call) cursor() *run.Record {
 
 func (a *api) searchRuns(c *call) (any, error) {
 	request := run.ResumeRequest{
-		Query: c.text("q"), Project: c.text("project"), Limit: int(c.number("limit", 20, 1, 100)),
+		Query: c.textParam("q"), Project: c.textParam("project"), Limit: int(c.intParam("limit", 20, 1, 100)),
 	}
 	if c.err == nil && strings.TrimSpace(request.Query) == "" {
-		c.wrong("q", request.Query, "what you remember of the run, in words")
+		c.failParam("q", request.Query, "what you remember of the run, in words")
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -105,8 +105,8 @@ func (a *api) searchRuns(c *call) (any, error) {
 // getRun returns all of a run but its definition. The member handle is the current
 // one: an answer that carries it is refused if the run has moved on.
 func (a *api) getRun(c *call) (any, error) {
-	after := c.number("after", 0, 0, 1<<53)
-	limit := c.number("limit", eventLimit, 0, maxEventLimit)
+	after := c.intParam("after", 0, 0, 1<<53)
+	limit := c.intParam("limit", eventLimit, 0, maxEventLimit)
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -159,7 +159,7 @@ func (a *api) runDefinition(c *call) (any, error) {
 	return json.RawMessage(details.Definition), nil
 }
 
-// runState answers with the document alone, so that it is one as it stands.
+// runState answers with the state document alone, without the member success.
 func (a *api) runState(c *call) (any, error) {
 	state, err := a.Runs.State(c.Context(), c.caller(), c.runRef())
 	if err != nil {

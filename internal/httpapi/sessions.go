@@ -75,8 +75,8 @@ func (a *api) clock() time.Time { return a.Now().UTC().Truncate(time.Microsecond
 
 func (a *api) listSessions(c *call) (any, error) {
 	filter := session.Filter{
-		Ref:   session.Ref{User: c.user(), Project: c.text("project"), Workflow: c.text("workflow")},
-		Limit: int(c.number("limit", sessionLimit, 1, maxSessionLimit)),
+		Ref:   session.Ref{User: c.userName(), Project: c.textParam("project"), Workflow: c.textParam("workflow")},
+		Limit: int(c.intParam("limit", sessionLimit, 1, maxSessionLimit)),
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -93,7 +93,7 @@ func (a *api) listSessions(c *call) (any, error) {
 // sessionRef returns the name that a request has: the id, the workflow where the path
 // has it, and the project where the parameter project has it.
 func (c *call) sessionRef() session.Ref {
-	return session.Ref{User: c.user(), Project: c.URL.Query().Get("project"), Workflow: c.PathValue("workflow"), ID: c.PathValue("id")}
+	return session.Ref{User: c.userName(), Project: c.URL.Query().Get("project"), Workflow: c.PathValue("workflow"), ID: c.PathValue("id")}
 }
 
 // find returns the name of the one document that a request names.
@@ -258,7 +258,7 @@ func (a *api) deleteNamed(c *call, item bulkRef) (session.Ref, error) {
 		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "workflowId or sessionId is missing")
 	}
 	ref, err := a.findNamed(c.Context(), session.Ref{
-		User: c.user(), Project: item.ProjectID, Workflow: item.WorkflowID, ID: item.SessionID,
+		User: c.userName(), Project: item.ProjectID, Workflow: item.WorkflowID, ID: item.SessionID,
 	})
 	if err != nil {
 		return session.Ref{}, err
@@ -267,7 +267,7 @@ func (a *api) deleteNamed(c *call, item bulkRef) (session.Ref, error) {
 }
 
 func (a *api) sessionValidation(c *call) (any, error) {
-	limit := int(c.number("limit", listLimit, 1, maxListLimit))
+	limit := int(c.intParam("limit", listLimit, 1, maxListLimit))
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -280,7 +280,7 @@ func (a *api) sessionValidation(c *call) (any, error) {
 }
 
 func (a *api) projects(c *call) (any, error) {
-	list, err := a.Sessions.Projects(c.Context(), c.user())
+	list, err := a.Sessions.Projects(c.Context(), c.userName())
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].Workflows = replaceNil(list[i].Workflows)

@@ -76,7 +76,7 @@ type saveBody struct {
 // It is a person's: an agent that could change what stands at its gates would
 // have none.
 func (a *api) saveWorkflow(c *call) (any, error) {
-	if c.grant().Proof != authn.ProofBrowser {
+	if c.authGrant().Proof != authn.ProofBrowser {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "only a person saves definitions here").
 			WithFix("use a browser that is logged in, or edit the file")
 	}

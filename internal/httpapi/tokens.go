@@ -24,7 +24,7 @@ type tokenInfo struct {
 
 func (a *api) listTokens(c *call) (any, error) {
 	all, err := a.Tokens.List()
-	me, list := c.user(), []tokenInfo{}
+	me, list := c.userName(), []tokenInfo{}
 	for _, t := range all {
 		if t.User == me {
 			list = append(list, tokenInfo{t, t.Expired(a.Now())})
@@ -56,7 +56,7 @@ func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 		body.Allow = &authn.Allow{}
 	}
 	token := authn.NamedToken{
-		Name: body.Name, User: c.user(), Scopes: []authn.Scope{body.Scope}, Allow: body.Allow, Exposure: body.Exposure, Expires: body.Expires,
+		Name: body.Name, User: c.userName(), Scopes: []authn.Scope{body.Scope}, Allow: body.Allow, Exposure: body.Exposure, Expires: body.Expires,
 	}
 	secret, err := a.Tokens.Create(token)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *api) revokeToken(c *call) (any, error) {
 		return nil, err
 	}
 	for _, t := range all {
-		if t.Name == name && t.User != c.user() {
+		if t.Name == name && t.User != c.userName() {
 			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clip(name))
 		}
 	}

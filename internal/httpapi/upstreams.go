@@ -97,7 +97,7 @@ func (a *api) showChanged(c *call, err error) (any, error) {
 }
 
 func (a *api) removeUpstream(c *call) (any, error) {
-	base := c.text("base")
+	base := c.textParam("base")
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -146,7 +146,7 @@ func (a *api) askUpstream(c *call) (any, error) {
 }
 
 func (a *api) upstreamLog(c *call) (any, error) {
-	n := c.number("lines", 200, 1, 2000)
+	n := c.intParam("lines", 200, 1, 2000)
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -164,7 +164,7 @@ type approveBody struct {
 }
 
 func (a *api) approveTools(c *call, body approveBody) (any, error) {
-	g := c.grant()
+	g := c.authGrant()
 	by := g.Principal.User // for the record
 	if g.Proof == authn.ProofToken {
 		by += " by the token " + g.Principal.Client
