@@ -8,6 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
@@ -15,7 +16,7 @@ import (
 // known: of other servers, what they had when they were last asked.
 func (a *app) machineOffers(ctx context.Context, cfg *config.Config) (machines.Offers, error) {
 	// Of our own the names alone are wanted: nothing stands behind them.
-	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: lazyRuns{}, Sessions: &session.Service{}, Memory: &memory.Service{}})
+	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: &run.Service{}, Sessions: &session.Service{}, Memory: &memory.Service{}})
 	if err != nil {
 		return machines.Offers{}, err
 	}

@@ -99,47 +99,27 @@ func (l *lazyMachines) Served(context.Context) ([]mcpserver.MachineInfo, error) 
 
 // Start implements mcpserver.Machines.
 func (l *lazyMachines) Start(ctx context.Context, c run.Caller, r driver.StartRequest) (*driver.Status, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.Start(ctx, c, r)
+	return withOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Start(ctx, c, r) })
 }
 
 // Wait implements mcpserver.Machines.
 func (l *lazyMachines) Wait(ctx context.Context, c run.Caller, id string, patience time.Duration) (*driver.Status, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.Wait(ctx, c, id, patience)
+	return withOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Wait(ctx, c, id, patience) })
 }
 
 // Input implements mcpserver.Machines.
 func (l *lazyMachines) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.Input(ctx, c, id, value)
+	return withOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Input(ctx, c, id, value) })
 }
 
 // Decide implements mcpserver.Machines.
 func (l *lazyMachines) Decide(ctx context.Context, c run.Caller, id string, decision engine.Decision, result string) (*driver.Status, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.Decide(ctx, c, id, decision, result)
+	return withOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Decide(ctx, c, id, decision, result) })
 }
 
 // Cancel implements mcpserver.Machines.
 func (l *lazyMachines) Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.Cancel(ctx, c, id, reason)
+	return withOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Cancel(ctx, c, id, reason) })
 }
 
 // Watch implements mcpserver.Machines and httpapi.Machines.
@@ -163,54 +143,30 @@ func (l *lazyMachines) Entry(name string) (*catalog.MachineEntry, error) {
 
 // Status implements httpapi.Machines.
 func (l *lazyMachines) Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.Status(ctx, c, id)
+	return withOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Status(ctx, c, id) })
 }
 
 // View implements httpapi.Machines.
 func (l *lazyMachines) View(ctx context.Context, c run.Caller, id string) (*driver.View, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.View(ctx, c, id)
+	return withOpened(ctx, l.open, func(b *driver.Background) (*driver.View, error) { return b.View(ctx, c, id) })
 }
 
 // List implements httpapi.Machines.
 func (l *lazyMachines) List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.List(ctx, c, f)
+	return withOpened(ctx, l.open, func(b *driver.Background) ([]run.Record, error) { return b.List(ctx, c, f) })
 }
 
 // Events implements httpapi.Machines.
 func (l *lazyMachines) Events(ctx context.Context, c run.Caller, id string) ([]run.Event, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.Events(ctx, c, id)
+	return withOpened(ctx, l.open, func(b *driver.Background) ([]run.Event, error) { return b.Events(ctx, c, id) })
 }
 
 // Resume implements httpapi.Machines.
 func (l *lazyMachines) Resume(ctx context.Context, c run.Caller, id string, limits engine.Limits) (*driver.Status, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.Resume(ctx, c, id, limits)
+	return withOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Resume(ctx, c, id, limits) })
 }
 
 // Fork implements httpapi.Machines.
 func (l *lazyMachines) Fork(ctx context.Context, c run.Caller, id string, seq int64) (*driver.Status, error) {
-	b, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.Fork(ctx, c, id, seq)
+	return withOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Fork(ctx, c, id, seq) })
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
 	"github.com/guideway-dev/guideway/internal/memory"
 	"github.com/guideway-dev/guideway/internal/memory/embed"
 )
 
-// newKeeper makes what saves runs by itself, and has the store tell it of them. The
-// store must not be open yet.
+// newKeeper makes what saves runs by itself, and the run service of the store, which
+// tells it of them.
 func newKeeper(s *store, c *checkpointStore) (*memory.Keeper, error) {
 	keeper, err := memory.NewKeeper(memory.KeeperOptions{
 		Checkpoints: lazyCheckpoints{c}, Now: c.now, Logger: s.log,
@@ -22,8 +23,8 @@ func newKeeper(s *store, c *checkpointStore) (*memory.Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.observer = keeper
-	return keeper, nil
+	s.runs, err = s.newRuns(keeper)
+	return keeper, err
 }
 
 // keeperTime bounds how long the end of a process waits for what is still to be
@@ -51,7 +52,7 @@ func closeKeeper(s *store, keeper *memory.Keeper) {
 func newMemory(host *Host, s *store, c *checkpointStore, keeper *memory.Keeper) (*memory.Service, error) {
 	o := s.cfg.Context
 	options := memory.Options{
-		Checkpoints: lazyCheckpoints{c}, Runs: lazyRuns{s}, Keeper: keeper, Definitions: s.definitions,
+		Checkpoints: lazyCheckpoints{c}, Runs: s.runs, Keeper: keeper, Definitions: s.definitions,
 		Level: memory.LevelBasic, LimitTokens: o.TokenLimit, Threshold: o.Threshold,
 		ReadOnly: s.cfg.Checkpoints.ReadOnly, Logger: s.log,
 	}
@@ -81,16 +82,6 @@ type lazyCheckpoints struct{ store *checkpointStore }
 
 var _ memory.Checkpoints = lazyCheckpoints{}
 
-// kept opens the checkpoints for one call.
-func kept[T any](ctx context.Context, l lazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {
-	opened, err := l.store.open(ctx)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return call(opened.Service)
-}
-
 // listed opens them for one call that needs no content, and so no master key.
 func listed[T any](ctx context.Context, l lazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {
 	opened, done, err := l.store.openListed(ctx)
@@ -104,12 +95,12 @@ func listed[T any](ctx context.Context, l lazyCheckpoints, call func(*checkpoint
 
 // Save stores a context; see checkpoint.Service, as for all methods.
 func (l lazyCheckpoints) Save(ctx context.Context, who guideway.Principal, r checkpoint.SaveRequest) (*checkpoint.Saved, error) {
-	return kept(ctx, l, func(s *checkpoint.Service) (*checkpoint.Saved, error) { return s.Save(ctx, who, r) })
+	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (*checkpoint.Saved, error) { return s.Save(ctx, who, r) })
 }
 
 // Load gives a context as it was saved.
 func (l lazyCheckpoints) Load(ctx context.Context, who guideway.Principal, r checkpoint.LoadRequest) (*checkpoint.Loaded, error) {
-	return kept(ctx, l, func(s *checkpoint.Service) (*checkpoint.Loaded, error) { return s.Load(ctx, who, r) })
+	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (*checkpoint.Loaded, error) { return s.Load(ctx, who, r) })
 }
 
 // List gives checkpoints.
@@ -124,17 +115,17 @@ func (l lazyCheckpoints) Get(ctx context.Context, who guideway.Principal, id str
 
 // Diff says what changed from one checkpoint to another.
 func (l lazyCheckpoints) Diff(ctx context.Context, who guideway.Principal, from, to string) (*checkpoint.Difference, error) {
-	return kept(ctx, l, func(s *checkpoint.Service) (*checkpoint.Difference, error) { return s.Diff(ctx, who, from, to) })
+	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (*checkpoint.Difference, error) { return s.Diff(ctx, who, from, to) })
 }
 
 // Keep stores a part of a context.
 func (l lazyCheckpoints) Keep(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Piece, error) {
-	return kept(ctx, l, func(s *checkpoint.Service) (checkpoint.Piece, error) { return s.Keep(ctx, who, session, part) })
+	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (checkpoint.Piece, error) { return s.Keep(ctx, who, session, part) })
 }
 
 // Recall gives a part of a context that was kept.
 func (l lazyCheckpoints) Recall(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
-	return kept(ctx, l, func(s *checkpoint.Service) (json.RawMessage, error) { return s.Recall(ctx, who, ref) })
+	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (json.RawMessage, error) { return s.Recall(ctx, who, ref) })
 }
 
 // Store says where checkpoints are kept; before they are opened, where they are to

@@ -56,7 +56,10 @@ func agent(t *testing.T, host Host, calls string) (runID string) {
 	defer cat.Close()
 	s := root.newStore(cfg, startable{cat})
 	defer s.close()
-	runs := lazyRuns{s}
+	runs, err := s.newRuns(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var answer *run.Answer
 	for line := range strings.Lines(calls) {
 		what, arguments, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -30,8 +30,8 @@ type store struct {
 	cfg         *config.Config
 	definitions run.Definitions
 	log         *slog.Logger
-	// observer is told of what runs do; nil is nobody.
-	observer run.Observer
+	// runs is the service that opens the store at its first call; newKeeper makes it.
+	runs *run.Service
 
 	// turn is held by who looks at what follows, or changes it. It is a channel so
 	// that who waits for another's opening can give up.
@@ -42,10 +42,11 @@ type store struct {
 	closed  bool
 }
 
-// opened is a journal with the service on it.
+// opened is a journal with what its chains are checked by.
 type opened struct {
 	keeper
-	runs *run.Service
+	key   run.Key
+	heads run.Heads
 }
 
 // newStore makes a store that is opened later. The definitions are those that
@@ -54,8 +55,8 @@ func (a *app) newStore(cfg *config.Config, definitions run.Definitions) *store {
 	return &store{cfg: cfg, definitions: definitions, log: a.logger(cfg), turn: make(chan struct{}, 1)}
 }
 
-// open gives the journal with the service on it, and opens both where that has not
-// happened yet. Calls that come meanwhile wait for it, each as long as its own
+// open returns the journal with its key and its heads, and opens them where that has
+// not happened yet. Calls that come meanwhile wait for it, each as long as its own
 // context lasts.
 func (s *store) open(ctx context.Context) (*opened, error) {
 	if err := s.enter(ctx); err != nil {
@@ -69,12 +70,31 @@ func (s *store) open(ctx context.Context) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := s.serviceOn(ctx, journal)
+	key, err := openKey(ctx, s.cfg, journal)
 	if err != nil {
 		return nil, notOpened(err)
 	}
-	s.opened = &opened{keeper: journal, runs: runs}
+	heads, err := openHeads(s.cfg, key)
+	if err != nil {
+		return nil, notOpened(err)
+	}
+	s.opened = &opened{keeper: journal, key: key, heads: heads}
 	return s.opened, nil
+}
+
+// newRuns returns the run service on the store, which its first call opens. The
+// observer is told of what runs do; nil is nobody.
+func (s *store) newRuns(observer run.Observer) (*run.Service, error) {
+	return run.New(run.Options{
+		Open: func(ctx context.Context) (run.Journal, run.Key, run.Heads, error) {
+			o, err := s.open(ctx)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			return o.keeper, o.key, o.heads, nil
+		},
+		Definitions: s.definitions, PersonGates: s.cfg.Gates.Approval == config.ApprovalHuman, Observer: observer, Logger: s.log,
+	})
 }
 
 // openKeeper gives the journal alone: it needs no key.
@@ -110,22 +130,6 @@ func (s *store) openJournal(ctx context.Context) (keeper, error) {
 		s.journal = journal
 	}
 	return s.journal, nil
-}
-
-// serviceOn makes the run service on a journal.
-func (s *store) serviceOn(ctx context.Context, journal keeper) (*run.Service, error) {
-	key, err := openKey(ctx, s.cfg, journal)
-	if err != nil {
-		return nil, err
-	}
-	heads, err := openHeads(s.cfg, key)
-	if err != nil {
-		return nil, err
-	}
-	return run.New(run.Options{
-		Journal: journal, Definitions: s.definitions, Key: key, Heads: heads,
-		PersonGates: s.cfg.Gates.Approval == config.ApprovalHuman, Observer: s.observer, Logger: s.log,
-	})
 }
 
 // notOpened tells the caller, and not the log alone, why the store did not open:
@@ -196,9 +200,9 @@ func (a *app) withRuns(ctx context.Context, do func(context.Context, *runDesk) e
 
 // withRunsOf is withRuns for a command that begins runs of definitions.
 func (a *app) withRunsOf(ctx context.Context, definitions run.Definitions, do func(context.Context, *runDesk) error) error {
-	return a.withStoreOf(ctx, definitions, func(ctx context.Context, o *opened, user string) error {
+	return a.withStoreOf(ctx, definitions, func(ctx context.Context, s *store, _ *opened, user string) error {
 		return do(ctx, &runDesk{
-			runs:   o.runs,
+			runs:   s.runs,
 			caller: run.Caller{Principal: guideway.Principal{User: user, Client: clientName}, Via: run.ViaAgent},
 			here:   a.host.project(),
 		})
@@ -206,10 +210,10 @@ func (a *app) withRunsOf(ctx context.Context, definitions run.Definitions, do fu
 }
 
 func (a *app) withStore(ctx context.Context, do func(ctx context.Context, o *opened, user string) error) error {
-	return a.withStoreOf(ctx, nil, do)
+	return a.withStoreOf(ctx, nil, func(ctx context.Context, _ *store, o *opened, user string) error { return do(ctx, o, user) })
 }
 
-func (a *app) withStoreOf(ctx context.Context, definitions run.Definitions, do func(ctx context.Context, o *opened, user string) error) error {
+func (a *app) withStoreOf(ctx context.Context, definitions run.Definitions, do func(ctx context.Context, s *store, o *opened, user string) error) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -231,7 +235,7 @@ func (a *app) withStoreOf(ctx context.Context, definitions run.Definitions, do f
 	if err != nil {
 		return err
 	}
-	return do(ctx, o, user)
+	return do(ctx, s, o, user)
 }
 
 // projectOf is project for the surfaces, which ask it at every call: a branch may

@@ -77,7 +77,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	}
 	opts := mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
-		Runs: lazyRuns{s.store}, Project: project, Memory: s.contexts,
+		Runs: s.store.runs, Project: project, Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: lazyStore{s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
 		Upstreams: s.upstreams.attached(),
 	}
@@ -158,7 +158,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	return httpapi.NewHandler(httpapi.Options{
 		UI:  ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
-		Catalog: s.catalog, Registry: shelf, Runs: lazyRuns{s.store}, Sessions: documents, Feed: documents, Machines: s.machines, Hooks: s.hookDesk(),
+		Catalog: s.catalog, Registry: shelf, Runs: s.store.runs, Sessions: documents, Feed: documents, Machines: s.machines, Hooks: s.hookDesk(),
 		Upstreams:      s.upstreams.managed(s.app, s.cfg),
 		CurrentProject: s.app.host.projectOf, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.counted, Logger: s.app.logger(s.cfg),
 	})

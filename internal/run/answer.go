@@ -88,6 +88,9 @@ func (s *Service) byHandle(ctx context.Context, c Caller, token string) (Handle,
 	if !isHandle(token) {
 		return Handle{}, Record{}, unknown
 	}
+	if err := s.open(ctx); err != nil {
+		return Handle{}, Record{}, err
+	}
 	if h, rec, ok := s.byGivenHandle(ctx, c, token); ok {
 		return h, rec, nil
 	}
@@ -136,6 +139,9 @@ func (s *Service) byRef(ctx context.Context, c Caller, ref Ref) (Handle, Record,
 			}
 		}
 		return h, rec, err
+	}
+	if err := s.open(ctx); err != nil {
+		return Handle{}, Record{}, err
 	}
 	rec, err := s.journal.Run(ctx, ref.RunID)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {

@@ -8,6 +8,9 @@ import (
 
 // List lists the caller's runs, the last changed first.
 func (s *Service) List(ctx context.Context, c Caller, f Filter) ([]Record, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
 	f.User = c.User
 	list, err := s.journal.Runs(ctx, f)
 	for _, rec := range list {

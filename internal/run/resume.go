@@ -54,6 +54,9 @@ func (s *Service) resumeOne(ctx context.Context, c Caller, ref Ref) ([]Candidate
 // hits finds runs. Where the words find nothing in the time that the query
 // names, the words alone count; where they find nothing at all, nothing does.
 func (s *Service) hits(ctx context.Context, c Caller, q query, r ResumeRequest, most int) ([]Hit, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
 	const perCandidate, least = 6, 30
 	f := Filter{User: c.User, Since: q.since, Until: q.until, Limit: max(least, perCandidate*most)}
 	if r.Project != "" {

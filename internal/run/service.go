@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -40,14 +41,17 @@ type Head struct {
 	Witnesses []Head
 }
 
-// Options say what a Service works with. Journal, Definitions and Key are
-// needed.
+// Options say what a Service works with. Definitions are needed, and Journal and
+// Key or Open.
 type Options struct {
 	Journal     Journal
 	Definitions Definitions
 	Key         Key
 	// Heads may be nil: then a rolled-back journal is not detected.
 	Heads Heads
+	// Open returns the journal, the key and the heads where they are not there yet.
+	// Each call asks for them, and all answers without an error must be the same.
+	Open func(context.Context) (Journal, Key, Heads, error)
 	// PersonGates has only people open the gates of runs that start.
 	PersonGates bool
 	// Observer is told of what runs do; nil is nobody.
@@ -61,10 +65,13 @@ type Options struct {
 // Service runs guided workflows. It may be used by many goroutines, and by many
 // processes on one journal.
 type Service struct {
+	// journal, key and heads are there after open.
 	journal     Journal
 	definitions Definitions
 	key         Key
 	heads       Heads
+	openStore   func(context.Context) (Journal, Key, Heads, error)
+	opened      sync.Once
 	personGates bool
 	observer    Observer
 	now         func() time.Time
@@ -74,11 +81,11 @@ type Service struct {
 
 // New makes a service.
 func New(o Options) (*Service, error) {
-	if len(o.Key) != KeySize {
+	if o.Open == nil && len(o.Key) != KeySize {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the journal's key has %d bytes, not %d", len(o.Key), KeySize)
 	}
 	s := &Service{
-		journal: o.Journal, definitions: o.Definitions, key: o.Key, heads: o.Heads,
+		journal: o.Journal, definitions: o.Definitions, key: o.Key, heads: o.Heads, openStore: o.Open,
 		personGates: o.PersonGates, observer: o.Observer, now: o.Now, log: o.Logger, cache: newCache(),
 	}
 	if s.now == nil {
@@ -88,6 +95,19 @@ func New(o Options) (*Service, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	return s, nil
+}
+
+// open makes the journal, the key and the heads ready. Each call that may be a
+// service's first one begins with it.
+func (s *Service) open(ctx context.Context) error {
+	if s.openStore == nil {
+		return nil
+	}
+	journal, key, heads, err := s.openStore(ctx)
+	if err == nil {
+		s.opened.Do(func() { s.journal, s.key, s.heads = journal, key, heads })
+	}
+	return err
 }
 
 // clock is the time as journals keep it.

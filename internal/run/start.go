@@ -49,6 +49,9 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 
 // started gives the answer of a request that was carried out before, or nil.
 func (s *Service) started(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
 	h, err := s.journal.Outcome(ctx, "", c.User, r.RequestID)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return nil, nil
@@ -107,6 +110,9 @@ func factsOnly(facts []guide.Event) []entry {
 
 // begin stores a new run that has had these events.
 func (s *Service) begin(ctx context.Context, c Caller, p *program, created Created, entries []entry, request string) (*Answer, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
 	first, err := newEvent(KindCreated, created)
 	if err != nil {
 		return nil, err

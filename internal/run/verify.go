@@ -15,12 +15,20 @@ import (
 // against the one before, the last one against the heads that are kept apart,
 // the pinned definitions and the records. A fault is no error.
 func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
 	return s.verifier().Verify(ctx, runID)
 }
 
 // AcceptRestore has the heads follow the journal as it is now. It is for after
 // a deliberate restore, and forgets what was lost by it.
-func (s *Service) AcceptRestore(ctx context.Context) error { return s.verifier().AcceptRestore(ctx) }
+func (s *Service) AcceptRestore(ctx context.Context) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	return s.verifier().AcceptRestore(ctx)
+}
 
 func (s *Service) verifier() *Verifier {
 	return &Verifier{Journal: s.journal, Key: s.key, Heads: s.heads, Now: s.clock, Follow: s.follower}
