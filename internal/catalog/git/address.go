@@ -29,7 +29,7 @@ type address struct {
 	host, port string
 	// path is that on the host, or of the directory.
 	path string
-	// user and secret are what stands in the address itself. They are never shown.
+	// user and secret come from the address itself. They are never shown.
 	user, secret string
 }
 
@@ -106,7 +106,7 @@ func fromURL(u *url.URL) (address, error) {
 	return a, nil
 }
 
-// isHost says whether a text can be the name or address of a host.
+// isHost reports whether a text can be the name or address of a host.
 func isHost(host string) bool { return hostPattern().MatchString(host) || net.ParseIP(host) != nil }
 
 // checkSSH refuses what a remote shell could take for more than a path.
@@ -138,7 +138,7 @@ func (a address) String() string {
 	case schemeFile:
 		return "file://" + filepath.ToSlash(a.path)
 	case schemeSSH:
-		return "ssh://" + a.login() + "/" + strings.TrimPrefix(escapePath(a.path), "/")
+		return "ssh://" + a.userHost() + "/" + strings.TrimPrefix(escapePath(a.path), "/")
 	default:
 		return string(a.scheme) + "://" + a.hostPort() + escapePath(a.path)
 	}
@@ -146,26 +146,26 @@ func (a address) String() string {
 
 func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// login is the host of ssh with the user, if the address names one.
-func (a address) login() string {
+// userHost is the host of ssh with the user, if the address names one.
+func (a address) userHost() string {
 	if a.user == "" {
 		return a.hostPort()
 	}
 	return a.user + "@" + a.hostPort()
 }
 
-// url is what the git program is given: the address without anything secret. A path
+// gitURL returns the address for the git program, without anything secret. A path
 // of the short form is relative to the home directory on the host.
-func (a address) url() string {
+func (a address) gitURL() string {
 	if a.scheme == schemeSSH && !strings.HasPrefix(a.path, "/") {
-		return a.login() + ":" + a.path
+		return a.userHost() + ":" + a.path
 	}
 	return a.String()
 }
 
-// allowed says whether a repository may be reached. Hosts are names, or names with
+// checkAllowed returns an error if a repository must not be reached. Hosts are names, or names with
 // a port; "http://" before one allows it to be reached without encryption.
-func (a address) allowed(hosts []string) error {
+func (a address) checkAllowed(hosts []string) error {
 	if a.scheme == schemeFile || a.scheme == schemeSSH {
 		return nil // a directory sends nothing anywhere, and a host of ssh is known by its key
 	}
@@ -190,7 +190,7 @@ func (a address) allowed(hosts []string) error {
 // refPattern is what a branch or tag may look like here.
 var refPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9/_.+@#-]*$`) })
 
-// checkRef refuses a name that is none of a branch or tag.
+// checkRef refuses a name that a branch or tag cannot have.
 func checkRef(what, name string) error {
 	ok := name == "" || refPattern().MatchString(name) && len(name) <= 250 && !strings.Contains(name, "..") && !strings.Contains(name, "@{") &&
 		!strings.Contains(name, "//") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && !strings.HasSuffix(name, ".lock")

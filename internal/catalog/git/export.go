@@ -37,8 +37,8 @@ type entry struct {
 	size int64
 }
 
-// run exports the directory of a commit; "" is the usual one.
-func (e *export) run(ctx context.Context, commit, dir string) error {
+// exportDir adds the documents below a directory of a commit; "" means the standard one.
+func (e *export) exportDir(ctx context.Context, commit, dir string) error {
 	dirs := []string{dir}
 	if dir == "" {
 		dirs = []string{"workflows", ".guideway/workflows", ""}
@@ -107,14 +107,14 @@ func (e *export) readListing(out *bufio.Reader) error {
 		if err != nil {
 			size = -1
 		}
-		if err := e.judge(entry{name: name, mode: fields[0], hash: fields[2], size: size}); err != nil {
+		if err := e.collectEntry(entry{name: name, mode: fields[0], hash: fields[2], size: size}); err != nil {
 			return err
 		}
 	}
 }
 
-// judge collects an entry if it is a document, and notes why if it is refused.
-func (e *export) judge(f entry) error {
+// collectEntry collects an entry if it is a document, and notes why if it is refused.
+func (e *export) collectEntry(f entry) error {
 	parts := strings.Split(f.name, "/")
 	for _, part := range parts[:len(parts)-1] {
 		if part == "node_modules" || part == "testdata" || strings.HasPrefix(part, ".") && mirror.IsSafe(part) {

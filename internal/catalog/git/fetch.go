@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// maxAdvertised bounds what a host says of its references.
+// maxAdvertised bounds the list of references of a host.
 const maxAdvertised = 1 << 20
 
 // target is a commit that is to be brought.
@@ -32,9 +32,9 @@ type target struct {
 // reference is a name that can lead to the commit which is followed.
 type reference struct{ name, shown string }
 
-// candidates returns the references that can be what is followed, the first one
-// that exists being taken.
-func (f *Fetcher) candidates() []reference {
+// listCandidates returns the references that can lead to the commit. The first one
+// that exists is taken.
+func (f *Fetcher) listCandidates() []reference {
 	standard := []reference{{"HEAD", "HEAD"}, {"refs/heads/main", "main"}, {"refs/heads/master", "master"}}
 	switch {
 	case f.opts.Tag != "":
@@ -48,8 +48,8 @@ func (f *Fetcher) candidates() []reference {
 	}
 }
 
-// missing says that nothing of what is followed exists.
-func (f *Fetcher) missing() error {
+// errMissing returns the error for a branch, tag or commit that does not exist.
+func (f *Fetcher) errMissing() error {
 	switch {
 	case f.opts.Commit != "":
 		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commit %s", f.opts.Commit)
@@ -64,19 +64,19 @@ func (f *Fetcher) missing() error {
 
 // findRemote asks a host which commit is followed.
 func (f *Fetcher) findRemote(ctx context.Context, git program) (target, error) {
-	t := target{url: f.address.url(), hash: f.opts.Commit, ref: f.opts.Commit, reference: "commit"}
+	t := target{url: f.address.gitURL(), hash: f.opts.Commit, ref: f.opts.Commit, reference: "commit"}
 	if f.opts.Commit != "" {
 		return t, nil
 	}
-	hashes, branch, err := git.listRemote(ctx, t.url, f.candidates())
+	hashes, branch, err := git.listRemote(ctx, t.url, f.listCandidates())
 	if isRedirect(err) && !strings.HasSuffix(t.url, ".git") {
 		t.url += ".git" // where some hosts redirect to
-		hashes, branch, err = git.listRemote(ctx, t.url, f.candidates())
+		hashes, branch, err = git.listRemote(ctx, t.url, f.listCandidates())
 	}
 	if err != nil {
 		return t, err
 	}
-	for _, c := range f.candidates() {
+	for _, c := range f.listCandidates() {
 		if t.hash = cmp.Or(hashes[c.name+"^{}"], hashes[c.name]); t.hash == "" {
 			continue
 		}
@@ -86,7 +86,7 @@ func (f *Fetcher) findRemote(ctx context.Context, git program) (target, error) {
 		}
 		return t, nil
 	}
-	return t, f.missing()
+	return t, f.errMissing()
 }
 
 func isRedirect(err error) bool { return err != nil && strings.Contains(err.Error(), errRedirect) }
@@ -122,7 +122,7 @@ func (p program) listRemote(ctx context.Context, url string, wanted []reference)
 
 // findLocal looks up which commit of a local repository is followed.
 func (f *Fetcher) findLocal(ctx context.Context, git program) (target, error) {
-	candidates := f.candidates()
+	candidates := f.listCandidates()
 	if f.opts.Commit != "" {
 		candidates = []reference{{f.opts.Commit, "commit"}}
 	}
@@ -149,7 +149,7 @@ func (f *Fetcher) findLocal(ctx context.Context, git program) (target, error) {
 		}
 		return t, nil
 	}
-	return target{}, f.missing()
+	return target{}, f.errMissing()
 }
 
 // gitDir finds the directory of a repository's objects: that of a bare one, or
@@ -172,10 +172,10 @@ func gitDir(dir string) (string, error) {
 // bareConfig is the configuration of the directory that objects are fetched into.
 const bareConfig = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
-// download brings one commit without its history into an empty directory and,
+// fetchCommit fetches one commit without its history into an empty directory and,
 // where the host can do that, without the files that are too large to be documents.
 // It returns the hash of the commit.
-func (f *Fetcher) download(ctx context.Context, git program, t target, dir string) (string, error) {
+func (f *Fetcher) fetchCommit(ctx context.Context, git program, t target, dir string) (string, error) {
 	for _, part := range []string{"objects", "refs"} {
 		if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {
 			return "", err
@@ -204,13 +204,13 @@ func (f *Fetcher) download(ctx context.Context, git program, t target, dir strin
 	if err := os.WriteFile(config, []byte(bareConfig), 0o600); err != nil {
 		return "", err
 	}
-	git.env = environment("", nil)
+	git.env = makeEnvironment("", nil)
 	hashes, err := git.lookUp(ctx, "commit", []string{fetched + "^{commit}"})
 	if err != nil {
 		return "", err
 	}
 	if hashes[0] == "" {
-		return "", f.missing()
+		return "", f.errMissing()
 	}
 	return hashes[0], nil
 }
@@ -296,15 +296,15 @@ func (f *Fetcher) newProgram(ctx context.Context) (program, error) {
 	}
 	switch f.address.scheme {
 	case schemeFile:
-		git.env = environment("", nil)
+		git.env = makeEnvironment("", nil)
 	case schemeSSH:
-		git.env = environment("ssh:https", nil)
+		git.env = makeEnvironment("ssh:https", nil)
 		if command := f.sshCommand(ctx, git); command != "" {
 			git.env = append(git.env, "GIT_SSH_COMMAND="+command)
 		}
 	default:
 		var more [][2]string
-		user, token := f.credentials()
+		user, token := f.readCredentials()
 		if token != "" {
 			// The user's helpers are not asked for this host, and not given the token to
 			// keep. It is in the environment, which other users cannot read.
@@ -315,13 +315,13 @@ func (f *Fetcher) newProgram(ctx context.Context) (program, error) {
 		if f.address.scheme == schemeHTTP {
 			protocols = "http:" + protocols
 		}
-		git.env = append(environment(protocols, more), "GUIDEWAY_GIT_USER="+user, "GUIDEWAY_GIT_TOKEN="+token)
+		git.env = append(makeEnvironment(protocols, more), "GUIDEWAY_GIT_USER="+user, "GUIDEWAY_GIT_TOKEN="+token)
 	}
 	return git, nil
 }
 
-// bring looks for a commit that is newer than what is there, and exports it.
-func (f *Fetcher) bring(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+// fetchNewer looks for a commit other than the one in the copy, and exports it.
+func (f *Fetcher) fetchNewer(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	git, err := f.newProgram(ctx)
 	if err != nil {
 		return mirror.Fetched{}, err
@@ -350,12 +350,12 @@ func (f *Fetcher) bring(ctx context.Context, have *mirror.Have, stage func() (*m
 		if err != nil {
 			return got, err
 		}
-		if got.Revision, err = f.download(ctx, git, t, scratch); err != nil {
+		if got.Revision, err = f.fetchCommit(ctx, git, t, scratch); err != nil {
 			return got, err
 		}
 		git.dir = scratch
 	}
-	git.env = environment("", nil)
+	git.env = makeEnvironment("", nil)
 	e := &export{git: git, limits: f.opts.Limits, stage: to}
-	return got, e.run(ctx, got.Revision, f.opts.Path)
+	return got, e.exportDir(ctx, got.Revision, f.opts.Path)
 }

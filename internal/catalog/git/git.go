@@ -2,7 +2,7 @@
 // from a directory. The git program fetches one commit, without its history, with
 // the credentials, proxies and ssh settings of the user. The package copies the
 // documents out of the commit and removes the rest: no repository is kept, nothing is
-// checked out, and nothing of what is fetched is ever executed.
+// checked out, and nothing from the repository is ever executed.
 package git
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// Options say what is followed; URL is needed.
+// Options name a repository and a commit of it; URL is required.
 type Options struct {
 	// URL is https://host/path, ssh://user@host/path, git@host:path, file:///path or
 	// an absolute path.
 	URL string
-	// Branch, Tag or Commit is what is followed; nothing is the default branch. A
-	// branch "main" or "master" that is not there means the default branch, too.
+	// Branch, Tag or Commit is followed; if all are empty, the default branch. A
+	// branch "main" or "master" that does not exist means the default branch, too.
 	Branch, Tag, Commit string
 	// Path is the directory of the definitions in the repository. Without it that is
 	// "workflows", else ".guideway/workflows", else the repository.
 	Path string
-	// Hosts are allowed besides KnownHosts; see address.allowed.
+	// Hosts are allowed besides KnownHosts; see address.checkAllowed.
 	Hosts []string
 	// Credentials gives the user and the token for a host of https; nil and an empty
 	// token mean none. They are asked for at every fetch and kept nowhere.
@@ -48,7 +48,7 @@ type SSH struct {
 
 // Limits bound what a repository may have. A zero field means the default.
 type Limits struct {
-	// Bytes bounds what is transferred: 64 MiB.
+	// Bytes bounds the transfer: 64 MiB.
 	Bytes int64
 	// Files bounds the documents: 1,000; FileBytes one of them: 1 MiB.
 	Files     int
@@ -63,13 +63,13 @@ type Fetcher struct {
 
 var _ mirror.Fetcher = (*Fetcher)(nil)
 
-// New checks what is to be followed. Nothing is reached yet.
+// New returns a fetcher for checked options. It reaches no host.
 func New(opts Options) (*Fetcher, error) {
 	a, err := parseAddress(opts.URL)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.allowed(opts.Hosts); err != nil {
+	if err := a.checkAllowed(opts.Hosts); err != nil {
 		return nil, err
 	}
 	if err := cmp.Or(checkRef("branch", opts.Branch), checkRef("tag", opts.Tag)); err != nil {
@@ -109,7 +109,8 @@ func (f *Fetcher) Name() string {
 	return cmp.Or(strings.Trim(name, "-"), "git")
 }
 
-// Origin says what is followed, so that a copy of something else is known as such.
+// Origin returns a hash of the options that select a commit and a directory, so that
+// a copy of another origin is recognized.
 func (f *Fetcher) Origin() string {
 	text := strings.Join([]string{f.address.String(), f.opts.Branch, f.opts.Tag, f.opts.Commit, f.opts.Path}, "\n")
 	sum := sha256.Sum256([]byte(text))
@@ -118,28 +119,28 @@ func (f *Fetcher) Origin() string {
 
 // Fetch implements mirror.Fetcher.
 func (f *Fetcher) Fetch(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
-	got, err := f.bring(ctx, have, stage)
+	got, err := f.fetchNewer(ctx, have, stage)
 	if err != nil {
-		return got, f.explain(err)
+		return got, f.addAddress(err)
 	}
 	return got, nil
 }
 
-// explain adds the address to an error that git printed. It never has
+// addAddress adds the address to an error that git printed. It never has
 // more of an address than String shows.
-func (f *Fetcher) explain(err error) error {
+func (f *Fetcher) addAddress(err error) error {
 	if guideway.ErrorCode(err) != guideway.CodeInternal {
 		return err
 	}
 	message := err.Error()
-	if _, token := f.credentials(); len(token) > 3 {
+	if _, token := f.readCredentials(); len(token) > 3 {
 		message = strings.ReplaceAll(message, token, "…")
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "fetch %s: %s", f.address, message)
 }
 
-// credentials are the user and the token for a host of https.
-func (f *Fetcher) credentials() (user, token string) {
+// readCredentials returns the user and the token for a host of https.
+func (f *Fetcher) readCredentials() (user, token string) {
 	if f.address.secret != "" {
 		return cmp.Or(f.address.user, userFor(f.address.host)), f.address.secret
 	}
@@ -150,7 +151,7 @@ func (f *Fetcher) credentials() (user, token string) {
 	return cmp.Or(user, userFor(f.address.host)), token
 }
 
-// userFor is the name that a host wants beside a token.
+// userFor returns the user that a host expects with a token.
 func userFor(host string) string {
 	switch host {
 	case "gitlab.com":

@@ -59,8 +59,7 @@ func TestLocalRepository(t *testing.T) {
 	}
 }
 
-// TestProvenance is about what is told of a definition: where it comes from, and
-// at which commit.
+// TestProvenance checks the source and the commit that a definition names.
 func TestProvenance(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -123,8 +122,8 @@ func TestWhatIsFollowed(t *testing.T) {
 	}
 }
 
-// TestOverHTTP is about a host that wants a token: it reaches the host and nothing
-// else, and what goes wrong there takes nothing away.
+// TestOverHTTP sends a token to its host and nowhere else, and keeps the copy if the
+// host fails.
 func TestOverHTTP(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -147,7 +146,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 	given = token
 
-	// What was pushed by force is what counts.
+	// A push by force counts.
 	r.git("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten")
 	r.write("workflows/one.json", workflow("one", "3.0.0"))
 	r.git("commit", "-q", "-a", "--amend", "-m", "rewritten")
@@ -190,8 +189,8 @@ func assertNowhere(t *testing.T, dir, secret string) {
 	}))
 }
 
-// TestBranchThatIsDeleted is about a branch that somebody named: another is no
-// replacement, and the copy goes on serving.
+// TestBranchThatIsDeleted does not follow another branch in its place, and goes on
+// serving the copy.
 func TestBranchThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -209,7 +208,7 @@ func TestBranchThatIsDeleted(t *testing.T) {
 	}
 }
 
-// TestNewCommitIsNoticed is about the work in the background: nobody asks for it.
+// TestNewCommitIsNoticed serves a new commit without a call to Sync.
 func TestNewCommitIsNoticed(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -240,7 +239,7 @@ func TestNewCommitIsNoticed(t *testing.T) {
 	wait("2.0.0")
 }
 
-// TestRefusedOptions is about what is refused before anything is reached.
+// TestRefusedOptions refuses wrong options before any host is reached.
 func TestRefusedOptions(t *testing.T) {
 	t.Parallel()
 	const url = "https://github.com/acme/workflows"

@@ -45,7 +45,7 @@ func TestHostileRepository(t *testing.T) {
 	r.write("workflows/broken.json", `{"id": `)
 	r.write("workflows/CON.json", workflow("device", "1.0.0"))
 	r.write("workflows/node_modules/x.json", workflow("module", "1.0.0"))
-	// What git would run, were it asked to check anything out.
+	// Programs that git would run at a checkout.
 	touched := filepath.Join(t.TempDir(), "touched")
 	r.write(".gitattributes", "*.json filter=evil\n")
 	r.git("config", "filter.evil.smudge", "touch "+touched)
@@ -152,8 +152,8 @@ func TestTreeWrittenByHand(t *testing.T) {
 	}))
 }
 
-// TestTooLarge is about repositories that are larger than somebody wants to fetch, and
-// about a few bytes that unpack to many.
+// TestTooLarge refuses repositories above the limits, and files of a few bytes that
+// unpack to many.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -199,7 +199,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestHostileHost is about hosts that are none: each is an error, in bounded time.
+// TestHostileHost gets an error from each broken host, in bounded time.
 func TestHostileHost(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

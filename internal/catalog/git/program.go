@@ -28,8 +28,8 @@ type program struct {
 	env []string
 }
 
-// Version returns the version of the git program on PATH. The error has a fix if
-// there is none, or if it is too old to take settings from its environment.
+// Version returns the version of the git program on PATH. It returns an error with
+// a fix if git is missing, or too old to take settings from its environment.
 func Version(ctx context.Context) (string, error) {
 	p, err := findProgram()
 	if err != nil {
@@ -66,13 +66,13 @@ func findProgram() (program, error) {
 	if err != nil {
 		return program{}, guideway.Errorf(guideway.CodeUnavailable, "the program git, which fetches repositories, is not on PATH").WithFix(installFix)
 	}
-	return program{path: path, dir: os.DevNull, env: environment("", nil)}, nil
+	return program{path: path, dir: os.DevNull, env: makeEnvironment("", nil)}, nil
 }
 
-// settings returns what takes precedence over the settings of the user, of the
+// safeSettings returns what takes precedence over the settings of the user, of the
 // system and of a local repository: what would execute a program of a repository's
 // choice, fetch more than one commit, follow a host elsewhere, or need much memory.
-func settings() [][2]string {
+func safeSettings() [][2]string {
 	return [][2]string{
 		{"core.hooksPath", os.DevNull},
 		{"core.fsmonitor", "false"},
@@ -94,9 +94,9 @@ func settings() [][2]string {
 	}
 }
 
-// environment returns the environment of git: that of this process, in which only
+// makeEnvironment returns the environment of git: that of this process, in which only
 // those of git's own variables remain that say how a host is reached.
-func environment(protocols string, more [][2]string) []string {
+func makeEnvironment(protocols string, more [][2]string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
 		kept := regexp.MustCompile(`^GIT_(SSH|SSL_|PROXY_SSL_|HTTP_|EXEC_PATH$|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$)`)
@@ -107,7 +107,7 @@ func environment(protocols string, more [][2]string) []string {
 		// Nothing asks a person: there may be none, and several processes fetch.
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never",
 	)
-	all := append(settings(), more...)
+	all := append(safeSettings(), more...)
 	for i, s := range all {
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
 	}
@@ -119,7 +119,7 @@ func environment(protocols string, more [][2]string) []string {
 func (p program) run(ctx context.Context, input string, read func(out *bufio.Reader) error, args ...string) error {
 	killable, cancel := context.WithCancel(ctx)
 	defer cancel()
-	name, all := bound(p.path, args)
+	name, all := boundMemory(p.path, args)
 	cmd := exec.CommandContext(killable, name, all...) //nolint:gosec // G204: git, with arguments that this package makes
 	cmd.Env = append(slices.Clip(p.env), "GIT_DIR="+p.dir)
 	cmd.Dir = os.TempDir()
@@ -156,7 +156,7 @@ func (p program) run(ctx context.Context, input string, read func(out *bufio.Rea
 	}
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the first 16 kB written to it.
 type head struct{ bytes.Buffer }
 
 // Write implements io.Writer.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-func bound(path string, args []string) (name string, all []string) { return path, args }
+func boundMemory(path string, args []string) (name string, all []string) { return path, args }
 
 func ownSession(*exec.Cmd) {}
 

@@ -70,8 +70,8 @@ func TestTokenNotInArguments(t *testing.T) {
 	}
 }
 
-// TestSettingsOfTheUser is about what a user has told git: credentials, another
-// address, and a command for ssh with settings of its own.
+// TestSettingsOfTheUser fetches with the credential helper, the insteadOf and the ssh
+// command of the user's git settings.
 func TestSettingsOfTheUser(t *testing.T) {
 	const token = "s3cret-token-of-the-user"
 	r := newRepo(t)

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// bound returns the command that runs a program with bounded memory, where the
+// boundMemory returns the command that runs a program with bounded memory, where the
 // system can do that, and without core files.
-func bound(path string, args []string) (name string, all []string) {
+func boundMemory(path string, args []string) (name string, all []string) {
 	const script = `ulimit -c 0; ulimit -d 2097152; exec "$@"`
 	return "/bin/sh", append([]string{"-c", script, "sh", path}, args...)
 }

@@ -60,8 +60,8 @@ func newRepo(t testing.TB) *repo {
 	return r
 }
 
-// git runs the program in the repository, apart from whatever this user has
-// configured.
+// git runs the program in the repository, without the settings of
+// this user.
 func (r *repo) git(args ...string) string {
 	r.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(r.t.Context()), "git", append([]string{"-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always"}, args...)...)
@@ -93,7 +93,7 @@ func workflow(id, version string) string {
 	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": %q, "steps": [{"id": "step", "title": "T", "prompt": "P"}]}`, id, version)
 }
 
-// smartHTTP serves repositories by the git program's own HTTP server, to who has
+// smartHTTP serves repositories by the git program's own HTTP server, to clients with
 // the token.
 func smartHTTP(t testing.TB, root, token string) *httptest.Server {
 	t.Helper()
