@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -102,19 +101,11 @@ func (b *Blobs) Delete(ctx context.Context, names ...blob.Name) error {
 func (b *Blobs) Each(ctx context.Context, visit func(blob.Info) error) error {
 	const page = 1000
 	for after := ""; ; {
-		var list []blob.Info
-		err := b.store.read(ctx, "look through the blobs", func(ctx context.Context) error {
-			rows, err := b.store.pool.Query(ctx, `select name, size, modified from blobs where name > $1 order by name limit $2`, after, page)
-			if err != nil {
-				return err
-			}
-			list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (blob.Info, error) {
-				var info blob.Info
-				err := row.Scan((*string)(&info.Name), &info.Size, &info.Modified)
-				return info, err
-			})
-			return err
-		})
+		list, err := readList(ctx, b.store, "look through the blobs", func(row pgx.CollectableRow) (blob.Info, error) {
+			var info blob.Info
+			err := row.Scan((*string)(&info.Name), &info.Size, &info.Modified)
+			return info, err
+		}, `select name, size, modified from blobs where name > $1 order by name limit $2`, after, page)
 		if err != nil {
 			return err
 		}
@@ -196,20 +187,11 @@ func (b *Blobs) EraseSlot(ctx context.Context, key string) error {
 }
 
 // Slots implements blob.Slots.
-func (b *Blobs) Slots(ctx context.Context, prefix string) (list []blob.SlotInfo, err error) {
-	err = b.store.read(ctx, "list the slots", func(ctx context.Context) error {
-		rows, err := b.store.pool.Query(ctx, `select key, modified from slots where starts_with(key, $1) order by key`, prefix)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (blob.SlotInfo, error) {
-			var info blob.SlotInfo
-			var modified time.Time
-			err := row.Scan(&info.Key, &modified)
-			info.Modified = modified.UTC()
-			return info, err
-		})
-		return err
-	})
-	return list, err
+func (b *Blobs) Slots(ctx context.Context, prefix string) ([]blob.SlotInfo, error) {
+	return readList(ctx, b.store, "list the slots", func(row pgx.CollectableRow) (blob.SlotInfo, error) {
+		var info blob.SlotInfo
+		err := row.Scan(&info.Key, &info.Modified)
+		info.Modified = info.Modified.UTC()
+		return info, err
+	}, `select key, modified from slots where starts_with(key, $1) order by key`, prefix)
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,22 +29,9 @@ func scanCheckpoint(row pgx.CollectableRow) (checkpoint.Record, error) {
 	return r, err
 }
 
-// checkpoints reads records.
-func (s *Store) checkpoints(ctx context.Context, what, sql string, args ...any) (list []checkpoint.Record, err error) {
-	err = s.read(ctx, what, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, scanCheckpoint)
-		return err
-	})
-	return list, err
-}
-
 // Checkpoint implements checkpoint.Finder.
 func (s *Store) Checkpoint(ctx context.Context, id string) (checkpoint.Record, error) {
-	list, err := s.checkpoints(ctx, "read a checkpoint's record", selectCheckpoints+` where c.id = $1`, octets(id))
+	list, err := readList(ctx, s, "read a checkpoint's record", scanCheckpoint, selectCheckpoints+` where c.id = $1`, octets(id))
 	if err == nil && len(list) == 0 {
 		err = guideway.Errorf(guideway.CodeNotFound, "there is no checkpoint %.80q", id)
 	}
@@ -57,7 +43,7 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (checkpoint.Record, e
 
 // Chain implements checkpoint.Finder.
 func (s *Store) Chain(ctx context.Context, id string, most int) ([]checkpoint.Record, error) {
-	return s.checkpoints(ctx, "read what a checkpoint is made of", `with recursive chain (one, needs, place) as (
+	return readList(ctx, s, "read what a checkpoint is made of", scanCheckpoint, `with recursive chain (one, needs, place) as (
 			select id, base, 1 from checkpoints where id = $1
 			union all select n.id, n.base, place + 1 from chain join checkpoints n on n.id = needs where place < $2
 		) `+selectCheckpoints+` join chain on c.id = one order by place`, octets(id), most)
@@ -89,7 +75,7 @@ func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpo
 		}
 	}
 	sql := selectCheckpoints + w.sql() + order + ` limit ` + w.arg(limitOr(f.Limit, defaultCheckpoints))
-	return s.checkpoints(ctx, "list checkpoints", sql, w.args...)
+	return readList(ctx, s, "list checkpoints", scanCheckpoint, sql, w.args...)
 }
 
 // checkpoints adds the conditions of a filter on checkpoints c, but for its words.
@@ -150,27 +136,18 @@ func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoin
 	if h.Limit > 0 {
 		order += ` limit ` + w.arg(h.Limit)
 	}
-	return s.checkpoints(ctx, "list the checkpoints of a session", selectCheckpoints+w.sql()+order, w.args...)
+	return readList(ctx, s, "list the checkpoints of a session", scanCheckpoint, selectCheckpoints+w.sql()+order, w.args...)
 }
 
 // lines reads lines.
-func (s *Store) lines(ctx context.Context, rest string, args ...any) (list []checkpoint.Line, err error) {
-	err = s.read(ctx, "list the sessions", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, `select l.user_id, l.session, l.run, l.workflow, l.project, l.last, l.count, l.stored, l.bytes, l.touched
-			from checkpoint_lines l`+rest, args...)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (checkpoint.Line, error) {
-			var l checkpoint.Line
-			err := row.Scan((*octets)(&l.User), (*octets)(&l.Session), (*octets)(&l.Run), (*octets)(&l.Workflow), (*octets)(&l.Project),
-				&l.Last, &l.Count, &l.Stored, &l.Bytes, &l.Touched)
-			l.Touched = l.Touched.UTC()
-			return l, err
-		})
-		return err
-	})
-	return list, err
+func (s *Store) lines(ctx context.Context, rest string, args ...any) ([]checkpoint.Line, error) {
+	return readList(ctx, s, "list the sessions", func(row pgx.CollectableRow) (checkpoint.Line, error) {
+		var l checkpoint.Line
+		err := row.Scan((*octets)(&l.User), (*octets)(&l.Session), (*octets)(&l.Run), (*octets)(&l.Workflow), (*octets)(&l.Project),
+			&l.Last, &l.Count, &l.Stored, &l.Bytes, &l.Touched)
+		l.Touched = l.Touched.UTC()
+		return l, err
+	}, `select l.user_id, l.session, l.run, l.workflow, l.project, l.last, l.count, l.stored, l.bytes, l.touched from checkpoint_lines l`+rest, args...)
 }
 
 // Line implements checkpoint.Finder.
@@ -211,38 +188,23 @@ func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, err
 	for i, id := range ids {
 		list[i] = []byte(id)
 	}
+	found, err := readList(ctx, s, "look up what was deleted", pgx.RowTo[[]byte], `select id from checkpoint_gone where id = any($1::bytea[])`, list)
 	gone := map[string]bool{}
-	err := s.read(ctx, "look up what was deleted", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, `select id from checkpoint_gone where id = any($1::bytea[])`, list)
-		if err != nil {
-			return err
-		}
-		found, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-		for _, id := range found {
-			gone[string(id)] = true
-		}
-		return err
-	})
+	for _, id := range found {
+		gone[string(id)] = true
+	}
 	return gone, err
 }
 
 // Notes implements checkpoint.Auditor.
-func (s *Store) Notes(ctx context.Context, user string, limit int) (list []checkpoint.Entry, err error) {
+func (s *Store) Notes(ctx context.Context, user string, limit int) ([]checkpoint.Entry, error) {
 	var w where
 	w.text("user_id = %s", user)
-	sql := strings.Join([]string{`select at, action, user_id, session, checkpoint, client, detail from checkpoint_audit`, w.sql(), ` order by n desc limit `}, "") + w.arg(limit)
-	err = s.read(ctx, "read the audit log", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, sql, w.args...)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (checkpoint.Entry, error) {
-			var e checkpoint.Entry
-			err := row.Scan(&e.At, (*octets)(&e.Action), (*octets)(&e.User), (*octets)(&e.Session), (*octets)(&e.Checkpoint), (*octets)(&e.Client), (*octets)(&e.Detail))
-			e.At = e.At.UTC()
-			return e, err
-		})
-		return err
-	})
-	return list, err
+	sql := `select at, action, user_id, session, checkpoint, client, detail from checkpoint_audit` + w.sql() + ` order by n desc limit ` + w.arg(limit)
+	return readList(ctx, s, "read the audit log", func(row pgx.CollectableRow) (checkpoint.Entry, error) {
+		var e checkpoint.Entry
+		err := row.Scan(&e.At, (*octets)(&e.Action), (*octets)(&e.User), (*octets)(&e.Session), (*octets)(&e.Checkpoint), (*octets)(&e.Client), (*octets)(&e.Detail))
+		e.At = e.At.UTC()
+		return e, err
+	}, sql, w.args...)
 }

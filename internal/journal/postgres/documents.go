@@ -1,10 +1,8 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -75,7 +73,7 @@ func refValues(r session.Ref) []any {
 
 // CreateDocument implements session.Documents.
 func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
-	data, err := encode(d.Data)
+	data, err := session.EncodeData(d.Data)
 	if err != nil {
 		return err
 	}
@@ -185,7 +183,7 @@ func (u *update) attempt(ctx context.Context, _ bool) error {
 
 // send stores the next document, if nobody was faster.
 func (u *update) send(ctx context.Context, next session.Document, log []session.LogEntry) (done bool, err error) {
-	data, err := encode(next.Data)
+	data, err := session.EncodeData(next.Data)
 	if err != nil {
 		return false, err
 	}
@@ -264,17 +262,6 @@ func (s *Store) hide(ctx context.Context, what string, ref session.Ref, set stri
 	return err
 }
 
-// encode writes a document's data; numbers stay as they are.
-func encode(data map[string]any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(data); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the document cannot be written as JSON: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
 const documentColumns = `user_id, project, workflow, id, project_path, created, updated, revision, data`
 
 // scanDocument reads a document, and what the query has besides.
@@ -289,15 +276,9 @@ func scanDocument(row pgx.Row, besides ...any) (session.Document, error) {
 		return d, err
 	}
 	d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
-	return d, decode(data, &d)
-}
-
-// decode reads the JSON of a document's data.
-func decode(data []byte, d *session.Document) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err := dec.Decode(&d.Data); err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "the document %s/%s does not read: %w", d.Workflow, d.ID, err)
+	var err error
+	if d.Data, err = session.DecodeData(data); err != nil {
+		return d, guideway.Errorf(guideway.CodeInternal, "the document %s/%s does not read: %w", d.Workflow, d.ID, err)
 	}
-	return nil
+	return d, nil
 }

@@ -44,16 +44,7 @@ func listDocuments[T any](ctx context.Context, s *Store, columns string, f sessi
 	w.text("workflow = %s", f.Ref.Workflow)
 	w.text("id = %s", f.Ref.ID)
 	sql := `select ` + columns + ` from documents` + w.sql() + ` order by updated desc, n desc limit ` + w.arg(limitOr(f.Limit, defaultDocuments))
-	var list []T
-	err := s.read(ctx, "list documents", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, sql, w.args...)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, scan)
-		return err
-	})
-	return list, err
+	return readList(ctx, s, "list documents", scan, sql, w.args...)
 }
 
 // Projects implements session.Finder. The path is that of the last change.
@@ -67,46 +58,28 @@ func (s *Store) Projects(ctx context.Context, user string) ([]session.ProjectSum
 		)
 		select project, (array_agg(path order by updated desc))[1], max(updated), sum(documents), sum(runs), array_agg(distinct workflow)
 		from work group by project order by max(updated) desc, project`
-	var list []session.ProjectSummary
-	err := s.read(ctx, "list projects", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, sql, octets(user))
-		if err != nil {
-			return err
+	return readList(ctx, s, "list projects", func(row pgx.CollectableRow) (session.ProjectSummary, error) {
+		var p session.ProjectSummary
+		var workflows [][]byte
+		err := row.Scan((*octets)(&p.ID), (*octets)(&p.Path), &p.Updated, &p.Sessions, &p.Runs, &workflows)
+		p.Updated = p.Updated.UTC()
+		for _, w := range workflows {
+			p.Workflows = append(p.Workflows, string(w))
 		}
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.ProjectSummary, error) {
-			var p session.ProjectSummary
-			var workflows [][]byte
-			err := row.Scan((*octets)(&p.ID), (*octets)(&p.Path), &p.Updated, &p.Sessions, &p.Runs, &workflows)
-			p.Updated = p.Updated.UTC()
-			for _, w := range workflows {
-				p.Workflows = append(p.Workflows, string(w))
-			}
-			slices.Sort(p.Workflows)
-			return p, err
-		})
-		return err
-	})
-	return list, err
+		slices.Sort(p.Workflows)
+		return p, err
+	}, sql, octets(user))
 }
 
 // ValidationLog implements session.Finder.
 func (s *Store) ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error) {
-	var list []session.LogEntry
-	err := s.read(ctx, "read a validation log", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, `
-			select l.at, l.revision, l.pointer, l.message from document_log l join documents d on d.n = l.document
-			where d.user_id = $1 and d.project = $2 and d.workflow = $3 and d.id = $4 and d.deleted is null
-			order by l.n desc limit $5`, append(refValues(ref), max(limit, 0))...)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.LogEntry, error) {
-			var e session.LogEntry
-			err := row.Scan(&e.At, &e.Revision, (*octets)(&e.Pointer), (*octets)(&e.Message))
-			e.At = e.At.UTC()
-			return e, err
-		})
-		return err
-	})
-	return list, err
+	return readList(ctx, s, "read a validation log", func(row pgx.CollectableRow) (session.LogEntry, error) {
+		var e session.LogEntry
+		err := row.Scan(&e.At, &e.Revision, (*octets)(&e.Pointer), (*octets)(&e.Message))
+		e.At = e.At.UTC()
+		return e, err
+	}, `
+		select l.at, l.revision, l.pointer, l.message from document_log l join documents d on d.n = l.document
+		where d.user_id = $1 and d.project = $2 and d.workflow = $3 and d.id = $4 and d.deleted is null
+		order by l.n desc limit $5`, append(refValues(ref), max(limit, 0))...)
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -15,15 +13,10 @@ import (
 const defaultRuns = 100
 
 // Run implements run.Index.
-func (s *Store) Run(ctx context.Context, id string) (run.Record, error) {
-	var r run.Record
-	err := s.read(ctx, "read a run", func(ctx context.Context) (err error) {
-		r, err = scanRecord(s.pool.QueryRow(ctx, `select `+recordColumns+` from runs r where r.id = $1`, octets(id)))
-		if noRows(err) {
-			return guideway.Errorf(guideway.CodeNotFound, "there is no run %s", id)
-		}
-		return err
-	})
+func (s *Store) Run(ctx context.Context, id string) (r run.Record, err error) {
+	missing := guideway.Errorf(guideway.CodeNotFound, "there is no run %s", id)
+	err = s.readRow(ctx, "read a run", missing, `select `+recordColumns+` from runs r where r.id = $1`, []any{octets(id)}, recordTargets(&r))
+	inUTC(&r)
 	return r, err
 }
 
@@ -51,16 +44,7 @@ func (s *Store) Runs(ctx context.Context, f run.Filter) ([]run.Record, error) {
 	var w where
 	w.runs(f)
 	sql := `select ` + recordColumns + ` from runs r` + w.sql() + ` order by r.updated desc, r.id desc limit ` + w.arg(limitOr(f.Limit, defaultRuns))
-	var list []run.Record
-	err := s.read(ctx, "list runs", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, sql, w.args...)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (run.Record, error) { return scanRecord(row) })
-		return err
-	})
-	return list, err
+	return readList(ctx, s, "list runs", scanRecord, sql, w.args...)
 }
 
 // where collects the conditions of a query and their parameters. What a caller

@@ -57,13 +57,8 @@ func (s *Store) Snapshot(ctx context.Context, id string) (*run.Snapshot, error) 
 // Definition implements run.Log.
 func (s *Store) Definition(ctx context.Context, hash string) (run.Definition, error) {
 	d := run.Definition{Hash: hash}
-	err := s.read(ctx, "read a definition", func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, `select text from definitions where hash = $1`, octets(hash)).Scan((*octets)(&d.Text))
-		if noRows(err) {
-			return guideway.Errorf(guideway.CodeNotFound, "there is no definition %s", hash)
-		}
-		return err
-	})
+	missing := guideway.Errorf(guideway.CodeNotFound, "there is no definition %s", hash)
+	err := s.readRow(ctx, "read a definition", missing, `select text from definitions where hash = $1`, []any{octets(hash)}, []any{(*octets)(&d.Text)})
 	return d, err
 }
 
@@ -74,12 +69,7 @@ func (s *Store) Outcome(ctx context.Context, id, user, key string) (run.Handle, 
 		sql, args = `select run, seq, handle from requests where user_id = $1 and key = $2`, []any{octets(user), octets(key)}
 	}
 	var h run.Handle
-	err := s.read(ctx, "read an outcome", func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, sql, args...).Scan((*octets)(&h.Run), &h.Seq, (*octets)(&h.Token))
-		if noRows(err) {
-			return guideway.Errorf(guideway.CodeNotFound, "no command or request with this key is known")
-		}
-		return err
-	})
+	missing := guideway.Errorf(guideway.CodeNotFound, "no command or request with this key is known")
+	err := s.readRow(ctx, "read an outcome", missing, sql, args, []any{(*octets)(&h.Run), &h.Seq, (*octets)(&h.Token)})
 	return h, err
 }

@@ -52,7 +52,7 @@ func inUTC(r *run.Record) {
 }
 
 // scanRecord reads a run.
-func scanRecord(row pgx.Row) (run.Record, error) {
+func scanRecord(row pgx.CollectableRow) (run.Record, error) {
 	var r run.Record
 	err := row.Scan(recordTargets(&r)...)
 	inUTC(&r)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/pause"
 )
@@ -32,6 +34,30 @@ func (s *Store) try(ctx context.Context, what string, f attempt) error {
 func (s *Store) read(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	_, err := s.repeat(ctx, what, func(ctx context.Context, _ bool) error { return f(ctx) })
 	return err
+}
+
+// readList returns the rows of a query.
+func readList[T any](ctx context.Context, s *Store, what string, scan pgx.RowToFunc[T], sql string, args ...any) (list []T, err error) {
+	err = s.read(ctx, what, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	return list, err
+}
+
+// readRow scans the row of a query; missing is the error where there is none.
+func (s *Store) readRow(ctx context.Context, what string, missing error, sql string, args, into []any) error {
+	return s.read(ctx, what, func(ctx context.Context) error {
+		err := s.pool.QueryRow(ctx, sql, args...).Scan(into...)
+		if noRows(err) {
+			return missing
+		}
+		return err
+	})
 }
 
 func (s *Store) repeat(ctx context.Context, what string, f attempt) (doubt bool, err error) {

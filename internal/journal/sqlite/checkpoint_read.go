@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/guideway-dev/guideway/internal/blob"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 )
 
@@ -17,14 +15,14 @@ const selectCheckpoints = `SELECT ` + checkpointColumns + `, num, EXISTS (SELECT
 
 func scanCheckpoint(row scanner) (checkpoint.Record, error) {
 	var r checkpoint.Record
-	var kind, name, tags string
+	var tags string
 	var created int64
 	err := row.Scan(&r.ID, &r.User, &r.Session, &r.Run, &r.RunSeq, &r.Parent, &r.Branch, &r.Number, &r.Link, &r.Workflow, &r.Project,
-		&r.Agent, &r.Name, &tags, &kind, &created, &r.Bytes, &r.Tokens, &r.Sum, &name, &r.Stored, &r.Base, &r.Key, &r.Problem, &r.Pos, &r.Followed)
+		&r.Agent, &r.Name, &tags, &r.Kind, &created, &r.Bytes, &r.Tokens, &r.Sum, &r.Blob, &r.Stored, &r.Base, &r.Key, &r.Problem, &r.Pos, &r.Followed)
 	if err != nil {
 		return r, err
 	}
-	r.Kind, r.Blob, r.Created = checkpoint.Kind(kind), blob.Name(name), toTime(created)
+	r.Created = toTime(created)
 	if tags != "[]" {
 		if err := json.Unmarshal([]byte(tags), &r.Tags); err != nil {
 			return r, fmt.Errorf("the tags of the checkpoint %s: %w", r.ID, errors.Join(errGarbled, err))
@@ -47,16 +45,11 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (r checkpoint.Record,
 }
 
 // Chain implements checkpoint.Finder.
-func (s *Store) Chain(ctx context.Context, id string, most int) (list []checkpoint.Record, err error) {
-	err = s.read(ctx, "read what a checkpoint is made of", func() error {
-		rows, err := s.readers.rows(ctx, `WITH RECURSIVE chain (one, needs, place) AS (
-				SELECT id, base, 1 FROM checkpoints WHERE id = ?
-				UNION ALL SELECT n.id, n.base, place + 1 FROM chain CROSS JOIN checkpoints n ON n.id = needs WHERE place < ?
-			) `+selectCheckpoints+` FROM chain CROSS JOIN checkpoints c ON c.id = one ORDER BY place`, id, most)
-		list, err = collect(rows, err, scanCheckpoint)
-		return err
-	})
-	return list, err
+func (s *Store) Chain(ctx context.Context, id string, most int) ([]checkpoint.Record, error) {
+	return readList(ctx, s, "read what a checkpoint is made of", s.readers.rows, scanCheckpoint, `WITH RECURSIVE chain (one, needs, place) AS (
+			SELECT id, base, 1 FROM checkpoints WHERE id = ?
+			UNION ALL SELECT n.id, n.base, place + 1 FROM chain CROSS JOIN checkpoints n ON n.id = needs WHERE place < ?
+		) `+selectCheckpoints+` FROM chain CROSS JOIN checkpoints c ON c.id = one ORDER BY place`, id, most)
 }
 
 // chooseCheckpoints gives the conditions of a filter, but for its words.
@@ -123,21 +116,16 @@ func matchCheckpoints(f checkpoint.Filter) string {
 }
 
 // Checkpoints implements checkpoint.Finder.
-func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) (list []checkpoint.Record, err error) {
+func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Record, error) {
 	text, args := listCheckpoints(f)
 	if text == "" {
 		return nil, nil
 	}
-	err = s.read(ctx, "list checkpoints", func() error {
-		ask := s.readers.db.QueryContext
-		if f.Heads && len(f.Tags) == 0 {
-			ask = s.readers.rows // each load asks for them
-		}
-		rows, err := ask(ctx, text, args...)
-		list, err = collect(rows, err, scanCheckpoint)
-		return err
-	})
-	return list, err
+	ask := s.readers.db.QueryContext
+	if f.Heads && len(f.Tags) == 0 {
+		ask = s.readers.rows // each load asks for them
+	}
+	return readList(ctx, s, "list checkpoints", ask, scanCheckpoint, text, args...)
 }
 
 // listCheckpoints gives the query of a list, "" where nothing can be found.
@@ -165,7 +153,7 @@ func listCheckpoints(f checkpoint.Filter) (text string, args []any) {
 }
 
 // History implements checkpoint.Finder.
-func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoint.History) (list []checkpoint.Record, err error) {
+func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoint.History) ([]checkpoint.Record, error) {
 	direction, limit, below := "DESC", h.Limit, h.Below
 	if h.Oldest {
 		direction = "ASC"
@@ -176,14 +164,9 @@ func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoin
 	if below <= 0 {
 		below = 1 << 62
 	}
-	err = s.read(ctx, "list the checkpoints of the session "+key.Session, func() error {
-		rows, err := s.readers.rows(ctx, selectCheckpoints+` FROM checkpoints c
-			WHERE c.user = ? AND c.session = ? AND c.kind <> 'piece' AND c.number < ? ORDER BY c.number `+direction+` LIMIT ?`,
-			key.User, key.Session, below, limit)
-		list, err = collect(rows, err, scanCheckpoint)
-		return err
-	})
-	return list, err
+	return readList(ctx, s, "list the checkpoints of the session "+key.Session, s.readers.rows, scanCheckpoint, selectCheckpoints+` FROM checkpoints c
+		WHERE c.user = ? AND c.session = ? AND c.kind <> 'piece' AND c.number < ? ORDER BY c.number `+direction+` LIMIT ?`,
+		key.User, key.Session, below, limit)
 }
 
 const selectLines = `SELECT user, session, run, workflow, project, last, count, stored, bytes, touched FROM checkpoint_lines`
@@ -215,7 +198,7 @@ func (s *Store) Line(ctx context.Context, key checkpoint.LineKey) (l checkpoint.
 }
 
 // Lines implements checkpoint.Finder.
-func (s *Store) Lines(ctx context.Context, f checkpoint.LineFilter) (list []checkpoint.Line, err error) {
+func (s *Store) Lines(ctx context.Context, f checkpoint.LineFilter) ([]checkpoint.Line, error) {
 	c := &conditions{}
 	c.equal("user", f.User)
 	if !f.Before.IsZero() {
@@ -225,12 +208,8 @@ func (s *Store) Lines(ctx context.Context, f checkpoint.LineFilter) (list []chec
 	if limit <= 0 {
 		limit = -1
 	}
-	err = s.read(ctx, "list the sessions", func() error {
-		rows, err := s.readers.db.QueryContext(ctx, c.query(selectLines, ` ORDER BY touched, user, session LIMIT ?`), append(c.args, limit)...)
-		list, err = collect(rows, err, scanLine)
-		return err
-	})
-	return list, err
+	return readList(ctx, s, "list the sessions", s.readers.db.QueryContext, scanLine,
+		c.query(selectLines, ` ORDER BY touched, user, session LIMIT ?`), append(c.args, limit)...)
 }
 
 // Totals implements checkpoint.Finder.
@@ -244,39 +223,29 @@ func (s *Store) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
 
 // Deleted implements checkpoint.Finder.
 func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, error) {
-	gone := map[string]bool{}
 	text, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err
 	}
-	err = s.read(ctx, "look up what was deleted", func() error {
-		rows, err := s.readers.rows(ctx, `SELECT id FROM checkpoint_gone WHERE id IN (SELECT value FROM json_each(?))`, string(text))
-		_, err = collect(rows, err, func(row scanner) (struct{}, error) {
-			var id string
-			err := row.Scan(&id)
-			gone[id] = true
-			return struct{}{}, err
-		})
-		return err
-	})
+	gone := map[string]bool{}
+	_, err = readList(ctx, s, "look up what was deleted", s.readers.rows, func(row scanner) (id string, err error) {
+		err = row.Scan(&id)
+		gone[id] = true
+		return id, err
+	}, `SELECT id FROM checkpoint_gone WHERE id IN (SELECT value FROM json_each(?))`, string(text))
 	return gone, err
 }
 
 // Notes implements checkpoint.Auditor.
-func (s *Store) Notes(ctx context.Context, user string, limit int) (list []checkpoint.Entry, err error) {
+func (s *Store) Notes(ctx context.Context, user string, limit int) ([]checkpoint.Entry, error) {
 	c := &conditions{}
 	c.equal("user", user)
-	err = s.read(ctx, "read the audit log", func() error {
-		text := c.query(`SELECT at, action, user, session, checkpoint, client, detail FROM checkpoint_audit`, ` ORDER BY num DESC LIMIT ?`)
-		rows, err := s.readers.db.QueryContext(ctx, text, append(c.args, limit)...)
-		list, err = collect(rows, err, func(row scanner) (checkpoint.Entry, error) {
-			var e checkpoint.Entry
-			var at int64
-			err := row.Scan(&at, &e.Action, &e.User, &e.Session, &e.Checkpoint, &e.Client, &e.Detail)
-			e.At = time.UnixMicro(at).UTC()
-			return e, err
-		})
-		return err
-	})
-	return list, err
+	text := c.query(`SELECT at, action, user, session, checkpoint, client, detail FROM checkpoint_audit`, ` ORDER BY num DESC LIMIT ?`)
+	return readList(ctx, s, "read the audit log", s.readers.db.QueryContext, func(row scanner) (checkpoint.Entry, error) {
+		var e checkpoint.Entry
+		var at int64
+		err := row.Scan(&at, &e.Action, &e.User, &e.Session, &e.Checkpoint, &e.Client, &e.Detail)
+		e.At = toTime(at)
+		return e, err
+	}, text, append(c.args, limit)...)
 }

@@ -1,9 +1,7 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -39,31 +37,10 @@ func scanDocument(row scanner, user string, before ...any) (session.Document, er
 		return d, err
 	}
 	d.Created, d.Updated = toTime(created), toTime(updated)
-	return d, decode(data, &d)
-}
-
-// decode reads the JSON of a document.
-func decode(data []byte, d *session.Document) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if err := decoder.Decode(&d.Data); err != nil {
-		return fmt.Errorf("the document %s is no JSON: %w", d.ID, errors.Join(errGarbled, err))
+	if d.Data, err = session.DecodeData(data); err != nil {
+		return d, fmt.Errorf("the document %s is no JSON: %w", d.ID, errors.Join(errGarbled, err))
 	}
-	return nil
-}
-
-// encode gives the JSON of a document.
-func encode(data map[string]any) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if data == nil {
-		data = map[string]any{}
-	}
-	if err := encoder.Encode(data); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the document is no JSON: %w", err)
-	}
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+	return d, nil
 }
 
 func noDocument(ref session.Ref) error {
@@ -73,7 +50,7 @@ func noDocument(ref session.Ref) error {
 // CreateDocument implements session.Documents.
 func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
 	return s.write(ctx, "create the document "+d.ID, func(ctx context.Context, t *txn) error {
-		data, err := encode(d.Data)
+		data, err := session.EncodeData(d.Data)
 		if err != nil {
 			return err
 		}
@@ -130,7 +107,7 @@ func (s *Store) UpdateDocument(
 			return refused
 		}
 		next.Ref, next.Created, next.Revision = key, created, revision+1
-		data, err := encode(next.Data)
+		data, err := session.EncodeData(next.Data)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"slices"
 	"time"
 
@@ -14,23 +13,17 @@ import (
 const defaultDocuments = 1000
 
 // Documents implements session.Finder.
-func (s *Store) Documents(ctx context.Context, f session.Filter) (list []session.Document, err error) {
-	err = s.read(ctx, "list documents", func() error {
-		rows, err := s.documents(ctx, `SELECT `+documentColumns+` FROM documents`, f)
-		list, err = collect(rows, err, func(row scanner) (session.Document, error) { return scanDocument(row, f.Ref.User) })
-		return err
-	})
-	return list, err
+func (s *Store) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
+	text, args := listDocuments(`SELECT `+documentColumns+` FROM documents`, f)
+	scan := func(row scanner) (session.Document, error) { return scanDocument(row, f.Ref.User) }
+	return readList(ctx, s, "list documents", s.readers.db.QueryContext, scan, text, args...)
 }
 
 // Summaries implements session.Finder.
-func (s *Store) Summaries(ctx context.Context, f session.Filter) (list []session.Summary, err error) {
-	err = s.read(ctx, "list summaries of documents", func() error {
-		rows, err := s.documents(ctx, sqlSummaries, f)
-		list, err = collect(rows, err, func(row scanner) (session.Summary, error) { return scanSummary(row, f.Ref.User) })
-		return err
-	})
-	return list, err
+func (s *Store) Summaries(ctx context.Context, f session.Filter) ([]session.Summary, error) {
+	text, args := listDocuments(sqlSummaries, f)
+	scan := func(row scanner) (session.Summary, error) { return scanSummary(row, f.Ref.User) }
+	return readList(ctx, s, "list summaries of documents", s.readers.db.QueryContext, scan, text, args...)
 }
 
 const sqlSummaries = `
@@ -46,8 +39,8 @@ func scanSummary(row scanner, user string) (session.Summary, error) {
 	return d, err
 }
 
-// documents asks for documents, the last changed first.
-func (s *Store) documents(ctx context.Context, what string, f session.Filter) (*sql.Rows, error) {
+// listDocuments returns the query of a list of documents, the last changed first.
+func listDocuments(what string, f session.Filter) (text string, args []any) {
 	c := &conditions{}
 	c.add("user = ?", f.Ref.User) // an empty one is nobody
 	c.add("deleted IS NULL")
@@ -58,25 +51,21 @@ func (s *Store) documents(ctx context.Context, what string, f session.Filter) (*
 	if limit <= 0 {
 		limit = defaultDocuments
 	}
-	return s.readers.db.QueryContext(ctx, c.query(what, ` ORDER BY updated DESC, num DESC LIMIT ?`), append(c.args, limit)...)
+	return c.query(what, ` ORDER BY updated DESC, num DESC LIMIT ?`), append(c.args, limit)
 }
 
 // ValidationLog implements session.Finder.
-func (s *Store) ValidationLog(ctx context.Context, ref session.Ref, limit int) (list []session.LogEntry, err error) {
-	err = s.read(ctx, "read the log of the document "+ref.ID, func() error {
-		rows, err := s.readers.rows(ctx, `SELECT at, revision, pointer, message FROM document_log
-			WHERE document = (SELECT num FROM documents WHERE `+documentKey+` AND deleted IS NULL)
-			ORDER BY num DESC LIMIT ?`, append(keyOf(ref), limit)...)
-		list, err = collect(rows, err, func(row scanner) (session.LogEntry, error) {
-			var entry session.LogEntry
-			var at int64
-			err := row.Scan(&at, &entry.Revision, &entry.Pointer, &entry.Message)
-			entry.At = toTime(at)
-			return entry, err
-		})
-		return err
-	})
-	return list, err
+func (s *Store) ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error) {
+	scan := func(row scanner) (session.LogEntry, error) {
+		var entry session.LogEntry
+		var at int64
+		err := row.Scan(&at, &entry.Revision, &entry.Pointer, &entry.Message)
+		entry.At = toTime(at)
+		return entry, err
+	}
+	return readList(ctx, s, "read the log of the document "+ref.ID, s.readers.rows, scan, `SELECT at, revision, pointer, message FROM document_log
+		WHERE document = (SELECT num FROM documents WHERE `+documentKey+` AND deleted IS NULL)
+		ORDER BY num DESC LIMIT ?`, append(keyOf(ref), limit)...)
 }
 
 // share is what one workflow has in a project, in documents or in runs.
@@ -96,20 +85,15 @@ const sqlShares = `
 	WHERE user = ?1 AND project <> '' GROUP BY project, workflow`
 
 // Projects implements session.Finder.
-func (s *Store) Projects(ctx context.Context, user string) (list []session.ProjectSummary, err error) {
-	err = s.read(ctx, "list projects", func() error {
-		rows, err := s.readers.rows(ctx, sqlShares, user)
-		shares, err := collect(rows, err, func(row scanner) (share, error) {
-			var one share
-			var updated int64
-			err := row.Scan(&one.project, &one.workflow, &one.path, &updated, &one.sessions, &one.runs)
-			one.updated = toTime(updated)
-			return one, err
-		})
-		list = summarise(shares)
-		return err
-	})
-	return list, err
+func (s *Store) Projects(ctx context.Context, user string) ([]session.ProjectSummary, error) {
+	shares, err := readList(ctx, s, "list projects", s.readers.rows, func(row scanner) (share, error) {
+		var one share
+		var updated int64
+		err := row.Scan(&one.project, &one.workflow, &one.path, &updated, &one.sessions, &one.runs)
+		one.updated = toTime(updated)
+		return one, err
+	}, sqlShares, user)
+	return summarise(shares), err
 }
 
 // summarise adds up the shares of each project, the last changed first.

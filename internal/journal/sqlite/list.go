@@ -75,13 +75,8 @@ func limitOf(f run.Filter) int {
 }
 
 // Runs implements run.Index.
-func (s *Store) Runs(ctx context.Context, f run.Filter) (list []run.Record, err error) {
-	err = s.read(ctx, "list runs", func() error {
-		c := choose(f)
-		text := c.query(`SELECT `+runColumns+` FROM runs`, ` ORDER BY updated DESC, id DESC LIMIT ?`)
-		rows, err := s.readers.db.QueryContext(ctx, text, append(c.args, limitOf(f))...)
-		list, err = collect(rows, err, scanRun)
-		return err
-	})
-	return list, err
+func (s *Store) Runs(ctx context.Context, f run.Filter) ([]run.Record, error) {
+	c := choose(f)
+	text := c.query(`SELECT `+runColumns+` FROM runs`, ` ORDER BY updated DESC, id DESC LIMIT ?`)
+	return readList(ctx, s, "list runs", s.readers.db.QueryContext, scanRun, text, append(c.args, limitOf(f))...)
 }

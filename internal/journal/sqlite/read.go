@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -26,13 +25,11 @@ func scanRun(row scanner) (run.Record, error) { return scanRunAnd(row) }
 // scanRunAnd scans a record, and columns before it.
 func scanRunAnd(row scanner, before ...any) (run.Record, error) {
 	var r run.Record
-	var status, kind string
 	var created, updated int64
 	err := row.Scan(append(before,
 		&r.ID, &r.User, &r.Client, &r.Workflow, &r.Name, &r.Version, &r.Hash, &r.Goal,
 		&r.Project.ID, &r.Project.Path, &r.Project.Branch, &r.Project.Commit,
-		&status, &kind, &r.Step, &r.Title, &r.Person, &r.Done, &r.Parent, &r.ParentSeq, &created, &updated, &r.Seq, &r.Head, &r.Handle)...)
-	r.Status, r.Kind = guide.Status(status), guide.PositionKind(kind)
+		&r.Status, &r.Kind, &r.Step, &r.Title, &r.Person, &r.Done, &r.Parent, &r.ParentSeq, &created, &updated, &r.Seq, &r.Head, &r.Handle)...)
 	r.Created, r.Updated = toTime(created), toTime(updated)
 	return r, err
 }
@@ -45,10 +42,8 @@ func scanEvent(row scanner) (run.Event, error) { return scanEventAnd(row) }
 func scanEventAnd(row scanner, before ...any) (run.Event, error) {
 	var e run.Event
 	var at int64
-	var via string
-	var data []byte
-	err := row.Scan(append(before, &e.Seq, &at, &e.Kind, &e.By.User, &e.By.Client, &via, &data, &e.MAC)...)
-	e.At, e.By.Via, e.Data = toTime(at), run.Via(via), data
+	err := row.Scan(append(before, &e.Seq, &at, &e.Kind, &e.By.User, &e.By.Client, &e.By.Via, (*[]byte)(&e.Data), &e.MAC)...)
+	e.At = toTime(at)
 	return e, err
 }
 
@@ -110,14 +105,9 @@ func (s *Store) Outcome(ctx context.Context, id, user, key string) (run.Handle, 
 }
 
 // Events implements run.Log.
-func (s *Store) Events(ctx context.Context, id string, after int64, limit int) (list []run.Event, err error) {
-	err = s.read(ctx, "read the events of the run "+id, func() error {
-		rows, err := s.readers.rows(ctx,
-			`SELECT `+eventColumns+` FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?`, id, after, limit)
-		list, err = collect(rows, err, scanEvent)
-		return err
-	})
-	return list, err
+func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]run.Event, error) {
+	return readList(ctx, s, "read the events of the run "+id, s.readers.rows, scanEvent,
+		`SELECT `+eventColumns+` FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?`, id, after, limit)
 }
 
 // Snapshot implements run.Log.

@@ -226,6 +226,19 @@ func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) (l
 	return list, rows.Err()
 }
 
+// readList returns the rows of a query, which ask sends.
+func readList[T any](
+	ctx context.Context, s *Store, doing string, ask func(context.Context, string, ...any) (*sql.Rows, error),
+	scan func(scanner) (T, error), text string, args ...any,
+) (list []T, err error) {
+	err = s.read(ctx, doing, func() error {
+		rows, err := ask(ctx, text, args...)
+		list, err = collect(rows, err, scan)
+		return err
+	})
+	return list, err
+}
+
 // scanner is a row.
 type scanner interface{ Scan(into ...any) error }
 

@@ -1,0 +1,30 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// EncodeData returns the JSON of a document's data, as stores keep it.
+func EncodeData(data map[string]any) ([]byte, error) {
+	if data == nil {
+		data = map[string]any{}
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(data); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the document cannot be written as JSON: %w", err)
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
+
+// DecodeData reads what EncodeData wrote; numbers keep all their digits.
+func DecodeData(text []byte) (data map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	err = decoder.Decode(&data)
+	return data, err
+}
