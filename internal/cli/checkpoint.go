@@ -15,7 +15,7 @@ import (
 )
 
 func newCheckpointCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:     "checkpoint",
 		Aliases: []string{"checkpoints"},
 		Short:   "Look at saved contexts, save them and bring them back",
@@ -28,17 +28,13 @@ CHECKPOINT is an id, as "guideway checkpoint list" shows it.`,
   guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w
   guideway checkpoint load c_0dx3k2v9q8f7m5n4p1r6t0w > context.json
   guideway checkpoint verify`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newCheckpointListCmd(a, runCheckpointList), newCheckpointShowCmd(a, runCheckpointShow),
+	},
+		newCheckpointListCmd(a, runCheckpointList), newCheckpointShowCmd(a),
 		newCheckpointSaveCmd(a, runCheckpointSave), newCheckpointLoadCmd(a, runCheckpointLoad),
 		newCheckpointDiffCmd(a, runCheckpointDiff), newCheckpointDeleteCmd(a, runCheckpointDelete),
 		newCheckpointExportCmd(a, runCheckpointExport), newCheckpointImportCmd(a, runCheckpointImport),
 		newCheckpointVerifyCmd(a, runCheckpointVerify), newCheckpointLogCmd(a, runCheckpointLog),
 	)
-	return cmd
 }
 
 // person is the one at the command line: the system's user, as on stdio.

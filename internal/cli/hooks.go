@@ -23,7 +23,7 @@ import (
 )
 
 func newHooksCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:   "hooks",
 		Short: "Look at, try out and enable hook graphs around tool calls",
 		Long: `Hook graphs stand around the requests that go through the gateway to other MCP
@@ -34,15 +34,11 @@ are in the file or in hooks/modules. None runs before it is enabled here.`,
   guideway hooks show redact-secrets
   guideway hooks test block-by-argument --request call.json
   guideway hooks enable redact-secrets`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	},
 		newHooksListCmd(a, runHooksList), newHooksShowCmd(a, runHooksShow), newHooksValidateCmd(a, runHooksValidate),
 		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a, runHooksDisable),
 		newHooksImportCmd(a, runHooksImport), newHooksExportCmd(a, runHooksExport), newHooksTypesCmd(a),
 	)
-	return cmd
 }
 
 // hookDesk is what the commands of hooks work with.

@@ -44,12 +44,9 @@ refused, unless --replace turns the first off. Where you have set a passphrase w
   guideway hooks enable my-redaction --replace`,
 		Args:              exactly(1, "one hook graph, by id", "guideway hooks enable redact-secrets"),
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.ID = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.ID),
 	}
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	cmd.Flags().BoolVar(&o.Replace, "replace", false, "turn off the graphs that stand around the same requests")
 	return cmd
 }
@@ -99,8 +96,8 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 		return err
 	}
 	if o.JSON {
-		return writeJSON(o.app.host.Out, deed{
-			Did: "enabled", Changed: d.state(e) != hookgraph.StateActive, Kind: kindHookGraph, Name: e.ID, Disabled: others,
+		return writeJSON(o.app.host.Out, changeResult{
+			Action: "enabled", Changed: d.state(e) != hookgraph.StateActive, Kind: kindHookGraph, Name: e.ID, Disabled: others,
 		})
 	}
 	fmt.Fprintf(o.app.host.Out, "Enabled %s: it stands around %s, for %s.\n", e.ID, e.Graph.Type, oneLine(bindingWords(e.Graph)))
@@ -208,12 +205,9 @@ with "guideway runs approve --set-passphrase", it is asked for.`,
 		Example:           `  guideway hooks disable redact-secrets`,
 		Args:              exactly(1, "one hook graph, by id", "guideway hooks disable redact-secrets"),
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.ID = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.ID),
 	}
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -241,9 +235,7 @@ func runHooksDisable(ctx context.Context, o *hooksDisableOptions) error {
 	if !ok {
 		return notEnabled
 	}
-	if o.JSON {
-		return writeJSON(o.app.host.Out, deed{Did: "disabled", Changed: true, Kind: kindHookGraph, Name: o.ID})
-	}
-	fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", o.ID)
-	return nil
+	return o.app.host.writeJSONOr(o.JSON, changeResult{Action: "disabled", Changed: true, Kind: kindHookGraph, Name: o.ID}, func() {
+		fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", o.ID)
+	})
 }

@@ -51,10 +51,7 @@ graph that is here is copied, with other settings. What is imported is off.`,
 			return nil
 		},
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Template, "template", false, "copy a graph that is here, by its id")
@@ -64,7 +61,7 @@ graph that is here is copied, with other settings. What is imported is off.`,
 	f.StringVar(&o.Tool, "tool", "", "bind the graph to tools with names of this `pattern`")
 	f.StringArrayVar(&o.Variables, "set", nil, "begin with another value of a variable: `name=json`")
 	f.BoolVar(&o.Force, "force", false, "replace a file that is there")
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -139,7 +136,7 @@ func (o *hooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hoo
 		return err
 	}
 	if o.JSON {
-		return writeJSON(o.app.host.Out, deed{Did: "imported", Changed: true, Kind: kindHookGraph, Name: e.ID, File: path})
+		return writeJSON(o.app.host.Out, changeResult{Action: "imported", Changed: true, Kind: kindHookGraph, Name: e.ID, File: path})
 	}
 	fmt.Fprintf(o.app.host.Out, "Imported %s to %s.\n", e.ID, path)
 	if d.state(e) != hookgraph.StateTemplate && !e.Graph.Template {
@@ -181,11 +178,9 @@ func (o *hooksImportOptions) module(d *hookDesk, m hooks.Module) error {
 	if err := o.write(path, append(text, '\n')); err != nil {
 		return err
 	}
-	if o.JSON {
-		return writeJSON(o.app.host.Out, deed{Did: "imported", Changed: true, Kind: kindHookModule, Name: m.ID, File: path})
-	}
-	fmt.Fprintf(o.app.host.Out, "Imported the module %s to %s.\n", m.ID, path)
-	return nil
+	return o.app.host.writeJSONOr(o.JSON, changeResult{Action: "imported", Changed: true, Kind: kindHookModule, Name: m.ID, File: path}, func() {
+		fmt.Fprintf(o.app.host.Out, "Imported the module %s to %s.\n", m.ID, path)
+	})
 }
 
 // write makes a file; one that is there is only replaced where that is asked for.
@@ -227,10 +222,7 @@ its hooks name. Other installations import it, and so do tools that know the for
 		Example:           `  guideway hooks export redact-secrets > redact-secrets.json`,
 		Args:              exactly(1, "one hook graph, by id or file", "guideway hooks export redact-secrets"),
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
 }
 

@@ -49,8 +49,8 @@ the way. FILE is a path, such as ./my-graph.yaml, or - for the standard input. W
 	}
 	cmd.Flags().StringVar(&o.Graph, "graph", "", "draw the graph in this `format`: "+graphMermaid)
 	cmd.Flags().BoolVar(&o.Scripts, "scripts", false, "print the scripts, too")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	_ = cmd.RegisterFlagCompletionFunc("graph", cobra.FixedCompletions([]string{graphMermaid}, cobra.ShellCompDirectiveNoFileComp))
+	addJSONFlag(cmd, &o.JSON)
+	addFixedCompletion(cmd, "graph", []string{graphMermaid})
 	return cmd
 }
 

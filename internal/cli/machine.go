@@ -21,7 +21,7 @@ import (
 )
 
 func newMachineCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:   "machine",
 		Short: "Run agent machines: several agents, led through states by a script",
 		Long: `Run agent machines: several agents with roles and shared conversations, led through
@@ -36,15 +36,12 @@ directory NAME with machine.json, script.js and roles.json, in the directory
   guideway machine run support-desk --input request="Where is my order?"
   guideway machine status`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newMachineListCmd(a, runMachineList), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
+	},
+		newMachineListCmd(a), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
 		newMachineInputCmd(a, runMachineInput), newMachineResumeCmd(a, runMachineResume), newMachineCancelCmd(a, runMachineCancel),
 		newMachineForkCmd(a, runMachineFork), newMachineReplayCmd(a, runMachineReplay), newMachineShowCmd(a, runMachineShow), newMachineValidateCmd(a, runMachineValidate),
 		newMachineApproveCmd(a, runMachineApprove),
 	)
-	return cmd
 }
 
 // machineDesk is what a command on machines works with.

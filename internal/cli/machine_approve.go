@@ -32,10 +32,7 @@ refused until you approve it again. Machines of a source that is trusted need no
 		Example:           "  guideway machine approve triage",
 		Args:              exactly(1, "one machine, by name", "guideway machine approve triage"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
 }
 

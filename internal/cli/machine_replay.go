@@ -47,13 +47,10 @@ A run is replayed on the machine as it was then, a file on the machine as it is 
 --machine names another one.`,
 		Example: "  guideway machine run support-desk --demo --record desk.json\n  guideway machine replay desk.json\n  guideway machine replay m_0123456789abcdefghjkmnp --machine ./machines/desk.json",
 		Args:    exactly(1, "one run or recording", "guideway machine replay recording.json"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.What = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:    runWithArg(do, o, &o.What),
 	}
 	cmd.Flags().StringVar(&o.Machine, "machine", "", "replay it on this `machine`, by name or file")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -88,11 +85,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		err = writeJSON(o.app.host.Out, out)
-	} else {
-		o.tell(out)
-	}
+	err = o.app.host.writeJSONOr(o.JSON, out, func() { o.tell(out) })
 	if err == nil && len(out.Differences) > 0 {
 		err = silentError{exitFailed}
 	}

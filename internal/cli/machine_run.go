@@ -81,10 +81,7 @@ runs the recording that is shipped with a machine, without any key.`,
   guideway machine run ./machines/desk.json --input request=Hello --model openai:gpt-4.1-nano --json`,
 		Args:              exactly(1, "one machine, by name or file", "guideway machine run code-and-review --demo"),
 		ValidArgsFunction: a.completeMachines,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:              runWithArg(do, o, &o.Name),
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.Inputs, "input", nil, "an input, as `name=value`, the value JSON or plain text; may be repeated")

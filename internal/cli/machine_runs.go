@@ -40,7 +40,7 @@ func newMachineStatusCmd(a *app, do func(context.Context, *machineRefOptions) er
 			return do(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -62,11 +62,7 @@ func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
 			if err != nil {
 				return err
 			}
-			if o.JSON {
-				return writeJSON(o.app.host.Out, s)
-			}
-			tellStatus(o.app.host, s)
-			return nil
+			return o.app.host.writeJSONOr(o.JSON, s, func() { tellStatus(o.app.host, s) })
 		}
 		list, err := d.runs.List(ctx, d.caller, run.Filter{})
 		if err != nil {
@@ -79,20 +75,13 @@ func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
 				Updated: r.Updated.Format("2006-01-02T15:04:05Z07:00"),
 			})
 		}
-		if o.JSON {
-			return writeJSON(o.app.host.Out, rows)
-		}
-		if len(rows) == 0 {
-			fmt.Fprintln(o.app.host.Err, "There are no runs of machines. See: guideway machine run --help")
-			return nil
-		}
-		t := table{flexible: 4}
-		t.add("RUN", "MACHINE", "STATUS", "STATE", "GOAL", "CHANGED")
-		for _, r := range rows {
-			t.add(r.RunID, oneLine(r.Machine), r.Status, oneLine(r.State), oneLine(r.Goal), r.Updated)
-		}
-		t.write(o.app.host.Out, o.app.host.terminalWidth(), o.app.host.outStyles())
-		return nil
+		return writeList(o.app.host, o.JSON, listing[machineRow]{
+			items: rows, answer: rows, empty: "There are no runs of machines. See: guideway machine run --help",
+			table: newTable(4, "RUN", "MACHINE", "STATUS", "STATE", "GOAL", "CHANGED"),
+			row: func(r machineRow) []string {
+				return []string{r.RunID, oneLine(r.Machine), r.Status, oneLine(r.State), oneLine(r.Goal), r.Updated}
+			},
+		})
 	})
 }
 
@@ -186,10 +175,7 @@ pause with another attempt. A budget that is used up is raised by its flag, to t
 new total.`,
 		Example: "  guideway machine resume m_0123456789abcdefghjkmnp --states 400",
 		Args:    exactly(1, "one run", "guideway machine status"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Run = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:    runWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
@@ -216,13 +202,10 @@ func newMachineCancelCmd(a *app, do func(context.Context, *machineRefOptions) er
 		Use: "cancel RUN", Short: "End a run for good",
 		Example: "  guideway machine cancel m_0123456789abcdefghjkmnp --reason 'not needed any more'",
 		Args:    exactly(1, "one run", "guideway machine status"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Run = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:    runWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "why; it is kept with the run")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -232,11 +215,7 @@ func runMachineCancel(ctx context.Context, o *machineRefOptions) error {
 		if err != nil {
 			return err
 		}
-		if o.JSON {
-			return writeJSON(o.app.host.Out, s)
-		}
-		tellStatus(o.app.host, s)
-		return nil
+		return o.app.host.writeJSONOr(o.JSON, s, func() { tellStatus(o.app.host, s) })
 	})
 }
 
@@ -249,10 +228,7 @@ there: what models and tools have answered until then is not asked again. The ru
 itself stays as it is. "guideway machine show RUN" lists the events.`,
 		Example: "  guideway machine fork m_0123456789abcdefghjkmnp --seq 12 --model openai:gpt-4.1",
 		Args:    exactly(1, "one run", "guideway machine status"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Run = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:    runWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "the last `event` that is taken over (default: the last one before the end)")
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
@@ -294,7 +270,7 @@ func newMachineShowCmd(a *app, do func(context.Context, *machineShowOptions) err
 		ValidArgsFunction: a.completeMachines,
 	}
 	cmd.Flags().StringVar(&o.Graph, "graph", "", "draw the states: `mermaid`")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

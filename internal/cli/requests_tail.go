@@ -169,7 +169,7 @@ requests.retention and requests.maxSize, as a server does it every ten minutes.`
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "what is older than this `age`, such as 7d")
 	cmd.Flags().StringVar(&most, "max-size", "", "the oldest, until the rest takes this `size` at most")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

@@ -44,12 +44,7 @@ and the session documents. The store is not changed.`,
 			return oneRun("export")(cmd, args)
 		},
 		ValidArgsFunction: a.completeRuns(anyRun),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				o.Run = args[0]
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Run),
 	}
 	cmd.Flags().StringVarP(&o.Output, "output", "o", "", "write to this `file` instead of the standard output")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file if it is there")
@@ -130,12 +125,9 @@ believed. Where the workflow has gates that only a person opens, it asks for you
 		Example: `  guideway runs import run.json
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state | ssh other guideway runs import -`,
 		Args: exactly(1, "one bundle or state document", "guideway runs import run.json"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.File = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE: runWithArg(run, o, &o.File),
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

@@ -40,7 +40,7 @@ from there. The old run stays as it is.`,
 		},
 	}
 	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "the `number` of the last event to take over (default: all of them)")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -72,13 +72,10 @@ any event.`,
 		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,
 		Args:              oneRun("abort"),
 		ValidArgsFunction: a.completeRuns(goesOn),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Run = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

@@ -51,8 +51,8 @@ input. With --graph mermaid it is drawn as a Mermaid flowchart. A hook graph is 
 		},
 	}
 	cmd.Flags().StringVar(&o.Graph, "graph", "", "draw the workflow in this `format`: "+graphMermaid)
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	_ = cmd.RegisterFlagCompletionFunc("graph", cobra.FixedCompletions([]string{graphMermaid}, cobra.ShellCompDirectiveNoFileComp))
+	addJSONFlag(cmd, &o.JSON)
+	addFixedCompletion(cmd, "graph", []string{graphMermaid})
 	return cmd
 }
 
