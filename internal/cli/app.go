@@ -104,6 +104,16 @@ func (a *app) openCatalog(ctx context.Context, cfg *config.Config, watch bool) (
 	return cat, nil
 }
 
+// loadCatalog loads the settings and the definitions for one command.
+func (a *app) loadCatalog(ctx context.Context) (*config.Config, *catalog.Catalog, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	cat, err := a.openCatalog(ctx, cfg, false)
+	return cfg, cat, err
+}
+
 // openCatalogAsItIs loads the definitions without fetching any, for completion.
 func (a *app) openCatalogAsItIs(ctx context.Context, cfg *config.Config) (*catalog.Catalog, error) {
 	cat := catalog.New(a.catalogSources(cfg), catalogOptions(cfg))

@@ -125,3 +125,20 @@ func completeFirst(list func(context.Context) []string) cobra.CompletionFunc {
 		return list(cmd.Context()), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
+
+// graphMermaid is the only format of drawings.
+const graphMermaid = "mermaid"
+
+// addGraphFlag adds --graph to a command that can draw what it shows, and refuses
+// other formats.
+func addGraphFlag(cmd *cobra.Command, format *string, usage string) {
+	cmd.Flags().StringVar(format, "graph", "", usage)
+	addFixedCompletion(cmd, "graph", []string{graphMermaid})
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *format != "" && *format != graphMermaid {
+			return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no graph format %q; there is %s", *format, graphMermaid).
+				WithFix("--graph %s", graphMermaid)}
+		}
+		return nil
+	}
+}

@@ -72,11 +72,7 @@ func (a *app) find(ctx context.Context, name string) (found, error) {
 }
 
 func (a *app) findID(ctx context.Context, id string) (found, error) {
-	cfg, err := a.load()
-	if err != nil {
-		return found{}, err
-	}
-	cat, err := a.openCatalog(ctx, cfg, false)
+	_, cat, err := a.loadCatalog(ctx)
 	if err != nil {
 		return found{}, err
 	}

@@ -36,7 +36,7 @@ are in the file or in hooks/modules. None runs before it is enabled here.`,
   guideway hooks enable redact-secrets`,
 	},
 		newHooksListCmd(a, runHooksList), newHooksShowCmd(a, runHooksShow), newHooksValidateCmd(a, runHooksValidate),
-		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a, runHooksDisable),
+		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a),
 		newHooksImportCmd(a, runHooksImport), newHooksExportCmd(a, runHooksExport), newHooksTypesCmd(a),
 	)
 }
@@ -53,11 +53,7 @@ type hookDesk struct {
 
 // openHooks reads all graphs and approvals.
 func (a *app) openHooks(ctx context.Context) (*hookDesk, error) {
-	cfg, err := a.load()
-	if err != nil {
-		return nil, err
-	}
-	cat, err := a.openCatalog(ctx, cfg, false)
+	cfg, cat, err := a.loadCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -143,17 +141,7 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool
 		return err
 	}
 	fmt.Fprintf(person.out, "\nThis came with %s. Its scripts see what goes through the calls that it stands around.\n", oneLine(e.Source.Key()))
-	if err := person.proveIfSet(ctx); err != nil {
-		return err
-	}
-	line, err := person.askLine(ctx, fmt.Sprintf("Type the id of the graph to approve exactly this (%s): ", e.ID))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if strings.TrimSpace(line) != e.ID {
-		return guideway.Errorf(guideway.CodeForbidden, "not approved: that is not the id of the graph; nothing was changed")
-	}
-	return nil
+	return person.confirmName(ctx, "graph", "id", e.ID)
 }
 
 // consentToChange asks for the passphrase where there is one: a guard that a
@@ -188,16 +176,8 @@ func (d *hookDesk) disable(ctx context.Context, store *approval.Store, id string
 	return ok, nil
 }
 
-// hooksDisableOptions is the command line of guideway hooks disable.
-type hooksDisableOptions struct {
-	app  *app
-	ID   string
-	JSON bool
-}
-
-func newHooksDisableCmd(a *app, run func(context.Context, *hooksDisableOptions) error) *cobra.Command {
-	o := &hooksDisableOptions{app: a}
-	cmd := &cobra.Command{
+func newHooksDisableCmd(a *app) *cobra.Command {
+	return newChangeCmd(a, runHooksDisable, &cobra.Command{
 		Use:   "disable ID",
 		Short: "Turn a hook graph off",
 		Long: `Turn a hook graph off, also one that is broken or gone. Where you have set a passphrase
@@ -205,18 +185,15 @@ with "guideway runs approve --set-passphrase", it is asked for.`,
 		Example:           `  guideway hooks disable redact-secrets`,
 		Args:              exactly(1, "one hook graph, by id", "guideway hooks disable redact-secrets"),
 		ValidArgsFunction: a.completeHooks,
-		RunE:              runWithArg(run, o, &o.ID),
-	}
-	addChangeFlag(cmd, &o.JSON)
-	return cmd
+	})
 }
 
-func runHooksDisable(ctx context.Context, o *hooksDisableOptions) error {
+func runHooksDisable(ctx context.Context, o *nameOptions) error {
 	d, err := o.app.openHooks(ctx)
 	if err != nil {
 		return err
 	}
-	notEnabled := guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled here", o.ID).WithFix("guideway hooks list --active")
+	notEnabled := guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled here", o.Name).WithFix("guideway hooks list --active")
 	if len(d.approvals) == 0 {
 		return notEnabled
 	}
@@ -228,14 +205,14 @@ func runHooksDisable(ctx context.Context, o *hooksDisableOptions) error {
 	if err != nil {
 		return err
 	}
-	ok, err := d.disable(ctx, store, o.ID)
+	ok, err := d.disable(ctx, store, o.Name)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return notEnabled
 	}
-	return o.app.host.writeJSONOr(o.JSON, changeResult{Action: "disabled", Changed: true, Kind: kindHookGraph, Name: o.ID}, func() {
-		fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", o.ID)
+	return o.app.host.writeJSONOr(o.JSON, changeResult{Action: "disabled", Changed: true, Kind: kindHookGraph, Name: o.Name}, func() {
+		fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", o.Name)
 	})
 }

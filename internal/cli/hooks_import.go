@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -185,25 +183,14 @@ func (o *hooksImportOptions) module(d *hookDesk, m hooks.Module) error {
 
 // write makes a file; one that is there is only replaced where that is asked for.
 func (o *hooksImportOptions) write(path string, text []byte) error {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if o.Force {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "make the directory of hooks: %w", err)
 	}
-	file, err := os.OpenFile(path, flags, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return guideway.Errorf(guideway.CodeConflict, "%s is there already; nothing was imported", path).WithFix("--id another-id, or --force to replace it")
+	err := writeNewFile(path, text, 0o644, o.Force)
+	if guideway.ErrorCode(err) == guideway.CodeConflict {
+		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("--id another-id, or --force to replace it")
 	}
-	if err == nil {
-		_, err = file.Write(text)
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "write %s: %w", path, err)
-	}
-	return nil
+	return err
 }
 
 // hooksExportOptions is the command line of guideway hooks export.

@@ -42,11 +42,7 @@ type machineListRow struct {
 }
 
 func runMachineList(ctx context.Context, o *plainOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	_, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,11 +96,7 @@ type machineValidity struct {
 }
 
 func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	cfg, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,11 +141,7 @@ func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
 
 // completeMachines completes the names of machines.
 func (a *app) completeMachines(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	cfg, err := a.load()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	shelf, err := a.machineShelf(cmd.Context(), cfg)
+	_, shelf, err := a.openShelf(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

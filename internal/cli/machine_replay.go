@@ -55,11 +55,7 @@ A run is replayed on the machine as it was then, a file on the machine as it is 
 }
 
 func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	_, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	engine "github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
@@ -120,11 +119,7 @@ func (d *machineDesk) goOn(ctx context.Context, id string, o *machineRefOptions)
 
 // withModels is withMachines for a command that goes on with a run.
 func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Context, *machineDesk) error) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	cfg, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -258,18 +253,12 @@ func newMachineShowCmd(a *app, do func(context.Context, *machineShowOptions) err
 	o := &machineShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "show {NAME|FILE|RUN}", Short: "Show a machine, or the events of a run",
-		Example: "  guideway machine show support-desk\n  guideway machine show support-desk --graph mermaid\n  guideway machine show m_0123456789abcdefghjkmnp",
-		Args:    exactly(1, "one machine or run", "guideway machine show support-desk"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			if o.Graph != "" && o.Graph != graphMermaid {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no graph %q", o.Graph).WithFix("--graph mermaid")}
-			}
-			return do(cmd.Context(), o)
-		},
+		Example:           "  guideway machine show support-desk\n  guideway machine show support-desk --graph mermaid\n  guideway machine show m_0123456789abcdefghjkmnp",
+		Args:              exactly(1, "one machine or run", "guideway machine show support-desk"),
+		RunE:              runWithArg(do, o, &o.Name),
 		ValidArgsFunction: a.completeMachines,
 	}
-	cmd.Flags().StringVar(&o.Graph, "graph", "", "draw the states: `mermaid`")
+	addGraphFlag(cmd, &o.Graph, "draw the states: `mermaid`")
 	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -278,11 +267,7 @@ func runMachineShow(ctx context.Context, o *machineShowOptions) error {
 	if strings.HasPrefix(o.Name, driver.RunPrefix) {
 		return o.showRun(ctx)
 	}
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	_, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}

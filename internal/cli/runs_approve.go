@@ -63,12 +63,8 @@ func runRunsApprove(ctx context.Context, o *runsApproveOptions) error {
 	if err := person.secret.Ready(); err != nil {
 		return err
 	}
-	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
-		answer, err := o.approve(ctx, d, person)
-		if err != nil {
-			return forPerson(err)
-		}
-		return o.app.writeAnswer(answer, "Answered", false)
+	return o.app.changeRun(ctx, "Answered", false, func(ctx context.Context, d *runDesk) (*run.Answer, error) {
+		return o.approve(ctx, d, person)
 	})
 }
 

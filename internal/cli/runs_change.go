@@ -45,12 +45,8 @@ from there. The old run stays as it is.`,
 }
 
 func runRunsFork(ctx context.Context, o *runsForkOptions) error {
-	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
-		answer, err := d.runs.Fork(ctx, d.caller, run.ForkRequest{Ref: refOf(o.Run), Seq: o.Seq})
-		if err != nil {
-			return forPerson(err)
-		}
-		return o.app.writeAnswer(answer, "Forked", o.JSON)
+	return o.app.changeRun(ctx, "Forked", o.JSON, func(ctx context.Context, d *runDesk) (*run.Answer, error) {
+		return d.runs.Fork(ctx, d.caller, run.ForkRequest{Ref: refOf(o.Run), Seq: o.Seq})
 	})
 }
 
@@ -80,12 +76,19 @@ any event.`,
 }
 
 func runRunsAbort(ctx context.Context, o *runsAbortOptions) error {
-	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
-		answer, err := d.runs.Abort(ctx, d.caller, run.AbortRequest{Ref: refOf(o.Run), Reason: o.Reason})
+	return o.app.changeRun(ctx, "Aborted", o.JSON, func(ctx context.Context, d *runDesk) (*run.Answer, error) {
+		return d.runs.Abort(ctx, d.caller, run.AbortRequest{Ref: refOf(o.Run), Reason: o.Reason})
+	})
+}
+
+// changeRun opens the store, changes a run and says what came of it.
+func (a *app) changeRun(ctx context.Context, did string, inJSON bool, change func(context.Context, *runDesk) (*run.Answer, error)) error {
+	return a.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
+		answer, err := change(ctx, d)
 		if err != nil {
 			return forPerson(err)
 		}
-		return o.app.writeAnswer(answer, "Aborted", o.JSON)
+		return a.writeAnswer(answer, did, inJSON)
 	})
 }
 

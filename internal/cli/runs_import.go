@@ -40,11 +40,7 @@ func (h *Host) readState(name string, data []byte) ([]byte, error) {
 
 // importState begins a run where a state document says.
 func (o *runsImportOptions) importState(ctx context.Context, state []byte) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	cat, err := o.app.openCatalog(ctx, cfg, false)
+	_, cat, err := o.app.loadCatalog(ctx)
 	if err != nil {
 		return err
 	}

@@ -63,11 +63,7 @@ func sourceRows(cat *catalog.Catalog) []sourceRow {
 }
 
 func runSources(ctx context.Context, o *sourcesOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	cat, err := o.app.openCatalog(ctx, cfg, false)
+	_, cat, err := o.app.loadCatalog(ctx)
 	if err != nil {
 		return err
 	}

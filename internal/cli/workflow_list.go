@@ -76,11 +76,7 @@ type listRow struct {
 }
 
 func runList(ctx context.Context, o *listOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	cat, err := o.app.openCatalog(ctx, cfg, false)
+	_, cat, err := o.app.loadCatalog(ctx)
 	if err != nil {
 		return err
 	}
