@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/workflows"
@@ -71,6 +72,17 @@ func (a *app) load() (*config.Config, error) {
 		}
 	}
 	return config.Load(opts)
+}
+
+// loadUser reads the settings for the person at the command line: the system's user,
+// as on stdio.
+func (a *app) loadUser() (*config.Config, guideway.Principal, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, guideway.Principal{}, err
+	}
+	user, err := authn.SystemUser()
+	return cfg, guideway.Principal{User: user, Client: clientName}, err
 }
 
 // logger writes to the error output: the standard output is the protocol's.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/spf13/cobra"
@@ -35,12 +34,6 @@ CHECKPOINT is an id, as "guideway checkpoint list" shows it.`,
 		newCheckpointExportCmd(a, runCheckpointExport), newCheckpointImportCmd(a, runCheckpointImport),
 		newCheckpointVerifyCmd(a, runCheckpointVerify), newCheckpointLogCmd(a, runCheckpointLog),
 	)
-}
-
-// person is the one at the command line: the system's user, as on stdio.
-func (a *app) person() (guideway.Principal, error) {
-	user, err := authn.SystemUser()
-	return guideway.Principal{User: user, Client: clientName}, err
 }
 
 // exampleCheckpoint is an id in examples.

@@ -99,11 +99,7 @@ func jsonKind(text json.RawMessage) string {
 func (a *checkpointShowAnswer) write(host *Host) {
 	r := a.Checkpoint
 	s := host.outStyles()
-	row := func(name, text string) {
-		if text != "" {
-			fmt.Fprintf(host.Out, "%-10s  %s\n", name, text)
-		}
-	}
+	row := host.writeFields(10)
 	row("Checkpoint", s.bold(r.ID))
 	session := r.Session
 	if r.Run != "" {

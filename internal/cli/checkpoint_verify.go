@@ -57,11 +57,7 @@ func runCheckpointVerify(ctx context.Context, o *checkpointVerifyOptions) error 
 			return err
 		}
 		host.checkpointNotes(answer.Store, nil)
-		err = host.writeJSONOr(o.JSON, answer, func() { answer.write(host) })
-		if err == nil && len(answer.Damaged) > 0 {
-			return silentError{exitFailed}
-		}
-		return err
+		return host.writeVerdict(o.JSON, answer, len(answer.Damaged) > 0, func() { answer.write(host) })
 	})
 }
 

@@ -97,10 +97,7 @@ func (d *hookDesk) find(ctx context.Context, name string) (*catalog.HookEntry, e
 	if err != nil {
 		return nil, err
 	}
-	file := name
-	if name == "-" {
-		file = stdinName
-	}
+	file := shownName(name)
 	e, found := d.read(ctx, file, name, data)
 	if e == nil {
 		writeDiagnostics(d.app.host.Err, found, d.app.host.errStyles())

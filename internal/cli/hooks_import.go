@@ -85,10 +85,7 @@ func runHooksImport(ctx context.Context, o *hooksImportOptions) error {
 	if err != nil {
 		return err
 	}
-	file := o.Name
-	if file == "-" {
-		file = stdinName
-	}
+	file := shownName(o.Name)
 	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks})
 	switch {
 	case document != nil && document.Module != nil:

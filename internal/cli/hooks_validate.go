@@ -99,10 +99,7 @@ func (d *hookDesk) validateFile(ctx context.Context, pool *script.Pool, name str
 		file.Error = err.Error()
 		return file, nil
 	}
-	shown := name
-	if name == "-" {
-		shown = stdinName
-	}
+	shown := shownName(name)
 	document, found := definition.CheckAs(shown, data, definition.As{Dialect: guideway.DialectHooks})
 	file.Diagnostics = orEmpty(found)
 	if document == nil {

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -56,11 +54,7 @@ type machineDesk struct {
 
 // withMachines opens the store of machines for one command.
 func (a *app) withMachines(ctx context.Context, models driver.Models, do func(context.Context, *machineDesk) error) error {
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	user, err := authn.SystemUser()
+	cfg, person, err := a.loadUser()
 	if err != nil {
 		return err
 	}
@@ -79,14 +73,14 @@ func (a *app) withMachines(ctx context.Context, models driver.Models, do func(co
 	tracer := a.newTracer(cfg)
 	defer closeTracer(tracer)
 	parts := machineParts{shelf, models, pool, tools, a.newMachineTracer(cfg, tracer)}
-	store, err := openMachineStore(ctx, cfg, user, parts, log)
+	store, err := openMachineStore(ctx, cfg, person.User, parts, log)
 	if err != nil {
 		return err
 	}
 	defer store.close()
 	return do(ctx, &machineDesk{
 		app: a, cfg: cfg, shelf: store.shelf, runs: store.runs, here: a.host.project(),
-		caller: run.Caller{Principal: guideway.Principal{User: user, Client: clientName}, Via: run.ViaAgent},
+		caller: run.Caller{Principal: person, Via: run.ViaAgent},
 	})
 }
 

@@ -81,11 +81,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 	if err != nil {
 		return err
 	}
-	err = o.app.host.writeJSONOr(o.JSON, out, func() { o.tell(out) })
-	if err == nil && len(out.Differences) > 0 {
-		err = silentError{exitFailed}
-	}
-	return err
+	return o.app.host.writeVerdict(o.JSON, out, len(out.Differences) > 0, func() { o.tell(out) })
 }
 
 // recording reads a file, or makes the recording of a run, with its definition.
@@ -97,11 +93,7 @@ func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recordi
 		})
 		return r, d, err
 	}
-	path := o.What
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(o.app.host.Dir, path)
-	}
-	data, err := readSettings(path)
+	data, err := readSettings(o.app.host.abs(o.What))
 	if err != nil {
 		return nil, nil, guideway.Errorf(guideway.CodeNotFound, "read the recording: %w", err).WithFix("guideway machine run NAME --record FILE writes one")
 	}
@@ -174,10 +166,7 @@ func (d *machineDesk) record(ctx context.Context, id, file string) error {
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "take the secrets out of the recording: %w", err)
 	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(d.app.host.Dir, file)
-	}
-	if err := os.WriteFile(file, append(clean, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(d.app.host.abs(file), append(clean, '\n'), 0o600); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "write the recording: %w", err)
 	}
 	return nil

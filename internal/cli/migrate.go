@@ -177,9 +177,9 @@ func (o *migrateOptions) sessions(ctx context.Context, cfg *config.Config) (item
 			return migrate.Copied, wholeName(session.Ref{Project: doc.Project, Workflow: doc.Workflow, ID: doc.ID}), nil
 		})
 	}
-	err = o.app.withStore(ctx, func(ctx context.Context, s *opened, user string) error {
+	err = o.app.withStore(ctx, func(ctx context.Context, s *opened, person guideway.Principal) error {
 		items, err = migrate.Sessions(ctx, o.From, func(ctx context.Context, doc migrate.Session) (migrate.Outcome, string, error) {
-			return o.keep(ctx, s, guideway.Principal{User: user, Client: clientName}, doc)
+			return o.keep(ctx, s, person, doc)
 		})
 		return err
 	})
@@ -265,13 +265,7 @@ type migrateAnswer struct {
 // say reports every item. What could not be brought over makes the command fail.
 func (o *migrateOptions) say(items []migrate.Item) error {
 	host := o.app.host
-	if err := host.writeJSONOr(o.JSON, migrateAnswer{DryRun: o.DryRun, Items: orEmpty(items)}, func() { o.print(items) }); err != nil {
-		return err
-	}
-	if migrate.Count(items, migrate.Broken) > 0 {
-		return silentError{exitFailed}
-	}
-	return nil
+	return host.writeVerdict(o.JSON, migrateAnswer{DryRun: o.DryRun, Items: orEmpty(items)}, migrate.Count(items, migrate.Broken) > 0, func() { o.print(items) })
 }
 
 func (o *migrateOptions) print(items []migrate.Item) {

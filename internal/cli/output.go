@@ -35,6 +35,25 @@ func (h *Host) writeJSONOr(asJSON bool, answer any, writeWords func()) error {
 	return nil
 }
 
+// writeVerdict is writeJSONOr for a command that checks something: it exits with 1 if
+// the check failed.
+func (h *Host) writeVerdict(asJSON bool, answer any, failed bool, writeWords func()) error {
+	if err := h.writeJSONOr(asJSON, answer, writeWords); err != nil || !failed {
+		return err
+	}
+	return silentError{exitFailed}
+}
+
+// writeFields returns a function that prints a name and a text on a line, if there is
+// a text.
+func (h *Host) writeFields(width int) func(name, text string) {
+	return func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(h.Out, "%-*s  %s\n", width, name, text)
+		}
+	}
+}
+
 // orEmpty makes sure that an empty list is [] in JSON.
 func orEmpty[T any](items []T) []T {
 	if items == nil {

@@ -99,11 +99,7 @@ type requestDesk struct {
 
 // withRequests opens the record, if there is one.
 func (a *app) withRequests(ctx context.Context, do func(context.Context, *requestDesk) error) error {
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	person, err := a.person()
+	cfg, person, err := a.loadUser()
 	if err != nil {
 		return err
 	}

@@ -36,11 +36,7 @@ func runRequestsShow(ctx context.Context, o *nameOptions) error {
 
 func writeRequest(host *Host, e *requestlog.Entry, bodies bool) {
 	s, out := host.outStyles(), host.Out
-	line := func(name, text string) {
-		if text != "" {
-			fmt.Fprintf(out, "%-9s  %s\n", name, text)
-		}
-	}
+	line := host.writeFields(9)
 	line("Request", e.ID)
 	line("When", e.At.Local().Format(time.RFC3339)+", "+host.ago(e.At))
 	line("For", e.Method+" "+toolWords(&requestlog.Entry{Method: "tools/call", Upstream: e.Upstream, Tool: e.Tool}))

@@ -51,11 +51,7 @@ const tailTime = 500 * time.Millisecond
 const tailPage = 10_000
 
 func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	person, err := o.app.person()
+	cfg, person, err := o.app.loadUser()
 	if err != nil {
 		return err
 	}

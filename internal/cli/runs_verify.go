@@ -64,13 +64,7 @@ func runRunsVerify(ctx context.Context, o *runsVerifyOptions) error {
 		if err != nil {
 			return err
 		}
-		if err := host.writeJSONOr(o.JSON, report, func() { writeReport(host, report) }); err != nil {
-			return err
-		}
-		if len(report.Faults) > 0 {
-			return silentError{exitFailed}
-		}
-		return nil
+		return host.writeVerdict(o.JSON, report, len(report.Faults) > 0, func() { writeReport(host, report) })
 	})
 }
 

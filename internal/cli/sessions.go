@@ -38,10 +38,10 @@ type sessionDesk struct {
 }
 
 func (a *app) withSessions(ctx context.Context, do func(context.Context, *sessionDesk) error) error {
-	return a.withStore(ctx, func(ctx context.Context, o *opened, user string) error {
+	return a.withStore(ctx, func(ctx context.Context, o *opened, person guideway.Principal) error {
 		return do(ctx, &sessionDesk{
 			sessions: session.New(session.Options{Store: o}),
-			person:   guideway.Principal{User: user, Client: clientName},
+			person:   person,
 			here:     a.host.project().ID,
 		})
 	})

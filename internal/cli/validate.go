@@ -190,10 +190,7 @@ func (h *Host) validate(ctx context.Context, name string, as definition.As) vali
 		file.Error = err.Error()
 		return file
 	}
-	shown := name
-	if name == "-" {
-		shown = stdinName
-	}
+	shown := shownName(name)
 	if name != "-" && isMachine(shown, data, as) {
 		return h.validateMachine(name, file)
 	}
