@@ -472,5 +472,5 @@ func (c *Catalog) lint(parsed *definition.Definition, data []byte, layout phases
 	if c.opts.Lint != nil {
 		return c.opts.Lint(parsed, data)
 	}
-	return definition.LintIn(parsed, data, layout)
+	return definition.Lint(parsed, data, layout)
 }

@@ -66,9 +66,6 @@ const (
 	LevelBlocked Level = "blocked"
 )
 
-// Levels are all levels, the most trusting first.
-func Levels() []Level { return []Level{LevelTrusted, LevelReview, LevelBlocked} }
-
 // WithLevel fills in the level: who answers for the content decides it where
 // nobody did.
 func (i SourceInfo) WithLevel() SourceInfo {

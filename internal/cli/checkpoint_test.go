@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 )
 
@@ -82,11 +81,10 @@ func TestCheckpointsOfActiveRunsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := authn.SystemUser()
+	who, err := (&app{host: &host}).person()
 	if err != nil {
 		t.Fatal(err)
 	}
-	who := guideway.Principal{User: user, Client: clientName}
 	for _, id := range []string{active, active, ended, "unknown"} {
 		if _, err := opened.Save(t.Context(), who, checkpoint.SaveRequest{Session: id, Run: id, Context: json.RawMessage(`{}`)}); err != nil {
 			t.Fatal(err)

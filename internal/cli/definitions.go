@@ -17,14 +17,6 @@ import (
 // stdinName is how findings call the standard input.
 const stdinName = "<stdin>"
 
-// shownName returns the name of a file as diagnostics show it.
-func shownName(name string) string {
-	if name == "-" {
-		return stdinName
-	}
-	return name
-}
-
 // found is a definition that a command was asked for.
 type found struct {
 	*definition.Definition
@@ -66,7 +58,10 @@ func (a *app) find(ctx context.Context, name string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	file := shownName(name)
+	file := name
+	if name == "-" {
+		file = stdinName
+	}
 	def, problems := definition.Check(file, data)
 	if problems = errorsOf(problems); len(problems) > 0 {
 		writeDiagnostics(a.host.Err, problems, styles{})
@@ -77,7 +72,11 @@ func (a *app) find(ctx context.Context, name string) (found, error) {
 }
 
 func (a *app) findID(ctx context.Context, id string) (found, error) {
-	_, cat, err := a.loadCatalog(ctx)
+	cfg, err := a.load()
+	if err != nil {
+		return found{}, err
+	}
+	cat, err := a.openCatalog(ctx, cfg, false)
 	if err != nil {
 		return found{}, err
 	}

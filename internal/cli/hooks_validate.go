@@ -36,10 +36,13 @@ warnings alone; --strict makes warnings count as errors.`,
   guideway hooks validate ./hooks/my-graph.yaml --strict`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeHooks,
-		RunE:              runWithArgs(run, o, &o.Names),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Names = args
+			return run(cmd.Context(), o)
+		},
 	}
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "fail on warnings too")
-	addJSONFlag(cmd, &o.JSON)
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
 	return cmd
 }
 
@@ -99,7 +102,10 @@ func (d *hookDesk) validateFile(ctx context.Context, pool *script.Pool, name str
 		file.Error = err.Error()
 		return file, nil
 	}
-	shown := shownName(name)
+	shown := name
+	if name == "-" {
+		shown = stdinName
+	}
 	document, found := definition.CheckAs(shown, data, definition.As{Dialect: guideway.DialectHooks})
 	file.Diagnostics = orEmpty(found)
 	if document == nil {

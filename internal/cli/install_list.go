@@ -43,5 +43,9 @@ func listInstall(ctx context.Context, o *installOptions, req install.Request) er
 		}
 		t.add(c.ID, string(s.State), config)
 	}
-	return o.Host.writeJSONOr(o.JSON, answers, func() { t.write(o.Host.Out, o.Host.terminalWidth(), o.Host.outStyles()) })
+	if o.JSON {
+		return writeJSON(o.Host.Out, answers)
+	}
+	t.write(o.Host.Out, o.Host.terminalWidth(), o.Host.outStyles())
+	return nil
 }

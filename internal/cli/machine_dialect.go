@@ -91,7 +91,11 @@ func (o *showOptions) showMachine(ctx context.Context) (is bool, err error) {
 			}
 		}
 	}
-	_, shelf, err := o.app.openShelf(ctx)
+	cfg, err := o.app.load()
+	if err != nil {
+		return false, err
+	}
+	shelf, err := o.app.machineShelf(ctx, cfg)
 	if err != nil {
 		return false, err
 	}

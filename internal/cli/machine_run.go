@@ -81,7 +81,10 @@ runs the recording that is shipped with a machine, without any key.`,
   guideway machine run ./machines/desk.json --input request=Hello --model openai:gpt-4.1-nano --json`,
 		Args:              exactly(1, "one machine, by name or file", "guideway machine run code-and-review --demo"),
 		ValidArgsFunction: a.completeMachines,
-		RunE:              runWithArg(do, o, &o.Name),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return do(cmd.Context(), o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.Inputs, "input", nil, "an input, as `name=value`, the value JSON or plain text; may be repeated")
@@ -128,7 +131,11 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	if err != nil {
 		return err
 	}
-	cfg, shelf, err := o.app.openShelf(ctx)
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	shelf, err := o.app.machineShelf(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,11 @@ const tailTime = 500 * time.Millisecond
 const tailPage = 10_000
 
 func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
-	cfg, person, err := o.app.loadUser()
+	cfg, err := o.app.load()
+	if err != nil {
+		return err
+	}
+	person, err := o.app.person()
 	if err != nil {
 		return err
 	}
@@ -165,7 +169,7 @@ requests.retention and requests.maxSize, as a server does it every ten minutes.`
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "what is older than this `age`, such as 7d")
 	cmd.Flags().StringVar(&most, "max-size", "", "the oldest, until the rest takes this `size` at most")
-	addJSONFlag(cmd, &o.JSON)
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
 	return cmd
 }
 

@@ -55,7 +55,10 @@ func (h *Host) readAnswers(ctx context.Context, name string, c course) (*answers
 	if err != nil {
 		return nil, err
 	}
-	file := shownName(name)
+	file := name
+	if name == "-" {
+		file = stdinName
+	}
 	root, problems := doc.Parse(file, data, doc.Limits{})
 	r := &answersReader{course: c, problems: problems}
 	r.answers = &answers{

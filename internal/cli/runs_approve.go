@@ -44,7 +44,15 @@ by a variable, not from a file. Wrong ones make the next one wait.`,
 			return oneRun("approve")(cmd, args)
 		},
 		ValidArgsFunction: a.completeRuns(func(r run.Record) bool { return r.Kind == guide.PositionGate }),
-		RunE:              runWithArg(do, o, &o.Run, a.host.asksPeople),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.Run = args[0]
+			}
+			if err := a.host.asksPeople(); err != nil {
+				return usageError{err}
+			}
+			return do(cmd.Context(), o)
+		},
 	}
 	cmd.Flags().BoolVar(&o.SetPassphrase, "set-passphrase", false, "set the passphrase that is asked for")
 	return cmd
@@ -63,8 +71,12 @@ func runRunsApprove(ctx context.Context, o *runsApproveOptions) error {
 	if err := person.secret.Ready(); err != nil {
 		return err
 	}
-	return o.app.changeRun(ctx, "Answered", false, func(ctx context.Context, d *runDesk) (*run.Answer, error) {
-		return o.approve(ctx, d, person)
+	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
+		answer, err := o.approve(ctx, d, person)
+		if err != nil {
+			return forPerson(err)
+		}
+		return o.app.writeAnswer(answer, "Answered", false)
 	})
 }
 

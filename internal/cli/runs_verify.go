@@ -53,7 +53,7 @@ what has happened. What is broken in itself stays broken.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.AcceptRestore, "accept-restore", false, "after a deliberate restore: what is there now is what has happened")
-	addJSONFlag(cmd, &o.JSON)
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
 	return cmd
 }
 
@@ -64,7 +64,17 @@ func runRunsVerify(ctx context.Context, o *runsVerifyOptions) error {
 		if err != nil {
 			return err
 		}
-		return host.writeVerdict(o.JSON, report, len(report.Faults) > 0, func() { writeReport(host, report) })
+		if o.JSON {
+			if err := writeJSON(host.Out, report); err != nil {
+				return err
+			}
+		} else {
+			writeReport(host, report)
+		}
+		if len(report.Faults) > 0 {
+			return silentError{exitFailed}
+		}
+		return nil
 	})
 }
 

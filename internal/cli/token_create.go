@@ -50,7 +50,13 @@ and, where you have set one, the passphrase.`,
   guideway token create phone --scope approve`,
 		Args:              exactly(1, "one name", "guideway token create laptop --upstream files"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              runWithArg(run, o, &o.Name, o.check),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			if err := o.check(); err != nil {
+				return usageError{err}
+			}
+			return run(cmd.Context(), o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Scope, "scope", string(authn.ScopeMCP), "what it is good for: "+strings.Join(tokenScopes(), ", "))
@@ -61,7 +67,7 @@ and, where you have set one, the passphrase.`,
 	f.BoolVar(&o.Allow.All, "all", false, "it may use everything")
 	f.StringVar(&o.Exposure, "exposure", "", "how its client is offered tools of upstreams: "+strings.Join(exposures(), " or ")+"; by default as gateway.exposure says")
 	f.StringVar(&o.Expires, "expires", "", "how long it lasts, such as 30d or 12h; for good by default")
-	addChangeFlag(cmd, &o.JSON)
+	deedFlag(cmd, &o.JSON)
 	fixed := func(flag string, values []string) {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -112,7 +118,7 @@ func (o *tokenCreateOptions) check() error {
 
 // tokenCreated is the answer of guideway token create --json.
 type tokenCreated struct {
-	changeResult
+	deed
 	Secret string           `json:"secret"`
 	Token  authn.NamedToken `json:"token"`
 }
@@ -147,7 +153,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 	if o.JSON {
 		token.Created = host.now().UTC().Truncate(time.Second)
 		return writeJSON(host.Out, tokenCreated{
-			changeResult: changeResult{Action: "created", Changed: true, Kind: kindToken, Name: token.Name, Notes: o.notes(cfg, token)}, Secret: secret, Token: token,
+			deed: deed{Did: "created", Changed: true, Kind: kindToken, Name: token.Name, Notes: o.notes(cfg, token)}, Secret: secret, Token: token,
 		})
 	}
 	fmt.Fprintln(host.Out, secret)

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 )
 
@@ -109,9 +107,9 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		user, err := authn.SystemUser()
+		who, err := (&app{host: &host}).person()
 		if err == nil {
-			_, err = opened.Save(t.Context(), guideway.Principal{User: user, Client: clientName}, checkpoint.SaveRequest{Session: session, Context: json.RawMessage(`{}`)})
+			_, err = opened.Save(t.Context(), who, checkpoint.SaveRequest{Session: session, Context: json.RawMessage(`{}`)})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -39,23 +39,37 @@ func (u *upstreams) managed(a *app, cfg *config.Config) *manage.Service {
 }
 
 func newUpstreamProjectCmd(a *app) *cobra.Command {
-	return newGroupCmd(&cobra.Command{
+	cmd := &cobra.Command{
 		Use: "project", Short: "Group upstreams into projects",
 		Long: `A project is a group of upstreams: a token can be let at all of it (guideway token create
 NAME --project PROJECT), and a server can offer it alone (--gateway-project PROJECT). An
 upstream is in one project at most. A project is there as long as an upstream is in it.`,
 		Example: "  guideway upstream project set docs site\n  guideway upstream project clear docs\n  guideway upstream project list",
-	}, newProjectListCmd(a), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
+		Args:    unknownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newProjectListCmd(a, runProjectList), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
+	return cmd
 }
 
-func newProjectListCmd(a *app) *cobra.Command {
-	return newPlainCmd(a, runProjectList, &cobra.Command{
+type projectListOptions struct {
+	app  *app
+	JSON bool
+}
+
+func newProjectListCmd(a *app, run func(context.Context, *projectListOptions) error) *cobra.Command {
+	o := &projectListOptions{app: a}
+	cmd := &cobra.Command{
 		Use: "list", Short: "List the projects with their upstreams",
 		Example: "  guideway upstream project list --json",
-	})
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	return cmd
 }
 
-func runProjectList(_ context.Context, o *plainOptions) error {
+func runProjectList(_ context.Context, o *projectListOptions) error {
 	cfg, err := o.app.load()
 	if err != nil {
 		return err
@@ -64,11 +78,21 @@ func runProjectList(_ context.Context, o *plainOptions) error {
 	if err != nil {
 		return err
 	}
-	return writeList(o.app.host, o.JSON, listing[manage.Project]{
-		items: projects, answer: projects, empty: "No upstream is in a project: guideway upstream project set UPSTREAM PROJECT",
-		table: newTable(1, "PROJECT", "UPSTREAMS"),
-		row:   func(p manage.Project) []string { return []string{oneLine(p.Name), strings.Join(p.Upstreams, ", ")} },
-	})
+	host := o.app.host
+	if o.JSON {
+		return writeJSON(host.Out, projects)
+	}
+	if len(projects) == 0 {
+		fmt.Fprintln(host.Err, "No upstream is in a project: guideway upstream project set UPSTREAM PROJECT")
+		return nil
+	}
+	t := table{flexible: 1}
+	t.add("PROJECT", "UPSTREAMS")
+	for _, p := range projects {
+		t.add(oneLine(p.Name), strings.Join(p.Upstreams, ", "))
+	}
+	t.write(host.Out, host.terminalWidth(), host.outStyles())
+	return nil
 }
 
 // projectSetOptions is the command line of guideway upstream project set and clear.
@@ -93,7 +117,7 @@ func newProjectSetCmd(a *app, run func(context.Context, *projectSetOptions) erro
 			return run(cmd.Context(), o)
 		},
 	}
-	addChangeFlag(cmd, &o.JSON)
+	deedFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -104,9 +128,12 @@ func newProjectClearCmd(a *app, run func(context.Context, *projectSetOptions) er
 		Example:           "  guideway upstream project clear docs",
 		Args:              exactly(1, "one upstream", "guideway upstream project clear docs"),
 		ValidArgsFunction: a.completeUpstreams,
-		RunE:              runWithArg(run, o, &o.Name),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return run(cmd.Context(), o)
+		},
 	}
-	addChangeFlag(cmd, &o.JSON)
+	deedFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -118,15 +145,17 @@ func runProjectSet(ctx context.Context, o *projectSetOptions) error {
 	if err := manage.CheckProject(o.Project); err != nil {
 		return err
 	}
+	path := []string{"upstreams", u.Name, "project"}
 	file, err := o.app.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
 		if o.Project == "" {
-			return clearUpstreamMember(src, u.Name, "project")
+			out, _, err := install.RemoveMember(src, path)
+			return out, err
 		}
 		name, err := json.Marshal(o.Project)
 		if err != nil {
 			return nil, err
 		}
-		return install.SetMember(src, []string{"upstreams", u.Name, "project"}, name)
+		return install.SetMember(src, path, name)
 	})
 	if err != nil {
 		return err
@@ -135,7 +164,7 @@ func runProjectSet(ctx context.Context, o *projectSetOptions) error {
 	if o.Project == "" {
 		said = u.Name + " is in no project."
 	}
-	return o.app.host.writeChange(o.JSON, changeResult{
-		Action: "grouped", Changed: u.Project != o.Project, Kind: kindUpstream, Name: u.Name, Project: o.Project, File: file,
+	return o.app.host.done(o.JSON, deed{
+		Did: "grouped", Changed: u.Project != o.Project, Kind: kindUpstream, Name: u.Name, Project: o.Project, File: file,
 	}, said)
 }

@@ -90,11 +90,8 @@ func hashText(canonical string) string {
 // Lint reports legal but probably unintended parts of a definition, and the errors that do
 // not prevent loading, in document order. data must be the bytes that the definition was
 // parsed from; if they are missing or have another meaning, the diagnostics have pointers
-// but no lines.
-func Lint(d *Definition, data []byte) []guideway.Diagnostic { return LintIn(d, data, phases.Layout{}) }
-
-// LintIn is Lint with the files in the directory of the definition.
-func LintIn(d *Definition, data []byte, layout phases.Layout) []guideway.Diagnostic {
+// but no lines. The layout names the files in the directory of the definition.
+func Lint(d *Definition, data []byte, layout phases.Layout) []guideway.Diagnostic {
 	root, _ := doc.Parse(d.File, data, doc.Limits{})
 	if root != nil && string(doc.Canonical(root)) == d.Canonical {
 		return lintWorkflow(d, root, layout)

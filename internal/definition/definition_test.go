@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
 )
 
 // minimal is a workflow without optional members.
@@ -138,7 +139,7 @@ func FuzzParse(f *testing.F) {
 		if d == nil {
 			return
 		}
-		for _, finding := range definition.Lint(d, data) {
+		for _, finding := range definition.Lint(d, data, phases.Layout{}) {
 			late := finding.Code == "criterion-pattern-invalid" || finding.Code == "criterion-schema-invalid"
 			if late != (finding.Severity == guideway.SeverityError) || finding.Code == "" || finding.Message == "" || finding.Fix == "" {
 				t.Fatalf("incomplete finding %+v", finding)
@@ -162,7 +163,7 @@ func TestLintHasLines(t *testing.T) {
 	if d == nil {
 		t.Fatal(found)
 	}
-	want := definition.Lint(d, data)
+	want := definition.Lint(d, data, phases.Layout{})
 	for i := range want {
 		if want[i].Line == 0 {
 			t.Errorf("no line: %s", want[i])
@@ -170,7 +171,7 @@ func TestLintHasLines(t *testing.T) {
 		want[i].Line, want[i].Column = 0, 0
 	}
 	for name, other := range map[string][]byte{"none": nil, "another": []byte(minimal), "broken": data[:99]} {
-		if diff := cmp.Diff(want, definition.Lint(d, other)); diff != "" {
+		if diff := cmp.Diff(want, definition.Lint(d, other, phases.Layout{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -210,6 +211,6 @@ func BenchmarkLint(b *testing.B) {
 		b.Fatal(found)
 	}
 	for b.Loop() {
-		definition.Lint(d, text)
+		definition.Lint(d, text, phases.Layout{})
 	}
 }

@@ -125,7 +125,7 @@ func TestPhasesDefinition(t *testing.T) {
 		t.Errorf("the canonical form does not load the same: %v", found)
 	}
 	for _, guides := range [][]string{{"01-start.md"}, {"02-other.md"}} {
-		found := definition.LintIn(d, data, phases.Layout{Guides: guides})
+		found := definition.Lint(d, data, phases.Layout{Guides: guides})
 		if known := guides[0] == "01-start.md"; known != (len(found) == 0) {
 			t.Errorf("with the guides %v: %v", guides, found)
 		}

@@ -78,14 +78,6 @@ const (
 	OutcomeError Outcome = "error"
 )
 
-// Outcomes are all of them.
-func Outcomes() []Outcome {
-	return []Outcome{
-		OutcomeOK, OutcomeToolError, OutcomeAnswered, OutcomeAsked, OutcomeRefused,
-		OutcomeTimeout, OutcomeCancelled, OutcomeCrash, OutcomeError,
-	}
-}
-
 // observation is a request that somebody watches; nil is one that nobody does.
 type observation struct {
 	Exchange

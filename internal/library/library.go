@@ -72,12 +72,6 @@ type Library struct {
 	owners []string
 }
 
-// Empty has nothing.
-func Empty() *Library {
-	lib, _ := Build(nil, nil)
-	return lib
-}
-
 // Activities are the activities in the order of their indices.
 func (l *Library) Activities() []*Entry { return l.lists[key{kind: KindActivity}] }
 

@@ -260,7 +260,7 @@ func TestEqual(t *testing.T) {
 	if !base.Equal(build("s", one)) {
 		t.Error("the same is not equal")
 	}
-	for i, other := range []*library.Library{library.Empty(), build("other", one), build("s", item(t, "w/guides/01-a.md", "a")), build("s", one, item(t, "w/guides/02-b.md", "b"))} {
+	for i, other := range []*library.Library{emptyLibrary(), build("other", one), build("s", item(t, "w/guides/01-a.md", "a")), build("s", one, item(t, "w/guides/02-b.md", "b"))} {
 		if base.Equal(other) || other.Equal(base) {
 			t.Errorf("library %d is equal", i)
 		}
@@ -356,7 +356,7 @@ func TestMatch(t *testing.T) {
 			}
 		}
 	}
-	if status, matches := library.Empty().Match("resume workflow"); status != library.MatchNone || len(matches) != 0 {
+	if status, matches := emptyLibrary().Match("resume workflow"); status != library.MatchNone || len(matches) != 0 {
 		t.Errorf("%s %v", status, matches)
 	}
 }
@@ -388,4 +388,9 @@ func TestMatchIsDeterministic(t *testing.T) {
 			t.Fatalf("%q: %s", goal, describe(matches))
 		}
 	})
+}
+
+func emptyLibrary() *library.Library {
+	lib, _ := library.Build(nil, nil)
+	return lib
 }

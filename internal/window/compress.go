@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/guideway-dev/guideway/internal/jsontext"
 )
@@ -434,30 +433,4 @@ func (c *compression) fill(result *Result) {
 		})
 		result.Blobs = append(result.Blobs, Blob{Ref: c.ref(i), Key: item.Key, Bytes: item.Value})
 	}
-}
-
-// Restore gives back the context that was compressed: whatever was omitted is
-// read by its reference. A value whose bytes are not those of the reference is
-// an error, so that no wrong context is ever returned.
-func Restore(reduced Context, omitted []Omission, read func(ref string) ([]byte, error)) (Context, error) {
-	out := make(Context, len(reduced)+len(omitted))
-	for key, value := range reduced {
-		out[key] = value
-	}
-	for _, o := range omitted {
-		value, err := read(o.Ref)
-		if err != nil {
-			return nil, fmt.Errorf("read back %q from %s: %w", o.Key, o.Ref, err)
-		}
-		if RefOf(value) != o.Ref {
-			return nil, invalid("what is stored under %s is not the value of %q", o.Ref, o.Key)
-		}
-		out[o.Key] = value
-	}
-	return out, nil
-}
-
-// IsRef tells whether a text has the form of a reference.
-func IsRef(text string) bool {
-	return strings.HasPrefix(text, "ref_") && len(text) == len("ref_")+16
 }

@@ -107,20 +107,6 @@ type History struct {
 	Keys map[string]Seen `json:"keys,omitempty"`
 }
 
-// Observe gives the history after a step that left the context c. Whatever is
-// new or changed in it has the given origin. The receiver is not changed.
-func (h History) Observe(c Context, origin string) History {
-	next := History{Step: h.Step + 1, Keys: make(map[string]Seen, len(c))}
-	for key, value := range c {
-		seen := Seen{Hash: hashOf(value), Step: next.Step, Origin: origin}
-		if before, ok := h.Keys[key]; ok && before.Hash == seen.Hash {
-			seen = before
-		}
-		next.Keys[key] = seen
-	}
-	return next
-}
-
 // age is for how many steps the value of key has been what it is.
 func (h History) age(key string, value []byte) (steps int, origin string) {
 	seen, ok := h.Keys[key]
@@ -168,18 +154,4 @@ func totalTokens(items []Item) int {
 		n += item.Tokens
 	}
 	return n
-}
-
-// FromValues makes a context of decoded JSON. Numbers that went through a
-// float64 come out as encoding/json writes them.
-func FromValues(values map[string]any) (Context, error) {
-	c := make(Context, len(values))
-	for key, value := range values {
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, invalid("write the value of %q as JSON: %w", key, err)
-		}
-		c[key] = text
-	}
-	return c, nil
 }

@@ -126,39 +126,6 @@ func TestKeyWords(t *testing.T) {
 	}
 }
 
-// TestParseRules: what is right holds, what is wrong is told with its place.
-func TestParseRules(t *testing.T) {
-	t.Parallel()
-	rules, problems := ParseRules([]byte(`[
-		{"keys": ["build*"], "layer": "useful", "why": "made anew"},
-		{"keys": ["x"], "layer": "vital"},
-		{"keys": [], "layer": "useful"},
-		{"keys": [""], "layer": "useful"},
-		{"keys": ["y"], "layer": "useful", "colour": 1},
-		7]`))
-	if len(rules) != 1 || rules[0].Why != "made anew" {
-		t.Errorf("rules %+v", rules)
-	}
-	var at []string
-	for _, p := range problems {
-		at = append(at, p.Pointer)
-		if p.Message == "" || p.Fix == "" {
-			t.Errorf("a problem that says too little: %+v", p)
-		}
-	}
-	if got, want := strings.Join(at, " "), "/1/layer /2/keys /3/keys/0 /4 /5"; got != want {
-		t.Errorf("problems at %q, want %q", got, want)
-	}
-	for _, none := range []string{"", " null ", "[]"} {
-		if rules, problems := ParseRules([]byte(none)); len(rules)+len(problems) > 0 {
-			t.Errorf("%q: %v %v", none, rules, problems)
-		}
-	}
-	if !json.Valid([]byte(RulesSchema)) {
-		t.Error("the schema is no JSON")
-	}
-}
-
 func TestMatches(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -181,26 +148,6 @@ func TestMatches(t *testing.T) {
 			t.Errorf("%q on %q: %v", tt.pattern, tt.key, got)
 		}
 	}
-}
-
-// FuzzParseRules: a definition is untrusted. Whatever comes, every rule that
-// holds is one of a known layer with keys.
-func FuzzParseRules(f *testing.F) {
-	f.Add([]byte(`[{"keys": ["a*"], "layer": "useful"}]`), "ab")
-	f.Add([]byte(`{"keys": 1}`), "")
-	f.Add([]byte(`[null, [], {"layer": "critical", "keys": ["*a*b*"]}]`), "xaab")
-	f.Fuzz(func(t *testing.T, text []byte, key string) {
-		rules, problems := ParseRules(text)
-		for _, r := range rules {
-			if r.Layer.rank() > 3 || len(r.Keys) == 0 {
-				t.Fatalf("a rule that says nothing: %+v", r)
-			}
-		}
-		if v := NewClassifier(Hints{Rules: rules}).Classify(key, []byte("1")); v.Layer.rank() > 3 || v.Why == "" {
-			t.Fatalf("no verdict for %q: %+v", key, v)
-		}
-		_ = problems
-	})
 }
 
 // FuzzCut: whatever a log or a text holds, its parts are the whole of it, and a

@@ -51,31 +51,6 @@ func (l *Loaded) Lint() []guideway.Diagnostic {
 // Files are what the machine was read from.
 func (l *Loaded) Files() Files { return l.files }
 
-// Load reads all machines of a directory, which fsys is; see LoadFiles. The error is
-// of the directory.
-func Load(fsys fs.FS, prefix string) ([]Loaded, error) {
-	var names []string
-	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
-		switch depth := strings.Count(name, "/"); {
-		case err != nil && name == ".":
-			return err
-		case err != nil || name == ".":
-			return nil
-		case entry.IsDir():
-			if depth > 0 || isPassedOver(entry.Name()) {
-				return fs.SkipDir
-			}
-		default:
-			names = append(names, name)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return LoadFiles(names, func(name string) ([]byte, error) { return readFile(fsys, name) }, prefix), nil
-}
-
 // LoadFiles reads all machines of a directory whose files have these names: NAME.json
 // with NAME/script.js and NAME/roles.json beside it, or NAME/machine.json with both
 // in the same directory; roles.json in the directory itself is for all of them. read

@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -202,10 +203,7 @@ func TestLayout(t *testing.T) {
 		"notes.md":         file("#"),
 		".hidden/x.json":   file("{"),
 	}
-	list, err := Load(fsys, "dir")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := LoadFiles(slices.Sorted(maps.Keys(fsys)), func(name string) ([]byte, error) { return readFile(fsys, name) }, "dir")
 	got := map[string]string{}
 	for _, l := range list {
 		got[l.Claims] = "broken"

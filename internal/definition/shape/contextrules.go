@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/window"
 )
 
-// The limits of contextRules; window.RulesSchema has the same ones.
+// The limits of contextRules.
 const (
 	maxContextRules  = 100
 	maxContextKeys   = 100
