@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/workflows"
@@ -73,6 +74,17 @@ func (a *app) load() (*config.Config, error) {
 	return config.Load(opts)
 }
 
+// loadUser reads the settings for the person at the command line: the system's user,
+// as on stdio.
+func (a *app) loadUser() (*config.Config, guideway.Principal, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, guideway.Principal{}, err
+	}
+	user, err := authn.SystemUser()
+	return cfg, guideway.Principal{User: user, Client: clientName}, err
+}
+
 // logger writes to the error output: the standard output is the protocol's.
 func (a *app) logger(cfg *config.Config) *slog.Logger { return a.loggerFrom(cfg, cfg.Log.Threshold()) }
 
@@ -102,6 +114,16 @@ func (a *app) openCatalog(ctx context.Context, cfg *config.Config, watch bool) (
 		return nil, err
 	}
 	return cat, nil
+}
+
+// loadCatalog loads the settings and the definitions for one command.
+func (a *app) loadCatalog(ctx context.Context) (*config.Config, *catalog.Catalog, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	cat, err := a.openCatalog(ctx, cfg, false)
+	return cfg, cat, err
 }
 
 // openCatalogAsItIs loads the definitions without fetching any, for completion.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/passphrase"
@@ -47,6 +48,21 @@ func (p *approver) proveIfSet(ctx context.Context) error {
 		return err
 	}
 	return p.prove(ctx)
+}
+
+// confirmName has the person type a name to approve something.
+func (p *approver) confirmName(ctx context.Context, kind, what, name string) error {
+	if err := p.proveIfSet(ctx); err != nil {
+		return err
+	}
+	line, err := p.askLine(ctx, fmt.Sprintf("Type the %s of the %s to approve exactly this (%s): ", what, kind, oneLine(name)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(line) != name {
+		return guideway.Errorf(guideway.CodeForbidden, "not approved: that is not the %s of the %s; nothing was changed", what, kind)
+	}
+	return nil
 }
 
 // ask asks for a secret.

@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/spf13/cobra"
 )
 
 func newCheckpointCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:     "checkpoint",
 		Aliases: []string{"checkpoints"},
 		Short:   "Look at saved contexts, save them and bring them back",
@@ -28,23 +27,13 @@ CHECKPOINT is an id, as "guideway checkpoint list" shows it.`,
   guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w
   guideway checkpoint load c_0dx3k2v9q8f7m5n4p1r6t0w > context.json
   guideway checkpoint verify`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newCheckpointListCmd(a, runCheckpointList), newCheckpointShowCmd(a, runCheckpointShow),
+	},
+		newCheckpointListCmd(a, runCheckpointList), newCheckpointShowCmd(a),
 		newCheckpointSaveCmd(a, runCheckpointSave), newCheckpointLoadCmd(a, runCheckpointLoad),
 		newCheckpointDiffCmd(a, runCheckpointDiff), newCheckpointDeleteCmd(a, runCheckpointDelete),
 		newCheckpointExportCmd(a, runCheckpointExport), newCheckpointImportCmd(a, runCheckpointImport),
 		newCheckpointVerifyCmd(a, runCheckpointVerify), newCheckpointLogCmd(a, runCheckpointLog),
 	)
-	return cmd
-}
-
-// person is the one at the command line: the system's user, as on stdio.
-func (a *app) person() (guideway.Principal, error) {
-	user, err := authn.SystemUser()
-	return guideway.Principal{User: user, Client: clientName}, err
 }
 
 // exampleCheckpoint is an id in examples.

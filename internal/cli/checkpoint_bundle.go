@@ -30,12 +30,7 @@ import" takes it in on this or another machine.`,
   guideway checkpoint export c_0dx3k2v9q8f7m5n4p1r6t0w | ssh other guideway checkpoint import -`,
 		Args:              byIDOrSession("export", &o.Session),
 		ValidArgsFunction: a.completeCheckpoints(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				o.ID = args[0]
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.ID),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Session, "session", "", "all of the session, or the run, with this `id`")
@@ -76,13 +71,10 @@ over. They go to the sessions that they came from, which must have no others, or
 		Example: `  guideway checkpoint import login-work.json
   guideway checkpoint import login-work.json --session login-work-copy`,
 		Args: exactly(1, "one bundle", "guideway checkpoint import login-work.json"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.File = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE: runWithArg(run, o, &o.File),
 	}
 	cmd.Flags().StringVar(&o.Session, "session", "", "the `id` of the session that they go to")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

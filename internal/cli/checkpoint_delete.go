@@ -36,13 +36,10 @@ their blocks last on the disk until they are used again.`,
 			return nil
 		},
 		ValidArgsFunction: a.completeCheckpoints(100),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.IDs = args
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArgs(run, o, &o.IDs),
 	}
 	cmd.Flags().StringVar(&o.Session, "session", "", "all of the session, or the run, with this `id`")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", a.completeCheckpointSessions)
 	return cmd
 }
@@ -86,15 +83,10 @@ func newCheckpointLogCmd(a *app, run func(context.Context, *checkpointLogOptions
 deleted, exported and imported, when, and by which client. It has nothing of a content.`,
 		Example: "  guideway checkpoint log\n  guideway checkpoint log --limit 1000 --json",
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Limit < 1 {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "a limit of %d shows nothing", o.Limit).WithFix("--limit 100")}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:    runWith(run, o),
 	}
-	cmd.Flags().IntVar(&o.Limit, "limit", 100, "at most so many")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addLimitFlag(cmd, &o.Limit, "at most so many")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -111,20 +103,13 @@ func runCheckpointLog(ctx context.Context, o *checkpointLogOptions) error {
 			return err
 		}
 		host.checkpointNotes(d.checkpoints.Store(), nil)
-		if o.JSON {
-			return writeJSON(host.Out, checkpointLogAnswer{Entries: orEmpty(entries)})
-		}
-		if len(entries) == 0 {
-			fmt.Fprintln(host.Err, "Nothing has happened yet.")
-			return nil
-		}
-		t := table{flexible: 5}
-		t.add("WHEN", "WHAT", "CHECKPOINT", "SESSION", "CLIENT", "WHY")
-		for _, e := range entries {
-			t.add(whenWords(e.At), e.Action, orDash(e.Checkpoint), e.Session, orDash(oneLine(e.Client)), oneLine(e.Detail))
-		}
-		t.write(host.Out, host.terminalWidth(), host.outStyles())
-		return nil
+		return writeList(host, o.JSON, listing[checkpoint.Entry]{
+			items: entries, answer: checkpointLogAnswer{Entries: orEmpty(entries)}, empty: "Nothing has happened yet.",
+			table: newTable(5, "WHEN", "WHAT", "CHECKPOINT", "SESSION", "CLIENT", "WHY"),
+			row: func(e checkpoint.Entry) []string {
+				return []string{whenWords(e.At), e.Action, orDash(e.Checkpoint), e.Session, orDash(oneLine(e.Client)), oneLine(e.Detail)}
+			},
+		})
 	})
 }
 

@@ -31,7 +31,7 @@ after the other, each by its JSON pointer.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -42,11 +42,7 @@ func runCheckpointDiff(ctx context.Context, o *checkpointDiffOptions) error {
 			return atCommandLine(err)
 		}
 		o.app.host.checkpointNotes(difference.Store, nil)
-		if o.JSON {
-			return writeJSON(o.app.host.Out, difference)
-		}
-		o.write(difference)
-		return nil
+		return o.app.host.writeJSONOr(o.JSON, difference, func() { o.write(difference) })
 	})
 }
 

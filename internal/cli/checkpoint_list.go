@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/spf13/cobra"
 )
@@ -42,13 +40,7 @@ A * marks the last one of each line: a session with more than one has branches.`
   guideway checkpoint list --workflow coding-task --tag milestone --json`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Words = args
-			if o.Limit < 1 {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "a limit of %d lists nothing", o.Limit).WithFix("--limit 100")}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArgs(run, o, &o.Words),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Session, "session", "", "only those of the session, or the run, with this `id`")
@@ -58,9 +50,9 @@ A * marks the last one of each line: a session with more than one has branches.`
 	f.StringVar(&o.Since, "since", "", "only those since a `moment`: a date, a time, or how long ago, such as 7d")
 	f.StringVar(&o.Until, "until", "", "only those before a `moment`")
 	f.StringSliceVar(&o.Tags, "tag", nil, "only those with all these `tags`")
-	f.IntVar(&o.Limit, "limit", 100, "at most so many, up to 200")
+	addLimitFlag(cmd, &o.Limit, "at most so many, up to 200")
 	f.StringVar(&o.Cursor, "cursor", "", "go on behind a page: its `nextCursor`")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", a.completeCheckpointSessions)
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.completeDefinitions)
 	return cmd
@@ -93,40 +85,30 @@ func runCheckpointList(ctx context.Context, o *checkpointListOptions) error {
 			return atCommandLine(err)
 		}
 		o.app.host.checkpointNotes(page.Store, nil)
-		if o.JSON {
-			return writeJSON(o.app.host.Out, page)
-		}
-		o.write(page)
-		return nil
+		return o.write(page)
 	})
 }
 
-func (o *checkpointListOptions) write(page *checkpoint.Page) {
-	host := o.app.host
-	if len(page.Checkpoints) == 0 {
-		fmt.Fprintln(host.Err, "There are no such checkpoints. guideway checkpoint save makes one, as does an agent with the tool workflow_checkpoint_save.")
-		return
-	}
-	heads := map[string]bool{}
-	for _, id := range page.Heads {
-		heads[id] = true
-	}
-	t := table{flexible: 5, right: map[int]bool{4: true}}
-	t.add("CHECKPOINT", "SESSION", "WORKFLOW", "SAVED", "SIZE", "NAME")
-	for _, r := range page.Checkpoints {
-		id := r.ID
-		if heads[id] {
-			id += " *"
-		}
-		t.add(id, r.Session, cmp.Or(oneLine(r.Workflow), "-"), host.ago(r.Created), bytesWords(r.Bytes), checkpointTitle(r))
-	}
-	t.write(host.Out, host.terminalWidth(), host.outStyles())
+func (o *checkpointListOptions) write(page *checkpoint.Page) error {
+	var more []string
 	if page.Partial {
-		fmt.Fprintln(host.Err, "None has all of the words; these have some, the best first.")
+		more = append(more, "None has all of the words; these have some, the best first.")
 	}
 	if page.Next != "" {
-		fmt.Fprintf(host.Err, "There are more: the same with --cursor %s\n", page.Next)
+		more = append(more, "There are more: the same with --cursor "+page.Next)
 	}
+	return writeList(o.app.host, o.JSON, listing[checkpoint.Record]{
+		items: page.Checkpoints, answer: page, more: strings.Join(more, "\n"),
+		empty: "There are no such checkpoints. guideway checkpoint save makes one, as does an agent with the tool workflow_checkpoint_save.",
+		table: newTable(5, "CHECKPOINT", "SESSION", "WORKFLOW", "SAVED", "SIZE", "NAME").alignRight(4),
+		row: func(r checkpoint.Record) []string {
+			id := r.ID
+			if slices.Contains(page.Heads, id) {
+				id += " *"
+			}
+			return []string{id, r.Session, orDash(oneLine(r.Workflow)), o.app.host.ago(r.Created), bytesWords(r.Bytes), checkpointTitle(r)}
+		},
+	})
 }
 
 // checkpointTitle is the name of a checkpoint with its tags, and what is wrong.

@@ -200,11 +200,7 @@ func (a *app) listCheckpoints(ctx context.Context, do func(context.Context, *che
 func (a *app) onCheckpointStore(ctx context.Context, key masterKey, do func(context.Context, *checkpointDesk) error,
 	open func(*checkpointStore) (*checkpoints.Checkpoints, func(), error),
 ) error {
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	person, err := a.person()
+	cfg, person, err := a.loadUser()
 	if err != nil {
 		return err
 	}

@@ -31,10 +31,7 @@ checkpoint; warnings, such as of what looks like a secret, are on the error outp
 		Example: `  guideway checkpoint save context.json --session login-work --name "before the rewrite"
   guideway checkpoint load --session login-work | jq .plan | guideway checkpoint save -`,
 		Args: exactly(1, "one file, or - for the standard input", "guideway checkpoint save context.json"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.File = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE: runWithArg(run, o, &o.File),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Session, "session", "", "the `id` of the session that it belongs to")
@@ -42,7 +39,7 @@ checkpoint; warnings, such as of what looks like a secret, are on the error outp
 	f.StringVar(&o.Name, "name", "", "a `name` to find it by")
 	f.StringSliceVar(&o.Tags, "tag", nil, "`tags` to find it by")
 	f.StringVar(&o.ExpectedHead, "expected-head", "", "the `checkpoint` that this context goes on from; where another one follows that already, this begins a branch")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", a.completeCheckpointSessions)
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.completeDefinitions)
 	_ = cmd.RegisterFlagCompletionFunc("expected-head", a.completeCheckpoints(1))

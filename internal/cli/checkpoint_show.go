@@ -14,16 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// checkpointShowOptions is the command line of guideway checkpoint show.
-type checkpointShowOptions struct {
-	app  *app
-	ID   string
-	JSON bool
-}
-
-func newCheckpointShowCmd(a *app, run func(context.Context, *checkpointShowOptions) error) *cobra.Command {
-	o := &checkpointShowOptions{app: a}
-	cmd := &cobra.Command{
+func newCheckpointShowCmd(a *app) *cobra.Command {
+	return newNameCmd(a, runCheckpointShow, &cobra.Command{
 		Use:   "show CHECKPOINT",
 		Short: "Show what a checkpoint is, and what its context has",
 		Long: `Show what a checkpoint is: where it belongs, how it is stored, and the variables of
@@ -32,13 +24,7 @@ its context with their sizes. "guideway checkpoint load" gives the context itsel
   guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w --json`,
 		Args:              oneCheckpoint("show"),
 		ValidArgsFunction: a.completeCheckpoints(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.ID = args[0]
-			return run(cmd.Context(), o)
-		},
-	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	return cmd
+	})
 }
 
 // checkpointShowAnswer is the answer of guideway checkpoint show --json.
@@ -57,14 +43,14 @@ type variableSize struct {
 	Bytes int    `json:"bytes"`
 }
 
-func runCheckpointShow(ctx context.Context, o *checkpointShowOptions) error {
+func runCheckpointShow(ctx context.Context, o *nameOptions) error {
 	return o.app.withCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
-		record, err := d.checkpoints.Get(ctx, d.person, o.ID)
+		record, err := d.checkpoints.Get(ctx, d.person, o.Name)
 		if err != nil {
-			return d.notThere(ctx, "list", o.ID, err)
+			return d.notThere(ctx, "list", o.Name, err)
 		}
 		answer := checkpointShowAnswer{Checkpoint: record, Problem: record.Problem, Store: d.checkpoints.Store()}
-		loaded, err := d.checkpoints.Load(ctx, d.person, checkpoint.LoadRequest{ID: o.ID})
+		loaded, err := d.checkpoints.Load(ctx, d.person, checkpoint.LoadRequest{ID: o.Name})
 		switch {
 		case err != nil:
 			answer.Problem = err.Error()
@@ -76,11 +62,7 @@ func runCheckpointShow(ctx context.Context, o *checkpointShowOptions) error {
 		}
 		host := o.app.host
 		host.checkpointNotes(answer.Store, nil)
-		if o.JSON {
-			return writeJSON(host.Out, answer)
-		}
-		o.write(answer)
-		return nil
+		return host.writeJSONOr(o.JSON, answer, func() { answer.write(host) })
 	})
 }
 
@@ -114,14 +96,10 @@ func jsonKind(text json.RawMessage) string {
 	}
 }
 
-func (o *checkpointShowOptions) write(a checkpointShowAnswer) {
-	host, r := o.app.host, a.Checkpoint
+func (a *checkpointShowAnswer) write(host *Host) {
+	r := a.Checkpoint
 	s := host.outStyles()
-	row := func(name, text string) {
-		if text != "" {
-			fmt.Fprintf(host.Out, "%-10s  %s\n", name, text)
-		}
-	}
+	row := host.writeFields(10)
 	row("Checkpoint", s.bold(r.ID))
 	session := r.Session
 	if r.Run != "" {
@@ -149,12 +127,9 @@ func (o *checkpointShowOptions) write(a checkpointShowAnswer) {
 	}
 	row("State", s.green("ok"))
 	fmt.Fprintln(host.Out)
-	t := table{flexible: 0, right: map[int]bool{2: true}}
-	t.add("VARIABLE", "KIND", "SIZE")
-	for _, v := range a.Variables {
-		t.add(oneLine(v.Name), v.Kind, bytesWords(int64(v.Bytes)))
-	}
-	t.write(host.Out, host.terminalWidth(), s)
+	writeRows(host, newTable(0, "VARIABLE", "KIND", "SIZE").alignRight(2), a.Variables, func(v variableSize) []string {
+		return []string{oneLine(v.Name), v.Kind, bytesWords(int64(v.Bytes))}
+	})
 }
 
 // storedWords says how large a checkpoint is and how it is stored.
@@ -196,12 +171,7 @@ with its keys in order. Where the checkpoint is damaged nothing is written, unle
   guideway checkpoint load --session login-work --json`,
 		Args:              byIDOrSession("load", &o.Session),
 		ValidArgsFunction: a.completeCheckpoints(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				o.ID = args[0]
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.ID),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Session, "session", "", "the last one of the session, or the run, with this `id`")

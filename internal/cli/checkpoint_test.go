@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 )
 
@@ -81,10 +82,11 @@ func TestCheckpointsOfActiveRunsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := (&app{host: &host}).person()
+	user, err := authn.SystemUser()
 	if err != nil {
 		t.Fatal(err)
 	}
+	who := guideway.Principal{User: user, Client: clientName}
 	for _, id := range []string{active, active, ended, "unknown"} {
 		if _, err := opened.Save(t.Context(), who, checkpoint.SaveRequest{Session: id, Run: id, Context: json.RawMessage(`{}`)}); err != nil {
 			t.Fatal(err)

@@ -28,10 +28,10 @@ With --rebuild whatever the stored contents have and the index has not is taken 
 first: after a database was lost, or put back from an older backup.`,
 		Example: "  guideway checkpoint verify\n  guideway checkpoint verify --rebuild\n  guideway checkpoint verify --json",
 		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		RunE:    runWith(run, o),
 	}
 	cmd.Flags().BoolVar(&o.Rebuild, "rebuild", false, "take up first what the index does not know of")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -57,15 +57,7 @@ func runCheckpointVerify(ctx context.Context, o *checkpointVerifyOptions) error 
 			return err
 		}
 		host.checkpointNotes(answer.Store, nil)
-		if o.JSON {
-			err = writeJSON(host.Out, answer)
-		} else {
-			answer.write(host)
-		}
-		if err == nil && len(answer.Damaged) > 0 {
-			return silentError{exitFailed}
-		}
-		return err
+		return host.writeVerdict(o.JSON, answer, len(answer.Damaged) > 0, func() { answer.write(host) })
 	})
 }
 

@@ -46,7 +46,7 @@ Servers do this by themselves for sessions that are older than checkpoints.reten
 	f.StringVar(&olderThan, "older-than", "", "sessions without activity for this `age`, such as 7d or 12h")
 	f.IntVar(&o.KeepLast, "keep-last", 0, "so many of each session stay")
 	f.BoolVar(&o.DryRun, "dry-run", false, "say what would go, and leave it")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

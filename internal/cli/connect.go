@@ -36,7 +36,7 @@ or the variable GUIDEWAY_TOKEN, which other users of this machine do not see.`,
 		Example: `  guideway connect
   GUIDEWAY_TOKEN=... guideway connect --url https://example.com/mcp`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		RunE: runWith(run, o),
 	}
 	cmd.Flags().StringVar(&o.URL, "url", "", "`address` of the server, such as http://127.0.0.1:3000/mcp")
 	cmd.Flags().StringVar(&o.Token, "token", "", "bearer `token` for the server")

@@ -17,6 +17,14 @@ import (
 // stdinName is how findings call the standard input.
 const stdinName = "<stdin>"
 
+// shownName returns the name of a file as diagnostics show it.
+func shownName(name string) string {
+	if name == "-" {
+		return stdinName
+	}
+	return name
+}
+
 // found is a definition that a command was asked for.
 type found struct {
 	*definition.Definition
@@ -58,10 +66,7 @@ func (a *app) find(ctx context.Context, name string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	file := name
-	if name == "-" {
-		file = stdinName
-	}
+	file := shownName(name)
 	def, problems := definition.Check(file, data)
 	if problems = errorsOf(problems); len(problems) > 0 {
 		writeDiagnostics(a.host.Err, problems, styles{})
@@ -72,11 +77,7 @@ func (a *app) find(ctx context.Context, name string) (found, error) {
 }
 
 func (a *app) findID(ctx context.Context, id string) (found, error) {
-	cfg, err := a.load()
-	if err != nil {
-		return found{}, err
-	}
-	cat, err := a.openCatalog(ctx, cfg, false)
+	_, cat, err := a.loadCatalog(ctx)
 	if err != nil {
 		return found{}, err
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 func newHooksCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:   "hooks",
 		Short: "Look at, try out and enable hook graphs around tool calls",
 		Long: `Hook graphs stand around the requests that go through the gateway to other MCP
@@ -34,15 +34,11 @@ are in the file or in hooks/modules. None runs before it is enabled here.`,
   guideway hooks show redact-secrets
   guideway hooks test block-by-argument --request call.json
   guideway hooks enable redact-secrets`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	},
 		newHooksListCmd(a, runHooksList), newHooksShowCmd(a, runHooksShow), newHooksValidateCmd(a, runHooksValidate),
-		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a, runHooksDisable),
+		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a),
 		newHooksImportCmd(a, runHooksImport), newHooksExportCmd(a, runHooksExport), newHooksTypesCmd(a),
 	)
-	return cmd
 }
 
 // hookDesk is what the commands of hooks work with.
@@ -57,11 +53,7 @@ type hookDesk struct {
 
 // openHooks reads all graphs and approvals.
 func (a *app) openHooks(ctx context.Context) (*hookDesk, error) {
-	cfg, err := a.load()
-	if err != nil {
-		return nil, err
-	}
-	cat, err := a.openCatalog(ctx, cfg, false)
+	cfg, cat, err := a.loadCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +97,7 @@ func (d *hookDesk) find(ctx context.Context, name string) (*catalog.HookEntry, e
 	if err != nil {
 		return nil, err
 	}
-	file := name
-	if name == "-" {
-		file = stdinName
-	}
+	file := shownName(name)
 	e, found := d.read(ctx, file, name, data)
 	if e == nil {
 		writeDiagnostics(d.app.host.Err, found, d.app.host.errStyles())

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -44,12 +42,9 @@ refused, unless --replace turns the first off. Where you have set a passphrase w
   guideway hooks enable my-redaction --replace`,
 		Args:              exactly(1, "one hook graph, by id", "guideway hooks enable redact-secrets"),
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.ID = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.ID),
 	}
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	cmd.Flags().BoolVar(&o.Replace, "replace", false, "turn off the graphs that stand around the same requests")
 	return cmd
 }
@@ -99,8 +94,8 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 		return err
 	}
 	if o.JSON {
-		return writeJSON(o.app.host.Out, deed{
-			Did: "enabled", Changed: d.state(e) != hookgraph.StateActive, Kind: kindHookGraph, Name: e.ID, Disabled: others,
+		return writeJSON(o.app.host.Out, changeResult{
+			Action: "enabled", Changed: d.state(e) != hookgraph.StateActive, Kind: kindHookGraph, Name: e.ID, Disabled: others,
 		})
 	}
 	fmt.Fprintf(o.app.host.Out, "Enabled %s: it stands around %s, for %s.\n", e.ID, e.Graph.Type, oneLine(bindingWords(e.Graph)))
@@ -146,17 +141,7 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool
 		return err
 	}
 	fmt.Fprintf(person.out, "\nThis came with %s. Its scripts see what goes through the calls that it stands around.\n", oneLine(e.Source.Key()))
-	if err := person.proveIfSet(ctx); err != nil {
-		return err
-	}
-	line, err := person.askLine(ctx, fmt.Sprintf("Type the id of the graph to approve exactly this (%s): ", e.ID))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if strings.TrimSpace(line) != e.ID {
-		return guideway.Errorf(guideway.CodeForbidden, "not approved: that is not the id of the graph; nothing was changed")
-	}
-	return nil
+	return person.confirmName(ctx, "graph", "id", e.ID)
 }
 
 // consentToChange asks for the passphrase where there is one: a guard that a
@@ -191,16 +176,8 @@ func (d *hookDesk) disable(ctx context.Context, store *approval.Store, id string
 	return ok, nil
 }
 
-// hooksDisableOptions is the command line of guideway hooks disable.
-type hooksDisableOptions struct {
-	app  *app
-	ID   string
-	JSON bool
-}
-
-func newHooksDisableCmd(a *app, run func(context.Context, *hooksDisableOptions) error) *cobra.Command {
-	o := &hooksDisableOptions{app: a}
-	cmd := &cobra.Command{
+func newHooksDisableCmd(a *app) *cobra.Command {
+	return newChangeCmd(a, runHooksDisable, &cobra.Command{
 		Use:   "disable ID",
 		Short: "Turn a hook graph off",
 		Long: `Turn a hook graph off, also one that is broken or gone. Where you have set a passphrase
@@ -208,21 +185,15 @@ with "guideway runs approve --set-passphrase", it is asked for.`,
 		Example:           `  guideway hooks disable redact-secrets`,
 		Args:              exactly(1, "one hook graph, by id", "guideway hooks disable redact-secrets"),
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.ID = args[0]
-			return run(cmd.Context(), o)
-		},
-	}
-	deedFlag(cmd, &o.JSON)
-	return cmd
+	})
 }
 
-func runHooksDisable(ctx context.Context, o *hooksDisableOptions) error {
+func runHooksDisable(ctx context.Context, o *nameOptions) error {
 	d, err := o.app.openHooks(ctx)
 	if err != nil {
 		return err
 	}
-	notEnabled := guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled here", o.ID).WithFix("guideway hooks list --active")
+	notEnabled := guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled here", o.Name).WithFix("guideway hooks list --active")
 	if len(d.approvals) == 0 {
 		return notEnabled
 	}
@@ -234,16 +205,14 @@ func runHooksDisable(ctx context.Context, o *hooksDisableOptions) error {
 	if err != nil {
 		return err
 	}
-	ok, err := d.disable(ctx, store, o.ID)
+	ok, err := d.disable(ctx, store, o.Name)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return notEnabled
 	}
-	if o.JSON {
-		return writeJSON(o.app.host.Out, deed{Did: "disabled", Changed: true, Kind: kindHookGraph, Name: o.ID})
-	}
-	fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", o.ID)
-	return nil
+	return o.app.host.writeJSONOr(o.JSON, changeResult{Action: "disabled", Changed: true, Kind: kindHookGraph, Name: o.Name}, func() {
+		fmt.Fprintf(o.app.host.Out, "Disabled %s.\n", o.Name)
+	})
 }

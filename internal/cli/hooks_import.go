@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -51,10 +49,7 @@ graph that is here is copied, with other settings. What is imported is off.`,
 			return nil
 		},
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Template, "template", false, "copy a graph that is here, by its id")
@@ -64,7 +59,7 @@ graph that is here is copied, with other settings. What is imported is off.`,
 	f.StringVar(&o.Tool, "tool", "", "bind the graph to tools with names of this `pattern`")
 	f.StringArrayVar(&o.Variables, "set", nil, "begin with another value of a variable: `name=json`")
 	f.BoolVar(&o.Force, "force", false, "replace a file that is there")
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -90,10 +85,7 @@ func runHooksImport(ctx context.Context, o *hooksImportOptions) error {
 	if err != nil {
 		return err
 	}
-	file := o.Name
-	if file == "-" {
-		file = stdinName
-	}
+	file := shownName(o.Name)
 	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks})
 	switch {
 	case document != nil && document.Module != nil:
@@ -139,7 +131,7 @@ func (o *hooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hoo
 		return err
 	}
 	if o.JSON {
-		return writeJSON(o.app.host.Out, deed{Did: "imported", Changed: true, Kind: kindHookGraph, Name: e.ID, File: path})
+		return writeJSON(o.app.host.Out, changeResult{Action: "imported", Changed: true, Kind: kindHookGraph, Name: e.ID, File: path})
 	}
 	fmt.Fprintf(o.app.host.Out, "Imported %s to %s.\n", e.ID, path)
 	if d.state(e) != hookgraph.StateTemplate && !e.Graph.Template {
@@ -181,34 +173,21 @@ func (o *hooksImportOptions) module(d *hookDesk, m hooks.Module) error {
 	if err := o.write(path, append(text, '\n')); err != nil {
 		return err
 	}
-	if o.JSON {
-		return writeJSON(o.app.host.Out, deed{Did: "imported", Changed: true, Kind: kindHookModule, Name: m.ID, File: path})
-	}
-	fmt.Fprintf(o.app.host.Out, "Imported the module %s to %s.\n", m.ID, path)
-	return nil
+	return o.app.host.writeJSONOr(o.JSON, changeResult{Action: "imported", Changed: true, Kind: kindHookModule, Name: m.ID, File: path}, func() {
+		fmt.Fprintf(o.app.host.Out, "Imported the module %s to %s.\n", m.ID, path)
+	})
 }
 
 // write makes a file; one that is there is only replaced where that is asked for.
 func (o *hooksImportOptions) write(path string, text []byte) error {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if o.Force {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "make the directory of hooks: %w", err)
 	}
-	file, err := os.OpenFile(path, flags, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return guideway.Errorf(guideway.CodeConflict, "%s is there already; nothing was imported", path).WithFix("--id another-id, or --force to replace it")
+	err := writeNewFile(path, text, 0o644, o.Force)
+	if guideway.ErrorCode(err) == guideway.CodeConflict {
+		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("--id another-id, or --force to replace it")
 	}
-	if err == nil {
-		_, err = file.Write(text)
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "write %s: %w", path, err)
-	}
-	return nil
+	return err
 }
 
 // hooksExportOptions is the command line of guideway hooks export.
@@ -227,10 +206,7 @@ its hooks name. Other installations import it, and so do tools that know the for
 		Example:           `  guideway hooks export redact-secrets > redact-secrets.json`,
 		Args:              exactly(1, "one hook graph, by id or file", "guideway hooks export redact-secrets"),
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
 }
 

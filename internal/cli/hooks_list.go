@@ -33,13 +33,13 @@ lets no request pass that it stands around. What did not load follows, with the 
   guideway hooks list --active
   guideway hooks list --modules`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		RunE: runWith(run, o),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Active, "active", false, "only those that are enabled")
 	f.BoolVar(&o.Templates, "templates", false, "only templates, which are there to be copied")
 	f.BoolVar(&o.Modules, "modules", false, "the modules of the library in place of the graphs")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	cmd.MarkFlagsMutuallyExclusive("active", "templates", "modules")
 	return cmd
 }
@@ -123,11 +123,7 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 			answer.Diagnostics = append(answer.Diagnostics, finding)
 		}
 	}
-	if o.JSON {
-		return writeJSON(o.app.host.Out, answer)
-	}
-	o.write(d, answer)
-	return nil
+	return o.app.host.writeJSONOr(o.JSON, answer, func() { o.write(d, answer) })
 }
 
 // isEnabled says whether a graph was approved, whatever became of it.
@@ -141,24 +137,15 @@ func (o *hooksListOptions) write(d *hookDesk, answer hooksListAnswer) {
 	s := host.outStyles()
 	switch {
 	case o.Modules:
-		t := table{flexible: 2}
-		t.add("MODULE", "SOURCE", "FILE")
-		for _, m := range answer.Modules {
-			t.add(m.ID, m.Source, m.Path)
-		}
-		t.write(host.Out, host.terminalWidth(), s)
+		writeRows(host, newTable(2, "MODULE", "SOURCE", "FILE"), answer.Modules, func(m hookModule) []string { return []string{m.ID, m.Source, m.Path} })
 	case len(answer.Graphs) > 0:
-		t := table{flexible: 5}
-		t.add("ID", "TYPE", "STATE", "SOURCE", "FOR", "NAME")
-		for _, row := range answer.Graphs {
+		writeRows(host, newTable(5, "ID", "TYPE", "STATE", "SOURCE", "FOR", "NAME"), answer.Graphs, func(row hookRow) []string {
 			e, err := d.snapshot.Hook(row.ID)
 			if err != nil || e.Graph == nil {
-				t.add(row.ID, "", string(row.State), row.Source, "", oneLine(row.Problem))
-				continue
+				return []string{row.ID, "", string(row.State), row.Source, "", oneLine(row.Problem)}
 			}
-			t.add(row.ID, string(row.Type), string(row.State), row.Source, oneLine(bindingWords(e.Graph)), oneLine(row.Name+": "+row.Description))
-		}
-		t.write(host.Out, host.terminalWidth(), s)
+			return []string{row.ID, string(row.Type), string(row.State), row.Source, oneLine(bindingWords(e.Graph)), oneLine(row.Name + ": " + row.Description)}
+		})
 	default:
 		fmt.Fprintln(host.Err, "There are no such hook graphs.")
 	}

@@ -38,19 +38,11 @@ the way. FILE is a path, such as ./my-graph.yaml, or - for the standard input. W
   guideway hooks show ./my-graph.yaml --graph mermaid > my-graph.mmd`,
 		Args:              exactly(1, "one hook graph, by id or file", "guideway hooks show redact-secrets"),
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			if o.Graph != "" && o.Graph != graphMermaid {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no graph format %q; there is %s", o.Graph, graphMermaid).
-					WithFix("--graph %s", graphMermaid)}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
-	cmd.Flags().StringVar(&o.Graph, "graph", "", "draw the graph in this `format`: "+graphMermaid)
+	addGraphFlag(cmd, &o.Graph, "draw the graph in this `format`: "+graphMermaid)
 	cmd.Flags().BoolVar(&o.Scripts, "scripts", false, "print the scripts, too")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	_ = cmd.RegisterFlagCompletionFunc("graph", cobra.FixedCompletions([]string{graphMermaid}, cobra.ShellCompDirectiveNoFileComp))
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

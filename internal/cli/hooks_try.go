@@ -58,7 +58,7 @@ The exit code is 1 if a hook or the call failed.`,
 	f.StringVar(&o.Client, "client", "test", "`name` of the client, in metadata.clientId")
 	f.StringVar(&o.Server, "server", "test", "`name` of the server, in metadata.serverName")
 	f.StringArrayVar(&o.Variables, "set", nil, "begin with another value of a variable: `name=json`")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

@@ -36,13 +36,10 @@ warnings alone; --strict makes warnings count as errors.`,
   guideway hooks validate ./hooks/my-graph.yaml --strict`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeHooks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Names = args
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArgs(run, o, &o.Names),
 	}
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "fail on warnings too")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -102,10 +99,7 @@ func (d *hookDesk) validateFile(ctx context.Context, pool *script.Pool, name str
 		file.Error = err.Error()
 		return file, nil
 	}
-	shown := name
-	if name == "-" {
-		shown = stdinName
-	}
+	shown := shownName(name)
 	document, found := definition.CheckAs(shown, data, definition.As{Dialect: guideway.DialectHooks})
 	file.Diagnostics = orEmpty(found)
 	if document == nil {

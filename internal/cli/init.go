@@ -67,8 +67,8 @@ is there already is left as it is.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Dialect, "dialect", string(guideway.DialectSteps), "`dialect` of the example: steps, machines")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions([]string{string(guideway.DialectSteps), string(guideway.DialectMachines)}, cobra.ShellCompDirectiveNoFileComp))
+	addJSONFlag(cmd, &o.JSON)
+	addFixedCompletion(cmd, "dialect", []string{string(guideway.DialectSteps), string(guideway.DialectMachines)})
 	return cmd
 }
 

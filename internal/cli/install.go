@@ -73,7 +73,7 @@ client, the command lists what it finds.`,
 	f.BoolVar(&o.DryRun, "dry-run", false, "show the change as a diff and write nothing")
 	f.BoolVar(&o.Undo, "undo", false, "take the entry out again")
 	f.BoolVar(&o.Force, "force", false, "replace or remove an entry of that name that starts another program")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "configuration to use: user or project")
 	f.StringVar(&o.Name, "name", install.DefaultName, "name of the entry")
 	f.StringArrayVar(&o.Env, "env", nil, "environment variable of the server, as NAME=value; may be repeated")

@@ -43,9 +43,5 @@ func listInstall(ctx context.Context, o *installOptions, req install.Request) er
 		}
 		t.add(c.ID, string(s.State), config)
 	}
-	if o.JSON {
-		return writeJSON(o.Host.Out, answers)
-	}
-	t.write(o.Host.Out, o.Host.terminalWidth(), o.Host.outStyles())
-	return nil
+	return o.Host.writeJSONOr(o.JSON, answers, func() { t.write(o.Host.Out, o.Host.terminalWidth(), o.Host.outStyles()) })
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -21,7 +19,7 @@ import (
 )
 
 func newMachineCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:   "machine",
 		Short: "Run agent machines: several agents, led through states by a script",
 		Long: `Run agent machines: several agents with roles and shared conversations, led through
@@ -36,15 +34,12 @@ directory NAME with machine.json, script.js and roles.json, in the directory
   guideway machine run support-desk --input request="Where is my order?"
   guideway machine status`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newMachineListCmd(a, runMachineList), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
+	},
+		newMachineListCmd(a), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
 		newMachineInputCmd(a, runMachineInput), newMachineResumeCmd(a, runMachineResume), newMachineCancelCmd(a, runMachineCancel),
 		newMachineForkCmd(a, runMachineFork), newMachineReplayCmd(a, runMachineReplay), newMachineShowCmd(a, runMachineShow), newMachineValidateCmd(a, runMachineValidate),
 		newMachineApproveCmd(a, runMachineApprove),
 	)
-	return cmd
 }
 
 // machineDesk is what a command on machines works with.
@@ -59,11 +54,7 @@ type machineDesk struct {
 
 // withMachines opens the store of machines for one command.
 func (a *app) withMachines(ctx context.Context, models driver.Models, do func(context.Context, *machineDesk) error) error {
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	user, err := authn.SystemUser()
+	cfg, person, err := a.loadUser()
 	if err != nil {
 		return err
 	}
@@ -82,14 +73,14 @@ func (a *app) withMachines(ctx context.Context, models driver.Models, do func(co
 	tracer := a.newTracer(cfg)
 	defer closeTracer(tracer)
 	parts := machineParts{shelf, models, pool, tools, a.newMachineTracer(cfg, tracer)}
-	store, err := openMachineStore(ctx, cfg, user, parts, log)
+	store, err := openMachineStore(ctx, cfg, person.User, parts, log)
 	if err != nil {
 		return err
 	}
 	defer store.close()
 	return do(ctx, &machineDesk{
 		app: a, cfg: cfg, shelf: store.shelf, runs: store.runs, here: a.host.project(),
-		caller: run.Caller{Principal: guideway.Principal{User: user, Client: clientName}, Via: run.ViaAgent},
+		caller: run.Caller{Principal: person, Via: run.ViaAgent},
 	})
 }
 

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -32,10 +30,7 @@ refused until you approve it again. Machines of a source that is trusted need no
 		Example:           "  guideway machine approve triage",
 		Args:              exactly(1, "one machine, by name", "guideway machine approve triage"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
 }
 
@@ -85,11 +80,7 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	if err := o.app.host.asksPeople(); err != nil {
 		return usageError{err}
 	}
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	cfg, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,15 +99,8 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 		fmt.Fprintf(out, "  %s\n", printable(line))
 	}
 	fmt.Fprintln(out)
-	if err := person.proveIfSet(ctx); err != nil {
+	if err := person.confirmName(ctx, "machine", "name", one.Name); err != nil {
 		return err
-	}
-	line, err := person.askLine(ctx, fmt.Sprintf("Type the name of the machine to approve exactly this (%s): ", oneLine(one.Name)))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if strings.TrimSpace(line) != one.Name {
-		return guideway.Errorf(guideway.CodeForbidden, "not approved: that is not the name of the machine; nothing was changed")
 	}
 	who, err := authn.SystemUser()
 	if err != nil {

@@ -91,11 +91,7 @@ func (o *showOptions) showMachine(ctx context.Context) (is bool, err error) {
 			}
 		}
 	}
-	cfg, err := o.app.load()
-	if err != nil {
-		return false, err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	_, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -3,29 +3,25 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/spf13/cobra"
 )
 
-// machineListOptions is the command line of guideway machine list and validate.
-type machineListOptions struct {
+// machineValidateOptions is the command line of guideway machine validate.
+type machineValidateOptions struct {
 	app    *app
 	Files  []string
 	Strict bool
 	JSON   bool
 }
 
-func newMachineListCmd(a *app, do func(context.Context, *machineListOptions) error) *cobra.Command {
-	o := &machineListOptions{app: a}
-	cmd := &cobra.Command{
+func newMachineListCmd(a *app) *cobra.Command {
+	return newPlainCmd(a, runMachineList, &cobra.Command{
 		Use: "list", Short: "List the machines of all sources",
 		Example: "  guideway machine list\n  guideway machine list --json",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return do(cmd.Context(), o) },
-	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	return cmd
+	})
 }
 
 // machineListAnswer is the answer of guideway machine list --json.
@@ -45,12 +41,8 @@ type machineListRow struct {
 	Hash        string `json:"hash"`
 }
 
-func runMachineList(ctx context.Context, o *machineListOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+func runMachineList(ctx context.Context, o *plainOptions) error {
+	_, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,40 +57,34 @@ func runMachineList(ctx context.Context, o *machineListOptions) error {
 	for _, b := range broken {
 		answer.Diagnostics = append(answer.Diagnostics, b.Found...)
 	}
-	host := o.app.host
-	if o.JSON {
-		return writeJSON(host.Out, answer)
-	}
-	t := table{right: map[int]bool{1: true, 2: true}, flexible: 4}
-	t.add("MACHINE", "AGENTS", "STATES", "SOURCE", "DESCRIPTION")
-	for _, r := range answer.Machines {
-		t.add(oneLine(r.Name), fmt.Sprint(r.Agents), fmt.Sprint(r.States), r.Source, oneLine(r.Description))
-	}
-	t.write(host.Out, host.terminalWidth(), host.outStyles())
+	var more []string
 	for _, d := range answer.Diagnostics {
-		fmt.Fprintln(host.Err, printable(d.String()))
+		more = append(more, printable(d.String()))
 	}
-	return nil
+	return writeList(o.app.host, o.JSON, listing[machineListRow]{
+		items: answer.Machines, answer: answer, more: strings.Join(more, "\n"),
+		table: newTable(4, "MACHINE", "AGENTS", "STATES", "SOURCE", "DESCRIPTION").alignRight(1, 2),
+		row: func(r machineListRow) []string {
+			return []string{oneLine(r.Name), fmt.Sprint(r.Agents), fmt.Sprint(r.States), r.Source, oneLine(r.Description)}
+		},
+	})
 }
 
-func newMachineValidateCmd(a *app, do func(context.Context, *machineListOptions) error) *cobra.Command {
-	o := &machineListOptions{app: a}
+func newMachineValidateCmd(a *app, do func(context.Context, *machineValidateOptions) error) *cobra.Command {
+	o := &machineValidateOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "validate {NAME|FILE}...", Short: "Check machines with their scripts and roles",
 		Long: `Check machines: the configuration, the functions of the script, the roles, and
 whether anything that is configured offers their tools, as far as that is known without
 starting a server. Every error and every warning is told with its place and its fix. The
 exit code is 3 if a machine has an error; --strict makes warnings count as errors.`,
-		Example: "  guideway machine validate machines/support-desk.json\n  guideway machine validate support-desk --json",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Files = args
-			return do(cmd.Context(), o)
-		},
+		Example:           "  guideway machine validate machines/support-desk.json\n  guideway machine validate support-desk --json",
+		Args:              cobra.MinimumNArgs(1),
+		RunE:              runWithArgs(do, o, &o.Files),
 		ValidArgsFunction: a.completeMachines,
 	}
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "fail on warnings too")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -109,12 +95,8 @@ type machineValidity struct {
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
 
-func runMachineValidate(ctx context.Context, o *machineListOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
+	cfg, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,11 +141,7 @@ func runMachineValidate(ctx context.Context, o *machineListOptions) error {
 
 // completeMachines completes the names of machines.
 func (a *app) completeMachines(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	cfg, err := a.load()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	shelf, err := a.machineShelf(cmd.Context(), cfg)
+	_, shelf, err := a.openShelf(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

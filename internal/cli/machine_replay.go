@@ -47,22 +47,15 @@ A run is replayed on the machine as it was then, a file on the machine as it is 
 --machine names another one.`,
 		Example: "  guideway machine run support-desk --demo --record desk.json\n  guideway machine replay desk.json\n  guideway machine replay m_0123456789abcdefghjkmnp --machine ./machines/desk.json",
 		Args:    exactly(1, "one run or recording", "guideway machine replay recording.json"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.What = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:    runWithArg(do, o, &o.What),
 	}
 	cmd.Flags().StringVar(&o.Machine, "machine", "", "replay it on this `machine`, by name or file")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
 func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	_, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,15 +81,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		err = writeJSON(o.app.host.Out, out)
-	} else {
-		o.tell(out)
-	}
-	if err == nil && len(out.Differences) > 0 {
-		err = silentError{exitFailed}
-	}
-	return err
+	return o.app.host.writeVerdict(o.JSON, out, len(out.Differences) > 0, func() { o.tell(out) })
 }
 
 // recording reads a file, or makes the recording of a run, with its definition.
@@ -108,11 +93,7 @@ func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recordi
 		})
 		return r, d, err
 	}
-	path := o.What
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(o.app.host.Dir, path)
-	}
-	data, err := readSettings(path)
+	data, err := readSettings(o.app.host.abs(o.What))
 	if err != nil {
 		return nil, nil, guideway.Errorf(guideway.CodeNotFound, "read the recording: %w", err).WithFix("guideway machine run NAME --record FILE writes one")
 	}
@@ -185,10 +166,7 @@ func (d *machineDesk) record(ctx context.Context, id, file string) error {
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "take the secrets out of the recording: %w", err)
 	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(d.app.host.Dir, file)
-	}
-	if err := os.WriteFile(file, append(clean, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(d.app.host.abs(file), append(clean, '\n'), 0o600); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "write the recording: %w", err)
 	}
 	return nil

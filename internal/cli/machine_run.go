@@ -81,10 +81,7 @@ runs the recording that is shipped with a machine, without any key.`,
   guideway machine run ./machines/desk.json --input request=Hello --model openai:gpt-4.1-nano --json`,
 		Args:              exactly(1, "one machine, by name or file", "guideway machine run code-and-review --demo"),
 		ValidArgsFunction: a.completeMachines,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:              runWithArg(do, o, &o.Name),
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.Inputs, "input", nil, "an input, as `name=value`, the value JSON or plain text; may be repeated")
@@ -131,11 +128,7 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	cfg, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	engine "github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
@@ -40,7 +39,7 @@ func newMachineStatusCmd(a *app, do func(context.Context, *machineRefOptions) er
 			return do(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -62,11 +61,7 @@ func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
 			if err != nil {
 				return err
 			}
-			if o.JSON {
-				return writeJSON(o.app.host.Out, s)
-			}
-			tellStatus(o.app.host, s)
-			return nil
+			return o.app.host.writeJSONOr(o.JSON, s, func() { tellStatus(o.app.host, s) })
 		}
 		list, err := d.runs.List(ctx, d.caller, run.Filter{})
 		if err != nil {
@@ -79,20 +74,13 @@ func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
 				Updated: r.Updated.Format("2006-01-02T15:04:05Z07:00"),
 			})
 		}
-		if o.JSON {
-			return writeJSON(o.app.host.Out, rows)
-		}
-		if len(rows) == 0 {
-			fmt.Fprintln(o.app.host.Err, "There are no runs of machines. See: guideway machine run --help")
-			return nil
-		}
-		t := table{flexible: 4}
-		t.add("RUN", "MACHINE", "STATUS", "STATE", "GOAL", "CHANGED")
-		for _, r := range rows {
-			t.add(r.RunID, oneLine(r.Machine), r.Status, oneLine(r.State), oneLine(r.Goal), r.Updated)
-		}
-		t.write(o.app.host.Out, o.app.host.terminalWidth(), o.app.host.outStyles())
-		return nil
+		return writeList(o.app.host, o.JSON, listing[machineRow]{
+			items: rows, answer: rows, empty: "There are no runs of machines. See: guideway machine run --help",
+			table: newTable(4, "RUN", "MACHINE", "STATUS", "STATE", "GOAL", "CHANGED"),
+			row: func(r machineRow) []string {
+				return []string{r.RunID, oneLine(r.Machine), r.Status, oneLine(r.State), oneLine(r.Goal), r.Updated}
+			},
+		})
 	})
 }
 
@@ -131,11 +119,7 @@ func (d *machineDesk) goOn(ctx context.Context, id string, o *machineRefOptions)
 
 // withModels is withMachines for a command that goes on with a run.
 func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Context, *machineDesk) error) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	cfg, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,10 +170,7 @@ pause with another attempt. A budget that is used up is raised by its flag, to t
 new total.`,
 		Example: "  guideway machine resume m_0123456789abcdefghjkmnp --states 400",
 		Args:    exactly(1, "one run", "guideway machine status"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Run = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:    runWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
@@ -216,13 +197,10 @@ func newMachineCancelCmd(a *app, do func(context.Context, *machineRefOptions) er
 		Use: "cancel RUN", Short: "End a run for good",
 		Example: "  guideway machine cancel m_0123456789abcdefghjkmnp --reason 'not needed any more'",
 		Args:    exactly(1, "one run", "guideway machine status"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Run = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:    runWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "why; it is kept with the run")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -232,11 +210,7 @@ func runMachineCancel(ctx context.Context, o *machineRefOptions) error {
 		if err != nil {
 			return err
 		}
-		if o.JSON {
-			return writeJSON(o.app.host.Out, s)
-		}
-		tellStatus(o.app.host, s)
-		return nil
+		return o.app.host.writeJSONOr(o.JSON, s, func() { tellStatus(o.app.host, s) })
 	})
 }
 
@@ -249,10 +223,7 @@ there: what models and tools have answered until then is not asked again. The ru
 itself stays as it is. "guideway machine show RUN" lists the events.`,
 		Example: "  guideway machine fork m_0123456789abcdefghjkmnp --seq 12 --model openai:gpt-4.1",
 		Args:    exactly(1, "one run", "guideway machine status"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Run = args[0]
-			return do(cmd.Context(), o)
-		},
+		RunE:    runWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "the last `event` that is taken over (default: the last one before the end)")
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
@@ -282,19 +253,13 @@ func newMachineShowCmd(a *app, do func(context.Context, *machineShowOptions) err
 	o := &machineShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "show {NAME|FILE|RUN}", Short: "Show a machine, or the events of a run",
-		Example: "  guideway machine show support-desk\n  guideway machine show support-desk --graph mermaid\n  guideway machine show m_0123456789abcdefghjkmnp",
-		Args:    exactly(1, "one machine or run", "guideway machine show support-desk"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			if o.Graph != "" && o.Graph != graphMermaid {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no graph %q", o.Graph).WithFix("--graph mermaid")}
-			}
-			return do(cmd.Context(), o)
-		},
+		Example:           "  guideway machine show support-desk\n  guideway machine show support-desk --graph mermaid\n  guideway machine show m_0123456789abcdefghjkmnp",
+		Args:              exactly(1, "one machine or run", "guideway machine show support-desk"),
+		RunE:              runWithArg(do, o, &o.Name),
 		ValidArgsFunction: a.completeMachines,
 	}
-	cmd.Flags().StringVar(&o.Graph, "graph", "", "draw the states: `mermaid`")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addGraphFlag(cmd, &o.Graph, "draw the states: `mermaid`")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -302,11 +267,7 @@ func runMachineShow(ctx context.Context, o *machineShowOptions) error {
 	if strings.HasPrefix(o.Name, driver.RunPrefix) {
 		return o.showRun(ctx)
 	}
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	shelf, err := o.app.machineShelf(ctx, cfg)
+	_, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,16 @@ func (a *app) machineShelf(ctx context.Context, cfg *config.Config) (*machineShe
 	return &machineShelf{snapshot: cat.Snapshot, dir: a.host.Dir, gate: a.machineGate(cfg)}, nil
 }
 
+// openShelf loads the settings and reads the catalog for one command.
+func (a *app) openShelf(ctx context.Context) (*config.Config, *machineShelf, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	shelf, err := a.machineShelf(ctx, cfg)
+	return cfg, shelf, err
+}
+
 // shelved is a machine of a source.
 type shelved struct {
 	// Definition is nil where it does not load; Found says why.

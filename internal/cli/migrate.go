@@ -21,7 +21,7 @@ import (
 )
 
 func newMigrateCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:   "migrate",
 		Short: "Bring over what you have in another system",
 		Long: `Bring over what you have in another system. Files are copied and each is reported;
@@ -30,11 +30,9 @@ again does no harm.`,
 		Example: `  guideway migrate workrail --dry-run
   guideway migrate phases ../team-workflows
   guideway migrate hooks hook-graphs.json`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newMigrateWorkrailCmd(a, runMigrateWorkrail), newMigratePhasesCmd(a, runMigratePhases), newMigrateHooksCmd(a, runHooksImport))
-	return cmd
+	},
+		newMigrateWorkrailCmd(a, runMigrateWorkrail), newMigratePhasesCmd(a, runMigratePhases), newMigrateHooksCmd(a, runHooksImport),
+	)
 }
 
 // migrateOptions is the command line of guideway migrate workrail and phases.
@@ -47,7 +45,7 @@ type migrateOptions struct {
 
 func (o *migrateOptions) flags(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would be done, and write nothing")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -104,10 +102,7 @@ func newMigrateHooksCmd(a *app, run func(context.Context, *hooksImportOptions) e
 enable it. guideway hooks import does the same, and has more settings.`,
 		Example: "  guideway migrate hooks their-graph.json",
 		Args:    exactly(1, "one file", "guideway migrate hooks their-graph.json"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:    runWithArg(run, o, &o.Name),
 	}
 }
 
@@ -182,9 +177,9 @@ func (o *migrateOptions) sessions(ctx context.Context, cfg *config.Config) (item
 			return migrate.Copied, wholeName(session.Ref{Project: doc.Project, Workflow: doc.Workflow, ID: doc.ID}), nil
 		})
 	}
-	err = o.app.withStore(ctx, func(ctx context.Context, s *opened, user string) error {
+	err = o.app.withStore(ctx, func(ctx context.Context, s *opened, person guideway.Principal) error {
 		items, err = migrate.Sessions(ctx, o.From, func(ctx context.Context, doc migrate.Session) (migrate.Outcome, string, error) {
-			return o.keep(ctx, s, guideway.Principal{User: user, Client: clientName}, doc)
+			return o.keep(ctx, s, person, doc)
 		})
 		return err
 	})
@@ -270,17 +265,7 @@ type migrateAnswer struct {
 // say reports every item. What could not be brought over makes the command fail.
 func (o *migrateOptions) say(items []migrate.Item) error {
 	host := o.app.host
-	if o.JSON {
-		if err := writeJSON(host.Out, migrateAnswer{DryRun: o.DryRun, Items: orEmpty(items)}); err != nil {
-			return err
-		}
-	} else {
-		o.print(items)
-	}
-	if migrate.Count(items, migrate.Broken) > 0 {
-		return silentError{exitFailed}
-	}
-	return nil
+	return host.writeVerdict(o.JSON, migrateAnswer{DryRun: o.DryRun, Items: orEmpty(items)}, migrate.Count(items, migrate.Broken) > 0, func() { o.print(items) })
 }
 
 func (o *migrateOptions) print(items []migrate.Item) {

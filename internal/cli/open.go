@@ -34,12 +34,7 @@ asked for: the link opens what the passphrase opens.`,
   guideway open
   guideway open --browser`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.host.asksPeople(); err != nil {
-				return usageError{err}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE: runWith(run, o, a.host.asksPeople),
 	}
 	cmd.Flags().BoolVar(&o.Browser, "browser", false, "start the browser with it; other users of this machine may see the link for a moment")
 	return cmd

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"unicode"
@@ -22,6 +24,34 @@ func writeJSON(w io.Writer, v any) error {
 		return guideway.Errorf(guideway.CodeInternal, "write the answer: %w", err)
 	}
 	return nil
+}
+
+// writeJSONOr writes the answer of a command as JSON, or as words.
+func (h *Host) writeJSONOr(asJSON bool, answer any, writeWords func()) error {
+	if asJSON {
+		return writeJSON(h.Out, answer)
+	}
+	writeWords()
+	return nil
+}
+
+// writeVerdict is writeJSONOr for a command that checks something: it exits with 1 if
+// the check failed.
+func (h *Host) writeVerdict(asJSON bool, answer any, failed bool, writeWords func()) error {
+	if err := h.writeJSONOr(asJSON, answer, writeWords); err != nil || !failed {
+		return err
+	}
+	return silentError{exitFailed}
+}
+
+// writeFields returns a function that prints a name and a text on a line, if there is
+// a text.
+func (h *Host) writeFields(width int) func(name, text string) {
+	return func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(h.Out, "%-*s  %s\n", width, name, text)
+		}
+	}
 }
 
 // orEmpty makes sure that an empty list is [] in JSON.
@@ -132,66 +162,30 @@ func printable(text string) string {
 	}, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
-// minColumn is how narrow a column of a table is cut at most.
-const minColumn = 12
-
-// table aligns rows in columns; the first row is the heading.
-type table struct {
-	rows [][]string
-	// right marks the columns of numbers.
-	right map[int]bool
-	// flexible is the column that is cut where the terminal is too narrow.
-	flexible int
-}
-
-func (t *table) add(row ...string) { t.rows = append(t.rows, row) }
-
-// write prints the table. A width of 0 is no terminal: nothing is cut.
-func (t *table) write(w io.Writer, terminal int, s styles) {
-	widths := make([]int, len(t.rows[0]))
-	total := 2 * (len(widths) - 1)
-	for i := range widths {
-		for _, row := range t.rows {
-			widths[i] = max(widths[i], cells(row[i]))
-		}
-		total += widths[i]
-	}
-	if terminal > 0 && total > terminal {
-		widths[t.flexible] = max(minColumn, widths[t.flexible]-(total-terminal))
-	}
-	for n, row := range t.rows {
-		var line strings.Builder
-		for i, cell := range row {
-			if i == t.flexible {
-				cell = cut(cell, widths[i])
-			}
-			pad := strings.Repeat(" ", max(0, widths[i]-cells(cell)))
-			switch {
-			case t.right[i]:
-				cell = pad + cell
-			case i < len(row)-1:
-				cell += pad
-			}
-			if i > 0 {
-				line.WriteString("  ")
-			}
-			line.WriteString(cell)
-		}
-		text := strings.TrimRight(line.String(), " ")
-		if terminal > 0 {
-			text = cut(text, terminal)
-		}
-		if n == 0 {
-			text = s.faint(text)
-		}
-		fmt.Fprintln(w, text)
-	}
-}
-
 // plural counts things.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// writeNewFile writes a file. One that is there is replaced only with force.
+func writeNewFile(path string, data []byte, mode fs.FileMode, force bool) error {
+	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if force {
+		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, how, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return guideway.Errorf(guideway.CodeConflict, "%s is there already", path).WithFix("take another name, or --force to replace it")
+	}
+	if err == nil {
+		_, err = file.Write(data)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "write %s: %w", path, err)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -12,7 +11,7 @@ import (
 )
 
 func newRequestsCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:   "requests",
 		Short: "Look at what agents have called through the gateway",
 		Long: `Each request to another MCP server leaves an entry: who made it, which tool it was of,
@@ -23,14 +22,10 @@ unless the setting requests.bodies is on; then what looks like a secret is taken
   guideway requests show q_06bmyb2ad4ft47c6abwmtxs
   guideway requests tail
   guideway requests prune --older-than 7d`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newRequestsListCmd(a, runRequestsList), newRequestsShowCmd(a, runRequestsShow),
+	},
+		newRequestsListCmd(a, runRequestsList), newRequestsShowCmd(a),
 		newRequestsTailCmd(a, runRequestsTail), newRequestsStatsCmd(a, runRequestsStats), newRequestsPruneCmd(a, runRequestsPrune),
 	)
-	return cmd
 }
 
 // requestFilter are the flags that choose entries.
@@ -63,7 +58,7 @@ func (f *requestFilter) add(a *app, cmd *cobra.Command) {
 	flags.StringVar(&f.Until, "until", "", "only those before a `moment`")
 	flags.StringVar(&f.SlowerThan, "slower-than", "", "only those that took at least this `time`, such as 500ms")
 	flags.StringVar(&f.Hook, "hook", "", "only those that the hook graph with this `id` stood around")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(requestStatuses(), cobra.ShellCompDirectiveNoFileComp))
+	addFixedCompletion(cmd, "status", requestStatuses())
 	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(
 		[]string{"tools/call", "tools/list", "prompts/get", "resources/read", "completion/complete"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("upstream", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -104,11 +99,7 @@ type requestDesk struct {
 
 // withRequests opens the record, if there is one.
 func (a *app) withRequests(ctx context.Context, do func(context.Context, *requestDesk) error) error {
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	person, err := a.person()
+	cfg, person, err := a.loadUser()
 	if err != nil {
 		return err
 	}
@@ -122,13 +113,12 @@ func (a *app) withRequests(ctx context.Context, do func(context.Context, *reques
 	return do(ctx, d)
 }
 
-// sayNothingRecorded tells a person why there is nothing to see.
-func (a *app) sayNothingRecorded(d *requestDesk) {
+// emptyText returns the reason that there is nothing to see.
+func (d *requestDesk) emptyText() string {
 	if !d.cfg.Requests.Record {
-		fmt.Fprintln(a.host.Err, "Nothing is recorded: the setting requests.record is off.")
-		return
+		return "Nothing is recorded: the setting requests.record is off."
 	}
-	fmt.Fprintln(a.host.Err, "There are no such requests. One is recorded when an agent calls another server: guideway upstream list")
+	return "There are no such requests. One is recorded when an agent calls another server: guideway upstream list"
 }
 
 // request shows how a request came out.

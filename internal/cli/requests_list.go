@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -44,7 +43,7 @@ clients and hook graphs, and in errors; an entry has all of them.`,
 	o.Filter.add(a, cmd)
 	cmd.Flags().IntVar(&o.Limit, "limit", 50, "at most so many")
 	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "go on behind this `place`, which the list before names")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -75,34 +74,29 @@ func runRequestsList(ctx context.Context, o *requestsListOptions) error {
 				return err
 			}
 		}
-		if o.JSON {
-			return writeJSON(o.app.host.Out, answer)
-		}
-		o.write(d, &answer)
-		return nil
+		return o.write(d, &answer)
 	})
 }
 
-func (o *requestsListOptions) write(d *requestDesk, answer *requestsListAnswer) {
-	host := o.app.host
-	if n := answer.Dropped; n > 0 {
-		defer fmt.Fprintf(host.Err, "%d more were not recorded: too many came at once, or the file could not be written.\n", n)
-	}
-	if len(answer.Entries) == 0 {
-		o.app.sayNothingRecorded(d)
-		return
-	}
-	s := host.outStyles()
-	t := table{flexible: 4, right: map[int]bool{5: true, 6: true}}
-	t.add("REQUEST", "WHEN", "STATUS", "CLIENT", "TOOL", "MS", "ANSWER", "HOOKS")
-	for i := range answer.Entries {
-		e := &answer.Entries[i]
-		t.add(e.ID, host.ago(e.At), s.request(e.Status), cmp.Or(oneLine(e.Client), "-"), toolWords(e), millisecondWords(e.MS), bytesWords(e.BytesOut), strings.Join(e.Hooks, ","))
-	}
-	t.write(host.Out, host.terminalWidth(), s)
+func (o *requestsListOptions) write(d *requestDesk, answer *requestsListAnswer) error {
+	host, more := o.app.host, ""
 	if answer.Next != "" {
-		fmt.Fprintf(host.Err, "There are more: guideway requests list --cursor %s\n", answer.Next)
+		more = "There are more: guideway requests list --cursor " + answer.Next
 	}
+	err := writeList(host, o.JSON, listing[requestlog.Entry]{
+		items: answer.Entries, answer: answer, empty: d.emptyText(), more: more,
+		table: newTable(4, "REQUEST", "WHEN", "STATUS", "CLIENT", "TOOL", "MS", "ANSWER", "HOOKS").alignRight(5, 6),
+		row: func(e requestlog.Entry) []string {
+			return []string{
+				e.ID, host.ago(e.At), host.outStyles().request(e.Status), orDash(oneLine(e.Client)), toolWords(&e),
+				millisecondWords(e.MS), bytesWords(e.BytesOut), strings.Join(e.Hooks, ","),
+			}
+		},
+	})
+	if n := answer.Dropped; n > 0 && !o.JSON {
+		fmt.Fprintf(host.Err, "%d more were not recorded: too many came at once, or the file could not be written.\n", n)
+	}
+	return err
 }
 
 // toolWords says what a request was for.
@@ -143,10 +137,10 @@ func newRequestsStatsCmd(a *app, run func(context.Context, *requestsStatsOptions
 		Short:   "Count requests, errors and times by tool",
 		Example: "  guideway requests stats --since 1d\n  guideway requests stats --upstream files --json",
 		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		RunE:    runWith(run, o),
 	}
 	o.Filter.add(a, cmd)
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -168,20 +162,15 @@ func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
 			}
 		}
 		host := o.app.host
-		if o.JSON {
-			return writeJSON(host.Out, answer)
-		}
-		if len(answer.Tools) == 0 {
-			o.app.sayNothingRecorded(d)
-			return nil
-		}
-		t := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
-		t.add("TOOL", "REQUESTS", "ERRORS", "P50 MS", "P99 MS", "ANSWERS")
-		for _, s := range answer.Tools {
-			t.add(toolWords(&requestlog.Entry{Method: s.Method, Upstream: s.Upstream, Tool: s.Tool}), fmt.Sprint(s.Count), fmt.Sprint(s.Errors),
-				millisecondWords(s.P50), millisecondWords(s.P99), bytesWords(s.BytesOut))
-		}
-		t.write(host.Out, host.terminalWidth(), host.outStyles())
-		return nil
+		return writeList(host, o.JSON, listing[requestlog.ToolStats]{
+			items: answer.Tools, answer: answer, empty: d.emptyText(),
+			table: newTable(0, "TOOL", "REQUESTS", "ERRORS", "P50 MS", "P99 MS", "ANSWERS").alignRight(1, 2, 3, 4, 5),
+			row: func(s requestlog.ToolStats) []string {
+				return []string{
+					toolWords(&requestlog.Entry{Method: s.Method, Upstream: s.Upstream, Tool: s.Tool}), fmt.Sprint(s.Count), fmt.Sprint(s.Errors),
+					millisecondWords(s.P50), millisecondWords(s.P99), bytesWords(s.BytesOut),
+				}
+			},
+		})
 	})
 }

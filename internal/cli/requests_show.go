@@ -11,54 +11,32 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// requestsShowOptions is the command line of guideway requests show.
-type requestsShowOptions struct {
-	app  *app
-	ID   string
-	JSON bool
-}
-
-func newRequestsShowCmd(a *app, run func(context.Context, *requestsShowOptions) error) *cobra.Command {
-	o := &requestsShowOptions{app: a}
-	cmd := &cobra.Command{
+func newRequestsShowCmd(a *app) *cobra.Command {
+	return newNameCmd(a, runRequestsShow, &cobra.Command{
 		Use:     "show REQUEST",
 		Short:   "Show one request, and what each hook did to it",
 		Example: "  guideway requests show q_06bmyb2ad4ft47c6abwmtxs\n  guideway requests show q_06bmyb2ad4ft47c6abwmtxs --json",
 		Args:    exactly(1, "one request, by its id", "guideway requests show q_06bmyb2ad4ft47c6abwmtxs; guideway requests list shows the ids"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.ID = args[0]
-			return run(cmd.Context(), o)
-		},
-	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	return cmd
+	})
 }
 
-func runRequestsShow(ctx context.Context, o *requestsShowOptions) error {
+func runRequestsShow(ctx context.Context, o *nameOptions) error {
 	return o.app.withRequests(ctx, func(ctx context.Context, d *requestDesk) error {
 		if d.log == nil {
-			return guideway.Errorf(guideway.CodeNotFound, "there is no request %q: nothing is recorded yet", o.ID).WithFix("guideway requests list")
+			return guideway.Errorf(guideway.CodeNotFound, "there is no request %q: nothing is recorded yet", o.Name).WithFix("guideway requests list")
 		}
-		e, err := d.log.Get(ctx, d.user, o.ID)
+		e, err := d.log.Get(ctx, d.user, o.Name)
 		if err != nil {
 			return err
 		}
 		host := o.app.host
-		if o.JSON {
-			return writeJSON(host.Out, e)
-		}
-		writeRequest(host, e, d.cfg.Requests.Bodies)
-		return nil
+		return host.writeJSONOr(o.JSON, e, func() { writeRequest(host, e, d.cfg.Requests.Bodies) })
 	})
 }
 
 func writeRequest(host *Host, e *requestlog.Entry, bodies bool) {
 	s, out := host.outStyles(), host.Out
-	line := func(name, text string) {
-		if text != "" {
-			fmt.Fprintf(out, "%-9s  %s\n", name, text)
-		}
-	}
+	line := host.writeFields(9)
 	line("Request", e.ID)
 	line("When", e.At.Local().Format(time.RFC3339)+", "+host.ago(e.At))
 	line("For", e.Method+" "+toolWords(&requestlog.Entry{Method: "tools/call", Upstream: e.Upstream, Tool: e.Tool}))

@@ -51,11 +51,7 @@ const tailTime = 500 * time.Millisecond
 const tailPage = 10_000
 
 func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	person, err := o.app.person()
+	cfg, person, err := o.app.loadUser()
 	if err != nil {
 		return err
 	}
@@ -169,7 +165,7 @@ requests.retention and requests.maxSize, as a server does it every ten minutes.`
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "what is older than this `age`, such as 7d")
 	cmd.Flags().StringVar(&most, "max-size", "", "the oldest, until the rest takes this `size` at most")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

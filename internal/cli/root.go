@@ -57,7 +57,7 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 	addCommands(root, groupDefinitions,
 		newListCmd(a, runList), newShowCmd(a, runShow), newRunCmd(a, runRun),
 		newValidateCmd(a, runValidate), newSchemaCmd(a, runSchema), newInitCmd(a, runInit))
-	addCommands(root, groupRuns, newRunsCmd(a), newMachineCmd(a), newSessionsCmd(a), newCheckpointCmd(a), newCleanupCmd(a, runCleanup), newStatsCmd(a, runStats))
+	addCommands(root, groupRuns, newRunsCmd(a), newMachineCmd(a), newSessionsCmd(a), newCheckpointCmd(a), newCleanupCmd(a, runCleanup), newStatsCmd(a))
 	addCommands(root, groupServe, newInstallCmd(host), newMCPCmd(a), newServeCmd(a), newConnectCmd(a, runConnect), newOpenCmd(a, runOpen), newTokenCmd(a), newHooksCmd(a), newUpstreamCmd(a), newRequestsCmd(a))
 	addCommands(root, groupSetup, newSourcesCmd(a, runSources), newDoctorCmd(a, runDoctor), newMigrateCmd(a), newVersionCmd(a, runVersion))
 	root.AddCommand(newScriptWorkerCmd(host))

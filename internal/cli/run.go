@@ -62,13 +62,7 @@ a checkpoint that is not required. Besides:
   guideway run ./my-workflow.yaml --answers answers.yaml --json`,
 		Args:              exactly(1, "one workflow, by id or file", "guideway run coding-task"),
 		ValidArgsFunction: a.completeDefinitions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			if err := o.check(); err != nil {
-				return usageError{err}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name, o.check),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Answers, "answers", "", "take the answers from this `file`, - for the standard input")

@@ -55,10 +55,7 @@ func (h *Host) readAnswers(ctx context.Context, name string, c course) (*answers
 	if err != nil {
 		return nil, err
 	}
-	file := name
-	if name == "-" {
-		file = stdinName
-	}
+	file := shownName(name)
 	root, problems := doc.Parse(file, data, doc.Limits{})
 	r := &answersReader{course: c, problems: problems}
 	r.answers = &answers{

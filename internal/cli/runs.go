@@ -13,7 +13,7 @@ import (
 )
 
 func newRunsCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:   "runs",
 		Short: "Look at the runs that are kept, and go on with them",
 		Long: `A run is one execution of a workflow that an agent has started. It is kept: it
@@ -25,17 +25,13 @@ RUN is the id of a run, as "guideway runs list" shows it.`,
   guideway runs resume auth refactoring
   guideway runs approve r_06bmyb2ad4ft47c6abwmtxs
   guideway runs verify`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	},
 		newRunsListCmd(a, runRunsList), newRunsShowCmd(a, runRunsShow),
 		newRunsResumeCmd(a, runRunsResume), newRunsForkCmd(a, runRunsFork),
 		newRunsApproveCmd(a, runRunsApprove), newRunsAbortCmd(a, runRunsAbort),
 		newRunsVerifyCmd(a, runRunsVerify),
 		newRunsExportCmd(a, runRunsExport), newRunsImportCmd(a, runRunsImport),
 	)
-	return cmd
 }
 
 // refOf names a run by its id or by a handle of it.

@@ -44,15 +44,7 @@ by a variable, not from a file. Wrong ones make the next one wait.`,
 			return oneRun("approve")(cmd, args)
 		},
 		ValidArgsFunction: a.completeRuns(func(r run.Record) bool { return r.Kind == guide.PositionGate }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				o.Run = args[0]
-			}
-			if err := a.host.asksPeople(); err != nil {
-				return usageError{err}
-			}
-			return do(cmd.Context(), o)
-		},
+		RunE:              runWithArg(do, o, &o.Run, a.host.asksPeople),
 	}
 	cmd.Flags().BoolVar(&o.SetPassphrase, "set-passphrase", false, "set the passphrase that is asked for")
 	return cmd
@@ -71,12 +63,8 @@ func runRunsApprove(ctx context.Context, o *runsApproveOptions) error {
 	if err := person.secret.Ready(); err != nil {
 		return err
 	}
-	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
-		answer, err := o.approve(ctx, d, person)
-		if err != nil {
-			return forPerson(err)
-		}
-		return o.app.writeAnswer(answer, "Answered", false)
+	return o.app.changeRun(ctx, "Answered", false, func(ctx context.Context, d *runDesk) (*run.Answer, error) {
+		return o.approve(ctx, d, person)
 	})
 }
 

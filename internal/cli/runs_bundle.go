@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -44,12 +41,7 @@ and the session documents. The store is not changed.`,
 			return oneRun("export")(cmd, args)
 		},
 		ValidArgsFunction: a.completeRuns(anyRun),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				o.Run = args[0]
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Run),
 	}
 	cmd.Flags().StringVarP(&o.Output, "output", "o", "", "write to this `file` instead of the standard output")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file if it is there")
@@ -80,30 +72,10 @@ func (h *Host) writeBundle(name string, bundle []byte, force bool, taker string)
 		}
 		return nil
 	}
-	if err := writePrivate(h.abs(name), bundle, force); err != nil {
+	if err := writeNewFile(h.abs(name), bundle, 0o600, force); err != nil {
 		return err
 	}
 	fmt.Fprintf(h.Out, "Written: %s\nTake it in elsewhere: %s %s\n", name, taker, name)
-	return nil
-}
-
-// writePrivate writes a file for its owner alone.
-func writePrivate(path string, data []byte, force bool) error {
-	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if force {
-		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	file, err := os.OpenFile(path, how, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return guideway.Errorf(guideway.CodeConflict, "%s is there already", path).WithFix("take another name, or --force to replace it")
-	}
-	if err == nil {
-		_, err = file.Write(data)
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "write %s: %w", path, err)
-	}
 	return nil
 }
 
@@ -130,12 +102,9 @@ believed. Where the workflow has gates that only a person opens, it asks for you
 		Example: `  guideway runs import run.json
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state | ssh other guideway runs import -`,
 		Args: exactly(1, "one bundle or state document", "guideway runs import run.json"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.File = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE: runWithArg(run, o, &o.File),
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -151,11 +120,7 @@ func runRunsImport(ctx context.Context, o *runsImportOptions) error {
 	if state != nil {
 		return o.importState(ctx, state)
 	}
-	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
-		answer, err := d.runs.Import(ctx, d.caller, bundle)
-		if err != nil {
-			return forPerson(err)
-		}
-		return o.app.writeAnswer(answer, "Imported", o.JSON)
+	return o.app.changeRun(ctx, "Imported", o.JSON, func(ctx context.Context, d *runDesk) (*run.Answer, error) {
+		return d.runs.Import(ctx, d.caller, bundle)
 	})
 }

@@ -40,17 +40,13 @@ from there. The old run stays as it is.`,
 		},
 	}
 	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "the `number` of the last event to take over (default: all of them)")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
 func runRunsFork(ctx context.Context, o *runsForkOptions) error {
-	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
-		answer, err := d.runs.Fork(ctx, d.caller, run.ForkRequest{Ref: refOf(o.Run), Seq: o.Seq})
-		if err != nil {
-			return forPerson(err)
-		}
-		return o.app.writeAnswer(answer, "Forked", o.JSON)
+	return o.app.changeRun(ctx, "Forked", o.JSON, func(ctx context.Context, d *runDesk) (*run.Answer, error) {
+		return d.runs.Fork(ctx, d.caller, run.ForkRequest{Ref: refOf(o.Run), Seq: o.Seq})
 	})
 }
 
@@ -72,23 +68,27 @@ any event.`,
 		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,
 		Args:              oneRun("abort"),
 		ValidArgsFunction: a.completeRuns(goesOn),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Run = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
 func runRunsAbort(ctx context.Context, o *runsAbortOptions) error {
-	return o.app.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
-		answer, err := d.runs.Abort(ctx, d.caller, run.AbortRequest{Ref: refOf(o.Run), Reason: o.Reason})
+	return o.app.changeRun(ctx, "Aborted", o.JSON, func(ctx context.Context, d *runDesk) (*run.Answer, error) {
+		return d.runs.Abort(ctx, d.caller, run.AbortRequest{Ref: refOf(o.Run), Reason: o.Reason})
+	})
+}
+
+// changeRun opens the store, changes a run and says what came of it.
+func (a *app) changeRun(ctx context.Context, did string, inJSON bool, change func(context.Context, *runDesk) (*run.Answer, error)) error {
+	return a.withRuns(ctx, func(ctx context.Context, d *runDesk) error {
+		answer, err := change(ctx, d)
 		if err != nil {
 			return forPerson(err)
 		}
-		return o.app.writeAnswer(answer, "Aborted", o.JSON)
+		return a.writeAnswer(answer, did, inJSON)
 	})
 }
 

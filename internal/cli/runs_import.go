@@ -21,10 +21,7 @@ func (h *Host) readState(name string, data []byte) ([]byte, error) {
 	if json.Unmarshal(data, &bundle) == nil && bundle.Format != "" {
 		return nil, nil
 	}
-	file := name
-	if name == "-" {
-		file = stdinName
-	}
+	file := shownName(name)
 	root, found := doc.Parse(file, data, doc.Limits{MaxBytes: run.MaxBundle})
 	if root == nil || root.Kind != doc.Object || phases.Guess(root) != phases.KindState {
 		return nil, nil // the reader of bundles says what is wrong with it
@@ -40,11 +37,7 @@ func (h *Host) readState(name string, data []byte) ([]byte, error) {
 
 // importState begins a run where a state document says.
 func (o *runsImportOptions) importState(ctx context.Context, state []byte) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	cat, err := o.app.openCatalog(ctx, cfg, false)
+	_, cat, err := o.app.loadCatalog(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -41,21 +40,16 @@ func newRunsListCmd(a *app, run func(context.Context, *runsListOptions) error) *
   guideway runs list --person
   guideway runs list --json`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return usageError{err}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE: runWith(run, o, o.check),
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Statuses, "status", nil, "only these `statuses`: "+strings.Join(runStatuses(), ", "))
 	f.StringVar(&o.Workflow, "workflow", "", "only runs of the workflow with this `id`")
 	f.BoolVar(&o.Here, "here", false, "only runs of the project in the working directory")
 	f.BoolVar(&o.Person, "person", false, "only runs that wait for a person")
-	f.IntVar(&o.Limit, "limit", 100, "at most so many")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp))
+	addLimitFlag(cmd, &o.Limit, "at most so many")
+	addJSONFlag(cmd, &o.JSON)
+	addFixedCompletion(cmd, "status", runStatuses())
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.completeDefinitions)
 	return cmd
 }
@@ -66,9 +60,6 @@ func (o *runsListOptions) check() error {
 			return guideway.Errorf(guideway.CodeInvalid, "there is no status %q", status).
 				WithFix("--status %s", strings.Join(runStatuses(), ", or --status "))
 		}
-	}
-	if o.Limit < 1 {
-		return guideway.Errorf(guideway.CodeInvalid, "a limit of %d lists nothing", o.Limit).WithFix("--limit 100")
 	}
 	return nil
 }
@@ -95,31 +86,13 @@ func runRunsList(ctx context.Context, o *runsListOptions) error {
 		if err != nil {
 			return err
 		}
-		if o.JSON {
-			return writeJSON(o.app.host.Out, runsListAnswer{Runs: orEmpty(list)})
-		}
-		o.write(list)
-		return nil
+		return writeList(o.app.host, o.JSON, listing[run.Record]{
+			items: list, answer: runsListAnswer{Runs: orEmpty(list)}, more: moreText(len(list), o.Limit, "guideway runs list"),
+			empty: "There are no such runs. An agent starts one with the tool workflow_start: guideway install",
+			table: newTable(5, "RUN", "STATUS", "WORKFLOW", "AT", "CHANGED", "GOAL"),
+			row: func(r run.Record) []string {
+				return []string{r.ID, statusWords(r), oneLine(r.Workflow), orDash(oneLine(r.Step)), o.app.host.ago(r.Updated), oneLine(r.Goal)}
+			},
+		})
 	})
-}
-
-func (o *runsListOptions) write(list []run.Record) {
-	host := o.app.host
-	if len(list) == 0 {
-		fmt.Fprintln(host.Err, "There are no such runs. An agent starts one with the tool workflow_start: guideway install")
-		return
-	}
-	t := table{flexible: 5}
-	t.add("RUN", "STATUS", "WORKFLOW", "AT", "CHANGED", "GOAL")
-	for _, r := range list {
-		at := oneLine(r.Step)
-		if at == "" {
-			at = "-"
-		}
-		t.add(r.ID, statusWords(r), oneLine(r.Workflow), at, host.ago(r.Updated), oneLine(r.Goal))
-	}
-	t.write(host.Out, host.terminalWidth(), host.outStyles())
-	if len(list) == o.Limit {
-		fmt.Fprintf(host.Err, "There may be more: guideway runs list --limit %d\n", 10*o.Limit)
-	}
 }

@@ -163,7 +163,7 @@ func (r *rescuedRun) write(host *Host, dir string, force bool) error {
 	if err != nil {
 		return err
 	}
-	return writePrivate(filepath.Join(dir, filepath.Base(r.record.ID)+".json"), bundle, force)
+	return writeNewFile(filepath.Join(dir, filepath.Base(r.record.ID)+".json"), bundle, 0o600, force)
 }
 
 func writeRescuedDocuments(host *Host, found *sqlite.Salvaged, dir string, force bool) error {
@@ -174,5 +174,5 @@ func writeRescuedDocuments(host *Host, found *sqlite.Salvaged, dir string, force
 	if err := writeJSON(&text, sessionsListAnswer{Sessions: found.Documents}); err != nil {
 		return err
 	}
-	return writePrivate(filepath.Join(dir, "sessions.json"), text.Bytes(), force)
+	return writeNewFile(filepath.Join(dir, "sessions.json"), text.Bytes(), 0o600, force)
 }

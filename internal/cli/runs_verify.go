@@ -53,7 +53,7 @@ what has happened. What is broken in itself stays broken.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.AcceptRestore, "accept-restore", false, "after a deliberate restore: what is there now is what has happened")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -64,17 +64,7 @@ func runRunsVerify(ctx context.Context, o *runsVerifyOptions) error {
 		if err != nil {
 			return err
 		}
-		if o.JSON {
-			if err := writeJSON(host.Out, report); err != nil {
-				return err
-			}
-		} else {
-			writeReport(host, report)
-		}
-		if len(report.Faults) > 0 {
-			return silentError{exitFailed}
-		}
-		return nil
+		return host.writeVerdict(o.JSON, report, len(report.Faults) > 0, func() { writeReport(host, report) })
 	})
 }
 

@@ -61,7 +61,7 @@ its documents, and so do hooks and machines.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (workflow, graph or machine, if absent)")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds(""), cobra.ShellCompDirectiveNoFileComp))
+	addFixedCompletion(cmd, "kind", kinds(""))
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +12,7 @@ import (
 )
 
 func newSessionsCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:   "sessions",
 		Short: "Look at the session documents that agents keep",
 		Long: `A session document is JSON in which an agent writes down how it gets on, for you to
@@ -25,13 +24,9 @@ the id alone is not unique: ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID.`,
   guideway sessions show DASH-001
   guideway sessions show bug-investigation/DASH-001 --path dashboard.progress
   guideway sessions delete DASH-001`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	},
 		newSessionsListCmd(a, runSessionsList), newSessionsShowCmd(a, runSessionsShow), newSessionsDeleteCmd(a, runSessionsDelete),
 	)
-	return cmd
 }
 
 // sessionDesk is what a command on session documents works with.
@@ -43,10 +38,10 @@ type sessionDesk struct {
 }
 
 func (a *app) withSessions(ctx context.Context, do func(context.Context, *sessionDesk) error) error {
-	return a.withStore(ctx, func(ctx context.Context, o *opened, user string) error {
+	return a.withStore(ctx, func(ctx context.Context, o *opened, person guideway.Principal) error {
 		return do(ctx, &sessionDesk{
 			sessions: session.New(session.Options{Store: o}),
-			person:   guideway.Principal{User: user, Client: clientName},
+			person:   person,
 			here:     a.host.project().ID,
 		})
 	})
@@ -118,18 +113,13 @@ func newSessionsListCmd(a *app, run func(context.Context, *sessionsListOptions) 
 		Example: `  guideway sessions list
   guideway sessions list --here --workflow bug-investigation --json`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Limit < 1 {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "a limit of %d lists nothing", o.Limit).WithFix("--limit 100")}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE: runWith(run, o),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Workflow, "workflow", "", "only those of the workflow with this `id`")
 	f.StringVar(&o.Project, "project", "", "only those of the project with this `id`")
 	f.BoolVar(&o.Here, "here", false, "only those of the project in the working directory")
-	f.IntVar(&o.Limit, "limit", 100, "at most so many")
+	addLimitFlag(cmd, &o.Limit, "at most so many")
 	f.BoolVar(&o.JSON, "json", false, "answer in JSON, with the documents")
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.completeDefinitions)
 	return cmd
@@ -157,26 +147,15 @@ func runSessionsList(ctx context.Context, o *sessionsListOptions) error {
 		if err != nil {
 			return err
 		}
-		o.write(list)
-		return nil
+		return writeList(o.app.host, false, listing[session.Summary]{
+			items: list, more: moreText(len(list), o.Limit, "guideway sessions list"),
+			empty: "There are no such session documents. An agent makes one with the tool workrail_create_session.",
+			table: newTable(5, "ID", "WORKFLOW", "PROJECT", "STATUS", "CHANGED", "TITLE"),
+			row: func(doc session.Summary) []string {
+				return []string{doc.ID, doc.Workflow, doc.Project, orDash(dashboardText(doc, "status")), o.app.host.ago(doc.Updated), dashboardTitle(doc)}
+			},
+		})
 	})
-}
-
-func (o *sessionsListOptions) write(list []session.Summary) {
-	host := o.app.host
-	if len(list) == 0 {
-		fmt.Fprintln(host.Err, "There are no such session documents. An agent makes one with the tool workrail_create_session.")
-		return
-	}
-	t := table{flexible: 5}
-	t.add("ID", "WORKFLOW", "PROJECT", "STATUS", "CHANGED", "TITLE")
-	for _, doc := range list {
-		t.add(doc.ID, doc.Workflow, doc.Project, cmp.Or(dashboardText(doc, "status"), "-"), host.ago(doc.Updated), dashboardTitle(doc))
-	}
-	t.write(host.Out, host.terminalWidth(), host.outStyles())
-	if len(list) == o.Limit {
-		fmt.Fprintf(host.Err, "There may be more: guideway sessions list --limit %d\n", 10*o.Limit)
-	}
 }
 
 // dashboardText reads a text of the part that agents write for people.
@@ -292,10 +271,7 @@ until an agent creates another one with that name.`,
   guideway sessions delete --undo 1a2b3c4d5e6f/bug-investigation/DASH-001`,
 		Args:              exactly(1, "one session, by its id", "guideway sessions delete DASH-001"),
 		ValidArgsFunction: a.completeSessions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
 	cmd.Flags().BoolVar(&o.Undo, "undo", false, "bring a deleted document back")
 	return cmd

@@ -23,9 +23,6 @@ type showOptions struct {
 	JSON  bool
 }
 
-// graphMermaid is the only format of drawings.
-const graphMermaid = "mermaid"
-
 func newShowCmd(a *app, run func(context.Context, *showOptions) error) *cobra.Command {
 	o := &showOptions{app: a}
 	cmd := &cobra.Command{
@@ -41,18 +38,10 @@ input. With --graph mermaid it is drawn as a Mermaid flowchart. A hook graph is 
   guideway show coding-task --json`,
 		Args:              exactly(1, "one workflow, by id or file", "guideway show coding-task"),
 		ValidArgsFunction: a.completeDefinitions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			if o.Graph != "" && o.Graph != graphMermaid {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no graph format %q; there is %s", o.Graph, graphMermaid).
-					WithFix("--graph %s", graphMermaid)}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
-	cmd.Flags().StringVar(&o.Graph, "graph", "", "draw the workflow in this `format`: "+graphMermaid)
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	_ = cmd.RegisterFlagCompletionFunc("graph", cobra.FixedCompletions([]string{graphMermaid}, cobra.ShellCompDirectiveNoFileComp))
+	addGraphFlag(cmd, &o.Graph, "draw the workflow in this `format`: "+graphMermaid)
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -24,12 +25,12 @@ func newSourcesCmd(a *app, run func(context.Context, *sourcesOptions) error) *co
 stands higher is served; the other is shadowed, and found as ID@SOURCE.`,
 		Example: "  guideway sources\n  guideway sources --json\n  guideway sources sync",
 		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		RunE:    runWith(run, o),
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	list := &cobra.Command{
 		Use: "list", Short: "List them, as \"guideway sources\" does", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		RunE: runWith(run, o),
 	}
 	list.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
 	cmd.AddCommand(list, newSourcesSyncCmd(a, runSourcesSync))
@@ -62,34 +63,20 @@ func sourceRows(cat *catalog.Catalog) []sourceRow {
 }
 
 func runSources(ctx context.Context, o *sourcesOptions) error {
-	cfg, err := o.app.load()
-	if err != nil {
-		return err
-	}
-	cat, err := o.app.openCatalog(ctx, cfg, false)
+	_, cat, err := o.app.loadCatalog(ctx)
 	if err != nil {
 		return err
 	}
 	defer cat.Close()
-	host, rows := o.app.host, sourceRows(cat)
-	if o.JSON {
-		return writeJSON(host.Out, rows)
-	}
-	if len(rows) == 0 {
-		fmt.Fprintln(host.Err, "There are no sources: all of them are switched off. See: guideway help settings")
-		return nil
-	}
-	t := table{right: map[int]bool{2: true, 3: true, 4: true}, flexible: 1}
-	t.add("SOURCE", "LOCATION", "SERVED", "SHADOWED", "PROBLEMS", "TRUST", "STATE")
-	for _, r := range rows {
-		location := r.Location
-		if location == "" {
-			location = "(in the program)"
-		}
-		t.add(r.Name, oneLine(location), fmt.Sprint(r.Served), fmt.Sprint(r.Shadowed), fmt.Sprint(r.Broken), r.trust(), r.state())
-	}
-	t.write(host.Out, host.terminalWidth(), host.outStyles())
-	return nil
+	rows := sourceRows(cat)
+	return writeList(o.app.host, o.JSON, listing[sourceRow]{
+		items: rows, answer: rows, empty: "There are no sources: all of them are switched off. See: guideway help settings",
+		table: newTable(1, "SOURCE", "LOCATION", "SERVED", "SHADOWED", "PROBLEMS", "TRUST", "STATE").alignRight(2, 3, 4),
+		row: func(r sourceRow) []string {
+			location := cmp.Or(oneLine(r.Location), "(in the program)")
+			return []string{r.Name, location, fmt.Sprint(r.Served), fmt.Sprint(r.Shadowed), fmt.Sprint(r.Broken), r.trust(), r.state()}
+		},
+	})
 }
 
 // trust says who answers for the source, and where that matters how far it is

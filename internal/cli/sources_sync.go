@@ -29,12 +29,9 @@ names. Servers do so by themselves, as often as workflows.syncInterval says; tho
 run serve what is fetched here within a second.`,
 		Example:           "  guideway sources sync\n  guideway sources sync team",
 		ValidArgsFunction: a.completeSources,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Names = args
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArgs(run, o, &o.Names),
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

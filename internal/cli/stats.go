@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -9,45 +8,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// statsOptions is the command line of guideway stats.
-type statsOptions struct {
-	app  *app
-	JSON bool
-}
-
-func newStatsCmd(a *app, run func(context.Context, *statsOptions) error) *cobra.Command {
-	o := &statsOptions{app: a}
-	cmd := &cobra.Command{
+func newStatsCmd(a *app) *cobra.Command {
+	return newPlainCmd(a, runStats, &cobra.Command{
 		Use:   "stats",
 		Short: "Show how much checkpoints take, and how that grows",
 		Long: `Show how many checkpoints you have, how large their contexts are and how much they take
 on the disk, the largest sessions, and what each of the last 30 days has added of what
 is still there.`,
 		Example: "  guideway stats\n  guideway stats --json",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
-	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	return cmd
+	})
 }
 
-func runStats(ctx context.Context, o *statsOptions) error {
+func runStats(ctx context.Context, o *plainOptions) error {
 	return o.app.listCheckpoints(ctx, func(ctx context.Context, d *checkpointDesk) error {
 		stats, err := d.checkpoints.Stats(ctx, d.person.User)
 		if err != nil {
 			return err
 		}
 		o.app.host.checkpointNotes(stats.Store, nil)
-		if o.JSON {
-			return writeJSON(o.app.host.Out, stats)
-		}
-		o.write(stats)
-		return nil
+		return o.app.host.writeJSONOr(o.JSON, stats, func() { writeStats(o.app.host, stats) })
 	})
 }
 
-func (o *statsOptions) write(stats *checkpoint.Stats) {
-	host := o.app.host
+func writeStats(host *Host, stats *checkpoint.Stats) {
 	s := host.outStyles()
 	fmt.Fprintf(host.Out, "Kept in     %s\n", stats.Store.Mode)
 	fmt.Fprintf(host.Out, "Kept        %s of %s\n", plural(stats.Count, "checkpoint", "checkpoints"), plural(stats.Lines, "session", "sessions"))
@@ -64,21 +47,17 @@ func (o *statsOptions) write(stats *checkpoint.Stats) {
 		return
 	}
 	fmt.Fprintf(host.Out, "Last used   %s\n\n%s\n", host.ago(stats.Newest), s.bold("The largest sessions"))
-	right := map[int]bool{2: true, 3: true, 4: true, 5: true}
-	t := table{flexible: 0, right: right}
-	t.add("SESSION", "WORKFLOW", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO", "LAST USED")
-	for _, line := range stats.Sessions {
-		t.add(line.Session, cmp.Or(oneLine(line.Workflow), "-"), fmt.Sprint(line.Count), bytesWords(line.Bytes), bytesWords(line.Stored),
-			ratioWords(line.Bytes, line.Stored), host.ago(line.Touched))
-	}
-	t.write(host.Out, host.terminalWidth(), s)
+	writeRows(host, newTable(0, "SESSION", "WORKFLOW", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO", "LAST USED").alignRight(2, 3, 4, 5), stats.Sessions,
+		func(line checkpoint.Line) []string {
+			return []string{
+				line.Session, orDash(oneLine(line.Workflow)), fmt.Sprint(line.Count), bytesWords(line.Bytes), bytesWords(line.Stored),
+				ratioWords(line.Bytes, line.Stored), host.ago(line.Touched),
+			}
+		})
 	fmt.Fprintf(host.Out, "\n%s\n", s.bold("Growth"))
-	t = table{flexible: 0, right: map[int]bool{1: true, 2: true, 3: true, 4: true}}
-	t.add("DAY", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO")
-	for _, day := range stats.Growth {
-		t.add(day.Date, fmt.Sprint(day.Checkpoints), bytesWords(day.Bytes), bytesWords(day.Stored), ratioWords(day.Bytes, day.Stored))
-	}
-	t.write(host.Out, host.terminalWidth(), s)
+	writeRows(host, newTable(0, "DAY", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO").alignRight(1, 2, 3, 4), stats.Growth, func(day checkpoint.Day) []string {
+		return []string{day.Date, fmt.Sprint(day.Checkpoints), bytesWords(day.Bytes), bytesWords(day.Stored), ratioWords(day.Bytes, day.Stored)}
+	})
 }
 
 // ratioWords says how many times smaller something is stored.

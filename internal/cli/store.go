@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition"
@@ -200,25 +199,21 @@ func (a *app) withRuns(ctx context.Context, do func(context.Context, *runDesk) e
 
 // withRunsOf is withRuns for a command that begins runs of definitions.
 func (a *app) withRunsOf(ctx context.Context, definitions run.Definitions, do func(context.Context, *runDesk) error) error {
-	return a.withStoreOf(ctx, definitions, func(ctx context.Context, s *store, _ *opened, user string) error {
+	return a.withStoreOf(ctx, definitions, func(ctx context.Context, s *store, _ *opened, person guideway.Principal) error {
 		return do(ctx, &runDesk{
 			runs:   s.runs,
-			caller: run.Caller{Principal: guideway.Principal{User: user, Client: clientName}, Via: run.ViaAgent},
+			caller: run.Caller{Principal: person, Via: run.ViaAgent},
 			here:   a.host.project(),
 		})
 	})
 }
 
-func (a *app) withStore(ctx context.Context, do func(ctx context.Context, o *opened, user string) error) error {
-	return a.withStoreOf(ctx, nil, func(ctx context.Context, _ *store, o *opened, user string) error { return do(ctx, o, user) })
+func (a *app) withStore(ctx context.Context, do func(context.Context, *opened, guideway.Principal) error) error {
+	return a.withStoreOf(ctx, nil, func(ctx context.Context, _ *store, o *opened, person guideway.Principal) error { return do(ctx, o, person) })
 }
 
-func (a *app) withStoreOf(ctx context.Context, definitions run.Definitions, do func(ctx context.Context, s *store, o *opened, user string) error) error {
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	user, err := authn.SystemUser()
+func (a *app) withStoreOf(ctx context.Context, definitions run.Definitions, do func(context.Context, *store, *opened, guideway.Principal) error) error {
+	cfg, person, err := a.loadUser()
 	if err != nil {
 		return err
 	}
@@ -235,7 +230,7 @@ func (a *app) withStoreOf(ctx context.Context, definitions run.Definitions, do f
 	if err != nil {
 		return err
 	}
-	return do(ctx, s, o, user)
+	return do(ctx, s, o, person)
 }
 
 // projectOf is project for the surfaces, which ask it at every call: a branch may

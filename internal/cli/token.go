@@ -14,7 +14,7 @@ import (
 )
 
 func newTokenCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:     "token",
 		Aliases: []string{"tokens"},
 		Short:   "Make and revoke tokens for clients and for the API",
@@ -28,14 +28,10 @@ nothing that an agent can use.`,
   guideway token create phone --scope approve
   guideway token list
   guideway token revoke laptop`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newTokenCreateCmd(a, runTokenCreate), newTokenListCmd(a, runTokenList),
-		newTokenShowCmd(a, runTokenShow), newTokenRevokeCmd(a, runTokenRevoke),
+	},
+		newTokenCreateCmd(a, runTokenCreate), newTokenListCmd(a),
+		newTokenShowCmd(a), newTokenRevokeCmd(a),
 	)
-	return cmd
 }
 
 func (a *app) openTokens() (*authn.Tokens, *config.Config, error) {
@@ -47,30 +43,19 @@ func (a *app) openTokens() (*authn.Tokens, *config.Config, error) {
 	return tokens, cfg, err
 }
 
-// tokenListOptions is the command line of guideway token list.
-type tokenListOptions struct {
-	app  *app
-	JSON bool
-}
-
 // tokenListAnswer is the answer of guideway token list --json.
 type tokenListAnswer struct {
 	Tokens []authn.NamedToken `json:"tokens"`
 }
 
-func newTokenListCmd(a *app, run func(context.Context, *tokenListOptions) error) *cobra.Command {
-	o := &tokenListOptions{app: a}
-	cmd := &cobra.Command{
+func newTokenListCmd(a *app) *cobra.Command {
+	return newPlainCmd(a, runTokenList, &cobra.Command{
 		Use: "list", Short: "List the named tokens, without their secrets",
 		Example: "  guideway token list --json",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
-	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	return cmd
+	})
 }
 
-func runTokenList(_ context.Context, o *tokenListOptions) error {
+func runTokenList(_ context.Context, o *plainOptions) error {
 	tokens, _, err := o.app.openTokens()
 	if err != nil {
 		return err
@@ -80,20 +65,13 @@ func runTokenList(_ context.Context, o *tokenListOptions) error {
 		return err
 	}
 	host := o.app.host
-	if o.JSON {
-		return writeJSON(host.Out, tokenListAnswer{Tokens: orEmpty(list)})
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(host.Err, "There are no named tokens: guideway token create NAME")
-		return nil
-	}
-	t := table{flexible: 2}
-	t.add("NAME", "SCOPES", "MAY USE", "MADE", "USED", "ENDS")
-	for _, token := range list {
-		t.add(oneLine(token.Name), scopesText(token.Scopes), oneLine(allowText(token)), host.ago(token.Created), host.agoOr(token.Used, "never"), host.ends(token))
-	}
-	t.write(host.Out, host.terminalWidth(), host.outStyles())
-	return nil
+	return writeList(host, o.JSON, listing[authn.NamedToken]{
+		items: list, answer: tokenListAnswer{Tokens: orEmpty(list)}, empty: "There are no named tokens: guideway token create NAME",
+		table: newTable(2, "NAME", "SCOPES", "MAY USE", "MADE", "USED", "ENDS"),
+		row: func(t authn.NamedToken) []string {
+			return []string{oneLine(t.Name), scopesText(t.Scopes), oneLine(allowText(t)), host.ago(t.Created), host.agoOr(t.Used, "never"), host.ends(t)}
+		},
+	})
 }
 
 func scopesText(scopes []authn.Scope) string {
@@ -152,30 +130,16 @@ func (h *Host) ends(t authn.NamedToken) string {
 	return t.Expires.Local().Format("2006-01-02 15:04")
 }
 
-// tokenNameOptions is the command line of the commands that want a name.
-type tokenNameOptions struct {
-	app  *app
-	Name string
-	JSON bool
-}
-
-func newTokenShowCmd(a *app, run func(context.Context, *tokenNameOptions) error) *cobra.Command {
-	o := &tokenNameOptions{app: a}
-	cmd := &cobra.Command{
+func newTokenShowCmd(a *app) *cobra.Command {
+	return newNameCmd(a, runTokenShow, &cobra.Command{
 		Use: "show NAME", Short: "Show what a token may do, without its secret",
 		Example:           "  guideway token show laptop --json",
 		Args:              exactly(1, "one name", "guideway token show laptop"),
 		ValidArgsFunction: a.completeTokens,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
-	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	return cmd
+	})
 }
 
-func runTokenShow(_ context.Context, o *tokenNameOptions) error {
+func runTokenShow(_ context.Context, o *nameOptions) error {
 	tokens, _, err := o.app.openTokens()
 	if err != nil {
 		return err
@@ -213,25 +177,18 @@ func (a *app) completeTokens(_ *cobra.Command, args []string, _ string) ([]strin
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func newTokenRevokeCmd(a *app, run func(context.Context, *tokenNameOptions) error) *cobra.Command {
-	o := &tokenNameOptions{app: a}
-	cmd := &cobra.Command{
+func newTokenRevokeCmd(a *app) *cobra.Command {
+	return newChangeCmd(a, runTokenRevoke, &cobra.Command{
 		Use: "revoke NAME", Short: "End a token, at once and everywhere",
 		Long: `End a token, at once and everywhere: it lets nobody in any more, and the sessions and
 calls of a client that has it end within seconds.`,
 		Example:           "  guideway token revoke laptop",
 		Args:              exactly(1, "one name", "guideway token revoke laptop"),
 		ValidArgsFunction: a.completeTokens,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
-	}
-	deedFlag(cmd, &o.JSON)
-	return cmd
+	})
 }
 
-func runTokenRevoke(_ context.Context, o *tokenNameOptions) error {
+func runTokenRevoke(_ context.Context, o *nameOptions) error {
 	tokens, _, err := o.app.openTokens()
 	if err != nil {
 		return err
@@ -239,9 +196,7 @@ func runTokenRevoke(_ context.Context, o *tokenNameOptions) error {
 	if err := tokens.Revoke(o.Name); err != nil {
 		return err
 	}
-	if o.JSON {
-		return writeJSON(o.app.host.Out, deed{Did: "revoked", Changed: true, Kind: kindToken, Name: o.Name})
-	}
-	fmt.Fprintf(o.app.host.Out, "Revoked: %s\n", o.Name)
-	return nil
+	return o.app.host.writeJSONOr(o.JSON, changeResult{Action: "revoked", Changed: true, Kind: kindToken, Name: o.Name}, func() {
+		fmt.Fprintf(o.app.host.Out, "Revoked: %s\n", o.Name)
+	})
 }

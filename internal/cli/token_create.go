@@ -50,13 +50,7 @@ and, where you have set one, the passphrase.`,
   guideway token create phone --scope approve`,
 		Args:              exactly(1, "one name", "guideway token create laptop --upstream files"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			if err := o.check(); err != nil {
-				return usageError{err}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name, o.check),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Scope, "scope", string(authn.ScopeMCP), "what it is good for: "+strings.Join(tokenScopes(), ", "))
@@ -67,7 +61,7 @@ and, where you have set one, the passphrase.`,
 	f.BoolVar(&o.Allow.All, "all", false, "it may use everything")
 	f.StringVar(&o.Exposure, "exposure", "", "how its client is offered tools of upstreams: "+strings.Join(exposures(), " or ")+"; by default as gateway.exposure says")
 	f.StringVar(&o.Expires, "expires", "", "how long it lasts, such as 30d or 12h; for good by default")
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	fixed := func(flag string, values []string) {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -118,7 +112,7 @@ func (o *tokenCreateOptions) check() error {
 
 // tokenCreated is the answer of guideway token create --json.
 type tokenCreated struct {
-	deed
+	changeResult
 	Secret string           `json:"secret"`
 	Token  authn.NamedToken `json:"token"`
 }
@@ -153,7 +147,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 	if o.JSON {
 		token.Created = host.now().UTC().Truncate(time.Second)
 		return writeJSON(host.Out, tokenCreated{
-			deed: deed{Did: "created", Changed: true, Kind: kindToken, Name: token.Name, Notes: o.notes(cfg, token)}, Secret: secret, Token: token,
+			changeResult: changeResult{Action: "created", Changed: true, Kind: kindToken, Name: token.Name, Notes: o.notes(cfg, token)}, Secret: secret, Token: token,
 		})
 	}
 	fmt.Fprintln(host.Out, secret)

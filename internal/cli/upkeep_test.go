@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
 )
 
@@ -107,9 +109,9 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		who, err := (&app{host: &host}).person()
+		user, err := authn.SystemUser()
 		if err == nil {
-			_, err = opened.Save(t.Context(), who, checkpoint.SaveRequest{Session: session, Context: json.RawMessage(`{}`)})
+			_, err = opened.Save(t.Context(), guideway.Principal{User: user, Client: clientName}, checkpoint.SaveRequest{Session: session, Context: json.RawMessage(`{}`)})
 		}
 		if err != nil {
 			t.Fatal(err)

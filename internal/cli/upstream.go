@@ -18,7 +18,7 @@ import (
 )
 
 func newUpstreamCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use:   "upstream",
 		Short: "Put other MCP servers behind Guideway, and look after them",
 		Long: `Other MCP servers are offered to agents through Guideway: their tools come as
@@ -29,16 +29,12 @@ approve it.`,
   guideway upstream add docs --url https://example.com/mcp --bearer '${env:DOCS_TOKEN}'
   guideway upstream list
   guideway serve --toolsets steps,runs,sessions,gateway`,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a, runUpstreamList), newUpstreamShowCmd(a, runUpstreamShow),
-		newUpstreamRemoveCmd(a, runUpstreamRemove), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false),
+	},
+		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a), newUpstreamShowCmd(a, runUpstreamShow),
+		newUpstreamRemoveCmd(a), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false),
 		newUpstreamApproveCmd(a, runUpstreamApprove), newUpstreamLogsCmd(a, runUpstreamLogs), newUpstreamImportCmd(a, runUpstreamImport),
 		newUpstreamProjectCmd(a),
 	)
-	return cmd
 }
 
 // loadUpstream finds an upstream of the configuration.
@@ -72,24 +68,14 @@ func (a *app) completeUpstreams(_ *cobra.Command, args []string, _ string) ([]st
 // uses them.
 func (a *app) managed(cfg *config.Config) *manage.Service { return a.manageUpstreams(cfg, nil, nil) }
 
-type upstreamListOptions struct {
-	app  *app
-	JSON bool
-}
-
-func newUpstreamListCmd(a *app, run func(context.Context, *upstreamListOptions) error) *cobra.Command {
-	o := &upstreamListOptions{app: a}
-	cmd := &cobra.Command{
+func newUpstreamListCmd(a *app) *cobra.Command {
+	return newPlainCmd(a, runUpstreamList, &cobra.Command{
 		Use: "list", Short: "List the upstreams, without starting them",
 		Example: "  guideway upstream list --json",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
-	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	return cmd
+	})
 }
 
-func runUpstreamList(_ context.Context, o *upstreamListOptions) error {
+func runUpstreamList(_ context.Context, o *plainOptions) error {
 	cfg, err := o.app.load()
 	if err != nil {
 		return err
@@ -98,26 +84,21 @@ func runUpstreamList(_ context.Context, o *upstreamListOptions) error {
 	for _, u := range cfg.Upstreams {
 		rows = append(rows, managed.Summarize(u))
 	}
-	host := o.app.host
-	if o.JSON {
-		return writeJSON(host.Out, rows)
+	more := ""
+	if why := toolsetNote(cfg); why != "" {
+		more = "\n" + why
 	}
-	if len(rows) == 0 {
-		fmt.Fprintln(host.Err, "There are no upstreams. See: guideway upstream add --help")
-		return nil
-	}
-	t := table{right: map[int]bool{3: true}, flexible: 2}
-	t.add("NAME", "REACHED BY", "WHERE", "TOOLS", "STATE")
-	for _, r := range rows {
-		tools := "?"
-		if r.Tools >= 0 {
-			tools = fmt.Sprint(r.Tools)
-		}
-		t.add(r.Name, r.Reached, oneLine(r.Where), tools, stateText(&r))
-	}
-	t.write(host.Out, host.terminalWidth(), host.outStyles())
-	o.app.sayToolset(cfg)
-	return nil
+	return writeList(o.app.host, o.JSON, listing[manage.Summary]{
+		items: rows, answer: rows, empty: "There are no upstreams. See: guideway upstream add --help", more: more,
+		table: newTable(2, "NAME", "REACHED BY", "WHERE", "TOOLS", "STATE").alignRight(3),
+		row: func(r manage.Summary) []string {
+			tools := "?"
+			if r.Tools >= 0 {
+				tools = fmt.Sprint(r.Tools)
+			}
+			return []string{r.Name, r.Reached, oneLine(r.Where), tools, stateText(&r)}
+		},
+	})
 }
 
 func stateText(r *manage.Summary) string {
@@ -177,12 +158,9 @@ func newUpstreamShowCmd(a *app, run func(context.Context, *upstreamShowOptions) 
 		Example:           "  guideway upstream show files\n  guideway upstream show files --check",
 		Args:              exactly(1, "one name", "guideway upstream show files"),
 		ValidArgsFunction: a.completeUpstreams,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	cmd.Flags().BoolVar(&o.Check, "check", false, "start it and ask it now")
 	return cmd
 }
@@ -227,11 +205,7 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 		d.Notes = append(d.Notes, ruleNotes(u.Tools, d.Offered)...)
 		d.Held = managed.Held(u)
 	}
-	if o.JSON {
-		return writeJSON(o.app.host.Out, d)
-	}
-	o.app.printUpstream(d)
-	return nil
+	return o.app.host.writeJSONOr(o.JSON, d, func() { o.app.printUpstream(d) })
 }
 
 // ruleNotes say which rules of the configuration come to nothing: those of tools that are
@@ -342,13 +316,10 @@ func newUpstreamLogsCmd(a *app, run func(context.Context, *upstreamLogsOptions) 
 		Example:           "  guideway upstream logs files --lines 200",
 		Args:              exactly(1, "one name", "guideway upstream logs files"),
 		ValidArgsFunction: a.completeUpstreams,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
 	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 50, "how many lines")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 

@@ -24,7 +24,7 @@ type upstreamApproveOptions struct {
 
 // upstreamApproved is the answer of guideway upstream approve --json.
 type upstreamApproved struct {
-	deed
+	changeResult
 	// Tools are those that were looked at, with what differs.
 	Tools []manage.Waiting `json:"tools"`
 }
@@ -55,7 +55,7 @@ is asked at the terminal stays there.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	cmd.Flags().BoolVar(&o.Diff, "diff", false, "show the differences and approve nothing")
 	return cmd
 }
@@ -79,12 +79,12 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 		return err
 	}
 	host := o.app.host
-	answer := upstreamApproved{deed: deed{Did: "reviewed", Kind: kindUpstream, Name: u.Name}, Tools: []manage.Waiting{}}
+	answer := upstreamApproved{changeResult: changeResult{Action: "reviewed", Kind: kindUpstream, Name: u.Name}, Tools: []manage.Waiting{}}
 	for _, w := range waiting {
 		answer.Tools = append(answer.Tools, manage.WaitingOf(u.Name, w))
 	}
 	if len(waiting) == 0 {
-		return host.done(o.JSON, answer, "Nothing differs from what was approved.")
+		return host.writeChange(o.JSON, answer, "Nothing differs from what was approved.")
 	}
 	out := host.Out
 	if o.JSON {
@@ -109,8 +109,8 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err := gateway.Accept(pins, u.Name, by, waiting); err != nil {
 		return err
 	}
-	answer.Did, answer.Changed = "approved", true
-	return host.done(o.JSON, answer, plural(len(waiting), "tool is", "tools are")+" approved. Servers that run take it over at once.")
+	answer.Action, answer.Changed = "approved", true
+	return host.writeChange(o.JSON, answer, plural(len(waiting), "tool is", "tools are")+" approved. Servers that run take it over at once.")
 }
 
 // agree has the person say yes.

@@ -84,7 +84,7 @@ With a client id and a secret tokens are got by OAuth's client credentials: from
 	f.IntVar(&o.Calls, "calls-per-minute", 0, "limit for all of it")
 	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "limit for each of its tools")
 	f.BoolVar(&o.Replace, "replace", false, "take the place of an upstream of this name")
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -133,11 +133,11 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	if err != nil {
 		return err
 	}
-	d := deed{Did: "added", Changed: true, Kind: kindUpstream, Name: u.Name, Project: u.Project}
+	d := changeResult{Action: "added", Changed: true, Kind: kindUpstream, Name: u.Name, Project: u.Project}
 	if slices.ContainsFunc(cfg.Upstreams, func(old config.Upstream) bool { return old.Name == u.Name }) {
-		d.Did = "replaced"
+		d.Action = "replaced"
 	}
-	if d.Did == "replaced" && !o.Replace {
+	if d.Action == "replaced" && !o.Replace {
 		return guideway.Errorf(guideway.CodeConflict, "there is an upstream %q", u.Name).WithFix("add --replace, or take another name")
 	}
 	if d.File, err = o.app.putUpstream(ctx, cfg, u); err != nil {
@@ -148,7 +148,7 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 		d.Notes = append(d.Notes, why)
 		said += "\n\n" + why
 	}
-	return o.app.host.done(o.JSON, d, said)
+	return o.app.host.writeChange(o.JSON, d, said)
 }
 
 // configFile is the file that upstreams are kept in.
@@ -194,39 +194,22 @@ func (a *app) editConfig(ctx context.Context, cfg *config.Config, edit func([]by
 	return path, err
 }
 
-// upstreamNameOptions is the command line of the commands that want a name.
-type upstreamNameOptions struct {
-	app  *app
-	Name string
-	JSON bool
-}
-
-func newUpstreamRemoveCmd(a *app, run func(context.Context, *upstreamNameOptions) error) *cobra.Command {
-	o := &upstreamNameOptions{app: a}
-	cmd := &cobra.Command{
+func newUpstreamRemoveCmd(a *app) *cobra.Command {
+	return newChangeCmd(a, runUpstreamRemove, &cobra.Command{
 		Use: "remove NAME", Short: "Take an upstream out of the configuration",
 		Long:              "Take an upstream out of guideway.json, and forget what it offered and what was approved of it.",
 		Example:           "  guideway upstream remove files",
 		Args:              exactly(1, "one name", "guideway upstream remove files"),
 		ValidArgsFunction: a.completeUpstreams,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
-	}
-	deedFlag(cmd, &o.JSON)
-	return cmd
+	})
 }
 
-func runUpstreamRemove(ctx context.Context, o *upstreamNameOptions) error {
+func runUpstreamRemove(ctx context.Context, o *nameOptions) error {
 	cfg, u, err := o.app.loadUpstream(o.Name)
 	if err != nil {
 		return err
 	}
-	file, err := o.app.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
-		out, _, err := install.RemoveMember(src, []string{"upstreams", u.Name})
-		return out, err
-	})
+	file, err := o.app.editConfig(ctx, cfg, func(src []byte) ([]byte, error) { return clearUpstreamMember(src, u.Name) })
 	if err != nil {
 		return err
 	}
@@ -238,7 +221,7 @@ func runUpstreamRemove(ctx context.Context, o *upstreamNameOptions) error {
 			return err
 		}
 	}
-	return o.app.host.done(o.JSON, deed{Did: "removed", Changed: true, Kind: kindUpstream, Name: u.Name, File: file},
+	return o.app.host.writeChange(o.JSON, changeResult{Action: "removed", Changed: true, Kind: kindUpstream, Name: u.Name, File: file},
 		fmt.Sprintf("%s is out of %s.", u.Name, file))
 }
 
@@ -248,32 +231,33 @@ func newUpstreamSwitchCmd(a *app, on bool) *cobra.Command {
 	if on {
 		use, short, word = "enable", "Use a disabled upstream again", "enabled"
 	}
-	var asJSON bool
-	cmd := &cobra.Command{
+	run := func(ctx context.Context, o *nameOptions) error {
+		cfg, u, err := a.loadUpstream(o.Name)
+		if err != nil {
+			return err
+		}
+		file, err := a.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
+			if on {
+				return clearUpstreamMember(src, u.Name, "disabled")
+			}
+			return install.SetMember(src, []string{"upstreams", u.Name, "disabled"}, json.RawMessage("true"))
+		})
+		if err != nil {
+			return err
+		}
+		return a.host.writeChange(o.JSON, changeResult{Action: word, Changed: u.Disabled == on, Kind: kindUpstream, Name: u.Name, File: file},
+			fmt.Sprintf("%s is %s.", u.Name, word))
+	}
+	return newChangeCmd(a, run, &cobra.Command{
 		Use: use + " NAME", Short: short,
 		Example:           "  guideway upstream " + use + " files",
 		Args:              exactly(1, "one name", "guideway upstream "+use+" files"),
 		ValidArgsFunction: a.completeUpstreams,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, u, err := a.loadUpstream(args[0])
-			if err != nil {
-				return err
-			}
-			file, err := a.editConfig(cmd.Context(), cfg, func(src []byte) ([]byte, error) {
-				path := []string{"upstreams", u.Name, "disabled"}
-				if on {
-					out, _, err := install.RemoveMember(src, path)
-					return out, err
-				}
-				return install.SetMember(src, path, json.RawMessage("true"))
-			})
-			if err != nil {
-				return err
-			}
-			return a.host.done(asJSON, deed{Did: word, Changed: u.Disabled == on, Kind: kindUpstream, Name: u.Name, File: file},
-				fmt.Sprintf("%s is %s.", u.Name, word))
-		},
-	}
-	deedFlag(cmd, &asJSON)
-	return cmd
+	})
+}
+
+// clearUpstreamMember removes an upstream, or a member of it, from the configuration.
+func clearUpstreamMember(src []byte, path ...string) ([]byte, error) {
+	out, _, err := install.RemoveMember(src, append([]string{"upstreams"}, path...))
+	return out, err
 }

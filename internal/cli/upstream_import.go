@@ -42,14 +42,14 @@ taken is left out.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "whose configuration: user, or project for the file in the working directory")
 	f.BoolVar(&o.DryRun, "dry-run", false, "show what would be taken over")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
+	addJSONFlag(cmd, &o.JSON)
 	return cmd
 }
 
 // importedServer is one server in the answer of guideway upstream import --json.
 // File is the client's own.
 type importedServer struct {
-	deed
+	changeResult
 	Client string `json:"client"`
 	Taken  bool   `json:"taken"`
 }
@@ -114,7 +114,7 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 	for _, s := range servers {
 		u, notes := manage.UpstreamOf(s)
 		row := importedServer{
-			deed: deed{Did: "left out", Kind: kindUpstream, Name: u.Name, File: location.Path, Notes: notes}, Client: client.ID,
+			changeResult: changeResult{Action: "left out", Kind: kindUpstream, Name: u.Name, File: location.Path, Notes: notes}, Client: client.ID,
 		}
 		e := manage.EntryOf(u)
 		switch err := e.Check(); {
@@ -124,7 +124,7 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 			row.Notes = append(row.Notes, "left out: "+err.Error())
 		default:
 			row.Taken, taken[u.Name] = true, true
-			row.Did, row.Changed = "imported", !o.DryRun
+			row.Action, row.Changed = "imported", !o.DryRun
 			if !o.DryRun {
 				if _, err := o.app.putUpstream(ctx, cfg, u); err != nil {
 					return list, err

@@ -39,37 +39,23 @@ func (u *upstreams) managed(a *app, cfg *config.Config) *manage.Service {
 }
 
 func newUpstreamProjectCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCmd(&cobra.Command{
 		Use: "project", Short: "Group upstreams into projects",
 		Long: `A project is a group of upstreams: a token can be let at all of it (guideway token create
 NAME --project PROJECT), and a server can offer it alone (--gateway-project PROJECT). An
 upstream is in one project at most. A project is there as long as an upstream is in it.`,
 		Example: "  guideway upstream project set docs site\n  guideway upstream project clear docs\n  guideway upstream project list",
-		Args:    unknownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newProjectListCmd(a, runProjectList), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
-	return cmd
+	}, newProjectListCmd(a), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
 }
 
-type projectListOptions struct {
-	app  *app
-	JSON bool
-}
-
-func newProjectListCmd(a *app, run func(context.Context, *projectListOptions) error) *cobra.Command {
-	o := &projectListOptions{app: a}
-	cmd := &cobra.Command{
+func newProjectListCmd(a *app) *cobra.Command {
+	return newPlainCmd(a, runProjectList, &cobra.Command{
 		Use: "list", Short: "List the projects with their upstreams",
 		Example: "  guideway upstream project list --json",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
-	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	return cmd
+	})
 }
 
-func runProjectList(_ context.Context, o *projectListOptions) error {
+func runProjectList(_ context.Context, o *plainOptions) error {
 	cfg, err := o.app.load()
 	if err != nil {
 		return err
@@ -78,21 +64,11 @@ func runProjectList(_ context.Context, o *projectListOptions) error {
 	if err != nil {
 		return err
 	}
-	host := o.app.host
-	if o.JSON {
-		return writeJSON(host.Out, projects)
-	}
-	if len(projects) == 0 {
-		fmt.Fprintln(host.Err, "No upstream is in a project: guideway upstream project set UPSTREAM PROJECT")
-		return nil
-	}
-	t := table{flexible: 1}
-	t.add("PROJECT", "UPSTREAMS")
-	for _, p := range projects {
-		t.add(oneLine(p.Name), strings.Join(p.Upstreams, ", "))
-	}
-	t.write(host.Out, host.terminalWidth(), host.outStyles())
-	return nil
+	return writeList(o.app.host, o.JSON, listing[manage.Project]{
+		items: projects, answer: projects, empty: "No upstream is in a project: guideway upstream project set UPSTREAM PROJECT",
+		table: newTable(1, "PROJECT", "UPSTREAMS"),
+		row:   func(p manage.Project) []string { return []string{oneLine(p.Name), strings.Join(p.Upstreams, ", ")} },
+	})
 }
 
 // projectSetOptions is the command line of guideway upstream project set and clear.
@@ -117,7 +93,7 @@ func newProjectSetCmd(a *app, run func(context.Context, *projectSetOptions) erro
 			return run(cmd.Context(), o)
 		},
 	}
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -128,12 +104,9 @@ func newProjectClearCmd(a *app, run func(context.Context, *projectSetOptions) er
 		Example:           "  guideway upstream project clear docs",
 		Args:              exactly(1, "one upstream", "guideway upstream project clear docs"),
 		ValidArgsFunction: a.completeUpstreams,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
-			return run(cmd.Context(), o)
-		},
+		RunE:              runWithArg(run, o, &o.Name),
 	}
-	deedFlag(cmd, &o.JSON)
+	addChangeFlag(cmd, &o.JSON)
 	return cmd
 }
 
@@ -145,17 +118,15 @@ func runProjectSet(ctx context.Context, o *projectSetOptions) error {
 	if err := manage.CheckProject(o.Project); err != nil {
 		return err
 	}
-	path := []string{"upstreams", u.Name, "project"}
 	file, err := o.app.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
 		if o.Project == "" {
-			out, _, err := install.RemoveMember(src, path)
-			return out, err
+			return clearUpstreamMember(src, u.Name, "project")
 		}
 		name, err := json.Marshal(o.Project)
 		if err != nil {
 			return nil, err
 		}
-		return install.SetMember(src, path, name)
+		return install.SetMember(src, []string{"upstreams", u.Name, "project"}, name)
 	})
 	if err != nil {
 		return err
@@ -164,7 +135,7 @@ func runProjectSet(ctx context.Context, o *projectSetOptions) error {
 	if o.Project == "" {
 		said = u.Name + " is in no project."
 	}
-	return o.app.host.done(o.JSON, deed{
-		Did: "grouped", Changed: u.Project != o.Project, Kind: kindUpstream, Name: u.Name, Project: o.Project, File: file,
+	return o.app.host.writeChange(o.JSON, changeResult{
+		Action: "grouped", Changed: u.Project != o.Project, Kind: kindUpstream, Name: u.Name, Project: o.Project, File: file,
 	}, said)
 }

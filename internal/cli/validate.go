@@ -79,9 +79,9 @@ with warnings alone; --strict makes warnings count as errors.`,
 	f.StringVar(&o.Dialect, "dialect", "", "`dialect` of the definitions: "+strings.Join(dialects(), ", ")+" (guessed if absent)")
 	f.StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (guessed if absent)")
 	f.BoolVar(&o.Strict, "strict", false, "fail on warnings too")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON")
-	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialects(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds(""), cobra.ShellCompDirectiveNoFileComp))
+	addJSONFlag(cmd, &o.JSON)
+	addFixedCompletion(cmd, "dialect", dialects())
+	addFixedCompletion(cmd, "kind", kinds(""))
 	return cmd
 }
 
@@ -169,12 +169,8 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 func (a *validateAnswer) finish(host *Host, strict, asJSON bool) error {
 	sum := a.Summary
 	a.Valid = sum.Invalid+sum.Unreadable == 0 && (!strict || sum.Warnings == 0)
-	if asJSON {
-		if err := writeJSON(host.Out, a); err != nil {
-			return err
-		}
-	} else {
-		a.write(host)
+	if err := host.writeJSONOr(asJSON, a, func() { a.write(host) }); err != nil {
+		return err
 	}
 	switch {
 	case sum.Unreadable > 0:
@@ -194,10 +190,7 @@ func (h *Host) validate(ctx context.Context, name string, as definition.As) vali
 		file.Error = err.Error()
 		return file
 	}
-	shown := name
-	if name == "-" {
-		shown = stdinName
-	}
+	shown := shownName(name)
 	if name != "-" && isMachine(shown, data, as) {
 		return h.validateMachine(name, file)
 	}

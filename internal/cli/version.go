@@ -9,23 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionOptions is the command line of guideway version.
-type versionOptions struct {
-	app  *app
-	JSON bool
-}
-
-func newVersionCmd(a *app, run func(context.Context, *versionOptions) error) *cobra.Command {
-	o := &versionOptions{app: a}
-	cmd := &cobra.Command{
+func newVersionCmd(a *app, run runFunc[plainOptions]) *cobra.Command {
+	return newPlainCmd(a, run, &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version and how it was built",
 		Example: "  guideway version --json",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
-	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
-	return cmd
+	})
 }
 
 // build is the answer of guideway version --json.
@@ -72,11 +61,7 @@ func (b build) String() string {
 	return fmt.Sprintf("%s (%s %s/%s)", text, b.Go, b.OS, b.Arch)
 }
 
-func runVersion(_ context.Context, o *versionOptions) error {
+func runVersion(_ context.Context, o *plainOptions) error {
 	b := thisBuild()
-	if o.JSON {
-		return writeJSON(o.app.host.Out, b)
-	}
-	fmt.Fprintln(o.app.host.Out, b)
-	return nil
+	return o.app.host.writeJSONOr(o.JSON, b, func() { fmt.Fprintln(o.app.host.Out, b) })
 }

@@ -33,7 +33,7 @@ func parsed(t *testing.T, args []string, terminal bool) (any, error) {
 		newInitCmd(a, func(_ context.Context, o *initOptions) error { got = *o; return nil }),
 		newSourcesCmd(a, func(_ context.Context, o *sourcesOptions) error { got = *o; return nil }),
 		newDoctorCmd(a, func(_ context.Context, o *doctorOptions) error { got = *o; return nil }),
-		newVersionCmd(a, func(_ context.Context, o *versionOptions) error { got = *o; return nil }),
+		newVersionCmd(a, func(_ context.Context, o *plainOptions) error { got = *o; return nil }),
 	)
 	usageErrors(root)
 	root.SetArgs(args)
@@ -60,7 +60,7 @@ func TestCommandLines(t *testing.T) {
 		"init dir --json":                    initOptions{Dir: "dir", Dialect: "steps", JSON: true},
 		"sources --json":                     sourcesOptions{JSON: true},
 		"doctor --lint --json":               doctorOptions{Lint: true, JSON: true},
-		"version --json":                     versionOptions{JSON: true},
+		"version --json":                     plainOptions{JSON: true},
 		"list --log-level debug --workflows": nil, // the value is missing
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestCommandLines(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(
 				listOptions{}, showOptions{}, runOptions{}, validateOptions{}, schemaOptions{}, initOptions{},
-				sourcesOptions{}, doctorOptions{}, versionOptions{})); diff != "" {
+				sourcesOptions{}, doctorOptions{}, plainOptions{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
