@@ -10,12 +10,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	driver "modernc.org/sqlite"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/pause"
 	"github.com/guideway-dev/guideway/internal/privatefile"
 )
 
@@ -78,7 +80,7 @@ func open(ctx context.Context, path string) (*Log, error) {
 	l.db.SetMaxOpenConns(4)
 	l.db.SetMaxIdleConns(1)
 	l.db.SetConnMaxIdleTime(time.Minute)
-	if err := l.prepare(ctx); err != nil {
+	if err := l.prepareWhenFree(ctx); err != nil {
 		return l, errors.Join(err, l.db.Close())
 	}
 	return l, nil
@@ -96,6 +98,31 @@ func dataSource(path string) string {
 		"cache_size(-1024)", "journal_size_limit(8388608)",
 	}}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_txlock=immediate&" + pragmas.Encode()
+}
+
+// prepareWhenFree prepares the file. SQLite's busy timeout does not cover the change
+// to a write-ahead log, so where several processes make the file at once, those that
+// find it busy try again.
+func (l *Log) prepareWhenFree(ctx context.Context) error {
+	for begun := time.Now(); ; {
+		err := l.prepare(ctx)
+		if !hasCode(err, codeBusy) || time.Since(begun) > busyTime || pause.For(ctx, 10*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+// SQLite's codes of errors.
+const (
+	codeBusy         = 5
+	codeCorrupt      = 11
+	codeNotADatabase = 26
+)
+
+// hasCode reports whether an error is SQLite's with one of some codes.
+func hasCode(err error, codes ...int) bool {
+	var failure *driver.Error
+	return errors.As(err, &failure) && slices.Contains(codes, failure.Code()&0xff)
 }
 
 // prepare makes the tables of a new file, and refuses one that is another's.
@@ -153,10 +180,8 @@ func (l *Log) fault(doing string, err error) error {
 	case guideway.ErrorCode(err) != guideway.CodeInternal, errors.Is(err, context.Canceled):
 		return err
 	}
-	const notADatabase, corrupt = 26, 11 // SQLite's codes
 	fix := "look at the disk and at the rights of the file"
-	var failure *driver.Error
-	if errors.As(err, &failure) && (failure.Code()&0xff == notADatabase || failure.Code()&0xff == corrupt) {
+	if hasCode(err, codeNotADatabase, codeCorrupt) {
 		fix = "the file is damaged; move it away: a new one is begun, and nothing but the record is lost"
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: %s: %w", doing, l.path, err).WithFix("%s", fix)
