@@ -50,11 +50,11 @@ func (e *MachineEntry) Lint() []guideway.Diagnostic {
 
 // LintOffers gives the findings about the tools of a machine that loads, as
 // machines.LintOffers does; of one that is stale, nothing.
-func (e *MachineEntry) LintOffers(o machines.Offers) []guideway.Diagnostic {
+func (e *MachineEntry) LintOffers(o machines.AvailableTools) []guideway.Diagnostic {
 	if e.Definition == nil || e.Stale {
 		return nil
 	}
-	return machines.LintOffers(e.loaded.Files(), o)
+	return machines.LintAvailableTools(e.loaded.Files(), o)
 }
 
 // Files are what the machine was read from; of one that is stale, what does not

@@ -142,7 +142,7 @@ type machineShowAnswer struct {
 	Definition json.RawMessage `json:"definition"`
 	// Ways are the states that may follow each other, as far as the handlers tell
 	// without being run.
-	Ways  []machines.Way `json:"ways"`
+	Ways  []machines.Edge `json:"ways"`
 	Graph *showGraph     `json:"graph,omitempty"`
 }
 
@@ -151,7 +151,7 @@ func newMachineShowAnswer(one *shelved, graph string) machineShowAnswer {
 	a := machineShowAnswer{
 		ID: d.Name, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: guideway.DialectMachines, Hash: d.Hash,
 		Source: one.Source, Path: one.Path, Revision: one.Revision, Stale: one.Stale, Overrides: one.Overrides,
-		Definition: json.RawMessage(d.Canonical), Ways: d.Ways(),
+		Definition: json.RawMessage(d.Canonical), Ways: d.Edges(),
 	}
 	if graph != "" {
 		a.Graph = &showGraph{Format: graph, Text: d.Mermaid()}

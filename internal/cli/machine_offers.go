@@ -14,21 +14,21 @@ import (
 
 // machineOffers are the tools that agents of machines are offered, as far as that is
 // known: of other servers, what they had when they were last asked.
-func (a *app) machineOffers(ctx context.Context, cfg *config.Config) (machines.Offers, error) {
+func (a *app) machineOffers(ctx context.Context, cfg *config.Config) (machines.AvailableTools, error) {
 	// Of our own the names alone are wanted: nothing stands behind them.
 	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: &run.Service{}, Sessions: &session.Service{}, Memory: &memory.Service{}})
 	if err != nil {
-		return machines.Offers{}, err
+		return machines.AvailableTools{}, err
 	}
 	g, err := gateway.New(gateway.Options{
 		Upstreams: gatewaySettings(cfg).Upstreams, Upstream: a.upstreamOptions(cfg), Project: cfg.Gateway.Project, Key: make([]byte, 32), Logger: a.logger(cfg),
 	})
 	if err != nil {
-		return machines.Offers{}, err
+		return machines.AvailableTools{}, err
 	}
 	defer g.Close(ctx)
 	known := g.Names()
-	var o machines.Offers
+	var o machines.AvailableTools
 	for _, t := range own.Offered(ctx) {
 		o.Tools = append(o.Tools, t.Name)
 	}

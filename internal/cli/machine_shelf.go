@@ -63,7 +63,7 @@ type shelved struct {
 	// Lint gives what a linter says of a machine that loads.
 	Lint func() []guideway.Diagnostic
 	// LintOffers gives what there is to say of its tools.
-	LintOffers func(machines.Offers) []guideway.Diagnostic
+	LintOffers func(machines.AvailableTools) []guideway.Diagnostic
 	// demonstration gives what is shipped for a demonstration; CodeNotFound where
 	// there is nothing.
 	demonstration func() ([]byte, error)
@@ -120,7 +120,7 @@ func (s *machineShelf) open(name string) (*shelved, error) {
 	files := regularfile.In(root)
 	l := machines.LoadFile(files, filepath.Dir(name), filepath.Base(path))
 	one := &shelved{Definition: l.Definition, Found: l.Found, Name: l.Claims, Source: "file", Path: l.Path, Lint: l.Lint}
-	one.LintOffers = func(o machines.Offers) []guideway.Diagnostic { return machines.LintOffers(l.Files(), o) }
+	one.LintOffers = func(o machines.AvailableTools) []guideway.Diagnostic { return machines.LintAvailableTools(l.Files(), o) }
 	if one.Definition == nil {
 		return one, doesNotLoad(name, one.Found[0])
 	}

@@ -112,7 +112,7 @@ func (a *api) getMachine(c *call) (any, error) {
 		return nil, err
 	}
 	return object{
-		"machine": infoOf(e), "definition": json.RawMessage(e.Definition.Canonical), "ways": e.Definition.Ways(),
+		"machine": infoOf(e), "definition": json.RawMessage(e.Definition.Canonical), "ways": e.Definition.Edges(),
 		"source": string(e.Files().Config.Data), "diagnostics": replaceNil(e.Lint()),
 	}, nil
 }

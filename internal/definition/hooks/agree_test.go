@@ -26,7 +26,7 @@ func TestAgreement(t *testing.T) {
 				}
 				return found
 			},
-			Beyond: func(code string) bool { return slices.Contains(beyond(), code) },
+			Beyond: func(code string) bool { return slices.Contains(beyondSchema(), code) },
 			Values: shapetest.Texts("", "x", "start", "hook", "condition", "tools/list", "true", "maybe", "a b", ".x", "simple", "and", "exists"),
 			Keys:   []string{"extra", "type", "condition", "hook", "script", "hookModuleId", "data", "label", "tool", "sourceHandle", "position"},
 			Value:  &doc.Node{Kind: doc.String, Text: "start"},
@@ -51,8 +51,8 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// beyond are the codes of what no schema can say.
-func beyond() []string {
+// beyondSchema are the codes of what no schema can say.
+func beyondSchema() []string {
 	return []string{
 		hooks.CodeDuplicateID, hooks.CodeBindingTool, hooks.CodeAnswersAside, hooks.CodeStartCount, hooks.CodeEndMissing,
 		hooks.CodeEdgeUnknown, hooks.CodeEdgeTwice, hooks.CodeStartInput, hooks.CodeEndOutput, hooks.CodeAsideOutput,

@@ -58,7 +58,7 @@ type parser struct {
 // newParser reads a document of a file.
 func newParser(file string) *parser {
 	return &parser{Report: shape.Report{File: file, Dialect: shape.Dialect{
-		Name: "hooks", Aliases: otherNames, Sample: sample,
+		Name: "hooks", Aliases: otherNames, Sample: sampleValue,
 	}}}
 }
 
@@ -89,8 +89,8 @@ func otherNames(name string) []string {
 	return nil
 }
 
-// sample is what a required member may look like.
-func sample(key string) string {
+// sampleValue is what a required member may look like.
+func sampleValue(key string) string {
 	switch key {
 	case "id", "source", "target":
 		return `"an-id"`
@@ -109,9 +109,9 @@ func sample(key string) string {
 	}
 }
 
-// sorted gives the errors in the order of the document, each with the node that
+// sortedDiagnostics gives the errors in the order of the document, each with the node that
 // it is about.
-func (p *parser) sorted(root *doc.Node, severity guideway.Severity) []guideway.Diagnostic {
+func (p *parser) sortedDiagnostics(root *doc.Node, severity guideway.Severity) []guideway.Diagnostic {
 	found := p.Findings(severity)
 	for i := range found {
 		found[i].Node = nodeAt(root, found[i].Pointer)

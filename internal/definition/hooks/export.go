@@ -19,7 +19,7 @@ const (
 // each hook, and the modules that its hooks refer to. It is what Parse reads.
 // Enabled says whether the graph is active here.
 func (l *Linked) Export(enabled bool) ([]byte, error) {
-	root, err := l.members()
+	root, err := l.decodeMembers()
 	if err != nil {
 		return nil, err
 	}
@@ -32,14 +32,14 @@ func (l *Linked) Export(enabled bool) ([]byte, error) {
 		}
 	}
 	root["enabled"] = enabled
-	places := l.layout()
+	places := l.layoutNodes()
 	nodes, _ := root["nodes"].([]any)
 	for i, one := range nodes {
 		node, _ := one.(map[string]any)
 		if node["position"] == nil {
 			node["position"] = map[string]int{"x": places[i].column * columnWidth, "y": places[i].row * rowHeight}
 		}
-		complete(node, &l.Nodes[i])
+		completeNode(node, &l.Nodes[i])
 	}
 	edges, _ := root["edges"].([]any)
 	for i, one := range edges {
@@ -47,11 +47,11 @@ func (l *Linked) Export(enabled bool) ([]byte, error) {
 			edge["id"] = l.Edges[i].Source + "-" + l.Edges[i].Target
 		}
 	}
-	return indented(l.ID, root)
+	return marshalGraph(l.ID, root)
 }
 
-// indented writes a graph for people to read: scripts are full of < and &.
-func indented(id string, root map[string]any) ([]byte, error) {
+// marshalGraph writes a graph for people to read: scripts are full of < and &.
+func marshalGraph(id string, root map[string]any) ([]byte, error) {
 	text, err := jsontext.Indent(root)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the graph %s: %w", id, err)
@@ -59,8 +59,8 @@ func indented(id string, root map[string]any) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// members are those of the document.
-func (g *Graph) members() (map[string]any, error) {
+// decodeMembers are those of the document.
+func (g *Graph) decodeMembers() (map[string]any, error) {
 	var root map[string]any
 	if err := json.Unmarshal([]byte(g.Canonical), &root); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "read the graph %s again: %w", g.ID, err)
@@ -68,8 +68,8 @@ func (g *Graph) members() (map[string]any, error) {
 	return root, nil
 }
 
-// complete adds what a node may leave out here.
-func complete(node map[string]any, n *Node) {
+// completeNode adds what a node may leave out here.
+func completeNode(node map[string]any, n *Node) {
 	data, _ := node["data"].(map[string]any)
 	if data == nil {
 		data = map[string]any{}
@@ -88,19 +88,19 @@ func complete(node map[string]any, n *Node) {
 	}
 }
 
-// spot is a place in a drawing from left to right.
-type spot struct{ column, row int }
+// gridPosition is a place in a drawing from left to right.
+type gridPosition struct{ column, row int }
 
-// layout gives each node a place: what comes after a node is right of it, and
+// layoutNodes gives each node a place: what comes after a node is right of it, and
 // each further way on has a row of its own. A graph that loads is a tree.
-func (g *Graph) layout() []spot {
-	places := make([]spot, len(g.Nodes))
+func (g *Graph) layoutNodes() []gridPosition {
+	places := make([]gridPosition, len(g.Nodes))
 	rows := 0
 	var put func(id string, column, row int)
 	put = func(id string, column, row int) {
 		n := slices.IndexFunc(g.Nodes, func(n Node) bool { return n.ID == id })
-		places[n] = spot{column, row}
-		for i, to := range g.after(id) {
+		places[n] = gridPosition{column, row}
+		for i, to := range g.nextNodes(id) {
 			if i > 0 {
 				rows++
 				row = rows
@@ -116,8 +116,8 @@ func (g *Graph) layout() []spot {
 	return places
 }
 
-// after are the nodes that edges of a node lead to, those on the main path first.
-func (g *Graph) after(id string) []string {
+// nextNodes are the nodes that edges of a node lead to, those on the main path first.
+func (g *Graph) nextNodes(id string) []string {
 	var main, aside []string
 	for _, e := range g.Edges {
 		if e.Source != id {
@@ -152,7 +152,7 @@ func (l *Linked) Copied(c Copy) ([]byte, error) {
 				WithFix("guideway hooks show %s, which names those that it has", l.ID)
 		}
 	}
-	root, err := l.members()
+	root, err := l.decodeMembers()
 	if err != nil {
 		return nil, err
 	}
@@ -173,5 +173,5 @@ func (l *Linked) Copied(c Copy) ([]byte, error) {
 	if len(l.Used) > 0 {
 		root["modules"] = l.Used
 	}
-	return indented(c.ID, root)
+	return marshalGraph(c.ID, root)
 }

@@ -37,8 +37,8 @@ func (l Library) Find(ref string) *Module {
 	return nil
 }
 
-// names are all that modules can be found by.
-func (l Library) names() []string {
+// allNames are all that modules can be found by.
+func (l Library) allNames() []string {
 	var names []string
 	for i := range l.modules {
 		names = append(names, l.modules[i].ID, l.modules[i].Name)
@@ -84,7 +84,7 @@ func Link(g *Graph, library Library) (*Linked, []guideway.Diagnostic) {
 		default:
 			m := cmp.Or(own.Find(n.Hook.Module), library.Find(n.Hook.Module))
 			if m == nil {
-				found = append(found, moduleUnknown(g, i, append(own.names(), library.names()...)))
+				found = append(found, unknownModule(g, i, append(own.allNames(), library.allNames()...)))
 				continue
 			}
 			l.Scripts[n.ID] = newScript(m.ID+".js", m.Script)
@@ -96,21 +96,21 @@ func Link(g *Graph, library Library) (*Linked, []guideway.Diagnostic) {
 	if len(found) > 0 {
 		return nil, found
 	}
-	l.Pin = l.pin()
+	l.Pin = l.computePin()
 	return l, nil
 }
 
 func newScript(name, text string) Script {
-	return Script{Name: name, Text: text, Hash: hash([]byte(text))}
+	return Script{Name: name, Text: text, Hash: hashText([]byte(text))}
 }
 
-func hash(text []byte) string {
+func hashText(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// moduleUnknown says that a hook refers to no module.
-func moduleUnknown(g *Graph, i int, known []string) guideway.Diagnostic {
+// unknownModule says that a hook refers to no module.
+func unknownModule(g *Graph, i int, known []string) guideway.Diagnostic {
 	n := &g.Nodes[i]
 	fix := "add the module to the folder hooks/modules of the same source or to 'modules' of the graph, or write the script into the hook"
 	if guess := spelling.Closest(n.Hook.Module, known); guess != "" {
@@ -123,8 +123,8 @@ func moduleUnknown(g *Graph, i int, known []string) guideway.Diagnostic {
 	}
 }
 
-// pin makes the hash of what the graph does.
-func (l *Linked) pin() string {
+// computePin makes the hash of what the graph does.
+func (l *Linked) computePin() string {
 	type node struct {
 		ID        string          `json:"id"`
 		Kind      NodeKind        `json:"kind"`
@@ -165,5 +165,5 @@ func (l *Linked) pin() string {
 		// Variables and conditions are parts of a document that was read as JSON.
 		return ""
 	}
-	return hash(text)
+	return hashText(text)
 }

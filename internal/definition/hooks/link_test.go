@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
 )
 
-// read parses a graph that must load.
-func read(t *testing.T, text string) *hooks.Graph {
+// parseGraph parses a graph that must load.
+func parseGraph(t *testing.T, text string) *hooks.Graph {
 	t.Helper()
 	root, found := doc.Parse("graph.json", []byte(text), doc.Limits{})
 	if root == nil || len(found) > 0 {
@@ -25,8 +25,8 @@ func read(t *testing.T, text string) *hooks.Graph {
 	return g
 }
 
-// link links a graph that must link.
-func link(t *testing.T, g *hooks.Graph, modules ...hooks.Module) *hooks.Linked {
+// linkGraph links a graph that must link.
+func linkGraph(t *testing.T, g *hooks.Graph, modules ...hooks.Module) *hooks.Linked {
 	t.Helper()
 	l, found := hooks.Link(g, hooks.NewLibrary(modules))
 	if l == nil {
@@ -48,7 +48,7 @@ func redact(script string) hooks.Module {
 // and with nothing that only people see.
 func TestPin(t *testing.T) {
 	t.Parallel()
-	pin := link(t, read(t, small), redact("1")).Pin
+	pin := linkGraph(t, parseGraph(t, small), redact("1")).Pin
 	if !strings.HasPrefix(pin, "sha256:") || len(pin) != len("sha256:")+64 {
 		t.Fatalf("the pin is %q", pin)
 	}
@@ -64,7 +64,7 @@ func TestPin(t *testing.T) {
 		"label": edit(`"type": "mcp-call"`, `"type": "mcp-call", "data": {"label": "Call"}`),
 		"order": edit(`{"source": "s", "target": "h"}, {"source": "h", "target": "c"}`, `{"source": "h", "target": "c"}, {"source": "s", "target": "h"}`),
 	} {
-		if got := link(t, read(t, text), redact("1")).Pin; got != pin {
+		if got := linkGraph(t, parseGraph(t, text), redact("1")).Pin; got != pin {
 			t.Errorf("%s: the pin is another", name)
 		}
 	}
@@ -75,11 +75,11 @@ func TestPin(t *testing.T) {
 		"inline":   edit(`"hookModuleId": "redact"`, `"script": "2"`),
 		"id":       edit(`"id": "small"`, `"id": "smaller"`),
 	} {
-		if got := link(t, read(t, text), redact("1")).Pin; got == pin {
+		if got := linkGraph(t, parseGraph(t, text), redact("1")).Pin; got == pin {
 			t.Errorf("%s: the pin is the same", name)
 		}
 	}
-	if link(t, read(t, small), redact("2")).Pin == pin {
+	if linkGraph(t, parseGraph(t, small), redact("2")).Pin == pin {
 		t.Error("another script has the same pin")
 	}
 }
@@ -89,17 +89,17 @@ func TestPin(t *testing.T) {
 func TestModules(t *testing.T) {
 	t.Parallel()
 	own := strings.Replace(small, `"name"`, `"modules": [{"id": "redact", "name": "R", "script": "own"}], "name"`, 1)
-	if got := link(t, read(t, own), redact("library")).Scripts["h"]; got.Text != "own" || got.Name != "redact.js" {
+	if got := linkGraph(t, parseGraph(t, own), redact("library")).Scripts["h"]; got.Text != "own" || got.Name != "redact.js" {
 		t.Errorf("the script is %+v", got)
 	}
 	byName := []hooks.Module{{ID: "x", Name: "redact", Script: "by name"}, {ID: "redact", Name: "y", Script: "by id"}}
-	if got := link(t, read(t, small), byName...).Scripts["h"].Text; got != "by id" {
+	if got := linkGraph(t, parseGraph(t, small), byName...).Scripts["h"].Text; got != "by id" {
 		t.Errorf("the script is %q", got)
 	}
-	if got := link(t, read(t, small), byName[0]).Scripts["h"].Text; got != "by name" {
+	if got := linkGraph(t, parseGraph(t, small), byName[0]).Scripts["h"].Text; got != "by name" {
 		t.Errorf("the script is %q", got)
 	}
-	l, found := hooks.Link(read(t, small), hooks.NewLibrary([]hooks.Module{{ID: "redacts", Name: "redacts"}}))
+	l, found := hooks.Link(parseGraph(t, small), hooks.NewLibrary([]hooks.Module{{ID: "redacts", Name: "redacts"}}))
 	if l != nil || len(found) != 1 {
 		t.Fatal(l, found)
 	}
@@ -111,19 +111,19 @@ func TestModules(t *testing.T) {
 
 // What is exported reads as the same graph, complete, and is exported the same
 // again.
-func TestExport(t *testing.T) {
+func TestExportRoundTrip(t *testing.T) {
 	t.Parallel()
 	full, err := os.ReadFile("../testdata/hooks-full.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{small, string(full)} {
-		l := link(t, read(t, text), redact("if (a < 1 && b) {}"))
+		l := linkGraph(t, parseGraph(t, text), redact("if (a < 1 && b) {}"))
 		exported, err := l.Export(false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := link(t, read(t, string(exported)))
+		again := linkGraph(t, parseGraph(t, string(exported)))
 		if again.Pin != l.Pin {
 			t.Errorf("the pin of the export is another:\n%s", exported)
 		}
@@ -132,7 +132,7 @@ func TestExport(t *testing.T) {
 			t.Error(diff, err)
 		}
 	}
-	exported, err := link(t, read(t, small), redact("a < 1")).Export(true)
+	exported, err := linkGraph(t, parseGraph(t, small), redact("a < 1")).Export(true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,18 +30,18 @@ func Lint(g *Graph, root *doc.Node, file string) []guideway.Diagnostic {
 	for i := range g.Nodes {
 		n, one := &g.Nodes[i], at.Key("nodes").Index(i)
 		hooks = hooks || n.Kind == HookNode
-		l.node(one, n)
+		l.lintNode(one, n)
 	}
 	if !hooks {
 		l.Warnf(at.Key("nodes"), CodeIdle, "add a node of the type 'hook'", "The graph has no hook, so it changes nothing.")
 	}
 	own := NewLibrary(g.Modules)
 	for i := range g.Modules {
-		if !l.refers(own, &own.modules[i]) {
+		if !l.refersTo(own, &own.modules[i]) {
 			l.Warnf(at.Key("modules").Index(i), CodeModuleUnused, "remove it, or name it in the 'hookModuleId' of a hook", "No hook runs the module '%s'.", g.Modules[i].ID)
 		}
 	}
-	return l.sorted(root, guideway.SeverityWarning)
+	return l.sortedDiagnostics(root, guideway.SeverityWarning)
 }
 
 // linter collects warnings.
@@ -50,8 +50,8 @@ type linter struct {
 	g *Graph
 }
 
-// refers says whether a hook runs a module of the graph.
-func (l *linter) refers(own Library, m *Module) bool {
+// refersTo says whether a hook runs a module of the graph.
+func (l *linter) refersTo(own Library, m *Module) bool {
 	for i := range l.g.Nodes {
 		if h := l.g.Nodes[i].Hook; h != nil && h.Module != "" && own.Find(h.Module) == m {
 			return true
@@ -60,9 +60,9 @@ func (l *linter) refers(own Library, m *Module) bool {
 	return false
 }
 
-// before are the nodes on the way to a node, the nearest first. A graph that
+// predecessors are the nodes on the way to a node, the nearest first. A graph that
 // loads has one way to each.
-func (l *linter) before(id string) []*Node {
+func (l *linter) predecessors(id string) []*Node {
 	var way []*Node
 	for range l.g.Nodes {
 		from := ""
@@ -80,10 +80,10 @@ func (l *linter) before(id string) []*Node {
 	return way
 }
 
-// passed says whether a node of a kind stands before another one, or a hook that
+// hasPredecessor says whether a node of a kind stands before another one, or a hook that
 // answers.
-func (l *linter) passed(id string, has func(*Node) bool) bool {
-	for _, n := range l.before(id) {
+func (l *linter) hasPredecessor(id string, has func(*Node) bool) bool {
+	for _, n := range l.predecessors(id) {
 		if has(n) {
 			return true
 		}
@@ -91,10 +91,10 @@ func (l *linter) passed(id string, has func(*Node) bool) bool {
 	return false
 }
 
-func answers(n *Node) bool { return n.Kind == HookNode && n.Hook != nil && n.Hook.Answers }
+func answersRequest(n *Node) bool { return n.Kind == HookNode && n.Hook != nil && n.Hook.Answers }
 
-// node looks at one node.
-func (l *linter) node(at shape.Place, n *Node) {
+// lintNode looks at one node.
+func (l *linter) lintNode(at shape.Place, n *Node) {
 	data := at.Key("data")
 	if n.Hook != nil && n.Kind != HookNode {
 		l.Warnf(data.Key("hook"), CodeDataIgnored, "make the node one of type 'hook', or remove it", "The hook of node '%s' never runs: the node is of type '%s'.", n.ID, n.Kind)
@@ -102,22 +102,24 @@ func (l *linter) node(at shape.Place, n *Node) {
 	if n.Condition != nil && n.Kind != ConditionNode {
 		l.Warnf(data.Key("condition"), CodeDataIgnored, "make the node one of type 'condition', or remove it", "The condition of node '%s' is never asked: the node is of type '%s'.", n.ID, n.Kind)
 	}
-	if n.Kind == Call && l.passed(n.ID, answers) {
+	if n.Kind == Call && l.hasPredecessor(n.ID, answersRequest) {
 		l.Warnf(at, CodeCallNever, "remove it, or take 'answers' off the hook before it", "'%s' never sends the call: a hook before it answers in place of the server.", n.ID)
 	}
 	if n.Kind == ConditionNode && n.Condition != nil {
-		l.condition(data.Key("condition"), n)
+		l.lintCondition(data.Key("condition"), n)
 	}
 }
 
-// condition looks at the paths that a condition reads.
-func (l *linter) condition(at shape.Place, n *Node) {
+// lintCondition checks the paths that a condition reads.
+func (l *linter) lintCondition(at shape.Place, n *Node) {
 	what := fmt.Sprintf("the condition of node '%s'", n.ID)
 	for _, path := range n.Condition.Variables() {
 		switch root := condition.Root(path); root {
 		case "request", "metadata", "variables":
 		case "response":
-			if !l.passed(n.ID, func(n *Node) bool { return n.Kind == Call || answers(n) || n.Kind == HookNode && n.Hook.Blocking }) {
+			if !l.hasPredecessor(n.ID, func(n *Node) bool {
+				return n.Kind == Call || answersRequest(n) || n.Kind == HookNode && n.Hook.Blocking
+			}) {
 				l.Warnf(at, CodeConditionEarly, "put it behind an mcp-call", "%s reads %s before there is a response.", shape.Capital(what), shape.Quote(path))
 			}
 		default:

@@ -31,51 +31,51 @@ func Parse(file string, root *doc.Node) (*Graph, []guideway.Diagnostic) {
 		return nil, p.Found
 	}
 	p.Canonical = doc.Mark(root)
-	g := p.graph(at)
+	g := p.readGraph(at)
 	g.Canonical, g.File = p.Canonical, file
-	p.structure(at, g)
+	p.checkStructure(at, g)
 	if len(p.Found) > 0 {
-		return nil, p.sorted(root, guideway.SeverityError)
+		return nil, p.sortedDiagnostics(root, guideway.SeverityError)
 	}
 	return g, nil
 }
 
-// graph reads the root.
-func (p *parser) graph(at shape.Place) *Graph {
+// readGraph reads the root.
+func (p *parser) readGraph(at shape.Place) *Graph {
 	p.Object(at, "$schema", "id", "name", "description", "version", "workflowType", "bindings", "variables", "modules",
 		"nodes", "edges", "template", "enabled", "createdAt", "updatedAt")
 	p.Require(at, "id", "name", "workflowType", "nodes", "edges")
 	p.Text(at.Key("$schema"), 0, 0)
 	g := &Graph{
-		ID:          p.fileID(at.Key("id")),
+		ID:          p.readFileID(at.Key("id")),
 		Name:        p.Text(at.Key("name"), 1, maxName),
 		Description: p.Text(at.Key("description"), 0, 0),
 		Version:     p.Text(at.Key("version"), 0, maxName),
 		Type:        Type(p.Choice(at.Key("workflowType"), CodeEnum, string(ToolsCall), string(ToolsList))),
-		Bindings:    list(p, at.Key("bindings"), "binding", p.binding),
-		Variables:   p.variables(at.Key("variables")),
-		Modules:     list(p, at.Key("modules"), "module", p.module),
-		Nodes:       list(p, at.Key("nodes"), "node", p.node),
-		Edges:       list(p, at.Key("edges"), "edge", p.edge),
+		Bindings:    readList(p, at.Key("bindings"), "binding", p.readBinding),
+		Variables:   p.readVariables(at.Key("variables")),
+		Modules:     readList(p, at.Key("modules"), "module", p.readModule),
+		Nodes:       readList(p, at.Key("nodes"), "node", p.readNode),
+		Edges:       readList(p, at.Key("edges"), "edge", p.readEdge),
 		Template:    p.Flag(at.Key("template")),
 		Enabled:     p.Flag(at.Key("enabled")),
-		CreatedAt:   p.number(at.Key("createdAt")),
-		UpdatedAt:   p.number(at.Key("updatedAt")),
+		CreatedAt:   p.readNumber(at.Key("createdAt")),
+		UpdatedAt:   p.readNumber(at.Key("updatedAt")),
 	}
 	for i := range g.Edges {
 		if n := g.Node(g.Edges[i].Source); n != nil && n.Kind != ConditionNode {
 			g.Edges[i].Branch = NoBranch // what an editor calls the end of the edge
 		}
 	}
-	p.filled(at.Key("bindings"), "remove it: a graph without bindings stands around all requests of its type")
-	p.filled(at.Key("nodes"), "begin with a start, an mcp-call and an end")
-	p.bounded(at.Key("nodes"), maxNodes)
-	p.bounded(at.Key("edges"), maxEdges)
+	p.checkNotEmpty(at.Key("bindings"), "remove it: a graph without bindings stands around all requests of its type")
+	p.checkNotEmpty(at.Key("nodes"), "begin with a start, an mcp-call and an end")
+	p.checkMaxItems(at.Key("nodes"), maxNodes)
+	p.checkMaxItems(at.Key("edges"), maxEdges)
 	return g
 }
 
-// fileID reads the id of a graph or module, which is also the name of a file.
-func (p *parser) fileID(at shape.Place) string {
+// readFileID reads the id of a graph or module, which is also the name of a file.
+func (p *parser) readFileID(at shape.Place) string {
 	text := p.Text(at, 1, maxID)
 	if text != "" && at.Node.Kind == doc.String && !isFileID(text) {
 		p.Errorf(at, CodePattern, "use letters, digits, hyphens, underscores and dots, and begin with a letter or digit",
@@ -96,14 +96,14 @@ func isFileID(text string) bool {
 	return text != ""
 }
 
-// binding reads which requests a graph stands around.
-func (p *parser) binding(at shape.Place) Binding {
+// readBinding reads which requests a graph stands around.
+func (p *parser) readBinding(at shape.Place) Binding {
 	p.Object(at, "upstream", "tool")
 	return Binding{Upstream: p.Text(at.Key("upstream"), 1, maxID), Tool: p.Text(at.Key("tool"), 1, maxID)}
 }
 
-// variables reads what the nodes share.
-func (p *parser) variables(at shape.Place) map[string]json.RawMessage {
+// readVariables reads what the nodes share.
+func (p *parser) readVariables(at shape.Place) map[string]json.RawMessage {
 	if !p.Open(at) {
 		return nil
 	}
@@ -131,18 +131,18 @@ func isName(text string) bool {
 	return text != ""
 }
 
-// module reads a script with a name.
-func (p *parser) module(at shape.Place) Module {
+// readModule reads a script with a name.
+func (p *parser) readModule(at shape.Place) Module {
 	p.Object(at, "id", "name", "script", "createdAt", "updatedAt")
 	p.Require(at, "id", "name", "script")
-	p.number(at.Key("createdAt"))
-	p.number(at.Key("updatedAt"))
+	p.readNumber(at.Key("createdAt"))
+	p.readNumber(at.Key("updatedAt"))
 	return Module{ID: p.Text(at.Key("id"), 1, maxID), Name: p.Text(at.Key("name"), 1, maxName), Script: p.Text(at.Key("script"), 1, 0)}
 }
 
-// editorOf are members that editors keep in nodes and edges, and that mean
+// editorMembers are members that editors keep in nodes and edges, and that mean
 // nothing here.
-func editorOf() []string {
+func editorMembers() []string {
 	return []string{
 		"selected", "selectable", "deletable", "focusable", "hidden", "style", "className", "zIndex", "ariaLabel",
 		"dragging", "draggable", "connectable", "dragHandle", "width", "height", "initialWidth", "initialHeight", "measured",
@@ -152,16 +152,16 @@ func editorOf() []string {
 	}
 }
 
-// node reads one place.
-func (p *parser) node(at shape.Place) Node {
-	p.Closed(at, "remove it: what only an editor needs can stand in 'data'", append([]string{"id", "type", "position", "data"}, editorOf()...))
+// readNode reads one place.
+func (p *parser) readNode(at shape.Place) Node {
+	p.Closed(at, "remove it: what only an editor needs can stand in 'data'", append([]string{"id", "type", "position", "data"}, editorMembers()...))
 	p.Require(at, "id", "type")
 	n := Node{
 		ID:   p.Text(at.Key("id"), 1, maxID),
 		Kind: NodeKind(p.Choice(at.Key("type"), CodeEnum, string(Start), string(End), string(Call), string(HookNode), string(ConditionNode))),
 		Line: at.Line, Column: at.Column,
 	}
-	p.position(at.Key("position"))
+	p.checkPosition(at.Key("position"))
 	data := at.Key("data")
 	if data.Node != nil && !p.Open(data) {
 		return n
@@ -180,7 +180,7 @@ func (p *parser) node(at shape.Place) Node {
 	n.Label = p.Text(data.Key("label"), 0, 0)
 	hook, condition := data.Key("hook"), data.Key("condition")
 	if hook.Node != nil {
-		n.Hook = p.hook(hook)
+		n.Hook = p.readHook(hook)
 	}
 	if condition.Node != nil {
 		n.Condition, n.Source = phases.CheckCondition(&p.Report, condition), p.Source(condition)
@@ -188,18 +188,18 @@ func (p *parser) node(at shape.Place) Node {
 	return n
 }
 
-// position checks where an editor draws a node.
-func (p *parser) position(at shape.Place) {
+// checkPosition checks where an editor draws a node.
+func (p *parser) checkPosition(at shape.Place) {
 	if at.Node == nil || !p.Object(at, "x", "y") {
 		return
 	}
 	p.Require(at, "x", "y")
-	p.number(at.Key("x"))
-	p.number(at.Key("y"))
+	p.readNumber(at.Key("x"))
+	p.readNumber(at.Key("y"))
 }
 
-// hook reads a script and how it runs.
-func (p *parser) hook(at shape.Place) *Hook {
+// readHook reads a script and how it runs.
+func (p *parser) readHook(at shape.Place) *Hook {
 	if !p.Object(at, "id", "hookModuleId", "script", "blocking", "answers", "timeoutMs") {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (p *parser) hook(at shape.Place) *Hook {
 		Script:   p.Text(at.Key("script"), 1, 0),
 		Blocking: at.Node.Get("blocking") == nil || p.Flag(at.Key("blocking")),
 		Answers:  p.Flag(at.Key("answers")),
-		Timeout:  time.Duration(p.timeout(at.Key("timeoutMs"))) * time.Millisecond,
+		Timeout:  time.Duration(p.readTimeout(at.Key("timeoutMs"))) * time.Millisecond,
 	}
 	module, script := at.Node.Get("hookModuleId") != nil, at.Node.Get("script") != nil
 	switch {
@@ -222,9 +222,9 @@ func (p *parser) hook(at shape.Place) *Hook {
 	return h
 }
 
-// timeout reads a whole number of milliseconds.
-func (p *parser) timeout(at shape.Place) float64 {
-	n := p.number(at)
+// readTimeout reads a whole number of milliseconds.
+func (p *parser) readTimeout(at shape.Place) float64 {
+	n := p.readNumber(at)
 	high := float64(maxTimeout.Milliseconds())
 	if at.Node != nil && at.Node.Kind == doc.Number && (n < 1 || n > high || n != math.Trunc(n)) {
 		p.Errorf(at, CodeRange, fmt.Sprintf("write a whole number from 1 to %.0f", high),
@@ -234,31 +234,31 @@ func (p *parser) timeout(at shape.Place) float64 {
 	return n
 }
 
-// edge reads a way between two nodes.
-func (p *parser) edge(at shape.Place) Edge {
+// readEdge reads a way between two nodes.
+func (p *parser) readEdge(at shape.Place) Edge {
 	p.Closed(at, "remove it: what only an editor needs can stand in 'data'",
-		append([]string{"id", "source", "target", "type", "sourceHandle", "targetHandle", "data"}, editorOf()...))
+		append([]string{"id", "source", "target", "type", "sourceHandle", "targetHandle", "data"}, editorMembers()...))
 	p.Require(at, "source", "target")
 	p.Text(at.Key("id"), 0, 0)
 	p.Text(at.Key("type"), 0, 0)
-	p.handle(at.Key("targetHandle"))
+	p.readHandle(at.Key("targetHandle"))
 	return Edge{
 		Source: p.Text(at.Key("source"), 1, maxID), Target: p.Text(at.Key("target"), 1, maxID),
-		Branch: Branch(p.handle(at.Key("sourceHandle"))),
+		Branch: Branch(p.readHandle(at.Key("sourceHandle"))),
 	}
 }
 
-// handle reads the end of an edge at a node, which editors write as null where
+// readHandle reads the end of an edge at a node, which editors write as null where
 // there is one alone.
-func (p *parser) handle(at shape.Place) string {
+func (p *parser) readHandle(at shape.Place) string {
 	if at.Node == nil || at.Node.Kind == doc.Null {
 		return ""
 	}
 	return p.Text(at, 0, 0)
 }
 
-// number reads a member that is a number.
-func (p *parser) number(at shape.Place) float64 {
+// readNumber reads a member that is a number.
+func (p *parser) readNumber(at shape.Place) float64 {
 	if at.Node == nil {
 		return 0
 	}
@@ -269,28 +269,28 @@ func (p *parser) number(at shape.Place) float64 {
 	return at.Node.Num
 }
 
-// filled checks that a list that is there has an entry.
-func (p *parser) filled(at shape.Place, fix string) {
+// checkNotEmpty checks that a list that is there has an entry.
+func (p *parser) checkNotEmpty(at shape.Place, fix string) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
 		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
 	}
 }
 
-// bounded checks that a list is not too long.
-func (p *parser) bounded(at shape.Place, most int) {
+// checkMaxItems checks that a list is not too long.
+func (p *parser) checkMaxItems(at shape.Place, most int) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) > most {
 		p.Errorf(at, CodeRange, "split the graph: several can be active, with bindings that do not overlap",
 			"Field '%s' %s has %d entries; at most %d are allowed.", at.Name, at.Where, len(at.Node.Items), most)
 	}
 }
 
-// list reads a list of objects; noun names one of them.
-func list[T any](p *parser, at shape.Place, noun string, read func(shape.Place) T) []T {
-	return shape.Entries(&p.Report, at, "objects", func(item shape.Place, i int) string { return entry(item, noun, i) }, read)
+// readList reads a list of objects; noun names one of them.
+func readList[T any](p *parser, at shape.Place, noun string, read func(shape.Place) T) []T {
+	return shape.Entries(&p.Report, at, "objects", func(item shape.Place, i int) string { return entryLocation(item, noun, i) }, read)
 }
 
-// entry says that something is in an entry of a list: "in node 1 ('start')".
-func entry(item shape.Place, noun string, i int) string {
+// entryLocation says that something is in an entry of a list: "in node 1 ('start')".
+func entryLocation(item shape.Place, noun string, i int) string {
 	name := ""
 	if id := item.Node.Get("id"); id != nil && id.Kind == doc.String && strings.TrimSpace(id.Text) != "" {
 		name = id.Text
@@ -308,10 +308,10 @@ func ParseModule(file string, root *doc.Node) (*Module, []guideway.Diagnostic) {
 	p.Closed(at, "", []string{"$schema", "id", "name", "script", "createdAt", "updatedAt"})
 	p.Text(at.Key("$schema"), 0, 0)
 	p.Require(at, "id", "name", "script")
-	p.number(at.Key("createdAt"))
-	p.number(at.Key("updatedAt"))
+	p.readNumber(at.Key("createdAt"))
+	p.readNumber(at.Key("updatedAt"))
 	m := &Module{
-		ID: p.fileID(at.Key("id")), Name: p.Text(at.Key("name"), 1, maxName), Script: p.Text(at.Key("script"), 1, 0),
+		ID: p.readFileID(at.Key("id")), Name: p.Text(at.Key("name"), 1, maxName), Script: p.Text(at.Key("script"), 1, 0),
 		Canonical: p.Canonical, File: file,
 	}
 	if len(p.Found) > 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// structure checks what the schema cannot say: ids, bindings, and the graph as a
+// checkStructure checks what the schema cannot say: ids, bindings, and the graph as a
 // whole.
-func (p *parser) structure(at shape.Place, g *Graph) {
-	p.moduleIDs(at.Key("modules"), g)
+func (p *parser) checkStructure(at shape.Place, g *Graph) {
+	p.checkModuleIDs(at.Key("modules"), g)
 	if g.Type == ToolsList {
 		for i := range g.Bindings {
 			if g.Bindings[i].Tool != "" {
@@ -28,8 +28,8 @@ func (p *parser) structure(at shape.Place, g *Graph) {
 	}
 }
 
-// moduleIDs checks that the modules that come with the graph can be told apart.
-func (p *parser) moduleIDs(at shape.Place, g *Graph) {
+// checkModuleIDs checks that the modules that come with the graph can be told apart.
+func (p *parser) checkModuleIDs(at shape.Place, g *Graph) {
 	seen := map[string]bool{}
 	for i := range g.Modules {
 		m := &g.Modules[i]
@@ -54,16 +54,16 @@ type Problem struct {
 // tree from its start, on each of whose ways the call is sent at most once.
 func (g *Graph) Problems() []Problem {
 	c := &checker{Graph: g, numbers: make(map[string]int, len(g.Nodes))}
-	c.index()
-	c.ends()
+	c.indexEdges()
+	c.checkEnds()
 	for n := range g.Nodes {
-		if c.counts(n) {
-			c.node(n)
+		if c.isFirstOfID(n) {
+			c.checkNode(n)
 		}
 	}
-	c.cycles()
-	c.reach()
-	c.ways()
+	c.checkCycles()
+	c.checkReachability()
+	c.checkPaths()
 	return c.found
 }
 
@@ -79,18 +79,20 @@ type checker struct {
 	found   []Problem
 }
 
-// counts says whether a node is the one that its id means.
-func (c *checker) counts(n int) bool { return c.numbers[c.Nodes[n].ID] == n && c.Nodes[n].ID != "" }
+// isFirstOfID says whether a node is the one that its id means.
+func (c *checker) isFirstOfID(n int) bool {
+	return c.numbers[c.Nodes[n].ID] == n && c.Nodes[n].ID != ""
+}
 
-// aboutNode reports a problem of a node.
-func (c *checker) aboutNode(n int, code, fix, format string, args ...any) {
+// addNodeProblem reports a problem of a node.
+func (c *checker) addNodeProblem(n int, code, fix, format string, args ...any) {
 	c.found = append(c.found, Problem{
 		Code: code, Pointer: doc.Pointer("").Key("nodes").Index(n), Node: c.Nodes[n].ID, Message: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
-// aboutEdge reports a problem of an edge, or of one of its members.
-func (c *checker) aboutEdge(e int, key, code, fix, format string, args ...any) {
+// addEdgeProblem reports a problem of an edge, or of one of its members.
+func (c *checker) addEdgeProblem(e int, key, code, fix, format string, args ...any) {
 	pointer := doc.Pointer("").Key("edges").Index(e)
 	if key != "" {
 		pointer = pointer.Key(key)
@@ -100,31 +102,31 @@ func (c *checker) aboutEdge(e int, key, code, fix, format string, args ...any) {
 	})
 }
 
-// index finds the ends of all edges, and reports ids that are there twice, edges
+// indexEdges finds the ends of all edges, and reports ids that are there twice, edges
 // that lead nowhere and edges that are there twice.
-func (c *checker) index() {
+func (c *checker) indexEdges() {
 	for n := range c.Nodes {
 		id := c.Nodes[n].ID
 		if first, ok := c.numbers[id]; ok && id != "" {
-			c.aboutNode(n, CodeDuplicateID, "give each node an id of its own", "Duplicate node id '%s': node %d has it already.", id, first+1)
+			c.addNodeProblem(n, CodeDuplicateID, "give each node an id of its own", "Duplicate node id '%s': node %d has it already.", id, first+1)
 			continue
 		}
 		c.numbers[id] = n
 		if h := c.Nodes[n].Hook; c.Nodes[n].Kind == HookNode && h != nil && h.Answers && !h.Blocking {
-			c.aboutNode(n, CodeAnswersAside, "set 'blocking' to true, or remove 'answers'", "Hook '%s' is fire-and-forget: nothing waits for its answer.", id)
+			c.addNodeProblem(n, CodeAnswersAside, "set 'blocking' to true, or remove 'answers'", "Hook '%s' is fire-and-forget: nothing waits for its answer.", id)
 		}
 	}
 	c.in, c.out = make([][]int, len(c.Nodes)), make([][]int, len(c.Nodes))
 	seen := map[Edge]int{}
 	for e := range c.Edges {
 		edge := c.Edges[e]
-		from, hasFrom := c.end(e, "source", edge.Source)
-		to, hasTo := c.end(e, "target", edge.Target)
+		from, hasFrom := c.findEnd(e, "source", edge.Source)
+		to, hasTo := c.findEnd(e, "target", edge.Target)
 		if !hasFrom || !hasTo {
 			continue
 		}
 		if first, ok := seen[edge]; ok {
-			c.aboutEdge(e, "", CodeEdgeTwice, "remove one of the two", "The edge from '%s' to '%s' is there twice: edge %d is the same.", edge.Source, edge.Target, first+1)
+			c.addEdgeProblem(e, "", CodeEdgeTwice, "remove one of the two", "The edge from '%s' to '%s' is there twice: edge %d is the same.", edge.Source, edge.Target, first+1)
 			continue
 		}
 		seen[edge] = e
@@ -133,8 +135,8 @@ func (c *checker) index() {
 	}
 }
 
-// end finds the node at the end of an edge.
-func (c *checker) end(e int, key, id string) (int, bool) {
+// findEnd finds the node at the end of an edge.
+func (c *checker) findEnd(e int, key, id string) (int, bool) {
 	n, ok := c.numbers[id]
 	if id == "" {
 		return 0, false // reported as a text that is empty or missing
@@ -148,22 +150,22 @@ func (c *checker) end(e int, key, id string) (int, bool) {
 		if guess := (&shape.Report{}).Closest(id, ids); guess != "" {
 			fix = fmt.Sprintf("did you mean '%s'?", guess)
 		}
-		c.aboutEdge(e, key, CodeEdgeUnknown, fix, "There is no node '%s' for the edge from '%s' to '%s'.", id, c.Edges[e].Source, c.Edges[e].Target)
+		c.addEdgeProblem(e, key, CodeEdgeUnknown, fix, "There is no node '%s' for the edge from '%s' to '%s'.", id, c.Edges[e].Source, c.Edges[e].Target)
 	}
 	return n, ok
 }
 
-// ends checks that there is one start and at least one end.
-func (c *checker) ends() {
+// checkEnds checks that there is one start and at least one end.
+func (c *checker) checkEnds() {
 	first, hasEnd := -1, false
 	for n := range c.Nodes {
-		if !c.counts(n) {
+		if !c.isFirstOfID(n) {
 			continue
 		}
 		switch c.Nodes[n].Kind {
 		case Start:
 			if first >= 0 {
-				c.aboutNode(n, CodeStartCount, "remove one of the two", "A graph has one start, but '%s' is one and '%s' is another.", c.Nodes[first].ID, c.Nodes[n].ID)
+				c.addNodeProblem(n, CodeStartCount, "remove one of the two", "A graph has one start, but '%s' is one and '%s' is another.", c.Nodes[first].ID, c.Nodes[n].ID)
 				continue
 			}
 			first = n
@@ -183,55 +185,55 @@ func (c *checker) ends() {
 	}
 }
 
-// node checks the edges of one node.
-func (c *checker) node(n int) {
+// checkNode checks the edges of one node.
+func (c *checker) checkNode(n int) {
 	node := &c.Nodes[n]
 	switch {
 	case node.Kind == Start:
 		for _, e := range c.in[n] {
-			c.aboutEdge(e, "target", CodeStartInput, "remove the edge", "An edge leads from '%s' to the start '%s', which nothing comes before.", c.Edges[e].Source, node.ID)
+			c.addEdgeProblem(e, "target", CodeStartInput, "remove the edge", "An edge leads from '%s' to the start '%s', which nothing comes before.", c.Edges[e].Source, node.ID)
 		}
 	case len(c.in[n]) > 1:
-		c.aboutNode(n, CodeInputMany, "keep one of the edges; a node that two branches need stands on each of them",
+		c.addNodeProblem(n, CodeInputMany, "keep one of the edges; a node that two branches need stands on each of them",
 			"%d edges lead to node '%s'; every node but the start has exactly one.", len(c.in[n]), node.ID)
 	}
 	switch {
 	case node.Kind == End:
 		for _, e := range c.out[n] {
-			c.aboutEdge(e, "source", CodeEndOutput, "remove the edge", "An edge leads from the end '%s' to '%s'; nothing comes after an end.", node.ID, c.Edges[e].Target)
+			c.addEdgeProblem(e, "source", CodeEndOutput, "remove the edge", "An edge leads from the end '%s' to '%s'; nothing comes after an end.", node.ID, c.Edges[e].Target)
 		}
 	case node.Aside():
 		for _, e := range c.out[n] {
-			c.aboutEdge(e, "source", CodeAsideOutput, "remove the edge, or set 'blocking' of the hook to true",
+			c.addEdgeProblem(e, "source", CodeAsideOutput, "remove the edge, or set 'blocking' of the hook to true",
 				"An edge leads from '%s' to '%s'; nothing comes after a fire-and-forget hook.", node.ID, c.Edges[e].Target)
 		}
 	case node.Kind == ConditionNode:
-		c.branches(n)
+		c.checkBranches(n)
 	default:
-		c.onward(n, c.out[n], "")
+		c.checkContinuation(n, c.out[n], "")
 	}
 }
 
-// branches checks the ways on from a condition.
-func (c *checker) branches(n int) {
+// checkBranches checks the ways on from a condition.
+func (c *checker) checkBranches(n int) {
 	by := map[Branch][]int{}
 	for _, e := range c.out[n] {
 		branch := c.Edges[e].Branch
 		if branch != True && branch != False {
-			c.aboutEdge(e, "sourceHandle", CodeBranch, `write "sourceHandle": "true", or "false"`,
+			c.addEdgeProblem(e, "sourceHandle", CodeBranch, `write "sourceHandle": "true", or "false"`,
 				"The edge from condition '%s' to '%s' is for neither true nor false.", c.Nodes[n].ID, c.Edges[e].Target)
 			continue
 		}
 		by[branch] = append(by[branch], e)
 	}
 	for _, branch := range []Branch{True, False} {
-		c.onward(n, by[branch], branch)
+		c.checkContinuation(n, by[branch], branch)
 	}
 }
 
-// onward checks that exactly one of the edges leads on, that is to no
+// checkContinuation checks that exactly one of the edges leads on, that is to no
 // fire-and-forget hook.
-func (c *checker) onward(n int, edges []int, branch Branch) {
+func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 	var main []int
 	for _, e := range edges {
 		if !c.Nodes[c.numbers[c.Edges[e].Target]].Aside() {
@@ -244,15 +246,15 @@ func (c *checker) onward(n int, edges []int, branch Branch) {
 	}
 	switch {
 	case len(main) == 0:
-		c.aboutNode(n, CodeWayOpen, "lead from it to an mcp-call, a blocking hook, a condition or an end", "Nothing comes after node '%s'%s.", c.Nodes[n].ID, where)
+		c.addNodeProblem(n, CodeWayOpen, "lead from it to an mcp-call, a blocking hook, a condition or an end", "Nothing comes after node '%s'%s.", c.Nodes[n].ID, where)
 	case len(main) > 1:
-		c.aboutNode(n, CodeOutputMany, "keep one of them, put a condition before them, or set 'blocking' of the hooks to false",
+		c.addNodeProblem(n, CodeOutputMany, "keep one of them, put a condition before them, or set 'blocking' of the hooks to false",
 			"%d edges lead on from node '%s'%s; only one can, beside those to fire-and-forget hooks.", len(main), c.Nodes[n].ID, where)
 	}
 }
 
-// targets are where the edges of a node lead.
-func (c *checker) targets(n int) []int {
+// targetsOf are where the edges of a node lead.
+func (c *checker) targetsOf(n int) []int {
 	var to []int
 	for _, e := range c.out[n] {
 		if t := c.numbers[c.Edges[e].Target]; !slices.Contains(to, t) {
@@ -262,11 +264,11 @@ func (c *checker) targets(n int) []int {
 	return to
 }
 
-// from marks the nodes that some nodes lead to.
-func (c *checker) from(starts ...int) []bool {
+// reachableFrom marks the nodes that some nodes lead to.
+func (c *checker) reachableFrom(starts ...int) []bool {
 	seen := make([]bool, len(c.Nodes))
 	for queue := starts; len(queue) > 0; queue = queue[1:] {
-		for _, to := range c.targets(queue[0]) {
+		for _, to := range c.targetsOf(queue[0]) {
 			if !seen[to] {
 				seen[to] = true
 				queue = append(queue, to)
@@ -276,59 +278,59 @@ func (c *checker) from(starts ...int) []bool {
 	return seen
 }
 
-// cycles reports each circle once, at its first node.
-func (c *checker) cycles() {
+// checkCycles reports each circle once, at its first node.
+func (c *checker) checkCycles() {
 	told := make([]bool, len(c.Nodes))
 	for n := range c.Nodes {
-		after := c.from(n)
+		after := c.reachableFrom(n)
 		if told[n] || !after[n] {
 			continue
 		}
 		var circle []string
 		for other := range c.Nodes {
-			if after[other] && c.from(other)[n] {
+			if after[other] && c.reachableFrom(other)[n] {
 				told[other] = true
 				circle = append(circle, c.Nodes[other].ID)
 			}
 		}
-		c.aboutNode(n, CodeCycle, "remove an edge of the circle: there are no loops", "The edges lead in a circle: %s.", shape.QuotedAll(circle))
+		c.addNodeProblem(n, CodeCycle, "remove an edge of the circle: there are no loops", "The edges lead in a circle: %s.", shape.QuotedAll(circle))
 	}
 }
 
-// reach reports the nodes that no way from a start leads to.
-func (c *checker) reach() {
+// checkReachability reports the nodes that no way from a start leads to.
+func (c *checker) checkReachability() {
 	var starts []int
 	for n := range c.Nodes {
-		if c.counts(n) && c.Nodes[n].Kind == Start {
+		if c.isFirstOfID(n) && c.Nodes[n].Kind == Start {
 			starts = append(starts, n)
 		}
 	}
 	if len(starts) == 0 {
 		return
 	}
-	reached := c.from(starts...)
+	reached := c.reachableFrom(starts...)
 	for n := range c.Nodes {
-		if c.counts(n) && !reached[n] && c.Nodes[n].Kind != Start {
-			c.aboutNode(n, CodeUnreachable, "lead to it, or remove it", "No way leads to node '%s', so it would never run.", c.Nodes[n].ID)
+		if c.isFirstOfID(n) && !reached[n] && c.Nodes[n].Kind != Start {
+			c.addNodeProblem(n, CodeUnreachable, "lead to it, or remove it", "No way leads to node '%s', so it would never run.", c.Nodes[n].ID)
 		}
 	}
 }
 
-// place is a node and what has happened on a way to it.
-type place struct {
+// pathState is a node and what has happened on a way to it.
+type pathState struct {
 	node     int
 	called   bool
 	answered bool
 }
 
-// ways follows all ways from a start, and reports those that call twice and those
+// checkPaths follows all ways from a start, and reports those that call twice and those
 // that end without an answer. What a fire-and-forget hook leads to is on no way.
-func (c *checker) ways() {
-	seen, told := map[place]bool{}, map[string]bool{}
-	var queue []place
+func (c *checker) checkPaths() {
+	seen, told := map[pathState]bool{}, map[string]bool{}
+	var queue []pathState
 	for n := range c.Nodes {
-		if c.counts(n) && c.Nodes[n].Kind == Start {
-			queue = append(queue, place{node: n})
+		if c.isFirstOfID(n) && c.Nodes[n].Kind == Start {
+			queue = append(queue, pathState{node: n})
 		}
 	}
 	for ; len(queue) > 0; queue = queue[1:] {
@@ -343,16 +345,16 @@ func (c *checker) ways() {
 			continue
 		case node.Kind == Call && at.called && !told[CodeCallTwice+node.ID]:
 			told[CodeCallTwice+node.ID] = true
-			c.aboutNode(at.node, CodeCallTwice, "keep one of them: a call is sent at most once", "A way to '%s' has sent the call already.", node.ID)
+			c.addNodeProblem(at.node, CodeCallTwice, "keep one of them: a call is sent at most once", "A way to '%s' has sent the call already.", node.ID)
 		case node.Kind == End && !at.called && !at.answered && !told[CodeCallMissing+node.ID]:
 			told[CodeCallMissing+node.ID] = true
-			c.aboutNode(at.node, CodeCallMissing, "put an mcp-call on the way; or, if a hook on it answers in place of the server, set its 'answers' to true",
+			c.addNodeProblem(at.node, CodeCallMissing, "put an mcp-call on the way; or, if a hook on it answers in place of the server, set its 'answers' to true",
 				"A way to the end '%s' has no mcp-call and no hook that answers.", node.ID)
 		}
 		at.called = at.called || node.Kind == Call
 		at.answered = at.answered || node.Kind == HookNode && node.Hook != nil && node.Hook.Answers
-		for _, to := range c.targets(at.node) {
-			queue = append(queue, place{to, at.called, at.answered})
+		for _, to := range c.targetsOf(at.node) {
+			queue = append(queue, pathState{to, at.called, at.answered})
 		}
 	}
 }

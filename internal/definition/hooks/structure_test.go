@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/hooks/hookstest"
 )
 
-// judged names what the checker found as hookstest.Judge does.
-func judged(g *hooks.Graph) []string {
+// checkerRules names what the checker found as hookstest.Judge does.
+func checkerRules(g *hooks.Graph) []string {
 	var all []string
 	for _, p := range g.Problems() {
 		where := p.Node
@@ -29,13 +29,13 @@ func judged(g *hooks.Graph) []string {
 
 // The checker and a naive second reading of the rules find the same in graphs of
 // all kinds; and graphs that are drawn to be legal are.
-func TestRulesTwice(t *testing.T) {
+func TestCheckerAgreesWithJudge(t *testing.T) {
 	t.Parallel()
 	t.Run("any", func(t *testing.T) {
 		t.Parallel()
 		rapid.Check(t, func(t *rapid.T) {
 			g := hookstest.Any(t)
-			if diff := cmp.Diff(hookstest.Judge(g), judged(g)); diff != "" {
+			if diff := cmp.Diff(hookstest.Judge(g), checkerRules(g)); diff != "" {
 				t.Fatalf("%+v\n%+v\n(-naive +checker):\n%s", g.Nodes, g.Edges, diff)
 			}
 		})
@@ -44,7 +44,7 @@ func TestRulesTwice(t *testing.T) {
 		t.Parallel()
 		rapid.Check(t, func(t *rapid.T) {
 			g := hookstest.Legal(t)
-			if found := judged(g); len(found) > 0 {
+			if found := checkerRules(g); len(found) > 0 {
 				t.Fatalf("%v\n%+v\n%+v", found, g.Nodes, g.Edges)
 			}
 			if naive := hookstest.Judge(g); len(naive) > 0 && len(g.Nodes) < 12 {
@@ -77,7 +77,7 @@ func TestRulesTwice(t *testing.T) {
 					g.Edges[i].Branch = hooks.NoBranch // as the parser reads it
 				}
 			}
-			if diff := cmp.Diff(hookstest.Judge(g), judged(g)); diff != "" {
+			if diff := cmp.Diff(hookstest.Judge(g), checkerRules(g)); diff != "" {
 				t.Fatalf("%+v\n%+v\n(-naive +checker):\n%s", g.Nodes, g.Edges, diff)
 			}
 		})
@@ -104,10 +104,10 @@ func TestPatterns(t *testing.T) {
 		a, b := pattern.Draw(t, "a"), pattern.Draw(t, "b")
 		meet := false
 		for _, name := range names {
-			if got, want := hooks.Match(a, name), naive(a, name); got != want {
+			if got, want := hooks.Match(a, name), naiveMatch(a, name); got != want {
 				t.Fatalf("Match(%q, %q) = %v", a, name, got)
 			}
-			meet = meet || naive(a, name) && naive(b, name)
+			meet = meet || naiveMatch(a, name) && naiveMatch(b, name)
 		}
 		// Two patterns of three that meet do so in a name of five at most.
 		if got := hooks.Meet(a, b); got != meet {
@@ -116,19 +116,19 @@ func TestPatterns(t *testing.T) {
 	})
 }
 
-// naive matches by trying every length for a star.
-func naive(pattern, name string) bool {
+// naiveMatch matches by trying every length for a star.
+func naiveMatch(pattern, name string) bool {
 	switch {
 	case pattern == "":
 		return name == ""
 	case pattern[0] == '*':
 		for i := 0; i <= len(name); i++ {
-			if naive(pattern[1:], name[i:]) {
+			if naiveMatch(pattern[1:], name[i:]) {
 				return true
 			}
 		}
 		return false
 	default:
-		return name != "" && (pattern[0] == '?' || pattern[0] == name[0]) && naive(pattern[1:], name[1:])
+		return name != "" && (pattern[0] == '?' || pattern[0] == name[0]) && naiveMatch(pattern[1:], name[1:])
 	}
 }

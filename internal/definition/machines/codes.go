@@ -2,7 +2,7 @@ package machines
 
 import "github.com/guideway-dev/guideway/internal/definition/shape"
 
-// The codes of what the published schema says, too.
+// The codes of rules that the published schema also checks.
 const (
 	CodeRequired   = shape.CodeRequired
 	CodeUnexpected = shape.CodeUnexpected
@@ -12,14 +12,14 @@ const (
 	CodeEnum       = shape.CodeEnum
 	CodeRange      = shape.CodeRange
 	CodeEmptyList  = shape.CodeEmptyList
-	// CodeOldDialect is of a machine of the first dialect, with actions and
-	// conditions in place of handlers.
+	// CodeOldDialect reports a machine of the first dialect, with actions and conditions in
+	// place of handlers.
 	CodeOldDialect = "machine-dialect-old"
-	// CodeInputs is of a machine with both 'input' and 'inputs', or neither.
+	// CodeInputs reports a machine with both 'input' and 'inputs', or neither.
 	CodeInputs = "machine-inputs"
 )
 
-// The codes of what no schema can say. They keep a machine from loading.
+// The codes of errors that a schema cannot express.
 const (
 	CodeDuplicate      = "name-duplicate"
 	CodeNoStart        = "state-start-missing"
@@ -37,7 +37,7 @@ const (
 	CodeFile           = "file-unreadable"
 )
 
-// The codes of the linter: what loads and is most likely not meant.
+// The codes of warnings.
 const (
 	CodeUnreachable     = "state-unreachable"
 	CodeNoStop          = "stop-unreachable"
@@ -48,7 +48,7 @@ const (
 	CodeParsingMany     = "parsing-tools-many"
 	CodeToolUnused      = "tool-policy-unused"
 	CodeTransitionState = "transition-state-unknown"
-	// CodeToolUnknown is of a pattern that fits no tool of a configuration; see
-	// LintOffers.
+	// CodeToolUnknown reports a pattern that matches no tool of a configuration; see
+	// LintAvailableTools.
 	CodeToolUnknown = "tool-unknown"
 )

@@ -15,66 +15,65 @@ import (
 
 // File is one file of a machine.
 type File struct {
-	// Path is where a person finds it.
+	// Path is the path of the file for people.
 	Path string
 	Data []byte
 }
 
-// Files are what a machine is read from.
+// Files are the files of a machine.
 type Files struct {
 	Config File
-	// Script is the file of the handlers; nil where there is none.
+	// Script is the file of the handlers; nil if there is none.
 	Script *File
-	// Roles are files of roles; of two roles with one name that of the earlier
-	// file counts, and those of the configuration come before all.
+	// Roles are files of roles. If several files define a role, the first one counts; roles
+	// of the configuration have precedence.
 	Roles []File
-	// Alone says that nothing is known of what lies beside the configuration: a
-	// script and roles that are not given are not missed.
+	// Alone reports that only the configuration is available: a missing script or role is
+	// not an error.
 	Alone bool
 }
 
-// Definition is a machine that loads, with what pins it.
+// Definition is a valid machine with its hash.
 type Definition struct {
 	*Machine
 	// Hash is "sha256:" and the hash of Canonical.
 	Hash string
-	// Canonical is the machine with its script and the roles that it uses, as
-	// RFC 8785 JSON.
+	// Canonical is the machine with its script and its used roles, as RFC 8785 JSON.
 	Canonical string
-	// File is where the configuration came from, ScriptFile the script; errors
-	// in handlers name it.
+	// File is the path of the configuration, ScriptFile that of the script, for errors in
+	// handlers.
 	File, ScriptFile string
-	// Source and Revision say which source of a catalog gives it, and what of the
-	// source it is; both are empty elsewhere, and no part of the hash.
+	// Source and Revision are the catalog source and its revision; empty if the machine
+	// does not come from a catalog, and not part of the hash.
 	Source, Revision string
 }
 
-// pinned is Definition.Canonical.
-type pinned struct {
+// pinnedMachine is the content of Definition.Canonical.
+type pinnedMachine struct {
 	Machine    json.RawMessage            `json:"machine"`
 	Roles      map[string]json.RawMessage `json:"roles"`
 	Script     string                     `json:"script,omitempty"`
 	ScriptFile string                     `json:"scriptFile,omitempty"`
 }
 
-// Parse reads a machine. All problems are reported at once, those of the
-// configuration first; the definition is nil if there is one.
+// Parse parses a machine. It returns all errors, those of the configuration first; the
+// definition is nil if there are any.
 func Parse(files Files) (*Definition, []guideway.Diagnostic) {
-	d, _, found := parse(files)
+	d, _, found := parseFiles(files)
 	return d, found
 }
 
-// Check is Parse, and Lint if the machine loads.
+// Check is Parse, followed by the linter if the machine loads.
 func Check(files Files) (*Definition, []guideway.Diagnostic) {
-	d, at, found := parse(files)
+	d, at, found := parseFiles(files)
 	if d == nil {
 		return nil, found
 	}
-	return d, lint(d, at, files)
+	return d, lintMachine(d, at, files)
 }
 
-// parse is Parse, which keeps the configuration's place.
-func parse(files Files) (*Definition, shape.Place, []guideway.Diagnostic) {
+// parseFiles is Parse, and also returns the place of the configuration.
+func parseFiles(files Files) (*Definition, shape.Place, []guideway.Diagnostic) {
 	file := files.Config.Path
 	root, found := doc.Parse(file, files.Config.Data, doc.Limits{})
 	if root == nil {
@@ -85,17 +84,17 @@ func parse(files Files) (*Definition, shape.Place, []guideway.Diagnostic) {
 		return nil, at, p.Found
 	}
 	p.Canonical = doc.Mark(root)
-	m := p.machine(at)
-	p.structure(at, m)
-	sources := p.sources(at.Key("roles"))
+	m := p.readMachine(at)
+	p.checkStructure(at, m)
+	sources := p.roleSources(at.Key("roles"))
 	var others []guideway.Diagnostic
 	for _, f := range files.Roles {
 		roles, wrong := ParseRoles(f.Path, f.Data)
 		others = append(others, wrong...)
-		p.adopt(m, sources, roles, f)
+		p.addRoles(m, sources, roles, f)
 	}
 	if !slices.ContainsFunc(p.Found, func(f guideway.Diagnostic) bool { return f.Code == CodeOldDialect }) {
-		p.needed(at, m, files, len(others) > 0) // one of the first dialect has other needs
+		p.checkReferences(at, m, files, len(others) > 0) // the first dialect has other references
 	}
 	found = append(append(found, p.Findings(guideway.SeverityError)...), others...)
 	if len(found) > 0 {
@@ -105,23 +104,23 @@ func parse(files Files) (*Definition, shape.Place, []guideway.Diagnostic) {
 	if files.Script != nil {
 		m.Script, d.ScriptFile = string(files.Script.Data), files.Script.Path
 	}
-	d.pin(p.Canonical, sources)
+	d.setCanonical(p.Canonical, sources)
 	return d, at, nil
 }
 
-// sources are the canonical texts of roles.
-func (p *parser) sources(at shape.Place) map[string]json.RawMessage {
+// roleSources returns the canonical texts of roles.
+func (p *parser) roleSources(at shape.Place) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	if at.Node != nil && at.Node.Kind == doc.Object {
 		for _, m := range at.Node.Members {
-			out[m.Key] = p.raw(at.Key(m.Key))
+			out[m.Key] = p.rawJSON(at.Key(m.Key))
 		}
 	}
 	return out
 }
 
-// adopt adds the roles of a file that no earlier one has.
-func (p *parser) adopt(m *Machine, sources map[string]json.RawMessage, roles map[string]*Role, f File) {
+// addRoles adds the roles of a file that no earlier file defines.
+func (p *parser) addRoles(m *Machine, sources map[string]json.RawMessage, roles map[string]*Role, f File) {
 	if len(roles) == 0 {
 		return
 	}
@@ -137,14 +136,14 @@ func (p *parser) adopt(m *Machine, sources map[string]json.RawMessage, roles map
 	}
 }
 
-// needed checks that the script and the roles are there. Where a file of roles is
-// broken, those that it may have are not missed.
-func (p *parser) needed(at shape.Place, m *Machine, files Files, broken bool) {
+// checkReferences checks that the script and the roles exist. If a file of roles is
+// invalid, it does not report missing roles.
+func (p *parser) checkReferences(at shape.Place, m *Machine, files Files, broken bool) {
 	for i := range m.Agents {
 		if broken || files.Alone {
 			break
 		}
-		p.known(at.Key("agents").Index(i).Key("agent_role"), CodeRoleUnknown, "role", m.Agents[i].Role, func() []string {
+		p.checkKnown(at.Key("agents").Index(i).Key("agent_role"), CodeRoleUnknown, "role", m.Agents[i].Role, func() []string {
 			return slices.Sorted(maps.Keys(m.Roles))
 		})
 	}
@@ -157,11 +156,11 @@ func (p *parser) needed(at shape.Place, m *Machine, files Files, broken bool) {
 		}
 		return
 	}
-	code := newScript(string(files.Script.Data))
+	code := newScriptIndex(string(files.Script.Data))
 	for i := range m.States {
 		s, one := &m.States[i], at.Key("states").Index(i)
 		for key, name := range map[string]string{"pre_handler": s.Pre, "post_handler": s.Post, "transition_handler": s.Transition, "error_handler": s.OnError} {
-			if name != "" && !code.defines(name) {
+			if name != "" && !code.definesFunction(name) {
 				p.Errorf(one.Key(key), CodeHandlerMissing, "add "+name+"() { ... } to the object that it exports, or mend the name",
 					"%s has no function '%s'.", files.Script.Path, name)
 			}
@@ -169,7 +168,7 @@ func (p *parser) needed(at shape.Place, m *Machine, files Files, broken bool) {
 	}
 }
 
-// scriptDir is the directory of the script of a configuration's file.
+// scriptDir returns the directory of a configuration's script.
 func scriptDir(config string) string {
 	dir, base := path.Split(config)
 	stem := base[:len(base)-len(path.Ext(base))]
@@ -179,22 +178,22 @@ func scriptDir(config string) string {
 	return path.Join(dir, stem)
 }
 
-// pin makes the canonical text, with the roles that the agents play.
-func (d *Definition) pin(config string, sources map[string]json.RawMessage) {
-	p := pinned{Machine: json.RawMessage(config), Roles: map[string]json.RawMessage{}, Script: d.Script, ScriptFile: path.Base(path.Dir(d.ScriptFile)) + "/" + path.Base(d.ScriptFile)}
+// setCanonical sets the canonical text and the hash, with the roles of the agents.
+func (d *Definition) setCanonical(config string, sources map[string]json.RawMessage) {
+	p := pinnedMachine{Machine: json.RawMessage(config), Roles: map[string]json.RawMessage{}, Script: d.Script, ScriptFile: path.Base(path.Dir(d.ScriptFile)) + "/" + path.Base(d.ScriptFile)}
 	if d.ScriptFile == "" {
 		p.ScriptFile = ""
 	}
 	used := map[string]*Role{}
 	for i := range d.Agents {
 		name := d.Agents[i].Role
-		if d.Roles[name] != nil { // it may be read alone
+		if d.Roles[name] != nil { // nil if the configuration is read alone
 			p.Roles[name], used[name] = sources[name], d.Roles[name]
 		}
 	}
 	d.Roles = used
 	text, err := json.Marshal(p)
-	if err != nil { // of texts that were read from JSON
+	if err != nil { // impossible for texts that were parsed from JSON
 		panic(err)
 	}
 	root, _ := doc.Parse("", text, doc.Limits{MaxBytes: len(text)})
@@ -203,12 +202,12 @@ func (d *Definition) pin(config string, sources map[string]json.RawMessage) {
 	d.Hash = "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Pinned reads a machine from its canonical text. What it gives has the same hash.
+// Pinned parses a machine from its canonical text. The result has the same hash.
 func Pinned(text string) (*Definition, error) {
 	bad := func(why string) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "the pinned machine does not load: %s", why)
 	}
-	var p pinned
+	var p pinnedMachine
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return nil, bad(err.Error())
 	}

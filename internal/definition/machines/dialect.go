@@ -10,14 +10,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// parser collects the findings of one document.
+// parser collects the diagnostics of one document.
 type parser struct{ shape.Report }
 
 func newParser(file string) parser {
-	return parser{Report: shape.Report{File: file, Dialect: shape.Dialect{Name: "machines", Aliases: otherNames, Sample: sample}}}
+	return parser{Report: shape.Report{File: file, Dialect: shape.Dialect{Name: "machines", Aliases: otherNames, Sample: sampleValue}}}
 }
 
-// otherNames gives the dialect's names of what people call otherwise.
+// otherNames returns the dialect's names for a synonym.
 func otherNames(name string) []string {
 	switch name {
 	case "name", "id", "workflowName":
@@ -39,8 +39,8 @@ func otherNames(name string) []string {
 	}
 }
 
-// sample is what a required member may look like.
-func sample(key string) string {
+// sampleValue returns an example value of a required member.
+func sampleValue(key string) string {
 	switch key {
 	case "input", "output":
 		return `{"name": "...", "type": "string", "description": "..."}`
@@ -55,28 +55,27 @@ func sample(key string) string {
 	}
 }
 
-// name reads a member that names something.
-func (p *parser) name(at shape.Place) string { return p.Text(at, 1, 128) }
+// readName reads a name.
+func (p *parser) readName(at shape.Place) string { return p.Text(at, 1, 128) }
 
-// optional reads a name that may be missing or null, as the seed's own files
-// write it.
-func (p *parser) optional(at shape.Place) string {
+// readOptionalName reads a name that may be missing or null, as in the seed's files.
+func (p *parser) readOptionalName(at shape.Place) string {
 	if at.Node == nil || at.Node.Kind == doc.Null {
 		return ""
 	}
-	return p.name(at)
+	return p.readName(at)
 }
 
-// raw is a value as JSON, or nil where it is missing.
-func (p *parser) raw(at shape.Place) json.RawMessage {
+// rawJSON returns a value as JSON, or nil if it is missing.
+func (p *parser) rawJSON(at shape.Place) json.RawMessage {
 	if at.Node == nil {
 		return nil
 	}
 	return json.RawMessage(p.Source(at))
 }
 
-// list reads the objects of a list, each told by its place and its name.
-func list[T any](p *parser, at shape.Place, noun, key string, read func(shape.Place) T) []T {
+// readList reads a list of objects. Diagnostics name an object by its index and its name.
+func readList[T any](p *parser, at shape.Place, noun, key string, read func(shape.Place) T) []T {
 	return shape.Entries(&p.Report, at, noun+"s", func(item shape.Place, i int) string {
 		name := ""
 		if n := item.Node.Get(key); n != nil && n.Kind == doc.String {
@@ -86,15 +85,16 @@ func list[T any](p *parser, at shape.Place, noun, key string, read func(shape.Pl
 	}, read)
 }
 
-// filled reports a list without elements.
-func (p *parser) filled(at shape.Place, fix string) {
+// checkNotEmpty reports an empty list.
+func (p *parser) checkNotEmpty(at shape.Place, fix string) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
 		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
 	}
 }
 
-// whole reads a whole number of at least low; other where it is missing.
-func (p *parser) whole(at shape.Place, low, other int) int {
+// readInteger reads an integer of at least low; it returns other if the value is missing or
+// invalid.
+func (p *parser) readInteger(at shape.Place, low, other int) int {
 	if at.Node == nil {
 		return other
 	}
@@ -111,8 +111,8 @@ func (p *parser) whole(at shape.Place, low, other int) int {
 	return other
 }
 
-// positive reads a number above zero; 0 where it is missing.
-func (p *parser) positive(at shape.Place) float64 {
+// readPositive reads a positive number; it returns 0 if the value is missing or invalid.
+func (p *parser) readPositive(at shape.Place) float64 {
 	if at.Node == nil {
 		return 0
 	}
@@ -128,8 +128,9 @@ func (p *parser) positive(at shape.Place) float64 {
 	return 0
 }
 
-// duration reads a time such as "90s" or "2h"; 0 where it is missing.
-func (p *parser) duration(at shape.Place) time.Duration {
+// readDuration reads a duration such as "90s" or "2h"; it returns 0 if the value is missing
+// or invalid.
+func (p *parser) readDuration(at shape.Place) time.Duration {
 	text := p.Text(at, 1, 32)
 	if text == "" {
 		return 0
@@ -142,11 +143,11 @@ func (p *parser) duration(at shape.Place) time.Duration {
 	return d
 }
 
-// dataPrefix begins the paths into common_data.
+// dataPrefix is the prefix of paths into common_data.
 const dataPrefix = "common_data."
 
-// path reads a path into common_data, such as "common_data.order.total".
-func (p *parser) path(at shape.Place) string {
+// readPath reads a path into common_data, such as "common_data.order.total".
+func (p *parser) readPath(at shape.Place) string {
 	text := p.Text(at, 1, 256)
 	if text != "" && !isPath(text) {
 		p.Errorf(at, CodePath, "write it as common_data.NAME, or common_data.NAME.MEMBER",

@@ -6,20 +6,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/doc"
 )
 
-// Kind says what a document of the dialect is.
+// Kind is the kind of a document of the dialect.
 type Kind string
 
-// The kinds. A script is no document.
+// The kinds. A script is not a document.
 const (
 	KindMachine Kind = "machine"
 	KindRoles   Kind = "roles"
 )
 
-// Kinds are the kinds that there are.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{KindMachine, KindRoles} }
 
-// Guess tells a document of the dialect by its members, and a file of roles by its
-// name, too; "" is none.
+// Guess returns the kind of a document by its members, and for roles also by the name of
+// the file. It returns "" for a document of another dialect.
 func Guess(file string, root *doc.Node) Kind {
 	if root == nil || root.Kind != doc.Object {
 		return ""

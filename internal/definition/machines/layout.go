@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/regularfile"
 )
 
-// configStem is the name, without its extension, of a configuration within the
-// machine's own directory; config is the one that the seed's system documents.
+// configStem is the name of a configuration in the machine's own directory, without
+// extension; the seed's name is config.
 const (
 	configStem    = "machine"
 	configStemOld = "config"
@@ -23,39 +23,39 @@ const (
 	recordingFile = "recording.json"
 )
 
-// The bounds of a directory of machines.
+// The limits of a directory of machines.
 const (
 	maxFile     = 1 << 20
 	maxMachines = 1000
 )
 
-// Loaded is what one configuration in a directory has given.
+// Loaded is the result of loading one configuration of a directory.
 type Loaded struct {
-	// Path is where the configuration is, below the directory.
+	// Path is the path of the configuration, relative to the directory.
 	Path string
-	// Definition is nil where it does not load.
+	// Definition is nil if the machine does not load.
 	Definition *Definition
-	// Claims is the name that the machine has, or would have.
+	// Claims is the name of the machine, or a guess if it does not load.
 	Claims string
-	// Found are the errors where it does not load.
+	// Found are the errors if the machine does not load.
 	Found []guideway.Diagnostic
 	files Files
 }
 
-// Lint gives what a linter says of a machine that loads.
+// Lint returns the linter's diagnostics of a machine that loads.
 func (l *Loaded) Lint() []guideway.Diagnostic {
 	_, found := Check(l.files)
 	return found
 }
 
-// Files are what the machine was read from.
+// Files returns the files of the machine.
 func (l *Loaded) Files() Files { return l.files }
 
-// LoadFiles reads all machines of a directory whose files have these names: NAME.json
-// with NAME/script.js and NAME/roles.json beside it, or NAME/machine.json with both
-// in the same directory; roles.json in the directory itself is for all of them. read
-// gives a file's text, or an error that wraps fs.ErrNotExist. The prefix leads from a
-// person's view to the directory.
+// LoadFiles loads all machines of a directory with the given file names: NAME.json with
+// NAME/script.js and NAME/roles.json, or NAME/machine.json with both in the same directory;
+// roles.json in the directory itself applies to all machines. read returns the content of a
+// file, or an error that wraps fs.ErrNotExist. prefix is the path of the directory for
+// people.
 func LoadFiles(names []string, read func(name string) ([]byte, error), prefix string) []Loaded {
 	var out []Loaded
 	there := map[string]bool{}
@@ -67,33 +67,33 @@ func LoadFiles(names []string, read func(name string) ([]byte, error), prefix st
 		dir, base := path.Split(name)
 		dir = strings.TrimSuffix(dir, "/")
 		switch {
-		case len(out) == maxMachines || isPassedOver(name) || isPassedOver(dir) || !isConfig(base):
+		case len(out) == maxMachines || isIgnored(name) || isIgnored(dir) || !isConfig(base):
 		case dir == "" && stemOf(base) != rolesStem:
-			out = append(out, load(read, prefix, name, stemOf(name)))
+			out = append(out, loadMachine(read, prefix, name, stemOf(name)))
 		case dir != "" && !done[dir] && !strings.Contains(dir, "/"):
 			if config := configAmong(dir, func(name string) bool { return there[name] }); config != "" {
 				done[dir] = true
-				out = append(out, load(read, prefix, config, dir))
+				out = append(out, loadMachine(read, prefix, config, dir))
 			}
 		}
 	}
 	return out
 }
 
-// isPassedOver says whether a name is hidden, or of what is no machine.
-func isPassedOver(name string) bool {
+// isIgnored reports whether a name is hidden or never belongs to a machine.
+func isIgnored(name string) bool {
 	return strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules"
 }
 
-// IsFile says whether a file of this name in a directory of machines belongs to one;
-// recording says that it is read by demonstrations alone.
+// IsFile reports whether a file with this name in a directory of machines belongs to a
+// machine. recording reports whether only demonstrations read it.
 func IsFile(name string) (is, recording bool) {
 	dir, base, nested := strings.Cut(name, "/")
 	if !nested {
-		return isConfig(name) && !isPassedOver(name), false
+		return isConfig(name) && !isIgnored(name), false
 	}
 	switch stem := stemOf(base); {
-	case strings.Contains(base, "/") || isPassedOver(dir):
+	case strings.Contains(base, "/") || isIgnored(dir):
 		return false, false
 	case base == recordingFile:
 		return true, true
@@ -102,8 +102,8 @@ func IsFile(name string) (is, recording bool) {
 	}
 }
 
-// RecordingOf is the name of the recording of a machine that LoadFiles has read with
-// this prefix, below the directory.
+// RecordingOf returns the path of a machine's recording, relative to the directory. prefix
+// must be the one that LoadFiles was called with.
 func RecordingOf(l Loaded, prefix string) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(l.Path, prefix), "/")
 	if dir := path.Dir(name); dir != "." {
@@ -112,7 +112,7 @@ func RecordingOf(l Loaded, prefix string) string {
 	return path.Join(stemOf(name), recordingFile)
 }
 
-// LoadFile reads the machine of one configuration, which may be a directory.
+// LoadFile loads the machine of one configuration, which may be a directory.
 func LoadFile(fsys fs.FS, prefix, name string) Loaded {
 	read := func(name string) ([]byte, error) { return readFile(fsys, name) }
 	if info, err := fs.Stat(fsys, name); err == nil && info.IsDir() {
@@ -123,7 +123,7 @@ func LoadFile(fsys fs.FS, prefix, name string) Loaded {
 		if config == "" {
 			config = path.Join(name, configStem+".json")
 		}
-		return load(read, prefix, config, name)
+		return loadMachine(read, prefix, config, name)
 	}
 	dir := path.Join(path.Dir(name), stemOf(name))
 	if stem := stemOf(name); stem == configStem || stem == configStemOld {
@@ -131,7 +131,7 @@ func LoadFile(fsys fs.FS, prefix, name string) Loaded {
 			dir = path.Dir(name)
 		}
 	}
-	return load(read, prefix, name, dir)
+	return loadMachine(read, prefix, name, dir)
 }
 
 func stemOf(name string) string {
@@ -142,7 +142,7 @@ func isConfig(name string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(path.Ext(name)))
 }
 
-// configAmong finds the configuration in a machine's own directory, or "".
+// configAmong returns the configuration in a machine's own directory, or "".
 func configAmong(dir string, there func(name string) bool) string {
 	for _, stem := range []string{configStem, configStemOld} {
 		for _, ext := range []string{".json", ".yaml", ".yml"} {
@@ -154,18 +154,18 @@ func configAmong(dir string, there func(name string) bool) string {
 	return ""
 }
 
-// below is the place of a file for a person, and stays an address where the prefix is
-// one.
-func below(prefix, name string) string {
+// joinPrefix returns the path of a file for people. If prefix is a URL, the result is one,
+// too.
+func joinPrefix(prefix, name string) string {
 	if strings.Contains(prefix, "://") {
 		return strings.TrimSuffix(prefix, "/") + "/" + name
 	}
 	return path.Join(prefix, name)
 }
 
-// load reads a machine whose script and roles are in dir.
-func load(text func(name string) ([]byte, error), prefix, config, dir string) Loaded {
-	l := Loaded{Path: below(prefix, config), Claims: stemOf(config)}
+// loadMachine loads a machine with its script and roles in dir.
+func loadMachine(text func(name string) ([]byte, error), prefix, config, dir string) Loaded {
+	l := Loaded{Path: joinPrefix(prefix, config), Claims: stemOf(config)}
 	if s := l.Claims; s == configStem || s == configStemOld {
 		l.Claims = path.Base(dir)
 	}
@@ -176,12 +176,12 @@ func load(text func(name string) ([]byte, error), prefix, config, dir string) Lo
 			return nil
 		case err != nil:
 			l.Found = append(l.Found, guideway.Diagnostic{
-				Severity: guideway.SeverityError, Code: CodeFile, File: below(prefix, name),
+				Severity: guideway.SeverityError, Code: CodeFile, File: joinPrefix(prefix, name),
 				Message: "The file cannot be read: " + regularfile.Cause(err).Error() + ".", Fix: "make it a readable file of at most 1 MiB",
 			})
 			return nil
 		}
-		return &File{Path: below(prefix, name), Data: data}
+		return &File{Path: joinPrefix(prefix, name), Data: data}
 	}
 	f := read(config)
 	if f == nil {
@@ -209,7 +209,7 @@ func load(text func(name string) ([]byte, error), prefix, config, dir string) Lo
 	return l
 }
 
-// readFile reads a file within the bound.
+// readFile reads a file up to the size limit.
 func readFile(fsys fs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {

@@ -8,30 +8,30 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// linter looks for what is legal in a machine and most likely not meant.
+// linter reports legal but probably unintended parts of a machine.
 type linter struct {
 	parser
 	d    *Definition
-	code script
+	code scriptIndex
 }
 
-// lint gives the findings on a machine that loads.
-func lint(d *Definition, at shape.Place, files Files) []guideway.Diagnostic {
-	l := linter{parser: newParser(d.File), d: d, code: newScript(d.Script)}
-	l.variables(at.Key("variables"))
-	l.contexts(at)
-	l.agents(at.Key("agents"))
-	l.roles(at.Key("roles"))
-	l.transitions(at.Key("states"))
-	l.reach(at.Key("states"))
+// lintMachine returns the warnings for a valid machine.
+func lintMachine(d *Definition, at shape.Place, files Files) []guideway.Diagnostic {
+	l := linter{parser: newParser(d.File), d: d, code: newScriptIndex(d.Script)}
+	l.lintVariables(at.Key("variables"))
+	l.lintContexts(at)
+	l.lintAgents(at.Key("agents"))
+	l.lintRoles(at.Key("roles"))
+	l.lintTransitions(at.Key("states"))
+	l.lintReachability(at.Key("states"))
 	if !files.Alone {
-		l.tools(at.Key("tools"))
+		l.lintToolPolicies(at.Key("tools"))
 	}
 	return l.Findings(guideway.SeverityWarning)
 }
 
-// variables warns of variables that take the place of an input.
-func (l *linter) variables(at shape.Place) {
+// lintVariables reports variables that overwrite an input.
+func (l *linter) lintVariables(at shape.Place) {
 	for _, v := range l.d.Variables {
 		if slices.ContainsFunc(l.d.Inputs, func(in Input) bool { return in.Name == v.Name }) {
 			l.Warnf(at.Key(v.Name), CodeVariableShadows, "give the variable another name, or the input a default",
@@ -40,19 +40,19 @@ func (l *linter) variables(at shape.Place) {
 	}
 }
 
-// contexts warns of contexts that nobody talks in.
-func (l *linter) contexts(at shape.Place) {
+// lintContexts reports unused contexts.
+func (l *linter) lintContexts(at shape.Place) {
 	for i := range l.d.Contexts {
 		name := l.d.Contexts[i].Name
 		used := slices.ContainsFunc(l.d.Agents, func(a Agent) bool { return a.Context == name })
-		if !used && !l.code.mentions(name) {
+		if !used && !l.code.mentionsText(name) {
 			l.Warnf(at.Key("contexts").Index(i), CodeContextUnused, "remove it, or give it to an agent", "No agent talks in the context '%s'.", name)
 		}
 	}
 }
 
-// agents warns of agents that no state calls, and of roles that cannot answer.
-func (l *linter) agents(at shape.Place) {
+// lintAgents reports agents that no state calls, and roles with several parsing tools.
+func (l *linter) lintAgents(at shape.Place) {
 	for i := range l.d.Agents {
 		name := l.d.Agents[i].Role
 		if !slices.ContainsFunc(l.d.States, func(s State) bool { return s.Agent == name }) {
@@ -65,8 +65,8 @@ func (l *linter) agents(at shape.Place) {
 	}
 }
 
-// roles warns of roles of the configuration that no agent plays.
-func (l *linter) roles(at shape.Place) {
+// lintRoles reports roles of the configuration that no agent has.
+func (l *linter) lintRoles(at shape.Place) {
 	if at.Node == nil {
 		return
 	}
@@ -77,34 +77,33 @@ func (l *linter) roles(at shape.Place) {
 	}
 }
 
-// transitions warns of handlers that answer a state that is not there.
-func (l *linter) transitions(at shape.Place) {
+// lintTransitions reports handlers that return unknown states.
+func (l *linter) lintTransitions(at shape.Place) {
 	for i := range l.d.States {
 		s := &l.d.States[i]
 		for key, name := range map[string]string{"transition_handler": s.Transition, "error_handler": s.OnError} {
-			answers, _ := l.code.answers(name)
+			answers, _ := l.code.returnedTexts(name)
 			for _, answer := range answers {
 				if answer == StateStop || answer == "" || l.d.State(answer) != nil || !l.Once(name+" "+answer) {
 					continue
 				}
-				l.Warnf(at.Index(i).Key(key), CodeTransitionState, l.Guess(answer, func() []string { return names(l.d.States, stateName) }, "answer the name of a state, or stop"),
+				l.Warnf(at.Index(i).Key(key), CodeTransitionState, l.Guess(answer, func() []string { return namesOf(l.d.States, stateName) }, "answer the name of a state, or stop"),
 					"The handler '%s' answers the state '%s', which does not exist.", name, answer)
 			}
 		}
 	}
 }
 
-// Next gives the states that may follow one, as far as can be told without
-// running the script, in the order of the document; sure says that nothing else
-// may.
-func (d *Definition) next(s *State, code script) (following []string, sure bool) {
+// nextStates returns the states that may follow a state in document order, as far as a
+// static analysis of the script shows. sure reports whether the list is complete.
+func (d *Definition) nextStates(s *State, code scriptIndex) (following []string, sure bool) {
 	set := map[string]bool{}
 	sure = true
 	for _, name := range []string{s.Transition, s.OnError} {
 		if name == "" {
 			continue
 		}
-		answers, found := code.answers(name)
+		answers, found := code.returnedTexts(name)
 		for _, answer := range answers {
 			set[answer] = true
 		}
@@ -118,16 +117,16 @@ func (d *Definition) next(s *State, code script) (following []string, sure bool)
 	case s.Transition == "":
 		set[StateStop] = true
 	}
-	for _, other := range append(names(d.States, stateName), StateStop) {
-		if set[other] && !slices.Contains(following, other) || !sure && code.mentions(other) && !slices.Contains(following, other) {
+	for _, other := range append(namesOf(d.States, stateName), StateStop) {
+		if set[other] && !slices.Contains(following, other) || !sure && code.mentionsText(other) && !slices.Contains(following, other) {
 			following = append(following, other)
 		}
 	}
 	return following, sure
 }
 
-// reach warns of states that nothing leads to, and of machines without an end.
-func (l *linter) reach(at shape.Place) {
+// lintReachability reports unreachable states, and machines that cannot stop.
+func (l *linter) lintReachability(at shape.Place) {
 	reached := map[string]bool{StateStart: true}
 	unsure := false
 	for todo := []string{StateStart}; len(todo) > 0; {
@@ -136,7 +135,7 @@ func (l *linter) reach(at shape.Place) {
 		if s == nil || s.Name == StateStop {
 			continue
 		}
-		following, sure := l.d.next(s, l.code)
+		following, sure := l.d.nextStates(s, l.code)
 		unsure = unsure || !sure && len(following) == 0
 		for _, name := range following {
 			if !reached[name] {
@@ -146,7 +145,7 @@ func (l *linter) reach(at shape.Place) {
 		}
 	}
 	if unsure {
-		return // a handler makes the names of states
+		return // a handler computes the names of states
 	}
 	for i := range l.d.States {
 		if name := l.d.States[i].Name; !reached[name] && name != StateStop {
@@ -158,8 +157,8 @@ func (l *linter) reach(at shape.Place) {
 	}
 }
 
-// tools warns of policies for tools that no role has.
-func (l *linter) tools(at shape.Place) {
+// lintToolPolicies reports policies for tools that no role has.
+func (l *linter) lintToolPolicies(at shape.Place) {
 	patterns := map[string]bool{}
 	all := false
 	for _, name := range slices.Sorted(maps.Keys(l.d.Roles)) {

@@ -1,7 +1,7 @@
-// Package machines is the machines dialect: several agents with roles and shared
-// conversations, led through states by functions of a script (seed 004). A machine
-// is a configuration, its script and the roles of its agents; the seed's own files
-// load unchanged, and what is ours beyond them stands in the published schema.
+// Package machines implements the dialect of agent machines: several agents with roles and
+// shared conversations, driven through states by script functions (seed 004). A machine
+// consists of a configuration, a script and the roles of its agents. The seed's files load
+// unchanged; the published schema describes the extensions.
 package machines
 
 import (
@@ -9,29 +9,28 @@ import (
 	"time"
 )
 
-// Machine is an agent machine that loads. It is immutable.
+// Machine is a valid agent machine. It is immutable.
 type Machine struct {
 	Name, Description, Version string
-	// Inputs are what a run begins with: the seed's one input, or several.
+	// Inputs are the inputs of a run: the seed's single input, or several.
 	Inputs []Input
 	Output Output
-	// Variables are put into common_data at the beginning, in the order of the
-	// document.
+	// Variables are the initial values of common_data, in document order.
 	Variables []Variable
 	Contexts  []Context
 	Agents    []Agent
 	States    []State
 	Budgets   Budgets
-	// Tools are the policies for tools, in the order of the document; the first
-	// whose pattern fits a tool counts.
+	// Tools are the tool policies in document order; the first one that matches a tool
+	// counts.
 	Tools []ToolPolicy
-	// Roles are those of the machine's agents, by name.
+	// Roles are the roles of the machine's agents by name.
 	Roles map[string]*Role
-	// Script is the source of the handlers; "" where there is none.
+	// Script is the source of the handlers; "" if there is none.
 	Script string
 }
 
-// The states with a meaning of their own.
+// The states with a special meaning.
 const (
 	StateStart = "start"
 	StateStop  = "stop"
@@ -49,22 +48,20 @@ const (
 	TypeArray   Type = "array"
 )
 
-// Input is a value that somebody gives: to the machine as a whole, or in a state
-// that waits.
+// Input is an input of the machine, or of a state that waits.
 type Input struct {
 	Name        string
 	Type        Type
 	Description string
-	// Optional says that there need not be a value; Default is the one that
-	// counts then, nil if there is none.
+	// Optional reports whether the value may be missing. Default is the default value, nil
+	// if there is none.
 	Optional bool
 	Default  json.RawMessage
-	// Options are the values that are allowed; none means any.
+	// Options are the allowed values; empty if any value is allowed.
 	Options []string
-	// Show is the path of what the person is shown, such as
-	// "common_data.draft".
+	// Show is the path of the value to show to the person, such as "common_data.draft".
 	Show string
-	// Person says that only a person may give it.
+	// Person reports whether the input requires human approval.
 	Person bool
 }
 
@@ -84,23 +81,22 @@ type Variable struct {
 // Context is a shared conversation.
 type Context struct {
 	Name string
-	// Starting are the messages that it begins with, in the form of
-	// chat-completions.
+	// Starting are the initial messages in the chat-completions format.
 	Starting []json.RawMessage
-	// MaxLength bounds what is sent of it, in characters; 0 where MaxTokens
-	// does.
+	// MaxLength limits the sent part of the conversation in characters; 0 if MaxTokens is
+	// set.
 	MaxLength int
-	// MaxTokens bounds what is sent of it, in tokens; 0 where MaxLength does.
+	// MaxTokens limits the sent part of the conversation in tokens; 0 if MaxLength is set.
 	MaxTokens int
 }
 
-// DefaultMaxLength bounds a context that says nothing, in characters.
+// DefaultMaxLength is the default limit of a context in characters.
 const DefaultMaxLength = 50_000
 
 // Side is the side of a conversation that an agent takes.
 type Side string
 
-// The sides. The user's sees the conversation with both sides exchanged.
+// The sides. The user's side sees the conversation with swapped sides.
 const (
 	SideUser      Side = "user"
 	SideAssistant Side = "assistant"
@@ -108,7 +104,7 @@ const (
 
 // Agent is a role in a conversation.
 type Agent struct {
-	// Role names it, and the role that it plays.
+	// Role is the name of the agent and of its role.
 	Role    string
 	Context string
 	Side    Side
@@ -118,82 +114,79 @@ type Agent struct {
 type State struct {
 	Name  string
 	Agent string
-	// Pre, Post and Transition name functions of the script: before and after
-	// the agent's call, and the one that answers the next state.
+	// Pre, Post and Transition are script functions: before and after the agent's call, and
+	// the one that returns the next state.
 	Pre, Post, Transition string
-	// OnError names the function that answers the next state where the agent's
-	// call failed for good.
+	// OnError is the function that returns the next state if the agent's call failed
+	// permanently.
 	OnError string
-	// MaxRetries is how often a failed call is repeated; DefaultRetries where
-	// the state does not say.
+	// MaxRetries is the maximum number of retries of a failed call; the default is
+	// DefaultRetries.
 	MaxRetries int
-	// Next is the state that follows where Transition is empty or answers
-	// nothing; "" is stop.
+	// Next is the next state if Transition is empty or returns nothing; "" means stop.
 	Next string
-	// Result is the path of the run's result, such as "common_data.summary"; in
-	// the state stop alone.
+	// Result is the path of the run's result, such as "common_data.summary"; only for the
+	// state stop.
 	Result string
-	// Ask makes the state wait for a value.
+	// Ask is the value that the state waits for, or nil.
 	Ask *Input
-	// Sub makes the state run another machine.
+	// Sub is the other machine that the state runs, or nil.
 	Sub *Sub
 }
 
-// DefaultRetries is how often a failed call of an agent is repeated where its
-// state does not say.
+// DefaultRetries is the default number of retries of an agent's call.
 const DefaultRetries = 3
 
 // Sub is the run of another machine within a state.
 type Sub struct {
 	Machine string
-	// Inputs are the paths of the other machine's inputs, in the order of the
-	// document.
+	// Inputs are the paths of the other machine's inputs, in document order.
 	Inputs []SubInput
-	// Output is the key of common_data that takes the result; "" is none.
+	// Output is the key of common_data for the result; "" discards it.
 	Output string
 }
 
 // SubInput is one input of another machine.
 type SubInput struct{ Name, Path string }
 
-// Budgets bound a run. Zero is the default, where there is one.
+// Budgets are the limits of a run. Zero means the default, if there is one.
 type Budgets struct {
-	// States counts the states that are entered, Calls the calls of models.
+	// States limits the entered states, Calls the calls of models.
 	States, Calls int
-	// Tokens counts those of all calls, in and out; 0 is no bound.
+	// Tokens limits the input and output tokens of all calls; 0 means no limit.
 	Tokens int
-	// Cost is in millionths of the currency of the prices; 0 is no bound.
+	// Cost is in millionths of the currency of the prices; 0 means no limit.
 	Cost int64
-	// Time is how long the run may be at work, without the time that it waits
-	// for people; 0 is no bound.
+	// Time limits the working time of the run, without the time that it waits for people; 0
+	// means no limit.
 	Time time.Duration
-	// ToolCalls bounds the rounds of tools in one call of an agent.
+	// ToolCalls limits the rounds of tools in one call of an agent.
 	ToolCalls int
 }
 
-// The budgets where a machine does not say.
+// The default budgets.
 const (
 	DefaultStates    = 200
 	DefaultCalls     = 200
 	DefaultToolCalls = 50
 )
 
-// Retry says what happens to a call of a tool whose outcome is not known.
+// Retry is the action for a tool call with an unknown outcome.
 type Retry string
 
-// The ways. None is said by the tool itself: one that only reads, or says that
-// it may be repeated, is retried; of others a person is asked.
+// The actions. If no policy applies, the tool's annotations decide: a read-only or
+// idempotent tool is retried; for all others the run asks a person.
 const (
 	RetrySafe Retry = "safe"
 	RetryKey  Retry = "key"
 	RetryAsk  Retry = "ask"
 )
 
-// ToolPolicy says how tools of a pattern are called.
+// ToolPolicy is the policy for calls of the tools that match a pattern.
 type ToolPolicy struct {
 	Pattern string
 	Retry   Retry
-	// Timeout bounds one call; 0 is the default.
+	// Timeout limits one call; 0 means the default.
 	Timeout time.Duration
 }
 
@@ -207,25 +200,25 @@ const (
 	LevelFast  Level = "fast"
 )
 
-// Role is what an agent is told, and what it may use.
+// Role contains the instructions and the tools of an agent.
 type Role struct {
 	Name string
-	// Level chooses the model where Model is empty.
+	// Level selects the model if Model is empty.
 	Level         Level
 	Model         string
 	SystemMessage string
-	// Included and Excluded are patterns of tools; of the two at most one is
-	// given. Without either there are no tools.
+	// Included and Excluded are patterns of tools; at most one is set. Without either the
+	// role has no tools.
 	Included, Excluded []string
-	// HasExcluded tells an empty list of Excluded, which is all tools, from none.
+	// HasExcluded reports whether Excluded is set: an empty list allows all tools.
 	HasExcluded bool
 	// Parsing are the tools whose call is the answer: they are never executed.
 	Parsing []Tool
-	// Reminder is told after every round of tools.
+	// Reminder is sent after every round of tools.
 	Reminder string
-	// Examples follow the system message, in the form of chat-completions.
+	// Examples follow the system message, in the chat-completions format.
 	Examples []json.RawMessage
-	// MaxTokens bounds an answer; 0 is the model's own bound.
+	// MaxTokens limits an answer; 0 means the model's limit.
 	MaxTokens   int
 	Temperature *float64
 }
@@ -233,11 +226,11 @@ type Role struct {
 // Tool is a function that a model may call.
 type Tool struct {
 	Name, Description string
-	// Parameters is a JSON Schema; nil is none.
+	// Parameters is a JSON Schema, or nil.
 	Parameters json.RawMessage
 }
 
-// State gives the state of a name, or nil.
+// State returns the state with a name, or nil.
 func (m *Machine) State(name string) *State {
 	for i := range m.States {
 		if m.States[i].Name == name {
@@ -247,7 +240,7 @@ func (m *Machine) State(name string) *State {
 	return nil
 }
 
-// Agent gives the agent of a name, or nil.
+// Agent returns the agent with a name, or nil.
 func (m *Machine) Agent(name string) *Agent {
 	for i := range m.Agents {
 		if m.Agents[i].Role == name {
@@ -257,7 +250,7 @@ func (m *Machine) Agent(name string) *Agent {
 	return nil
 }
 
-// Context gives the context of a name, or nil.
+// Context returns the context with a name, or nil.
 func (m *Machine) Context(name string) *Context {
 	for i := range m.Contexts {
 		if m.Contexts[i].Name == name {
@@ -267,8 +260,8 @@ func (m *Machine) Context(name string) *Context {
 	return nil
 }
 
-// Functions are the names of the functions that the states use, each once, in
-// the order of the document.
+// Functions returns the unique names of the functions that the states use, in document
+// order.
 func (m *Machine) Functions() []string {
 	var names []string
 	seen := map[string]bool{}
@@ -284,7 +277,7 @@ func (m *Machine) Functions() []string {
 	return names
 }
 
-// After is the state that follows where no handler says: stop if nothing does.
+// After returns the next state without a handler; the default is stop.
 func (s *State) After() string {
 	if s.Next != "" {
 		return s.Next

@@ -26,7 +26,7 @@ export default {
   broken: function () { return 'plain' },
 }`
 
-func full(t *testing.T) []byte {
+func fullConfig(t *testing.T) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/full.json")
 	if err != nil {
@@ -35,7 +35,7 @@ func full(t *testing.T) []byte {
 	return data
 }
 
-func files(config, script string) Files {
+func machineFiles(config, script string) Files {
 	f := Files{Config: File{Path: "full.json", Data: []byte(config)}}
 	if script != "" {
 		f.Script = &File{Path: "full/script.js", Data: []byte(script)}
@@ -43,19 +43,19 @@ func files(config, script string) Files {
 	return f
 }
 
-// parseConfig is the parser on a configuration alone, as the schema sees it.
+// parseConfig parses only a configuration, as the schema does.
 func parseConfig(root *doc.Node) []guideway.Diagnostic {
 	p, at := newParser(""), shape.Root(root, "machine")
 	if !p.Document(at, "A machine", "write one") {
 		return p.Found
 	}
 	p.Canonical = doc.Mark(root)
-	p.structure(at, p.machine(at))
+	p.checkStructure(at, p.readMachine(at))
 	return p.Findings(guideway.SeverityError)
 }
 
-// TestAgreement holds the parser and the published schema together, for the
-// document with every construct and thousands of damaged ones.
+// TestAgreement checks that the parser and the published schema agree on the complete
+// document and on thousands of mutated ones.
 func TestAgreement(t *testing.T) {
 	t.Parallel()
 	a := &shapetest.Agreement{
@@ -76,11 +76,11 @@ func TestAgreement(t *testing.T) {
 	shapetest.Explained(t, Schema(KindMachine))
 }
 
-// TestParse reads everything that there is, and pins it: the pinned text loads
-// again with the same hash.
+// TestParse parses the complete machine and pins it: the pinned text loads with the same
+// hash.
 func TestParse(t *testing.T) {
 	t.Parallel()
-	d, found := Check(files(string(full(t)), fullScript))
+	d, found := Check(machineFiles(string(fullConfig(t)), fullScript))
 	if d == nil {
 		t.Fatal(found)
 	}
@@ -104,17 +104,16 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(d.Machine, again.Machine); diff != "" {
 		t.Error(diff)
 	}
-	other, _ := Parse(files(string(full(t)), fullScript+"\n// changed"))
+	other, _ := Parse(machineFiles(string(fullConfig(t)), fullScript+"\n// changed"))
 	if other.Hash == d.Hash {
 		t.Error("another script has the same hash")
 	}
 }
 
-// TestFindings has machines go wrong in ways that people make them: each is told
-// by its code at its place.
-func TestFindings(t *testing.T) {
+// TestDiagnostics checks code and position for common errors.
+func TestDiagnostics(t *testing.T) {
 	t.Parallel()
-	text := string(full(t))
+	text := string(fullConfig(t))
 	with := func(old, other string) string {
 		if !strings.Contains(text, old) {
 			t.Fatalf("no %q", old)
@@ -143,7 +142,7 @@ func TestFindings(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			d, found := Check(files(tt.config, tt.script))
+			d, found := Check(machineFiles(tt.config, tt.script))
 			if d != nil {
 				t.Fatal("it loads")
 			}
@@ -157,10 +156,10 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestLint warns of what is legal and most likely not meant.
+// TestLint checks the warnings.
 func TestLint(t *testing.T) {
 	t.Parallel()
-	text := string(full(t))
+	text := string(fullConfig(t))
 	tests := []struct{ name, config, script, code string }{
 		{"nothing leads there", strings.Replace(text, `"next_state": "deep"`, `"next_state": "judge"`, 1), strings.Replace(fullScript, "'plain'", "'judge'", 1), CodeUnreachable},
 		{"no end", strings.Replace(text, `"next_state": "wait"`, `"next_state": "judge"`, 1), `export default { before() {}, after() {}, where() { return "judge"; }, broken() { return "judge"; } }`, CodeNoStop},
@@ -171,7 +170,7 @@ func TestLint(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			d, found := Check(files(tt.config, tt.script))
+			d, found := Check(machineFiles(tt.config, tt.script))
 			if d == nil {
 				t.Fatal(found)
 			}
@@ -182,7 +181,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLayout finds machines in both layouts, with roles beside them or for all.
+// TestLayout loads machines of both layouts, with own or common roles.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -225,8 +224,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestCorpus reads the seed's own machines, where they lie beside the checkout: the
-// example lacks its script and is otherwise whole, and the older ones are told so.
+// TestCorpus parses the seed's machines, if available: the example lacks only its script,
+// and the older ones are reported as such.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "corpus", "agents")
@@ -245,9 +244,9 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestOldDialectIsSaidFirst: of a machine of the first dialect the first thing that is
-// said is how to convert it, whatever else lies beside it.
-func TestOldDialectIsSaidFirst(t *testing.T) {
+// TestOldDialectIsReportedFirst checks that the first diagnostic of a machine of the first
+// dialect describes the conversion.
+func TestOldDialectIsReportedFirst(t *testing.T) {
 	t.Parallel()
 	f := Files{
 		Config: File{Path: "old.json", Data: []byte(`{
@@ -263,8 +262,8 @@ func TestOldDialectIsSaidFirst(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that nothing makes the parser or the reader of scripts panic,
-// and that what loads loads again from its pinned text.
+// FuzzParse checks that no input makes the parser or the tokenizer panic, and that a valid
+// machine loads from its pinned text.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{}`), "")
 	data, err := os.ReadFile("testdata/full.json")

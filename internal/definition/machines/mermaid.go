@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Mermaid draws the states: those that a state leads to for sure, or may, as far
-// as its handlers tell without being run.
+// Mermaid returns a state diagram with the certain and possible transitions, from a static
+// analysis of the handlers.
 func (d *Definition) Mermaid() string {
-	code := newScript(d.Script)
+	code := newScriptIndex(d.Script)
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n")
 	ids := map[string]string{}
@@ -18,7 +18,7 @@ func (d *Definition) Mermaid() string {
 	}
 	for i := range d.States {
 		if s := &d.States[i]; s.Name != StateStop {
-			fmt.Fprintf(&b, "  state \"%s\" as %s\n", strings.NewReplacer(`"`, "'", "\n", " ").Replace(label(s)), ids[s.Name])
+			fmt.Fprintf(&b, "  state \"%s\" as %s\n", strings.NewReplacer(`"`, "'", "\n", " ").Replace(stateLabel(s)), ids[s.Name])
 		}
 	}
 	fmt.Fprintf(&b, "  [*] --> %s\n", ids[StateStart])
@@ -27,7 +27,7 @@ func (d *Definition) Mermaid() string {
 		if s.Name == StateStop {
 			continue
 		}
-		following, _ := d.next(s, code)
+		following, _ := d.nextStates(s, code)
 		for _, name := range following {
 			to := ids[name]
 			if name == StateStop {
@@ -39,40 +39,40 @@ func (d *Definition) Mermaid() string {
 	return b.String()
 }
 
-// Way is a state that may follow another one.
-type Way struct {
+// Edge is a possible transition between two states.
+type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Sure says that the handlers of From name all that may follow; otherwise a
-	// way may be missing, or never be taken.
+	// Sure reports whether the handlers of From name all possible next states; otherwise an
+	// edge may be missing or never be taken.
 	Sure bool `json:"sure"`
-	// Failed says that the way is the error handler's.
+	// Failed reports whether the edge belongs to the error handler.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// Ways are the states that may follow each other, in the order of the document, as
-// far as the handlers tell without being run.
-func (d *Definition) Ways() []Way {
-	code := newScript(d.Script)
-	ways := []Way{}
+// Edges returns the possible transitions in document order, from a static analysis of the
+// handlers.
+func (d *Definition) Edges() []Edge {
+	code := newScriptIndex(d.Script)
+	ways := []Edge{}
 	for i := range d.States {
 		s := &d.States[i]
 		if s.Name == StateStop {
 			continue
 		}
-		following, sure := d.next(s, code)
-		onError, _ := code.answers(s.OnError)
-		usual, _ := code.answers(s.Transition)
+		following, sure := d.nextStates(s, code)
+		onError, _ := code.returnedTexts(s.OnError)
+		usual, _ := code.returnedTexts(s.Transition)
 		for _, name := range following {
 			failed := slices.Contains(onError, name) && !slices.Contains(usual, name) && s.Next != name
-			ways = append(ways, Way{From: s.Name, To: name, Sure: sure, Failed: failed})
+			ways = append(ways, Edge{From: s.Name, To: name, Sure: sure, Failed: failed})
 		}
 	}
 	return ways
 }
 
-// label says what a state does.
-func label(s *State) string {
+// stateLabel describes a state.
+func stateLabel(s *State) string {
 	switch {
 	case s.Agent != "":
 		return s.Name + " (" + s.Agent + ")"

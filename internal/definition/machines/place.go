@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// FunctionPlace is where a function of a script is written, by line and column from
-// 1, for findings that have no place of their own. Both are 0 where it is not found.
+// FunctionPlace returns the 1-based line and column of the definition of a script function,
+// for diagnostics without their own position. Both are 0 if it is not found.
 func FunctionPlace(source, name string) (line, column int) {
-	list := words(source)
+	list := tokenize(source)
 	for i, w := range list {
-		if w.text != name || w.kind == wordOther || w.at < 0 || !isDefinition(list, i) {
+		if w.text != name || w.kind == tokenOther || w.at < 0 || !isDefinition(list, i) {
 			continue
 		}
 		before := source[:w.at]
@@ -20,10 +20,10 @@ func FunctionPlace(source, name string) (line, column int) {
 	return 0, 0
 }
 
-// isDefinition says whether the name at i is that of a function that is written
-// there: a method, a declaration, or a member or variable that gets a value. A call
-// is followed by its arguments, and by no body.
-func isDefinition(list []word, i int) bool {
+// isDefinition reports whether the name at i is the name of a function definition: a
+// method, a declaration, or a member or variable with a value. A call has arguments, but no
+// body.
+func isDefinition(list []token, i int) bool {
 	if i > 0 && list[i-1].text == "." || i+1 >= len(list) {
 		return false
 	}
@@ -36,7 +36,7 @@ func isDefinition(list []word, i int) bool {
 	}
 	depth := 0
 	for j := i + 1; j < len(list); j++ {
-		if list[j].kind != wordOther {
+		if list[j].kind != tokenOther {
 			continue
 		}
 		switch list[j].text {

@@ -2,8 +2,7 @@ package machines
 
 import "testing"
 
-// TestFunctionPlace finds where functions are written, in each of the ways to write
-// one, and not where they are called or named.
+// TestFunctionPlace finds all kinds of function definitions, but not calls or mentions.
 func TestFunctionPlace(t *testing.T) {
 	t.Parallel()
 	const source = `// where() is told of here

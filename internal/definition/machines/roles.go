@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// roles reads roles by name.
-func (p *parser) roles(at shape.Place, where string) map[string]*Role {
+// readRoles reads roles by name.
+func (p *parser) readRoles(at shape.Place, where string) map[string]*Role {
 	if !p.Open(at) {
 		return nil
 	}
@@ -20,16 +20,16 @@ func (p *parser) roles(at shape.Place, where string) map[string]*Role {
 		}
 		one := at.Key(m.Key)
 		one = one.In("in role " + shape.Quote(m.Key) + " " + where)
-		if r := p.role(one, m.Key); r != nil {
+		if r := p.readRole(one, m.Key); r != nil {
 			out[m.Key] = r
 		}
 	}
 	return out
 }
 
-// role reads one role. The members of later versions of the seed's system, about
-// agents that start each other, are passed over.
-func (p *parser) role(at shape.Place, name string) *Role {
+// readRole reads one role. It ignores members of later seed versions about agents that
+// start other agents.
+func (p *parser) readRole(at shape.Place, name string) *Role {
 	if !p.Object(at, "level", "model", "systemMessage", "includedTools", "excludedTools", "parsingTools", "reminder", "examples",
 		"maxTokens", "temperature", "agent_description", "enabled_agents", "can_create_tasks_for") {
 		return nil
@@ -43,9 +43,9 @@ func (p *parser) role(at shape.Place, name string) *Role {
 		Included:      p.Texts(at.Key("includedTools"), 1, 256),
 		Excluded:      p.Texts(at.Key("excludedTools"), 1, 256),
 		HasExcluded:   at.Node.Get("excludedTools") != nil,
-		Parsing:       list(p, at.Key("parsingTools"), "parsing tool", "name", p.parsingTool),
+		Parsing:       readList(p, at.Key("parsingTools"), "parsing tool", "name", p.readParsingTool),
 		Reminder:      p.Text(at.Key("reminder"), 0, 0),
-		MaxTokens:     p.whole(at.Key("maxTokens"), 1, 0),
+		MaxTokens:     p.readInteger(at.Key("maxTokens"), 1, 0),
 	}
 	if r.Level == "" {
 		r.Level = LevelBase
@@ -60,21 +60,21 @@ func (p *parser) role(at shape.Place, name string) *Role {
 	if at.Node.Get("includedTools") != nil && at.Node.Get("excludedTools") != nil {
 		p.Errorf(at.Key("excludedTools"), CodeRoleTools, "keep one of the two", "There are both 'includedTools' and 'excludedTools' %s.", at.Where)
 	}
-	r.Examples = list(p, at.Key("examples"), "example", "role", p.example)
+	r.Examples = readList(p, at.Key("examples"), "example", "role", p.readExample)
 	return r
 }
 
-// example reads one message of the few that show an agent what to do.
-func (p *parser) example(at shape.Place) json.RawMessage {
+// readExample reads one example message.
+func (p *parser) readExample(at shape.Place) json.RawMessage {
 	p.Object(at, "role", "content", "name", "arguments")
 	p.Require(at, "role")
 	p.Choice(at.Key("role"), CodeEnum, "user", "assistant", "tool", "system")
 	p.Text(at.Key("content"), 0, 0)
-	return p.raw(at)
+	return p.rawJSON(at)
 }
 
-// parsingTool reads a function whose call is the answer.
-func (p *parser) parsingTool(at shape.Place) Tool {
+// readParsingTool reads a function whose call is the answer.
+func (p *parser) readParsingTool(at shape.Place) Tool {
 	p.Object(at, "type", "function", "parsingOnly")
 	p.Require(at, "function")
 	p.Choice(at.Key("type"), CodeEnum, "function")
@@ -84,15 +84,15 @@ func (p *parser) parsingTool(at shape.Place) Tool {
 		return Tool{}
 	}
 	p.Require(f, "name")
-	t := Tool{Name: p.toolName(f.Key("name")), Description: p.Text(f.Key("description"), 0, 0)}
+	t := Tool{Name: p.readToolName(f.Key("name")), Description: p.Text(f.Key("description"), 0, 0)}
 	if parameters := f.Key("parameters"); p.Open(parameters) {
-		t.Parameters = p.raw(parameters)
+		t.Parameters = p.rawJSON(parameters)
 	}
 	return t
 }
 
-// toolName reads a name that models take for a function.
-func (p *parser) toolName(at shape.Place) string {
+// readToolName reads a name that models accept for a function.
+func (p *parser) readToolName(at shape.Place) string {
 	text := p.Text(at, 1, 64)
 	for _, c := range text {
 		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
@@ -103,8 +103,8 @@ func (p *parser) toolName(at shape.Place) string {
 	return text
 }
 
-// ParseRoles reads a file of roles. All problems are reported at once; the roles
-// are nil if there is one.
+// ParseRoles parses a file of roles. It returns all errors; the roles are nil if there are
+// any.
 func ParseRoles(file string, data []byte) (map[string]*Role, []guideway.Diagnostic) {
 	root, found := doc.Parse(file, data, doc.Limits{})
 	if root == nil {
@@ -115,7 +115,7 @@ func ParseRoles(file string, data []byte) (map[string]*Role, []guideway.Diagnost
 		return nil, p.Found
 	}
 	p.Canonical = doc.Mark(root)
-	roles := p.roles(at, "")
+	roles := p.readRoles(at, "")
 	if found = append(found, p.Findings(guideway.SeverityError)...); len(found) > 0 {
 		return nil, found
 	}

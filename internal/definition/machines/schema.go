@@ -7,15 +7,15 @@ import (
 )
 
 //go:embed schema.json
-var schema []byte
+var schemaText []byte
 
-// Schema gives the published JSON Schema (draft-07) of a kind of document; nil where
-// there is none. It accepts what Parse accepts, but for the rules that no schema can
-// say.
+// Schema returns the published JSON Schema (draft-07) of a kind of document, or nil for an
+// unknown kind. It accepts the same documents as Parse, except for rules that a schema
+// cannot express.
 func Schema(kind Kind) []byte {
 	switch kind {
 	case KindMachine:
-		return bytes.Clone(schema)
+		return bytes.Clone(schemaText)
 	case KindRoles:
 		return rolesSchema()
 	default:
@@ -23,15 +23,15 @@ func Schema(kind Kind) []byte {
 	}
 }
 
-// rolesSchema is the schema of a file of roles: that of the member of a
-// configuration.
+// rolesSchema returns the schema of a file of roles, which is that of the configuration's
+// member.
 func rolesSchema() []byte {
 	var whole struct {
 		Properties struct {
 			Roles map[string]json.RawMessage `json:"roles"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(schema, &whole); err != nil { // a test reads it, too
+	if err := json.Unmarshal(schemaText, &whole); err != nil { // covered by a test
 		panic(err)
 	}
 	roles := whole.Properties.Roles

@@ -6,61 +6,61 @@ import (
 	"unicode/utf8"
 )
 
-// A script is not run to be checked. It is cut into words instead, so that names
-// in comments and texts are told from names in the code.
+// The checks do not run a script. They tokenize it, so that names in comments and strings
+// are distinguished from names in the code.
 
-// wordKind says what a word of a script is.
-type wordKind uint8
+// tokenKind is the kind of a token.
+type tokenKind uint8
 
 const (
-	wordName  wordKind = iota // a name or a keyword
-	wordText                  // a text, without its quotes
-	wordOther                 // a sign, a number or a regular expression
+	tokenName  tokenKind = iota // a name or a keyword
+	tokenText                   // a string, without its quotes
+	tokenOther                  // a punctuator, a number or a regular expression
 )
 
-// word is a piece of a script.
-type word struct {
-	kind wordKind
+// token is a token of a script.
+type token struct {
+	kind tokenKind
 	text string
-	// at is where it begins, from 0; -1 in what is put into a template.
+	// at is the offset in the script; -1 inside a template literal.
 	at int
 }
 
-// is says whether it is a certain one, wherever it stands.
-func (w word) is(kind wordKind, text string) bool { return w.kind == kind && w.text == text }
+// matches reports whether the token has the kind and text.
+func (w token) matches(kind tokenKind, text string) bool { return w.kind == kind && w.text == text }
 
-// words cuts a script. What is not JavaScript gives words that mean nothing, and
-// no error: that is for who compiles it.
-func words(source string) []word { return wordsIn(source, 0) }
+// tokenize splits a script into tokens. Invalid JavaScript results in meaningless tokens,
+// not in an error: the compiler reports it.
+func tokenize(source string) []token { return tokenizeNested(source, 0) }
 
-// maxNested bounds how deep templates in templates are read.
+// maxNested limits the depth of nested template literals.
 const maxNested = 8
 
-// wordsIn cuts a script, or what is put into a template that is so deep in others.
-func wordsIn(source string, depth int) []word {
-	var out []word
+// tokenizeNested splits a script, or an expression inside depth template literals.
+func tokenizeNested(source string, depth int) []token {
+	var out []token
 	for i := 0; i < len(source); {
 		c := source[i]
 		switch {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 			i++
 		case strings.HasPrefix(source[i:], "//"):
-			i = after(source, i, "\n")
+			i = endAfter(source, i, "\n")
 		case strings.HasPrefix(source[i:], "/*"):
-			i = after(source, i+2, "*/")
+			i = endAfter(source, i+2, "*/")
 		case c == '"' || c == '\'':
-			text, next := quoted(source, i)
-			out, i = append(out, word{wordText, text, place(i, depth)}), next
+			text, next := readQuoted(source, i)
+			out, i = append(out, token{tokenText, text, tokenOffset(i, depth)}), next
 		case c == '`':
-			parts, next := template(source, i, depth)
+			parts, next := readTemplate(source, i, depth)
 			out, i = append(out, parts...), next
-		case c == '/' && beginsValue(out):
-			i = expression(source, i)
-			out = append(out, word{wordOther, "/", -1})
+		case c == '/' && startsRegexp(out):
+			i = skipRegexp(source, i)
+			out = append(out, token{tokenOther, "/", -1})
 		default:
 			r, size := utf8.DecodeRuneInString(source[i:])
 			if !isNameRune(r) {
-				out, i = append(out, word{wordOther, source[i : i+size], place(i, depth)}), i+size
+				out, i = append(out, token{tokenOther, source[i : i+size], tokenOffset(i, depth)}), i+size
 				continue
 			}
 			end := i
@@ -70,18 +70,18 @@ func wordsIn(source string, depth int) []word {
 				}
 				end += size
 			}
-			kind := wordName
+			kind := tokenName
 			if c >= '0' && c <= '9' {
-				kind = wordOther
+				kind = tokenOther
 			}
-			out, i = append(out, word{kind, source[i:end], place(i, depth)}), end
+			out, i = append(out, token{kind, source[i:end], tokenOffset(i, depth)}), end
 		}
 	}
 	return out
 }
 
-// place is where a word begins, as far as that is known.
-func place(at, depth int) int {
+// tokenOffset returns the offset of a token, or -1 inside a template literal.
+func tokenOffset(at, depth int) int {
 	if depth > 0 {
 		return -1
 	}
@@ -92,8 +92,8 @@ func isNameRune(r rune) bool {
 	return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// after gives the place behind the next occurrence of an end.
-func after(source string, from int, end string) int {
+// endAfter returns the offset after the next occurrence of end.
+func endAfter(source string, from int, end string) int {
 	if from < len(source) {
 		if at := strings.Index(source[from:], end); at >= 0 {
 			return from + at + len(end)
@@ -102,8 +102,8 @@ func after(source string, from int, end string) int {
 	return len(source)
 }
 
-// quoted reads a text in quotes, and gives it with the place behind it.
-func quoted(source string, from int) (text string, next int) {
+// readQuoted reads a string in quotes, and returns it with the offset after it.
+func readQuoted(source string, from int) (text string, next int) {
 	var b strings.Builder
 	for i := from + 1; i < len(source); i++ {
 		switch c := source[i]; {
@@ -121,17 +121,17 @@ func quoted(source string, from int) (text string, next int) {
 	return b.String(), len(source)
 }
 
-// template reads a template: its texts, and the words of what is put in.
-func template(source string, from, nested int) (parts []word, next int) {
+// readTemplate reads a template literal: its strings, and the tokens of its expressions.
+func readTemplate(source string, from, nested int) (parts []token, next int) {
 	start := from + 1
 	for i := start; i < len(source); i++ {
 		switch {
 		case source[i] == '\\':
 			i++
 		case source[i] == '`':
-			return append(parts, word{wordText, source[start:i], -1}), i + 1
+			return append(parts, token{tokenText, source[start:i], -1}), i + 1
 		case strings.HasPrefix(source[i:], "${"):
-			parts = append(parts, word{wordText, source[start:i], -1})
+			parts = append(parts, token{tokenText, source[start:i], -1})
 			depth, end := 1, i+2
 			for end < len(source) && depth > 0 {
 				switch source[end] {
@@ -143,7 +143,7 @@ func template(source string, from, nested int) (parts []word, next int) {
 				end++
 			}
 			if nested < maxNested {
-				parts = append(parts, wordsIn(source[i+2:max(end-1, i+2)], nested+1)...)
+				parts = append(parts, tokenizeNested(source[i+2:max(end-1, i+2)], nested+1)...)
 			}
 			start, i = end, end-1
 		}
@@ -151,16 +151,16 @@ func template(source string, from, nested int) (parts []word, next int) {
 	return parts, len(source)
 }
 
-// beginsValue says whether a slash behind these words begins a regular
-// expression: a division follows a value.
-func beginsValue(before []word) bool {
+// startsRegexp reports whether a slash after these tokens starts a regular expression: a
+// division follows a value.
+func startsRegexp(before []token) bool {
 	if len(before) == 0 {
 		return true
 	}
 	switch last := before[len(before)-1]; last.kind {
-	case wordText:
+	case tokenText:
 		return false
-	case wordName:
+	case tokenName:
 		switch last.text {
 		case "return", "typeof", "case", "in", "of", "delete", "void", "await", "yield":
 			return true
@@ -171,8 +171,8 @@ func beginsValue(before []word) bool {
 	}
 }
 
-// expression gives the place behind a regular expression.
-func expression(source string, from int) int {
+// skipRegexp returns the offset after a regular expression.
+func skipRegexp(source string, from int) int {
 	class := false
 	for i := from + 1; i < len(source); i++ {
 		switch c := source[i]; {
@@ -191,51 +191,51 @@ func expression(source string, from int) int {
 	return len(source)
 }
 
-// script is a script in words.
-type script struct {
-	words []word
-	// free are the names, in quotes or not, that occur not only as members of
-	// something, with where they first do; texts are what occurs in quotes.
+// scriptIndex is an index of a script's tokens.
+type scriptIndex struct {
+	tokens []token
+	// free maps names and strings that occur outside member accesses to their first token
+	// indices; texts are all strings.
 	free  map[string][]int
 	texts map[string]bool
 }
 
-// maxPlaces bounds how many places of one name are looked at.
+// maxPlaces limits the indices of one name.
 const maxPlaces = 16
 
-func newScript(source string) script {
-	s := script{words: words(source), free: map[string][]int{}, texts: map[string]bool{}}
-	for i, w := range s.words {
-		if w.kind == wordText {
+func newScriptIndex(source string) scriptIndex {
+	s := scriptIndex{tokens: tokenize(source), free: map[string][]int{}, texts: map[string]bool{}}
+	for i, w := range s.tokens {
+		if w.kind == tokenText {
 			s.texts[w.text] = true
 		}
-		member := i > 0 && s.words[i-1].is(wordOther, ".")
-		if w.kind != wordOther && !member && len(s.free[w.text]) < maxPlaces {
+		member := i > 0 && s.tokens[i-1].matches(tokenOther, ".")
+		if w.kind != tokenOther && !member && len(s.free[w.text]) < maxPlaces {
 			s.free[w.text] = append(s.free[w.text], i)
 		}
 	}
 	return s
 }
 
-// defines says whether the script has a function of a name, as far as can be told
-// without running it: the name occurs, and not only as a member of something.
-func (s script) defines(name string) bool { return len(s.free[name]) > 0 }
+// definesFunction reports whether the script may define a function: the name occurs outside
+// a member access.
+func (s scriptIndex) definesFunction(name string) bool { return len(s.free[name]) > 0 }
 
-// mentions says whether a text occurs in the script, in quotes or as the whole of
-// a template.
-func (s script) mentions(text string) bool { return s.texts[text] }
+// mentionsText reports whether the script contains a string or a whole template literal
+// with the text.
+func (s scriptIndex) mentionsText(text string) bool { return s.texts[text] }
 
-// answers gives the texts that a function returns by a return of a text alone,
-// and whether it was found.
-func (s script) answers(name string) (texts []string, found bool) {
+// returnedTexts returns the string literals that a function returns, and whether the
+// function was found.
+func (s scriptIndex) returnedTexts(name string) (texts []string, found bool) {
 	for _, i := range s.free[name] {
-		from, to := s.body(i + 1)
+		from, to := s.functionBody(i + 1)
 		if to <= from {
 			continue
 		}
 		for j := from; j+2 < to; j++ {
-			if s.words[j].is(wordName, "return") && s.words[j+1].kind == wordText && (s.words[j+2].text == ";" || s.words[j+2].text == "}") {
-				texts = append(texts, s.words[j+1].text)
+			if s.tokens[j].matches(tokenName, "return") && s.tokens[j+1].kind == tokenText && (s.tokens[j+2].text == ";" || s.tokens[j+2].text == "}") {
+				texts = append(texts, s.tokens[j+1].text)
 			}
 		}
 		return texts, true
@@ -243,31 +243,31 @@ func (s script) answers(name string) (texts []string, found bool) {
 	return nil, false
 }
 
-// body gives the words of the body of a function whose name stands before the
-// word at i; nothing where none follows.
-func (s script) body(i int) (from, to int) {
+// functionBody returns the token range of the body of the function whose name precedes
+// token i; it is empty if no body follows.
+func (s scriptIndex) functionBody(i int) (from, to int) {
 	const most = 6 // : async function NAME (
-	for n := 0; n < most && i < len(s.words) && s.words[i].text != "("; n++ {
+	for n := 0; n < most && i < len(s.tokens) && s.tokens[i].text != "("; n++ {
 		i++
 	}
-	i = s.closing(i, "(", ")")
-	for n := 0; n < 3 && i < len(s.words) && s.words[i].text != "{"; n++ { // =>
+	i = s.closingIndex(i, "(", ")")
+	for n := 0; n < 3 && i < len(s.tokens) && s.tokens[i].text != "{"; n++ { // =>
 		i++
 	}
-	if i >= len(s.words) || s.words[i].text != "{" {
+	if i >= len(s.tokens) || s.tokens[i].text != "{" {
 		return 0, 0
 	}
-	return i + 1, s.closing(i, "{", "}")
+	return i + 1, s.closingIndex(i, "{", "}")
 }
 
-// closing gives the place behind what closes the sign at i.
-func (s script) closing(i int, open, closed string) int {
+// closingIndex returns the index after the token that closes the one at i.
+func (s scriptIndex) closingIndex(i int, open, closed string) int {
 	depth := 0
-	for ; i < len(s.words); i++ {
-		if s.words[i].kind != wordOther {
+	for ; i < len(s.tokens); i++ {
+		if s.tokens[i].kind != tokenOther {
 			continue
 		}
-		switch s.words[i].text {
+		switch s.tokens[i].text {
 		case open:
 			depth++
 		case closed:
@@ -276,5 +276,5 @@ func (s script) closing(i int, open, closed string) int {
 			}
 		}
 	}
-	return len(s.words)
+	return len(s.tokens)
 }

@@ -4,17 +4,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// structure checks what the schema cannot say of a configuration: names, and
-// references between its parts.
-func (p *parser) structure(at shape.Place, m *Machine) {
-	p.unique(at.Key("contexts"), len(m.Contexts), "context", "name", func(i int) string { return m.Contexts[i].Name })
-	p.unique(at.Key("agents"), len(m.Agents), "agent", "agent_role", func(i int) string { return m.Agents[i].Role })
-	p.unique(at.Key("inputs"), len(m.Inputs), "input", "name", func(i int) string { return m.Inputs[i].Name })
+// checkStructure checks the rules for names and references that a schema cannot express.
+func (p *parser) checkStructure(at shape.Place, m *Machine) {
+	p.checkUnique(at.Key("contexts"), len(m.Contexts), "context", "name", func(i int) string { return m.Contexts[i].Name })
+	p.checkUnique(at.Key("agents"), len(m.Agents), "agent", "agent_role", func(i int) string { return m.Agents[i].Role })
+	p.checkUnique(at.Key("inputs"), len(m.Inputs), "input", "name", func(i int) string { return m.Inputs[i].Name })
 	states := at.Key("states")
-	p.unique(states, len(m.States), "state", "name", func(i int) string { return m.States[i].Name })
+	p.checkUnique(states, len(m.States), "state", "name", func(i int) string { return m.States[i].Name })
 	for i := range m.Agents {
 		a := &m.Agents[i]
-		p.known(at.Key("agents").Index(i).Key("context"), CodeContextUnknown, "context", a.Context, func() []string { return names(m.Contexts, contextName) })
+		p.checkKnown(at.Key("agents").Index(i).Key("context"), CodeContextUnknown, "context", a.Context, func() []string { return namesOf(m.Contexts, contextName) })
 	}
 	if len(m.States) == 0 {
 		return
@@ -27,11 +26,11 @@ func (p *parser) structure(at shape.Place, m *Machine) {
 	}
 }
 
-// checkState checks one state against the whole.
+// checkState checks one state against the whole machine.
 func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
-	p.known(at.Key("agent"), CodeAgentUnknown, "agent", s.Agent, func() []string { return names(m.Agents, agentName) })
+	p.checkKnown(at.Key("agent"), CodeAgentUnknown, "agent", s.Agent, func() []string { return namesOf(m.Agents, agentName) })
 	if s.Next != StateStop {
-		p.known(at.Key("next_state"), CodeStateUnknown, "state", s.Next, func() []string { return append(names(m.States, stateName), StateStop) })
+		p.checkKnown(at.Key("next_state"), CodeStateUnknown, "state", s.Next, func() []string { return append(namesOf(m.States, stateName), StateStop) })
 	}
 	if s.Result != "" && s.Name != StateStop {
 		p.Errorf(at.Key("input"), CodeStateMixed, "say in the state stop where the result is, or have pre_handler add the message",
@@ -51,8 +50,8 @@ func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
 	}
 }
 
-// unique reports the names of a list that occur twice.
-func (p *parser) unique(at shape.Place, n int, noun, key string, name func(int) string) {
+// checkUnique reports duplicate names in a list.
+func (p *parser) checkUnique(at shape.Place, n int, noun, key string, name func(int) string) {
 	seen := make(map[string]int, n)
 	for i := range n {
 		switch first, ok := seen[name(i)]; {
@@ -66,8 +65,8 @@ func (p *parser) unique(at shape.Place, n int, noun, key string, name func(int) 
 	}
 }
 
-// known reports a name that nothing has.
-func (p *parser) known(at shape.Place, code, noun, name string, list func() []string) {
+// checkKnown reports a reference to an unknown name.
+func (p *parser) checkKnown(at shape.Place, code, noun, name string, list func() []string) {
 	if name == "" {
 		return
 	}
@@ -84,7 +83,7 @@ func contextName(c *Context) string { return c.Name }
 func agentName(a *Agent) string     { return a.Role }
 func stateName(s *State) string     { return s.Name }
 
-func names[T any](list []T, name func(*T) string) []string {
+func namesOf[T any](list []T, name func(*T) string) []string {
 	out := make([]string, len(list))
 	for i := range list {
 		out[i] = name(&list[i])

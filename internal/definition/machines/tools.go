@@ -2,8 +2,7 @@ package machines
 
 import "strings"
 
-// MatchTool says whether a tool's name fits a pattern: * stands for any
-// characters, and all else for itself.
+// MatchTool reports whether a tool's name matches a pattern, in which * matches any text.
 func MatchTool(pattern, name string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -27,7 +26,7 @@ func MatchTool(pattern, name string) bool {
 	}
 }
 
-// Allows says whether the role may use a tool.
+// Allows reports whether the role may use a tool.
 func (r *Role) Allows(name string) bool {
 	fits := func(patterns []string) bool {
 		for _, p := range patterns {
@@ -43,7 +42,7 @@ func (r *Role) Allows(name string) bool {
 	return fits(r.Included)
 }
 
-// WantsTools says whether any role has tools besides those that are parsed.
+// WantsTools reports whether any role has tools other than parsing tools.
 func (m *Machine) WantsTools() bool {
 	for _, r := range m.Roles {
 		if r.HasExcluded || len(r.Included) > 0 {
@@ -53,7 +52,7 @@ func (m *Machine) WantsTools() bool {
 	return false
 }
 
-// Policy is the policy for a tool; the zero one where nothing is said.
+// Policy returns the policy for a tool; the zero value if none matches.
 func (m *Machine) Policy(name string) ToolPolicy {
 	for _, p := range m.Tools {
 		if MatchTool(p.Pattern, name) {

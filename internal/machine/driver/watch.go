@@ -123,7 +123,7 @@ func (s *Service) View(ctx context.Context, c run.Caller, id string) (*View, err
 	}
 	v := &View{
 		Status: status, Conversations: map[string][]llm.Message{}, Data: l.state.Data,
-		Definition: json.RawMessage(l.program.Canonical), Ways: l.program.Ways(), Limits: l.state.Limits,
+		Definition: json.RawMessage(l.program.Canonical), Ways: l.program.Edges(), Limits: l.state.Limits,
 	}
 	for name, list := range l.state.Conversations {
 		v.Conversations[name] = append([]llm.Message{}, list...)

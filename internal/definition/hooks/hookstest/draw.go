@@ -68,19 +68,19 @@ func newNode(t *rapid.T, id string, kind hooks.NodeKind) hooks.Node {
 // Legal draws a graph that breaks no rule. Each condition reads the variable with
 // the id of its node.
 func Legal(t *rapid.T) *hooks.Graph {
-	d := &drawing{T: t, g: &hooks.Graph{ID: "drawn", Name: "Drawn", Type: hooks.ToolsCall}}
-	d.way(d.add(hooks.Start), hooks.NoBranch, 4, false, false)
+	d := &graphDrawer{T: t, g: &hooks.Graph{ID: "drawn", Name: "Drawn", Type: hooks.ToolsCall}}
+	d.drawFrom(d.addNode(hooks.Start), hooks.NoBranch, 4, false, false)
 	return d.g
 }
 
-// drawing is a legal graph in the making.
-type drawing struct {
+// graphDrawer is a legal graph in the making.
+type graphDrawer struct {
 	*rapid.T
 	g *hooks.Graph
 }
 
-// add adds a node and gives its position.
-func (d *drawing) add(kind hooks.NodeKind) int {
+// addNode adds a node and gives its position.
+func (d *graphDrawer) addNode(kind hooks.NodeKind) int {
 	n := newNode(d.T, fmt.Sprintf("n%d", len(d.g.Nodes)), kind)
 	if n.Hook != nil {
 		n.Hook.Blocking, n.Hook.Answers = true, false
@@ -89,17 +89,17 @@ func (d *drawing) add(kind hooks.NodeKind) int {
 	return len(d.g.Nodes) - 1
 }
 
-// lead adds an edge.
-func (d *drawing) lead(from, to int, branch hooks.Branch) {
+// addEdge adds an edge.
+func (d *graphDrawer) addEdge(from, to int, branch hooks.Branch) {
 	d.g.Edges = append(d.g.Edges, hooks.Edge{Source: d.g.Nodes[from].ID, Target: d.g.Nodes[to].ID, Branch: branch})
 }
 
-// way draws all that comes after a node, by one of its branches.
-func (d *drawing) way(from int, branch hooks.Branch, left int, called, answered bool) {
+// drawFrom draws all that comes after a node, by one of its branches.
+func (d *graphDrawer) drawFrom(from int, branch hooks.Branch, left int, called, answered bool) {
 	for range rapid.IntRange(0, 2).Draw(d.T, "aside") {
-		aside := d.add(hooks.HookNode)
+		aside := d.addNode(hooks.HookNode)
 		d.g.Nodes[aside].Hook.Blocking = false
-		d.lead(from, aside, branch)
+		d.addEdge(from, aside, branch)
 	}
 	kinds := []hooks.NodeKind{hooks.HookNode, hooks.HookNode, hooks.ConditionNode}
 	if !called {
@@ -115,18 +115,18 @@ func (d *drawing) way(from int, branch hooks.Branch, left int, called, answered 
 		}
 	}
 	kind := rapid.SampledFrom(kinds).Draw(d.T, "kind")
-	n := d.add(kind)
-	d.lead(from, n, branch)
+	n := d.addNode(kind)
+	d.addEdge(from, n, branch)
 	switch kind {
 	case hooks.End:
 	case hooks.ConditionNode:
-		d.way(n, hooks.True, left-1, called, answered)
-		d.way(n, hooks.False, left-1, called, answered)
+		d.drawFrom(n, hooks.True, left-1, called, answered)
+		d.drawFrom(n, hooks.False, left-1, called, answered)
 	case hooks.HookNode:
 		answers := !called && rapid.IntRange(0, 5).Draw(d.T, "answers") == 0
 		d.g.Nodes[n].Hook.Answers = answers
-		d.way(n, hooks.NoBranch, left-1, called, answered || answers)
+		d.drawFrom(n, hooks.NoBranch, left-1, called, answered || answers)
 	default:
-		d.way(n, hooks.NoBranch, left-1, true, answered)
+		d.drawFrom(n, hooks.NoBranch, left-1, true, answered)
 	}
 }

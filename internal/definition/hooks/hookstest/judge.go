@@ -11,30 +11,30 @@ import (
 // each rule by its words and tries all that there is, with nothing in common with
 // the checker that it is compared with.
 func Judge(g *hooks.Graph) []string {
-	j := &judge{g: g, broken: map[string]bool{}}
-	j.identities()
-	j.edges()
-	starts, ends := j.of(hooks.Start), j.of(hooks.End)
+	j := &naiveJudge{g: g, broken: map[string]bool{}}
+	j.checkIDs()
+	j.checkEdges()
+	starts, ends := j.nodesOf(hooks.Start), j.nodesOf(hooks.End)
 	if len(starts) == 0 {
-		j.say(hooks.CodeStartCount, "")
+		j.addBroken(hooks.CodeStartCount, "")
 	}
 	for _, n := range starts[min(1, len(starts)):] {
-		j.say(hooks.CodeStartCount, n.ID)
+		j.addBroken(hooks.CodeStartCount, n.ID)
 	}
 	if len(ends) == 0 {
-		j.say(hooks.CodeEndMissing, "")
+		j.addBroken(hooks.CodeEndMissing, "")
 	}
 	for _, n := range j.nodes {
-		j.counts(n)
-		if j.leads(n.ID, n.ID) && !slices.ContainsFunc(j.before(n), func(o *hooks.Node) bool { return j.leads(n.ID, o.ID) && j.leads(o.ID, n.ID) }) {
-			j.say(hooks.CodeCycle, n.ID)
+		j.checkEdgeCounts(n)
+		if j.hasPath(n.ID, n.ID) && !slices.ContainsFunc(j.nodesBefore(n), func(o *hooks.Node) bool { return j.hasPath(n.ID, o.ID) && j.hasPath(o.ID, n.ID) }) {
+			j.addBroken(hooks.CodeCycle, n.ID)
 		}
-		if len(starts) > 0 && n.Kind != hooks.Start && !slices.ContainsFunc(starts, func(s *hooks.Node) bool { return j.leads(s.ID, n.ID) }) {
-			j.say(hooks.CodeUnreachable, n.ID)
+		if len(starts) > 0 && n.Kind != hooks.Start && !slices.ContainsFunc(starts, func(s *hooks.Node) bool { return j.hasPath(s.ID, n.ID) }) {
+			j.addBroken(hooks.CodeUnreachable, n.ID)
 		}
 	}
 	for _, s := range starts {
-		j.walk(s, 2*len(j.nodes)+1, false, false)
+		j.walkPaths(s, 2*len(j.nodes)+1, false, false)
 	}
 	var all []string
 	for what := range j.broken {
@@ -44,20 +44,20 @@ func Judge(g *hooks.Graph) []string {
 	return all
 }
 
-// judge is one judgement.
-type judge struct {
+// naiveJudge is one judgement.
+type naiveJudge struct {
 	g *hooks.Graph
 	// nodes and ways are those that count: the first of an id, and those between
 	// such nodes, each once.
 	nodes  []*hooks.Node
-	ways   []hooks.Edge
+	edges  []hooks.Edge
 	broken map[string]bool
 }
 
-func (j *judge) say(code, where string) { j.broken[code+" "+where] = true }
+func (j *naiveJudge) addBroken(code, where string) { j.broken[code+" "+where] = true }
 
-// of gives the nodes of a kind.
-func (j *judge) of(kind hooks.NodeKind) (nodes []*hooks.Node) {
+// nodesOf gives the nodes of a kind.
+func (j *naiveJudge) nodesOf(kind hooks.NodeKind) (nodes []*hooks.Node) {
 	for _, n := range j.nodes {
 		if n.Kind == kind {
 			nodes = append(nodes, n)
@@ -66,10 +66,12 @@ func (j *judge) of(kind hooks.NodeKind) (nodes []*hooks.Node) {
 	return nodes
 }
 
-// before gives the nodes that stand before another in the document.
-func (j *judge) before(n *hooks.Node) []*hooks.Node { return j.nodes[:slices.Index(j.nodes, n)] }
+// nodesBefore gives the nodes that stand before another in the document.
+func (j *naiveJudge) nodesBefore(n *hooks.Node) []*hooks.Node {
+	return j.nodes[:slices.Index(j.nodes, n)]
+}
 
-func (j *judge) find(id string) *hooks.Node {
+func (j *naiveJudge) findNode(id string) *hooks.Node {
 	for _, n := range j.nodes {
 		if n.ID == id {
 			return n
@@ -78,63 +80,63 @@ func (j *judge) find(id string) *hooks.Node {
 	return nil
 }
 
-func (j *judge) identities() {
+func (j *naiveJudge) checkIDs() {
 	for i := range j.g.Nodes {
 		n := &j.g.Nodes[i]
-		if j.find(n.ID) != nil {
-			j.say(hooks.CodeDuplicateID, n.ID)
+		if j.findNode(n.ID) != nil {
+			j.addBroken(hooks.CodeDuplicateID, n.ID)
 			continue
 		}
 		j.nodes = append(j.nodes, n)
 		if n.Kind == hooks.HookNode && n.Hook.Answers && !n.Hook.Blocking {
-			j.say(hooks.CodeAnswersAside, n.ID)
+			j.addBroken(hooks.CodeAnswersAside, n.ID)
 		}
 	}
 }
 
-func (j *judge) edges() {
+func (j *naiveJudge) checkEdges() {
 	for i, e := range j.g.Edges {
-		from, to := j.find(e.Source), j.find(e.Target)
+		from, to := j.findNode(e.Source), j.findNode(e.Target)
 		if from == nil || to == nil {
-			j.say(hooks.CodeEdgeUnknown, "edge "+strconv.Itoa(i))
+			j.addBroken(hooks.CodeEdgeUnknown, "edge "+strconv.Itoa(i))
 			continue
 		}
-		if slices.Contains(j.ways, e) {
-			j.say(hooks.CodeEdgeTwice, "edge "+strconv.Itoa(i))
+		if slices.Contains(j.edges, e) {
+			j.addBroken(hooks.CodeEdgeTwice, "edge "+strconv.Itoa(i))
 			continue
 		}
-		j.ways = append(j.ways, e)
+		j.edges = append(j.edges, e)
 		edge := "edge " + strconv.Itoa(i)
 		if to.Kind == hooks.Start {
-			j.say(hooks.CodeStartInput, edge)
+			j.addBroken(hooks.CodeStartInput, edge)
 		}
 		if from.Kind == hooks.End {
-			j.say(hooks.CodeEndOutput, edge)
+			j.addBroken(hooks.CodeEndOutput, edge)
 		}
 		if from.Kind == hooks.HookNode && !from.Hook.Blocking {
-			j.say(hooks.CodeAsideOutput, edge)
+			j.addBroken(hooks.CodeAsideOutput, edge)
 		}
 		if from.Kind == hooks.ConditionNode && e.Branch != "true" && e.Branch != "false" {
-			j.say(hooks.CodeBranch, edge)
+			j.addBroken(hooks.CodeBranch, edge)
 		}
 	}
 }
 
-// counts counts the edges of a node.
-func (j *judge) counts(n *hooks.Node) {
+// checkEdgeCounts counts the edges of a node.
+func (j *naiveJudge) checkEdgeCounts(n *hooks.Node) {
 	in, on := 0, map[hooks.Branch]int{}
-	for _, e := range j.ways {
+	for _, e := range j.edges {
 		if e.Target == n.ID {
 			in++
 		}
-		if e.Source == n.ID && main(j.find(e.Target)) {
+		if e.Source == n.ID && isBlocking(j.findNode(e.Target)) {
 			on[e.Branch]++
 		}
 	}
 	if n.Kind != hooks.Start && in > 1 {
-		j.say(hooks.CodeInputMany, n.ID)
+		j.addBroken(hooks.CodeInputMany, n.ID)
 	}
-	if n.Kind == hooks.End || !main(n) {
+	if n.Kind == hooks.End || !isBlocking(n) {
 		return
 	}
 	branches := []hooks.Branch{""}
@@ -143,23 +145,23 @@ func (j *judge) counts(n *hooks.Node) {
 	}
 	for _, b := range branches {
 		if on[b] == 0 {
-			j.say(hooks.CodeWayOpen, n.ID)
+			j.addBroken(hooks.CodeWayOpen, n.ID)
 		}
 		if on[b] > 1 {
-			j.say(hooks.CodeOutputMany, n.ID)
+			j.addBroken(hooks.CodeOutputMany, n.ID)
 		}
 	}
 }
 
-// main says whether the call waits for a node.
-func main(n *hooks.Node) bool { return n.Kind != hooks.HookNode || n.Hook.Blocking }
+// isBlocking says whether the call waits for a node.
+func isBlocking(n *hooks.Node) bool { return n.Kind != hooks.HookNode || n.Hook.Blocking }
 
-// leads says whether a way of at least one edge leads from one node to another.
-func (j *judge) leads(from, to string) bool {
+// hasPath says whether a way of at least one edge leads from one node to another.
+func (j *naiveJudge) hasPath(from, to string) bool {
 	reached := []string{from}
 	for range j.nodes {
 		for _, id := range slices.Clone(reached) {
-			for _, e := range j.ways {
+			for _, e := range j.edges {
 				if e.Source == id && e.Target == to {
 					return true
 				}
@@ -172,24 +174,24 @@ func (j *judge) leads(from, to string) bool {
 	return false
 }
 
-// walk tries all ways of so many nodes, circles included.
-func (j *judge) walk(n *hooks.Node, left int, called, answered bool) {
-	if left < 0 || !main(n) {
+// walkPaths tries all ways of so many nodes, circles included.
+func (j *naiveJudge) walkPaths(n *hooks.Node, left int, called, answered bool) {
+	if left < 0 || !isBlocking(n) {
 		return
 	}
 	switch {
 	case n.Kind == hooks.Call && called:
-		j.say(hooks.CodeCallTwice, n.ID)
+		j.addBroken(hooks.CodeCallTwice, n.ID)
 	case n.Kind == hooks.Call:
 		called = true
 	case n.Kind == hooks.HookNode && n.Hook.Answers:
 		answered = true
 	case n.Kind == hooks.End && !called && !answered:
-		j.say(hooks.CodeCallMissing, n.ID)
+		j.addBroken(hooks.CodeCallMissing, n.ID)
 	}
-	for _, e := range j.ways {
+	for _, e := range j.edges {
 		if e.Source == n.ID {
-			j.walk(j.find(e.Target), left-1, called, answered)
+			j.walkPaths(j.findNode(e.Target), left-1, called, answered)
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLintOffers judges patterns of tools by what is offered: those that fit nothing
-// are told, with a near name, and those that may fit what nobody has asked for are not.
-func TestLintOffers(t *testing.T) {
+// TestLintAvailableTools checks that patterns without a matching tool are reported with a
+// similar name, and that patterns that may match an unknown tool are not.
+func TestLintAvailableTools(t *testing.T) {
 	t.Parallel()
-	offers := Offers{
+	offers := AvailableTools{
 		Tools:   []string{"workflow_start", "workflow_list", "github__get_issue", "github__search_issues"},
 		Servers: []string{"github__", "late__"}, Unasked: []string{"late__"},
 	}
@@ -27,7 +27,7 @@ func TestLintOffers(t *testing.T) {
 		{"github__get_*", "", ""},
 		{"late__anything", "", ""},
 		{"la*", "", ""},
-		{"*thing", "", ""}, // late may have it
+		{"*thing", "", ""}, // the server late may have it
 		{"workflow_stort", nothing, "workflow_start"},
 		{"githb__get_issue", nothing, "github__get_issue"},
 		{"githb__get_*", nothing, "github__get_*"},
@@ -44,7 +44,7 @@ func TestLintOffers(t *testing.T) {
 					{Path: "roles.json", Data: []byte(`{"worker": {"systemMessage": "s", "includedTools": ["none"]}}`)},
 				},
 			}
-			found := LintOffers(f, offers)
+			found := LintAvailableTools(f, offers)
 			if tt.says == "" {
 				if len(found) > 0 {
 					t.Errorf("%s %q: %v", key, tt.pattern, found)
@@ -65,20 +65,20 @@ func TestLintOffers(t *testing.T) {
 	}
 }
 
-// TestLintOffersOfNothing: where nothing is configured our own tools are there all the
-// same; a server without a beginning of its own may have any tool.
-func TestLintOffersOfNothing(t *testing.T) {
+// TestLintAvailableToolsEmpty checks that the built-in tools are available without a
+// configuration, and that a server without a prefix may have any tool.
+func TestLintAvailableToolsEmpty(t *testing.T) {
 	t.Parallel()
 	f := Files{
 		Config: File{Path: "a.json", Data: []byte(strings.Replace(offersConfig, `"tools": {}`, `"roles": {"worker": {"systemMessage": "s", "includedTools": ["read"]}}`, 1))},
 	}
-	if found := LintOffers(f, Offers{}); len(found) != 1 || found[0].File != "a.json" || found[0].Fix == "" {
+	if found := LintAvailableTools(f, AvailableTools{}); len(found) != 1 || found[0].File != "a.json" || found[0].Fix == "" {
 		t.Errorf("nothing is offered: %v", found)
 	}
-	if found := LintOffers(f, Offers{Servers: []string{""}, Unasked: []string{""}}); len(found) != 0 {
+	if found := LintAvailableTools(f, AvailableTools{Servers: []string{""}, Unasked: []string{""}}); len(found) != 0 {
 		t.Errorf("a server without a beginning: %v", found)
 	}
-	if found := LintOffers(Files{Config: File{Path: "a.json", Data: []byte("{}")}}, Offers{}); found != nil {
+	if found := LintAvailableTools(Files{Config: File{Path: "a.json", Data: []byte("{}")}}, AvailableTools{}); found != nil {
 		t.Errorf("of what does not load: %v", found)
 	}
 }
