@@ -67,6 +67,8 @@ type Options struct {
 	locked error
 	// patience is how long a store that does not open is tried again; 0 is 3 s.
 	patience time.Duration
+	// settle is checkpoint.Options.Settle.
+	settle time.Duration
 }
 
 // Checkpoints is a service with what it works on. Its method Store says what that
@@ -161,7 +163,7 @@ func (o Options) serve(ctx context.Context, p *parts) (*Checkpoints, error) {
 	}
 	s, err := checkpoint.New(checkpoint.Options{
 		Index: p.index, Blobs: p.blobs, Store: p.store, Keys: keys, Limits: o.Limits,
-		ReadOnly: o.ReadOnly, Locked: o.locked, Active: o.Active, Now: o.Now, Logger: o.Logger,
+		ReadOnly: o.ReadOnly, Locked: o.locked, Active: o.Active, Now: o.Now, Settle: o.settle, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func must(t *testing.T, err error) {
 // open opens checkpoints that are closed with the test.
 func open(t *testing.T, o Options) *Checkpoints {
 	t.Helper()
-	o.patience = time.Millisecond
+	o.patience, o.settle = time.Millisecond, time.Millisecond
 	c, err := Open(t.Context(), o)
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
