@@ -110,8 +110,8 @@ func (v Verdict) String() string {
 	}
 }
 
-// not is the negation in three-valued logic.
-func (v Verdict) not() Verdict {
+// negate is the negation in three-valued logic.
+func (v Verdict) negate() Verdict {
 	switch v {
 	case Yes:
 		return No
@@ -122,16 +122,16 @@ func (v Verdict) not() Verdict {
 	}
 }
 
-// pattern is what the Value of a Matches compiles to, or nil for what is none.
-func (e *Expr) pattern() *pattern.Pattern {
+// compiledPattern is what the Value of a Matches compiles to, or nil for what is none.
+func (e *Expr) compiledPattern() *pattern.Pattern {
 	if e.compiled != nil {
 		return e.compiled()
 	}
-	return compile(e.Value)
+	return compilePattern(e.Value)
 }
 
-// verdict is a decided answer.
-func verdict(holds bool) Verdict {
+// verdictOf is a decided answer.
+func verdictOf(holds bool) Verdict {
 	if holds {
 		return Yes
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/condition"
 )
 
-// decode reads JSON for a test.
-func decode(tb testing.TB, document string) any {
+// decodeJSON reads JSON for a test.
+func decodeJSON(tb testing.TB, document string) any {
 	tb.Helper()
 	var v any
 	if err := json.Unmarshal([]byte(document), &v); err != nil {
@@ -20,10 +20,10 @@ func decode(tb testing.TB, document string) any {
 	return v
 }
 
-// vars reads a JSON object of variables.
-func vars(tb testing.TB, document string) condition.Lookup {
+// decodeVars reads a JSON object of variables.
+func decodeVars(tb testing.TB, document string) condition.Lookup {
 	tb.Helper()
-	object, ok := decode(tb, document).(map[string]any)
+	object, ok := decodeJSON(tb, document).(map[string]any)
 	if !ok {
 		tb.Fatalf("%s is no object", document)
 	}
@@ -125,8 +125,8 @@ func TestHolds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			e := condition.Parse(decode(t, tt.condition))
-			if got := e.Holds(vars(t, tt.vars)); got != tt.want {
+			e := condition.Parse(decodeJSON(t, tt.condition))
+			if got := e.Holds(decodeVars(t, tt.vars)); got != tt.want {
 				t.Errorf("%s with %s = %v, want %v", tt.condition, tt.vars, got, tt.want)
 			}
 		})
@@ -155,7 +155,7 @@ func TestHoldsGoValues(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			e := condition.Parse(decode(t, tt.condition))
+			e := condition.Parse(decodeJSON(t, tt.condition))
 			if got := e.Holds(condition.Map(map[string]any{"x": tt.value})); got != tt.want {
 				t.Errorf("%s with %#v = %v, want %v", tt.condition, tt.value, got, tt.want)
 			}
@@ -186,8 +186,8 @@ func TestDecide(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			e := condition.Parse(decode(t, tt.condition))
-			if got := e.Decide(vars(t, tt.vars)); got != tt.want {
+			e := condition.Parse(decodeJSON(t, tt.condition))
+			if got := e.Decide(decodeVars(t, tt.vars)); got != tt.want {
 				t.Errorf("%s with %s = %v, want %v", tt.condition, tt.vars, got, tt.want)
 			}
 		})
@@ -226,8 +226,8 @@ func TestNeeds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			e := condition.Parse(decode(t, tt.condition))
-			if diff := cmp.Diff(tt.want, e.Needs(vars(t, tt.vars))); diff != "" {
+			e := condition.Parse(decodeJSON(t, tt.condition))
+			if diff := cmp.Diff(tt.want, e.Needs(decodeVars(t, tt.vars))); diff != "" {
 				t.Errorf("needs of %s with %s (-want +got):\n%s", tt.condition, tt.vars, diff)
 			}
 		})
@@ -257,7 +257,7 @@ func TestString(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.want, func(t *testing.T) {
 			t.Parallel()
-			if got := condition.Parse(decode(t, tt.condition)).String(); got != tt.want {
+			if got := condition.Parse(decodeJSON(t, tt.condition)).String(); got != tt.want {
 				t.Errorf("String of %s = %s, want %s", tt.condition, got, tt.want)
 			}
 		})
@@ -266,7 +266,7 @@ func TestString(t *testing.T) {
 
 func TestVariables(t *testing.T) {
 	t.Parallel()
-	e := condition.Parse(decode(t, `{"or":[{"var":"b"},{"not":{"var":"a","gt":1}},{"and":[{"var":"b"},{}]}]}`))
+	e := condition.Parse(decodeJSON(t, `{"or":[{"var":"b"},{"not":{"var":"a","gt":1}},{"and":[{"var":"b"},{}]}]}`))
 	if diff := cmp.Diff([]string{"a", "b"}, e.Variables()); diff != "" {
 		t.Errorf("variables (-want +got):\n%s", diff)
 	}
@@ -276,7 +276,7 @@ func TestVariables(t *testing.T) {
 // not match.
 func TestHoldsIsBounded(t *testing.T) {
 	t.Parallel()
-	e := condition.Parse(decode(t, `{"var":"x","matches":"^(a+)+$"}`))
+	e := condition.Parse(decodeJSON(t, `{"var":"x","matches":"^(a+)+$"}`))
 	lookup := condition.Map(map[string]any{"x": strings.Repeat("a", 60) + "!"})
 	if e.Holds(lookup) {
 		t.Error("holds")
@@ -286,7 +286,7 @@ func TestHoldsIsBounded(t *testing.T) {
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	const document = `{"and":[{"var":"x","matches":"^a"},{"not":{"var":"y","equals":1}}]}`
-	a, b := condition.Parse(decode(t, document)), condition.Parse(decode(t, document))
+	a, b := condition.Parse(decodeJSON(t, document)), condition.Parse(decodeJSON(t, document))
 	if !a.Equal(b) || a.Equal(nil) || a.Equal(a.Of[0]) {
 		t.Error("Equal does not compare what is written")
 	}

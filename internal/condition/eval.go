@@ -9,9 +9,9 @@ import (
 // condition a variable that was never set counts as null: `not_equals "x"` holds
 // for it, and so does `equals null`. In a Strict one it equals nothing.
 func (e *Expr) Holds(vars Lookup) bool {
-	return e.eval(func(leaf *Expr) Verdict {
-		value, found, _ := leaf.read(vars)
-		return verdict(leaf.test(value, found))
+	return e.evaluate(func(leaf *Expr) Verdict {
+		value, found, _ := leaf.readVariable(vars)
+		return verdictOf(leaf.testValue(value, found))
 	}) == Yes
 }
 
@@ -20,32 +20,32 @@ func (e *Expr) Holds(vars Lookup) bool {
 // decides without it. An explicit null counts as set. Exists and NotExists are
 // decided in any case; a path is where the variable that it begins with is set.
 func (e *Expr) Decide(vars Lookup) Verdict {
-	return e.eval(func(leaf *Expr) Verdict {
-		value, found, set := leaf.read(vars)
+	return e.evaluate(func(leaf *Expr) Verdict {
+		value, found, set := leaf.readVariable(vars)
 		if !set && leaf.Op != Exists && leaf.Op != NotExists {
 			return Unknown
 		}
-		return verdict(leaf.test(value, found))
+		return verdictOf(leaf.testValue(value, found))
 	})
 }
 
 // HoldsWith evaluates a condition whose comparisons all read the same value; found is
 // false if there is no value.
 func (e *Expr) HoldsWith(value any, found bool) bool {
-	value = plain(value)
-	return e.eval(func(leaf *Expr) Verdict { return verdict(leaf.test(value, found)) }) == Yes
+	value = toJSONValue(value)
+	return e.evaluate(func(leaf *Expr) Verdict { return verdictOf(leaf.testValue(value, found)) }) == Yes
 }
 
 // Constant returns the value of a condition that needs no variable to decide, such as
 // an empty one; ok is false for all others.
 func (e *Expr) Constant() (value, ok bool) {
-	v := e.eval(func(*Expr) Verdict { return Unknown })
+	v := e.evaluate(func(*Expr) Verdict { return Unknown })
 	return v == Yes, v != Unknown
 }
 
-// eval folds the tree over the verdicts of its comparisons. An operator that it
+// evaluate folds the tree over the verdicts of its comparisons. An operator that it
 // does not know never holds.
-func (e *Expr) eval(leaf func(*Expr) Verdict) Verdict {
+func (e *Expr) evaluate(leaf func(*Expr) Verdict) Verdict {
 	if e == nil {
 		return Yes
 	}
@@ -53,25 +53,25 @@ func (e *Expr) eval(leaf func(*Expr) Verdict) Verdict {
 	case Always:
 		return Yes
 	case And:
-		return e.fold(leaf, Yes)
+		return e.foldOperands(leaf, Yes)
 	case Or:
-		return e.fold(leaf, No)
+		return e.foldOperands(leaf, No)
 	case Not:
-		return e.operand().eval(leaf).not()
+		return e.negatedOperand().evaluate(leaf).negate()
 	default:
-		if !e.compares() {
+		if !e.isComparison() {
 			return No
 		}
 		return leaf(e)
 	}
 }
 
-// fold is and (neutral Yes) and or (neutral No): the first operand that is the
+// foldOperands is and (neutral Yes) and or (neutral No): the first operand that is the
 // opposite of neutral decides, else one that is Unknown leaves it open.
-func (e *Expr) fold(leaf func(*Expr) Verdict, neutral Verdict) Verdict {
+func (e *Expr) foldOperands(leaf func(*Expr) Verdict, neutral Verdict) Verdict {
 	result := neutral
 	for _, operand := range e.Of {
-		switch v := operand.eval(leaf); v {
+		switch v := operand.evaluate(leaf); v {
 		case neutral:
 		case Unknown:
 			result = Unknown
@@ -82,16 +82,16 @@ func (e *Expr) fold(leaf func(*Expr) Verdict, neutral Verdict) Verdict {
 	return result
 }
 
-// operand is what a Not negates.
-func (e *Expr) operand() *Expr {
+// negatedOperand is what a Not negates.
+func (e *Expr) negatedOperand() *Expr {
 	if len(e.Of) == 0 {
 		return nil
 	}
 	return e.Of[0]
 }
 
-// compares says whether e reads a variable.
-func (e *Expr) compares() bool {
+// isComparison says whether e reads a variable.
+func (e *Expr) isComparison() bool {
 	switch e.Op {
 	case Equals, NotEquals, Gt, Gte, Lt, Lte:
 		return true
@@ -104,9 +104,9 @@ func (e *Expr) compares() bool {
 	}
 }
 
-// read finds what a comparison looks at, and says whether its variable was ever
+// readVariable finds what a comparison looks at, and says whether its variable was ever
 // set.
-func (e *Expr) read(vars Lookup) (value any, found, set bool) {
+func (e *Expr) readVariable(vars Lookup) (value any, found, set bool) {
 	if e.Mode == Strict {
 		return vars.Path(e.Var)
 	}
@@ -114,11 +114,11 @@ func (e *Expr) read(vars Lookup) (value any, found, set bool) {
 		return nil, false, false
 	}
 	value, set = vars(e.Var)
-	return plain(value), set, set
+	return toJSONValue(value), set, set
 }
 
-// test compares a value, as plain gives it; it is nil where it was not found.
-func (e *Expr) test(value any, found bool) bool {
+// testValue compares a value, as plain gives it; it is nil where it was not found.
+func (e *Expr) testValue(value any, found bool) bool {
 	if e.Mode == Strict {
 		return testStrict(e, value, found)
 	}
@@ -129,21 +129,21 @@ func (e *Expr) test(value any, found bool) bool {
 // a Strict condition are paths.
 func (e *Expr) Variables() []string {
 	names := map[string]bool{}
-	e.comparisons(func(leaf *Expr) { names[leaf.Var] = true })
+	e.visitComparisons(func(leaf *Expr) { names[leaf.Var] = true })
 	return slices.Sorted(maps.Keys(names))
 }
 
-// comparisons visits every comparison in order of appearance.
-func (e *Expr) comparisons(visit func(leaf *Expr)) {
+// visitComparisons visits every comparison in order of appearance.
+func (e *Expr) visitComparisons(visit func(leaf *Expr)) {
 	if e == nil {
 		return
 	}
-	if e.compares() {
+	if e.isComparison() {
 		visit(e)
 		return
 	}
 	for _, operand := range e.Of {
-		operand.comparisons(visit)
+		operand.visitComparisons(visit)
 	}
 }
 
@@ -155,5 +155,5 @@ func (e *Expr) Equal(other *Expr) bool {
 	}
 	return e.Op == other.Op && e.Mode == other.Mode && e.Var == other.Var &&
 		slices.EqualFunc(e.Of, other.Of, (*Expr).Equal) &&
-		literal(e.Value) == literal(other.Value)
+		formatLiteral(e.Value) == formatLiteral(other.Value)
 }

@@ -16,15 +16,15 @@ import (
 func testLenient(e *Expr, value any) bool {
 	switch e.Op {
 	case Truthy:
-		return truthy(value)
+		return isTruthy(value)
 	case Equals:
-		return equal(value, plain(e.Value))
+		return equalLenient(value, toJSONValue(e.Value))
 	case NotEquals:
-		return !equal(value, plain(e.Value))
+		return !equalLenient(value, toJSONValue(e.Value))
 	case Gt, Gte, Lt, Lte:
-		return ordered(e.Op, value, plain(e.Value))
+		return compareNumbers(e.Op, value, toJSONValue(e.Value))
 	case Contains, StartsWith, EndsWith:
-		return testText(e.Op, value, plain(e.Value))
+		return testText(e.Op, value, toJSONValue(e.Value))
 	case Matches:
 		return testPattern(e, value)
 	default:
@@ -32,9 +32,9 @@ func testLenient(e *Expr, value any) bool {
 	}
 }
 
-// truthy is JavaScript's: null, false, 0 and "" are not, all else is, an empty
+// isTruthy is JavaScript's: null, false, 0 and "" are not, all else is, an empty
 // list and the text "false" included.
-func truthy(v any) bool {
+func isTruthy(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return false
@@ -49,45 +49,45 @@ func truthy(v any) bool {
 	}
 }
 
-// equal is the lenient equality of seed 000: null equals only null (and what is
+// equalLenient is the lenient equality of seed 000: null equals only null (and what is
 // missing); texts are trimmed and their case ignored; a number equals a text by
 // JavaScript's Number(), by which a blank text is 0; a boolean equals the texts
 // true/1/yes and false/0/no; otherwise like compares with like. A number and a
 // boolean are never equal, and neither are lists or objects to anything.
-func equal(a, b any) bool {
+func equalLenient(a, b any) bool {
 	switch a := a.(type) {
 	case nil:
 		return b == nil
 	case string:
 		switch b := b.(type) {
 		case string:
-			return normal(a) == normal(b)
+			return normalizeText(a) == normalizeText(b)
 		case float64:
-			return number(a) == b
+			return parseNumber(a) == b
 		case bool:
-			return means(a, b)
+			return meansBool(a, b)
 		}
 	case float64:
 		switch b := b.(type) {
 		case float64:
 			return a == b
 		case string:
-			return a == number(b)
+			return a == parseNumber(b)
 		}
 	case bool:
 		switch b := b.(type) {
 		case bool:
 			return a == b
 		case string:
-			return means(b, a)
+			return meansBool(b, a)
 		}
 	}
 	return false
 }
 
-// means says whether a text stands for a boolean.
-func means(text string, b bool) bool {
-	switch normal(text) {
+// meansBool says whether a text stands for a boolean.
+func meansBool(text string, b bool) bool {
+	switch normalizeText(text) {
 	case "true", "1", "yes":
 		return b
 	case "false", "0", "no":
@@ -97,15 +97,15 @@ func means(text string, b bool) bool {
 	}
 }
 
-// ordered compares numbers. A numeric text is a number here as it is in equals,
+// compareNumbers compares numbers. A numeric text is a number here as it is in equals,
 // which is the documented intent of seed 000; a blank one is none, for an empty
 // answer is no measurement. Anything else compares as false.
-func ordered(op Op, a, b any) bool {
-	x, ok := measure(a)
+func compareNumbers(op Op, a, b any) bool {
+	x, ok := toNumber(a)
 	if !ok {
 		return false
 	}
-	y, ok := measure(b)
+	y, ok := toNumber(b)
 	if !ok {
 		return false
 	}
@@ -126,16 +126,16 @@ func inOrder(op Op, x, y float64) bool {
 	}
 }
 
-// measure is the number that a value is or spells.
-func measure(v any) (float64, bool) {
+// toNumber is the number that a value is or spells.
+func toNumber(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
 		return v, !math.IsNaN(v)
 	case string:
-		if trim(v) == "" {
+		if trimSpace(v) == "" {
 			return 0, false
 		}
-		n := number(v)
+		n := parseNumber(v)
 		return n, !math.IsNaN(n)
 	default:
 		return 0, false
@@ -151,21 +151,21 @@ func testText(op Op, value, literal any) bool {
 			return false
 		}
 		for _, element := range list {
-			if equal(plain(element), literal) {
+			if equalLenient(toJSONValue(element), literal) {
 				return true
 			}
 		}
 		return false
 	}
-	part, ok := text(literal)
+	part, ok := toText(literal)
 	if !ok || literal == nil {
 		return false
 	}
-	whole, ok := text(value)
+	whole, ok := toText(value)
 	if !ok {
 		return false
 	}
-	part, whole = normal(part), normal(whole)
+	part, whole = normalizeText(part), normalizeText(whole)
 	switch op {
 	case Contains:
 		return strings.Contains(whole, part)
@@ -179,20 +179,20 @@ func testText(op Op, value, literal any) bool {
 // testPattern is matches: on the trimmed text, ignoring case. A pattern that
 // does not compile or takes too long does not match.
 func testPattern(e *Expr, value any) bool {
-	whole, ok := text(value)
+	whole, ok := toText(value)
 	if !ok {
 		return false
 	}
-	p := e.pattern()
+	p := e.compiledPattern()
 	if p == nil {
 		return false
 	}
-	matched, err := p.Match(trim(whole))
+	matched, err := p.Match(trimSpace(whole))
 	return err == nil && matched
 }
 
-// text is a scalar as JavaScript writes it. Lists and objects have no text.
-func text(v any) (string, bool) {
+// toText is a scalar as JavaScript writes it. Lists and objects have no text.
+func toText(v any) (string, bool) {
 	switch v := v.(type) {
 	case nil:
 		return "", true
@@ -201,14 +201,14 @@ func text(v any) (string, bool) {
 	case bool:
 		return strconv.FormatBool(v), true
 	case float64:
-		return spell(v), true
+		return formatNumber(v), true
 	default:
 		return "", false
 	}
 }
 
-// spell writes a number as JavaScript does: no exponent from 1e-6 to 1e21.
-func spell(f float64) string {
+// formatNumber writes a number as JavaScript does: no exponent from 1e-6 to 1e21.
+func formatNumber(f float64) string {
 	switch {
 	case math.IsNaN(f):
 		return "NaN"
@@ -220,16 +220,16 @@ func spell(f float64) string {
 	return string(jsontext.AppendNumber(nil, f))
 }
 
-// number is JavaScript's Number() of a text: blank is 0, what is no number is
+// parseNumber is JavaScript's Number() of a text: blank is 0, what is no number is
 // NaN.
-func number(s string) float64 {
-	s = trim(s)
+func parseNumber(s string) float64 {
+	s = trimSpace(s)
 	if s == "" {
 		return 0
 	}
 	if len(s) > 2 && s[0] == '0' {
-		if base := radix(s[1]); base != 0 {
-			return integer(s[2:], base)
+		if base := radixOf(s[1]); base != 0 {
+			return parseInteger(s[2:], base)
 		}
 	}
 	switch s {
@@ -249,8 +249,8 @@ func number(s string) float64 {
 	return f
 }
 
-// radix is the base that a prefix letter announces, or 0.
-func radix(letter byte) float64 {
+// radixOf is the base that a prefix letter announces, or 0.
+func radixOf(letter byte) float64 {
 	switch letter {
 	case 'x', 'X':
 		return 16
@@ -263,8 +263,8 @@ func radix(letter byte) float64 {
 	}
 }
 
-// integer reads digits of a base, or gives NaN.
-func integer(digits string, base float64) float64 {
+// parseInteger reads digits of a base, or gives NaN.
+func parseInteger(digits string, base float64) float64 {
 	var n float64
 	for _, r := range digits {
 		d := math.NaN()
@@ -284,11 +284,11 @@ func integer(digits string, base float64) float64 {
 	return n
 }
 
-// normal is a text as equality sees it.
-func normal(s string) string { return strings.ToLower(trim(s)) }
+// normalizeText is a text as equality sees it.
+func normalizeText(s string) string { return strings.ToLower(trimSpace(s)) }
 
-// trim removes what JavaScript's trim does.
-func trim(s string) string { return strings.TrimFunc(s, IsSpace) }
+// trimSpace removes what JavaScript's trim does.
+func trimSpace(s string) string { return strings.TrimFunc(s, IsSpace) }
 
 // IsSpace says whether JavaScript's trim removes r: Go's white space without
 // U+0085, with U+FEFF.
@@ -296,8 +296,8 @@ func IsSpace(r rune) bool {
 	return r == '\uFEFF' || r != '\u0085' && unicode.IsSpace(r)
 }
 
-// plain turns a Go value into what JSON decodes to: every number is a float64.
-func plain(v any) any {
+// toJSONValue turns a Go value into what JSON decodes to: every number is a float64.
+func toJSONValue(v any) any {
 	switch v := v.(type) {
 	case nil, string, bool, float64, []any, map[string]any:
 		return v
@@ -310,11 +310,11 @@ func plain(v any) any {
 		}
 		return f
 	}
-	return reflected(reflect.ValueOf(v))
+	return fromReflect(reflect.ValueOf(v))
 }
 
-// reflected is plain for values that only Go code makes.
-func reflected(v reflect.Value) any {
+// fromReflect is plain for values that only Go code makes.
+func fromReflect(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Bool:
 		return v.Bool()
@@ -330,7 +330,7 @@ func reflected(v reflect.Value) any {
 		if v.IsNil() {
 			return nil
 		}
-		return plain(v.Elem().Interface())
+		return toJSONValue(v.Elem().Interface())
 	case reflect.Slice, reflect.Array:
 		list := make([]any, v.Len())
 		for i := range list {

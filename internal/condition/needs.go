@@ -24,20 +24,20 @@ type Need struct {
 // come in order of appearance, merged per variable: under an or, any one of them
 // may be enough.
 func (e *Expr) Needs(vars Lookup) []Need {
-	c := needs{vars: vars, at: map[string]int{}, leaves: map[*Expr]Verdict{}}
-	switch c.decide(e) {
+	c := needCollector{vars: vars, at: map[string]int{}, leaves: map[*Expr]Verdict{}}
+	switch c.decideExpr(e) {
 	case Unknown:
 		c.undecided = true
-		c.collect(e, true)
+		c.collectNeeds(e, true)
 	case No:
-		c.collect(e, true)
+		c.collectNeeds(e, true)
 	case Yes:
 	}
 	return c.list
 }
 
-// needs collects the needs of one condition.
-type needs struct {
+// needCollector collects the needs of one condition.
+type needCollector struct {
 	vars Lookup
 	// undecided asks for what is unset only.
 	undecided bool
@@ -48,9 +48,9 @@ type needs struct {
 	leaves map[*Expr]Verdict
 }
 
-// decide is Decide with the comparisons remembered.
-func (c *needs) decide(e *Expr) Verdict {
-	return e.eval(func(leaf *Expr) Verdict {
+// decideExpr is Decide with the comparisons remembered.
+func (c *needCollector) decideExpr(e *Expr) Verdict {
+	return e.evaluate(func(leaf *Expr) Verdict {
 		v, ok := c.leaves[leaf]
 		if !ok {
 			v = leaf.Decide(c.vars)
@@ -60,33 +60,33 @@ func (c *needs) decide(e *Expr) Verdict {
 	})
 }
 
-// collect adds what must change for e to come out as wanted.
-func (c *needs) collect(e *Expr, want bool) {
-	switch v := c.decide(e); {
-	case v == verdict(want), c.undecided && v != Unknown:
+// collectNeeds adds what must change for e to come out as wanted.
+func (c *needCollector) collectNeeds(e *Expr, want bool) {
+	switch v := c.decideExpr(e); {
+	case v == verdictOf(want), c.undecided && v != Unknown:
 		return
 	}
 	switch e.Op {
 	case And, Or:
 		for _, operand := range e.Of {
-			c.collect(operand, want)
+			c.collectNeeds(operand, want)
 		}
 	case Not:
-		c.collect(e.operand(), !want)
+		c.collectNeeds(e.negatedOperand(), !want)
 	default:
-		if e.compares() {
-			c.add(e, want)
+		if e.isComparison() {
+			c.addNeed(e, want)
 		}
 	}
 }
 
-// add merges the need of one comparison.
-func (c *needs) add(e *Expr, want bool) {
+// addNeed merges the need of one comparison.
+func (c *needCollector) addNeed(e *Expr, want bool) {
 	at, known := c.at[e.Var]
 	if !known {
 		at = len(c.list)
 		c.at[e.Var] = at
-		value, _, set := e.read(c.vars)
+		value, _, set := e.readVariable(c.vars)
 		c.list = append(c.list, Need{Variable: e.Var, Current: value, Set: set})
 	}
 	need := &c.list[at]
@@ -97,17 +97,17 @@ func (c *needs) add(e *Expr, want bool) {
 	if !slices.Contains(need.Tests, words) {
 		need.Tests = append(need.Tests, words)
 	}
-	if value, ok := e.wanted(want); ok && !slices.ContainsFunc(need.Allowed, same(value)) {
+	if value, ok := e.decidingLiteral(want); ok && !slices.ContainsFunc(need.Allowed, equalTo(value)) {
 		need.Allowed = append(need.Allowed, value)
 	}
 }
 
-// wanted is the literal by which a comparison comes out as wanted.
-func (e *Expr) wanted(want bool) (any, bool) {
+// decidingLiteral is the literal by which a comparison comes out as wanted.
+func (e *Expr) decidingLiteral(want bool) (any, bool) {
 	switch {
 	case e.Op == Equals && want, e.Op == NotEquals && !want:
-		value := plain(e.Value)
-		return value, equal(value, value)
+		value := toJSONValue(e.Value)
+		return value, equalLenient(value, value)
 	case e.Op == Exists && !want, e.Op == NotExists && want:
 		return nil, true
 	case e.Op == Truthy:
@@ -117,10 +117,10 @@ func (e *Expr) wanted(want bool) (any, bool) {
 	}
 }
 
-// same says whether another literal is written alike.
-func same(value any) func(any) bool {
-	written := literal(value)
-	return func(other any) bool { return literal(other) == written }
+// equalTo says whether another literal is written alike.
+func equalTo(value any) func(any) bool {
+	written := formatLiteral(value)
+	return func(other any) bool { return formatLiteral(other) == written }
 }
 
 // Literals adds to some values those that the condition compares a variable with,
@@ -129,41 +129,41 @@ func same(value any) func(any) bool {
 // one that is there already is left out.
 func (e *Expr) Literals(name string, known []any) []any {
 	add := func(v any) {
-		there := same(v)
+		there := equalTo(v)
 		if e.Mode == Lenient {
-			there = func(other any) bool { return equal(plain(other), v) }
+			there = func(other any) bool { return equalLenient(toJSONValue(other), v) }
 		}
 		if !slices.ContainsFunc(known, there) {
 			known = append(known, v)
 		}
 	}
-	e.walk(func(leaf *Expr) {
+	e.walkComparisons(func(leaf *Expr) {
 		if leaf.Var != name || leaf.Op != Truthy && leaf.Op != Equals && leaf.Op != NotEquals {
 			return
 		}
-		value := plain(leaf.Value)
+		value := toJSONValue(leaf.Value)
 		if leaf.Op == Truthy {
 			value = true
 		}
 		if b, ok := value.(bool); ok {
 			add(b)
 			add(!b)
-		} else if equal(value, value) {
+		} else if equalLenient(value, value) {
 			add(value)
 		}
 	})
 	return known
 }
 
-// walk visits the comparisons of a condition.
-func (e *Expr) walk(visit func(*Expr)) {
+// walkComparisons visits the comparisons of a condition.
+func (e *Expr) walkComparisons(visit func(*Expr)) {
 	switch {
 	case e == nil:
-	case e.compares():
+	case e.isComparison():
 		visit(e)
 	default:
 		for _, operand := range e.Of {
-			operand.walk(visit)
+			operand.walkComparisons(visit)
 		}
 	}
 }

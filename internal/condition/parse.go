@@ -6,9 +6,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/condition/pattern"
 )
 
-// comparisons is the order in which operators on one object win (seed 000: the
+// operatorOrder is the order in which operators on one object win (seed 000: the
 // first that is present is the only one that counts).
-func comparisons() []Op {
+func operatorOrder() []Op {
 	return []Op{Equals, NotEquals, Gt, Gte, Lt, Lte, Contains, StartsWith, EndsWith, Matches}
 }
 
@@ -71,14 +71,14 @@ func parseObject(object map[string]any) (*Expr, bool) {
 
 // parseComparison reads the operator that counts; a var alone is its truth.
 func parseComparison(name string, object map[string]any) *Expr {
-	for _, op := range comparisons() {
+	for _, op := range operatorOrder() {
 		value, ok := object[string(op)]
 		if !ok {
 			continue
 		}
 		e := &Expr{Op: op, Var: name, Value: value}
 		if op == Matches {
-			e.compiled = sync.OnceValue(func() *pattern.Pattern { return compile(value) })
+			e.compiled = sync.OnceValue(func() *pattern.Pattern { return compilePattern(value) })
 		}
 		return e
 	}
@@ -100,9 +100,9 @@ func parseList(op Op, v any) (*Expr, bool) {
 	return e, all
 }
 
-// compile gives the pattern of a matches comparison, or nil for what is none.
+// compilePattern gives the pattern of a matches comparison, or nil for what is none.
 // The flag is always i (seed 000).
-func compile(v any) *pattern.Pattern {
+func compilePattern(v any) *pattern.Pattern {
 	source, ok := v.(string)
 	if !ok {
 		return nil

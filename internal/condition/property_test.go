@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/condition"
 )
 
-// values are few, so that literals and variables often meet.
-func values() []any {
+// sampleValues are few, so that literals and variables often meet.
+func sampleValues() []any {
 	return []any{
 		nil, true, false, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 1e300,
 		"", " ", "0", "1", "01", "1.0", "2", "-1", "0x2", "yes", "No", "TRUE", "false",
@@ -22,8 +22,8 @@ func values() []any {
 	}
 }
 
-// names are the variables of random conditions.
-func names() []string { return []string{"x", "y"} }
+// variableNames are the variables of random conditions.
+func variableNames() []string { return []string{"x", "y"} }
 
 // drawCondition gives a condition as decoded JSON, understood or, if wild, not
 // always so.
@@ -40,9 +40,9 @@ func drawCondition(t *rapid.T, depth int, wild bool) any {
 		op := rapid.SampledFrom([]string{
 			"", "equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "startsWith", "endsWith", "matches",
 		}).Draw(t, "op")
-		leaf := map[string]any{"var": rapid.SampledFrom(names()).Draw(t, "var")}
+		leaf := map[string]any{"var": rapid.SampledFrom(variableNames()).Draw(t, "var")}
 		if op != "" {
-			leaf[op] = rapid.SampledFrom(values()).Draw(t, "literal")
+			leaf[op] = rapid.SampledFrom(sampleValues()).Draw(t, "literal")
 		}
 		return leaf
 	case "not":
@@ -68,9 +68,9 @@ func drawCondition(t *rapid.T, depth int, wild bool) any {
 // drawVars sets some variables, or all.
 func drawVars(t *rapid.T, all bool) map[string]any {
 	vars := map[string]any{}
-	for _, name := range names() {
+	for _, name := range variableNames() {
 		if all || rapid.Bool().Draw(t, "set") {
-			vars[name] = rapid.SampledFrom(values()).Draw(t, name)
+			vars[name] = rapid.SampledFrom(sampleValues()).Draw(t, name)
 		}
 	}
 	return vars
@@ -159,7 +159,7 @@ func TestNeedsNameWhatDecides(t *testing.T) {
 			if need.Set || len(need.Tests) == 0 {
 				t.Fatalf("%v with %v: need %+v is set or has no test", e, vars, need)
 			}
-			vars[need.Variable] = rapid.SampledFrom(values()).Draw(t, "answer")
+			vars[need.Variable] = rapid.SampledFrom(sampleValues()).Draw(t, "answer")
 		}
 		if e.Decide(condition.Map(vars)) == condition.Unknown {
 			t.Fatalf("%v is undecided with all that it needed: %v", e, vars)
@@ -214,7 +214,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func BenchmarkHolds(b *testing.B) {
-	e := condition.Parse(decode(b, `{"and":[{"var":"taskComplexity","equals":"Large"},{"var":"attempts","lt":3},
+	e := condition.Parse(decodeJSON(b, `{"and":[{"var":"taskComplexity","equals":"Large"},{"var":"attempts","lt":3},
 		{"or":[{"var":"done","not_equals":true},{"var":"mode","contains":"deep"}]}]}`))
 	lookup := condition.Map(map[string]any{"taskComplexity": "large", "attempts": 2.0, "done": true, "mode": "Deep dive"})
 	b.ReportAllocs()
@@ -226,7 +226,7 @@ func BenchmarkHolds(b *testing.B) {
 }
 
 func BenchmarkParse(b *testing.B) {
-	v := decode(b, `{"and":[{"var":"taskComplexity","equals":"Large"},{"or":[{"var":"done","not_equals":true},{"var":"n","lt":3}]}]}`)
+	v := decodeJSON(b, `{"and":[{"var":"taskComplexity","equals":"Large"},{"or":[{"var":"done","not_equals":true},{"var":"n","lt":3}]}]}`)
 	b.ReportAllocs()
 	for b.Loop() {
 		if condition.Parse(v) == nil {

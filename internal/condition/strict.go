@@ -12,12 +12,12 @@ import (
 func testStrict(e *Expr, value any, found bool) bool {
 	switch e.Op {
 	case Equals:
-		return found && identical(value, plain(e.Value))
+		return found && equalStrict(value, toJSONValue(e.Value))
 	case NotEquals:
-		return !found || !identical(value, plain(e.Value))
+		return !found || !equalStrict(value, toJSONValue(e.Value))
 	case Gt, Gte, Lt, Lte:
 		x, ok := value.(float64)
-		y, other := plain(e.Value).(float64)
+		y, other := toJSONValue(e.Value).(float64)
 		return found && ok && other && inOrder(e.Op, x, y)
 	case Exists:
 		return found && value != nil
@@ -28,8 +28,8 @@ func testStrict(e *Expr, value any, found bool) bool {
 	}
 }
 
-// identical is equality of null, booleans, numbers and texts.
-func identical(a, b any) bool {
+// equalStrict is equality of null, booleans, numbers and texts.
+func equalStrict(a, b any) bool {
 	switch a := a.(type) {
 	case nil:
 		return b == nil
@@ -66,21 +66,21 @@ func (l Lookup) Path(path string) (value any, found, set bool) {
 	if !set {
 		return nil, false, false
 	}
-	value, found = plain(value), true
+	value, found = toJSONValue(value), true
 	for more && found {
 		name, rest, more = strings.Cut(rest, ".")
-		value, found = member(value, name)
+		value, found = getMember(value, name)
 	}
 	return value, found, true
 }
 
-// member goes one level down. Only what JSON has is there: no name is special
+// getMember goes one level down. Only what JSON has is there: no name is special
 // but the length of a list.
-func member(value any, name string) (any, bool) {
+func getMember(value any, name string) (any, bool) {
 	switch value := value.(type) {
 	case map[string]any:
 		inner, ok := value[name]
-		return plain(inner), ok
+		return toJSONValue(inner), ok
 	case []any:
 		if name == "length" {
 			return float64(len(value)), true
@@ -90,7 +90,7 @@ func member(value any, name string) (any, bool) {
 		if err != nil || i < 0 || i >= len(value) || strconv.Itoa(i) != name {
 			return nil, false
 		}
-		return plain(value[i]), true
+		return toJSONValue(value[i]), true
 	default:
 		return nil, false
 	}

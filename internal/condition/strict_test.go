@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/condition"
 )
 
-// simple writes a comparison of a phase workflow.
-func simple(variable, operator, value string) string {
+// comparisonText writes a comparison of a phase workflow.
+func comparisonText(variable, operator, value string) string {
 	if value != "" {
 		value = `,"value":` + value
 	}
@@ -25,68 +25,68 @@ func TestStrictHolds(t *testing.T) {
 		condition, vars string
 		want            bool
 	}{
-		{simple("a", "==", `1`), `{"a":"1"}`, false},
-		{simple("a", "==", `1`), `{"a":1}`, true},
-		{simple("a", "==", `1`), `{"a":true}`, false},
-		{simple("a", "==", `"x"`), `{"a":"X"}`, false},
-		{simple("a", "==", `"x"`), `{"a":" x"}`, false},
-		{simple("a", "==", `true`), `{"a":"true"}`, false},
-		{simple("a", "==", `false`), `{}`, false},
-		{simple("a", "!=", `1`), `{}`, true},
-		{simple("a", "!=", `null`), `{}`, true},
-		{simple("a", "!=", `null`), `{"a":null}`, false},
-		{simple("a", "!=", `1`), `{"a":"1"}`, true},
-		{simple("a", "==", `null`), `{}`, false},
-		{simple("a", "==", `null`), `{"a":null}`, true},
-		{simple("a", "==", `null`), `{"a":false}`, false},
-		{simple("a", "exists", ``), `{"a":null}`, false},
-		{simple("a", "exists", ``), `{"a":false}`, true},
-		{simple("a", "exists", ``), `{"a":0}`, true},
-		{simple("a", "exists", ``), `{"a":""}`, true},
-		{simple("a", "exists", ``), `{}`, false},
-		{simple("a", "notExists", ``), `{"a":""}`, false},
-		{simple("a", "notExists", ``), `{"a":null}`, true},
-		{simple("a", "notExists", ``), `{}`, true},
-		{simple("a", ">", `80`), `{"a":"90"}`, false},
-		{simple("a", ">", `80`), `{"a":90}`, true},
-		{simple("a", ">", `"80"`), `{"a":90}`, false},
-		{simple("a", ">", `80`), `{}`, false},
-		{simple("a", "<", `80`), `{}`, false},
-		{simple("a", "<", `1`), `{"a":null}`, false},
-		{simple("a", "<", `1`), `{"a":false}`, false},
-		{simple("a", "<", `"b"`), `{"a":"a"}`, false},
-		{simple("a", ">=", `1`), `{"a":1}`, true},
-		{simple("a", "<=", `1`), `{"a":1}`, true},
-		{simple("a", "<", `1`), `{"a":1}`, false},
-		{simple("a", "==", `1`), `{"a":[1]}`, false},
-		{simple("a", "!=", `1`), `{"a":{}}`, true},
-		{simple("x.y", "==", `2`), `{"x":{"y":2}}`, true},
-		{simple("x.y", "==", `2`), `{"x.y":2}`, false},
-		{simple("x.y", "!=", `2`), `{"x":5}`, true},
-		{simple("x.y", "exists", ``), `{"x":null}`, false},
-		{simple("x.y.z", "exists", ``), `{"x":{"y":{"z":0}}}`, true},
-		{simple("list.0", "==", `"q"`), `{"list":["q"]}`, true},
-		{simple("list.1", "==", `"q"`), `{"list":["q"]}`, false},
-		{simple("list.1", "==", `null`), `{"list":["q"]}`, false},
-		{simple("list.00", "exists", ``), `{"list":["q"]}`, false},
-		{simple("list.+0", "exists", ``), `{"list":["q"]}`, false},
-		{simple("list.-1", "exists", ``), `{"list":["q"]}`, false},
-		{simple("list.0.a", "==", `1`), `{"list":[{"a":1}]}`, true},
-		{simple("list.length", ">", `0`), `{"list":["q"]}`, true},
-		{simple("list.length", "==", `0`), `{"list":[]}`, true},
-		{simple("list.length.x", "exists", ``), `{"list":[]}`, false},
-		{simple("text.length", "exists", ``), `{"text":"abc"}`, false},
-		{simple("o.length", "==", `7`), `{"o":{"length":7}}`, true},
-		{simple("constructor", "exists", ``), `{}`, false},
-		{simple("__proto__", "exists", ``), `{}`, false},
-		{simple("o.toString", "exists", ``), `{"o":{}}`, false},
-		{simple("list.push", "exists", ``), `{"list":[]}`, false},
-		{simple("constructor", "==", `1`), `{"constructor":1}`, true},
-		{`{"type":"not","condition":` + simple("a", "==", "true") + `}`, `{}`, true},
-		{`{"type":"and","conditions":[` + simple("a", "==", "1") + `,` + simple("b", "!=", "1") + `]}`, `{"a":1}`, true},
-		{`{"type":"and","conditions":[` + simple("a", "==", "1") + `,` + simple("b", "==", "1") + `]}`, `{"a":1}`, false},
-		{`{"type":"or","conditions":[` + simple("a", "==", "1") + `,` + simple("b", "==", "1") + `]}`, `{"b":1}`, true},
-		{`{"type":"or","conditions":[` + simple("a", "==", "1") + `,` + simple("b", "==", "1") + `]}`, `{}`, false},
+		{comparisonText("a", "==", `1`), `{"a":"1"}`, false},
+		{comparisonText("a", "==", `1`), `{"a":1}`, true},
+		{comparisonText("a", "==", `1`), `{"a":true}`, false},
+		{comparisonText("a", "==", `"x"`), `{"a":"X"}`, false},
+		{comparisonText("a", "==", `"x"`), `{"a":" x"}`, false},
+		{comparisonText("a", "==", `true`), `{"a":"true"}`, false},
+		{comparisonText("a", "==", `false`), `{}`, false},
+		{comparisonText("a", "!=", `1`), `{}`, true},
+		{comparisonText("a", "!=", `null`), `{}`, true},
+		{comparisonText("a", "!=", `null`), `{"a":null}`, false},
+		{comparisonText("a", "!=", `1`), `{"a":"1"}`, true},
+		{comparisonText("a", "==", `null`), `{}`, false},
+		{comparisonText("a", "==", `null`), `{"a":null}`, true},
+		{comparisonText("a", "==", `null`), `{"a":false}`, false},
+		{comparisonText("a", "exists", ``), `{"a":null}`, false},
+		{comparisonText("a", "exists", ``), `{"a":false}`, true},
+		{comparisonText("a", "exists", ``), `{"a":0}`, true},
+		{comparisonText("a", "exists", ``), `{"a":""}`, true},
+		{comparisonText("a", "exists", ``), `{}`, false},
+		{comparisonText("a", "notExists", ``), `{"a":""}`, false},
+		{comparisonText("a", "notExists", ``), `{"a":null}`, true},
+		{comparisonText("a", "notExists", ``), `{}`, true},
+		{comparisonText("a", ">", `80`), `{"a":"90"}`, false},
+		{comparisonText("a", ">", `80`), `{"a":90}`, true},
+		{comparisonText("a", ">", `"80"`), `{"a":90}`, false},
+		{comparisonText("a", ">", `80`), `{}`, false},
+		{comparisonText("a", "<", `80`), `{}`, false},
+		{comparisonText("a", "<", `1`), `{"a":null}`, false},
+		{comparisonText("a", "<", `1`), `{"a":false}`, false},
+		{comparisonText("a", "<", `"b"`), `{"a":"a"}`, false},
+		{comparisonText("a", ">=", `1`), `{"a":1}`, true},
+		{comparisonText("a", "<=", `1`), `{"a":1}`, true},
+		{comparisonText("a", "<", `1`), `{"a":1}`, false},
+		{comparisonText("a", "==", `1`), `{"a":[1]}`, false},
+		{comparisonText("a", "!=", `1`), `{"a":{}}`, true},
+		{comparisonText("x.y", "==", `2`), `{"x":{"y":2}}`, true},
+		{comparisonText("x.y", "==", `2`), `{"x.y":2}`, false},
+		{comparisonText("x.y", "!=", `2`), `{"x":5}`, true},
+		{comparisonText("x.y", "exists", ``), `{"x":null}`, false},
+		{comparisonText("x.y.z", "exists", ``), `{"x":{"y":{"z":0}}}`, true},
+		{comparisonText("list.0", "==", `"q"`), `{"list":["q"]}`, true},
+		{comparisonText("list.1", "==", `"q"`), `{"list":["q"]}`, false},
+		{comparisonText("list.1", "==", `null`), `{"list":["q"]}`, false},
+		{comparisonText("list.00", "exists", ``), `{"list":["q"]}`, false},
+		{comparisonText("list.+0", "exists", ``), `{"list":["q"]}`, false},
+		{comparisonText("list.-1", "exists", ``), `{"list":["q"]}`, false},
+		{comparisonText("list.0.a", "==", `1`), `{"list":[{"a":1}]}`, true},
+		{comparisonText("list.length", ">", `0`), `{"list":["q"]}`, true},
+		{comparisonText("list.length", "==", `0`), `{"list":[]}`, true},
+		{comparisonText("list.length.x", "exists", ``), `{"list":[]}`, false},
+		{comparisonText("text.length", "exists", ``), `{"text":"abc"}`, false},
+		{comparisonText("o.length", "==", `7`), `{"o":{"length":7}}`, true},
+		{comparisonText("constructor", "exists", ``), `{}`, false},
+		{comparisonText("__proto__", "exists", ``), `{}`, false},
+		{comparisonText("o.toString", "exists", ``), `{"o":{}}`, false},
+		{comparisonText("list.push", "exists", ``), `{"list":[]}`, false},
+		{comparisonText("constructor", "==", `1`), `{"constructor":1}`, true},
+		{`{"type":"not","condition":` + comparisonText("a", "==", "true") + `}`, `{}`, true},
+		{`{"type":"and","conditions":[` + comparisonText("a", "==", "1") + `,` + comparisonText("b", "!=", "1") + `]}`, `{"a":1}`, true},
+		{`{"type":"and","conditions":[` + comparisonText("a", "==", "1") + `,` + comparisonText("b", "==", "1") + `]}`, `{"a":1}`, false},
+		{`{"type":"or","conditions":[` + comparisonText("a", "==", "1") + `,` + comparisonText("b", "==", "1") + `]}`, `{"b":1}`, true},
+		{`{"type":"or","conditions":[` + comparisonText("a", "==", "1") + `,` + comparisonText("b", "==", "1") + `]}`, `{}`, false},
 		{`{"type":"and","conditions":[]}`, `{}`, true},
 		{`{"type":"or","conditions":[]}`, `{}`, false},
 		// What does not validate never holds, a negation included.
@@ -100,8 +100,8 @@ func TestStrictHolds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.condition+tt.vars, func(t *testing.T) {
 			t.Parallel()
-			e := condition.ParseStrict(decode(t, tt.condition))
-			if got := e.Holds(vars(t, tt.vars)); got != tt.want {
+			e := condition.ParseStrict(decodeJSON(t, tt.condition))
+			if got := e.Holds(decodeVars(t, tt.vars)); got != tt.want {
 				t.Errorf("%s with %s = %v, want %v", tt.condition, tt.vars, got, tt.want)
 			}
 		})
@@ -139,12 +139,12 @@ func TestStrictTable(t *testing.T) {
 				bound = `{"x":` + value + `}`
 			}
 			for i, literal := range literals {
-				e := condition.ParseStrict(decode(t, simple("x", operator, literal)))
+				e := condition.ParseStrict(decodeJSON(t, comparisonText("x", operator, literal)))
 				want := row[i] == 'T'
-				if got := e.Holds(vars(t, bound)); got != want {
+				if got := e.Holds(decodeVars(t, bound)); got != want {
 					t.Errorf("x %s %s with %s = %v, want %v", operator, literal, bound, got, want)
 				}
-				verdict := e.Decide(vars(t, bound))
+				verdict := e.Decide(decodeVars(t, bound))
 				waits := value == "" && operator != "exists" && operator != "notExists"
 				if waits != (verdict == condition.Unknown) || !waits && (verdict == condition.Yes) != want {
 					t.Errorf("x %s %s with %s is decided %v", operator, literal, bound, verdict)
@@ -163,31 +163,31 @@ func TestStrictDecide(t *testing.T) {
 		condition, vars string
 		want            condition.Verdict
 	}{
-		{simple("x", "==", "null"), `{}`, condition.Unknown},
-		{simple("x", "!=", "1"), `{}`, condition.Unknown},
-		{simple("x", "==", "1"), `{"x":null}`, condition.No},
-		{simple("x", "exists", ""), `{}`, condition.No},
-		{simple("x", "notExists", ""), `{}`, condition.Yes},
-		{simple("x.y", "==", "1"), `{}`, condition.Unknown},
-		{simple("x.y", "==", "1"), `{"x":{}}`, condition.No},
-		{simple("x.y", "!=", "1"), `{"x":{}}`, condition.Yes},
-		{simple("list.length", ">", "0"), `{"list":[]}`, condition.No},
-		{join("and", simple("x", "==", "1"), simple("y", "exists", "")), `{}`, condition.No},
-		{join("and", simple("x", "==", "1"), simple("y", "notExists", "")), `{}`, condition.Unknown},
-		{join("or", simple("x", "==", "1"), simple("y", "notExists", "")), `{}`, condition.Yes},
-		{`{"type":"not","condition":` + simple("x", "==", "1") + `}`, `{}`, condition.Unknown},
+		{comparisonText("x", "==", "null"), `{}`, condition.Unknown},
+		{comparisonText("x", "!=", "1"), `{}`, condition.Unknown},
+		{comparisonText("x", "==", "1"), `{"x":null}`, condition.No},
+		{comparisonText("x", "exists", ""), `{}`, condition.No},
+		{comparisonText("x", "notExists", ""), `{}`, condition.Yes},
+		{comparisonText("x.y", "==", "1"), `{}`, condition.Unknown},
+		{comparisonText("x.y", "==", "1"), `{"x":{}}`, condition.No},
+		{comparisonText("x.y", "!=", "1"), `{"x":{}}`, condition.Yes},
+		{comparisonText("list.length", ">", "0"), `{"list":[]}`, condition.No},
+		{join("and", comparisonText("x", "==", "1"), comparisonText("y", "exists", "")), `{}`, condition.No},
+		{join("and", comparisonText("x", "==", "1"), comparisonText("y", "notExists", "")), `{}`, condition.Unknown},
+		{join("or", comparisonText("x", "==", "1"), comparisonText("y", "notExists", "")), `{}`, condition.Yes},
+		{`{"type":"not","condition":` + comparisonText("x", "==", "1") + `}`, `{}`, condition.Unknown},
 		{`{"type":"bogus"}`, `{}`, condition.No},
 	}
 	for _, tt := range tests {
 		t.Run(tt.condition+tt.vars, func(t *testing.T) {
 			t.Parallel()
-			e := condition.ParseStrict(decode(t, tt.condition))
-			if got := e.Decide(vars(t, tt.vars)); got != tt.want {
+			e := condition.ParseStrict(decodeJSON(t, tt.condition))
+			if got := e.Decide(decodeVars(t, tt.vars)); got != tt.want {
 				t.Errorf("%s with %s is decided %v, want %v", tt.condition, tt.vars, got, tt.want)
 			}
 		})
 	}
-	if e := condition.ParseStrict(decode(t, simple("x", "exists", ""))); e.Decide(nil) != condition.No || e.Holds(nil) {
+	if e := condition.ParseStrict(decodeJSON(t, comparisonText("x", "exists", ""))); e.Decide(nil) != condition.No || e.Holds(nil) {
 		t.Error("without variables something exists")
 	}
 }
@@ -198,20 +198,20 @@ func TestStrictNeeds(t *testing.T) {
 		condition, vars string
 		want            []condition.Need
 	}{
-		{simple("ok", "==", "true"), `{}`, []condition.Need{{Variable: "ok", Allowed: []any{true}, Tests: []string{"ok is true"}}}},
-		{simple("plan.size", "==", `"large"`), `{}`, []condition.Need{{Variable: "plan.size", Allowed: []any{"large"}, Tests: []string{`plan.size is "large"`}}}},
-		{simple("n", ">", "3"), `{"n":1}`, []condition.Need{{Variable: "n", Tests: []string{"n > 3"}, Current: 1.0, Set: true}}},
-		{simple("n", "exists", ""), `{}`, []condition.Need{{Variable: "n", Tests: []string{"n exists"}}}},
-		{simple("n", "notExists", ""), `{"n":1}`, []condition.Need{{Variable: "n", Allowed: []any{nil}, Tests: []string{"n does not exist"}, Current: 1.0, Set: true}}},
-		{simple("n", "==", "null"), `{}`, []condition.Need{{Variable: "n", Allowed: []any{nil}, Tests: []string{"n is null"}}}},
-		{`{"type":"not","condition":` + simple("n", "exists", "") + `}`, `{"n":2}`, []condition.Need{{Variable: "n", Allowed: []any{nil}, Tests: []string{"not (n exists)"}, Current: 2.0, Set: true}}},
-		{`{"type":"and","conditions":[` + simple("a", "==", "1") + `,` + simple("b", "exists", "") + `]}`, `{"b":1}`, []condition.Need{{Variable: "a", Allowed: []any{1.0}, Tests: []string{"a is 1"}}}},
-		{simple("ok", "==", "true"), `{"ok":true}`, nil},
+		{comparisonText("ok", "==", "true"), `{}`, []condition.Need{{Variable: "ok", Allowed: []any{true}, Tests: []string{"ok is true"}}}},
+		{comparisonText("plan.size", "==", `"large"`), `{}`, []condition.Need{{Variable: "plan.size", Allowed: []any{"large"}, Tests: []string{`plan.size is "large"`}}}},
+		{comparisonText("n", ">", "3"), `{"n":1}`, []condition.Need{{Variable: "n", Tests: []string{"n > 3"}, Current: 1.0, Set: true}}},
+		{comparisonText("n", "exists", ""), `{}`, []condition.Need{{Variable: "n", Tests: []string{"n exists"}}}},
+		{comparisonText("n", "notExists", ""), `{"n":1}`, []condition.Need{{Variable: "n", Allowed: []any{nil}, Tests: []string{"n does not exist"}, Current: 1.0, Set: true}}},
+		{comparisonText("n", "==", "null"), `{}`, []condition.Need{{Variable: "n", Allowed: []any{nil}, Tests: []string{"n is null"}}}},
+		{`{"type":"not","condition":` + comparisonText("n", "exists", "") + `}`, `{"n":2}`, []condition.Need{{Variable: "n", Allowed: []any{nil}, Tests: []string{"not (n exists)"}, Current: 2.0, Set: true}}},
+		{`{"type":"and","conditions":[` + comparisonText("a", "==", "1") + `,` + comparisonText("b", "exists", "") + `]}`, `{"b":1}`, []condition.Need{{Variable: "a", Allowed: []any{1.0}, Tests: []string{"a is 1"}}}},
+		{comparisonText("ok", "==", "true"), `{"ok":true}`, nil},
 	} {
 		t.Run(tt.condition+tt.vars, func(t *testing.T) {
 			t.Parallel()
-			e := condition.ParseStrict(decode(t, tt.condition))
-			if diff := cmp.Diff(tt.want, e.Needs(vars(t, tt.vars))); diff != "" {
+			e := condition.ParseStrict(decodeJSON(t, tt.condition))
+			if diff := cmp.Diff(tt.want, e.Needs(decodeVars(t, tt.vars))); diff != "" {
 				t.Errorf("needs of %s with %s (-want +got):\n%s", tt.condition, tt.vars, diff)
 			}
 		})

@@ -14,42 +14,42 @@ import (
 // Values are written as JSON, so a text cannot be taken for a number or for a
 // word of the sentence.
 func (e *Expr) String() string {
-	words, _ := e.words()
+	words, _ := e.describe()
 	return words
 }
 
-// words also says whether the words must be put in brackets inside and and or.
-func (e *Expr) words() (string, bool) {
+// describe also says whether the words must be put in brackets inside and and or.
+func (e *Expr) describe() (string, bool) {
 	if e == nil {
 		return string(Always), false
 	}
 	switch e.Op {
 	case And:
-		return e.joined(Always)
+		return e.describeOperands(Always)
 	case Or:
-		return e.joined(Never)
+		return e.describeOperands(Never)
 	case Not:
-		words, _ := e.operand().words()
+		words, _ := e.negatedOperand().describe()
 		return "not (" + words + ")", false
 	default:
-		if e.compares() {
-			return e.comparison(), false
+		if e.isComparison() {
+			return e.describeComparison(), false
 		}
 		return string(e.Op), false
 	}
 }
 
-// joined are the operands of and or or; empty is what none of them says.
-func (e *Expr) joined(empty Op) (string, bool) {
+// describeOperands are the operands of and or or; empty is what none of them says.
+func (e *Expr) describeOperands(empty Op) (string, bool) {
 	switch len(e.Of) {
 	case 0:
 		return string(empty), false
 	case 1:
-		return e.Of[0].words()
+		return e.Of[0].describe()
 	}
 	parts := make([]string, len(e.Of))
 	for i, operand := range e.Of {
-		words, compound := operand.words()
+		words, compound := operand.describe()
 		if compound {
 			words = "(" + words + ")"
 		}
@@ -58,9 +58,9 @@ func (e *Expr) joined(empty Op) (string, bool) {
 	return strings.Join(parts, " "+string(e.Op)+" "), true
 }
 
-// comparison says one comparison.
-func (e *Expr) comparison() string {
-	name, value := quoteName(e.Var), literal(e.Value)
+// describeComparison says one comparison.
+func (e *Expr) describeComparison() string {
+	name, value := quoteName(e.Var), formatLiteral(e.Value)
 	switch e.Op {
 	case Truthy:
 		return name + " is truthy"
@@ -106,9 +106,9 @@ func quoteName(name string) string {
 	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
 }
 
-// literal writes a value as JSON.
-func literal(v any) string {
-	text, err := jsontext.Marshal(plain(v))
+// formatLiteral writes a value as JSON.
+func formatLiteral(v any) string {
+	text, err := jsontext.Marshal(toJSONValue(v))
 	if err != nil {
 		// Only values that Go code makes, such as NaN, are not JSON.
 		return fmt.Sprint(v)

@@ -20,9 +20,9 @@ const (
 	suggestReview  = "Review validation criteria and adjust output accordingly."
 )
 
-// patience is how many patterns of one check may run into their time limit;
+// maxTimeouts is how many patterns of one check may run into their time limit;
 // those after them are not tried.
-const patience = 3
+const maxTimeouts = 3
 
 // Result says whether an output is accepted, why not, and what to do. The lists
 // are never nil.
@@ -50,16 +50,16 @@ func (c *Criterion) Check(output string, vars condition.Lookup) (Result, error) 
 		}
 		return Result{Valid: true, Issues: []string{}, Suggestions: []string{}}, nil
 	}
-	j := &judge{output: output, vars: vars}
-	f, err := j.decide(c)
+	j := &checker{output: output, vars: vars}
+	f, err := j.checkCriterion(c)
 	if err != nil {
 		return Result{}, err
 	}
-	if f.accepted() {
+	if f.isAccepted() {
 		return Result{Valid: true, Issues: []string{}, Suggestions: []string{}}, nil
 	}
 	return Result{
-		Issues:      f.told(c),
+		Issues:      f.listIssues(c),
 		Suggestions: append([]string{suggestReview}, f.hints...),
 	}, nil
 }
@@ -76,85 +76,85 @@ const (
 	undecided
 )
 
-// finding is the outcome of one criterion, with what to tell about it.
-type finding struct {
+// verdict is the outcome of one criterion, with what to tell about it.
+type verdict struct {
 	outcome outcome
 	issues  []string
 	hints   []string
 }
 
-// accepted says whether the criterion lets the output pass.
-func (f finding) accepted() bool { return f.outcome == passed || f.outcome == skipped }
+// isAccepted says whether the criterion lets the output pass.
+func (f verdict) isAccepted() bool { return f.outcome == passed || f.outcome == skipped }
 
-// told are the issues of c as a list tells them: a composition says first that
+// listIssues are the issues of c as a list tells them: a composition says first that
 // it is one.
-func (f finding) told(c *Criterion) []string {
-	if c.composed() {
+func (f verdict) listIssues(c *Criterion) []string {
+	if c.isComposition() {
 		return append([]string{issueComposition}, f.issues...)
 	}
 	return f.issues
 }
 
-// judge is one check.
-type judge struct {
+// checker is one check.
+type checker struct {
 	output string
 	vars   condition.Lookup
-	// late counts the patterns that ran into their limit.
-	late int
+	// timeouts counts the patterns that ran into their limit.
+	timeouts int
 }
 
-// decide judges one criterion.
-func (j *judge) decide(c *Criterion) (finding, error) {
+// checkCriterion judges one criterion.
+func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
 	if c == nil {
-		return finding{outcome: passed}, nil
+		return verdict{outcome: passed}, nil
 	}
 	if !c.Condition.Holds(j.vars) {
-		return finding{outcome: skipped}, nil
+		return verdict{outcome: skipped}, nil
 	}
 	if c.unusable != "" {
-		return finding{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s", c.unusable)
+		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s", c.unusable)
 	}
 	switch c.Type {
 	case All, And:
-		return j.every(c)
+		return j.checkAll(c)
 	case Or:
-		return j.any(c)
+		return j.checkAny(c)
 	case Not:
-		return j.not(c)
+		return j.checkNot(c)
 	case Contains:
-		return c.ruled(strings.Contains(j.output, c.Value),
+		return c.ruleVerdict(strings.Contains(j.output, c.Value),
 			fmt.Sprintf("Output must include %q", c.Value)), nil
 	case Regex:
-		return j.regex(c)
+		return j.checkRegex(c)
 	case Length:
-		return j.length(c), nil
+		return j.checkLength(c), nil
 	case Schema:
-		return j.schema(c)
+		return j.checkSchema(c)
 	default:
-		return finding{}, guideway.Errorf(guideway.CodeInvalidDefinition,
+		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
 			"Unsupported validation rule type: %s", c.Type).
 			WithFix("use contains, regex, length or schema")
 	}
 }
 
-// every is a list or an and: all parts are judged, so that all issues are told.
-func (j *judge) every(c *Criterion) (finding, error) {
-	var all finding
+// checkAll is a list or an and: all parts are judged, so that all issues are told.
+func (j *checker) checkAll(c *Criterion) (verdict, error) {
+	var all verdict
 	if len(c.Of) == 0 {
 		all.outcome = passed
 	}
 	for _, part := range c.Of {
-		f, err := j.decide(part)
+		f, err := j.checkCriterion(part)
 		if err != nil {
-			return finding{}, err
+			return verdict{}, err
 		}
 		all.outcome = max(all.outcome, f.outcome)
-		if f.accepted() {
+		if f.isAccepted() {
 			continue
 		}
 		all.hints = append(all.hints, f.hints...)
 		if c.Type == All {
-			all.issues = append(all.issues, f.told(part)...)
+			all.issues = append(all.issues, f.listIssues(part)...)
 		} else {
 			all.issues = append(all.issues, f.issues...)
 		}
@@ -162,19 +162,19 @@ func (j *judge) every(c *Criterion) (finding, error) {
 	return all, nil
 }
 
-// any is an or: the first part that passes decides. Without any part it fails,
+// checkAny is an or: the first part that passes decides. Without any part it fails,
 // as in seed 000.
-func (j *judge) any(c *Criterion) (finding, error) {
+func (j *checker) checkAny(c *Criterion) (verdict, error) {
 	if len(c.Of) == 0 {
-		return finding{outcome: failed, issues: []string{"there is no alternative that could hold"}}, nil
+		return verdict{outcome: failed, issues: []string{"there is no alternative that could hold"}}, nil
 	}
-	var result finding
+	var result verdict
 	var alternatives []string
 	for _, part := range c.Of {
-		f, err := j.decide(part)
+		f, err := j.checkCriterion(part)
 		switch {
 		case err != nil:
-			return finding{}, err
+			return verdict{}, err
 		case f.outcome == passed:
 			return f, nil
 		case f.outcome == skipped:
@@ -194,71 +194,71 @@ func (j *judge) any(c *Criterion) (finding, error) {
 	return result, nil
 }
 
-// not passes where its part fails. A part that is skipped or undecided stays so.
-func (j *judge) not(c *Criterion) (finding, error) {
+// checkNot passes where its part fails. A part that is skipped or undecided stays so.
+func (j *checker) checkNot(c *Criterion) (verdict, error) {
 	var part *Criterion
 	if len(c.Of) > 0 {
 		part = c.Of[0]
 	}
-	f, err := j.decide(part)
+	f, err := j.checkCriterion(part)
 	if err != nil {
-		return finding{}, err
+		return verdict{}, err
 	}
 	switch f.outcome {
 	case failed:
-		return finding{outcome: passed}, nil
+		return verdict{outcome: passed}, nil
 	case passed:
-		return finding{outcome: failed, issues: []string{"Must not hold: " + part.String()}}, nil
+		return verdict{outcome: failed, issues: []string{"Must not hold: " + part.String()}}, nil
 	default:
 		return f, nil
 	}
 }
 
-// ruled is the finding of a simple rule.
-func (c *Criterion) ruled(ok bool, issue string) finding {
+// ruleVerdict is the finding of a simple rule.
+func (c *Criterion) ruleVerdict(ok bool, issue string) verdict {
 	if ok {
-		return finding{outcome: passed}
+		return verdict{outcome: passed}
 	}
-	return c.fails(issue)
+	return c.failWith(issue)
 }
 
-// fails is a failed rule. Where the author's message takes the place of issues,
+// failWith is a failed rule. Where the author's message takes the place of issues,
 // the rule in words becomes a hint.
-func (c *Criterion) fails(issues ...string) finding {
-	f := finding{outcome: failed, issues: issues}
+func (c *Criterion) failWith(issues ...string) verdict {
+	f := verdict{outcome: failed, issues: issues}
 	if c.Message == "" {
 		return f
 	}
 	for i := range issues {
 		issues[i] = c.Message
 	}
-	f.hints = []string{"Required: " + c.rule() + "."}
+	f.hints = []string{"Required: " + c.describeRule() + "."}
 	return f
 }
 
-// regex judges a pattern.
-func (j *judge) regex(c *Criterion) (finding, error) {
-	p, err := c.pattern()
+// checkRegex judges a pattern.
+func (j *checker) checkRegex(c *Criterion) (verdict, error) {
+	p, err := c.compiledPattern()
 	if err != nil {
-		return finding{}, guideway.Errorf(guideway.CodeInvalidDefinition,
+		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
 			"Invalid regex pattern in validationCriteria: %s", c.Pattern).
 			WithFix("mend the pattern: %v", err)
 	}
-	if j.late >= patience {
-		return c.late(fmt.Sprintf("Pattern /%s/ was not tried: others took too long", c.Pattern)), nil
+	if j.timeouts >= maxTimeouts {
+		return c.timedOut(fmt.Sprintf("Pattern /%s/ was not tried: others took too long", c.Pattern)), nil
 	}
 	matched, err := p.Match(j.output)
 	if err != nil {
-		j.late++
-		return c.late(fmt.Sprintf("Pattern /%s/ took too long on this output (over %v)", c.Pattern, pattern.Limit)), nil
+		j.timeouts++
+		return c.timedOut(fmt.Sprintf("Pattern /%s/ took too long on this output (over %v)", c.Pattern, pattern.Limit)), nil
 	}
-	return c.ruled(matched, "Output does not match required pattern: "+c.Pattern), nil
+	return c.ruleVerdict(matched, "Output does not match required pattern: "+c.Pattern), nil
 }
 
-// late is a rule that ran out of time. The author's message does not replace
+// timedOut is a rule that ran out of time. The author's message does not replace
 // the reason, for the output may be right.
-func (c *Criterion) late(reason string) finding {
-	f := finding{outcome: undecided, issues: []string{reason}}
+func (c *Criterion) timedOut(reason string) verdict {
+	f := verdict{outcome: undecided, issues: []string{reason}}
 	if c.Message != "" {
 		f.issues = []string{c.Message, reason}
 	}
@@ -266,26 +266,26 @@ func (c *Criterion) late(reason string) finding {
 	return f
 }
 
-// length judges the number of UTF-16 units, one issue per violated bound.
-func (j *judge) length(c *Criterion) finding {
-	n := float64(units(j.output))
+// checkLength judges the number of UTF-16 units, one issue per violated bound.
+func (j *checker) checkLength(c *Criterion) verdict {
+	n := float64(utf16Units(j.output))
 	var issues []string
 	if c.Min != nil && n < *c.Min {
-		issues = append(issues, fmt.Sprintf("Output shorter than minimum length %s", amount(*c.Min)))
+		issues = append(issues, fmt.Sprintf("Output shorter than minimum length %s", formatAmount(*c.Min)))
 	}
 	if c.Max != nil && n > *c.Max {
-		issues = append(issues, fmt.Sprintf("Output exceeds maximum length %s", amount(*c.Max)))
+		issues = append(issues, fmt.Sprintf("Output exceeds maximum length %s", formatAmount(*c.Max)))
 	}
 	if len(issues) == 0 {
-		return finding{outcome: passed}
+		return verdict{outcome: passed}
 	}
-	f := c.fails(issues...)
-	f.hints = []string{fmt.Sprintf("Required: %s; the output has %s.", c.rule(), amount(n))}
+	f := c.failWith(issues...)
+	f.hints = []string{fmt.Sprintf("Required: %s; the output has %s.", c.describeRule(), formatAmount(n))}
 	return f
 }
 
-// units counts UTF-16 units, as JavaScript's length does.
-func units(s string) int {
+// utf16Units counts UTF-16 units, as JavaScript's length does.
+func utf16Units(s string) int {
 	n := 0
 	for _, r := range s {
 		n++
@@ -296,32 +296,32 @@ func units(s string) int {
 	return n
 }
 
-// schema judges the output as a JSON document.
-func (j *judge) schema(c *Criterion) (finding, error) {
-	s, err := c.validator()
+// checkSchema judges the output as a JSON document.
+func (j *checker) checkSchema(c *Criterion) (verdict, error) {
+	s, err := c.compiledSchema()
 	if err != nil {
-		return finding{}, guideway.Errorf(guideway.CodeInvalidDefinition,
+		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
 			"invalid JSON schema in validationCriteria: %w", err).
 			WithFix("mend the schema of the rule")
 	}
-	if j.late >= patience {
-		return c.late("The schema was not tried: other patterns took too long"), nil
+	if j.timeouts >= maxTimeouts {
+		return c.timedOut("The schema was not tried: other patterns took too long"), nil
 	}
-	issue, err := s.check(j.output)
+	issue, err := s.validateOutput(j.output)
 	switch {
 	case errors.Is(err, pattern.ErrTooLong):
-		j.late++
-		return c.late("A pattern of the schema took too long on this output"), nil
+		j.timeouts++
+		return c.timedOut("A pattern of the schema took too long on this output"), nil
 	case err != nil:
-		f := c.fails(issueNotJSON)
+		f := c.failWith(issueNotJSON)
 		f.hints = append(f.hints, "Give JSON alone, without text around it: "+err.Error()+".")
 		return f, nil
 	case issue != "":
-		f := c.fails(issue)
+		f := c.failWith(issue)
 		if c.Message != "" {
 			f.hints = []string{issue}
 		}
 		return f, nil
 	}
-	return finding{outcome: passed}, nil
+	return verdict{outcome: passed}, nil
 }

@@ -34,7 +34,7 @@ func TestCorpus(t *testing.T) {
 		if json.Unmarshal(content, &document) != nil {
 			return nil // one file of the corpus is empty
 		}
-		visit(document, func(criteria any) {
+		visitCriteria(document, func(criteria any) {
 			c := criterion.Parse(criteria)
 			for _, p := range c.Problems() {
 				if !p.Warning {
@@ -59,8 +59,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// visit finds the criteria in a document.
-func visit(v any, found func(criteria any)) {
+// visitCriteria finds the criteria in a document.
+func visitCriteria(v any, found func(criteria any)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
@@ -68,11 +68,11 @@ func visit(v any, found func(criteria any)) {
 				found(value)
 				continue
 			}
-			visit(value, found)
+			visitCriteria(value, found)
 		}
 	case []any:
 		for _, value := range v {
-			visit(value, found)
+			visitCriteria(value, found)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func visit(v any, found func(criteria any)) {
 // TestCheckConcurrently shares one criterion, as runs of one definition do.
 func TestCheckConcurrently(t *testing.T) {
 	t.Parallel()
-	c := criterion.Parse(decode(t, `[{"type":"regex","pattern":"^\\{","message":"m"},
+	c := criterion.Parse(decodeJSON(t, `[{"type":"regex","pattern":"^\\{","message":"m"},
 		{"type":"schema","message":"m","schema":{"type":"object","patternProperties":{"^a":{"type":"number"}}}}]`))
 	var wait sync.WaitGroup
 	for i := range 8 {
@@ -156,7 +156,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	for _, bb := range benchmarks {
 		b.Run(bb.name, func(b *testing.B) {
-			c := criterion.Parse(decode(b, bb.criteria))
+			c := criterion.Parse(decodeJSON(b, bb.criteria))
 			b.ReportAllocs()
 			for b.Loop() {
 				if result, err := c.Check(bb.output, nil); err != nil || !result.Valid {

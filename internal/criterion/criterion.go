@@ -57,21 +57,21 @@ const (
 	Not Type = "not"
 )
 
-// composed says whether the criterion is a composition object.
-func (c *Criterion) composed() bool {
+// isComposition says whether the criterion is a composition object.
+func (c *Criterion) isComposition() bool {
 	return c.Type == And || c.Type == Or || c.Type == Not
 }
 
-// pattern gives the compiled pattern.
-func (c *Criterion) pattern() (*pattern.Pattern, error) {
+// compiledPattern gives the compiled pattern.
+func (c *Criterion) compiledPattern() (*pattern.Pattern, error) {
 	if c.compiled != nil {
 		return c.compiled()
 	}
 	return pattern.Compile(c.Pattern, c.Flags)
 }
 
-// validator gives the compiled schema.
-func (c *Criterion) validator() (*schema, error) {
+// compiledSchema gives the compiled schema.
+func (c *Criterion) compiledSchema() (*schema, error) {
 	if c.schema != nil {
 		return c.schema()
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/criterion"
 )
 
-// decode reads JSON for a test.
-func decode(tb testing.TB, document string) any {
+// decodeJSON reads JSON for a test.
+func decodeJSON(tb testing.TB, document string) any {
 	tb.Helper()
 	var v any
 	if err := json.Unmarshal([]byte(document), &v); err != nil {
@@ -23,10 +23,10 @@ func decode(tb testing.TB, document string) any {
 	return v
 }
 
-// issues gives the issues of a check that must not fail.
-func issues(tb testing.TB, criteria, output string, vars map[string]any) []string {
+// checkIssues gives the issues of a check that must not fail.
+func checkIssues(tb testing.TB, criteria, output string, vars map[string]any) []string {
 	tb.Helper()
-	result, err := criterion.Parse(decode(tb, criteria)).Check(output, condition.Map(vars))
+	result, err := criterion.Parse(decodeJSON(tb, criteria)).Check(output, condition.Map(vars))
 	if err != nil {
 		tb.Fatalf("check %q against %s: %v", output, criteria, err)
 	}
@@ -132,7 +132,7 @@ func TestCheck(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := issues(t, tt.criteria, tt.output, tt.vars)
+			got := checkIssues(t, tt.criteria, tt.output, tt.vars)
 			if diff := cmp.Diff(append([]string{}, tt.want...), got); diff != "" {
 				t.Errorf("issues of %q against %s (-want +got):\n%s", tt.output, tt.criteria, diff)
 			}
@@ -142,7 +142,7 @@ func TestCheck(t *testing.T) {
 
 func TestCheckSuggestions(t *testing.T) {
 	t.Parallel()
-	result, err := criterion.Parse(decode(t, `[{"type":"length","min":5,"max":20,"message":"len"},{"type":"contains","value":"DONE","message":"done?"}]`)).
+	result, err := criterion.Parse(decodeJSON(t, `[{"type":"length","min":5,"max":20,"message":"len"},{"type":"contains","value":"DONE","message":"done?"}]`)).
 		Check("no", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestCheckErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := criterion.Parse(decode(t, tt.criteria)).Check("output", nil)
+			_, err := criterion.Parse(decodeJSON(t, tt.criteria)).Check("output", nil)
 			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 				t.Fatalf("error of %s = %v, want %q", tt.criteria, err, tt.want)
 			}
@@ -202,8 +202,8 @@ func TestCheckErrors(t *testing.T) {
 // catastrophic needs exponential time on evil.
 const catastrophic = `^(a+)+$`
 
-// evil is an output that catastrophic does not match.
-func evil() string { return strings.Repeat("a", 60) + "!" }
+// evilOutput is an output that catastrophic does not match.
+func evilOutput() string { return strings.Repeat("a", 60) + "!" }
 
 func TestCheckIsBounded(t *testing.T) {
 	t.Parallel()
@@ -214,21 +214,21 @@ func TestCheckIsBounded(t *testing.T) {
 		output   string
 		want     []string
 	}{
-		{"rule", rule, evil(), []string{"letters", "Pattern /^(a+)+$/ took too long on this output (over 250ms)"}},
+		{"rule", rule, evilOutput(), []string{"letters", "Pattern /^(a+)+$/ took too long on this output (over 250ms)"}},
 		{
-			"not", `{"not":` + rule + `}`, evil(),
+			"not", `{"not":` + rule + `}`, evilOutput(),
 			[]string{"Validation composition failed", "letters", "Pattern /^(a+)+$/ took too long on this output (over 250ms)"},
 		},
 		{
 			"schema", `{"type":"schema","schema":{"items":{"pattern":"` + catastrophic + `"}},"message":""}`,
-			`["` + strings.Join([]string{evil(), evil(), evil(), evil(), evil(), evil(), evil(), evil()}, `","`) + `"]`,
+			`["` + strings.Join([]string{evilOutput(), evilOutput(), evilOutput(), evilOutput(), evilOutput(), evilOutput(), evilOutput(), evilOutput()}, `","`) + `"]`,
 			[]string{"A pattern of the schema took too long on this output"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, issues(t, tt.criteria, tt.output, nil)); diff != "" {
+			if diff := cmp.Diff(tt.want, checkIssues(t, tt.criteria, tt.output, nil)); diff != "" {
 				t.Errorf("issues (-want +got):\n%s", diff)
 			}
 		})
@@ -237,7 +237,7 @@ func TestCheckIsBounded(t *testing.T) {
 		t.Parallel()
 		rules := strings.TrimSuffix(strings.Repeat(rule+",", 200), ",")
 		start := time.Now()
-		got := issues(t, "["+rules+"]", evil(), nil)
+		got := checkIssues(t, "["+rules+"]", evilOutput(), nil)
 		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("200 patterns took %v", took)
 		}
@@ -278,7 +278,7 @@ func TestProblems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, p := range criterion.Parse(decode(t, tt.criteria)).Problems() {
+			for _, p := range criterion.Parse(decodeJSON(t, tt.criteria)).Problems() {
 				line := p.Path + " " + p.Code
 				if p.Warning {
 					line += " warning"
@@ -297,7 +297,7 @@ func TestProblems(t *testing.T) {
 
 func TestInlineFlagsFix(t *testing.T) {
 	t.Parallel()
-	problems := criterion.Parse(decode(t, `{"type":"regex","pattern":"(?im)a","flags":"i","message":"m"}`)).Problems()
+	problems := criterion.Parse(decodeJSON(t, `{"type":"regex","pattern":"(?im)a","flags":"i","message":"m"}`)).Problems()
 	if len(problems) != 1 || problems[0].Fix != `remove (?im) and set "flags": "im"` {
 		t.Errorf("problems = %+v", problems)
 	}
@@ -331,7 +331,7 @@ func TestDescribe(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.criteria, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, criterion.Parse(decode(t, tt.criteria)).Describe()); diff != "" {
+			if diff := cmp.Diff(tt.want, criterion.Parse(decodeJSON(t, tt.criteria)).Describe()); diff != "" {
 				t.Errorf("words of %s (-want +got):\n%s", tt.criteria, diff)
 			}
 		})

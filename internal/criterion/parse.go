@@ -21,38 +21,38 @@ func Parse(v any) *Criterion {
 			return nil
 		}
 		c := &Criterion{Type: Regex, Pattern: value}
-		c.prepare()
+		c.prepareCompile()
 		return c
 	case []any:
 		if len(value) == 0 {
 			return nil
 		}
-		return &Criterion{Type: All, Of: parts(value)}
+		return &Criterion{Type: All, Of: parseParts(value)}
 	case map[string]any:
 		return parseObject(value)
 	default:
-		return unusable("", "criterion-not-understood",
+		return newUnusable("", "criterion-not-understood",
 			fmt.Sprintf("validation criteria must be a list, an object or a text, not %s", jsonKind(v)),
 			"give a list of rules, or one object with and, or or not")
 	}
 }
 
-// parts reads the elements of a list; what is empty in it is unusable, for it
+// parseParts reads the elements of a list; what is empty in it is unusable, for it
 // says nothing.
-func parts(list []any) []*Criterion {
+func parseParts(list []any) []*Criterion {
 	of := make([]*Criterion, len(list))
 	for i, element := range list {
-		of[i] = part(element)
+		of[i] = parsePart(element)
 	}
 	return of
 }
 
-// part reads a criterion inside another.
-func part(v any) *Criterion {
+// parsePart reads a criterion inside another.
+func parsePart(v any) *Criterion {
 	if c := Parse(v); c != nil {
 		return c
 	}
-	return unusable("", "criterion-not-understood",
+	return newUnusable("", "criterion-not-understood",
 		fmt.Sprintf("%s is no validation rule", jsonKind(v)),
 		`give an object with "type" and "message"`)
 }
@@ -69,16 +69,16 @@ func parseObject(object map[string]any) *Criterion {
 		}
 		list, ok := value.([]any)
 		if !ok {
-			return unusable("/"+string(t), "criterion-not-understood",
+			return newUnusable("/"+string(t), "criterion-not-understood",
 				fmt.Sprintf("%q must be a list of criteria, not %s", t, jsonKind(value)),
 				"put the criteria into a list")
 		}
-		return &Criterion{Type: t, Of: parts(list)}
+		return &Criterion{Type: t, Of: parseParts(list)}
 	}
 	if value, ok := object[string(Not)]; ok {
-		return &Criterion{Type: Not, Of: []*Criterion{part(value)}}
+		return &Criterion{Type: Not, Of: []*Criterion{parsePart(value)}}
 	}
-	return unusable("", "criterion-not-understood",
+	return newUnusable("", "criterion-not-understood",
 		"a validation criterion has neither a type nor and, or or not",
 		`give a rule a "type": contains, regex, length or schema`)
 }
@@ -91,33 +91,33 @@ func parseRule(object map[string]any) *Criterion {
 	} else {
 		c.Type = Type(jsonKind(object["type"]))
 	}
-	c.Message, _ = field[string](c, object, "message")
+	c.Message, _ = readField[string](c, object, "message")
 	switch c.Type {
 	case Contains:
 		var ok bool
-		if c.Value, ok = field[string](c, object, "value"); !ok {
-			c.lacks("value", "the text that the output must contain")
+		if c.Value, ok = readField[string](c, object, "value"); !ok {
+			c.addMissingField("value", "the text that the output must contain")
 		}
 	case Regex:
 		var ok bool
-		if c.Pattern, ok = field[string](c, object, "pattern"); !ok {
-			c.lacks("pattern", "the regular expression that the output must match")
+		if c.Pattern, ok = readField[string](c, object, "pattern"); !ok {
+			c.addMissingField("pattern", "the regular expression that the output must match")
 		}
-		c.Flags, _ = field[string](c, object, "flags")
+		c.Flags, _ = readField[string](c, object, "flags")
 	case Length:
-		c.Min, c.Max = bound(c, object, "min"), bound(c, object, "max")
+		c.Min, c.Max = readBound(c, object, "min"), readBound(c, object, "max")
 	case Schema:
 		var ok bool
-		if c.Schema, ok = field[map[string]any](c, object, "schema"); !ok {
-			c.lacks("schema", "the JSON schema that the output must fit")
+		if c.Schema, ok = readField[map[string]any](c, object, "schema"); !ok {
+			c.addMissingField("schema", "the JSON schema that the output must fit")
 		}
 	}
-	c.prepare()
+	c.prepareCompile()
 	return c
 }
 
-// field reads an optional field and notes one of the wrong type.
-func field[T any](c *Criterion, object map[string]any, name string) (T, bool) {
+// readField reads an optional field and notes one of the wrong type.
+func readField[T any](c *Criterion, object map[string]any, name string) (T, bool) {
 	var none T
 	value, ok := object[name]
 	if !ok || value == nil {
@@ -135,20 +135,20 @@ func field[T any](c *Criterion, object map[string]any, name string) (T, bool) {
 	return typed, ok
 }
 
-// bound reads a bound of a length rule. Go callers may give an int.
-func bound(c *Criterion, object map[string]any, name string) *float64 {
+// readBound reads a bound of a length rule. Go callers may give an int.
+func readBound(c *Criterion, object map[string]any, name string) *float64 {
 	if n, ok := object[name].(int); ok {
 		f := float64(n)
 		return &f
 	}
-	if f, ok := field[float64](c, object, name); ok {
+	if f, ok := readField[float64](c, object, name); ok {
 		return &f
 	}
 	return nil
 }
 
-// lacks notes that a rule has no field to judge by.
-func (c *Criterion) lacks(name, what string) {
+// addMissingField notes that a rule has no field to judge by.
+func (c *Criterion) addMissingField(name, what string) {
 	c.unusable = fmt.Sprintf("validation rule of type %s has no %s", c.Type, name)
 	for _, p := range c.problems {
 		if p.Path == "/"+name {
@@ -162,16 +162,16 @@ func (c *Criterion) lacks(name, what string) {
 	})
 }
 
-// unusable is a criterion that judges nothing.
-func unusable(path, code, message, fix string) *Criterion {
+// newUnusable is a criterion that judges nothing.
+func newUnusable(path, code, message, fix string) *Criterion {
 	return &Criterion{
 		unusable: message,
 		problems: []Problem{{Path: path, Code: code, Message: message, Fix: fix}},
 	}
 }
 
-// prepare arranges that the pattern or schema is compiled once.
-func (c *Criterion) prepare() {
+// prepareCompile arranges that the pattern or schema is compiled once.
+func (c *Criterion) prepareCompile() {
 	switch c.Type {
 	case Regex:
 		source, flags := c.Pattern, c.Flags

@@ -27,7 +27,7 @@ type Problem struct {
 // at, because every start pays for it: what they leave out is found by Problems,
 // and a run that meets it is refused by Check.
 func (c *Criterion) Faults() []Problem {
-	return c.gather(func(c *Criterion) []Problem {
+	return c.collectProblems(func(c *Criterion) []Problem {
 		if c.unusable != "" {
 			return nil
 		}
@@ -37,7 +37,7 @@ func (c *Criterion) Faults() []Problem {
 
 // Problems are what the author must mend, in order of the document.
 func (c *Criterion) Problems() []Problem {
-	return c.gather(func(c *Criterion) []Problem {
+	return c.collectProblems(func(c *Criterion) []Problem {
 		var found []Problem
 		if c.unusable == "" {
 			found = append(c.shapeProblems(), c.deepProblems()...)
@@ -56,14 +56,14 @@ func (c *Criterion) Problems() []Problem {
 	})
 }
 
-// gather are what Parse and own find wrong with the criterion and its parts.
-func (c *Criterion) gather(own func(*Criterion) []Problem) []Problem {
+// collectProblems are what Parse and own find wrong with the criterion and its parts.
+func (c *Criterion) collectProblems(own func(*Criterion) []Problem) []Problem {
 	if c == nil {
 		return nil
 	}
 	found := append(slices.Clip(c.problems), own(c)...)
 	for i, part := range c.Of {
-		for _, p := range part.gather(own) {
+		for _, p := range part.collectProblems(own) {
 			p.Path = c.pathTo(i) + p.Path
 			found = append(found, p)
 		}
@@ -139,7 +139,7 @@ func (c *Criterion) patternProblems() []Problem {
 	if pattern.CheckFlags(c.Flags) != nil {
 		return nil
 	}
-	if _, err := c.pattern(); err != nil {
+	if _, err := c.compiledPattern(); err != nil {
 		return []Problem{{
 			Path: "/pattern", Code: "criterion-pattern-invalid",
 			Message: fmt.Sprintf("Invalid regex pattern in validationCriteria: %s (%v)", c.Pattern, err),
@@ -156,7 +156,7 @@ func (c *Criterion) patternProblems() []Problem {
 		Fix:     fmt.Sprintf("remove %s and use the rule's flags instead", group),
 	}
 	if letters := strings.Trim(group, "(?)"); strings.HasPrefix(c.Pattern, group) && strings.Trim(letters, "ims") == "" {
-		p.Fix = fmt.Sprintf(`remove %s and set "flags": %q`, group, merge(c.Flags, letters))
+		p.Fix = fmt.Sprintf(`remove %s and set "flags": %q`, group, mergeFlags(c.Flags, letters))
 	}
 	return []Problem{p}
 }
@@ -180,8 +180,8 @@ func inlineFlags(source string) string {
 	return ""
 }
 
-// merge adds letters to flags, each once.
-func merge(flags, letters string) string {
+// mergeFlags adds letters to flags, each once.
+func mergeFlags(flags, letters string) string {
 	for _, r := range letters {
 		if !strings.ContainsRune(flags, r) {
 			flags += string(r)
@@ -203,21 +203,21 @@ func (c *Criterion) lengthProblems() []Problem {
 	if c.Min != nil && *c.Min < 0 {
 		found = append(found, Problem{
 			Path: "/min", Code: "criterion-bound-negative", Warning: true,
-			Message: fmt.Sprintf("min is %s; no output is shorter than 0", amount(*c.Min)),
+			Message: fmt.Sprintf("min is %s; no output is shorter than 0", formatAmount(*c.Min)),
 			Fix:     "remove min or make it positive",
 		})
 	}
 	if c.Max != nil && *c.Max < 0 {
 		found = append(found, Problem{
 			Path: "/max", Code: "criterion-bound-negative",
-			Message: fmt.Sprintf("max is %s, which no output can meet", amount(*c.Max)),
+			Message: fmt.Sprintf("max is %s, which no output can meet", formatAmount(*c.Max)),
 			Fix:     "make max positive",
 		})
 	}
 	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
 		found = append(found, Problem{
 			Path: "/min", Code: "criterion-bounds-crossed",
-			Message: fmt.Sprintf("min %s is above max %s, which no output can meet", amount(*c.Min), amount(*c.Max)),
+			Message: fmt.Sprintf("min %s is above max %s, which no output can meet", formatAmount(*c.Min), formatAmount(*c.Max)),
 			Fix:     "exchange min and max",
 		})
 	}
@@ -226,7 +226,7 @@ func (c *Criterion) lengthProblems() []Problem {
 
 // schemaProblems are those of a schema.
 func (c *Criterion) schemaProblems() []Problem {
-	if _, err := c.validator(); err != nil {
+	if _, err := c.compiledSchema(); err != nil {
 		return []Problem{{
 			Path: "/schema", Code: "criterion-schema-invalid",
 			Message: fmt.Sprintf("invalid JSON schema in validationCriteria: %v", err),

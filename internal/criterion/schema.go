@@ -37,27 +37,27 @@ func compileSchema(document map[string]any) (*schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
 	compiler.UseLoader(offline{})
-	compiler.UseRegexpEngine(s.expression)
+	compiler.UseRegexpEngine(s.compileExpression)
 	if err := compiler.AddResource(schemaURL, any(document)); err != nil {
-		return nil, reason(err)
+		return nil, compileReason(err)
 	}
 	compiled, err := compiler.Compile(schemaURL)
 	if err != nil {
-		return nil, reason(err)
+		return nil, compileReason(err)
 	}
 	s.compiled = compiled
 	return s, nil
 }
 
-// reason is an error of the compiler without the name that we gave the schema.
-func reason(err error) error {
+// compileReason is an error of the compiler without the name that we gave the schema.
+func compileReason(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	if errors.As(err, &invalid) {
 		err = invalid.Err
 	}
 	var located *jsonschema.ValidationError
 	if errors.As(err, &located) {
-		return errors.New(tell(located))
+		return errors.New(describeError(located))
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), schemaURL, "the schema"))
 }
@@ -72,8 +72,8 @@ func (offline) Load(url string) (any, error) {
 	return nil, fmt.Errorf("references outside the schema are not followed: %s", url)
 }
 
-// expression is a pattern of a schema; it is the library's regexp engine.
-func (s *schema) expression(source string) (jsonschema.Regexp, error) {
+// compileExpression is a pattern of a schema; it is the library's regexp engine.
+func (s *schema) compileExpression(source string) (jsonschema.Regexp, error) {
 	p, err := pattern.Compile(source, "")
 	if err != nil {
 		return nil, err
@@ -105,9 +105,9 @@ func (e *expression) MatchString(s string) bool {
 // String implements jsonschema.Regexp.
 func (e *expression) String() string { return e.source }
 
-// check gives the issue that the output has, or "". The error is
+// validateOutput gives the issue that the output has, or "". The error is
 // pattern.ErrTooLong, or says why the output is no JSON.
-func (s *schema) check(output string) (string, error) {
+func (s *schema) validateOutput(output string) (string, error) {
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(output))
 	if err != nil {
 		return "", err
@@ -124,17 +124,17 @@ func (s *schema) check(output string) (string, error) {
 	case err == nil:
 		return "", nil
 	case errors.As(err, &invalid):
-		return tell(invalid), nil
+		return describeError(invalid), nil
 	default:
 		return "Validation Error at '': " + err.Error(), nil
 	}
 }
 
-// tell writes the errors of a document, ordered by place: the library walks
+// describeError writes the errors of a document, ordered by place: the library walks
 // objects in no particular order.
-func tell(err *jsonschema.ValidationError) string {
+func describeError(err *jsonschema.ValidationError) string {
 	var errs []string
-	for _, unit := range flat(err.BasicOutput()) {
+	for _, unit := range flattenErrors(err.BasicOutput()) {
 		if unit.Error == nil {
 			continue
 		}
@@ -152,8 +152,8 @@ func tell(err *jsonschema.ValidationError) string {
 	return strings.Join(errs, "; ")
 }
 
-// flat are the errors of an output, or its only one.
-func flat(out *jsonschema.OutputUnit) []jsonschema.OutputUnit {
+// flattenErrors are the errors of an output, or its only one.
+func flattenErrors(out *jsonschema.OutputUnit) []jsonschema.OutputUnit {
 	if len(out.Errors) == 0 {
 		return []jsonschema.OutputUnit{*out}
 	}

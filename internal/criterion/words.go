@@ -19,11 +19,11 @@ func (c *Criterion) Describe() []string {
 		return nil
 	}
 	if c.Type != All {
-		return []string{c.words()}
+		return []string{c.describe()}
 	}
 	lines := make([]string, len(c.Of))
 	for i, part := range c.Of {
-		lines[i] = part.words()
+		lines[i] = part.describe()
 	}
 	return lines
 }
@@ -36,12 +36,12 @@ func (c *Criterion) String() string {
 	return strings.Join(c.Describe(), "; ")
 }
 
-// words says a criterion with its message and its condition.
-func (c *Criterion) words() string {
+// describe says a criterion with its message and its condition.
+func (c *Criterion) describe() string {
 	if c == nil {
 		return "anything"
 	}
-	words := c.rule()
+	words := c.describeRule()
 	if c.Message != "" {
 		words = c.Message + " (" + words + ")"
 	}
@@ -51,8 +51,8 @@ func (c *Criterion) words() string {
 	return words
 }
 
-// rule says what a criterion asks for.
-func (c *Criterion) rule() string {
+// describeRule says what a criterion asks for.
+func (c *Criterion) describeRule() string {
 	if c.unusable != "" {
 		return "unusable: " + c.unusable
 	}
@@ -62,40 +62,40 @@ func (c *Criterion) rule() string {
 	case Regex:
 		return "matches /" + c.Pattern + "/" + c.Flags
 	case Length:
-		return c.bounds()
+		return c.describeBounds()
 	case Schema:
 		return "JSON that fits the schema " + c.schemaWords()
 	case All, And:
-		return c.joined("all of")
+		return c.joinParts("all of")
 	case Or:
-		return c.joined("at least one of")
+		return c.joinParts("at least one of")
 	case Not:
-		return c.joined("not")
+		return c.joinParts("not")
 	default:
 		return "unknown rule " + string(c.Type)
 	}
 }
 
-// joined says the parts of a composition.
-func (c *Criterion) joined(what string) string {
+// joinParts says the parts of a composition.
+func (c *Criterion) joinParts(what string) string {
 	parts := make([]string, len(c.Of))
 	for i, part := range c.Of {
-		parts[i] = part.words()
+		parts[i] = part.describe()
 	}
 	return what + " (" + strings.Join(parts, "; ") + ")"
 }
 
-// bounds says a length.
-func (c *Criterion) bounds() string {
+// describeBounds says a length.
+func (c *Criterion) describeBounds() string {
 	switch {
 	case c.Min != nil && c.Max != nil && *c.Min == *c.Max:
-		return fmt.Sprintf("exactly %s characters", amount(*c.Min))
+		return fmt.Sprintf("exactly %s characters", formatAmount(*c.Min))
 	case c.Min != nil && c.Max != nil:
-		return fmt.Sprintf("%s to %s characters", amount(*c.Min), amount(*c.Max))
+		return fmt.Sprintf("%s to %s characters", formatAmount(*c.Min), formatAmount(*c.Max))
 	case c.Min != nil:
-		return fmt.Sprintf("at least %s characters", amount(*c.Min))
+		return fmt.Sprintf("at least %s characters", formatAmount(*c.Min))
 	case c.Max != nil:
-		return fmt.Sprintf("at most %s characters", amount(*c.Max))
+		return fmt.Sprintf("at most %s characters", formatAmount(*c.Max))
 	default:
 		return "any length"
 	}
@@ -114,5 +114,5 @@ func (c *Criterion) schemaWords() string {
 	return words
 }
 
-// amount writes a number without an exponent.
-func amount(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+// formatAmount writes a number without an exponent.
+func formatAmount(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -23,8 +23,8 @@ import (
 // machine can take a thread away for as long in the middle of a match that needs
 // a microsecond; so a match is tried so many times before it is given up.
 const (
-	Limit = 250 * time.Millisecond
-	tries = 3
+	Limit    = 250 * time.Millisecond
+	maxTries = 3
 )
 
 // checkPeriod is how often the clock ticks that ends a match; the library's own
@@ -35,8 +35,8 @@ const checkPeriod = 5 * time.Millisecond
 // the pattern matches.
 var ErrTooLong = errors.New("the pattern took too long")
 
-// clock sets the period of the library's clock before the first match.
-var clock sync.Once
+// clockOnce sets the period of the library's clock before the first match.
+var clockOnce sync.Once
 
 // Pattern is a compiled pattern. It is safe for concurrent use.
 type Pattern struct {
@@ -50,7 +50,7 @@ type Pattern struct {
 // (?i), which JavaScript refuses, are accepted: a good half of the patterns in
 // use carry them.
 func Compile(source, flags string) (*Pattern, error) {
-	clock.Do(func() { regexp2.SetTimeoutCheckPeriod(checkPeriod) })
+	clockOnce.Do(func() { regexp2.SetTimeoutCheckPeriod(checkPeriod) })
 	options, sticky, err := parseFlags(flags)
 	if err != nil {
 		return nil, err
@@ -77,15 +77,15 @@ func CheckFlags(flags string) error {
 // Match says whether the pattern matches somewhere in s. The error is
 // ErrTooLong.
 func (p *Pattern) Match(s string) (bool, error) {
-	for range tries {
-		if matched, err := p.match(s); err == nil {
+	for range maxTries {
+		if matched, err := p.matchOnce(s); err == nil {
 			return matched, nil
 		}
 	}
 	return false, ErrTooLong
 }
 
-func (p *Pattern) match(s string) (bool, error) {
+func (p *Pattern) matchOnce(s string) (bool, error) {
 	if !p.sticky {
 		return p.re.MatchString(s)
 	}

@@ -2,9 +2,8 @@ package hooks
 
 import "github.com/guideway-dev/guideway/internal/definition/shape"
 
-// The codes of what the schemas say. A finding with one of these is one that the
-// published schema of the kind makes too; so are those of conditions, which are
-// the phases dialect's.
+// The codes of rules that the published schemas also check. Conditions have the codes of
+// the phases dialect.
 const (
 	CodeRequired   = shape.CodeRequired
 	CodeUnexpected = shape.CodeUnexpected
@@ -17,7 +16,7 @@ const (
 	CodeHookScript = "hook-script"
 )
 
-// The codes of what no schema can say.
+// The codes of rules that a schema cannot express.
 const (
 	CodeDefinitionObject = shape.CodeObject
 	CodeDuplicateID      = "id-duplicate"

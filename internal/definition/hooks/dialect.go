@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// Kind is what a document of the dialect is.
+// Kind is the kind of a document of the dialect.
 type Kind string
 
 // The kinds.
@@ -19,11 +19,11 @@ const (
 	KindModule Kind = "module"
 )
 
-// Kinds are all kinds.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{KindGraph, KindModule} }
 
-// Guess tells the kind of a document by the members that only this kind has; ""
-// where it has none of them.
+// Guess returns the kind of a document by members that only this kind has, or "" if it has
+// none of them.
 func Guess(root *doc.Node) Kind {
 	has := func(key string) bool { return root.Get(key) != nil }
 	switch {
@@ -39,9 +39,9 @@ func Guess(root *doc.Node) Kind {
 //go:embed schema/*.schema.json
 var schemas embed.FS
 
-// Schema gives the published JSON Schema (draft-07) of a kind; nil where there is
-// no such kind. It accepts what the kind's parser accepts, but for the rules that
-// no schema can say.
+// Schema returns the published JSON Schema (draft-07) of a kind, or nil for an unknown
+// kind. It accepts the same documents as the kind's parser, except for rules that a schema
+// cannot express.
 func Schema(kind Kind) []byte {
 	text, err := schemas.ReadFile("schema/" + string(kind) + ".schema.json")
 	if err != nil {
@@ -50,19 +50,19 @@ func Schema(kind Kind) []byte {
 	return text
 }
 
-// parser collects the findings of one document.
+// parser collects the diagnostics of one document.
 type parser struct {
 	shape.Report
 }
 
-// newParser reads a document of a file.
+// newParser returns a parser for a document of a file.
 func newParser(file string) *parser {
 	return &parser{Report: shape.Report{File: file, Dialect: shape.Dialect{
 		Name: "hooks", Aliases: otherNames, Sample: sampleValue,
 	}}}
 }
 
-// otherNames are our names of what people call otherwise.
+// otherNames returns the dialect's names for a synonym.
 func otherNames(name string) []string {
 	for ours, others := range map[string]string{
 		"workflowType": "type kind method hooktype",
@@ -89,7 +89,7 @@ func otherNames(name string) []string {
 	return nil
 }
 
-// sampleValue is what a required member may look like.
+// sampleValue returns an example value of a required member.
 func sampleValue(key string) string {
 	switch key {
 	case "id", "source", "target":
@@ -109,8 +109,7 @@ func sampleValue(key string) string {
 	}
 }
 
-// sortedDiagnostics gives the errors in the order of the document, each with the node that
-// it is about.
+// sortedDiagnostics returns the diagnostics in document order, each with its node.
 func (p *parser) sortedDiagnostics(root *doc.Node, severity guideway.Severity) []guideway.Diagnostic {
 	found := p.Findings(severity)
 	for i := range found {
@@ -119,8 +118,8 @@ func (p *parser) sortedDiagnostics(root *doc.Node, severity guideway.Severity) [
 	return found
 }
 
-// nodeAt is the id of the node that a pointer leads into: of an edge, the node
-// that it comes from; "" for what is elsewhere.
+// nodeAt returns the ID of the node that contains a pointer, for an edge that of its
+// source, or "" for other pointers.
 func nodeAt(root *doc.Node, pointer string) string {
 	parts := strings.SplitN(strings.TrimPrefix(pointer, "/"), "/", 3)
 	if len(parts) < 2 {

@@ -8,16 +8,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
-// The distances between nodes of a drawing that has no places of its own.
+// The distances between nodes in a generated layout.
 const (
 	columnWidth = 240
 	rowHeight   = 140
 )
 
-// Export writes a linked graph as JSON in the shape of the architecture decision,
-// with everything that it may leave out here: a place, a label and the members of
-// each hook, and the modules that its hooks refer to. It is what Parse reads.
-// Enabled says whether the graph is active here.
+// Export returns a linked graph as JSON in the format of seed 001, including optional
+// members: positions, labels, the members of each hook, and the modules that its hooks
+// refer to. Parse reads it. enabled reports whether the graph is active.
 func (l *Linked) Export(enabled bool) ([]byte, error) {
 	root, err := l.decodeMembers()
 	if err != nil {
@@ -50,7 +49,7 @@ func (l *Linked) Export(enabled bool) ([]byte, error) {
 	return marshalGraph(l.ID, root)
 }
 
-// marshalGraph writes a graph for people to read: scripts are full of < and &.
+// marshalGraph returns indented JSON without HTML escapes, because scripts contain < and &.
 func marshalGraph(id string, root map[string]any) ([]byte, error) {
 	text, err := jsontext.Indent(root)
 	if err != nil {
@@ -59,7 +58,7 @@ func marshalGraph(id string, root map[string]any) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// decodeMembers are those of the document.
+// decodeMembers returns the members of the document.
 func (g *Graph) decodeMembers() (map[string]any, error) {
 	var root map[string]any
 	if err := json.Unmarshal([]byte(g.Canonical), &root); err != nil {
@@ -68,7 +67,7 @@ func (g *Graph) decodeMembers() (map[string]any, error) {
 	return root, nil
 }
 
-// completeNode adds what a node may leave out here.
+// completeNode adds the optional members of a node.
 func completeNode(node map[string]any, n *Node) {
 	data, _ := node["data"].(map[string]any)
 	if data == nil {
@@ -88,11 +87,11 @@ func completeNode(node map[string]any, n *Node) {
 	}
 }
 
-// gridPosition is a place in a drawing from left to right.
+// gridPosition is the position of a node in a left-to-right layout.
 type gridPosition struct{ column, row int }
 
-// layoutNodes gives each node a place: what comes after a node is right of it, and
-// each further way on has a row of its own. A graph that loads is a tree.
+// layoutNodes returns the position of each node: successors are to the right, and each
+// further branch has its own row. A valid graph is a tree.
 func (g *Graph) layoutNodes() []gridPosition {
 	places := make([]gridPosition, len(g.Nodes))
 	rows := 0
@@ -116,7 +115,7 @@ func (g *Graph) layoutNodes() []gridPosition {
 	return places
 }
 
-// nextNodes are the nodes that edges of a node lead to, those on the main path first.
+// nextNodes returns the targets of a node's edges, those on the main path first.
 func (g *Graph) nextNodes(id string) []string {
 	var main, aside []string
 	for _, e := range g.Edges {
@@ -132,19 +131,18 @@ func (g *Graph) nextNodes(id string) []string {
 	return append(main, aside...)
 }
 
-// Copy says how a graph differs from the one that it is copied from.
+// Copy contains the changes for a copy of a graph.
 type Copy struct {
-	// ID is the id of the copy; Name its name, where it is not empty.
+	// ID is the ID of the copy; Name is its name if it is not empty.
 	ID, Name string
-	// Bindings and Variables take the place of those of the graph, the
-	// variables one by one.
+	// Bindings replace those of the graph; each of Variables replaces one variable.
 	Bindings  []Binding
 	Variables map[string]json.RawMessage
 }
 
-// Copied writes a graph of its own as JSON, as Export does: what was a template is
-// none any more, and what was not meant to be changed has its modules with it. A
-// variable that the graph does not declare is an error.
+// Copied returns an independent copy of the graph as JSON, as Export does. The copy is not
+// a template and contains its modules. A variable that the graph does not declare is an
+// error.
 func (l *Linked) Copied(c Copy) ([]byte, error) {
 	for name := range c.Variables {
 		if _, ok := l.Variables[name]; !ok {

@@ -1,7 +1,6 @@
-// Package hooks is the hooks dialect (seed 001): graphs of hooks around the
-// requests tools/list and tools/call, and the modules whose scripts they run. It
-// reads and writes the JSON shapes of the architecture decision that the dialect
-// comes from, with what that leaves to a second phase: conditions, variables,
+// Package hooks implements the hooks dialect (seed 001): graphs of hooks that wrap the
+// requests tools/list and tools/call, and the modules with their scripts. It reads and
+// writes the JSON format of the seed, including its second phase: conditions, variables,
 // bindings, a library of modules and templates.
 package hooks
 
@@ -12,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/condition"
 )
 
-// Type is the request that a graph stands around: its MCP method.
+// Type is the MCP method of the request that a graph wraps.
 type Type string
 
 // The types.
@@ -21,7 +20,7 @@ const (
 	ToolsCall Type = "tools/call"
 )
 
-// NodeKind is what a node does.
+// NodeKind is the kind of a node.
 type NodeKind string
 
 // The kinds of nodes.
@@ -32,63 +31,61 @@ const (
 	Call NodeKind = "mcp-call"
 	// HookNode runs a script.
 	HookNode NodeKind = "hook"
-	// ConditionNode goes on by one of two branches.
+	// ConditionNode continues with one of two branches.
 	ConditionNode NodeKind = "condition"
 )
 
-// Graph is a hook graph. It is never changed after it was read.
+// Graph is a hook graph. It is immutable.
 type Graph struct {
 	ID, Name, Description, Version string
 	Type                           Type
-	// Bindings say which requests the graph stands around; none is all of its
-	// type.
+	// Bindings select the requests that the graph wraps; without bindings it wraps all
+	// requests of its type.
 	Bindings []Binding
-	// Variables are shared by the nodes of one execution, with the values that
-	// they begin with, by name.
+	// Variables are shared by the nodes of one execution; the values are the initial ones.
 	Variables map[string]json.RawMessage
-	// Modules come with the graph, so that it can be handed on whole.
+	// Modules are included in the graph, so that it is self-contained.
 	Modules []Module
 	Nodes   []Node
 	Edges   []Edge
-	// Template marks a graph that is there to be copied and is never active.
+	// Template marks a graph that can be copied and is never active.
 	Template bool
-	// Enabled, CreatedAt and UpdatedAt (in milliseconds of Unix time) are kept
-	// from tools that write them. They decide nothing: whether a graph is active
-	// is not said by whoever can write the file.
+	// Enabled, CreatedAt and UpdatedAt (in milliseconds of Unix time) are preserved for
+	// other tools. They have no effect: write access to the file must not be enough to
+	// activate a graph.
 	Enabled              bool
 	CreatedAt, UpdatedAt float64
 	// Canonical is the document as RFC 8785 JSON.
 	Canonical string
-	// File is where the document came from.
+	// File is the path of the document.
 	File string
 }
 
-// Binding says which requests a graph stands around, by patterns with * (any
-// text) and ? (any one character). An empty pattern is any.
+// Binding selects requests by patterns with * (any text) and ? (any single character). An
+// empty pattern matches all names.
 type Binding struct {
 	Upstream string `json:"upstream,omitempty"`
 	Tool     string `json:"tool,omitempty"`
 }
 
-// Node is one place of a graph.
+// Node is a node of a graph.
 type Node struct {
 	ID    string
 	Kind  NodeKind
 	Label string
-	// Hook is set where the kind is HookNode.
+	// Hook is set if the kind is HookNode.
 	Hook *Hook
-	// Condition is set where the kind is ConditionNode; Source is the same as
-	// canonical JSON.
+	// Condition is set if the kind is ConditionNode; Source is the same as canonical JSON.
 	Condition *condition.Expr
 	Source    string
-	// Line and Column are where the node stands in its document.
+	// Line and Column are the node's position in its document.
 	Line, Column int
 }
 
-// Aside says whether the node is a fire-and-forget hook.
+// Aside reports whether the node is a fire-and-forget hook.
 func (n *Node) Aside() bool { return n.Kind == HookNode && n.Hook != nil && !n.Hook.Blocking }
 
-// Title is what a person reads of the node.
+// Title returns the label of the node, or else its ID.
 func (n *Node) Title() string {
 	if n.Label != "" {
 		return n.Label
@@ -96,23 +93,22 @@ func (n *Node) Title() string {
 	return n.ID
 }
 
-// Hook is a script and how it runs.
+// Hook is a script with its options.
 type Hook struct {
 	ID string
-	// Module names a module of the library, by id or name; Script is the script
-	// itself. One of the two is set.
+	// Module is the ID or name of a library module; Script is an inline script. One of the
+	// two is set.
 	Module, Script string
-	// Blocking says that the request waits for the hook; one that does not is
+	// Blocking reports whether the request waits for the hook; otherwise the hook is
 	// fire-and-forget.
 	Blocking bool
-	// Answers says that the hook gives the response in place of the server, or
-	// fails.
+	// Answers reports whether the hook must return the response in place of the server.
 	Answers bool
-	// Timeout bounds the hook; zero is the engine's own bound.
+	// Timeout limits the hook; zero means the engine's default.
 	Timeout time.Duration
 }
 
-// Branch tells the two ways on from a condition.
+// Branch is one of the two branches of a condition.
 type Branch string
 
 // The branches.
@@ -122,10 +118,10 @@ const (
 	False    Branch = "false"
 )
 
-// Edge leads from one node to another, by their ids.
+// Edge connects two nodes by their IDs.
 type Edge struct {
 	Source, Target string
-	// Branch is set where the source is a condition.
+	// Branch is set if the source is a condition.
 	Branch Branch
 }
 
@@ -134,12 +130,12 @@ type Module struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Script string `json:"script"`
-	// Canonical and File are as in Graph, for a document of its own.
+	// Canonical and File are as in Graph; empty for a module inside a graph.
 	Canonical string `json:"-"`
 	File      string `json:"-"`
 }
 
-// Node gives the node of an id; nil where there is none.
+// Node returns the node with an ID, or nil.
 func (g *Graph) Node(id string) *Node {
 	for i := range g.Nodes {
 		if g.Nodes[i].ID == id {

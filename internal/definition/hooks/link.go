@@ -18,11 +18,11 @@ type Library struct {
 	modules []Module
 }
 
-// NewLibrary makes a library of modules; of several with one id or name the
-// first is found.
+// NewLibrary returns a library of modules. The first module with an ID or name has
+// precedence.
 func NewLibrary(modules []Module) Library { return Library{modules: modules} }
 
-// Find gives the module of an id, or else of a name; nil where there is none.
+// Find returns the module with an ID, or else with a name, or nil.
 func (l Library) Find(ref string) *Module {
 	for i := range l.modules {
 		if l.modules[i].ID == ref {
@@ -37,7 +37,7 @@ func (l Library) Find(ref string) *Module {
 	return nil
 }
 
-// allNames are all that modules can be found by.
+// allNames returns the IDs and names of all modules.
 func (l Library) allNames() []string {
 	var names []string
 	for i := range l.modules {
@@ -46,31 +46,29 @@ func (l Library) allNames() []string {
 	return names
 }
 
-// Script is what a hook runs.
+// Script is the script of a hook.
 type Script struct {
-	// Name is how errors call it: "redact.js", "my-graph/hook-1.js".
+	// Name is the name in errors: "redact.js", "my-graph/hook-1.js".
 	Name string
 	Text string
 	// Hash is "sha256:" and the hash of Text in hexadecimal.
 	Hash string
 }
 
-// Linked is a graph with the scripts of its hooks. It is never changed.
+// Linked is a graph with the scripts of its hooks. It is immutable.
 type Linked struct {
 	*Graph
-	// Scripts are those of the hooks, by the ids of their nodes.
+	// Scripts are the scripts of the hooks by the IDs of their nodes.
 	Scripts map[string]Script
-	// Used are the modules that the hooks refer to, each once.
+	// Used are the modules that the hooks refer to, without duplicates.
 	Used []Module
-	// Pin is the hash of all that the graph does, its scripts included, and of
-	// nothing else: names, texts for people and places in a drawing are not in
-	// it. What was approved is known by it.
+	// Pin is the hash of the graph's behaviour, including its scripts. It does not include
+	// names, texts for people and node positions. It identifies an approved graph.
 	Pin string
 }
 
-// Link finds the script of each hook: a module that comes with the graph goes
-// before one of the library. The graph is nil if one is missing; the diagnostics
-// say which.
+// Link resolves the script of each hook. A module of the graph has precedence over one of
+// the library. The graph is nil if a module is missing; the diagnostics name it.
 func Link(g *Graph, library Library) (*Linked, []guideway.Diagnostic) {
 	own := NewLibrary(g.Modules)
 	l := &Linked{Graph: g, Scripts: map[string]Script{}}
@@ -109,7 +107,7 @@ func hashText(text []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// unknownModule says that a hook refers to no module.
+// unknownModule returns the diagnostic for an unknown module.
 func unknownModule(g *Graph, i int, known []string) guideway.Diagnostic {
 	n := &g.Nodes[i]
 	fix := "add the module to the folder hooks/modules of the same source or to 'modules' of the graph, or write the script into the hook"
@@ -123,7 +121,7 @@ func unknownModule(g *Graph, i int, known []string) guideway.Diagnostic {
 	}
 }
 
-// computePin makes the hash of what the graph does.
+// computePin returns the hash of the graph's behaviour.
 func (l *Linked) computePin() string {
 	type node struct {
 		ID        string          `json:"id"`
@@ -162,7 +160,7 @@ func (l *Linked) computePin() string {
 	})
 	text, err := json.Marshal(m)
 	if err != nil {
-		// Variables and conditions are parts of a document that was read as JSON.
+		// Impossible: variables and conditions were parsed from JSON.
 		return ""
 	}
 	return hashText(text)

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// The codes of what a graph loads with and a person should look at.
+// The codes of warnings.
 const (
 	CodeCallNever      = "call-never"
 	CodePathUnknown    = "condition-path"
@@ -20,9 +20,8 @@ const (
 	CodeIdle           = "graph-idle"
 )
 
-// Lint looks for what is legal and most likely not meant; all findings are
-// warnings. The root gives the positions; without one the findings have pointers
-// only.
+// Lint reports legal but probably unintended parts of a graph as warnings. root contains
+// the positions; without it the diagnostics only have pointers.
 func Lint(g *Graph, root *doc.Node, file string) []guideway.Diagnostic {
 	l := &linter{parser: newParser(file), g: g}
 	at := shape.Root(root, "graph")
@@ -50,7 +49,7 @@ type linter struct {
 	g *Graph
 }
 
-// refersTo says whether a hook runs a module of the graph.
+// refersTo reports whether a hook runs a module of the graph.
 func (l *linter) refersTo(own Library, m *Module) bool {
 	for i := range l.g.Nodes {
 		if h := l.g.Nodes[i].Hook; h != nil && h.Module != "" && own.Find(h.Module) == m {
@@ -60,8 +59,8 @@ func (l *linter) refersTo(own Library, m *Module) bool {
 	return false
 }
 
-// predecessors are the nodes on the way to a node, the nearest first. A graph that
-// loads has one way to each.
+// predecessors returns the nodes on the path to a node, the nearest first. In a valid graph
+// there is one path to each node.
 func (l *linter) predecessors(id string) []*Node {
 	var way []*Node
 	for range l.g.Nodes {
@@ -80,8 +79,7 @@ func (l *linter) predecessors(id string) []*Node {
 	return way
 }
 
-// hasPredecessor says whether a node of a kind stands before another one, or a hook that
-// answers.
+// hasPredecessor reports whether a node on the path to another one satisfies has.
 func (l *linter) hasPredecessor(id string, has func(*Node) bool) bool {
 	for _, n := range l.predecessors(id) {
 		if has(n) {
@@ -93,7 +91,7 @@ func (l *linter) hasPredecessor(id string, has func(*Node) bool) bool {
 
 func answersRequest(n *Node) bool { return n.Kind == HookNode && n.Hook != nil && n.Hook.Answers }
 
-// lintNode looks at one node.
+// lintNode checks one node.
 func (l *linter) lintNode(at shape.Place, n *Node) {
 	data := at.Key("data")
 	if n.Hook != nil && n.Kind != HookNode {
@@ -128,7 +126,7 @@ func (l *linter) lintCondition(at shape.Place, n *Node) {
 	}
 }
 
-// pathFix says which path is most likely meant.
+// pathFix returns the fix for an unknown path.
 func pathFix(path string) string {
 	root, rest, _ := strings.Cut(path, ".")
 	switch root {

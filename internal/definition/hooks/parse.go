@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// The bounds of a graph.
+// The limits of a graph.
 const (
 	maxID      = 128
 	maxName    = 100
@@ -22,9 +22,8 @@ const (
 	maxTimeout = time.Minute
 )
 
-// Parse checks a document against the hooks dialect and reads it as a graph. All
-// problems are reported at once, in the order of the document; the graph is nil
-// if there is one. Whether the modules that it names are there, Link says.
+// Parse validates and reads a hook graph. It returns all errors in document order; the
+// graph is nil if there are any. Link checks whether its modules exist.
 func Parse(file string, root *doc.Node) (*Graph, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "graph")
 	if !p.Document(at, "A hook graph", "write one object with id, name, workflowType, nodes and edges") {
@@ -64,7 +63,7 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 	}
 	for i := range g.Edges {
 		if n := g.Node(g.Edges[i].Source); n != nil && n.Kind != ConditionNode {
-			g.Edges[i].Branch = NoBranch // what an editor calls the end of the edge
+			g.Edges[i].Branch = NoBranch // an editor's name for the connection point
 		}
 	}
 	p.checkNotEmpty(at.Key("bindings"), "remove it: a graph without bindings stands around all requests of its type")
@@ -74,7 +73,7 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 	return g
 }
 
-// readFileID reads the id of a graph or module, which is also the name of a file.
+// readFileID reads the ID of a graph or module, which is also a file name.
 func (p *parser) readFileID(at shape.Place) string {
 	text := p.Text(at, 1, maxID)
 	if text != "" && at.Node.Kind == doc.String && !isFileID(text) {
@@ -84,8 +83,8 @@ func (p *parser) readFileID(at shape.Place) string {
 	return text
 }
 
-// isFileID says whether the text is made of letters, digits, hyphens, underscores
-// and dots, and begins with a letter or digit.
+// isFileID reports whether the text consists of letters, digits, hyphens, underscores and
+// dots, and starts with a letter or digit.
 func isFileID(text string) bool {
 	for i, r := range text {
 		plain := r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -96,13 +95,13 @@ func isFileID(text string) bool {
 	return text != ""
 }
 
-// readBinding reads which requests a graph stands around.
+// readBinding reads a binding.
 func (p *parser) readBinding(at shape.Place) Binding {
 	p.Object(at, "upstream", "tool")
 	return Binding{Upstream: p.Text(at.Key("upstream"), 1, maxID), Tool: p.Text(at.Key("tool"), 1, maxID)}
 }
 
-// readVariables reads what the nodes share.
+// readVariables reads the variables of the graph.
 func (p *parser) readVariables(at shape.Place) map[string]json.RawMessage {
 	if !p.Open(at) {
 		return nil
@@ -119,8 +118,8 @@ func (p *parser) readVariables(at shape.Place) map[string]json.RawMessage {
 	return out
 }
 
-// isName says whether the text is a name of letters, digits and underscores that
-// begins with no digit.
+// isName reports whether the text consists of letters, digits and underscores and does not
+// start with a digit.
 func isName(text string) bool {
 	for i, r := range text {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -140,8 +139,7 @@ func (p *parser) readModule(at shape.Place) Module {
 	return Module{ID: p.Text(at.Key("id"), 1, maxID), Name: p.Text(at.Key("name"), 1, maxName), Script: p.Text(at.Key("script"), 1, 0)}
 }
 
-// editorMembers are members that editors keep in nodes and edges, and that mean
-// nothing here.
+// editorMembers returns the members of nodes and edges that only editors use.
 func editorMembers() []string {
 	return []string{
 		"selected", "selectable", "deletable", "focusable", "hidden", "style", "className", "zIndex", "ariaLabel",
@@ -152,7 +150,7 @@ func editorMembers() []string {
 	}
 }
 
-// readNode reads one place.
+// readNode reads a node.
 func (p *parser) readNode(at shape.Place) Node {
 	p.Closed(at, "remove it: what only an editor needs can stand in 'data'", append([]string{"id", "type", "position", "data"}, editorMembers()...))
 	p.Require(at, "id", "type")
@@ -188,7 +186,7 @@ func (p *parser) readNode(at shape.Place) Node {
 	return n
 }
 
-// checkPosition checks where an editor draws a node.
+// checkPosition checks the position of a node in an editor.
 func (p *parser) checkPosition(at shape.Place) {
 	if at.Node == nil || !p.Object(at, "x", "y") {
 		return
@@ -198,7 +196,7 @@ func (p *parser) checkPosition(at shape.Place) {
 	p.readNumber(at.Key("y"))
 }
 
-// readHook reads a script and how it runs.
+// readHook reads a hook.
 func (p *parser) readHook(at shape.Place) *Hook {
 	if !p.Object(at, "id", "hookModuleId", "script", "blocking", "answers", "timeoutMs") {
 		return nil
@@ -234,7 +232,7 @@ func (p *parser) readTimeout(at shape.Place) float64 {
 	return n
 }
 
-// readEdge reads a way between two nodes.
+// readEdge reads an edge.
 func (p *parser) readEdge(at shape.Place) Edge {
 	p.Closed(at, "remove it: what only an editor needs can stand in 'data'",
 		append([]string{"id", "source", "target", "type", "sourceHandle", "targetHandle", "data"}, editorMembers()...))
@@ -248,8 +246,8 @@ func (p *parser) readEdge(at shape.Place) Edge {
 	}
 }
 
-// readHandle reads the end of an edge at a node, which editors write as null where
-// there is one alone.
+// readHandle reads the connection point of an edge; editors write null if there is only
+// one.
 func (p *parser) readHandle(at shape.Place) string {
 	if at.Node == nil || at.Node.Kind == doc.Null {
 		return ""
@@ -269,14 +267,14 @@ func (p *parser) readNumber(at shape.Place) float64 {
 	return at.Node.Num
 }
 
-// checkNotEmpty checks that a list that is there has an entry.
+// checkNotEmpty reports an empty list.
 func (p *parser) checkNotEmpty(at shape.Place, fix string) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
 		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
 	}
 }
 
-// checkMaxItems checks that a list is not too long.
+// checkMaxItems reports a list that is too long.
 func (p *parser) checkMaxItems(at shape.Place, most int) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) > most {
 		p.Errorf(at, CodeRange, "split the graph: several can be active, with bindings that do not overlap",
@@ -289,7 +287,7 @@ func readList[T any](p *parser, at shape.Place, noun string, read func(shape.Pla
 	return shape.Entries(&p.Report, at, "objects", func(item shape.Place, i int) string { return entryLocation(item, noun, i) }, read)
 }
 
-// entryLocation says that something is in an entry of a list: "in node 1 ('start')".
+// entryLocation returns the text for the location of a list entry: "in node 1 ('start')".
 func entryLocation(item shape.Place, noun string, i int) string {
 	name := ""
 	if id := item.Node.Get("id"); id != nil && id.Kind == doc.String && strings.TrimSpace(id.Text) != "" {
@@ -298,7 +296,7 @@ func entryLocation(item shape.Place, noun string, i int) string {
 	return shape.Entry(noun, i, name)
 }
 
-// ParseModule checks a document that is a module and reads it.
+// ParseModule validates and reads a module.
 func ParseModule(file string, root *doc.Node) (*Module, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "module")
 	if !p.Document(at, "A hook module", "write one object with id, name and script") {

@@ -1,14 +1,13 @@
 package hooks
 
-// Match says whether a name is one of a pattern's: * is any text, ? any one
-// character. The empty pattern is any name.
+// Match reports whether a name matches a pattern: * matches any text, ? any single
+// character. The empty pattern matches all names.
 func Match(pattern, name string) bool {
 	if pattern == "" {
 		return true
 	}
 	p, n := []rune(pattern), []rune(name)
-	// Where the last star stands, and how far it reached: all that has to be
-	// tried again.
+	// The position of the last star and the end of its match, for backtracking.
 	star, from, i, j := -1, 0, 0, 0
 	for j < len(n) {
 		switch {
@@ -31,14 +30,13 @@ func Match(pattern, name string) bool {
 	return i == len(p)
 }
 
-// Meet says whether there is a name that both patterns have.
+// Meet reports whether a name can match both patterns.
 func Meet(a, b string) bool {
 	if a == "" || b == "" {
 		return true
 	}
 	x, y := []rune(a), []rune(b)
-	// meets[j] says, for the part of x that was looked at and y[:j], whether
-	// there is a text that both have.
+	// meets[j] reports whether a text can match both the processed part of x and y[:j].
 	meets := make([]bool, len(y)+1)
 	meets[0] = true
 	for j := range y {
@@ -50,7 +48,7 @@ func Meet(a, b string) bool {
 		for j := range y {
 			above := meets[j+1]
 			if x[i] == '*' || y[j] == '*' {
-				meets[j+1] = above || meets[j] // the star ends here, or goes on over the other's character
+				meets[j+1] = above || meets[j] // the star ends here, or matches one more character
 			} else {
 				meets[j+1] = diagonal && (x[i] == '?' || y[j] == '?' || x[i] == y[j])
 			}
@@ -60,18 +58,18 @@ func Meet(a, b string) bool {
 	return meets[len(y)]
 }
 
-// Has says whether a binding is of a request to an upstream; the tool is "" for a
+// Has reports whether the binding selects a request to an upstream; the tool is "" for a
 // list of tools.
 func (b Binding) Has(upstream, tool string) bool {
 	return Match(b.Upstream, upstream) && (tool == "" || Match(b.Tool, tool))
 }
 
-// Meets says whether there is a request that both bindings have.
+// Meets reports whether both bindings can select the same request.
 func (b Binding) Meets(other Binding) bool {
 	return Meet(b.Upstream, other.Upstream) && Meet(b.Tool, other.Tool)
 }
 
-// Binds says whether the graph stands around a request.
+// Binds reports whether the graph wraps a request.
 func (g *Graph) Binds(t Type, upstream, tool string) bool {
 	if g.Type != t {
 		return false
@@ -87,13 +85,13 @@ func (g *Graph) Binds(t Type, upstream, tool string) bool {
 	return false
 }
 
-// Overlaps says whether there is a request that both graphs stand around.
+// Overlaps reports whether both graphs can wrap the same request.
 func (g *Graph) Overlaps(other *Graph) bool {
 	return g.Type == other.Type && Overlap(g.Bindings, other.Bindings)
 }
 
-// Overlap says whether there is a request that both lists of bindings have; an
-// empty list is all requests.
+// Overlap reports whether both lists of bindings can select the same request; an empty list
+// selects all requests.
 func Overlap(a, b []Binding) bool {
 	if len(a) == 0 {
 		a = []Binding{{}}

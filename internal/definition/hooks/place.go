@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-// Place is where a document of the dialect lies in a source.
+// Place is the location of a document in a source.
 type Place struct {
-	// Kind is "" for what is none.
+	// Kind is "" for other files.
 	Kind Kind
-	// Plain says that the document is a script as it is, and not in JSON or
-	// YAML.
+	// Plain reports whether the document is a plain script, not JSON or YAML.
 	Plain bool
-	// Name is the file's, without extension: the id of a plain script.
+	// Name is the file name without extension: the ID of a plain script.
 	Name string
 }
 
-// PlaceOf gives the place of a document by its name in a source, with slashes:
-// graphs lie in the folder hooks, modules in hooks/modules.
+// PlaceOf returns the place of a document by its slash-separated path in a source: graphs
+// are in the folder hooks, modules in hooks/modules.
 func PlaceOf(name string) Place {
 	rest, ok := strings.CutPrefix(name, "hooks/")
 	if !ok {
@@ -42,7 +41,7 @@ func PlaceOf(name string) Place {
 	}
 }
 
-// PlainModule makes the module of a file that is a script as it is.
+// PlainModule returns the module of a plain script.
 func PlainModule(p Place, file string, script []byte) *Module {
 	return &Module{ID: p.Name, Name: p.Name, Script: string(script), File: file}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// checkStructure checks what the schema cannot say: ids, bindings, and the graph as a
-// whole.
+// checkStructure checks the rules that a schema cannot express: IDs, bindings, and the
+// whole graph.
 func (p *parser) checkStructure(at shape.Place, g *Graph) {
 	p.checkModuleIDs(at.Key("modules"), g)
 	if g.Type == ToolsList {
@@ -21,14 +21,14 @@ func (p *parser) checkStructure(at shape.Place, g *Graph) {
 		}
 	}
 	if len(g.Nodes) > maxNodes || len(g.Edges) > maxEdges {
-		return // looking at all ways of a hostile graph would take too long
+		return // checking all paths of a hostile graph would take too long
 	}
 	for _, problem := range g.Problems() {
 		p.Errorf(at.Below(string(problem.Pointer)), problem.Code, problem.Fix, "%s", problem.Message)
 	}
 }
 
-// checkModuleIDs checks that the modules that come with the graph can be told apart.
+// checkModuleIDs checks that the included modules have unique IDs and names.
 func (p *parser) checkModuleIDs(at shape.Place, g *Graph) {
 	seen := map[string]bool{}
 	for i := range g.Modules {
@@ -40,18 +40,18 @@ func (p *parser) checkModuleIDs(at shape.Place, g *Graph) {
 	}
 }
 
-// Problem is a rule of graphs that a graph breaks.
+// Problem is a violation of a rule for graphs.
 type Problem struct {
 	Code string
-	// Pointer leads to the node, edge or list that is meant.
+	// Pointer is the pointer to the node, edge or list.
 	Pointer doc.Pointer
-	// Node is the id of the node that is meant, if one is.
+	// Node is the ID of the node, or "".
 	Node         string
 	Message, Fix string
 }
 
-// Problems are the rules of graphs that a graph breaks; a graph without any is a
-// tree from its start, on each of whose ways the call is sent at most once.
+// Problems returns the violated rules. A graph without problems is a tree from its start,
+// with at most one call on each path.
 func (g *Graph) Problems() []Problem {
 	c := &checker{Graph: g, numbers: make(map[string]int, len(g.Nodes))}
 	c.indexEdges()
@@ -70,28 +70,26 @@ func (g *Graph) Problems() []Problem {
 // checker collects the problems of one graph.
 type checker struct {
 	*Graph
-	// numbers are the positions of nodes by id; of two with one id the first
-	// counts.
+	// numbers are the indices of nodes by ID; the first node with an ID counts.
 	numbers map[string]int
-	// in and out are the positions of the edges of each node, of those edges
-	// that lead from node to node and are no repetitions.
+	// in and out are the indices of each node's valid edges, without duplicates.
 	in, out [][]int
 	found   []Problem
 }
 
-// isFirstOfID says whether a node is the one that its id means.
+// isFirstOfID reports whether a node is the first one with its ID.
 func (c *checker) isFirstOfID(n int) bool {
 	return c.numbers[c.Nodes[n].ID] == n && c.Nodes[n].ID != ""
 }
 
-// addNodeProblem reports a problem of a node.
+// addNodeProblem adds a problem of a node.
 func (c *checker) addNodeProblem(n int, code, fix, format string, args ...any) {
 	c.found = append(c.found, Problem{
 		Code: code, Pointer: doc.Pointer("").Key("nodes").Index(n), Node: c.Nodes[n].ID, Message: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
-// addEdgeProblem reports a problem of an edge, or of one of its members.
+// addEdgeProblem adds a problem of an edge, or of one of its members.
 func (c *checker) addEdgeProblem(e int, key, code, fix, format string, args ...any) {
 	pointer := doc.Pointer("").Key("edges").Index(e)
 	if key != "" {
@@ -102,8 +100,8 @@ func (c *checker) addEdgeProblem(e int, key, code, fix, format string, args ...a
 	})
 }
 
-// indexEdges finds the ends of all edges, and reports ids that are there twice, edges
-// that lead nowhere and edges that are there twice.
+// indexEdges resolves the ends of all edges, and reports duplicate IDs, edges without a
+// target and duplicate edges.
 func (c *checker) indexEdges() {
 	for n := range c.Nodes {
 		id := c.Nodes[n].ID
@@ -135,11 +133,11 @@ func (c *checker) indexEdges() {
 	}
 }
 
-// findEnd finds the node at the end of an edge.
+// findEnd returns the node at one end of an edge.
 func (c *checker) findEnd(e int, key, id string) (int, bool) {
 	n, ok := c.numbers[id]
 	if id == "" {
-		return 0, false // reported as a text that is empty or missing
+		return 0, false // already reported as an empty or missing text
 	}
 	if !ok {
 		ids := make([]string, 0, len(c.Nodes))
@@ -214,7 +212,7 @@ func (c *checker) checkNode(n int) {
 	}
 }
 
-// checkBranches checks the ways on from a condition.
+// checkBranches checks the branches of a condition.
 func (c *checker) checkBranches(n int) {
 	by := map[Branch][]int{}
 	for _, e := range c.out[n] {
@@ -231,7 +229,7 @@ func (c *checker) checkBranches(n int) {
 	}
 }
 
-// checkContinuation checks that exactly one of the edges leads on, that is to no
+// checkContinuation checks that exactly one of the edges leads to a node other than a
 // fire-and-forget hook.
 func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 	var main []int
@@ -253,7 +251,7 @@ func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 	}
 }
 
-// targetsOf are where the edges of a node lead.
+// targetsOf returns the targets of a node's edges.
 func (c *checker) targetsOf(n int) []int {
 	var to []int
 	for _, e := range c.out[n] {
@@ -264,7 +262,7 @@ func (c *checker) targetsOf(n int) []int {
 	return to
 }
 
-// reachableFrom marks the nodes that some nodes lead to.
+// reachableFrom marks the nodes that are reachable from some nodes.
 func (c *checker) reachableFrom(starts ...int) []bool {
 	seen := make([]bool, len(c.Nodes))
 	for queue := starts; len(queue) > 0; queue = queue[1:] {
@@ -278,7 +276,7 @@ func (c *checker) reachableFrom(starts ...int) []bool {
 	return seen
 }
 
-// checkCycles reports each circle once, at its first node.
+// checkCycles reports each cycle once, at its first node.
 func (c *checker) checkCycles() {
 	told := make([]bool, len(c.Nodes))
 	for n := range c.Nodes {
@@ -297,7 +295,7 @@ func (c *checker) checkCycles() {
 	}
 }
 
-// checkReachability reports the nodes that no way from a start leads to.
+// checkReachability reports the nodes that are not reachable from a start.
 func (c *checker) checkReachability() {
 	var starts []int
 	for n := range c.Nodes {
@@ -316,15 +314,15 @@ func (c *checker) checkReachability() {
 	}
 }
 
-// pathState is a node and what has happened on a way to it.
+// pathState is a node with the calls and answers on a path to it.
 type pathState struct {
 	node     int
 	called   bool
 	answered bool
 }
 
-// checkPaths follows all ways from a start, and reports those that call twice and those
-// that end without an answer. What a fire-and-forget hook leads to is on no way.
+// checkPaths follows all paths from a start, and reports paths with two calls and paths
+// that end without an answer. It does not follow edges of a fire-and-forget hook.
 func (c *checker) checkPaths() {
 	seen, told := map[pathState]bool{}, map[string]bool{}
 	var queue []pathState

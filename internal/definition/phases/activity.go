@@ -49,20 +49,20 @@ func ParseActivity(file string, root *doc.Node) (*Activity, []guideway.Diagnosti
 	p.Canonical = doc.Mark(root)
 	p.Require(at, "id", "version", "problem", "recognition", "skills", "outcome", "flow")
 	a := &Activity{
-		ID: p.id(at.Key("id")), Version: p.version(at.Key("version")), Problem: p.text(at.Key("problem")),
+		ID: p.readID(at.Key("id")), Version: p.readVersion(at.Key("version")), Problem: p.readText(at.Key("problem")),
 		Recognition: p.Texts(at.Key("recognition"), 0, 0),
 		Outcome:     p.Texts(at.Key("outcome"), 0, 0), Flow: p.Texts(at.Key("flow"), 0, 0),
 		ContextToPreserve: p.Texts(at.Key("context_to_preserve"), 0, 0),
-		Usage:             p.text(at.Key("usage")), Notes: p.Texts(at.Key("notes"), 0, 0),
+		Usage:             p.readText(at.Key("usage")), Notes: p.Texts(at.Key("notes"), 0, 0),
 		Guide:     mandatoryGuide(root.Get("mandatory_guide")),
 		Canonical: p.Canonical,
 	}
-	p.filled(at.Key("recognition"), "add a phrase by which a user's goal is recognised")
-	p.filled(at.Key("outcome"), "say what is so when the activity is done")
-	p.filled(at.Key("flow"), "say what to do, step by step")
-	if skills, ok := p.nested(at.Key("skills"), "primary", "supporting"); ok {
+	p.checkNotEmpty(at.Key("recognition"), "add a phrase by which a user's goal is recognised")
+	p.checkNotEmpty(at.Key("outcome"), "say what is so when the activity is done")
+	p.checkNotEmpty(at.Key("flow"), "say what to do, step by step")
+	if skills, ok := p.openNested(at.Key("skills"), "primary", "supporting"); ok {
 		p.Require(skills, "primary")
-		a.Skills = ActivitySkills{Primary: p.id(skills.Key("primary")), Supporting: p.Texts(skills.Key("supporting"), 0, 0)}
+		a.Skills = ActivitySkills{Primary: p.readID(skills.Key("primary")), Supporting: p.Texts(skills.Key("supporting"), 0, 0)}
 	}
 	if len(p.Found) > 0 {
 		return nil, p.Findings(guideway.SeverityError)

@@ -20,13 +20,13 @@ import (
 func TestAgreement(t *testing.T) {
 	t.Parallel()
 	for kind, patterns := range map[phases.Kind][]string{
-		phases.KindWorkflow:  {"../testdata/phases-*", corpus("work-package/*.json"), corpus("meta/meta.json")},
+		phases.KindWorkflow:  {"../testdata/phases-*", corpusPath("work-package/*.json"), corpusPath("meta/meta.json")},
 		phases.KindCondition: {"../testdata/condition-*"},
 		phases.KindState:     {"../testdata/state-*"},
-		phases.KindSkill:     {"../testdata/skill-*", corpus("meta/skills/*.json")},
-		phases.KindActivity:  {"../testdata/activity-*", corpus("meta/activities/*.json")},
+		phases.KindSkill:     {"../testdata/skill-*", corpusPath("meta/skills/*.json")},
+		phases.KindActivity:  {"../testdata/activity-*", corpusPath("meta/activities/*.json")},
 	} {
-		a := agreement(t, kind)
+		a := kindAgreement(t, kind)
 		for _, pattern := range patterns {
 			files, err := filepath.Glob(pattern)
 			if err != nil {
@@ -38,28 +38,28 @@ func TestAgreement(t *testing.T) {
 				}
 				t.Run(filepath.Base(file), func(t *testing.T) {
 					t.Parallel()
-					a.Check(t, shapetest.Load(t, file), budget(file))
+					a.Check(t, shapetest.Load(t, file), mutationCount(file))
 				})
 			}
 		}
 	}
 }
 
-// budget is how many damages to try on a file: most on those that have every
+// mutationCount is how many damages to try on a file: most on those that have every
 // construct.
-func budget(file string) int {
+func mutationCount(file string) int {
 	if strings.Contains(file, "-full.") {
 		return 1500
 	}
 	return 150
 }
 
-// agreement is about one kind.
-func agreement(t *testing.T, kind phases.Kind) *shapetest.Agreement {
+// kindAgreement is about one kind.
+func kindAgreement(t *testing.T, kind phases.Kind) *shapetest.Agreement {
 	t.Helper()
 	return &shapetest.Agreement{
 		Schema: shapetest.Compile(t, phases.Schema(kind)),
-		Parse:  func(root *doc.Node) []guideway.Diagnostic { return parse(kind, root) },
+		Parse:  func(root *doc.Node) []guideway.Diagnostic { return parseKind(kind, root) },
 		Beyond: func(code string) bool {
 			return slices.Contains([]string{
 				phases.CodePhaseUnknown, phases.CodeSkipsItself, phases.CodeSkipCycle, phases.CodeDuplicateID,
@@ -77,8 +77,8 @@ func agreement(t *testing.T, kind phases.Kind) *shapetest.Agreement {
 	}
 }
 
-// corpus is where real documents lie, beside a checkout that has them.
-func corpus(pattern string) string {
+// corpusPath is where real documents lie, beside a checkout that has them.
+func corpusPath(pattern string) string {
 	return filepath.Join("..", "..", "..", "..", "shared", "corpus", "phases", pattern)
 }
 

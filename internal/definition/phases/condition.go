@@ -14,7 +14,7 @@ func ParseCondition(file string, root *doc.Node) (*condition.Expr, []guideway.Di
 	if !p.Document(at, "A condition", "write one object with a type: simple, and, or, not") {
 		return nil, p.Found
 	}
-	p.conditionShape(at)
+	p.checkCondition(at)
 	if len(p.Found) > 0 {
 		return nil, p.Findings(guideway.SeverityError)
 	}
@@ -25,22 +25,22 @@ func ParseCondition(file string, root *doc.Node) (*condition.Expr, []guideway.Di
 // reports as it does, and reads it; nil where it is broken.
 func CheckCondition(r *shape.Report, at shape.Place) *condition.Expr {
 	p := parser{Report: *r}
-	e := p.condition(at)
+	e := p.readCondition(at)
 	*r = p.Report
 	return e
 }
 
-// condition reads a condition; nil where there is none, and where it is broken.
-func (p *parser) condition(at shape.Place) *condition.Expr {
-	if at.Node == nil || !p.conditionShape(at) {
+// readCondition reads a condition; nil where there is none, and where it is broken.
+func (p *parser) readCondition(at shape.Place) *condition.Expr {
+	if at.Node == nil || !p.checkCondition(at) {
 		return nil
 	}
 	return condition.ParseStrict(at.Node.Any())
 }
 
-// conditionShape checks a condition at every depth. False means that there was
+// checkCondition checks a condition at every depth. False means that there was
 // something wrong.
-func (p *parser) conditionShape(at shape.Place) bool {
+func (p *parser) checkCondition(at shape.Place) bool {
 	before := len(p.Found)
 	if at.Node.Kind != doc.Object {
 		p.WrongType(at, `a condition such as {"type": "simple", "variable": "done", "operator": "==", "value": true}`)
@@ -53,19 +53,19 @@ func (p *parser) conditionShape(at shape.Place) bool {
 	}
 	switch {
 	case kind.Node == nil:
-		p.Missing(inner, "type", typeless(at.Node))
+		p.Missing(inner, "type", missingTypeFix(at.Node))
 	case kind.Node.Kind != doc.String:
 		p.WrongType(kind.In(inner.Where), "a string")
 	case kind.Node.Text == "simple":
-		p.comparison(inner)
+		p.checkComparison(inner)
 	case kind.Node.Text == "and" || kind.Node.Text == "or":
-		p.operands(inner, at.Where)
+		p.checkOperands(inner, at.Where)
 	case kind.Node.Text == "not":
 		p.Closed(inner, "", []string{"type", "condition"})
 		p.Require(inner, "condition")
 		if part := at.Key("condition"); part.Node != nil {
-			part.Name = joined(at.Name, "condition")
-			p.conditionShape(part)
+			part.Name = joinName(at.Name, "condition")
+			p.checkCondition(part)
 		}
 	default:
 		p.Choice(kind.In(inner.Where), CodeConditionType, "simple", "and", "or", "not")
@@ -73,16 +73,16 @@ func (p *parser) conditionShape(at shape.Place) bool {
 	return len(p.Found) == before
 }
 
-// joined is the name of a part; a whole document has no name.
-func joined(name, part string) string {
+// joinName is the name of a part; a whole document has no name.
+func joinName(name, part string) string {
 	if name == "" {
 		return part
 	}
 	return name + "." + part
 }
 
-// typeless says how to mend a condition without a type.
-func typeless(n *doc.Node) string {
+// missingTypeFix says how to mend a condition without a type.
+func missingTypeFix(n *doc.Node) string {
 	switch {
 	case n.Get("var") != nil:
 		return `this is how step workflows write conditions: write {"type": "simple", "variable": "...", "operator": "==", "value": ...}`
@@ -97,11 +97,11 @@ func typeless(n *doc.Node) string {
 	}
 }
 
-// comparison checks a simple condition.
-func (p *parser) comparison(at shape.Place) {
+// checkComparison checks a simple condition.
+func (p *parser) checkComparison(at shape.Place) {
 	p.Closed(at, "", []string{"type", "variable", "operator", "value"})
 	p.Require(at, "variable", "operator")
-	p.id(at.Key("variable"))
+	p.readID(at.Key("variable"))
 	operator, value := at.Key("operator"), at.Key("value")
 	op := p.Choice(operator, CodeEnum, "==", "!=", ">", "<", ">=", "<=", "exists", "notExists")
 	needs := false
@@ -120,8 +120,8 @@ func (p *parser) comparison(at shape.Place) {
 	}
 }
 
-// operands checks and and or; outer is where the whole condition stands.
-func (p *parser) operands(at shape.Place, outer string) {
+// checkOperands checks and and or; outer is where the whole condition stands.
+func (p *parser) checkOperands(at shape.Place, outer string) {
 	p.Closed(at, "", []string{"type", "conditions"})
 	p.Require(at, "conditions")
 	parts := at.Key("conditions")
@@ -132,8 +132,8 @@ func (p *parser) operands(at shape.Place, outer string) {
 		p.Errorf(parts, CodeFewConditions, "add a condition, or write the one that there is without '"+at.Node.Get("type").Text+"' around it",
 			"Field 'conditions' %s has %d of the at least 2 conditions that '%s' needs.", at.Where, len(parts.Node.Items), at.Node.Get("type").Text)
 	}
-	parts.Name = joined(at.Name, "conditions")
+	parts.Name = joinName(at.Name, "conditions")
 	for i := range parts.Node.Items {
-		p.conditionShape(parts.Index(i).In(outer))
+		p.checkCondition(parts.Index(i).In(outer))
 	}
 }

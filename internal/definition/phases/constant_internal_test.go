@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/condition"
 )
 
-// compare returns a comparison of the path x.
-func compare(op condition.Op, value any) *condition.Expr {
+// comparisonExpr returns a comparison of the path x.
+func comparisonExpr(op condition.Op, value any) *condition.Expr {
 	return &condition.Expr{Op: op, Mode: condition.Strict, Var: "x", Value: value}
 }
 
@@ -25,23 +25,23 @@ func TestConstantIn(t *testing.T) {
 		domain    domain
 		want      string
 	}{
-		{compare(condition.Equals, 1.0), domain{}, open},
-		{join(condition.And, compare(condition.Equals, 1.0), compare(condition.Equals, "1")), domain{}, never},
-		{join(condition.And, compare(condition.Gt, 3.0), compare(condition.Lt, 4.0)), domain{}, open},
-		{join(condition.And, compare(condition.Gt, 3.0), compare(condition.Lt, 3.0)), domain{}, never},
-		{compare(condition.Gt, "a"), domain{}, never},
-		{join(condition.Or, compare(condition.Exists, nil), compare(condition.NotExists, nil)), domain{}, always},
-		{join(condition.Or, compare(condition.Lt, 1.0), compare(condition.Gte, 1.0)), domain{}, open},
-		{join(condition.Or, compare(condition.Lt, 1.0), compare(condition.Gte, 1.0)), domain{kind: TypeNumber, set: true}, always},
-		{join(condition.Or, compare(condition.Equals, true), compare(condition.Equals, false)), flag, always},
-		{compare(condition.Equals, "yes"), flag, never},
-		{compare(condition.Exists, nil), flag, always},
-		{compare(condition.Exists, nil), domain{kind: TypeString}, open},
-		{compare(condition.Equals, "medium"), size, never},
-		{compare(condition.NotEquals, "medium"), size, always},
-		{compare(condition.Equals, "large"), size, open},
-		{compare(condition.Exists, nil), domain{values: []any{}}, never},
-		{compare(condition.Equals, nil), domain{values: []any{}, set: true}, open},
+		{comparisonExpr(condition.Equals, 1.0), domain{}, open},
+		{join(condition.And, comparisonExpr(condition.Equals, 1.0), comparisonExpr(condition.Equals, "1")), domain{}, never},
+		{join(condition.And, comparisonExpr(condition.Gt, 3.0), comparisonExpr(condition.Lt, 4.0)), domain{}, open},
+		{join(condition.And, comparisonExpr(condition.Gt, 3.0), comparisonExpr(condition.Lt, 3.0)), domain{}, never},
+		{comparisonExpr(condition.Gt, "a"), domain{}, never},
+		{join(condition.Or, comparisonExpr(condition.Exists, nil), comparisonExpr(condition.NotExists, nil)), domain{}, always},
+		{join(condition.Or, comparisonExpr(condition.Lt, 1.0), comparisonExpr(condition.Gte, 1.0)), domain{}, open},
+		{join(condition.Or, comparisonExpr(condition.Lt, 1.0), comparisonExpr(condition.Gte, 1.0)), domain{kind: TypeNumber, set: true}, always},
+		{join(condition.Or, comparisonExpr(condition.Equals, true), comparisonExpr(condition.Equals, false)), flag, always},
+		{comparisonExpr(condition.Equals, "yes"), flag, never},
+		{comparisonExpr(condition.Exists, nil), flag, always},
+		{comparisonExpr(condition.Exists, nil), domain{kind: TypeString}, open},
+		{comparisonExpr(condition.Equals, "medium"), size, never},
+		{comparisonExpr(condition.NotEquals, "medium"), size, always},
+		{comparisonExpr(condition.Equals, "large"), size, open},
+		{comparisonExpr(condition.Exists, nil), domain{values: []any{}}, never},
+		{comparisonExpr(condition.Equals, nil), domain{values: []any{}, set: true}, open},
 	} {
 		got := open
 		if value, ok := constantIn(tt.condition, tt.domain); ok && value {
@@ -66,7 +66,7 @@ func TestConstantInIsSound(t *testing.T) {
 				op := rapid.SampledFrom([]condition.Op{
 					condition.Equals, condition.NotEquals, condition.Gt, condition.Gte, condition.Lt, condition.Lte, condition.Exists, condition.NotExists,
 				}).Draw(t, "op")
-				return compare(op, rapid.SampledFrom(values[:15]).Draw(t, "literal"))
+				return comparisonExpr(op, rapid.SampledFrom(values[:15]).Draw(t, "literal"))
 			}
 			op := rapid.SampledFrom([]condition.Op{condition.And, condition.Or, condition.Not}).Draw(t, "join")
 			e := &condition.Expr{Op: op, Mode: condition.Strict, Of: []*condition.Expr{draw(depth - 1)}}

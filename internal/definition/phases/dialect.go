@@ -19,7 +19,7 @@ type parser struct {
 // newParser reads a document of a file.
 func newParser(file string) parser {
 	return parser{Report: shape.Report{File: file, Dialect: shape.Dialect{
-		Name: "phases", Aliases: otherNames, Sample: sample,
+		Name: "phases", Aliases: otherNames, Sample: sampleValue,
 	}}}
 }
 
@@ -27,7 +27,7 @@ func newParser(file string) parser {
 // dialect does.
 func otherNames(name string) []string {
 	var names []string
-	for _, alias := range aliases() {
+	for _, alias := range aliasTable() {
 		if slices.Contains(strings.Fields(alias.others), strings.ToLower(name)) {
 			names = append(names, alias.name)
 		}
@@ -38,7 +38,7 @@ func otherNames(name string) []string {
 // alias is a name of ours and what others call it, in small letters.
 type alias struct{ name, others string }
 
-func aliases() []alias {
+func aliasTable() []alias {
 	return []alias{
 		{"title", "name"},
 		{"name", "title"},
@@ -72,8 +72,8 @@ func aliases() []alias {
 	}
 }
 
-// sample is what a required member may look like.
-func sample(key string) string {
+// sampleValue is what a required member may look like.
+func sampleValue(key string) string {
 	switch key {
 	case "id", "transitionTo", "to", "workflowId":
 		return `"an-id"`
@@ -94,14 +94,14 @@ func sample(key string) string {
 	}
 }
 
-// list reads a list of objects; noun names one of them.
-func list[T any](p *parser, at shape.Place, noun string, read func(shape.Place) T) []T {
-	return shape.Entries(&p.Report, at, plural(noun), func(item shape.Place, i int) string { return entry(item, noun, i) }, read)
+// readList reads a list of objects; noun names one of them.
+func readList[T any](p *parser, at shape.Place, noun string, read func(shape.Place) T) []T {
+	return shape.Entries(&p.Report, at, pluralOf(noun), func(item shape.Place, i int) string { return entryLocation(item, noun, i) }, read)
 }
 
-// entry says that something is in an entry of a list: "in checkpoint 1 ('ask') of
+// entryLocation says that something is in an entry of a list: "in checkpoint 1 ('ask') of
 // phase 2 ('plan')".
-func entry(item shape.Place, noun string, i int) string {
+func entryLocation(item shape.Place, noun string, i int) string {
 	where := shape.Entry(noun, i, idOf(item.Node))
 	if outer, ok := strings.CutPrefix(item.Where, "in "); ok {
 		where += " of " + outer
@@ -109,27 +109,27 @@ func entry(item shape.Place, noun string, i int) string {
 	return where
 }
 
-// nested checks a member that is an object of known members; what is wrong inside
+// openNested checks a member that is an object of known members; what is wrong inside
 // it is said to be in it. False means that there is nothing to read.
-func (p *parser) nested(at shape.Place, known ...string) (shape.Place, bool) {
+func (p *parser) openNested(at shape.Place, known ...string) (shape.Place, bool) {
 	if !p.Open(at) {
 		return at, false
 	}
-	at = at.In(inside(at))
+	at = at.In(nestedLocation(at))
 	p.Closed(at, "", known)
 	return at, true
 }
 
-// inside says that something is in a member that is an object.
-func inside(at shape.Place) string {
+// nestedLocation says that something is in a member that is an object.
+func nestedLocation(at shape.Place) string {
 	if outer, ok := strings.CutPrefix(at.Where, "in "); ok {
 		return "in " + at.Name + " of " + outer
 	}
 	return "in " + at.Name
 }
 
-// plural is the plural of a noun.
-func plural(noun string) string {
+// pluralOf is the plural of a noun.
+func pluralOf(noun string) string {
 	if strings.HasSuffix(noun, "ch") {
 		return noun + "es"
 	}
@@ -150,23 +150,23 @@ func idOf(n *doc.Node) string {
 	return ""
 }
 
-// id reads a member that names something: a text that is not empty.
-func (p *parser) id(at shape.Place) string { return p.Text(at, 1, 0) }
+// readID reads a member that names something: a text that is not empty.
+func (p *parser) readID(at shape.Place) string { return p.Text(at, 1, 0) }
 
-// text reads a member that is any text.
-func (p *parser) text(at shape.Place) string { return p.Text(at, 0, 0) }
+// readText reads a member that is any text.
+func (p *parser) readText(at shape.Place) string { return p.Text(at, 0, 0) }
 
-// flag reads a member that is true or false, and has a value where it is
+// readFlag reads a member that is true or false, and has a value where it is
 // missing.
-func (p *parser) flag(at shape.Place, missing bool) bool {
+func (p *parser) readFlag(at shape.Place, missing bool) bool {
 	if at.Node == nil {
 		return missing
 	}
 	return p.Flag(at)
 }
 
-// integer checks a member that is a whole number of at least low.
-func (p *parser) integer(at shape.Place, low float64) {
+// checkInteger checks a member that is a whole number of at least low.
+func (p *parser) checkInteger(at shape.Place, low float64) {
 	switch {
 	case at.Node == nil:
 	case at.Node.Kind != doc.Number:
@@ -177,19 +177,19 @@ func (p *parser) integer(at shape.Place, low float64) {
 	}
 }
 
-// integers checks a list of whole numbers from 1.
-func (p *parser) integers(at shape.Place) {
+// checkIntegers checks a list of whole numbers from 1.
+func (p *parser) checkIntegers(at shape.Place) {
 	if !p.Array(at, "a list of numbers") {
 		return
 	}
 	for i := range at.Node.Items {
-		p.integer(at.Index(i), 1)
+		p.checkInteger(at.Index(i), 1)
 	}
 }
 
-// time checks a member that is a moment (RFC 3339).
-func (p *parser) time(at shape.Place) {
-	text := p.text(at)
+// checkTime checks a member that is a moment (RFC 3339).
+func (p *parser) checkTime(at shape.Place) {
+	text := p.readText(at)
 	if at.Node == nil || at.Node.Kind != doc.String || isTime(text) {
 		return
 	}
@@ -214,16 +214,16 @@ func isTime(text string) bool {
 	return err == nil
 }
 
-// filled checks that a list that is there has an entry.
-func (p *parser) filled(at shape.Place, fix string) {
+// checkNotEmpty checks that a list that is there has an entry.
+func (p *parser) checkNotEmpty(at shape.Place, fix string) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
 		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
 	}
 }
 
-// version reads a version of three numbers.
-func (p *parser) version(at shape.Place) string {
-	text := p.text(at)
+// readVersion reads a version of three numbers.
+func (p *parser) readVersion(at shape.Place) string {
+	text := p.readText(at)
 	if at.Node != nil && at.Node.Kind == doc.String && !isVersion(text) {
 		fix := "write three numbers: X.Y.Z, such as 1.0.0"
 		for _, better := range []string{strings.TrimLeft(text, "vV="), strings.TrimLeft(text, "vV=") + ".0", strings.TrimLeft(text, "vV=") + ".0.0"} {

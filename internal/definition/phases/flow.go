@@ -9,47 +9,47 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// checkpoint reads a question.
-func (p *parser) checkpoint(at shape.Place) Checkpoint {
+// readCheckpoint reads a question.
+func (p *parser) readCheckpoint(at shape.Place) Checkpoint {
 	p.Object(at, "id", "name", "message", "prerequisite", "guide", "options", "required", "blocking", "approval")
 	p.Require(at, "id", "name", "message", "options")
-	if blocking := at.Key("blocking"); !p.flag(blocking, true) && blocking.Node.Kind == doc.Bool {
+	if blocking := at.Key("blocking"); !p.readFlag(blocking, true) && blocking.Node.Kind == doc.Bool {
 		p.Errorf(blocking, CodeNotBlocking, "remove it, and write \"required\": false if the question may be declined",
 			"Field 'blocking' %s must be true: a checkpoint always blocks.", at.Where)
 	}
 	options := at.Key("options")
-	p.filled(options, "add an option with id and label: without one the question cannot be answered")
+	p.checkNotEmpty(options, "add an option with id and label: without one the question cannot be answered")
 	return Checkpoint{
-		ID:           p.id(at.Key("id")),
-		Name:         p.text(at.Key("name")),
-		Message:      p.text(at.Key("message")),
-		Prerequisite: p.text(at.Key("prerequisite")),
-		Guide:        p.guide(at.Key("guide")),
-		Options:      list(p, options, "option", p.option),
-		Required:     p.flag(at.Key("required"), true),
+		ID:           p.readID(at.Key("id")),
+		Name:         p.readText(at.Key("name")),
+		Message:      p.readText(at.Key("message")),
+		Prerequisite: p.readText(at.Key("prerequisite")),
+		Guide:        p.readGuide(at.Key("guide")),
+		Options:      readList(p, options, "option", p.readOption),
+		Required:     p.readFlag(at.Key("required"), true),
 		Blocking:     true,
 		Person:       p.Choice(at.Key("approval"), CodeEnum, "agent", "human") == "human",
 		Source:       p.Source(at),
 	}
 }
 
-// option reads an answer.
-func (p *parser) option(at shape.Place) Option {
+// readOption reads an answer.
+func (p *parser) readOption(at shape.Place) Option {
 	p.Object(at, "id", "label", "description", "effect")
 	p.Require(at, "id", "label")
 	return Option{
-		ID: p.id(at.Key("id")), Label: p.text(at.Key("label")), Description: p.text(at.Key("description")),
-		Effect: p.effect(at.Key("effect")),
+		ID: p.readID(at.Key("id")), Label: p.readText(at.Key("label")), Description: p.readText(at.Key("description")),
+		Effect: p.readEffect(at.Key("effect")),
 	}
 }
 
-// effect reads what an answer brings about.
-func (p *parser) effect(at shape.Place) Effect {
-	at, ok := p.nested(at, "setVariable", "transitionTo", "skipPhases")
+// readEffect reads what an answer brings about.
+func (p *parser) readEffect(at shape.Place) Effect {
+	at, ok := p.openNested(at, "setVariable", "transitionTo", "skipPhases")
 	if !ok {
 		return Effect{}
 	}
-	e := Effect{TransitionTo: p.id(at.Key("transitionTo")), SkipPhases: p.Texts(at.Key("skipPhases"), 1, 0)}
+	e := Effect{TransitionTo: p.readID(at.Key("transitionTo")), SkipPhases: p.Texts(at.Key("skipPhases"), 1, 0)}
 	set := at.Key("setVariable")
 	if p.Open(set) {
 		for _, m := range set.Node.Members {
@@ -60,15 +60,15 @@ func (p *parser) effect(at shape.Place) Effect {
 	return e
 }
 
-// decision reads a branching.
-func (p *parser) decision(at shape.Place) Decision {
+// readDecision reads a branching.
+func (p *parser) readDecision(at shape.Place) Decision {
 	p.Object(at, "id", "name", "description", "guide", "branches")
 	p.Require(at, "id", "name", "branches")
 	branches := at.Key("branches")
 	d := Decision{
-		ID: p.id(at.Key("id")), Name: p.text(at.Key("name")), Description: p.text(at.Key("description")),
-		Guide:    p.guide(at.Key("guide")),
-		Branches: list(p, branches, "branch", p.branch),
+		ID: p.readID(at.Key("id")), Name: p.readText(at.Key("name")), Description: p.readText(at.Key("description")),
+		Guide:    p.readGuide(at.Key("guide")),
+		Branches: readList(p, branches, "branch", p.readBranch),
 	}
 	if branches.Node != nil && branches.Node.Kind == doc.Array && len(branches.Node.Items) < 2 {
 		p.Errorf(branches, CodeFewBranches, "add a branch, or write a transition if there is only one way",
@@ -77,64 +77,64 @@ func (p *parser) decision(at shape.Place) Decision {
 	return d
 }
 
-// branch reads one way out of a decision.
-func (p *parser) branch(at shape.Place) Branch {
+// readBranch reads one way out of a decision.
+func (p *parser) readBranch(at shape.Place) Branch {
 	p.Object(at, "id", "label", "condition", "transitionTo", "isDefault")
 	p.Require(at, "id", "label", "transitionTo")
 	return Branch{
-		ID: p.id(at.Key("id")), Label: p.text(at.Key("label")), Condition: p.condition(at.Key("condition")),
-		TransitionTo: p.id(at.Key("transitionTo")), IsDefault: p.Flag(at.Key("isDefault")),
+		ID: p.readID(at.Key("id")), Label: p.readText(at.Key("label")), Condition: p.readCondition(at.Key("condition")),
+		TransitionTo: p.readID(at.Key("transitionTo")), IsDefault: p.Flag(at.Key("isDefault")),
 	}
 }
 
-// transition reads a way to another phase.
-func (p *parser) transition(at shape.Place) Transition {
+// readTransition reads a way to another phase.
+func (p *parser) readTransition(at shape.Place) Transition {
 	p.Object(at, "to", "condition", "isDefault")
 	p.Require(at, "to")
-	return Transition{To: p.id(at.Key("to")), Condition: p.condition(at.Key("condition")), IsDefault: p.Flag(at.Key("isDefault"))}
+	return Transition{To: p.readID(at.Key("to")), Condition: p.readCondition(at.Key("condition")), IsDefault: p.Flag(at.Key("isDefault"))}
 }
 
-// loop reads what repeats and until when.
-func (p *parser) loop(at shape.Place) Loop {
+// readLoop reads what repeats and until when.
+func (p *parser) readLoop(at shape.Place) Loop {
 	p.Object(at, "id", "name", "type", "variable", "over", "condition", "maxIterations", "breakCondition", "steps", "phases")
 	p.Require(at, "id", "name", "type")
 	l := Loop{
-		ID:             p.id(at.Key("id")),
-		Name:           p.text(at.Key("name")),
+		ID:             p.readID(at.Key("id")),
+		Name:           p.readText(at.Key("name")),
 		Type:           LoopType(p.Choice(at.Key("type"), CodeLoopType, string(LoopForEach), string(LoopWhile), string(LoopDoWhile))),
-		Variable:       p.id(at.Key("variable")),
-		Over:           p.id(at.Key("over")),
-		Condition:      p.condition(at.Key("condition")),
-		MaxIterations:  p.maxIterations(at.Key("maxIterations")),
-		BreakCondition: p.condition(at.Key("breakCondition")),
-		Steps:          list(p, at.Key("steps"), "step", p.step),
+		Variable:       p.readID(at.Key("variable")),
+		Over:           p.readID(at.Key("over")),
+		Condition:      p.readCondition(at.Key("condition")),
+		MaxIterations:  p.readMaxIterations(at.Key("maxIterations")),
+		BreakCondition: p.readCondition(at.Key("breakCondition")),
+		Steps:          readList(p, at.Key("steps"), "step", p.readStep),
 		Phases:         p.Texts(at.Key("phases"), 0, 0),
 	}
 	switch l.Type {
 	case LoopForEach:
 		if at.Node.Get("over") == nil {
 			p.Errorf(at, CodeLoopOver, `add "over": the variable that holds the list, such as "tasks" or "plan.tasks"`,
-				"%s: a forEach loop needs 'over'.", titled(at.Where))
+				"%s: a forEach loop needs 'over'.", capitalizeWhere(at.Where))
 		}
 	case LoopWhile, LoopDoWhile:
 		if at.Node.Get("condition") == nil {
 			p.Errorf(at, CodeLoopCondition, `add "condition": {"type": "simple", "variable": "...", "operator": "==", "value": ...}`,
-				"%s: a %s loop needs a condition.", titled(at.Where), l.Type)
+				"%s: a %s loop needs a condition.", capitalizeWhere(at.Where), l.Type)
 		}
 	}
 	return l
 }
 
-// titled makes the subject of a sentence of where something stands.
-func titled(where string) string {
+// capitalizeWhere makes the subject of a sentence of where something stands.
+func capitalizeWhere(where string) string {
 	if len(where) > 3 && where[:3] == "in " {
 		return shape.Capital(where[3:])
 	}
 	return where
 }
 
-// maxIterations reads the bound of a loop.
-func (p *parser) maxIterations(at shape.Place) int {
+// readMaxIterations reads the bound of a loop.
+func (p *parser) readMaxIterations(at shape.Place) int {
 	if at.Node == nil {
 		return DefaultMaxIterations
 	}

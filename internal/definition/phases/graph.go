@@ -2,26 +2,26 @@ package phases
 
 import "slices"
 
-// graph is the ways between the phases of a workflow, by their positions. Ids
+// phaseGraph is the ways between the phases of a workflow, by their positions. Ids
 // that are not there lead nowhere.
-type graph struct {
+type phaseGraph struct {
 	w       *Workflow
 	numbers map[string]int
-	// ways are where each phase can lead, conditions left aside.
-	ways [][]int
+	// targets are where each phase can lead, conditions left aside.
+	targets [][]int
 }
 
 // newGraph makes the graph of a workflow.
-func newGraph(w *Workflow, numbers map[string]int) *graph {
-	g := &graph{w: w, numbers: numbers, ways: make([][]int, len(w.Phases))}
+func newGraph(w *Workflow, numbers map[string]int) *phaseGraph {
+	g := &phaseGraph{w: w, numbers: numbers, targets: make([][]int, len(w.Phases))}
 	for i := range w.Phases {
-		g.ways[i] = g.waysOf(&w.Phases[i])
+		g.targets[i] = g.targetsOf(&w.Phases[i])
 	}
 	return g
 }
 
-// waysOf gives where a phase can lead, each once.
-func (g *graph) waysOf(p *Phase) []int {
+// targetsOf gives where a phase can lead, each once.
+func (g *phaseGraph) targetsOf(p *Phase) []int {
 	var ways []int
 	seen := map[int]bool{}
 	add := func(id string) {
@@ -46,10 +46,10 @@ func (g *graph) waysOf(p *Phase) []int {
 	return ways
 }
 
-// from marks the phases that can be reached from some, these included only where
+// reachableFrom marks the phases that can be reached from some, these included only where
 // a way leads back to them, or if self is set.
-func (g *graph) from(starts []int, self bool) []bool {
-	seen := make([]bool, len(g.ways))
+func (g *phaseGraph) reachableFrom(starts []int, self bool) []bool {
+	seen := make([]bool, len(g.targets))
 	queue := slices.Clone(starts)
 	if self {
 		for _, start := range starts {
@@ -59,7 +59,7 @@ func (g *graph) from(starts []int, self bool) []bool {
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
-		for _, to := range g.ways[at] {
+		for _, to := range g.targets[at] {
 			if !seen[to] {
 				seen[to] = true
 				queue = append(queue, to)
@@ -69,37 +69,37 @@ func (g *graph) from(starts []int, self bool) []bool {
 	return seen
 }
 
-// endless marks the phases from which no way leads to the end of a run.
-func (g *graph) endless() []bool {
-	back := make([][]int, len(g.ways))
+// neverEnding marks the phases from which no way leads to the end of a run.
+func (g *phaseGraph) neverEnding() []bool {
+	back := make([][]int, len(g.targets))
 	var ends []int
-	for i := range g.ways {
-		if ends = append(ends, i); !g.w.Phases[i].ends() {
+	for i := range g.targets {
+		if ends = append(ends, i); !g.w.Phases[i].canEndRun() {
 			ends = ends[:len(ends)-1]
 		}
-		for _, to := range g.ways[i] {
+		for _, to := range g.targets[i] {
 			back[to] = append(back[to], i)
 		}
 	}
-	reached := (&graph{ways: back}).from(ends, true)
+	reached := (&phaseGraph{targets: back}).reachableFrom(ends, true)
 	for i := range reached {
 		reached[i] = !reached[i]
 	}
 	return reached
 }
 
-// ends says whether a run can end in the phase: it is terminal, and no checkpoint
+// canEndRun says whether a run can end in the phase: it is terminal, and no checkpoint
 // leads away whatever the answer is.
-func (p *Phase) ends() bool {
+func (p *Phase) canEndRun() bool {
 	return p.Terminal() && !slices.ContainsFunc(p.Checkpoints, func(c Checkpoint) bool {
 		return c.Required && !slices.ContainsFunc(c.Options, func(o Option) bool { return o.Effect.TransitionTo == "" })
 	})
 }
 
-// defaultWay is the position of the phase that follows where no condition holds:
+// defaultTarget is the position of the phase that follows where no condition holds:
 // that of the first default branch, else of the default transition, else of one
 // without a condition; -1 where there is none.
-func (g *graph) defaultWay(p *Phase) int {
+func (g *phaseGraph) defaultTarget(p *Phase) int {
 	id := ""
 	for i := range p.Decisions {
 		for _, b := range p.Decisions[i].Branches {
@@ -126,7 +126,7 @@ func (g *graph) defaultWay(p *Phase) int {
 
 // skipCycle gives the phases, of those that are skipped, whose default ways lead
 // in a circle; nil where there is no circle.
-func (g *graph) skipCycle(skipped []int) []int {
+func (g *phaseGraph) skipCycle(skipped []int) []int {
 	// Each phase is walked over once: 0 is not yet, else the walk that did.
 	walked := make(map[int]int, len(skipped))
 	for _, n := range skipped {
@@ -134,7 +134,7 @@ func (g *graph) skipCycle(skipped []int) []int {
 	}
 	for walk, start := range skipped {
 		var path []int
-		for at := start; ; at = g.defaultWay(&g.w.Phases[at]) {
+		for at := start; ; at = g.defaultTarget(&g.w.Phases[at]) {
 			by, ok := walked[at]
 			if ok && by == walk+1 {
 				return path[slices.Index(path, at):]
@@ -149,8 +149,8 @@ func (g *graph) skipCycle(skipped []int) []int {
 	return nil
 }
 
-// positions gives the positions of phases by their ids.
-func (g *graph) positions(ids []string) []int {
+// indicesOf gives the positions of phases by their ids.
+func (g *phaseGraph) indicesOf(ids []string) []int {
 	var out []int
 	for _, id := range ids {
 		if n, ok := g.numbers[id]; ok {
@@ -160,8 +160,8 @@ func (g *graph) positions(ids []string) []int {
 	return out
 }
 
-// names gives the ids of phases by their positions.
-func (g *graph) names(positions []int) []string {
+// idsOf gives the ids of phases by their positions.
+func (g *phaseGraph) idsOf(positions []int) []string {
 	out := make([]string, len(positions))
 	for i, n := range positions {
 		out[i] = g.w.Phases[n].ID

@@ -138,8 +138,8 @@ func (l Layout) Guide(reference string) (file string, ok bool) {
 	return "", false
 }
 
-// isElsewhere says whether a guide is a URL, or a file that is none of the
+// isExternalGuide says whether a guide is a URL, or a file that is none of the
 // layout's guides.
-func isElsewhere(reference string) bool {
+func isExternalGuide(reference string) bool {
 	return strings.Contains(reference, "://") || strings.Contains(strings.TrimPrefix(strings.TrimPrefix(reference, "./"), "guides/"), "/")
 }

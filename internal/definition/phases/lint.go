@@ -53,13 +53,13 @@ func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Di
 		numbers[w.Phases[i].ID] = i
 	}
 	l := &linter{parser: newParser(file), w: w, layout: layout, graph: newGraph(w, numbers), vars: newVariables(w)}
-	l.idForm(at.Key("id"), w.ID)
-	l.graphFindings(at.Key("phases"))
-	l.skipFindings(at.Key("phases"))
+	l.lintIDForm(at.Key("id"), w.ID)
+	l.lintGraph(at.Key("phases"))
+	l.lintSkips(at.Key("phases"))
 	for i := range w.Phases {
-		l.phase(at.Key("phases").Index(i), &w.Phases[i])
+		l.lintPhase(at.Key("phases").Index(i), &w.Phases[i])
 	}
-	l.late(at.Key("phases"))
+	l.lintLateReads(at.Key("phases"))
 	return l.Findings(guideway.SeverityWarning)
 }
 
@@ -68,14 +68,14 @@ type linter struct {
 	parser
 	w      *Workflow
 	layout Layout
-	graph  *graph
-	vars   *variables
+	graph  *phaseGraph
+	vars   *variableIndex
 	// compared counts the conditions that were compared with each other.
 	compared int
 }
 
-// idForm looks at the name by which the workflow is started.
-func (l *linter) idForm(at shape.Place, id string) {
+// lintIDForm looks at the name by which the workflow is started.
+func (l *linter) lintIDForm(at shape.Place, id string) {
 	if strings.ContainsFunc(id, func(r rune) bool {
 		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 	}) || strings.HasPrefix(id, ".") {
@@ -84,36 +84,36 @@ func (l *linter) idForm(at shape.Place, id string) {
 	}
 }
 
-// phase looks at one phase.
-func (l *linter) phase(at shape.Place, p *Phase) {
+// lintPhase looks at one phase.
+func (l *linter) lintPhase(at shape.Place, p *Phase) {
 	if len(p.Steps)+len(p.Checkpoints)+len(p.Decisions)+len(p.Loops)+len(p.EntryActions)+len(p.ExitActions) == 0 {
 		l.Warnf(at, CodeEmptyPhase, "add a step that says what to do, or remove the phase", "Phase '%s' has nothing to do.", p.ID)
 	}
-	l.guide(at.Key("guide"), p.Guide)
-	l.actions(at.Key("entryActions"), p.EntryActions, "an entry action of phase '"+p.ID+"'")
-	l.steps(at.Key("steps"), p.Steps)
+	l.lintGuide(at.Key("guide"), p.Guide)
+	l.lintActions(at.Key("entryActions"), p.EntryActions, "an entry action of phase '"+p.ID+"'")
+	l.lintSteps(at.Key("steps"), p.Steps)
 	for i := range p.Loops {
-		l.loop(at.Key("loops").Index(i), p, &p.Loops[i])
+		l.lintLoop(at.Key("loops").Index(i), p, &p.Loops[i])
 	}
 	for i := range p.Checkpoints {
-		l.checkpoint(at.Key("checkpoints").Index(i), &p.Checkpoints[i])
+		l.lintCheckpoint(at.Key("checkpoints").Index(i), &p.Checkpoints[i])
 	}
-	l.ways(at, p)
-	l.actions(at.Key("exitActions"), p.ExitActions, "an exit action of phase '"+p.ID+"'")
+	l.lintExits(at, p)
+	l.lintActions(at.Key("exitActions"), p.ExitActions, "an exit action of phase '"+p.ID+"'")
 }
 
-// steps looks at tasks.
-func (l *linter) steps(at shape.Place, steps []Step) {
+// lintSteps looks at tasks.
+func (l *linter) lintSteps(at shape.Place, steps []Step) {
 	for i := range steps {
 		one := at.Index(i)
-		l.guide(one.Key("guide"), steps[i].Guide)
-		l.actions(one.Key("actions"), steps[i].Actions, "an action of step '"+steps[i].ID+"'")
+		l.lintGuide(one.Key("guide"), steps[i].Guide)
+		l.lintActions(one.Key("actions"), steps[i].Actions, "an action of step '"+steps[i].ID+"'")
 	}
 }
 
-// guide looks for the text that is referred to.
-func (l *linter) guide(at shape.Place, g *Guide) {
-	if g == nil || l.layout.Guides == nil || isElsewhere(g.Path) {
+// lintGuide looks for the text that is referred to.
+func (l *linter) lintGuide(at shape.Place, g *Guide) {
+	if g == nil || l.layout.Guides == nil || isExternalGuide(g.Path) {
 		return
 	}
 	if _, ok := l.layout.Guide(g.Path); !ok {
@@ -123,15 +123,15 @@ func (l *linter) guide(at shape.Place, g *Guide) {
 	}
 }
 
-// checkpoint looks at a question and at what its answers bring about.
-func (l *linter) checkpoint(at shape.Place, c *Checkpoint) {
-	l.guide(at.Key("guide"), c.Guide)
+// lintCheckpoint looks at a question and at what its answers bring about.
+func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
+	l.lintGuide(at.Key("guide"), c.Guide)
 	for i := range c.Options {
 		effect := at.Key("options").Index(i).Key("effect")
 		e := &c.Options[i].Effect
 		what := fmt.Sprintf("option '%s' of checkpoint '%s'", c.Options[i].ID, c.ID)
 		for _, set := range e.SetVariable {
-			l.write(effect.Key("setVariable").Key(set.Name), set.Name, what)
+			l.lintWrite(effect.Key("setVariable").Key(set.Name), set.Name, what)
 		}
 		for j, id := range e.SkipPhases {
 			if id == e.TransitionTo {
@@ -142,8 +142,8 @@ func (l *linter) checkpoint(at shape.Place, c *Checkpoint) {
 	}
 }
 
-// actions looks at actions; what names one of them.
-func (l *linter) actions(at shape.Place, actions []Action, what string) {
+// lintActions looks at actions; what names one of them.
+func (l *linter) lintActions(at shape.Place, actions []Action, what string) {
 	for i := range actions {
 		a, one := &actions[i], at.Index(i)
 		missing := ""
@@ -156,13 +156,13 @@ func (l *linter) actions(at shape.Place, actions []Action, what string) {
 				missing = "value"
 			}
 			if a.Target != "" {
-				l.write(one.Key("target"), a.Target, what)
+				l.lintWrite(one.Key("target"), a.Target, what)
 			}
 		case ActionValidate:
 			if a.Target == "" && a.Message == "" {
 				missing = "target"
 			}
-			l.validate(one, a, what)
+			l.lintValidate(one, a, what)
 		case ActionLog, ActionEmit:
 			if a.Message == "" && a.Target == "" && !a.HasValue {
 				missing = "message"
@@ -175,8 +175,8 @@ func (l *linter) actions(at shape.Place, actions []Action, what string) {
 	}
 }
 
-// validate looks for a check of a variable that fails whatever happens.
-func (l *linter) validate(at shape.Place, a *Action, what string) {
+// lintValidate looks for a check of a variable that fails whatever happens.
+func (l *linter) lintValidate(at shape.Place, a *Action, what string) {
 	v := l.vars.declared[a.Target]
 	if v == nil || !a.HasValue || a.Value == nil || v.Type.Fits(a.Value) {
 		return

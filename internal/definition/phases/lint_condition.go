@@ -14,7 +14,7 @@ import (
 // LintCondition is Lint for a document that is a condition.
 func LintCondition(e *condition.Expr, root *doc.Node, file string) []guideway.Diagnostic {
 	l := &linter{parser: newParser(file), vars: newVariables(&Workflow{})}
-	l.constant(shape.Root(root, ""), e, "the condition")
+	l.lintConstant(shape.Root(root, ""), e, "the condition")
 	return l.Findings(guideway.SeverityWarning)
 }
 
@@ -24,18 +24,18 @@ const (
 	maxBefore   = 16
 )
 
-// condition looks at a condition and at the variables that it reads. True means
+// lintCondition looks at a condition and at the variables that it reads. True means
 // that it is the same whatever the variables are.
-func (l *linter) condition(at shape.Place, e *condition.Expr, what string) bool {
-	l.reads(at, e, what)
-	return l.constant(at, e, what)
+func (l *linter) lintCondition(at shape.Place, e *condition.Expr, what string) bool {
+	l.lintReads(at, e, what)
+	return l.lintConstant(at, e, what)
 }
 
-// constant reports comparisons, and conditions, that always or never hold.
-func (l *linter) constant(at shape.Place, e *condition.Expr, what string) bool {
+// lintConstant reports comparisons, and conditions, that always or never hold.
+func (l *linter) lintConstant(at shape.Place, e *condition.Expr, what string) bool {
 	found := false
-	l.comparisons(at, e, func(at shape.Place, leaf *condition.Expr) {
-		l.form(at, leaf)
+	l.visitComparisons(at, e, func(at shape.Place, leaf *condition.Expr) {
+		l.lintComparison(at, leaf)
 		value, ok := l.constantValue(leaf)
 		if !ok {
 			return
@@ -45,7 +45,7 @@ func (l *linter) constant(at shape.Place, e *condition.Expr, what string) bool {
 		if leaf != e {
 			subject = fmt.Sprintf("the comparison '%s' in %s", leaf, what)
 		}
-		l.constantFinding(at, value, subject, leaf, l.vars.reason(leaf))
+		l.reportConstant(at, value, subject, leaf, l.vars.constantReason(leaf))
 	})
 	if found || len(e.Of) == 0 || l.compared >= maxCompared {
 		return found
@@ -53,7 +53,7 @@ func (l *linter) constant(at shape.Place, e *condition.Expr, what string) bool {
 	l.compared++
 	value, ok := l.constantValue(e)
 	if ok {
-		l.constantFinding(at, value, what, e, "")
+		l.reportConstant(at, value, what, e, "")
 	}
 	return ok
 }
@@ -68,7 +68,7 @@ func (l *linter) constantValue(e *condition.Expr) (value, ok bool) {
 	if !ok {
 		return false, false
 	}
-	return constantIn(e, l.vars.domain(path))
+	return constantIn(e, l.vars.domainOf(path))
 }
 
 // onlyPath returns the path that all comparisons of a condition read.
@@ -88,7 +88,7 @@ func constantIn(e *condition.Expr, d domain) (value, ok bool) {
 	}
 	holds := !d.set && e.HoldsWith(nil, false)
 	fails := !d.set && !holds
-	for _, sample := range d.samples(literals) {
+	for _, sample := range d.sampleValues(literals) {
 		if e.HoldsWith(sample, true) {
 			holds = true
 		} else {
@@ -110,8 +110,8 @@ func literalsOf(e *condition.Expr) []any {
 	return all
 }
 
-// constantFinding reports what always or never holds.
-func (l *linter) constantFinding(at shape.Place, value bool, subject string, e *condition.Expr, reason string) {
+// reportConstant reports what always or never holds.
+func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *condition.Expr, reason string) {
 	code, verb, fix := CodeConditionNever, "can never hold", "compare with a value that the variable can have"
 	if value {
 		code, verb, fix = CodeConditionAlways, "always holds", "remove it, or compare with something that can be otherwise"
@@ -126,8 +126,8 @@ func (l *linter) constantFinding(at shape.Place, value bool, subject string, e *
 	l.Warnf(at, code, fix, "%s %s%s.", shape.Capital(subject), verb, said)
 }
 
-// form looks for what has no effect in a comparison.
-func (l *linter) form(at shape.Place, leaf *condition.Expr) {
+// lintComparison looks for what has no effect in a comparison.
+func (l *linter) lintComparison(at shape.Place, leaf *condition.Expr) {
 	if value := at.Key("value"); value.Node != nil && (leaf.Op == condition.Exists || leaf.Op == condition.NotExists) {
 		l.Warnf(value, CodeConditionIgnored, "remove it, or compare with '=='", "The value has no effect: '%s' compares with nothing.", leaf)
 	}
@@ -136,24 +136,24 @@ func (l *linter) form(at shape.Place, leaf *condition.Expr) {
 	}
 }
 
-// comparisons visits the comparisons of a condition with their places.
-func (l *linter) comparisons(at shape.Place, e *condition.Expr, visit func(shape.Place, *condition.Expr)) {
+// visitComparisons visits the comparisons of a condition with their places.
+func (l *linter) visitComparisons(at shape.Place, e *condition.Expr, visit func(shape.Place, *condition.Expr)) {
 	switch {
 	case e == nil:
 	case e.Op == condition.And || e.Op == condition.Or:
 		for i, part := range e.Of {
-			l.comparisons(at.Key("conditions").Index(i), part, visit)
+			l.visitComparisons(at.Key("conditions").Index(i), part, visit)
 		}
 	case e.Op == condition.Not:
-		l.comparisons(at.Key("condition"), e.Of[0], visit)
+		l.visitComparisons(at.Key("condition"), e.Of[0], visit)
 	default:
 		visit(at, e)
 	}
 }
 
-// shadowed reports whether a condition never holds if those before it do not. Only
+// isShadowed reports whether a condition never holds if those before it do not. Only
 // conditions that read the same path are compared.
-func (l *linter) shadowed(e *condition.Expr, before []*condition.Expr) bool {
+func (l *linter) isShadowed(e *condition.Expr, before []*condition.Expr) bool {
 	path, ok := onlyPath(e)
 	if !ok || len(before) > maxBefore || l.compared >= maxCompared {
 		return false
@@ -163,7 +163,7 @@ func (l *linter) shadowed(e *condition.Expr, before []*condition.Expr) bool {
 	for _, other := range samePath(before, path) {
 		all.Of = append(all.Of, &condition.Expr{Op: condition.Not, Mode: condition.Strict, Of: []*condition.Expr{other}})
 	}
-	value, ok := constantIn(all, l.vars.domain(path))
+	value, ok := constantIn(all, l.vars.domainOf(path))
 	return ok && !value
 }
 
@@ -175,10 +175,10 @@ func samePath(conditions []*condition.Expr, path string) []*condition.Expr {
 	})
 }
 
-// covers reports whether one of the conditions always holds once their variables are
+// coversAll reports whether one of the conditions always holds once their variables are
 // set, as far as those of one path show it. That a variable which the engine writes
 // is written by then is assumed: late looks for exceptions.
-func (l *linter) covers(conditions []*condition.Expr) bool {
+func (l *linter) coversAll(conditions []*condition.Expr) bool {
 	if len(conditions) > maxBefore || l.compared >= maxCompared {
 		return true // no warning about conditions that were not compared
 	}
@@ -188,10 +188,10 @@ func (l *linter) covers(conditions []*condition.Expr) bool {
 		if !ok {
 			continue
 		}
-		d, asked := l.vars.domain(path), false
+		d, asked := l.vars.domainOf(path), false
 		same := samePath(conditions, path)
 		for _, e := range same {
-			l.comparisons(shape.Place{}, e, func(_ shape.Place, leaf *condition.Expr) {
+			l.visitComparisons(shape.Place{}, e, func(_ shape.Place, leaf *condition.Expr) {
 				asked = asked || leaf.Op == condition.Exists || leaf.Op == condition.NotExists
 			})
 		}

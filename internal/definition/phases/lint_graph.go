@@ -8,14 +8,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// graphFindings looks for phases that no run comes to, and for those that none
+// lintGraph looks for phases that no run comes to, and for those that none
 // gets out of.
-func (l *linter) graphFindings(at shape.Place) {
+func (l *linter) lintGraph(at shape.Place) {
 	first, ok := l.graph.numbers[l.w.InitialPhase]
 	if !ok {
 		return
 	}
-	reached, endless := l.graph.from([]int{first}, true), l.graph.endless()
+	reached, endless := l.graph.reachableFrom([]int{first}, true), l.graph.neverEnding()
 	var caught []int
 	for i := range l.w.Phases {
 		switch {
@@ -33,7 +33,7 @@ func (l *linter) graphFindings(at shape.Place) {
 		return
 	}
 	const named = 5
-	what := shape.Quoted(l.graph.names(caught[:min(len(caught), named)]))
+	what := shape.Quoted(l.graph.idsOf(caught[:min(len(caught), named)]))
 	if len(caught) > named {
 		what += fmt.Sprintf(" and %d more", len(caught)-named)
 	}
@@ -41,14 +41,14 @@ func (l *linter) graphFindings(at shape.Place) {
 		"A run that comes to %s never ends: no way from there leads to a phase that ends it.", what)
 }
 
-// skipFindings looks at the phases that answers have skipped.
-func (l *linter) skipFindings(at shape.Place) {
+// lintSkips looks at the phases that answers have skipped.
+func (l *linter) lintSkips(at shape.Place) {
 	var skipped []int
 	alone := false
 	for i := range l.w.Phases {
 		for j := range l.w.Phases[i].Checkpoints {
 			for _, option := range l.w.Phases[i].Checkpoints[j].Options {
-				some := l.graph.positions(option.Effect.SkipPhases)
+				some := l.graph.indicesOf(option.Effect.SkipPhases)
 				alone = alone || l.graph.skipCycle(some) != nil
 				skipped = append(skipped, some...)
 			}
@@ -58,28 +58,28 @@ func (l *linter) skipFindings(at shape.Place) {
 	skipped = slices.Compact(skipped)
 	for _, i := range skipped {
 		p := &l.w.Phases[i]
-		if !p.Terminal() && l.graph.defaultWay(p) < 0 {
+		if !p.Terminal() && l.graph.defaultTarget(p) < 0 {
 			l.Warnf(at.Index(i), CodeSkipEnds, "give one of its transitions or branches \"isDefault\": true",
 				"Phase '%s' can be skipped and has no default way on: where none of its conditions holds then, the run ends.", p.ID)
 		}
 	}
 	if circle := l.graph.skipCycle(skipped); circle != nil && !alone {
 		l.Warnf(at.Index(circle[0]), CodeSkipCycle, "let one of them lead on to a phase that is not skipped, by its default way",
-			"If all of %s are skipped, by several answers, they lead to each other in a circle and a run never gets out.", shape.QuotedAll(l.graph.names(circle)))
+			"If all of %s are skipped, by several answers, they lead to each other in a circle and a run never gets out.", shape.QuotedAll(l.graph.idsOf(circle)))
 	}
 }
 
-// ways looks at the decisions and transitions of a phase.
-func (l *linter) ways(at shape.Place, p *Phase) {
+// lintExits looks at the decisions and transitions of a phase.
+func (l *linter) lintExits(at shape.Place, p *Phase) {
 	moved := ""
 	for i := range p.Decisions {
 		d, one := &p.Decisions[i], at.Key("decisions").Index(i)
-		l.guide(one.Key("guide"), d.Guide)
+		l.lintGuide(one.Key("guide"), d.Guide)
 		if moved != "" {
 			l.Warnf(one, CodeShadowed, "put its branches before, or remove it", "Decision '%s' is never reached: decision '%s' before it always leads on.", d.ID, moved)
 		}
-		l.decision(one.Key("branches"), d)
-		if moved == "" && l.moves(d) {
+		l.lintDecision(one.Key("branches"), d)
+		if moved == "" && l.alwaysMoves(d) {
 			moved = d.ID
 		}
 	}
@@ -87,16 +87,16 @@ func (l *linter) ways(at shape.Place, p *Phase) {
 		l.Warnf(at.Key("transitions"), CodeShadowed, "remove the transitions, or take the default off the decision",
 			"The transitions of phase '%s' are never used: decision '%s' comes before them and always leads on.", p.ID, moved)
 	}
-	l.transitions(at.Key("transitions"), p)
-	if moved == "" && !p.Terminal() && !l.leaves(p) {
+	l.lintTransitions(at.Key("transitions"), p)
+	if moved == "" && !p.Terminal() && !l.alwaysLeaves(p) {
 		l.Warnf(at, CodeStuck, "add a transition with \"isDefault\": true",
 			"Phase '%s' has no way on where none of its conditions holds: a run waits there for a variable to change.", p.ID)
 	}
 }
 
-// moves says whether a decision always leads on: it has a default, or branches to
+// alwaysMoves says whether a decision always leads on: it has a default, or branches to
 // choose from, or its conditions cover everything.
-func (l *linter) moves(d *Decision) bool {
+func (l *linter) alwaysMoves(d *Decision) bool {
 	conditions := make([]*condition.Expr, 0, len(d.Branches))
 	for _, b := range d.Branches {
 		if b.IsDefault || b.Condition == nil {
@@ -104,12 +104,12 @@ func (l *linter) moves(d *Decision) bool {
 		}
 		conditions = append(conditions, b.Condition)
 	}
-	return l.covers(conditions)
+	return l.coversAll(conditions)
 }
 
-// leaves says whether the transitions, with the decisions before them, always
+// alwaysLeaves says whether the transitions, with the decisions before them, always
 // lead on.
-func (l *linter) leaves(p *Phase) bool {
+func (l *linter) alwaysLeaves(p *Phase) bool {
 	var conditions []*condition.Expr
 	for i := range p.Decisions {
 		for _, b := range p.Decisions[i].Branches {
@@ -122,11 +122,11 @@ func (l *linter) leaves(p *Phase) bool {
 		}
 		conditions = append(conditions, t.Condition)
 	}
-	return l.covers(conditions)
+	return l.coversAll(conditions)
 }
 
-// decision looks at the branches of a decision.
-func (l *linter) decision(at shape.Place, d *Decision) {
+// lintDecision looks at the branches of a decision.
+func (l *linter) lintDecision(at shape.Place, d *Decision) {
 	fallback := ""
 	for i := range d.Branches {
 		if b := &d.Branches[i]; b.IsDefault {
@@ -148,13 +148,13 @@ func (l *linter) decision(at shape.Place, d *Decision) {
 			}
 			continue
 		}
-		l.way(one, b.Condition, before, what, b.IsDefault)
+		l.lintConditionalExit(one, b.Condition, before, what, b.IsDefault)
 		before = append(before, b.Condition)
 	}
 }
 
-// transitions looks at the transitions of a phase.
-func (l *linter) transitions(at shape.Place, p *Phase) {
+// lintTransitions looks at the transitions of a phase.
+func (l *linter) lintTransitions(at shape.Place, p *Phase) {
 	fallback, taken := "", ""
 	var before []*condition.Expr
 	for i := range p.Transitions {
@@ -170,7 +170,7 @@ func (l *linter) transitions(at shape.Place, p *Phase) {
 			l.Warnf(one, CodeShadowed, "put it before the other, or mark that as the default",
 				"%s is never taken: that to '%s' before it has no condition and is always taken.", shape.Capital(what), taken)
 		case t.Condition != nil:
-			l.way(one, t.Condition, before, what, t.IsDefault)
+			l.lintConditionalExit(one, t.Condition, before, what, t.IsDefault)
 			before = append(before, t.Condition)
 		case !t.IsDefault:
 			taken = t.To
@@ -178,9 +178,9 @@ func (l *linter) transitions(at shape.Place, p *Phase) {
 	}
 }
 
-// way looks at a way with a condition behind others.
-func (l *linter) way(at shape.Place, c *condition.Expr, before []*condition.Expr, what string, isDefault bool) {
-	if l.condition(at.Key("condition"), c, "the condition of "+what) || isDefault || !l.shadowed(c, before) {
+// lintConditionalExit looks at a way with a condition behind others.
+func (l *linter) lintConditionalExit(at shape.Place, c *condition.Expr, before []*condition.Expr, what string, isDefault bool) {
+	if l.lintCondition(at.Key("condition"), c, "the condition of "+what) || isDefault || !l.isShadowed(c, before) {
 		return
 	}
 	l.Warnf(at, CodeShadowed, "put it before the others, or make its condition narrower than theirs",

@@ -11,10 +11,10 @@ import (
 // longLoop is the number of rounds above which a bound protects little.
 const longLoop = 1000
 
-// loop looks at how a loop counts and ends.
-func (l *linter) loop(at shape.Place, p *Phase, loop *Loop) {
+// lintLoop looks at how a loop counts and ends.
+func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	what := fmt.Sprintf("loop '%s'", loop.ID)
-	l.steps(at.Key("steps"), loop.Steps)
+	l.lintSteps(at.Key("steps"), loop.Steps)
 	if len(loop.Steps) == 0 {
 		l.Warnf(at, CodeLoopEmpty, "add the steps of a round", "%s has no steps, so it is over at once.", shape.Capital(what))
 	}
@@ -30,29 +30,29 @@ func (l *linter) loop(at shape.Place, p *Phase, loop *Loop) {
 			"The variable '%s' of %s hides another variable of that name in its rounds.", loop.Variable, what)
 	}
 	if loop.BreakCondition != nil {
-		l.readsIn(at.Key("breakCondition"), loop.BreakCondition, "the breakCondition of "+what, loop.Variable)
-		l.constant(at.Key("breakCondition"), loop.BreakCondition, "the breakCondition of "+what)
+		l.lintReadsIn(at.Key("breakCondition"), loop.BreakCondition, "the breakCondition of "+what, loop.Variable)
+		l.lintConstant(at.Key("breakCondition"), loop.BreakCondition, "the breakCondition of "+what)
 	}
 	if loop.Type == LoopForEach {
-		l.forEach(at, loop, what)
+		l.lintForEach(at, loop, what)
 		return
 	}
 	if loop.Over != "" {
 		l.Warnf(at.Key("over"), CodeLoopIgnored, "remove it, or write \"type\": \"forEach\"", "The 'over' of %s has no effect: it is a %s loop.", what, loop.Type)
 	}
-	l.readsIn(at.Key("condition"), loop.Condition, "the condition of "+what, loop.Variable)
-	l.ending(at.Key("condition"), p, loop, what)
+	l.lintReadsIn(at.Key("condition"), loop.Condition, "the condition of "+what, loop.Variable)
+	l.lintLoopEnd(at.Key("condition"), p, loop, what)
 }
 
-// forEach looks at a loop that goes through a list.
-func (l *linter) forEach(at shape.Place, loop *Loop, what string) {
+// lintForEach looks at a loop that goes through a list.
+func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 	if loop.Condition != nil {
 		l.Warnf(at.Key("condition"), CodeLoopIgnored, "remove it, or write \"breakCondition\"", "The condition of %s has no effect: a forEach loop ends with its list.", what)
 	}
 	if loop.Variable == "" {
 		l.Warnf(at, CodeLoopVariableNone, `add "variable": a name for the item of the round`, "%s has no variable, so nothing tells the agent which item a round is about.", shape.Capital(what))
 	}
-	l.read(at.Key("over"), loop.Over, "the 'over' of "+what, "")
+	l.lintRead(at.Key("over"), loop.Over, "the 'over' of "+what, "")
 	name := condition.Root(loop.Over)
 	v := l.vars.declared[name]
 	if v == nil {
@@ -64,8 +64,8 @@ func (l *linter) forEach(at shape.Place, loop *Loop, what string) {
 	}
 }
 
-// ending looks at what ends a loop.
-func (l *linter) ending(at shape.Place, p *Phase, loop *Loop, what string) {
+// lintLoopEnd looks at what ends a loop.
+func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) {
 	value, constant := l.constantValue(loop.Condition)
 	switch {
 	case constant && !value:
@@ -77,16 +77,16 @@ func (l *linter) ending(at shape.Place, p *Phase, loop *Loop, what string) {
 	case constant && loop.BreakCondition == nil:
 		l.Warnf(at, CodeLoopEndless, "compare a variable that changes, or add \"breakCondition\"",
 			"%s ends only after %d rounds, by maxIterations: its condition always holds: %s.", shape.Capital(what), loop.MaxIterations, loop.Condition)
-	case !constant && loop.BreakCondition == nil && !l.changes(loop):
+	case !constant && loop.BreakCondition == nil && !l.canChange(loop):
 		l.Warnf(at, CodeLoopEndless, "set a variable of the condition by an action of a step in the loop, or let the agent assert one",
 			"%s ends only after %d rounds, by maxIterations, once it has begun: only the engine sets %s, and no step of the loop does.",
 			shape.Capital(what), loop.MaxIterations, shape.QuotedAll(loop.Condition.Variables()))
 	}
 }
 
-// changes says whether anything the condition of a loop reads can change in its
+// canChange says whether anything the condition of a loop reads can change in its
 // rounds.
-func (l *linter) changes(loop *Loop) bool {
+func (l *linter) canChange(loop *Loop) bool {
 	return slices.ContainsFunc(loop.Condition.Variables(), func(path string) bool {
 		name := condition.Root(path)
 		if name == loop.Variable || l.vars.written[name] == nil {

@@ -22,7 +22,7 @@ const (
 // LintActivity is Lint for an activity.
 func LintActivity(a *Activity, root *doc.Node, file string) []guideway.Diagnostic {
 	l, at := &linter{parser: newParser(file)}, shape.Root(root, "activity")
-	l.misspelt(at, "id", "version", "problem", "recognition", "skills", "outcome", "flow", "context_to_preserve", "usage", "notes", "mandatory_guide")
+	l.lintMisspelled(at, "id", "version", "problem", "recognition", "skills", "outcome", "flow", "context_to_preserve", "usage", "notes", "mandatory_guide")
 	seen := map[string]int{}
 	for i, phrase := range a.Recognition {
 		key := strings.ToLower(strings.Join(strings.Fields(phrase), " "))
@@ -52,13 +52,13 @@ func LintSkill(root *doc.Node, file string) []guideway.Diagnostic {
 	for _, m := range l.skillMembers() {
 		known = append(known, m.key)
 	}
-	l.misspelt(shape.Root(root, "skill"), known...)
+	l.lintMisspelled(shape.Root(root, "skill"), known...)
 	return l.Findings(guideway.SeverityWarning)
 }
 
-// misspelt looks for members of an open object that look like known ones, which
+// lintMisspelled looks for members of an open object that look like known ones, which
 // are missing.
-func (l *linter) misspelt(at shape.Place, known ...string) {
+func (l *linter) lintMisspelled(at shape.Place, known ...string) {
 	missing := slices.DeleteFunc(slices.Clone(known), func(key string) bool { return at.Node.Get(key) != nil })
 	for i := range min(len(at.Node.Members), shape.MaxNames) {
 		key := at.Member(i)

@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape/shapetest"
 )
 
-// lint gives the pointers and codes of what the linter says of a workflow.
-func lint(t *testing.T, text string, layout phases.Layout) []string {
+// lintText gives the pointers and codes of what the linter says of a workflow.
+func lintText(t *testing.T, text string, layout phases.Layout) []string {
 	t.Helper()
 	root, found := doc.Parse("x.json", []byte(text), doc.Limits{})
 	if len(found) > 0 {
@@ -34,8 +34,8 @@ func lint(t *testing.T, text string, layout phases.Layout) []string {
 	return got
 }
 
-// two is a workflow of two phases with variables; the first has more members.
-func two(variables, first string) string {
+// twoPhases is a workflow of two phases with variables; the first has more members.
+func twoPhases(variables, first string) string {
 	return `{"id":"w","version":"1.0.0","title":"T","variables":[` + variables + `],"initialPhase":"a","phases":[
 		{"id":"a","name":"A","steps":[{"id":"s","name":"S"}]` + first + `},{"id":"b","name":"B","steps":[{"id":"s","name":"S"}]}]}`
 }
@@ -56,26 +56,26 @@ func TestLint(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"one default way", two("", `,"transitions":[{"to":"b","isDefault":true}]`), nil},
-		{"one way without a condition", two("", `,"transitions":[{"to":"b"}]`), nil},
-		{"conditions that cover everything", two(flag, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
-		{"and a default before", two(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
-		{"a condition that is the default too", two(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,{"to":"a","isDefault":true,"condition":{"type":"simple","variable":"x","operator":"==","value":false}}]`), nil},
-		{"what the agent asserts", two(flag, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), []string{"/phases/0/transitions/0/condition/variable variable-unset"}},
-		{"what a validate action asks the agent for", two(flag, `,"exitActions":[{"action":"validate","target":"x"}],"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
-		{"what is required is asked for at once", two(`{"name":"x","type":"boolean","required":true}`, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
-		{"an answer that leads away", two("", askB), nil},
-		{"no way to the second", two("", ""), []string{"/phases/1 phase-unreachable"}},
-		{"a loop that only the engine could end", two(`{"name":"x","type":"boolean","defaultValue":true}`, setX+fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), []string{"/phases/0/loops/0/condition loop-never-ends"}},
-		{"a loop that a step ends", two(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, `,"actions":[{"action":"set","target":"x","value":false}]`)+`,"transitions":[{"to":"b"}]`), nil},
-		{"a loop that the agent ends", two(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), nil},
-		{"an id with a slash", flow("", `,"steps":[{"id":"s","name":"S"}]`), nil},
-		{"a gate between branches", two(flag, `,"decisions":[{"id":"d","name":"D","branches":[{"id":"p","label":"P","transitionTo":"b"},{"id":"q","label":"Q","transitionTo":"a"}]}]`), nil},
-		{"a skipped phase that ends the run", two("", `,"checkpoints":[{"id":"c","name":"C","message":"M","options":[{"id":"y","label":"Y","effect":{"skipPhases":["b"]}}]}],"transitions":[{"to":"b"}]`), nil},
+		{"one default way", twoPhases("", `,"transitions":[{"to":"b","isDefault":true}]`), nil},
+		{"one way without a condition", twoPhases("", `,"transitions":[{"to":"b"}]`), nil},
+		{"conditions that cover everything", twoPhases(flag, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
+		{"and a default before", twoPhases(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
+		{"a condition that is the default too", twoPhases(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,{"to":"a","isDefault":true,"condition":{"type":"simple","variable":"x","operator":"==","value":false}}]`), nil},
+		{"what the agent asserts", twoPhases(flag, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), []string{"/phases/0/transitions/0/condition/variable variable-unset"}},
+		{"what a validate action asks the agent for", twoPhases(flag, `,"exitActions":[{"action":"validate","target":"x"}],"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
+		{"what is required is asked for at once", twoPhases(`{"name":"x","type":"boolean","required":true}`, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
+		{"an answer that leads away", twoPhases("", askB), nil},
+		{"no way to the second", twoPhases("", ""), []string{"/phases/1 phase-unreachable"}},
+		{"a loop that only the engine could end", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, setX+fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), []string{"/phases/0/loops/0/condition loop-never-ends"}},
+		{"a loop that a step ends", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, `,"actions":[{"action":"set","target":"x","value":false}]`)+`,"transitions":[{"to":"b"}]`), nil},
+		{"a loop that the agent ends", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), nil},
+		{"an id with a slash", workflowText("", `,"steps":[{"id":"s","name":"S"}]`), nil},
+		{"a gate between branches", twoPhases(flag, `,"decisions":[{"id":"d","name":"D","branches":[{"id":"p","label":"P","transitionTo":"b"},{"id":"q","label":"Q","transitionTo":"a"}]}]`), nil},
+		{"a skipped phase that ends the run", twoPhases("", `,"checkpoints":[{"id":"c","name":"C","message":"M","options":[{"id":"y","label":"Y","effect":{"skipPhases":["b"]}}]}],"transitions":[{"to":"b"}]`), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, lint(t, c.text, phases.Layout{})); diff != "" {
+			if diff := cmp.Diff(c.want, lintText(t, c.text, phases.Layout{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -86,7 +86,7 @@ func TestLint(t *testing.T) {
 func TestLintGuides(t *testing.T) {
 	t.Parallel()
 	guide := func(path string) string {
-		return flow("", `,"steps":[{"id":"s","name":"S","guide":{"path":"`+path+`"}}]`)
+		return workflowText("", `,"steps":[{"id":"s","name":"S","guide":{"path":"`+path+`"}}]`)
 	}
 	layout := phases.Layout{Guides: []string{"00-start-here.md", "03-review.md", "notes.md"}}
 	for path, known := range map[string]bool{
@@ -99,10 +99,10 @@ func TestLintGuides(t *testing.T) {
 		if known {
 			want = nil
 		}
-		if diff := cmp.Diff(want, lint(t, guide(path), layout)); diff != "" {
+		if diff := cmp.Diff(want, lintText(t, guide(path), layout)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
-		if got := lint(t, guide(path), phases.Layout{}); got != nil {
+		if got := lintText(t, guide(path), phases.Layout{}); got != nil {
 			t.Errorf("%s without a layout: %v", path, got)
 		}
 	}
@@ -125,7 +125,7 @@ func TestLintWithoutPositions(t *testing.T) {
 // the linter says of it what is so and nothing else.
 func TestRealWorkflow(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(corpus("work-package/work-package.json"))
+	text, err := os.ReadFile(corpusPath("work-package/work-package.json"))
 	if err != nil {
 		t.Skip("no corpus beside this checkout")
 	}
@@ -137,7 +137,7 @@ func TestRealWorkflow(t *testing.T) {
 		"/phases/7/decisions/0/branches/0/condition/variable variable-unset",
 		"/phases/7/transitions way-shadowed",
 	}
-	if diff := cmp.Diff(want, lint(t, string(text), phases.Layout{})); diff != "" {
+	if diff := cmp.Diff(want, lintText(t, string(text), phases.Layout{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -9,18 +9,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// reads looks at the variables that a condition outside of all loops reads.
-func (l *linter) reads(at shape.Place, e *condition.Expr, what string) { l.readsIn(at, e, what, "") }
+// lintReads looks at the variables that a condition outside of all loops reads.
+func (l *linter) lintReads(at shape.Place, e *condition.Expr, what string) {
+	l.lintReadsIn(at, e, what, "")
+}
 
-// readsIn is reads inside a loop, which has a variable or "".
-func (l *linter) readsIn(at shape.Place, e *condition.Expr, what, loop string) {
-	l.comparisons(at, e, func(at shape.Place, leaf *condition.Expr) {
-		l.read(at.Key("variable"), leaf.Var, what, loop)
+// lintReadsIn is reads inside a loop, which has a variable or "".
+func (l *linter) lintReadsIn(at shape.Place, e *condition.Expr, what, loop string) {
+	l.visitComparisons(at, e, func(at shape.Place, leaf *condition.Expr) {
+		l.lintRead(at.Key("variable"), leaf.Var, what, loop)
 	})
 }
 
-// read looks at one variable that is read.
-func (l *linter) read(at shape.Place, path, what, loop string) {
+// lintRead looks at one variable that is read.
+func (l *linter) lintRead(at shape.Place, path, what, loop string) {
 	name := condition.Root(path)
 	if name == "" || name == loop {
 		return
@@ -35,7 +37,7 @@ func (l *linter) read(at shape.Place, path, what, loop string) {
 		}
 	case declared == nil:
 		if l.Once(CodeVariableUndeclared + name) {
-			l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.names, fmt.Sprintf("declare '%s' in \"variables\", and say in a step what decides it", name)),
+			l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.declaredNames, fmt.Sprintf("declare '%s' in \"variables\", and say in a step what decides it", name)),
 				"%s reads '%s', which is not declared and which no effect or action sets: a run waits there until the agent asserts it.", shape.Capital(what), name)
 		}
 	case !declared.HasDefault && !declared.Required && !l.vars.asked[name]:
@@ -46,8 +48,8 @@ func (l *linter) read(at shape.Place, path, what, loop string) {
 	}
 }
 
-// write looks at one variable that is written.
-func (l *linter) write(at shape.Place, name, what string) {
+// lintWrite looks at one variable that is written.
+func (l *linter) lintWrite(at shape.Place, name, what string) {
 	if strings.Contains(name, ".") {
 		if l.Once(CodeVariablePath + name) {
 			l.Warnf(at, CodeVariablePath, "set the whole variable, or choose a name without a dot",
@@ -56,13 +58,13 @@ func (l *linter) write(at shape.Place, name, what string) {
 		return
 	}
 	if l.vars.declared[name] == nil && l.Once(CodeVariableUndeclared+name) {
-		l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.names, fmt.Sprintf("declare '%s' in \"variables\", with its type", name)),
+		l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.declaredNames, fmt.Sprintf("declare '%s' in \"variables\", with its type", name)),
 			"%s sets '%s', which is not declared, so its type is not checked.", shape.Capital(what), name)
 	}
 }
 
-// names are the declared variables.
-func (l *linter) names() []string {
+// declaredNames are the declared variables.
+func (l *linter) declaredNames() []string {
 	names := make([]string, len(l.w.Variables))
 	for i := range l.w.Variables {
 		names[i] = l.w.Variables[i].Name
@@ -70,15 +72,15 @@ func (l *linter) names() []string {
 	return names
 }
 
-// late reports variables that only the engine sets and that are read before it
+// lintLateReads reports variables that only the engine sets and that are read before it
 // can have done so: they are null there.
-func (l *linter) late(at shape.Place) {
+func (l *linter) lintLateReads(at shape.Place) {
 	after := map[string][]bool{}
 	for i := range l.w.Phases {
 		p, one := &l.w.Phases[i], at.Index(i)
 		check := func(at shape.Place, e *condition.Expr, what string) {
 			for _, path := range e.Variables() {
-				l.lateRead(at, condition.Root(path), i, what, after)
+				l.lintLateRead(at, condition.Root(path), i, what, after)
 			}
 		}
 		for j := range p.Decisions {
@@ -98,15 +100,15 @@ func (l *linter) late(at shape.Place) {
 	}
 }
 
-// lateRead reports one variable. What stands in the phase itself may come before
+// lintLateRead reports one variable. What stands in the phase itself may come before
 // the reading.
-func (l *linter) lateRead(at shape.Place, name string, phase int, what string, after map[string][]bool) {
+func (l *linter) lintLateRead(at shape.Place, name string, phase int, what string, after map[string][]bool) {
 	declared, writers := l.vars.declared[name], l.vars.writers[name]
 	if len(writers) == 0 || l.vars.loops[name] || declared != nil && declared.HasDefault || slices.Contains(writers, phase) || l.Full() {
 		return
 	}
 	if after[name] == nil {
-		after[name] = l.graph.from(writers, false)
+		after[name] = l.graph.reachableFrom(writers, false)
 	}
 	if after[name][phase] || !l.Once(CodeVariableLate+name) {
 		return

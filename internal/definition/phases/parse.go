@@ -17,83 +17,83 @@ func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 		return nil, p.Found
 	}
 	p.Canonical = doc.Mark(root)
-	w := p.workflow(at)
+	w := p.readWorkflow(at)
 	w.Canonical = p.Canonical
-	p.structure(at, w)
+	p.checkStructure(at, w)
 	if len(p.Found) > 0 {
 		return nil, p.Findings(guideway.SeverityError)
 	}
 	return w, nil
 }
 
-// workflow reads the root.
-func (p *parser) workflow(at shape.Place) *Workflow {
+// readWorkflow reads the root.
+func (p *parser) readWorkflow(at shape.Place) *Workflow {
 	p.Object(at, "$schema", "id", "version", "title", "description", "author", "tags", "rules", "variables", "contextRules", "initialPhase", "phases")
 	p.Require(at, "id", "version", "title", "initialPhase", "phases")
-	p.text(at.Key("$schema"))
+	p.readText(at.Key("$schema"))
 	w := &Workflow{
-		ID:           p.id(at.Key("id")),
-		Version:      p.version(at.Key("version")),
-		Title:        p.text(at.Key("title")),
-		Description:  p.text(at.Key("description")),
-		Author:       p.text(at.Key("author")),
+		ID:           p.readID(at.Key("id")),
+		Version:      p.readVersion(at.Key("version")),
+		Title:        p.readText(at.Key("title")),
+		Description:  p.readText(at.Key("description")),
+		Author:       p.readText(at.Key("author")),
 		Tags:         p.Texts(at.Key("tags"), 0, 0),
 		Rules:        p.Texts(at.Key("rules"), 0, 0),
-		Variables:    list(p, at.Key("variables"), "variable", p.variable),
+		Variables:    readList(p, at.Key("variables"), "variable", p.readVariable),
 		ContextRules: p.ContextRules(at.Key("contextRules")),
-		InitialPhase: p.id(at.Key("initialPhase")),
-		Phases:       list(p, at.Key("phases"), "phase", p.phase),
+		InitialPhase: p.readID(at.Key("initialPhase")),
+		Phases:       readList(p, at.Key("phases"), "phase", p.readPhase),
 	}
-	p.filled(at.Key("phases"), "add a phase with id and name: a workflow has at least one")
+	p.checkNotEmpty(at.Key("phases"), "add a phase with id and name: a workflow has at least one")
 	return w
 }
 
-// variable reads a declaration.
-func (p *parser) variable(at shape.Place) Variable {
+// readVariable reads a declaration.
+func (p *parser) readVariable(at shape.Place) Variable {
 	p.Object(at, "name", "type", "description", "defaultValue", "required")
 	p.Require(at, "name", "type")
 	value := at.Node.Get("defaultValue")
 	return Variable{
-		Name:         p.id(at.Key("name")),
-		Type:         VariableType(p.Choice(at.Key("type"), CodeEnum, types()...)),
-		Description:  p.text(at.Key("description")),
+		Name:         p.readID(at.Key("name")),
+		Type:         VariableType(p.Choice(at.Key("type"), CodeEnum, typeNames()...)),
+		Description:  p.readText(at.Key("description")),
 		DefaultValue: value.Any(),
 		HasDefault:   value != nil,
 		Required:     p.Flag(at.Key("required")),
 	}
 }
 
-// types are the names of the types of variables.
-func types() []string {
+// typeNames are the names of the types of variables.
+func typeNames() []string {
 	return []string{string(TypeString), string(TypeNumber), string(TypeBoolean), string(TypeArray), string(TypeObject)}
 }
 
-// phase reads one stage.
-func (p *parser) phase(at shape.Place) Phase {
+// readPhase reads one stage.
+func (p *parser) readPhase(at shape.Place) Phase {
 	p.Object(at, "id", "name", "description", "required", "estimatedTime", "guide", "entryActions", "exitActions",
 		"steps", "checkpoints", "decisions", "loops", "transitions")
 	p.Require(at, "id", "name")
 	return Phase{
-		ID:            p.id(at.Key("id")),
-		Name:          p.text(at.Key("name")),
-		Description:   p.text(at.Key("description")),
-		Required:      p.flag(at.Key("required"), true),
-		EstimatedTime: p.estimate(at.Key("estimatedTime")),
-		Guide:         p.guide(at.Key("guide")),
-		EntryActions:  list(p, at.Key("entryActions"), "action", p.action),
-		ExitActions:   list(p, at.Key("exitActions"), "action", p.action),
-		Steps:         list(p, at.Key("steps"), "step", p.step),
-		Checkpoints:   list(p, at.Key("checkpoints"), "checkpoint", p.checkpoint),
-		Decisions:     list(p, at.Key("decisions"), "decision", p.decision),
-		Loops:         list(p, at.Key("loops"), "loop", p.loop),
-		Transitions:   list(p, at.Key("transitions"), "transition", p.transition),
+		ID:            p.readID(at.Key("id")),
+		Name:          p.readText(at.Key("name")),
+		Description:   p.readText(at.Key("description")),
+		Required:      p.readFlag(at.Key("required"), true),
+		EstimatedTime: p.readEstimate(at.Key("estimatedTime")),
+		Guide:         p.readGuide(at.Key("guide")),
+		EntryActions:  readList(p, at.Key("entryActions"), "action", p.readAction),
+		ExitActions:   readList(p, at.Key("exitActions"), "action", p.readAction),
+		Steps:         readList(p, at.Key("steps"), "step", p.readStep),
+		Checkpoints:   readList(p, at.Key("checkpoints"), "checkpoint", p.readCheckpoint),
+		Decisions:     readList(p, at.Key("decisions"), "decision", p.readDecision),
+		Loops:         readList(p, at.Key("loops"), "loop", p.readLoop),
+		Transitions:   readList(p, at.Key("transitions"), "transition", p.readTransition),
 		Source:        p.Source(at),
 	}
 }
 
-// estimate reads how long a phase takes.
-func (p *parser) estimate(at shape.Place) string {
-	text := p.text(at)
+// readEstimate reads how long a phase takes.
+func (p *parser) readEstimate(at shape.Place) string {
+	text := p.readText(at)
 	if at.Node == nil || at.Node.Kind != doc.String || isEstimate(text) {
 		return text
 	}
@@ -122,38 +122,38 @@ func isEstimate(text string) bool {
 	}
 }
 
-// guide reads a reference to a text; nil where there is none.
-func (p *parser) guide(at shape.Place) *Guide {
-	at, ok := p.nested(at, "path", "section", "title")
+// readGuide reads a reference to a text; nil where there is none.
+func (p *parser) readGuide(at shape.Place) *Guide {
+	at, ok := p.openNested(at, "path", "section", "title")
 	if !ok {
 		return nil
 	}
 	p.Require(at, "path")
-	return &Guide{Path: p.id(at.Key("path")), Section: p.text(at.Key("section")), Title: p.text(at.Key("title"))}
+	return &Guide{Path: p.readID(at.Key("path")), Section: p.readText(at.Key("section")), Title: p.readText(at.Key("title"))}
 }
 
-// action reads something to do.
-func (p *parser) action(at shape.Place) Action {
+// readAction reads something to do.
+func (p *parser) readAction(at shape.Place) Action {
 	p.Object(at, "action", "target", "message", "value")
 	p.Require(at, "action")
 	value := at.Node.Get("value")
 	return Action{
 		Action: ActionKind(p.Choice(at.Key("action"), CodeEnum, string(ActionLog), string(ActionValidate), string(ActionSet), string(ActionEmit))),
-		Target: p.text(at.Key("target")), Message: p.text(at.Key("message")),
+		Target: p.readText(at.Key("target")), Message: p.readText(at.Key("message")),
 		Value: value.Any(), HasValue: value != nil,
 	}
 }
 
-// step reads a task.
-func (p *parser) step(at shape.Place) Step {
+// readStep reads a task.
+func (p *parser) readStep(at shape.Place) Step {
 	p.Object(at, "id", "name", "description", "guide", "required", "actions")
 	p.Require(at, "id", "name")
 	return Step{
-		ID:          p.id(at.Key("id")),
-		Name:        p.text(at.Key("name")),
-		Description: p.text(at.Key("description")),
-		Guide:       p.guide(at.Key("guide")),
-		Required:    p.flag(at.Key("required"), true),
-		Actions:     list(p, at.Key("actions"), "action", p.action),
+		ID:          p.readID(at.Key("id")),
+		Name:        p.readText(at.Key("name")),
+		Description: p.readText(at.Key("description")),
+		Guide:       p.readGuide(at.Key("guide")),
+		Required:    p.readFlag(at.Key("required"), true),
+		Actions:     readList(p, at.Key("actions"), "action", p.readAction),
 	}
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape/shapetest"
 )
 
-// read has a document checked as a kind.
-func read(t *testing.T, kind phases.Kind, text string) []guideway.Diagnostic {
+// parseText has a document checked as a kind.
+func parseText(t *testing.T, kind phases.Kind, text string) []guideway.Diagnostic {
 	t.Helper()
 	root, found := doc.Parse("x.json", []byte(text), doc.Limits{})
 	if len(found) > 0 {
 		t.Fatalf("%s: %v", text, found)
 	}
-	return parse(kind, root)
+	return parseKind(kind, root)
 }
 
-// parse has a tree checked as a kind.
-func parse(kind phases.Kind, root *doc.Node) (found []guideway.Diagnostic) {
+// parseKind has a tree checked as a kind.
+func parseKind(kind phases.Kind, root *doc.Node) (found []guideway.Diagnostic) {
 	switch kind {
 	case phases.KindWorkflow:
 		_, found = phases.Parse("x.json", root)
@@ -42,23 +42,23 @@ func parse(kind phases.Kind, root *doc.Node) (found []guideway.Diagnostic) {
 	return found
 }
 
-// flow is the smallest workflow, with more at its root and in its phase.
-func flow(root, phase string) string {
+// workflowText is the smallest workflow, with more at its root and in its phase.
+func workflowText(root, phase string) string {
 	return `{"id":"w","version":"1.0.0","title":"T","initialPhase":"p1"` + root + `,"phases":[{"id":"p1","name":"P1"` + phase + `}]}`
 }
 
-// loop is the smallest workflow with a loop.
-func loop(members string) string {
-	return flow("", `,"loops":[{"id":"l","name":"L",`+members+`}]`)
+// loopText is the smallest workflow with a loop.
+func loopText(members string) string {
+	return workflowText("", `,"loops":[{"id":"l","name":"L",`+members+`}]`)
 }
 
-// transition is the smallest workflow with a condition.
-func transition(condition string) string {
-	return flow("", `,"transitions":[{"to":"p1","condition":`+condition+`}]`)
+// transitionText is the smallest workflow with a condition.
+func transitionText(condition string) string {
+	return workflowText("", `,"transitions":[{"to":"p1","condition":`+condition+`}]`)
 }
 
-// state is the smallest state, with more.
-func state(more string) string {
+// stateText is the smallest state, with more.
+func stateText(more string) string {
 	return `{"workflowId":"w","workflowVersion":"1","startedAt":"2026-01-22T10:00:00Z","updatedAt":"2026-01-22T10:00:00Z","currentPhase":1` + more + `}`
 }
 
@@ -78,62 +78,62 @@ func TestConformance(t *testing.T) {
 		// want are the pointers and codes of the findings; none is accepted.
 		want []string
 	}{
-		{"1", flow("", ""), "", nil},
-		{"2", strings.Replace(flow("", ""), `"id":"w",`, "", 1), "", []string{" field-missing"}},
-		{"3", strings.Replace(flow("", ""), `"initialPhase":"p1",`, "", 1), "", []string{" field-missing"}},
+		{"1", workflowText("", ""), "", nil},
+		{"2", strings.Replace(workflowText("", ""), `"id":"w",`, "", 1), "", []string{" field-missing"}},
+		{"3", strings.Replace(workflowText("", ""), `"initialPhase":"p1",`, "", 1), "", []string{" field-missing"}},
 		{"4", `{"id":"w","version":"1.0.0","title":"T","initialPhase":"p1","phases":[]}`, "", []string{"/phases list-empty"}},
-		{"5 v1", strings.Replace(flow("", ""), "1.0.0", "v1", 1), "", []string{"/version version-format"}},
-		{"5 1.0", strings.Replace(flow("", ""), "1.0.0", "1.0", 1), "", []string{"/version version-format"}},
-		{"5 rc", strings.Replace(flow("", ""), "1.0.0", "1.0.0-rc1", 1), "", []string{"/version version-format"}},
-		{"6", strings.Replace(flow("", ""), `"1.0.0"`, "1.0", 1), "", []string{"/version field-type"}},
-		{"7", flow(`,"extra":1`, ""), "", []string{"/extra field-unknown"}},
-		{"8", flow("", fmt.Sprintf(question, `,"effect":{"goto":"x"}`, "")), "", []string{"/phases/0/checkpoints/0/options/0/effect/goto field-unknown"}},
-		{"9", strings.Replace(flow("", ""), `"initialPhase":"p1"`, `"initialPhase":"nope"`, 1), "", []string{"/initialPhase phase-unknown"}},
-		{"10", flow("", `,"transitions":[{"to":"nope"}]`), "", []string{"/phases/0/transitions/0/to phase-unknown"}},
-		{"10 branch", flow("", `,"decisions":[{"id":"d","name":"D","branches":[{"id":"a","label":"A","transitionTo":"nope"},{"id":"b","label":"B","transitionTo":"p1"}]}]`), "", []string{"/phases/0/decisions/0/branches/0/transitionTo phase-unknown"}},
-		{"11", flow("", fmt.Sprintf(question, `,"effect":{"transitionTo":"nope"}`, "")), "", []string{"/phases/0/checkpoints/0/options/0/effect/transitionTo phase-unknown"}},
-		{"11 skip", flow("", fmt.Sprintf(question, `,"effect":{"skipPhases":["nope"]}`, "")), "", []string{"/phases/0/checkpoints/0/options/0/effect/skipPhases/0 phase-unknown"}},
+		{"5 v1", strings.Replace(workflowText("", ""), "1.0.0", "v1", 1), "", []string{"/version version-format"}},
+		{"5 1.0", strings.Replace(workflowText("", ""), "1.0.0", "1.0", 1), "", []string{"/version version-format"}},
+		{"5 rc", strings.Replace(workflowText("", ""), "1.0.0", "1.0.0-rc1", 1), "", []string{"/version version-format"}},
+		{"6", strings.Replace(workflowText("", ""), `"1.0.0"`, "1.0", 1), "", []string{"/version field-type"}},
+		{"7", workflowText(`,"extra":1`, ""), "", []string{"/extra field-unknown"}},
+		{"8", workflowText("", fmt.Sprintf(question, `,"effect":{"goto":"x"}`, "")), "", []string{"/phases/0/checkpoints/0/options/0/effect/goto field-unknown"}},
+		{"9", strings.Replace(workflowText("", ""), `"initialPhase":"p1"`, `"initialPhase":"nope"`, 1), "", []string{"/initialPhase phase-unknown"}},
+		{"10", workflowText("", `,"transitions":[{"to":"nope"}]`), "", []string{"/phases/0/transitions/0/to phase-unknown"}},
+		{"10 branch", workflowText("", `,"decisions":[{"id":"d","name":"D","branches":[{"id":"a","label":"A","transitionTo":"nope"},{"id":"b","label":"B","transitionTo":"p1"}]}]`), "", []string{"/phases/0/decisions/0/branches/0/transitionTo phase-unknown"}},
+		{"11", workflowText("", fmt.Sprintf(question, `,"effect":{"transitionTo":"nope"}`, "")), "", []string{"/phases/0/checkpoints/0/options/0/effect/transitionTo phase-unknown"}},
+		{"11 skip", workflowText("", fmt.Sprintf(question, `,"effect":{"skipPhases":["nope"]}`, "")), "", []string{"/phases/0/checkpoints/0/options/0/effect/skipPhases/0 phase-unknown"}},
 		{"12", `{"id":"w","version":"1.0.0","title":"T","initialPhase":"p1","phases":[{"id":"p1","name":"A"},{"id":"p1","name":"B"}]}`, "", []string{"/phases/1/id id-duplicate"}},
-		{"14", flow("", `,"checkpoints":[{"id":"c","name":"C","message":"M","options":[]}]`), "", []string{"/phases/0/checkpoints/0/options list-empty"}},
-		{"15", flow("", `,"checkpoints":[{"id":"c","name":"C","options":[{"id":"o","label":"O"}]}]`), "", []string{"/phases/0/checkpoints/0 field-missing"}},
-		{"16", flow("", fmt.Sprintf(question, "", `,"blocking":false`)), "", []string{"/phases/0/checkpoints/0/blocking checkpoint-blocking"}},
-		{"17", flow("", `,"decisions":[{"id":"d","name":"D","branches":[{"id":"a","label":"A","transitionTo":"p1"}]}]`), "", []string{"/phases/0/decisions/0/branches decision-branches"}},
-		{"18", flow("", `,"decisions":[{"id":"d","name":"D","branches":[{"id":"a","label":"A"},{"id":"b","label":"B","transitionTo":"p1"}]}]`), "", []string{"/phases/0/decisions/0/branches/0 field-missing"}},
-		{"19", loop(`"type":"until"`), "", []string{"/phases/0/loops/0/type loop-type"}},
-		{"20 zero", loop(`"type":"forEach","over":"x","maxIterations":0`), "", []string{"/phases/0/loops/0/maxIterations loop-max-iterations"}},
-		{"20 fraction", loop(`"type":"forEach","over":"x","maxIterations":1.5`), "", []string{"/phases/0/loops/0/maxIterations loop-max-iterations"}},
-		{"21 forEach", loop(`"type":"forEach"`), "", []string{"/phases/0/loops/0 loop-over-missing"}},
-		{"21 while", loop(`"type":"while"`), "", []string{"/phases/0/loops/0 loop-condition-missing"}},
-		{"22 range", flow("", `,"estimatedTime":"10-15m"`), "", nil},
-		{"22 bare", flow("", `,"estimatedTime":"90"`), "", nil},
-		{"22 word", flow("", `,"estimatedTime":"1 hour"`), "", nil},
-		{"23 as the schema has it", flow("", `,"estimatedTime":"2H"`), "", []string{"/phases/0/estimatedTime text-pattern"}},
-		{"24 weeks", flow("", `,"estimatedTime":"2 weeks"`), "", []string{"/phases/0/estimatedTime text-pattern"}},
-		{"24 ranges", flow("", `,"estimatedTime":"1-2-3h"`), "", []string{"/phases/0/estimatedTime text-pattern"}},
-		{"25", flow("", `,"entryActions":[{"action":"message"}]`), "", []string{"/phases/0/entryActions/0/action value-unknown"}},
-		{"26", flow(`,"variables":[{"name":"v","type":"integer"}]`, ""), "", []string{"/variables/0/type value-unknown"}},
-		{"27 default", flow(`,"variables":[{"name":"v","type":"number","defaultValue":"abc"}]`, ""), "", []string{"/variables/0/defaultValue variable-type"}},
-		{"27 twice", flow(`,"variables":[{"name":"v","type":"number"},{"name":"v","type":"string"}]`, ""), "", []string{"/variables/1/name variable-duplicate"}},
-		{"28 guide", flow("", `,"guide":{"section":"S"}`), "", []string{"/phases/0/guide field-missing"}},
-		{"28 step", flow("", `,"steps":[{"id":"s"}]`), "", []string{"/phases/0/steps/0 field-missing"}},
-		{"29 one", transition(`{"type":"and","conditions":[` + comparison + `]}`), "", []string{"/phases/0/transitions/0/condition/conditions condition-operands"}},
-		{"29 none", transition(`{"type":"or","conditions":[]}`), "", []string{"/phases/0/transitions/0/condition/conditions condition-operands"}},
-		{"30", transition(`{"type":"and","conditions":[` + comparison + `,{"type":"bogus"}]}`), "", []string{"/phases/0/transitions/0/condition/conditions/1/type condition-type"}},
+		{"14", workflowText("", `,"checkpoints":[{"id":"c","name":"C","message":"M","options":[]}]`), "", []string{"/phases/0/checkpoints/0/options list-empty"}},
+		{"15", workflowText("", `,"checkpoints":[{"id":"c","name":"C","options":[{"id":"o","label":"O"}]}]`), "", []string{"/phases/0/checkpoints/0 field-missing"}},
+		{"16", workflowText("", fmt.Sprintf(question, "", `,"blocking":false`)), "", []string{"/phases/0/checkpoints/0/blocking checkpoint-blocking"}},
+		{"17", workflowText("", `,"decisions":[{"id":"d","name":"D","branches":[{"id":"a","label":"A","transitionTo":"p1"}]}]`), "", []string{"/phases/0/decisions/0/branches decision-branches"}},
+		{"18", workflowText("", `,"decisions":[{"id":"d","name":"D","branches":[{"id":"a","label":"A"},{"id":"b","label":"B","transitionTo":"p1"}]}]`), "", []string{"/phases/0/decisions/0/branches/0 field-missing"}},
+		{"19", loopText(`"type":"until"`), "", []string{"/phases/0/loops/0/type loop-type"}},
+		{"20 zero", loopText(`"type":"forEach","over":"x","maxIterations":0`), "", []string{"/phases/0/loops/0/maxIterations loop-max-iterations"}},
+		{"20 fraction", loopText(`"type":"forEach","over":"x","maxIterations":1.5`), "", []string{"/phases/0/loops/0/maxIterations loop-max-iterations"}},
+		{"21 forEach", loopText(`"type":"forEach"`), "", []string{"/phases/0/loops/0 loop-over-missing"}},
+		{"21 while", loopText(`"type":"while"`), "", []string{"/phases/0/loops/0 loop-condition-missing"}},
+		{"22 range", workflowText("", `,"estimatedTime":"10-15m"`), "", nil},
+		{"22 bare", workflowText("", `,"estimatedTime":"90"`), "", nil},
+		{"22 word", workflowText("", `,"estimatedTime":"1 hour"`), "", nil},
+		{"23 as the schema has it", workflowText("", `,"estimatedTime":"2H"`), "", []string{"/phases/0/estimatedTime text-pattern"}},
+		{"24 weeks", workflowText("", `,"estimatedTime":"2 weeks"`), "", []string{"/phases/0/estimatedTime text-pattern"}},
+		{"24 ranges", workflowText("", `,"estimatedTime":"1-2-3h"`), "", []string{"/phases/0/estimatedTime text-pattern"}},
+		{"25", workflowText("", `,"entryActions":[{"action":"message"}]`), "", []string{"/phases/0/entryActions/0/action value-unknown"}},
+		{"26", workflowText(`,"variables":[{"name":"v","type":"integer"}]`, ""), "", []string{"/variables/0/type value-unknown"}},
+		{"27 default", workflowText(`,"variables":[{"name":"v","type":"number","defaultValue":"abc"}]`, ""), "", []string{"/variables/0/defaultValue variable-type"}},
+		{"27 twice", workflowText(`,"variables":[{"name":"v","type":"number"},{"name":"v","type":"string"}]`, ""), "", []string{"/variables/1/name variable-duplicate"}},
+		{"28 guide", workflowText("", `,"guide":{"section":"S"}`), "", []string{"/phases/0/guide field-missing"}},
+		{"28 step", workflowText("", `,"steps":[{"id":"s"}]`), "", []string{"/phases/0/steps/0 field-missing"}},
+		{"29 one", transitionText(`{"type":"and","conditions":[` + comparison + `]}`), "", []string{"/phases/0/transitions/0/condition/conditions condition-operands"}},
+		{"29 none", transitionText(`{"type":"or","conditions":[]}`), "", []string{"/phases/0/transitions/0/condition/conditions condition-operands"}},
+		{"30", transitionText(`{"type":"and","conditions":[` + comparison + `,{"type":"bogus"}]}`), "", []string{"/phases/0/transitions/0/condition/conditions/1/type condition-type"}},
 		{"30 alone", `{"type":"and","conditions":[` + comparison + `,{"type":"bogus"}]}`, phases.KindCondition, []string{"/conditions/1/type condition-type"}},
 		{"31 operator", `{"type":"simple","variable":"x","operator":"contains","value":1}`, phases.KindCondition, []string{"/operator value-unknown"}},
 		{"31 list", `{"type":"simple","variable":"x","operator":"==","value":[1]}`, phases.KindCondition, []string{"/value field-type"}},
 		{"31 object", `{"type":"simple","variable":"x","operator":"==","value":{}}`, phases.KindCondition, []string{"/value field-type"}},
 		{"32", `{"type":"simple","variable":"x","operator":"=="}`, phases.KindCondition, []string{" condition-value"}},
-		{"33 zero", strings.Replace(state(""), `"currentPhase":1`, `"currentPhase":0`, 1), phases.KindState, []string{"/currentPhase number-bounds"}},
-		{"33 text", strings.Replace(state(""), `"currentPhase":1`, `"currentPhase":"phase-1"`, 1), phases.KindState, []string{"/currentPhase field-type"}},
-		{"33 fraction", strings.Replace(state(""), `"currentPhase":1`, `"currentPhase":1.5`, 1), phases.KindState, []string{"/currentPhase number-bounds"}},
-		{"34", strings.Replace(state(""), "2026-01-22T10:00:00Z", "2026-01-22", 1), phases.KindState, []string{"/startedAt time-format"}},
-		{"35", strings.Replace(state(""), "2026-01-22T10:00:00Z", "2026-01-22T10:00:00+01:00", 1), phases.KindState, nil},
-		{"36 status", state(`,"status":"done"`), phases.KindState, []string{"/status value-unknown"}},
-		{"36 type", state(`,"history":[{"timestamp":"2026-01-22T10:00:00Z","type":"phase_started"}]`), phases.KindState, []string{"/history/0/type value-unknown"}},
-		{"37", state(`,"completedSteps":{"phase-1":[1]}`), phases.KindState, []string{"/completedSteps/phase-1 state-key"}},
-		{"38 response", state(`,"checkpointResponses":{"1-1":{"optionId":"o"}}`), phases.KindState, []string{"/checkpointResponses/1-1 field-missing"}},
-		{"38 outcome", state(`,"decisionOutcomes":{"1-1":{"branchId":"b","decidedAt":"2026-01-22T10:00:00Z"}}`), phases.KindState, []string{"/decisionOutcomes/1-1 field-missing"}},
+		{"33 zero", strings.Replace(stateText(""), `"currentPhase":1`, `"currentPhase":0`, 1), phases.KindState, []string{"/currentPhase number-bounds"}},
+		{"33 text", strings.Replace(stateText(""), `"currentPhase":1`, `"currentPhase":"phase-1"`, 1), phases.KindState, []string{"/currentPhase field-type"}},
+		{"33 fraction", strings.Replace(stateText(""), `"currentPhase":1`, `"currentPhase":1.5`, 1), phases.KindState, []string{"/currentPhase number-bounds"}},
+		{"34", strings.Replace(stateText(""), "2026-01-22T10:00:00Z", "2026-01-22", 1), phases.KindState, []string{"/startedAt time-format"}},
+		{"35", strings.Replace(stateText(""), "2026-01-22T10:00:00Z", "2026-01-22T10:00:00+01:00", 1), phases.KindState, nil},
+		{"36 status", stateText(`,"status":"done"`), phases.KindState, []string{"/status value-unknown"}},
+		{"36 type", stateText(`,"history":[{"timestamp":"2026-01-22T10:00:00Z","type":"phase_started"}]`), phases.KindState, []string{"/history/0/type value-unknown"}},
+		{"37", stateText(`,"completedSteps":{"phase-1":[1]}`), phases.KindState, []string{"/completedSteps/phase-1 state-key"}},
+		{"38 response", stateText(`,"checkpointResponses":{"1-1":{"optionId":"o"}}`), phases.KindState, []string{"/checkpointResponses/1-1 field-missing"}},
+		{"38 outcome", stateText(`,"decisionOutcomes":{"1-1":{"branchId":"b","decidedAt":"2026-01-22T10:00:00Z"}}`), phases.KindState, []string{"/decisionOutcomes/1-1 field-missing"}},
 		{"39 recognition", strings.Replace(fmt.Sprintf(activity, ""), `["r"]`, `[]`, 1), phases.KindActivity, []string{"/recognition list-empty"}},
 		{"39 primary", strings.Replace(fmt.Sprintf(activity, ""), `{"primary":"s"}`, `{}`, 1), phases.KindActivity, []string{"/skills field-missing"}},
 		{"39 version", strings.Replace(fmt.Sprintf(activity, ""), `1.0.0`, `2.1`, 1), phases.KindActivity, []string{"/version version-format"}},
@@ -150,7 +150,7 @@ func TestConformance(t *testing.T) {
 				kind = phases.KindWorkflow
 			}
 			var got []string
-			for _, f := range read(t, kind, c.text) {
+			for _, f := range parseText(t, kind, c.text) {
 				got = append(got, f.Pointer+" "+f.Code)
 				if f.Severity != guideway.SeverityError || f.Message == "" || f.Fix == "" {
 					t.Errorf("incomplete: %+v", f)
@@ -185,7 +185,7 @@ func TestOriginalExamples(t *testing.T) {
 			continue
 		}
 		seen[kind]++
-		found = parse(kind, root)
+		found = parseKind(kind, root)
 		if i == 0 {
 			if len(found) != 1 || found[0].Code != phases.CodeEmptyList {
 				t.Errorf("the first example has %v", found)
@@ -298,7 +298,7 @@ func TestWorkflow(t *testing.T) {
 // TestSource finds what the document says of phases and checkpoints in it.
 func TestSource(t *testing.T) {
 	t.Parallel()
-	root, _ := doc.Parse("x.json", []byte(flow("", `, "checkpoints": [ {"message": "M", "id": "c", "name": "C", "options": [{"label": "O", "id": "o"}]} ]`)), doc.Limits{})
+	root, _ := doc.Parse("x.json", []byte(workflowText("", `, "checkpoints": [ {"message": "M", "id": "c", "name": "C", "options": [{"label": "O", "id": "o"}]} ]`)), doc.Limits{})
 	w, found := phases.Parse("x.json", root)
 	if w == nil {
 		t.Fatal(found)
@@ -316,7 +316,7 @@ func TestNothingIsNoDocument(t *testing.T) {
 	t.Parallel()
 	for _, kind := range phases.Kinds() {
 		for _, root := range []*doc.Node{nil, {Kind: doc.Array}, {Kind: doc.Null}} {
-			if found := parse(kind, root); len(found) != 1 || found[0].Code != phases.CodeDefinitionObject {
+			if found := parseKind(kind, root); len(found) != 1 || found[0].Code != phases.CodeDefinitionObject {
 				t.Errorf("%s: got %v", kind, found)
 			}
 		}

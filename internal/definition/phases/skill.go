@@ -26,8 +26,8 @@ func ParseSkill(file string, root *doc.Node) (*Skill, []guideway.Diagnostic) {
 	p.Canonical = doc.Mark(root)
 	p.Require(at, "id", "version", "capability")
 	s := &Skill{
-		ID: p.id(at.Key("id")), Version: p.version(at.Key("version")), Capability: p.text(at.Key("capability")),
-		Description: p.text(at.Key("description")), Canonical: p.Canonical,
+		ID: p.readID(at.Key("id")), Version: p.readVersion(at.Key("version")), Capability: p.readText(at.Key("capability")),
+		Description: p.readText(at.Key("description")), Canonical: p.Canonical,
 	}
 	for _, m := range p.skillMembers() {
 		m.read(at.Key(m.key))
@@ -46,7 +46,7 @@ type member struct {
 
 // skillMembers are the members of a skill beyond those that Skill has.
 func (p *parser) skillMembers() []member {
-	text := func(at shape.Place) { p.text(at) }
+	text := func(at shape.Place) { p.readText(at) }
 	texts := func(at shape.Place) { p.Texts(at, 0, 0) }
 	object := func(at shape.Place) { p.Open(at) }
 	of := func(read func(shape.Place), keys ...string) []member {
@@ -56,27 +56,27 @@ func (p *parser) skillMembers() []member {
 		}
 		return members
 	}
-	words := p.mapOf(text)
+	words := p.checkMembers(text)
 	return []member{
-		{"architecture", p.open(of(text, "principle", "gap_detection"), of(texts, "layers"))},
-		{"execution_pattern", p.open(of(texts, "start", "bootstrap", "per_phase", "skill_loading", "discovery", "transitions", "artifacts"))},
-		{"tools", p.mapOf(p.open(of(text, "when", "params", "returns", "next", "action", "usage"), of(texts, "preserve")))},
+		{"architecture", p.openObject(of(text, "principle", "gap_detection"), of(texts, "layers"))},
+		{"execution_pattern", p.openObject(of(texts, "start", "bootstrap", "per_phase", "skill_loading", "discovery", "transitions", "artifacts"))},
+		{"tools", p.checkMembers(p.openObject(of(text, "when", "params", "returns", "next", "action", "usage"), of(texts, "preserve")))},
 		{"flow", texts},
-		{"matching", p.open(of(text, "quick_match", "fallback", "ambiguous", "never"))},
-		{"state", p.open(of(text, "format", "initialize"), of(words, "structure", "update_on"),
+		{"matching", p.openObject(of(text, "quick_match", "fallback", "ambiguous", "never"))},
+		{"state", p.openObject(of(text, "format", "initialize"), of(words, "structure", "update_on"),
 			of(object, "checkpoint_response_format", "decision_outcome_format"))},
 		{"state_structure", words},
-		{"numeric_format", p.open(of(text, "description"), of(words, "examples"))},
-		{"initialization", p.open(of(text, "trigger"), of(object, "state"))},
-		{"update_patterns", p.mapOf(p.open(of(text, "trigger"), of(texts, "actions")))},
+		{"numeric_format", p.openObject(of(text, "description"), of(words, "examples"))},
+		{"initialization", p.openObject(of(text, "trigger"), of(object, "state"))},
+		{"update_patterns", p.checkMembers(p.openObject(of(text, "trigger"), of(texts, "actions")))},
 		{"checkpoint_response_format", object},
 		{"decision_outcome_format", object},
 		{"history_event_types", p.textsOrObject},
 		{"history_entry_format", object},
 		{"status_values", words},
-		{"interpretation", p.open(of(text, "transitions", "checkpoints", "decisions", "loops", "guides", "templates"))},
-		{"resumption", p.open(of(text, "description", "note"), of(texts, "steps"))},
-		{"errors", p.mapOf(p.open(of(text, "cause", "recovery", "detection", "note"), of(texts, "resolution")))},
+		{"interpretation", p.openObject(of(text, "transitions", "checkpoints", "decisions", "loops", "guides", "templates"))},
+		{"resumption", p.openObject(of(text, "description", "note"), of(texts, "steps"))},
+		{"errors", p.checkMembers(p.openObject(of(text, "cause", "recovery", "detection", "note"), of(texts, "resolution")))},
 	}
 }
 
@@ -91,13 +91,13 @@ func (p *parser) textsOrObject(at shape.Place) {
 	}
 }
 
-// open checks an object by the members that are known of it; others are free.
-func (p *parser) open(groups ...[]member) func(shape.Place) {
+// openObject checks an object by the members that are known of it; others are free.
+func (p *parser) openObject(groups ...[]member) func(shape.Place) {
 	return func(at shape.Place) {
 		if !p.Open(at) {
 			return
 		}
-		at = at.In(inside(at))
+		at = at.In(nestedLocation(at))
 		for _, group := range groups {
 			for _, m := range group {
 				m.read(at.Key(m.key))
@@ -106,8 +106,8 @@ func (p *parser) open(groups ...[]member) func(shape.Place) {
 	}
 }
 
-// mapOf checks every member of an object alike.
-func (p *parser) mapOf(read func(shape.Place)) func(shape.Place) {
+// checkMembers checks every member of an object alike.
+func (p *parser) checkMembers(read func(shape.Place)) func(shape.Place) {
 	return func(at shape.Place) {
 		if !p.Open(at) {
 			return

@@ -27,7 +27,7 @@ func ParseState(file string, root *doc.Node) (*State, []guideway.Diagnostic) {
 	if !p.Document(at, "A state", "write one object with workflowId, workflowVersion, startedAt, updatedAt and currentPhase") {
 		return nil, p.Found
 	}
-	p.state(at)
+	p.checkState(at)
 	if len(p.Found) > 0 {
 		return nil, p.Findings(guideway.SeverityError)
 	}
@@ -36,59 +36,59 @@ func ParseState(file string, root *doc.Node) (*State, []guideway.Diagnostic) {
 	}, nil
 }
 
-// state checks the root.
-func (p *parser) state(at shape.Place) {
+// checkState checks the root.
+func (p *parser) checkState(at shape.Place) {
 	p.Object(at, "workflowId", "workflowVersion", "stateVersion", "startedAt", "updatedAt", "completedAt", "currentPhase", "currentStep",
 		"completedPhases", "skippedPhases", "completedSteps", "checkpointResponses", "decisionOutcomes", "activeLoops", "variables",
 		"history", "status", "lastError")
 	p.Require(at, "workflowId", "workflowVersion", "startedAt", "updatedAt", "currentPhase")
-	p.id(at.Key("workflowId"))
-	p.text(at.Key("workflowVersion"))
-	p.times(at, "startedAt", "updatedAt", "completedAt")
-	p.numbers(at, "stateVersion", "currentPhase", "currentStep")
-	p.integers(at.Key("completedPhases"))
-	p.integers(at.Key("skippedPhases"))
-	p.table(at.Key("completedSteps"), 1, p.integers)
-	p.table(at.Key("checkpointResponses"), 2, p.response)
-	p.table(at.Key("decisionOutcomes"), 2, p.outcome)
-	p.each(at.Key("activeLoops"), "loop", p.activeLoop)
+	p.readID(at.Key("workflowId"))
+	p.readText(at.Key("workflowVersion"))
+	p.checkTimes(at, "startedAt", "updatedAt", "completedAt")
+	p.checkNumbers(at, "stateVersion", "currentPhase", "currentStep")
+	p.checkIntegers(at.Key("completedPhases"))
+	p.checkIntegers(at.Key("skippedPhases"))
+	p.checkTable(at.Key("completedSteps"), 1, p.checkIntegers)
+	p.checkTable(at.Key("checkpointResponses"), 2, p.checkResponse)
+	p.checkTable(at.Key("decisionOutcomes"), 2, p.checkOutcome)
+	p.checkEntries(at.Key("activeLoops"), "loop", p.checkActiveLoop)
 	p.Open(at.Key("variables"))
-	p.each(at.Key("history"), "entry", p.historyEntry)
+	p.checkEntries(at.Key("history"), "entry", p.checkHistoryEntry)
 	p.Choice(at.Key("status"), CodeEnum, "running", "paused", "completed", "aborted", "error")
-	if last, ok := p.nested(at.Key("lastError"), "message", "code", "phase", "step", "timestamp"); ok {
+	if last, ok := p.openNested(at.Key("lastError"), "message", "code", "phase", "step", "timestamp"); ok {
 		p.Require(last, "message", "timestamp")
-		p.text(last.Key("message"))
-		p.text(last.Key("code"))
-		p.numbers(last, "phase", "step")
-		p.times(last, "timestamp")
+		p.readText(last.Key("message"))
+		p.readText(last.Key("code"))
+		p.checkNumbers(last, "phase", "step")
+		p.checkTimes(last, "timestamp")
 	}
 }
 
-// times checks members that are times.
-func (p *parser) times(at shape.Place, keys ...string) {
+// checkTimes checks members that are times.
+func (p *parser) checkTimes(at shape.Place, keys ...string) {
 	for _, key := range keys {
-		p.time(at.Key(key))
+		p.checkTime(at.Key(key))
 	}
 }
 
-// numbers checks members that are whole numbers from 1.
-func (p *parser) numbers(at shape.Place, keys ...string) {
+// checkNumbers checks members that are whole numbers from 1.
+func (p *parser) checkNumbers(at shape.Place, keys ...string) {
 	for _, key := range keys {
-		p.integer(at.Key(key), 1)
+		p.checkInteger(at.Key(key), 1)
 	}
 }
 
-// each checks the entries of a list of objects.
-func (p *parser) each(at shape.Place, noun string, check func(shape.Place)) {
-	list(p, at, noun, func(at shape.Place) struct{} {
+// checkEntries checks the entries of a list of objects.
+func (p *parser) checkEntries(at shape.Place, noun string, check func(shape.Place)) {
+	readList(p, at, noun, func(at shape.Place) struct{} {
 		check(at)
 		return struct{}{}
 	})
 }
 
-// table checks an object whose keys are numbers from 1, or so many of them with a
+// checkTable checks an object whose keys are numbers from 1, or so many of them with a
 // hyphen between.
-func (p *parser) table(at shape.Place, numbers int, check func(shape.Place)) {
+func (p *parser) checkTable(at shape.Place, numbers int, check func(shape.Place)) {
 	if !p.Open(at) {
 		return
 	}
@@ -96,7 +96,7 @@ func (p *parser) table(at shape.Place, numbers int, check func(shape.Place)) {
 		member := at.Member(i)
 		value := at.Key(member.Name)
 		value.Name = at.Name + "." + member.Name
-		if !isKey(member.Name, numbers) {
+		if !isStateKey(member.Name, numbers) {
 			form, example := "a phase's number, from 1", "1"
 			if numbers > 1 {
 				form, example = "two numbers from 1 with a hyphen between: the phase's and its own in the phase", "2-1"
@@ -108,8 +108,8 @@ func (p *parser) table(at shape.Place, numbers int, check func(shape.Place)) {
 	}
 }
 
-// isKey says whether a key is so many numbers from 1 with hyphens between.
-func isKey(key string, numbers int) bool {
+// isStateKey says whether a key is so many numbers from 1 with hyphens between.
+func isStateKey(key string, numbers int) bool {
 	parts := strings.Split(key, "-")
 	for _, part := range parts {
 		if !isDigits(part) || part[0] == '0' {
@@ -119,58 +119,58 @@ func isKey(key string, numbers int) bool {
 	return len(parts) == numbers
 }
 
-// response checks the answer to a checkpoint.
-func (p *parser) response(at shape.Place) {
-	at, ok := p.nested(at, "optionId", "respondedAt", "effects")
+// checkResponse checks the answer to a checkpoint.
+func (p *parser) checkResponse(at shape.Place) {
+	at, ok := p.openNested(at, "optionId", "respondedAt", "effects")
 	if !ok {
 		return
 	}
 	p.Require(at, "optionId", "respondedAt")
-	p.id(at.Key("optionId"))
-	p.times(at, "respondedAt")
-	if effects, ok := p.nested(at.Key("effects"), "variablesSet", "transitionedTo", "phasesSkipped"); ok {
+	p.readID(at.Key("optionId"))
+	p.checkTimes(at, "respondedAt")
+	if effects, ok := p.openNested(at.Key("effects"), "variablesSet", "transitionedTo", "phasesSkipped"); ok {
 		p.Open(effects.Key("variablesSet"))
-		p.numbers(effects, "transitionedTo")
-		p.integers(effects.Key("phasesSkipped"))
+		p.checkNumbers(effects, "transitionedTo")
+		p.checkIntegers(effects.Key("phasesSkipped"))
 	}
 }
 
-// outcome checks the branch that was taken.
-func (p *parser) outcome(at shape.Place) {
-	at, ok := p.nested(at, "branchId", "decidedAt", "transitionedTo")
+// checkOutcome checks the branch that was taken.
+func (p *parser) checkOutcome(at shape.Place) {
+	at, ok := p.openNested(at, "branchId", "decidedAt", "transitionedTo")
 	if !ok {
 		return
 	}
 	p.Require(at, "branchId", "decidedAt", "transitionedTo")
-	p.id(at.Key("branchId"))
-	p.times(at, "decidedAt")
-	p.numbers(at, "transitionedTo")
+	p.readID(at.Key("branchId"))
+	p.checkTimes(at, "decidedAt")
+	p.checkNumbers(at, "transitionedTo")
 }
 
-// activeLoop checks a loop under way.
-func (p *parser) activeLoop(at shape.Place) {
+// checkActiveLoop checks a loop under way.
+func (p *parser) checkActiveLoop(at shape.Place) {
 	p.Object(at, "phaseIndex", "loopIndex", "currentIteration", "totalItems", "currentItem", "startedAt")
 	p.Require(at, "phaseIndex", "loopIndex", "currentIteration", "startedAt")
-	p.numbers(at, "phaseIndex", "loopIndex")
-	p.integer(at.Key("currentIteration"), 0)
-	p.integer(at.Key("totalItems"), 0)
-	p.times(at, "startedAt")
+	p.checkNumbers(at, "phaseIndex", "loopIndex")
+	p.checkInteger(at.Key("currentIteration"), 0)
+	p.checkInteger(at.Key("totalItems"), 0)
+	p.checkTimes(at, "startedAt")
 }
 
-// historyEntry checks something that has happened.
-func (p *parser) historyEntry(at shape.Place) {
+// checkHistoryEntry checks something that has happened.
+func (p *parser) checkHistoryEntry(at shape.Place) {
 	p.Object(at, "timestamp", "type", "phase", "step", "checkpoint", "decision", "loop", "data", "error")
 	p.Require(at, "timestamp", "type")
-	p.times(at, "timestamp")
+	p.checkTimes(at, "timestamp")
 	p.Choice(at.Key("type"), CodeEnum,
 		"workflow_started", "workflow_completed", "workflow_aborted", "phase_entered", "phase_exited", "phase_skipped",
 		"step_started", "step_completed", "checkpoint_reached", "checkpoint_response", "decision_reached", "decision_branch_taken",
 		"loop_started", "loop_iteration", "loop_completed", "loop_break", "variable_set", "error")
-	p.numbers(at, "phase", "step", "checkpoint", "decision", "loop")
+	p.checkNumbers(at, "phase", "step", "checkpoint", "decision", "loop")
 	p.Open(at.Key("data"))
-	if problem, ok := p.nested(at.Key("error"), "message", "code"); ok {
+	if problem, ok := p.openNested(at.Key("error"), "message", "code"); ok {
 		p.Require(problem, "message")
-		p.text(problem.Key("message"))
-		p.text(problem.Key("code"))
+		p.readText(problem.Key("message"))
+		p.readText(problem.Key("code"))
 	}
 }

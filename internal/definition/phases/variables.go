@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// variables is what is known of the variables of a workflow.
-type variables struct {
+// variableIndex is what is known of the variables of a workflow.
+type variableIndex struct {
 	declared map[string]*Variable
 	// written are the different values that effects and set actions give, by
 	// name; of lists and objects one is enough.
@@ -26,8 +26,8 @@ type variables struct {
 }
 
 // newVariables collects what is known.
-func newVariables(w *Workflow) *variables {
-	v := &variables{
+func newVariables(w *Workflow) *variableIndex {
+	v := &variableIndex{
 		declared: map[string]*Variable{}, written: map[string][]any{}, writers: map[string][]int{}, loops: map[string]bool{}, asked: map[string]bool{},
 	}
 	for i := range w.Variables {
@@ -35,19 +35,19 @@ func newVariables(w *Workflow) *variables {
 	}
 	for i := range w.Phases {
 		p := &w.Phases[i]
-		v.actions(i, p.EntryActions)
-		v.actions(i, p.ExitActions)
-		v.steps(i, p.Steps)
+		v.addActions(i, p.EntryActions)
+		v.addActions(i, p.ExitActions)
+		v.addSteps(i, p.Steps)
 		for j := range p.Loops {
 			if name := p.Loops[j].Variable; name != "" {
 				v.loops[name] = true
 			}
-			v.steps(i, p.Loops[j].Steps)
+			v.addSteps(i, p.Loops[j].Steps)
 		}
 		for j := range p.Checkpoints {
 			for _, option := range p.Checkpoints[j].Options {
 				for _, set := range option.Effect.SetVariable {
-					v.write(i, set.Name, set.Value)
+					v.addWrite(i, set.Name, set.Value)
 				}
 			}
 		}
@@ -55,17 +55,17 @@ func newVariables(w *Workflow) *variables {
 	return v
 }
 
-func (v *variables) steps(phase int, steps []Step) {
+func (v *variableIndex) addSteps(phase int, steps []Step) {
 	for i := range steps {
-		v.actions(phase, steps[i].Actions)
+		v.addActions(phase, steps[i].Actions)
 	}
 }
 
-func (v *variables) actions(phase int, actions []Action) {
+func (v *variableIndex) addActions(phase int, actions []Action) {
 	for i := range actions {
 		switch a := &actions[i]; {
 		case a.Action == ActionSet && a.Target != "":
-			v.write(phase, a.Target, a.Value)
+			v.addWrite(phase, a.Target, a.Value)
 		case a.Action == ActionValidate:
 			v.asked[condition.Root(a.Target)] = true
 		}
@@ -75,9 +75,9 @@ func (v *variables) actions(phase int, actions []Action) {
 // manyValues is the number of values from which on a variable may have any.
 const manyValues = 64
 
-// write notes a value that the engine gives a variable.
-func (v *variables) write(phase int, name string, value any) {
-	if values := v.written[name]; len(values) <= manyValues && !slices.ContainsFunc(values, func(other any) bool { return alike(value, other) }) {
+// addWrite notes a value that the engine gives a variable.
+func (v *variableIndex) addWrite(phase int, name string, value any) {
+	if values := v.written[name]; len(values) <= manyValues && !slices.ContainsFunc(values, func(other any) bool { return areAlike(value, other) }) {
 		v.written[name] = append(values, value)
 	}
 	if n := len(v.writers[name]); n == 0 || v.writers[name][n-1] != phase {
@@ -85,8 +85,8 @@ func (v *variables) write(phase int, name string, value any) {
 	}
 }
 
-// alike says whether no comparison tells two values apart.
-func alike(a, b any) bool {
+// areAlike says whether no comparison tells two values apart.
+func areAlike(a, b any) bool {
 	switch a.(type) {
 	case []any:
 		_, ok := b.([]any)
@@ -112,9 +112,9 @@ type domain struct {
 	set bool
 }
 
-// samples returns values of the domain such that any other value compares with the
+// sampleValues returns values of the domain such that any other value compares with the
 // literals as one of them does.
-func (d domain) samples(literals []any) []any {
+func (d domain) sampleValues(literals []any) []any {
 	if d.values != nil {
 		return d.values
 	}
@@ -133,17 +133,17 @@ func (d domain) samples(literals []any) []any {
 	return slices.DeleteFunc(append(all, word), func(value any) bool { return d.kind != "" && !d.kind.Fits(value) })
 }
 
-// domain returns the knowledge of the values at a path. A variable that the engine
+// domainOf returns the knowledge of the values at a path. A variable that the engine
 // writes has the values that it writes and no others, and is null before; see
 // Workflow.Owned.
-func (v *variables) domain(path string) domain {
+func (v *variableIndex) domainOf(path string) domain {
 	root := condition.Root(path)
 	declared := v.declared[root]
 	if v.loops[root] {
 		return domain{}
 	}
 	if root != path {
-		return v.part(declared, path)
+		return v.partDomain(declared, path)
 	}
 	if written, ok := v.written[path]; ok {
 		if len(written) > manyValues {
@@ -165,9 +165,9 @@ func (v *variables) domain(path string) domain {
 	return domain{kind: declared.Type, set: declared.HasDefault || declared.Required}
 }
 
-// part is the domain of a path into a variable: one that is no list and no object
+// partDomain is the domain of a path into a variable: one that is no list and no object
 // has no parts, and a list has positions and a length.
-func (v *variables) part(declared *Variable, path string) domain {
+func (v *variableIndex) partDomain(declared *Variable, path string) domain {
 	if declared == nil {
 		return domain{}
 	}
@@ -182,8 +182,8 @@ func (v *variables) part(declared *Variable, path string) domain {
 	}
 }
 
-// reason says why a comparison is constant, "" where the comparison says it.
-func (v *variables) reason(leaf *condition.Expr) string {
+// constantReason says why a comparison is constant, "" where the comparison says it.
+func (v *variableIndex) constantReason(leaf *condition.Expr) string {
 	root := condition.Root(leaf.Var)
 	declared := v.declared[root]
 	_, number := leaf.Value.(float64)
