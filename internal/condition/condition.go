@@ -22,7 +22,7 @@ type Expr struct {
 	// Of are the operands of And, Or (any number) and Not (one).
 	Of []*Expr
 
-	// compiled gives the pattern of Matches, or nil where it does not compile;
+	// compiled returns the pattern of Matches, or nil where it does not compile;
 	// it is nil itself where Parse did not make the Expr.
 	compiled func() *pattern.Pattern
 }

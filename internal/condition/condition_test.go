@@ -272,7 +272,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestHoldsIsBounded gives up on a pattern that needs exponential time: it does
+// TestHoldsIsBounded returns up on a pattern that needs exponential time: it does
 // not match.
 func TestHoldsIsBounded(t *testing.T) {
 	t.Parallel()

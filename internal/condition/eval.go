@@ -90,7 +90,7 @@ func (e *Expr) negatedOperand() *Expr {
 	return e.Of[0]
 }
 
-// isComparison says whether e reads a variable.
+// isComparison reports whether e reads a variable.
 func (e *Expr) isComparison() bool {
 	switch e.Op {
 	case Equals, NotEquals, Gt, Gte, Lt, Lte:
@@ -147,7 +147,7 @@ func (e *Expr) visitComparisons(visit func(leaf *Expr)) {
 	}
 }
 
-// Equal says whether two conditions are written alike, so that tests and
+// Equal reports whether two conditions are written alike, so that tests and
 // differs can compare trees.
 func (e *Expr) Equal(other *Expr) bool {
 	if e == nil || other == nil {

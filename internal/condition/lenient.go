@@ -85,7 +85,7 @@ func equalLenient(a, b any) bool {
 	return false
 }
 
-// meansBool says whether a text stands for a boolean.
+// meansBool reports whether a text stands for a boolean.
 func meansBool(text string, b bool) bool {
 	switch normalizeText(text) {
 	case "true", "1", "yes":
@@ -290,7 +290,7 @@ func normalizeText(s string) string { return strings.ToLower(trimSpace(s)) }
 // trimSpace removes what JavaScript's trim does.
 func trimSpace(s string) string { return strings.TrimFunc(s, IsSpace) }
 
-// IsSpace says whether JavaScript's trim removes r: Go's white space without
+// IsSpace reports whether JavaScript's trim removes r: Go's white space without
 // U+0085, with U+FEFF.
 func IsSpace(r rune) bool {
 	return r == '\uFEFF' || r != '\u0085' && unicode.IsSpace(r)

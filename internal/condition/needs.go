@@ -117,7 +117,7 @@ func (e *Expr) decidingLiteral(want bool) (any, bool) {
 	}
 }
 
-// equalTo says whether another literal is written alike.
+// equalTo reports whether another literal is written alike.
 func equalTo(value any) func(any) bool {
 	written := formatLiteral(value)
 	return func(other any) bool { return formatLiteral(other) == written }

@@ -100,7 +100,7 @@ func parseList(op Op, v any) (*Expr, bool) {
 	return e, all
 }
 
-// compilePattern gives the pattern of a matches comparison, or nil for what is none.
+// compilePattern returns the pattern of a matches comparison, or nil for what is none.
 // The flag is always i (seed 000).
 func compilePattern(v any) *pattern.Pattern {
 	source, ok := v.(string)

@@ -25,7 +25,7 @@ func sampleValues() []any {
 // variableNames are the variables of random conditions.
 func variableNames() []string { return []string{"x", "y"} }
 
-// drawCondition gives a condition as decoded JSON, understood or, if wild, not
+// drawCondition returns a condition as decoded JSON, understood or, if wild, not
 // always so.
 func drawCondition(t *rapid.T, depth int, wild bool) any {
 	shapes := []string{"leaf", "leaf", "and", "or", "not"}

@@ -97,7 +97,7 @@ func compareNaive(operator, a, b any) bool {
 	}
 }
 
-// drawStrict gives a condition of a phase workflow as decoded JSON.
+// drawStrict returns a condition of a phase workflow as decoded JSON.
 func drawStrict(t *rapid.T, depth int) map[string]any {
 	shapes := []string{"simple", "simple", "and", "or", "not"}
 	if depth == 0 {
@@ -122,7 +122,7 @@ func drawStrict(t *rapid.T, depth int) map[string]any {
 	}
 }
 
-// drawStrictVars gives variables; not all are set.
+// drawStrictVars returns variables; not all are set.
 func drawStrictVars(t *rapid.T) map[string]any {
 	values := []any{
 		nil, true, false, -1.0, 0.0, 1.0, 2.0, 2.5, 3.0, "", "1", "a", "b",

@@ -24,7 +24,7 @@ const (
 // those after them are not tried.
 const maxTimeouts = 3
 
-// Result says whether an output is accepted, why not, and what to do. The lists
+// Result reports whether an output is accepted, why not, and what to do. The lists
 // are never nil.
 type Result struct {
 	Valid       bool
@@ -40,7 +40,7 @@ type Result struct {
 // `Validation composition failed`, then what would have satisfied it. The
 // author's message replaces the issue of its rule (seed 000).
 //
-// The error is for what only the author can mend: an unknown type, a pattern or
+// The error is for what only the author can fix: an unknown type, a pattern or
 // a schema that does not compile, a rule without the field it judges by. Its
 // code is guideway.CodeInvalidDefinition.
 func (c *Criterion) Check(output string, vars condition.Lookup) (Result, error) {
@@ -83,7 +83,7 @@ type verdict struct {
 	hints   []string
 }
 
-// isAccepted says whether the criterion lets the output pass.
+// isAccepted reports whether the criterion lets the output pass.
 func (f verdict) isAccepted() bool { return f.outcome == passed || f.outcome == skipped }
 
 // listIssues are the issues of c as a list tells them: a composition says first that
@@ -137,7 +137,7 @@ func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
 	}
 }
 
-// checkAll is a list or an and: all parts are judged, so that all issues are told.
+// checkAll is a list or an and: all parts are judged, so that all issues are reported.
 func (j *checker) checkAll(c *Criterion) (verdict, error) {
 	var all verdict
 	if len(c.Of) == 0 {
@@ -214,7 +214,7 @@ func (j *checker) checkNot(c *Criterion) (verdict, error) {
 	}
 }
 
-// ruleVerdict is the finding of a simple rule.
+// ruleVerdict is the diagnostic of a simple rule.
 func (c *Criterion) ruleVerdict(ok bool, issue string) verdict {
 	if ok {
 		return verdict{outcome: passed}

@@ -1,7 +1,7 @@
 // Package criterion judges a step's output: contains, regex, length and schema
 // rules, their compositions and their conditions.
 //
-// Check says what the agent must mend; Problems says what the author must, and
+// Check says what the agent must fix; Problems says what the author must, and
 // Faults which of it keeps a definition from loading.
 package criterion
 
@@ -49,7 +49,7 @@ const (
 	Length   Type = "length"
 	Schema   Type = "schema"
 
-	// All is the array form: every rule is checked and each issue is told.
+	// All is the array form: every rule is checked and each issue is reported.
 	All Type = "all"
 	// And, Or and Not are the composition objects.
 	And Type = "and"
@@ -57,12 +57,12 @@ const (
 	Not Type = "not"
 )
 
-// isComposition says whether the criterion is a composition object.
+// isComposition reports whether the criterion is a composition object.
 func (c *Criterion) isComposition() bool {
 	return c.Type == And || c.Type == Or || c.Type == Not
 }
 
-// compiledPattern gives the compiled pattern.
+// compiledPattern returns the compiled pattern.
 func (c *Criterion) compiledPattern() (*pattern.Pattern, error) {
 	if c.compiled != nil {
 		return c.compiled()
@@ -70,7 +70,7 @@ func (c *Criterion) compiledPattern() (*pattern.Pattern, error) {
 	return pattern.Compile(c.Pattern, c.Flags)
 }
 
-// compiledSchema gives the compiled schema.
+// compiledSchema returns the compiled schema.
 func (c *Criterion) compiledSchema() (*schema, error) {
 	if c.schema != nil {
 		return c.schema()

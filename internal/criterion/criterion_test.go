@@ -23,7 +23,7 @@ func decodeJSON(tb testing.TB, document string) any {
 	return v
 }
 
-// checkIssues gives the issues of a check that must not fail.
+// checkIssues returns the issues of a check that must not fail.
 func checkIssues(tb testing.TB, criteria, output string, vars map[string]any) []string {
 	tb.Helper()
 	result, err := criterion.Parse(decodeJSON(tb, criteria)).Check(output, condition.Map(vars))
@@ -157,7 +157,7 @@ func TestCheckSuggestions(t *testing.T) {
 	}
 }
 
-// TestCheckErrors are for the author: the agent cannot mend them.
+// TestCheckErrors are for the author: the agent cannot fix them.
 func TestCheckErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

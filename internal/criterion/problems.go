@@ -9,16 +9,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/condition/pattern"
 )
 
-// Problem is what cannot work in criteria, for their author.
+// Problem is an error or a warning in criteria for their author.
 type Problem struct {
 	// Path is the JSON pointer to it, relative to the criteria.
 	Path string
 	// Code names the rule; it is stable.
 	Code string
-	// Message says what is wrong, Fix how to mend it.
+	// Message describes the error, Fix its correction.
 	Message string
 	Fix     string
-	// Warning says that the criteria work nevertheless.
+	// Warning reports whether the criteria work nevertheless.
 	Warning bool
 }
 
@@ -35,7 +35,7 @@ func (c *Criterion) Faults() []Problem {
 	})
 }
 
-// Problems are what the author must mend, in order of the document.
+// Problems are what the author must fix, in order of the document.
 func (c *Criterion) Problems() []Problem {
 	return c.collectProblems(func(c *Criterion) []Problem {
 		var found []Problem

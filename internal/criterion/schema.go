@@ -17,7 +17,7 @@ import (
 // resolve references within it. Nothing is ever fetched by it.
 const schemaURL = "urn:guideway:criterion"
 
-// maxErrors bounds the errors of one document that are told.
+// maxErrors bounds the errors of one document that are reported.
 const maxErrors = 20
 
 // schema is a compiled JSON schema. Its patterns share one allowance of time,
@@ -105,7 +105,7 @@ func (e *expression) MatchString(s string) bool {
 // String implements jsonschema.Regexp.
 func (e *expression) String() string { return e.source }
 
-// validateOutput gives the issue that the output has, or "". The error is
+// validateOutput returns the issue that the output has, or "". The error is
 // pattern.ErrTooLong, or says why the output is no JSON.
 func (s *schema) validateOutput(output string) (string, error) {
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(output))

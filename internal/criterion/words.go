@@ -36,7 +36,7 @@ func (c *Criterion) String() string {
 	return strings.Join(c.Describe(), "; ")
 }
 
-// describe says a criterion with its message and its condition.
+// describe describes a criterion with its message and its condition.
 func (c *Criterion) describe() string {
 	if c == nil {
 		return "anything"
@@ -51,7 +51,7 @@ func (c *Criterion) describe() string {
 	return words
 }
 
-// describeRule says what a criterion asks for.
+// describeRule describes a rule without its message and condition.
 func (c *Criterion) describeRule() string {
 	if c.unusable != "" {
 		return "unusable: " + c.unusable
@@ -76,7 +76,7 @@ func (c *Criterion) describeRule() string {
 	}
 }
 
-// joinParts says the parts of a composition.
+// joinParts describes the parts of a composition.
 func (c *Criterion) joinParts(what string) string {
 	parts := make([]string, len(c.Of))
 	for i, part := range c.Of {
@@ -85,7 +85,7 @@ func (c *Criterion) joinParts(what string) string {
 	return what + " (" + strings.Join(parts, "; ") + ")"
 }
 
-// describeBounds says a length.
+// describeBounds describes the bounds of a length.
 func (c *Criterion) describeBounds() string {
 	switch {
 	case c.Min != nil && c.Max != nil && *c.Min == *c.Max:

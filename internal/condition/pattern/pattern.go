@@ -31,7 +31,7 @@ const (
 // choice of 100 ms would let a match run for nearly twice its limit.
 const checkPeriod = 5 * time.Millisecond
 
-// ErrTooLong says that a match was given up at the limit: nobody knows whether
+// ErrTooLong reports whether a match was given up at the limit: nobody knows whether
 // the pattern matches.
 var ErrTooLong = errors.New("the pattern took too long")
 
@@ -74,7 +74,7 @@ func CheckFlags(flags string) error {
 	return err
 }
 
-// Match says whether the pattern matches somewhere in s. The error is
+// Match reports whether the pattern matches somewhere in s. The error is
 // ErrTooLong.
 func (p *Pattern) Match(s string) (bool, error) {
 	for range maxTries {

@@ -2,7 +2,7 @@ package phases
 
 import "github.com/guideway-dev/guideway/internal/definition/shape"
 
-// The codes of what the schemas say. A finding with one of these is one that the
+// The codes of what the schemas say. A diagnostic with one of these is one that the
 // published schema of the kind makes too.
 const (
 	CodeRequired   = shape.CodeRequired
@@ -28,7 +28,7 @@ const (
 	CodeStateKey       = "state-key"
 )
 
-// The codes of what no schema can say.
+// The codes of rules that a schema cannot express.
 const (
 	CodeDefinitionObject  = shape.CodeObject
 	CodePhaseUnknown      = "phase-unknown"

@@ -22,7 +22,7 @@ func ParseCondition(file string, root *doc.Node) (*condition.Expr, []guideway.Di
 }
 
 // CheckCondition checks a condition in a document of another dialect, which
-// reports as it does, and reads it; nil where it is broken.
+// reports as it does, and reads it; nil if it is invalid.
 func CheckCondition(r *shape.Report, at shape.Place) *condition.Expr {
 	p := parser{Report: *r}
 	e := p.readCondition(at)
@@ -30,7 +30,7 @@ func CheckCondition(r *shape.Report, at shape.Place) *condition.Expr {
 	return e
 }
 
-// readCondition reads a condition; nil where there is none, and where it is broken.
+// readCondition reads a condition; nil if there is none, and where it is broken.
 func (p *parser) readCondition(at shape.Place) *condition.Expr {
 	if at.Node == nil || !p.checkCondition(at) {
 		return nil
@@ -81,7 +81,7 @@ func joinName(name, part string) string {
 	return name + "." + part
 }
 
-// missingTypeFix says how to mend a condition without a type.
+// missingTypeFix returns the fix for a condition without a type.
 func missingTypeFix(n *doc.Node) string {
 	switch {
 	case n.Get("var") != nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// parser collects the findings of one document.
+// parser collects the diagnostics of one document.
 type parser struct {
 	shape.Report
 }
@@ -72,7 +72,7 @@ func aliasTable() []alias {
 	}
 }
 
-// sampleValue is what a required member may look like.
+// sampleValue returns an example value of a required member.
 func sampleValue(key string) string {
 	switch key {
 	case "id", "transitionTo", "to", "workflowId":
@@ -99,7 +99,7 @@ func readList[T any](p *parser, at shape.Place, noun string, read func(shape.Pla
 	return shape.Entries(&p.Report, at, pluralOf(noun), func(item shape.Place, i int) string { return entryLocation(item, noun, i) }, read)
 }
 
-// entryLocation says that something is in an entry of a list: "in checkpoint 1 ('ask') of
+// entryLocation reports whether something is in an entry of a list: "in checkpoint 1 ('ask') of
 // phase 2 ('plan')".
 func entryLocation(item shape.Place, noun string, i int) string {
 	where := shape.Entry(noun, i, idOf(item.Node))
@@ -120,7 +120,7 @@ func (p *parser) openNested(at shape.Place, known ...string) (shape.Place, bool)
 	return at, true
 }
 
-// nestedLocation says that something is in a member that is an object.
+// nestedLocation reports whether something is in a member that is an object.
 func nestedLocation(at shape.Place) string {
 	if outer, ok := strings.CutPrefix(at.Where, "in "); ok {
 		return "in " + at.Name + " of " + outer
@@ -139,7 +139,7 @@ func pluralOf(noun string) string {
 	return noun + "s"
 }
 
-// idOf gives the id of an object that may be anything, or the name of what has
+// idOf returns the id of an object that may be anything, or the name of what has
 // no id.
 func idOf(n *doc.Node) string {
 	for _, key := range []string{"id", "name"} {
@@ -203,7 +203,7 @@ func (p *parser) checkTime(at shape.Place) {
 	p.Errorf(at, CodeTime, fix, "Field '%s' %s has the value %s, which is no RFC 3339 time.", at.Name, at.Where, shape.Quote(text))
 }
 
-// isTime says whether the text is an RFC 3339 time.
+// isTime reports whether the text is an RFC 3339 time.
 func isTime(text string) bool {
 	// time.Parse is more generous: it takes a comma for the point, and hours of
 	// one digit.
@@ -240,7 +240,7 @@ func (p *parser) readVersion(at shape.Place) string {
 	return text
 }
 
-// isVersion says whether the text is three numbers with dots between.
+// isVersion reports whether the text is three numbers with dots between.
 func isVersion(text string) bool {
 	parts := strings.Split(text, ".")
 	for _, part := range parts {
@@ -251,7 +251,7 @@ func isVersion(text string) bool {
 	return len(parts) == 3
 }
 
-// isDigits says whether the text is made of digits.
+// isDigits reports whether the text is made of digits.
 func isDigits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }

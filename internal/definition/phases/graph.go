@@ -20,7 +20,7 @@ func newGraph(w *Workflow, numbers map[string]int) *phaseGraph {
 	return g
 }
 
-// targetsOf gives where a phase can lead, each once.
+// targetsOf returns where a phase can lead, each once.
 func (g *phaseGraph) targetsOf(p *Phase) []int {
 	var ways []int
 	seen := map[int]bool{}
@@ -88,7 +88,7 @@ func (g *phaseGraph) neverEnding() []bool {
 	return reached
 }
 
-// canEndRun says whether a run can end in the phase: it is terminal, and no checkpoint
+// canEndRun reports whether a run can end in the phase: it is terminal, and no checkpoint
 // leads away whatever the answer is.
 func (p *Phase) canEndRun() bool {
 	return p.Terminal() && !slices.ContainsFunc(p.Checkpoints, func(c Checkpoint) bool {
@@ -98,7 +98,7 @@ func (p *Phase) canEndRun() bool {
 
 // defaultTarget is the position of the phase that follows where no condition holds:
 // that of the first default branch, else of the default transition, else of one
-// without a condition; -1 where there is none.
+// without a condition; -1 if there is none.
 func (g *phaseGraph) defaultTarget(p *Phase) int {
 	id := ""
 	for i := range p.Decisions {
@@ -124,7 +124,7 @@ func (g *phaseGraph) defaultTarget(p *Phase) int {
 	return -1
 }
 
-// skipCycle gives the phases, of those that are skipped, whose default ways lead
+// skipCycle returns the phases, of those that are skipped, whose default ways lead
 // in a circle; nil where there is no circle.
 func (g *phaseGraph) skipCycle(skipped []int) []int {
 	// Each phase is walked over once: 0 is not yet, else the walk that did.
@@ -149,7 +149,7 @@ func (g *phaseGraph) skipCycle(skipped []int) []int {
 	return nil
 }
 
-// indicesOf gives the positions of phases by their ids.
+// indicesOf returns the positions of phases by their ids.
 func (g *phaseGraph) indicesOf(ids []string) []int {
 	var out []int
 	for _, id := range ids {
@@ -160,7 +160,7 @@ func (g *phaseGraph) indicesOf(ids []string) []int {
 	return out
 }
 
-// idsOf gives the ids of phases by their positions.
+// idsOf returns the ids of phases by their positions.
 func (g *phaseGraph) idsOf(positions []int) []string {
 	out := make([]string, len(positions))
 	for i, n := range positions {

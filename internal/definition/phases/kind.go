@@ -70,7 +70,7 @@ func KindAt(file string) Kind {
 //go:embed schema/*.schema.json
 var schemas embed.FS
 
-// Schema gives the published JSON Schema (draft-07) of a kind; nil where there is
+// Schema returns the published JSON Schema (draft-07) of a kind; nil where there is
 // no such kind. It accepts what the kind's parser accepts, but for the rules that
 // no schema can say.
 func Schema(kind Kind) []byte {

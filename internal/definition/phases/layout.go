@@ -41,7 +41,7 @@ type Entry struct {
 	Kind EntryKind
 	// Workflow is the id of the workflow by the file's place.
 	Workflow string
-	// Index is the number before the name; -1 where there is none.
+	// Index is the number before the name; -1 if there is none.
 	Index int
 	// Name is the name of the file without number and extension.
 	Name string
@@ -115,7 +115,7 @@ func (e Entry) Title() string {
 	return strings.Join(words, " ")
 }
 
-// Layout is what is known of the files beside a workflow.
+// Layout describes the files beside a workflow.
 type Layout struct {
 	// Guides are the names of the files of its guides, such as 01-review.md;
 	// nil means that they are not known.
@@ -138,7 +138,7 @@ func (l Layout) Guide(reference string) (file string, ok bool) {
 	return "", false
 }
 
-// isExternalGuide says whether a guide is a URL, or a file that is none of the
+// isExternalGuide reports whether a guide is a URL, or a file that is none of the
 // layout's guides.
 func isExternalGuide(reference string) bool {
 	return strings.Contains(reference, "://") || strings.Contains(strings.TrimPrefix(strings.TrimPrefix(reference, "./"), "guides/"), "/")

@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// The codes of what a workflow loads with and a person should look at.
+// The codes of warnings.
 const (
 	CodeIDForm             = "id-form"
 	CodeUnreachable        = "phase-unreachable"
@@ -43,8 +43,8 @@ const (
 	CodeGuideUnknown       = "guide-unknown"
 )
 
-// Lint looks for what is legal and most likely not meant; all findings are
-// warnings. The root gives the positions; without one the findings have pointers
+// Lint looks for what is legal and most likely not meant; all diagnostics are
+// warnings. The root gives the positions; without one the diagnostics have pointers
 // only. The layout says which guides there are.
 func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Diagnostic {
 	at := shape.Root(root, "workflow")
@@ -74,7 +74,7 @@ type linter struct {
 	compared int
 }
 
-// lintIDForm looks at the name by which the workflow is started.
+// lintIDForm checks the name by which the workflow is started.
 func (l *linter) lintIDForm(at shape.Place, id string) {
 	if strings.ContainsFunc(id, func(r rune) bool {
 		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
@@ -84,7 +84,7 @@ func (l *linter) lintIDForm(at shape.Place, id string) {
 	}
 }
 
-// lintPhase looks at one phase.
+// lintPhase checks one phase.
 func (l *linter) lintPhase(at shape.Place, p *Phase) {
 	if len(p.Steps)+len(p.Checkpoints)+len(p.Decisions)+len(p.Loops)+len(p.EntryActions)+len(p.ExitActions) == 0 {
 		l.Warnf(at, CodeEmptyPhase, "add a step that says what to do, or remove the phase", "Phase '%s' has nothing to do.", p.ID)
@@ -102,7 +102,7 @@ func (l *linter) lintPhase(at shape.Place, p *Phase) {
 	l.lintActions(at.Key("exitActions"), p.ExitActions, "an exit action of phase '"+p.ID+"'")
 }
 
-// lintSteps looks at tasks.
+// lintSteps checks tasks.
 func (l *linter) lintSteps(at shape.Place, steps []Step) {
 	for i := range steps {
 		one := at.Index(i)
@@ -123,7 +123,7 @@ func (l *linter) lintGuide(at shape.Place, g *Guide) {
 	}
 }
 
-// lintCheckpoint looks at a question and at what its answers bring about.
+// lintCheckpoint checks a question and at what its answers bring about.
 func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
 	l.lintGuide(at.Key("guide"), c.Guide)
 	for i := range c.Options {
@@ -142,7 +142,7 @@ func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
 	}
 }
 
-// lintActions looks at actions; what names one of them.
+// lintActions checks actions; what names one of them.
 func (l *linter) lintActions(at shape.Place, actions []Action, what string) {
 	for i := range actions {
 		a, one := &actions[i], at.Index(i)

@@ -18,13 +18,13 @@ func LintCondition(e *condition.Expr, root *doc.Node, file string) []guideway.Di
 	return l.Findings(guideway.SeverityWarning)
 }
 
-// The bounds of what is compared: a hostile workflow has more, and no other.
+// The limits of comparisons between conditions, against hostile workflows.
 const (
 	maxCompared = 200
 	maxBefore   = 16
 )
 
-// lintCondition looks at a condition and at the variables that it reads. True means
+// lintCondition checks a condition and at the variables that it reads. True means
 // that it is the same whatever the variables are.
 func (l *linter) lintCondition(at shape.Place, e *condition.Expr, what string) bool {
 	l.lintReads(at, e, what)
@@ -126,7 +126,7 @@ func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *c
 	l.Warnf(at, code, fix, "%s %s%s.", shape.Capital(subject), verb, said)
 }
 
-// lintComparison looks for what has no effect in a comparison.
+// lintComparison reports parts of a comparison without effect.
 func (l *linter) lintComparison(at shape.Place, leaf *condition.Expr) {
 	if value := at.Key("value"); value.Node != nil && (leaf.Op == condition.Exists || leaf.Op == condition.NotExists) {
 		l.Warnf(value, CodeConditionIgnored, "remove it, or compare with '=='", "The value has no effect: '%s' compares with nothing.", leaf)

@@ -41,7 +41,7 @@ func (l *linter) lintGraph(at shape.Place) {
 		"A run that comes to %s never ends: no way from there leads to a phase that ends it.", what)
 }
 
-// lintSkips looks at the phases that answers have skipped.
+// lintSkips checks the phases that answers have skipped.
 func (l *linter) lintSkips(at shape.Place) {
 	var skipped []int
 	alone := false
@@ -69,7 +69,7 @@ func (l *linter) lintSkips(at shape.Place) {
 	}
 }
 
-// lintExits looks at the decisions and transitions of a phase.
+// lintExits checks the decisions and transitions of a phase.
 func (l *linter) lintExits(at shape.Place, p *Phase) {
 	moved := ""
 	for i := range p.Decisions {
@@ -94,7 +94,7 @@ func (l *linter) lintExits(at shape.Place, p *Phase) {
 	}
 }
 
-// alwaysMoves says whether a decision always leads on: it has a default, or branches to
+// alwaysMoves reports whether a decision always leads on: it has a default, or branches to
 // choose from, or its conditions cover everything.
 func (l *linter) alwaysMoves(d *Decision) bool {
 	conditions := make([]*condition.Expr, 0, len(d.Branches))
@@ -107,7 +107,7 @@ func (l *linter) alwaysMoves(d *Decision) bool {
 	return l.coversAll(conditions)
 }
 
-// alwaysLeaves says whether the transitions, with the decisions before them, always
+// alwaysLeaves reports whether the transitions, with the decisions before them, always
 // lead on.
 func (l *linter) alwaysLeaves(p *Phase) bool {
 	var conditions []*condition.Expr
@@ -125,7 +125,7 @@ func (l *linter) alwaysLeaves(p *Phase) bool {
 	return l.coversAll(conditions)
 }
 
-// lintDecision looks at the branches of a decision.
+// lintDecision checks the branches of a decision.
 func (l *linter) lintDecision(at shape.Place, d *Decision) {
 	fallback := ""
 	for i := range d.Branches {
@@ -153,7 +153,7 @@ func (l *linter) lintDecision(at shape.Place, d *Decision) {
 	}
 }
 
-// lintTransitions looks at the transitions of a phase.
+// lintTransitions checks the transitions of a phase.
 func (l *linter) lintTransitions(at shape.Place, p *Phase) {
 	fallback, taken := "", ""
 	var before []*condition.Expr
@@ -178,7 +178,7 @@ func (l *linter) lintTransitions(at shape.Place, p *Phase) {
 	}
 }
 
-// lintConditionalExit looks at a way with a condition behind others.
+// lintConditionalExit checks a way with a condition behind others.
 func (l *linter) lintConditionalExit(at shape.Place, c *condition.Expr, before []*condition.Expr, what string, isDefault bool) {
 	if l.lintCondition(at.Key("condition"), c, "the condition of "+what) || isDefault || !l.isShadowed(c, before) {
 		return

@@ -11,7 +11,7 @@ import (
 // longLoop is the number of rounds above which a bound protects little.
 const longLoop = 1000
 
-// lintLoop looks at how a loop counts and ends.
+// lintLoop checks how a loop counts and ends.
 func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	what := fmt.Sprintf("loop '%s'", loop.ID)
 	l.lintSteps(at.Key("steps"), loop.Steps)
@@ -44,7 +44,7 @@ func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	l.lintLoopEnd(at.Key("condition"), p, loop, what)
 }
 
-// lintForEach looks at a loop that goes through a list.
+// lintForEach checks a loop that goes through a list.
 func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 	if loop.Condition != nil {
 		l.Warnf(at.Key("condition"), CodeLoopIgnored, "remove it, or write \"breakCondition\"", "The condition of %s has no effect: a forEach loop ends with its list.", what)
@@ -64,7 +64,7 @@ func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 	}
 }
 
-// lintLoopEnd looks at what ends a loop.
+// lintLoopEnd checks what ends a loop.
 func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) {
 	value, constant := l.constantValue(loop.Condition)
 	switch {
@@ -84,7 +84,7 @@ func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) 
 	}
 }
 
-// canChange says whether anything the condition of a loop reads can change in its
+// canChange reports whether anything the condition of a loop reads can change in its
 // rounds.
 func (l *linter) canChange(loop *Loop) bool {
 	return slices.ContainsFunc(loop.Condition.Variables(), func(path string) bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape/shapetest"
 )
 
-// lintText gives the pointers and codes of what the linter says of a workflow.
+// lintText returns the pointers and codes of what the linter says of a workflow.
 func lintText(t *testing.T, text string, layout phases.Layout) []string {
 	t.Helper()
 	root, found := doc.Parse("x.json", []byte(text), doc.Limits{})

@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// lintReads looks at the variables that a condition outside of all loops reads.
+// lintReads checks the variables that a condition outside of all loops reads.
 func (l *linter) lintReads(at shape.Place, e *condition.Expr, what string) {
 	l.lintReadsIn(at, e, what, "")
 }
@@ -21,7 +21,7 @@ func (l *linter) lintReadsIn(at shape.Place, e *condition.Expr, what, loop strin
 	})
 }
 
-// lintRead looks at one variable that is read.
+// lintRead checks one variable that is read.
 func (l *linter) lintRead(at shape.Place, path, what, loop string) {
 	name := condition.Root(path)
 	if name == "" || name == loop {
@@ -48,7 +48,7 @@ func (l *linter) lintRead(at shape.Place, path, what, loop string) {
 	}
 }
 
-// lintWrite looks at one variable that is written.
+// lintWrite checks one variable that is written.
 func (l *linter) lintWrite(at shape.Place, name, what string) {
 	if strings.Contains(name, ".") {
 		if l.Once(CodeVariablePath + name) {

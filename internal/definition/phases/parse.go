@@ -9,7 +9,7 @@ import (
 )
 
 // Parse checks a document against the phases dialect and reads it as a workflow.
-// All problems are reported at once, in the order of the document; the workflow
+// All errors are returned at once, in document order; the workflow
 // is nil if there is one.
 func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "workflow")
@@ -105,7 +105,7 @@ func (p *parser) readEstimate(at shape.Place) string {
 	return text
 }
 
-// isEstimate says whether the text is a number or a range, and a unit or none.
+// isEstimate reports whether the text is a number or a range, and a unit or none.
 func isEstimate(text string) bool {
 	unit := strings.TrimLeft(text, "0123456789-")
 	low, high, ranged := strings.Cut(text[:len(text)-len(unit)], "-")
@@ -122,7 +122,7 @@ func isEstimate(text string) bool {
 	}
 }
 
-// readGuide reads a reference to a text; nil where there is none.
+// readGuide reads a reference to a text; nil if there is none.
 func (p *parser) readGuide(at shape.Place) *Guide {
 	at, ok := p.openNested(at, "path", "section", "title")
 	if !ok {

@@ -75,7 +75,7 @@ func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		row, text string
 		kind      phases.Kind
-		// want are the pointers and codes of the findings; none is accepted.
+		// want are the pointers and codes of the diagnostics; none is accepted.
 		want []string
 	}{
 		{"1", workflowText("", ""), "", nil},

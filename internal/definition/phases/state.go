@@ -108,7 +108,7 @@ func (p *parser) checkTable(at shape.Place, numbers int, check func(shape.Place)
 	}
 }
 
-// isStateKey says whether a key is so many numbers from 1 with hyphens between.
+// isStateKey reports whether a key is so many numbers from 1 with hyphens between.
 func isStateKey(key string, numbers int) bool {
 	parts := strings.Split(key, "-")
 	for _, part := range parts {
@@ -147,7 +147,7 @@ func (p *parser) checkOutcome(at shape.Place) {
 	p.checkNumbers(at, "transitionedTo")
 }
 
-// checkActiveLoop checks a loop under way.
+// checkActiveLoop checks a loop active.
 func (p *parser) checkActiveLoop(at shape.Place) {
 	p.Object(at, "phaseIndex", "loopIndex", "currentIteration", "totalItems", "currentItem", "startedAt")
 	p.Require(at, "phaseIndex", "loopIndex", "currentIteration", "startedAt")

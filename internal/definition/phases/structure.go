@@ -84,7 +84,7 @@ func (p *parser) checkType(at shape.Place, v *Variable, value any, what string) 
 		"Variable '%s' is %s, but %s is %s.", v.Name, shape.WithArticle(string(v.Type)), what, shape.Describe(at.Node))
 }
 
-// isKnownType says whether there is such a type.
+// isKnownType reports whether there is such a type.
 func isKnownType(t VariableType) bool {
 	for _, name := range typeNames() {
 		if string(t) == name {

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/shape"
 )
 
-// variableIndex is what is known of the variables of a workflow.
+// variableIndex describes the variables of a workflow.
 type variableIndex struct {
 	declared map[string]*Variable
 	// written are the different values that effects and set actions give, by
@@ -25,7 +25,7 @@ type variableIndex struct {
 	asked map[string]bool
 }
 
-// newVariables collects what is known.
+// newVariables indexes the variables of a workflow.
 func newVariables(w *Workflow) *variableIndex {
 	v := &variableIndex{
 		declared: map[string]*Variable{}, written: map[string][]any{}, writers: map[string][]int{}, loops: map[string]bool{}, asked: map[string]bool{},
@@ -85,7 +85,7 @@ func (v *variableIndex) addWrite(phase int, name string, value any) {
 	}
 }
 
-// areAlike says whether no comparison tells two values apart.
+// areAlike reports whether no comparison tells two values apart.
 func areAlike(a, b any) bool {
 	switch a.(type) {
 	case []any:

@@ -29,7 +29,7 @@ type Workflow struct {
 	// InitialPhase is the id of the phase to begin with, which need not be the
 	// first.
 	InitialPhase string
-	// Phases are in the order of the document: a phase's number, as state
+	// Phases are in document order: a phase's number, as state
 	// documents and tools have it, is its position in this list plus one.
 	Phases []Phase
 	// Canonical is the document as RFC 8785 JSON. The texts of the workflow
@@ -58,7 +58,7 @@ type Variable struct {
 	// HasDefault; it is of the variable's type.
 	DefaultValue any
 	HasDefault   bool
-	// Required says that a run cannot do without the variable.
+	// Required reports whether a run cannot do without the variable.
 	Required bool
 }
 
@@ -82,7 +82,7 @@ type Phase struct {
 	Source string
 }
 
-// Terminal says whether a run that has done the phase is complete: it has
+// Terminal reports whether a run that has done the phase is complete: it has
 // neither decisions nor transitions, so only an answer at a checkpoint can
 // lead on.
 func (p *Phase) Terminal() bool { return len(p.Decisions) == 0 && len(p.Transitions) == 0 }
@@ -141,7 +141,7 @@ type Checkpoint struct {
 	Required bool
 	// Blocking is always true: the dialect has no other checkpoints.
 	Blocking bool
-	// Person says that only a person may answer, by a way that no agent has.
+	// Person reports whether only a person may answer, by a way that no agent has.
 	// It is our extension of the seed's dialect ("approval": "human").
 	Person bool
 	// Source is what the document says of the checkpoint, as canonical JSON.
@@ -180,11 +180,11 @@ type Decision struct {
 }
 
 // Branch is one way out of a decision. One that has neither condition nor
-// IsDefault is never taken by itself: it is offered to a person where nothing
+// IsDefault is never taken automatically: it is offered to a person where nothing
 // else applies.
 type Branch struct {
 	ID, Label string
-	// Condition is nil where there is none. Beware that a nil condition holds.
+	// Condition is nil if there is none. A nil condition holds.
 	Condition    *condition.Expr
 	TransitionTo string
 	// IsDefault makes the branch the one to take if no condition holds,
@@ -217,8 +217,8 @@ type Loop struct {
 	// MaxIterations bounds the rounds, from 1; the parser fills in
 	// DefaultMaxIterations.
 	MaxIterations int
-	// BreakCondition ends the loop where it holds; nil where there is none.
-	// Beware that a nil condition holds.
+	// BreakCondition ends the loop where it holds; nil if there is none.
+	// A nil condition holds.
 	BreakCondition *condition.Expr
 	Steps          []Step
 	// Phases are ids of phases. The seed's schema has them, nothing says what
@@ -229,7 +229,7 @@ type Loop struct {
 // Transition is a way from a phase to another.
 type Transition struct {
 	To string
-	// Condition is nil where there is none. Beware that a nil condition holds.
+	// Condition is nil if there is none. A nil condition holds.
 	Condition *condition.Expr
 	// IsDefault makes the transition the one to take if no condition holds,
 	// wherever it stands in the list. It may have a condition too. A
@@ -252,7 +252,7 @@ func (w *Workflow) Variable(name string) *Variable {
 }
 
 // Owned are the names of the variables that an effect, a set action or a loop
-// writes, sorted. They belong to the engine: nobody else may write them.
+// writes, sorted. They belong to the engine: only the engine may write them.
 func (w *Workflow) Owned() []string {
 	names := map[string]bool{}
 	note := func(actions []Action) {
@@ -288,7 +288,7 @@ func (w *Workflow) Owned() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Fits says whether a value, as JSON decodes it, is of the type. Null is of
+// Fits reports whether a value, as JSON decodes it, is of the type. Null is of
 // none.
 func (t VariableType) Fits(value any) bool {
 	switch v := value.(type) {
