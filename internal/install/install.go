@@ -265,11 +265,6 @@ func undoByEdit(form format, name string, f File, change *Change) error {
 	return nil
 }
 
-// Snippet is the text that a person can paste into the client's configuration.
-func Snippet(client Client, req Request) string {
-	return client.format().snippet(nameOf(req), req.entry())
-}
-
 // entry is what a client is to have.
 func (r Request) entry() Entry {
 	e := Entry{Command: r.Command, Args: r.Args, Env: r.Env}
