@@ -128,7 +128,7 @@ func (o Options) withDefaults() (Options, error) {
 type Service struct {
 	o          Options
 	classifier *window.Classifier
-	stems      *window.Stems
+	stems      *window.StemCache
 	stories    stories
 	writing    writing
 	vectors    vectors
@@ -150,7 +150,7 @@ func New(o Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		o: o, classifier: window.NewClassifier(window.Hints{}), stems: window.NewStems(),
+		o: o, classifier: window.NewClassifier(window.Hints{}), stems: window.NewStemCache(),
 		hints: map[string]window.Hints{}, briefs: map[string]*brief{},
 	}
 	s.writing.of, s.writing.asked = map[string]map[string]string{}, map[string]bool{}

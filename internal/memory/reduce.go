@@ -51,15 +51,15 @@ type Compressed struct {
 
 // Prioritized is a context of whole items.
 type Prioritized struct {
-	Context  window.Context   `json:"context"`
-	Items    []window.Placed  `json:"items"`
-	Before   int              `json:"tokensBefore"`
-	After    int              `json:"tokensAfter"`
-	Critical int              `json:"criticalTokens"`
-	Over     string           `json:"over,omitempty"`
-	Session  string           `json:"sessionId,omitempty"`
-	RunID    string           `json:"runId,omitempty"`
-	Store    checkpoint.Store `json:"store"`
+	Context  window.Context      `json:"context"`
+	Items    []window.RankedItem `json:"items"`
+	Before   int                 `json:"tokensBefore"`
+	After    int                 `json:"tokensAfter"`
+	Critical int                 `json:"criticalTokens"`
+	Over     string              `json:"over,omitempty"`
+	Session  string              `json:"sessionId,omitempty"`
+	RunID    string              `json:"runId,omitempty"`
+	Store    checkpoint.Store    `json:"store"`
 }
 
 // Compress leaves parts of items out until a context fits. What is left out can
@@ -280,7 +280,7 @@ func (s *Service) workflowHints(ctx context.Context, id string) (window.Hints, e
 
 // items classifies a context.
 func (s *Service) items(m *material) []window.Item {
-	items := window.Items(m.values, s.classifier.With(m.hints), s.o.Counter, window.History{})
+	items := window.Items(m.values, s.classifier.WithHints(m.hints), s.o.Counter, window.History{})
 	for i := range items {
 		items[i].Age = m.ages[items[i].Key]
 	}
@@ -307,7 +307,7 @@ func (s *Service) compress(ctx context.Context, m *material, f Fit) (*Compressed
 		if problem := s.keep(ctx, m); problem != "" {
 			o.NoBlobs = true
 			result = window.Compress(items, o)
-			result.Over = problem
+			result.OverReason = problem
 		}
 	}
 	if result.Omitted == nil {
@@ -315,7 +315,7 @@ func (s *Service) compress(ctx context.Context, m *material, f Fit) (*Compressed
 	}
 	return &Compressed{
 		Context: result.Context, Before: result.TokensBefore, After: result.TokensAfter, Critical: result.CriticalTokens,
-		Omitted: result.Omitted, Over: result.Over, Session: m.session, RunID: m.runID, Store: s.Store(),
+		Omitted: result.Omitted, Over: result.OverReason, Session: m.session, RunID: m.runID, Store: s.Store(),
 	}, nil
 }
 
@@ -339,11 +339,11 @@ func (s *Service) prioritize(ctx context.Context, m *material, f Fit) (*Prioriti
 		if problem := s.keep(ctx, m); problem != "" {
 			o.NoBlobs = true
 			p = window.Prioritise(items, o)
-			p.Over = problem
+			p.OverReason = problem
 		}
 	}
 	return &Prioritized{
 		Context: p.Context, Items: p.Items, Before: p.TokensBefore, After: p.TokensAfter, Critical: p.CriticalTokens,
-		Over: p.Over, Session: m.session, RunID: m.runID, Store: s.Store(),
+		Over: p.OverReason, Session: m.session, RunID: m.runID, Store: s.Store(),
 	}, nil
 }

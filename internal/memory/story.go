@@ -245,7 +245,7 @@ func (st *story) close(id, title string, to int64) {
 			title += " to " + last
 		}
 	}
-	f := window.Fold("", st.open, foldOptions(id, st.openFrom, to, chapterTokens))
+	f := window.Summarize("", st.open, foldOptions(id, st.openFrom, to, chapterTokens))
 	st.chapters = append(st.chapters, Chapter{Title: title, Steps: len(st.open), From: st.openFrom, To: to, Text: f.Text})
 	st.open, st.openFrom = nil, 0
 	if len(st.chapters) > keptChapters {
@@ -263,7 +263,7 @@ func (st *story) merge(id string) {
 		one.Steps += c.Steps
 	}
 	one.Title = firstTitle(first.Title) + " to " + last.Title
-	one.Text = window.Fold("", passagesOf(half), foldOptions(id, one.From, one.To, 2*chapterTokens)).Text
+	one.Text = window.Summarize("", passagesOf(half), foldOptions(id, one.From, one.To, 2*chapterTokens)).Text
 	st.chapters = append([]Chapter{one}, st.chapters[len(half):]...)
 }
 
@@ -307,14 +307,14 @@ func (t *telling) summary(id string) *Summary {
 	}
 	passages := passagesOf(t.chapters)
 	if len(t.open) > 0 {
-		f := window.Fold("", t.open, foldOptions(id, t.openFrom, t.seq, chapterTokens))
+		f := window.Summarize("", t.open, foldOptions(id, t.openFrom, t.seq, chapterTokens))
 		passages = append(passages, window.Passage{Heading: "under way", Text: f.Text})
 	}
 	from := t.openFrom
 	if len(t.chapters) > 0 {
 		from = t.chapters[0].From
 	}
-	f := window.Fold("", passages, foldOptions(id, from, t.seq, storyTokens))
+	f := window.Summarize("", passages, foldOptions(id, from, t.seq, storyTokens))
 	const mostChapters = 8
 	return &Summary{
 		Text: strings.TrimSpace(f.Text), Steps: t.steps, Ref: runPassageRef(id, from, t.seq),

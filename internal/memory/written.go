@@ -111,7 +111,7 @@ func (t *telling) openText(id string) string {
 	if len(t.open) == 0 {
 		return ""
 	}
-	return window.Fold("under way", t.open, foldOptions(id, t.openFrom, t.seq, chapterTokens)).Text
+	return window.Summarize("under way", t.open, foldOptions(id, t.openFrom, t.seq, chapterTokens)).Text
 }
 
 func textOf(chapters []Chapter) string {

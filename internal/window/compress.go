@@ -10,32 +10,29 @@ import (
 	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
-// Options say how far a context is to shrink.
+// Options set how far Compress, Prioritise and Summarize shrink a context.
 type Options struct {
-	// Budget is the most tokens that the context may have. Where it is zero,
-	// the context is reduced by Ratio.
+	// Budget is the maximum number of tokens. If it is zero, Ratio applies.
 	Budget int
-	// Ratio is how many times smaller the context is to be; below 1 means 2.
+	// Ratio is the factor by which the context shrinks; a value below 1 means 2.
 	Ratio float64
-	// Question is what the current step wants to know: its prompt. What bears
-	// on it is kept first.
+	// Question is the prompt of the current step. Pieces that match it are kept first.
 	Question string
-	// Counter counts tokens; nil is Estimator.
+	// Counter counts tokens; the default is Estimator.
 	Counter Counter
-	// Stems remembers what words come from; nil begins anew with each call.
-	Stems *Stems
-	// Shares are the parts of the budget that the layers may count on; nil is
+	// Stems caches word stems between calls; it may be nil.
+	Stems *StemCache
+	// Shares are the guaranteed shares of the budget per layer; the default is
 	// DefaultShares.
 	Shares Shares
-	// MaskAge and MaskTokens say what is an old, bulky value: a useful item
-	// that has not changed for so many steps and costs so much. It gives way
-	// first. Zero is 4 steps and 400 tokens.
+	// MaskAge and MaskTokens define an old, bulky value: a useful item that has not changed
+	// for MaskAge steps and has at least MaskTokens tokens. Such items are reduced first.
+	// Zero means 4 steps and 400 tokens.
 	MaskAge, MaskTokens int
-	// Ref names what is left out of an item, for whoever keeps values under names
-	// of their own; nil is RefOf. The passages of Fold have no key.
+	// Ref returns the reference of an omitted value; the default is RefOf. For the passages
+	// of Summarize the key is empty.
 	Ref func(key string, value []byte) string
-	// NoBlobs says that nothing left out could be stored. Then nothing is left
-	// out.
+	// NoBlobs reports that the caller cannot store omitted values. Then nothing is omitted.
 	NoBlobs bool
 }
 
@@ -64,56 +61,56 @@ func (o Options) withDefaults(before int) Options {
 	return o
 }
 
-// Omission tells what was left out of a context and how to get it back.
+// Omission describes a part of a context that was left out.
 type Omission struct {
 	Key string `json:"key"`
-	// Reason says what was left out and why, in words.
+	// Reason describes the omitted part and the reason, for people and agents.
 	Reason string `json:"reason"`
-	// Ref reads the whole value back, byte for byte.
+	// Ref is the reference under which the whole value is stored.
 	Ref string `json:"ref"`
-	// Tokens is how many fewer there are.
+	// Tokens is the number of tokens saved.
 	Tokens int `json:"tokens"`
 }
 
-// Blob is a value that was given in part or not at all. The caller keeps it
-// under its reference before it hands the reduced context on. Its bytes are those of
-// the item, not a copy of them.
+// Blob is the whole value of an item that was reduced or dropped. The caller must store it
+// under Ref before it hands out the reduced context. Bytes is not a copy of the item's
+// bytes.
 type Blob struct {
 	Ref   string
 	Key   string
 	Bytes []byte
 }
 
-// RefOf gives the reference of a value: a hash, so that equal values are kept
-// once and a wrong one is noticed.
+// RefOf returns the reference of a value: a hash, so that equal values are stored once and
+// wrong bytes are detected.
 func RefOf(value []byte) string {
 	sum := sha256.Sum256(value)
 	return "ref_" + base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
-// Result is a context that was made smaller.
+// Result is a reduced context.
 type Result struct {
 	Context                   Context
 	TokensBefore, TokensAfter int
-	// Budget is the one that was wanted.
+	// Budget is the requested budget.
 	Budget int
-	// CriticalTokens is what the critical items cost, which are never reduced.
+	// CriticalTokens is the number of tokens of the critical items, which are never
+	// reduced.
 	CriticalTokens int
-	// Over is why the budget was not kept; empty if it was.
-	Over string
-	// Omitted are the items that are not whole, in the order of their keys.
+	// OverReason is the reason why the result exceeds the budget; empty if it does not.
+	OverReason string
+	// Omitted lists the items that are not whole, in key order.
 	Omitted []Omission
-	// Blobs are the values of these items.
+	// Blobs are the whole values of the omitted items.
 	Blobs []Blob
 }
 
-// Compress makes the context of the items as small as the options say. Critical
-// items come out as they went in. Of the others the ephemeral ones go first;
-// then parts are left out: the parts that are kept are those that bear on the
-// question, tell of errors, decisions, demands and changes, or name something
-// that nothing else names; newer and more important items before others. Each
-// item that is not whole says so where it stands, and its bytes are among the
-// blobs. The same call gives the same result.
+// Compress reduces the items to the budget of the options. Critical items stay unchanged.
+// Ephemeral items are dropped first; then parts of the others are omitted. Compress prefers
+// to keep parts that match the question, that report errors, decisions, demands or changes,
+// or that name something no other kept part names; newer and more important items come
+// first. A reduced item contains a note with the reference of the whole value, which is
+// among the blobs. The result is deterministic.
 func Compress(items []Item, options Options) Result {
 	before := totalTokens(items)
 	o := options.withDefaults(before)
@@ -126,42 +123,42 @@ func Compress(items []Item, options Options) Result {
 	}
 	switch {
 	case before <= o.Budget:
-		c.wholeAll(nil)
+		c.keepWhole(nil)
 	case o.NoBlobs:
-		c.wholeAll(nil)
-		result.Over = "nothing is left out, as nothing could be stored here"
+		c.keepWhole(nil)
+		result.OverReason = "nothing was left out because omitted values cannot be stored here"
 	default:
-		c.reduce(result.CriticalTokens)
+		c.reduceItems(result.CriticalTokens)
 	}
-	c.fill(&result)
-	if result.TokensAfter > o.Budget && result.Over == "" {
-		result.Over = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
+	c.fillResult(&result)
+	if result.TokensAfter > o.Budget && result.OverReason == "" {
+		result.OverReason = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
 			result.CriticalTokens, result.CriticalTokens-o.Budget)
 	}
 	return result
 }
 
-// compression is one call of Compress.
+// compression holds the state of one call of Compress.
 type compression struct {
 	options Options
 	items   []Item
-	// values are what comes out, by item; nil is left out altogether.
+	// values are the resulting values by item; nil means dropped.
 	values [][]byte
 	tokens []int
 	reason []string
-	// refs are the references of items, written those that were last written in part,
-	// masks the notes that stand in the place of items.
+	// refs are the references by item, written the cached renderings of reduced items,
+	// masks the cached notes that replace whole items.
 	refs    []string
-	written []outcome
-	masks   []outcome
+	reduced []renderedItem
+	masks   []renderedItem
 }
 
-// outcome is an item that was written in part, or the note in its place.
-type outcome struct {
+// renderedItem is the rendering of a reduced item, or the note that replaces it.
+type renderedItem struct {
 	value  []byte
 	tokens int
 	reason string
-	// kept are the pieces that it has, where it was written.
+	// kept is the choice of pieces that was rendered.
 	kept []bool
 }
 
@@ -169,20 +166,20 @@ func newCompression(items []Item, o Options) *compression {
 	n := len(items)
 	return &compression{
 		options: o, items: items, values: make([][]byte, n), tokens: make([]int, n), reason: make([]string, n),
-		refs: make([]string, n), written: make([]outcome, n), masks: make([]outcome, n),
+		refs: make([]string, n), reduced: make([]renderedItem, n), masks: make([]renderedItem, n),
 	}
 }
 
-// ref is the reference of an item.
-func (c *compression) ref(i int) string {
+// itemRef returns the reference of an item.
+func (c *compression) itemRef(i int) string {
 	if c.refs[i] == "" {
 		c.refs[i] = c.options.Ref(c.items[i].Key, c.items[i].Value)
 	}
 	return c.refs[i]
 }
 
-// wholeAll keeps every item but those of the given layers.
-func (c *compression) wholeAll(without []Layer) {
+// keepWhole keeps every item whole except those of the given layers.
+func (c *compression) keepWhole(without []Layer) {
 	for i, item := range c.items {
 		if slices.Contains(without, item.Layer) {
 			c.values[i], c.tokens[i], c.reason[i] = nil, 0, "dropped: "+item.Why
@@ -192,7 +189,7 @@ func (c *compression) wholeAll(without []Layer) {
 	}
 }
 
-func (c *compression) total() int {
+func (c *compression) countTokens() int {
 	n := 0
 	for _, tokens := range c.tokens {
 		n += tokens
@@ -200,18 +197,18 @@ func (c *compression) total() int {
 	return n
 }
 
-// reduce leaves out what the budget has no room for.
-func (c *compression) reduce(critical int) {
-	c.wholeAll([]Layer{Ephemeral})
-	if c.total() <= c.options.Budget {
+// reduceItems omits items and pieces until the budget holds.
+func (c *compression) reduceItems(critical int) {
+	c.keepWhole([]Layer{Ephemeral})
+	if c.countTokens() <= c.options.Budget {
 		return
 	}
 	room := c.options.Budget - critical
 	if room <= 0 {
-		c.wholeAll([]Layer{Important, Useful, Ephemeral})
+		c.keepWhole([]Layer{Important, Useful, Ephemeral})
 		for i := range c.reason {
 			if c.reason[i] != "" {
-				c.reason[i] = "dropped: the critical items leave no room"
+				c.reason[i] = "dropped: the critical items use the whole budget"
 			}
 		}
 		return
@@ -219,24 +216,24 @@ func (c *compression) reduce(critical int) {
 	s := newSelection(c)
 	for _, limit := range [...]float64{1, 0} {
 		if limit == 0 {
-			limit = s.corrected(float64(room), float64(c.total()-critical))
+			limit = s.correctionFactor(float64(room), float64(c.countTokens()-critical))
 		}
 		if limit <= 0 {
 			break
 		}
-		s.choose(float64(room) * limit)
-		c.apply(s, room)
+		s.choosePieces(float64(room) * limit)
+		c.applyChoice(s, room)
 	}
-	c.trim(s, room, critical)
+	c.trimToBudget(s, room, critical)
 }
 
-// minimalSlack is the part of the budget that may stay unused before the choice
-// is made again with a better estimate.
+// minimalSlack is the share of the budget that may stay unused. If more is unused, the
+// pieces are chosen again with a corrected estimate.
 const minimalSlack = 0.04
 
-// corrected gives the factor that a second choice takes: the first one shows
-// how far the estimates are off. It is 0 where a second one is not worth it.
-func (s *selection) corrected(room, used float64) float64 {
+// correctionFactor returns the factor for a second choice, computed from the error of the first
+// estimate. It returns 0 if a second choice is not needed.
+func (s *selection) correctionFactor(room, used float64) float64 {
 	off := used / room
 	if off >= 1-minimalSlack && off <= 1 || used <= 0 {
 		return 0
@@ -244,9 +241,9 @@ func (s *selection) corrected(room, used float64) float64 {
 	return min(max(1/off, 0.5), 2) * 0.995
 }
 
-// trim takes back the last choices until the budget holds.
-func (c *compression) trim(s *selection, room, critical int) {
-	for over := c.total() - critical - room; over > 0 && len(s.chooser.order) > 0; over = c.total() - critical - room {
+// trimToBudget takes back the last choices until the budget holds.
+func (c *compression) trimToBudget(s *selection, room, critical int) {
+	for over := c.countTokens() - critical - room; over > 0 && len(s.chooser.order) > 0; over = c.countTokens() - critical - room {
 		freed := 0.0
 		for freed < float64(over)*1.1+1 && len(s.chooser.order) > 0 {
 			last := s.chooser.order[len(s.chooser.order)-1]
@@ -254,43 +251,43 @@ func (c *compression) trim(s *selection, room, critical int) {
 			s.chooser.keep[last] = false
 			freed += s.chooser.cost[last]
 		}
-		c.apply(s, room)
+		c.applyChoice(s, room)
 	}
-	// What is left are notes of masked items, the largest number last.
-	for i := len(c.items) - 1; i >= 0 && c.total()-critical > room; i-- {
+	// Only notes of masked items are left to drop; the last items go first.
+	for i := len(c.items) - 1; i >= 0 && c.countTokens()-critical > room; i-- {
 		if c.items[i].Layer != Critical && c.reason[i] != "" {
 			c.values[i], c.tokens[i] = nil, 0
-			c.reason[i] = "dropped: no room even for a note"
+			c.reason[i] = "dropped: the budget is too small for a note"
 		}
 	}
 }
 
-// selection holds the pieces of the items that may be reduced.
+// selection holds the pieces of the items that can be reduced.
 type selection struct {
-	trees   []*node // by item; nil if it is not reduced
-	builder builder
+	trees   []*node // by item; nil if the item is never reduced
+	builder treeBuilder
 	chooser *chooser
 	byLayer map[Layer][]int
 	shares  Shares
 }
 
-// noteTokens is about what a note costs.
+// noteTokens is the approximate cost of a note.
 const noteTokens = 26
 
-// noteWorth is from how many tokens on an item of which nothing is kept leaves
-// a note behind; a smaller one is dropped.
-const noteWorth = 3 * noteTokens
+// minMaskedTokens is the minimum size of an item that is replaced by a note if none of its pieces
+// is kept; a smaller item is dropped.
+const minMaskedTokens = 3 * noteTokens
 
-// usualPiece is about how long a piece is, in bytes; for up to mostPieces of them room
-// is made at once.
+// typicalPieceBytes is the typical length of a piece in bytes. The slice of pieces is allocated
+// for at most mostPieces.
 const (
-	usualPiece = 50
-	mostPieces = 1 << 14
+	typicalPieceBytes = 50
+	maxPreallocated   = 1 << 14
 )
 
 func newSelection(c *compression) *selection {
 	s := &selection{trees: make([]*node, len(c.items)), byLayer: make(map[Layer][]int), shares: c.options.Shares}
-	// The oldest first, so that "later" is newer among the pieces.
+	// Oldest first, so that a later piece is newer.
 	order, bytes := make([]int, 0, len(c.items)), 0
 	for i, item := range c.items {
 		if item.Layer == Important || item.Layer == Useful {
@@ -298,10 +295,10 @@ func newSelection(c *compression) *selection {
 			bytes += len(item.Value)
 		}
 	}
-	s.builder.pieces = make([]piece, 0, min(bytes/usualPiece, mostPieces)+len(order))
+	s.builder.pieces = make([]piece, 0, min(bytes/typicalPieceBytes, maxPreallocated)+len(order))
 	slices.SortStableFunc(order, func(a, b int) int { return c.items[b].Age - c.items[a].Age })
 	for _, i := range order {
-		s.trees[i] = s.builder.build(i, c.items[i].Value)
+		s.trees[i] = s.builder.buildTree(i, c.items[i].Value)
 	}
 	pieces := s.builder.pieces
 	scorer := newScorer(pieces, c.options.Question, c.options.Stems)
@@ -313,15 +310,15 @@ func newSelection(c *compression) *selection {
 	for i := range pieces {
 		item := c.items[pieces[i].item]
 		ch.cost[i] = max(pieces[i].tokens*float64(item.Tokens)/max(estimated[pieces[i].item], 1), 1)
-		ch.factor[i] = c.factor(item)
+		ch.factor[i] = c.itemFactor(item)
 		s.byLayer[item.Layer] = append(s.byLayer[item.Layer], i)
 	}
 	s.chooser = ch
 	return s
 }
 
-// factor is what the pieces of an item are worth for its layer and its age.
-func (c *compression) factor(item Item) float64 {
+// itemFactor returns the factor for the layer and the age of an item.
+func (c *compression) itemFactor(item Item) float64 {
 	f := 1 / (1 + agePerStep*float64(min(item.Age, 50)))
 	if item.Layer == Useful {
 		f *= usefulFactor * math.Sqrt(f)
@@ -332,24 +329,24 @@ func (c *compression) factor(item Item) float64 {
 	return f
 }
 
-// choose begins anew and keeps the best pieces for the tokens in room: each
-// layer up to its share first, then what is left for all.
-func (s *selection) choose(room float64) {
+// choosePieces resets the choice and keeps the best pieces for room tokens: each layer up to its
+// share first, then all layers with the rest.
+func (s *selection) choosePieces(room float64) {
 	ch := s.chooser
-	ch.restart(0)
+	ch.resetChoice(0)
 	important, useful := s.shares[Important], s.shares[Useful]
 	both := max(important+useful, 1e-9)
-	ch.take(s.byLayer[Important], room*important/both)
-	ch.take(s.byLayer[Useful], ch.spent+room*useful/both)
-	ch.take(slices.Concat(s.byLayer[Important], s.byLayer[Useful]), room)
+	ch.keepBest(s.byLayer[Important], room*important/both)
+	ch.keepBest(s.byLayer[Useful], ch.spent+room*useful/both)
+	ch.keepBest(slices.Concat(s.byLayer[Important], s.byLayer[Useful]), room)
 }
 
-// notesShare is the part of the room that notes of masked items may take. What
-// has no note is told among the omitted alone.
+// notesShare is the share of the room for notes of masked items. Without a note an item
+// appears only in Result.Omitted.
 const notesShare = 0.05
 
-// apply writes what is kept.
-func (c *compression) apply(s *selection, room int) {
+// applyChoice renders the items with the kept pieces.
+func (c *compression) applyChoice(s *selection, room int) {
 	notes := int(notesShare * float64(room))
 	r := &renderer{pieces: s.builder.pieces, keep: s.chooser.keep}
 	for i, item := range c.items {
@@ -357,16 +354,16 @@ func (c *compression) apply(s *selection, room int) {
 		if n == nil {
 			continue
 		}
-		kept := r.kept(n)
+		kept := r.countKept(n)
 		if kept == n.count {
 			c.values[i], c.tokens[i], c.reason[i] = item.Value, item.Tokens, ""
 			continue
 		}
 		if kept == 0 {
-			notes -= c.mask(i, n, notes)
+			notes -= c.maskItem(i, n, notes)
 			continue
 		}
-		w := c.write(i, n, r, n.count-kept)
+		w := c.renderReduced(i, n, r, n.count-kept)
 		if w.tokens >= item.Tokens {
 			c.values[i], c.tokens[i], c.reason[i] = item.Value, item.Tokens, ""
 			continue
@@ -375,39 +372,40 @@ func (c *compression) apply(s *selection, room int) {
 	}
 }
 
-// write writes an item of which so many pieces are left out, unless it has just been
-// written so: to count what was written takes longer than all else.
-func (c *compression) write(i int, n *node, r *renderer, left int) *outcome {
-	w, keep := &c.written[i], r.keep[n.first:n.first+n.count]
+// renderReduced renders an item with left pieces omitted. It reuses the last rendering if the
+// choice is the same, because counting the tokens of a rendering is the most expensive part
+// of Compress.
+func (c *compression) renderReduced(i int, n *node, r *renderer, left int) *renderedItem {
+	w, keep := &c.reduced[i], r.keep[n.first:n.first+n.count]
 	if w.value != nil && slices.Equal(w.kept, keep) {
 		return w
 	}
-	note := fmt.Sprintf("[%s %d of %d %s left out; %s]", gap, left, n.count, n.noun(), c.ref(i))
-	value := r.value(make([]byte, 0, min(len(n.raw), 4<<10)), n, note)
-	*w = outcome{
+	note := fmt.Sprintf("[%s %d of %d %s left out; %s]", gapMark, left, n.count, n.pieceNoun(), c.itemRef(i))
+	value := r.appendValue(make([]byte, 0, min(len(n.raw), 4<<10)), n, note)
+	*w = renderedItem{
 		value: value, tokens: itemTokens(c.options.Counter, c.items[i].Key, value), kept: append(w.kept[:0], keep...),
-		reason: fmt.Sprintf("reduced: %d of %d %s left out", left, n.count, n.noun()),
+		reason: fmt.Sprintf("reduced: %d of %d %s left out", left, n.count, n.pieceNoun()),
 	}
 	return w
 }
 
-// mask leaves a note in place of a value, or nothing in place of a small one or
-// where there is no room for notes. It gives what the note costs.
-func (c *compression) mask(i int, n *node, room int) int {
+// maskItem replaces a value by a note and returns the cost of the note. A small item, or one
+// for which room is too small, is dropped without a note.
+func (c *compression) maskItem(i int, n *node, room int) int {
 	item := c.items[i]
 	c.values[i], c.tokens[i] = nil, 0
-	c.reason[i] = fmt.Sprintf("dropped: %s, and no room", item.Layer)
-	if item.Tokens < noteWorth {
+	c.reason[i] = fmt.Sprintf("dropped: %s, and the budget is used up", item.Layer)
+	if item.Tokens < minMaskedTokens {
 		return 0
 	}
 	m := &c.masks[i]
 	if m.value == nil {
-		what := fmt.Sprintf("%d %s", n.count, n.noun())
+		what := fmt.Sprintf("%d %s", n.count, n.pieceNoun())
 		if item.Age > 0 {
 			what += fmt.Sprintf(", unchanged for %d steps", item.Age)
 		}
 		m.reason = "masked: " + what
-		m.value = jsontext.AppendString(nil, fmt.Sprintf("[%s masked: %s; %s]", gap, what, c.ref(i)))
+		m.value = jsontext.AppendString(nil, fmt.Sprintf("[%s masked: %s; %s]", gapMark, what, c.itemRef(i)))
 		m.tokens = itemTokens(c.options.Counter, item.Key, m.value)
 	}
 	c.reason[i] = m.reason
@@ -418,8 +416,8 @@ func (c *compression) mask(i int, n *node, room int) int {
 	return m.tokens
 }
 
-// fill writes the result.
-func (c *compression) fill(result *Result) {
+// fillResult fills in the result.
+func (c *compression) fillResult(result *Result) {
 	for i, item := range c.items {
 		if c.values[i] != nil {
 			result.Context[item.Key] = c.values[i]
@@ -429,8 +427,8 @@ func (c *compression) fill(result *Result) {
 			continue
 		}
 		result.Omitted = append(result.Omitted, Omission{
-			Key: item.Key, Reason: c.reason[i], Ref: c.ref(i), Tokens: item.Tokens - c.tokens[i],
+			Key: item.Key, Reason: c.reason[i], Ref: c.itemRef(i), Tokens: item.Tokens - c.tokens[i],
 		})
-		result.Blobs = append(result.Blobs, Blob{Ref: c.ref(i), Key: item.Key, Bytes: item.Value})
+		result.Blobs = append(result.Blobs, Blob{Ref: c.itemRef(i), Key: item.Key, Bytes: item.Value})
 	}
 }

@@ -7,35 +7,36 @@ import (
 	"strings"
 )
 
-// nature is what the content of a value looks like.
-type nature int
+// contentKind is the kind of a value by its content.
+type contentKind int
 
 const (
-	plain nature = iota
-	moment
-	failure
-	decision
-	demand
-	locator
-	longLog
-	longText
+	plainContent contentKind = iota
+	timeContent
+	errorContent
+	decisionContent
+	demandContent
+	locatorContent
+	logContent
+	longTextContent
 )
 
-// How much of a value the heuristics read, and from where on a text is long.
+// maxRead is the maximum number of bytes of a value that the heuristics read; shortNote and
+// longValue are the limits of short and long texts in bytes.
 const (
 	maxRead   = 8 << 10
 	shortNote = 600
 	longValue = 1500
 )
 
-// contentRules are the patterns for values; made once per Classifier.
+// contentRules are the compiled patterns for values.
 type contentRules struct {
 	moment, decision, demand, path, id, date *regexp.Regexp
 }
 
 func compileContentRules() contentRules {
 	return contentRules{
-		date:     dated(),
+		date:     datePattern(),
 		moment:   regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)?$`),
 		decision: regexp.MustCompile(`(?i)\b(we|i|they|team|it was|was) (have |had )?(decided|agreed|chose|chosen)\b|^(decision|decided|agreed): `),
 		demand: regexp.MustCompile(`(?i)\b(user|customer|client|owner|stakeholder|product owner)s? ` +
@@ -45,61 +46,63 @@ func compileContentRules() contentRules {
 	}
 }
 
-// look tells the nature of a value. Only its beginning and end are read.
-func (r *contentRules) look(value []byte) nature {
+// detectKind returns the kind of the value. It reads only the beginning and the end of a long
+// value.
+func (r *contentRules) detectKind(value []byte) contentKind {
 	text := textOf(value)
 	isText := len(value) > 0 && value[0] == '"'
 	switch {
 	case isText && len(text) < 40 && r.moment.MatchString(text):
-		return moment
-	case isText && looksCode(text):
-		return plain
-	case failed(text):
-		return failure
+		return timeContent
+	case isText && looksLikeCode(text):
+		return plainContent
+	case reportsError(text):
+		return errorContent
 	}
 	if len(text) <= shortNote {
-		if n := r.lookShort(text, isText); n != plain {
+		if n := r.detectShortKind(text, isText); n != plainContent {
 			return n
 		}
 	}
 	switch {
 	case len(value) > longValue && logLines(text) > 0.5:
-		return longLog
+		return logContent
 	case len(value) > longValue:
-		return longText
+		return longTextContent
 	}
-	return plain
+	return plainContent
 }
 
-// lookShort looks for what only a short value can be as a whole.
-func (r *contentRules) lookShort(text string, isText bool) nature {
+// detectShortKind detects the kinds that only a short value can have.
+func (r *contentRules) detectShortKind(text string, isText bool) contentKind {
 	lower := strings.ToLower(text)
 	switch {
-	case hasOneOf(lower, "decid", "decision", "agreed", "chose") && r.decision.MatchString(text):
-		return decision
-	case hasOneOf(lower, "user", "customer", "client", "owner", "stakeholder", "must") && r.demand.MatchString(text):
-		return demand
+	case containsAny(lower, "decid", "decision", "agreed", "chose") && r.decision.MatchString(text):
+		return decisionContent
+	case containsAny(lower, "user", "customer", "client", "owner", "stakeholder", "must") && r.demand.MatchString(text):
+		return demandContent
 	case isText && len(text) < 300 && (strings.ContainsAny(text, `/\`) && r.path.MatchString(text) || r.isID(text)):
-		return locator
+		return locatorContent
 	}
-	return plain
+	return plainContent
 }
 
-// hasOneOf is a cheap test before an expression: one of its words is there.
-func hasOneOf(text string, words ...string) bool {
+// containsAny reports whether the text contains one of the words. It is a cheap test before a
+// regular expression.
+func containsAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// failed tells whether the text tells of an error. In a long text an error is a
-// matter of a line, unless it is a stack trace that begins it.
-func failed(text string) bool {
+// reportsError reports whether the text reports an error. A long text must be a log or begin with
+// a stack trace, since prose also mentions errors.
+func reportsError(text string) bool {
 	switch {
 	case len(text) <= 4*shortNote:
-		return failsIn(text)
-	case failsIn(text[:shortNote]):
+		return hasErrorSignal(text)
+	case hasErrorSignal(text[:shortNote]):
 		return true
 	default:
-		return failsIn(text) && logLines(text) > 0.5
+		return hasErrorSignal(text) && logLines(text) > 0.5
 	}
 }
 
@@ -107,8 +110,8 @@ func (r *contentRules) isID(text string) bool {
 	return strings.ContainsAny(text, "0123456789") && r.id.MatchString(text)
 }
 
-// textOf is what there is to read in a value: a text unquoted, the texts of
-// anything else one to a line; both cut to maxRead, half from each end.
+// textOf returns the readable text of a value: a string unquoted, any other value as JSON.
+// A long value is cut to maxRead bytes, half from each end.
 func textOf(value []byte) string {
 	cut := value
 	if len(value) > maxRead {
@@ -126,9 +129,9 @@ func textOf(value []byte) string {
 	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`).Replace(strings.Trim(string(cut), `"`))
 }
 
-// looksCode tells source text and patches from prose, so that an error that a
-// program handles is not one that happened.
-func looksCode(text string) bool {
+// looksLikeCode reports whether the text is source code or a patch. An error that code handles
+// is not an error that happened.
+func looksLikeCode(text string) bool {
 	marks := 0
 	for _, mark := range [...]string{"\nfunc ", "func ", "package ", "import ", "\nreturn", "() {", "=> ", "\ndiff --git", "@@ -", ");\n", "const ", "#include", "def ", "class "} {
 		if strings.HasPrefix(text, mark) || strings.Contains(text, "\n"+mark) || (strings.HasPrefix(mark, "()") && strings.Contains(text, mark)) {
@@ -138,7 +141,7 @@ func looksCode(text string) bool {
 	return marks >= 2
 }
 
-// logLines is the share of lines that look like those of a log.
+// logLines returns the share of lines that look like log lines.
 func logLines(text string) float64 {
 	lines, logs := 0, 0
 	for line := range strings.SplitSeq(text, "\n") {

@@ -18,8 +18,8 @@ type label struct {
 	value string
 }
 
-// heldOut tells whether the row is of the third that no rule is tuned on. The
-// split depends on the row alone, so that it is the same for ever.
+// heldOut reports whether the row belongs to the third that no rule is tuned on. The split
+// depends on the row alone, so that it never changes.
 func (l label) heldOut() bool {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s\x00%s", l.key, l.value)
@@ -52,7 +52,7 @@ func readLabels(t testing.TB, name string) []label {
 	return labels
 }
 
-// longValueOf makes the long texts that the labels name.
+// longValueOf returns the long text for a placeholder in the labels.
 func longValueOf(t testing.TB, value string) string {
 	t.Helper()
 	if !strings.HasPrefix(value, "@") {
@@ -105,9 +105,9 @@ func longValueOf(t testing.TB, value string) string {
 	return string(out)
 }
 
-// TestClassifyLabels holds the classifier to the labels that were written
-// before its rules. Of the held-out third only the count is shown: whoever
-// tunes a rule must not see it.
+// TestClassifyLabels compares the classifier with labels that were written before its
+// rules. For the held-out third it prints only the count, so that rules are not tuned on
+// it.
 func TestClassifyLabels(t *testing.T) {
 	t.Parallel()
 	const wanted = 0.95
@@ -153,11 +153,10 @@ func TestClassifyLabels(t *testing.T) {
 	}
 }
 
-// TestClassifyLabelsOfOthers: of names that the rules do not know, made up and
-// labelled by another hand, far fewer are told right. What this protects is that the
-// mistakes are safe ones: what is unknown is useful, and hardly anything that matters
-// is dropped between steps.
-func TestClassifyLabelsOfOthers(t *testing.T) {
+// TestClassifyUnknownNames uses names that the rules do not know, labelled by another
+// author. Fewer verdicts are right. The test asserts that wrong verdicts are safe: an
+// unknown name is useful, and hardly any important item is dropped.
+func TestClassifyUnknownNames(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})
 	labels := readLabels(t, "labels_other.txt")
@@ -178,10 +177,10 @@ func TestClassifyLabelsOfOthers(t *testing.T) {
 	}
 }
 
-// TestClassifyLabelsOfMore: of a third set, which the rules did not know when it was
-// labelled, as many are told right as docs/context.md says; of the third that no rule
-// was tuned on only the count is shown.
-func TestClassifyLabelsOfMore(t *testing.T) {
+// TestClassifyThirdLabelSet uses a third set of labels, written before its rules. The
+// accuracy must be at least that of docs/context.md. For the held-out third it prints only
+// the count.
+func TestClassifyThirdLabelSet(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})
 	var right, all [2]int
@@ -209,10 +208,10 @@ func TestClassifyLabelsOfMore(t *testing.T) {
 	}
 }
 
-// TestClassifyLabelsFresh: of a fourth set, labelled before a rule was written for it, as
-// many are told right as docs/context.md says; of the third that no rule was tuned on only
-// the count is shown.
-func TestClassifyLabelsFresh(t *testing.T) {
+// TestClassifyFourthLabelSet uses a fourth set of labels, written before its rules. The
+// accuracy must be at least that of docs/context.md. For the held-out third it prints only
+// the count.
+func TestClassifyFourthLabelSet(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})
 	var right, all [2]int

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// nodeKind is how a value is reduced.
+// nodeKind determines how a value is reduced.
 type nodeKind int
 
 const (
@@ -16,39 +16,38 @@ const (
 	tableNode // an array of objects that have the same keys
 )
 
-// node is a value that can be given in part. Its pieces are kept or left out.
+// node is a value that can be rendered in part. Each of its pieces is kept or omitted.
 type node struct {
 	kind     nodeKind
-	key      string // of an object's field
+	key      string // of the object member
 	raw      string
 	children []*node
 
-	// text and spans are those of a textNode; its pieces follow each other.
+	// text and spans belong to a textNode; its pieces are consecutive.
 	text  string
 	spans []span
 	form  textKind
-	// first is the first of its pieces, count how many it has.
+	// first is the index of its first piece, count the number of pieces.
 	first, count int
 
 	// columns are the keys of a tableNode, in the order of the first row.
 	columns []string
 }
 
-// piece is what selection keeps or leaves out.
+// piece is the unit that is kept or omitted.
 type piece struct {
 	item int
-	// key is that of the field that it is the value of.
+	// key is the key of the object member whose value the piece is.
 	key    string
 	text   string
 	tokens float64 // an estimate
 	terms  []term
-	// leader is the first piece with the same message, in a log; itself if it
-	// is the first.
+	// leader is the first piece with the same message in a log, or the piece itself.
 	leader int
 	level  string
 }
 
-// What is taken apart, and how deep.
+// Limits of splitting.
 const (
 	longString = 160 // bytes; a shorter text is one piece
 	longArray  = 120 // bytes; a shorter list or object is one piece
@@ -56,69 +55,69 @@ const (
 	tableRows  = 4
 )
 
-// builder takes values apart.
-type builder struct {
+// treeBuilder splits values into pieces.
+type treeBuilder struct {
 	pieces []piece
 	item   int
 }
 
-// build makes the tree of an item.
-func (b *builder) build(item int, value []byte) *node {
+// buildTree returns the tree of an item.
+func (b *treeBuilder) buildTree(item int, value []byte) *node {
 	b.item = item
-	return b.value("", strings.TrimSpace(string(value)), 0)
+	return b.addValue("", strings.TrimSpace(string(value)), 0)
 }
 
-func (b *builder) value(key, raw string, depth int) *node {
+func (b *treeBuilder) addValue(key, raw string, depth int) *node {
 	first := len(b.pieces)
-	n := b.whole(key, raw, depth)
+	n := b.splitValue(key, raw, depth)
 	n.first, n.count = first, len(b.pieces)-first
 	return n
 }
 
-// whole takes a value apart if it can be; else it is one piece.
-func (b *builder) whole(key, raw string, depth int) *node {
+// splitValue splits a value if possible; otherwise the value is one piece.
+func (b *treeBuilder) splitValue(key, raw string, depth int) *node {
 	if len(raw) > 0 && depth < maxDepth {
 		switch {
 		case raw[0] == '"' && len(raw) > longString:
-			if n := b.long(key, raw); n != nil {
+			if n := b.addText(key, raw); n != nil {
 				return n
 			}
 		case raw[0] == '[' && len(raw) > longArray:
-			if n := b.array(key, raw, depth); n != nil {
+			if n := b.addArray(key, raw, depth); n != nil {
 				return n
 			}
 		case raw[0] == '{' && len(raw) > longArray:
-			if n := b.object(key, raw, depth); n != nil {
+			if n := b.addObject(key, raw, depth); n != nil {
 				return n
 			}
 		}
 	}
-	return b.leaf(key, raw)
+	return b.addLeaf(key, raw)
 }
 
-func (b *builder) leaf(key, raw string) *node {
-	b.add(key, raw)
+func (b *treeBuilder) addLeaf(key, raw string) *node {
+	b.addPiece(key, raw)
 	return &node{kind: leafNode, key: key, raw: raw}
 }
 
-// add makes a piece of a text, with the key of its field where it has one.
-func (b *builder) add(key, text string) int {
-	cost := estimated(text)
+// addPiece adds a piece, with the key of its object member if it has one.
+func (b *treeBuilder) addPiece(key, text string) int {
+	cost := estimateHundredths(text)
 	if key != "" {
-		cost += estimated(key) + punctCost // and the colon
+		cost += estimateHundredths(key) + punctCost // and the colon
 	}
 	b.pieces = append(b.pieces, piece{item: b.item, key: key, text: text, tokens: float64((cost+99)/100) + 1, leader: len(b.pieces)})
 	return len(b.pieces) - 1
 }
 
-// long takes a text apart; nil if it is one part only.
-func (b *builder) long(key, raw string) *node {
-	text, ok := unquote(raw)
+// addText splits a text; it returns nil if the text has only one part.
+func (b *treeBuilder) addText(key, raw string) *node {
+	text, ok := unquoteText(raw)
 	if !ok {
 		return nil
 	}
 	form := kindOfText(text)
-	spans := cut(text, form)
+	spans := splitSpans(text, form)
 	if len(spans) < 2 {
 		return nil
 	}
@@ -126,7 +125,7 @@ func (b *builder) long(key, raw string) *node {
 	leaders := make(map[string]int)
 	for _, s := range spans {
 		part := text[s.from:s.to]
-		at := b.add("", part)
+		at := b.addPiece("", part)
 		if form != logText {
 			continue
 		}
@@ -144,28 +143,28 @@ func (b *builder) long(key, raw string) *node {
 	return n
 }
 
-func (b *builder) array(key, raw string, depth int) *node {
+func (b *treeBuilder) addArray(key, raw string, depth int) *node {
 	elements, ok := readArray(raw)
 	if !ok || len(elements) < 2 {
 		return nil
 	}
-	if n := b.table(key, raw, elements); n != nil {
+	if n := b.addTable(key, raw, elements); n != nil {
 		return n
 	}
 	n := &node{kind: arrayNode, key: key, raw: raw, children: make([]*node, 0, len(elements))}
 	for _, element := range elements {
-		n.children = append(n.children, b.value("", element, depth+1))
+		n.children = append(n.children, b.addValue("", element, depth+1))
 	}
 	return n
 }
 
-// table takes a list of like objects apart by rows.
-func (b *builder) table(key, raw string, elements []string) *node {
+// addTable splits an array of similar objects into rows.
+func (b *treeBuilder) addTable(key, raw string, elements []string) *node {
 	if len(elements) < tableRows {
 		return nil
 	}
 	n := &node{kind: tableNode, key: key, raw: raw}
-	rows := make([][]field, len(elements))
+	rows := make([][]objectField, len(elements))
 	for i, element := range elements {
 		if element[0] != '{' || len(element) > longString*3 {
 			return nil
@@ -200,20 +199,20 @@ func (b *builder) table(key, raw string, elements []string) *node {
 			text.WriteString(", ")
 			child.children = append(child.children, &node{kind: leafNode, key: f.key, raw: f.value})
 		}
-		b.add("", text.String())
+		b.addPiece("", text.String())
 		n.children = append(n.children, child)
 	}
 	return n
 }
 
-func (b *builder) object(key, raw string, depth int) *node {
+func (b *treeBuilder) addObject(key, raw string, depth int) *node {
 	fields, ok := readObject(raw)
 	if !ok || len(fields) < 1 {
 		return nil
 	}
 	n := &node{kind: objectNode, key: key, raw: raw}
 	for _, f := range fields {
-		n.children = append(n.children, b.value(f.key, f.value, depth+1))
+		n.children = append(n.children, b.addValue(f.key, f.value, depth+1))
 	}
 	return n
 }
@@ -223,8 +222,8 @@ func hasDuplicates(keys []string) bool {
 	return len(slices.Compact(sorted)) != len(keys)
 }
 
-// noun is what the parts of a value are called in a note.
-func (n *node) noun() string {
+// pieceNoun returns the word for the parts of a value in a note.
+func (n *node) pieceNoun() string {
 	switch {
 	case n.kind == textNode && n.form == logText:
 		return "lines"

@@ -5,33 +5,33 @@ import (
 	"sync"
 )
 
-// A text is first cut by rules into pieces, words mostly, and each is then encoded for
-// itself. So a piece that was counted once is known wherever it stands again, and only
-// new ones go through the tokenizer, which takes some hundred times as long. Of what is
-// not ASCII, marks such as dashes and the sign of a gap are cut here, too; the rest is
-// left to the tokenizer between two seams, and known from then on where it is short.
+// The tokenizer first splits a text into pieces, mostly words, and then encodes each piece
+// separately. So the count of a piece can be cached, and only new pieces need the
+// tokenizer, which is about a hundred times slower. This file splits ASCII and common wide
+// punctuation marks. Other text goes to the tokenizer as a whole between two safe
+// boundaries, and is cached if it is short.
 
 const (
-	// maxPieces bounds the counts that are kept, longestPiece their texts: some 2 MB
-	// in all.
+	// maxPieces bounds the number of cached counts, longestPiece the length of their texts:
+	// about 2 MB in total.
 	maxPieces    = 1 << 15
 	longestPiece = 32
 )
 
-// pieceCounts are the counts of pieces. It is safe for concurrent use.
-type pieceCounts struct {
+// pieceCache caches the token counts of pieces. It is safe for concurrent use.
+type pieceCache struct {
 	mu    sync.RWMutex
 	known map[string]int32
 }
 
-// count counts a text by its pieces; those that are not known by exact.
-func (p *pieceCounts) count(text string, exact func(string) int) int {
+// countText counts the tokens of a text by its pieces. It calls exact for unknown pieces.
+func (p *pieceCache) countText(text string, exact func(string) int) int {
 	if isPlain(text) {
 		return p.countPlain(text, exact)
 	}
 	n := 0
 	for from := 0; from < len(text); {
-		to := nextSeam(text, from)
+		to := nextBoundary(text, from)
 		if part := text[from:to]; isPlain(part) {
 			n += p.countPlain(part, exact)
 		} else {
@@ -42,8 +42,8 @@ func (p *pieceCounts) count(text string, exact func(string) int) int {
 	return n
 }
 
-// countWhole counts what cannot be cut here.
-func (p *pieceCounts) countWhole(part string, exact func(string) int) int {
+// countWhole counts text that this file cannot split.
+func (p *pieceCache) countWhole(part string, exact func(string) int) int {
 	p.mu.RLock()
 	tokens, ok := p.known[part]
 	p.mu.RUnlock()
@@ -51,12 +51,12 @@ func (p *pieceCounts) countWhole(part string, exact func(string) int) int {
 		return int(tokens)
 	}
 	n := exact(part)
-	p.learn(map[string]int{part: n})
+	p.storeCounts(map[string]int{part: n})
 	return n
 }
 
-// countPlain counts a plain text.
-func (p *pieceCounts) countPlain(text string, exact func(string) int) int {
+// countPlain counts a text for which isPlain is true.
+func (p *pieceCache) countPlain(text string, exact func(string) int) int {
 	n := 0
 	var missing map[string]int
 	p.mu.RLock()
@@ -83,12 +83,12 @@ func (p *pieceCounts) countPlain(text string, exact func(string) int) int {
 		n += times * tokens
 		missing[piece] = tokens
 	}
-	p.learn(missing)
+	p.storeCounts(missing)
 	return n
 }
 
-// learn keeps counts. Where there is no room it forgets all: words come back soon.
-func (p *pieceCounts) learn(counts map[string]int) {
+// storeCounts stores counts. If the cache is full it is cleared first; common words return soon.
+func (p *pieceCache) storeCounts(counts map[string]int) {
 	if len(counts) == 0 {
 		return
 	}
@@ -104,8 +104,8 @@ func (p *pieceCounts) learn(counts map[string]int) {
 	}
 }
 
-// isPlain tells a text whose pieces are found here: ASCII and dashes, quotes and the
-// like. A delete mark is none: the tokenizer takes it out beforehand.
+// isPlain reports whether pieceEnd can split the text: ASCII, dashes, quotes and similar
+// marks. DEL is excluded, since the tokenizer removes it first.
 func isPlain(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if text[i] < 0x7f {
@@ -119,18 +119,18 @@ func isPlain(text string) bool {
 	return true
 }
 
-// wideMark is how long the marks are that isWideMark tells.
+// wideMark is the length in bytes of the marks that isWideMark accepts.
 const wideMark = len("…")
 
-// isWideMark tells a text that begins with one of the marks from U+2010 to U+2027, all
-// of which are punctuation.
+// isWideMark reports whether the text begins with a mark from U+2010 to U+2027, which are
+// all punctuation.
 func isWideMark(text string) bool {
 	return len(text) >= wideMark && text[0] == 0xe2 && text[1] == 0x80 && text[2] >= 0x90 && text[2] <= 0xa7
 }
 
-// nextSeam gives the next place where a piece ends whatever stands around it: no piece
-// goes on with a space behind a letter or a digit.
-func nextSeam(text string, from int) int {
+// nextBoundary returns the next index at which a piece ends in any context: no piece continues
+// with a space after a letter or a digit.
+func nextBoundary(text string, from int) int {
 	for i := from + 1; i < len(text); i++ {
 		if text[i] == ' ' && (isLetter(text[i-1]) || isDigit(text[i-1])) {
 			return i
@@ -154,21 +154,21 @@ func pieceEnd(text string, i int) int {
 		return end
 	}
 	if isDigit(text[i]) {
-		return i + min(run(text[i:], isDigit), digits)
+		return i + min(countLeading(text[i:], isDigit), digits)
 	}
 	at := i
 	if text[at] == ' ' {
 		at++
 	}
-	if n := run(text[at:], isMark); n > 0 {
+	if n := countLeading(text[at:], isMark); n > 0 {
 		at += n
-		return at + run(text[at:], isLineEndOrSlash)
+		return at + countLeading(text[at:], isLineEndOrSlash)
 	}
 	return spaceEnd(text, i)
 }
 
-// wordEnd gives the end of a word, with what is before it and a contraction behind it;
-// 0 where there is none.
+// wordEnd returns the end of a word with its leading mark and a trailing contraction; 0 if
+// no word begins at i.
 func wordEnd(text string, i int) int {
 	at := i
 	switch c := text[at]; {
@@ -178,16 +178,16 @@ func wordEnd(text string, i int) int {
 		at++
 	}
 	from := at
-	at += run(text[at:], isUpper)
-	at += run(text[at:], isLower)
+	at += countLeading(text[at:], isUpper)
+	at += countLeading(text[at:], isLower)
 	if at == from {
 		return 0
 	}
-	return at + contraction(text[at:])
+	return at + contractionLen(text[at:])
 }
 
-// contraction is how long the contraction is that a text begins with.
-func contraction(text string) int {
+// contractionLen returns the length of the contraction at the beginning of the text.
+func contractionLen(text string) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0
 	}
@@ -205,10 +205,10 @@ func contraction(text string) int {
 	return 0
 }
 
-// spaceEnd gives the end of a piece of white space: behind its last line end, else
-// before the space that belongs to what follows.
+// spaceEnd returns the end of a piece of white space: after its last line end, otherwise
+// before the space that belongs to the next word.
 func spaceEnd(text string, i int) int {
-	n := run(text[i:], isSpace)
+	n := countLeading(text[i:], isSpace)
 	if last := strings.LastIndexAny(text[i:i+n], "\r\n"); last >= 0 {
 		return i + last + 1
 	}

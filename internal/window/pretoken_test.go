@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fragments are where the rules of pieces meet.
-func fragments() []string {
+// testFragments returns texts at which the splitting rules meet.
+func testFragments() []string {
 	return []string{
 		" ", "  ", "\t", "\n", "\r\n", "\n\n", "\v", "\f", "\x00", "\x1c", "\x7f", "a", "Z", "foo", "Foo", "FOO", "fooBar", "HTTPServer", "x1", "12", "1234567",
 		"'s", "'S", "'t", "'re", "'VE", "'ll", "'d", "'m", "'x", "'", "\"", "(", ")", "/", "//", "\\n", "--", "=>", "_", ".", ",", "{\"a\":", "é", "ſ", "日本", "\u0301",
@@ -20,15 +20,15 @@ func fragments() []string {
 	}
 }
 
-// TestPiecesCountTheSame: counted by pieces a text has as many tokens as the tokenizer
-// gives it, whatever it is made of, also where pieces are known already.
-func TestPiecesCountTheSame(t *testing.T) {
+// TestPiecesMatchTokenizer checks that counting by pieces equals the count of the tokenizer,
+// with and without cached pieces.
+func TestPiecesMatchTokenizer(t *testing.T) {
 	t.Parallel()
 	tokenizer := NewTokenizer()
-	part := rapid.OneOf(rapid.SampledFrom(fragments()), rapid.StringN(0, 6, -1), rapid.StringMatching(`[ -~\n\t]{0,12}`))
+	part := rapid.OneOf(rapid.SampledFrom(testFragments()), rapid.StringN(0, 6, -1), rapid.StringMatching(`[ -~\n\t]{0,12}`))
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(part, 0, 12).Draw(t, "parts"), "")
-		want := tokenizer.encode(text)
+		want := tokenizer.countExact(text)
 		for range 2 {
 			if got := tokenizer.Count(text); got != want {
 				t.Fatalf("%q has %d tokens by its pieces, %d by the tokenizer", text, got, want)
@@ -37,8 +37,8 @@ func TestPiecesCountTheSame(t *testing.T) {
 	})
 }
 
-// TestPiecesOfRealTexts does so with what contexts are made of.
-func TestPiecesOfRealTexts(t *testing.T) {
+// TestPiecesMatchTokenizerOnRealTexts checks the same for typical content of contexts.
+func TestPiecesMatchTokenizerOnRealTexts(t *testing.T) {
 	t.Parallel()
 	tokenizer := NewTokenizer()
 	texts := map[string]string{}
@@ -52,7 +52,7 @@ func TestPiecesOfRealTexts(t *testing.T) {
 		}
 	}
 	for name, text := range texts {
-		if got, want := tokenizer.Count(text), tokenizer.encode(text); got != want {
+		if got, want := tokenizer.Count(text), tokenizer.countExact(text); got != want {
 			t.Errorf("%s: %d by pieces, %d by the tokenizer", name, got, want)
 		}
 	}
@@ -61,18 +61,17 @@ func TestPiecesOfRealTexts(t *testing.T) {
 	}
 }
 
-// TestPiecesAreBounded: what is kept does not grow without end, and many may count at
-// once.
+// TestPiecesAreBounded checks that the cache is bounded and safe for concurrent use.
 func TestPiecesAreBounded(t *testing.T) {
 	t.Parallel()
-	var p pieceCounts
+	var p pieceCache
 	exact := func(text string) int { return len(text) }
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
 			for j := range maxPieces / 2 {
-				word := spelled(i*maxPieces + j)
-				if got := p.count(word, exact); got != len(word) {
+				word := spellNumber(i*maxPieces + j)
+				if got := p.countText(word, exact); got != len(word) {
 					t.Errorf("%q has %d", word, got)
 				}
 			}
@@ -80,17 +79,17 @@ func TestPiecesAreBounded(t *testing.T) {
 	}
 	wg.Wait()
 	if n := len(p.known); n == 0 || n > maxPieces {
-		t.Errorf("%d are kept, at most %d should be", n, maxPieces)
+		t.Errorf("%d are cached, want at most %d", n, maxPieces)
 	}
-	p = pieceCounts{}
-	p.count(strings.Repeat("a", longestPiece+1), exact)
+	p = pieceCache{}
+	p.countText(strings.Repeat("a", longestPiece+1), exact)
 	if len(p.known) != 0 {
-		t.Error("a long piece is kept")
+		t.Error("a long piece is cached")
 	}
 }
 
-// spelled writes a number in letters.
-func spelled(n int) string {
+// spellNumber returns the number in letters.
+func spellNumber(n int) string {
 	word := []byte("word")
 	for ; n > 0; n /= 26 {
 		word = append(word, byte('a'+n%26))
@@ -98,14 +97,14 @@ func spelled(n int) string {
 	return string(word)
 }
 
-// FuzzPieces looks for a text that the pieces count otherwise.
+// FuzzPieces searches for a text that is counted differently by pieces.
 func FuzzPieces(f *testing.F) {
-	for _, text := range fragments() {
+	for _, text := range testFragments() {
 		f.Add(text + " " + text)
 	}
 	tokenizer := NewTokenizer()
 	f.Fuzz(func(t *testing.T, text string) {
-		if got, want := tokenizer.Count(text), tokenizer.encode(text); got != want {
+		if got, want := tokenizer.Count(text), tokenizer.countExact(text); got != want {
 			t.Errorf("%q has %d tokens by its pieces, %d by the tokenizer", text, got, want)
 		}
 	})

@@ -6,38 +6,36 @@ import (
 	"slices"
 )
 
-// Placed is what Prioritise says of one item.
-type Placed struct {
+// RankedItem is one item of a Priority.
+type RankedItem struct {
 	Key    string `json:"key"`
 	Layer  Layer  `json:"layer"`
 	Tokens int    `json:"tokens"`
 	Kept   bool   `json:"kept"`
 	Why    string `json:"why"`
-	// Ref reads an item back that was not kept.
+	// Ref is the reference of an item that was not kept.
 	Ref string `json:"ref,omitempty"`
 }
 
-// Priority is a context fitted into a budget by whole items.
+// Priority is a context that was fitted into a budget by keeping or dropping whole items.
 type Priority struct {
 	Context Context
-	// Items are all items, the dearest first.
-	Items                     []Placed
+	// Items are all items, the most important first.
+	Items                     []RankedItem
 	TokensBefore, TokensAfter int
 	Budget, CriticalTokens    int
-	// Over is why the budget was not kept; empty if it was.
-	Over string
+	// OverReason is the reason why the result exceeds the budget; empty if it does not.
+	OverReason string
 	// Blobs are the values of the items that were not kept.
 	Blobs []Blob
 }
 
-// Prioritise fits the items into a budget of tokens by keeping or dropping
-// whole ones. Critical items are always kept; if they alone are over the budget
-// the result says so. Ephemeral items are always dropped: it is called between
-// two steps. The rest is ranked by its layer, by how well it fits the question
-// of the current step, and by its age. Important items may take their share of
-// the budget, useful ones theirs; what a layer leaves falls to the other. A
-// budget of zero or less is the whole context's size, so that only ephemeral
-// items go.
+// Prioritise fits the items into a token budget by keeping or dropping whole items.
+// Critical items are always kept; Over is set if they alone exceed the budget. Ephemeral
+// items are always dropped, since it is called between two steps. The other items are
+// ranked by layer, relevance to the question of the current step, and age. Important and
+// useful items may use their shares of the budget, and the unused share of the other layer.
+// With a budget of zero or less only ephemeral items are dropped.
 func Prioritise(items []Item, options Options) Priority {
 	before := totalTokens(items)
 	if options.Budget <= 0 && options.Ratio < 1 {
@@ -50,25 +48,25 @@ func Prioritise(items []Item, options Options) Priority {
 			p.CriticalTokens += item.Tokens
 		}
 	}
-	order, relevance := rank(items, o.Question, o.Stems)
+	order, relevance := rankItems(items, o.Question, o.Stems)
 	kept := fitItems(items, order, o, p.CriticalTokens)
 	for _, i := range order {
-		p.add(items[i], kept[i], relevance[i], o)
+		p.addItem(items[i], kept[i], relevance[i], o)
 	}
 	if p.TokensAfter > o.Budget {
 		if o.NoBlobs {
-			p.Over = "nothing is left out, as nothing could be stored here"
+			p.OverReason = "nothing was left out because omitted values cannot be stored here"
 		} else {
-			p.Over = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
+			p.OverReason = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
 				p.CriticalTokens, p.CriticalTokens-o.Budget)
 		}
 	}
 	return p
 }
 
-// add says what became of an item.
-func (p *Priority) add(item Item, kept bool, relevance float64, o Options) {
-	placed := Placed{Key: item.Key, Layer: item.Layer, Tokens: item.Tokens, Kept: kept, Why: item.Why}
+// addItem adds an item to the result, and to the context if it is kept.
+func (p *Priority) addItem(item Item, kept bool, relevance float64, o Options) {
+	placed := RankedItem{Key: item.Key, Layer: item.Layer, Tokens: item.Tokens, Kept: kept, Why: item.Why}
 	if relevance > 0 {
 		placed.Why += fmt.Sprintf("; fits the question (%.2f of 1)", relevance)
 	}
@@ -82,9 +80,9 @@ func (p *Priority) add(item Item, kept bool, relevance float64, o Options) {
 	case item.Layer == Ephemeral:
 		placed.Why += "; dropped between steps"
 	case p.CriticalTokens >= o.Budget:
-		placed.Why += "; dropped, the critical items leave no room"
+		placed.Why += "; dropped, the critical items use the whole budget"
 	default:
-		placed.Why += "; dropped, no room in the budget"
+		placed.Why += "; dropped, the budget is used up"
 	}
 	if !kept {
 		placed.Ref = o.Ref(item.Key, item.Value)
@@ -93,17 +91,17 @@ func (p *Priority) add(item Item, kept bool, relevance float64, o Options) {
 	p.Items = append(p.Items, placed)
 }
 
-// rank orders the items: by layer, then by what they are worth to the question
-// and for their age, then by key. Relevance is 0 to 1.
-func rank(items []Item, question string, stems *Stems) (order []int, relevance []float64) {
+// rankItems returns the indexes of the items by layer, then by relevance and age, then by key,
+// and their relevance from 0 to 1.
+func rankItems(items []Item, question string, stems *StemCache) (order []int, relevance []float64) {
 	pieces := make([]piece, len(items))
 	x := newLexicon(stems)
-	defer x.close()
+	defer x.unlockStems()
 	for i, item := range items {
-		pieces[i] = piece{terms: x.read(x.read(nil, item.Key), textOf(item.Value))}
+		pieces[i] = piece{terms: x.readTerms(x.readTerms(nil, item.Key), textOf(item.Value))}
 	}
-	asked := x.read(nil, question)
-	relevance = bm25(pieces, asked, frequencies(pieces, x.size()))
+	asked := x.readTerms(nil, question)
+	relevance = rankBM25(pieces, asked, countFrequencies(pieces, x.termCount()))
 	order = make([]int, len(items))
 	worth := make([]float64, len(items))
 	for i, item := range items {
@@ -111,13 +109,13 @@ func rank(items []Item, question string, stems *Stems) (order []int, relevance [
 		worth[i] = 2*relevance[i] + 1/(1+0.25*float64(item.Age))
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(items[a].Layer.rank(), items[b].Layer.rank()),
+		return cmp.Or(cmp.Compare(items[a].Layer.layerIndex(), items[b].Layer.layerIndex()),
 			cmp.Compare(worth[b], worth[a]), cmp.Compare(items[a].Key, items[b].Key))
 	})
 	return order, relevance
 }
 
-// fitItems says which items are kept.
+// fitItems reports for each item whether it is kept.
 func fitItems(items []Item, order []int, o Options, critical int) []bool {
 	kept := make([]bool, len(items))
 	if o.NoBlobs {

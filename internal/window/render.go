@@ -9,18 +9,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
-// gap stands where something was left out inside of a value, and is the key of
-// the note in an object.
-const gap = "…"
+// gapMark marks an omission inside a value, and is the key of the note in an object.
+const gapMark = "…"
 
-// renderer writes a tree with the pieces that are kept.
+// renderer renders a tree with the kept pieces.
 type renderer struct {
 	pieces []piece
 	keep   []bool
 }
 
-// kept counts the pieces of n that are kept.
-func (r *renderer) kept(n *node) int {
+// countKept returns the number of kept pieces of n.
+func (r *renderer) countKept(n *node) int {
 	count := 0
 	for _, keep := range r.keep[n.first : n.first+n.count] {
 		if keep {
@@ -30,28 +29,28 @@ func (r *renderer) kept(n *node) int {
 	return count
 }
 
-// value appends n, of which something is kept. The note is put at its end, unless it
-// is empty.
-func (r *renderer) value(out []byte, n *node, note string) []byte {
-	if note == "" && r.kept(n) == n.count {
+// appendValue appends n, of which at least one piece is kept, and the note unless it is empty.
+func (r *renderer) appendValue(out []byte, n *node, note string) []byte {
+	if note == "" && r.countKept(n) == n.count {
 		return append(out, n.raw...)
 	}
 	switch n.kind {
 	case textNode:
-		return r.text(out, n, note)
+		return r.appendText(out, n, note)
 	case arrayNode:
-		return r.array(out, n, note)
+		return r.appendArray(out, n, note)
 	case objectNode:
-		return r.object(out, n, note)
+		return r.appendObject(out, n, note)
 	case tableNode:
-		return r.table(out, n, note)
+		return r.appendTable(out, n, note)
 	default:
 		return append(out, n.raw...)
 	}
 }
 
-// text joins the kept parts. A log's line that stands for others says how many.
-func (r *renderer) text(out []byte, n *node, note string) []byte {
+// appendText appends the kept parts. A log line includes the number of omitted lines with the
+// same message.
+func (r *renderer) appendText(out []byte, n *node, note string) []byte {
 	var more map[int]int
 	for i := range n.spans {
 		if at := n.first + i; !r.keep[at] && r.pieces[at].leader != at && r.keep[r.pieces[at].leader] {
@@ -72,7 +71,7 @@ func (r *renderer) text(out []byte, n *node, note string) []byte {
 			continue
 		}
 		if open {
-			b.WriteString(gap)
+			b.WriteString(gapMark)
 			b.WriteByte(' ')
 			open = false
 		}
@@ -92,38 +91,38 @@ func (r *renderer) text(out []byte, n *node, note string) []byte {
 	case note != "":
 		text += note
 	case open:
-		text += gap
+		text += gapMark
 	}
 	return jsontext.AppendString(out, text)
 }
 
-func (r *renderer) array(out []byte, n *node, note string) []byte {
+func (r *renderer) appendArray(out []byte, n *node, note string) []byte {
 	out = append(out, '[')
 	left, from := 0, len(out)
 	for _, child := range n.children {
-		if r.kept(child) == 0 {
+		if r.countKept(child) == 0 {
 			left++
 			continue
 		}
-		out = r.value(separated(out, from), child, "")
+		out = r.appendValue(appendComma(out, from), child, "")
 	}
 	if note != "" {
-		out = jsontext.AppendString(separated(out, from), note)
+		out = jsontext.AppendString(appendComma(out, from), note)
 	} else if left > 0 {
-		out = jsontext.AppendString(separated(out, from), gap+" "+strconv.Itoa(left)+" more")
+		out = jsontext.AppendString(appendComma(out, from), gapMark+" "+strconv.Itoa(left)+" more")
 	}
 	return append(out, ']')
 }
 
-func (r *renderer) object(out []byte, n *node, note string) []byte {
+func (r *renderer) appendObject(out []byte, n *node, note string) []byte {
 	out = append(out, '{')
 	left, from := 0, len(out)
 	for _, child := range n.children {
-		if r.kept(child) == 0 {
+		if r.countKept(child) == 0 {
 			left++
 			continue
 		}
-		out = r.value(appendKey(out, from, child.key), child, "")
+		out = r.appendValue(appendKey(out, from, child.key), child, "")
 	}
 	if note != "" {
 		out = jsontext.AppendString(appendKey(out, from, r.gapKey(n)), note)
@@ -133,18 +132,18 @@ func (r *renderer) object(out []byte, n *node, note string) []byte {
 	return append(out, '}')
 }
 
-// gapKey is a key that the object does not have itself.
+// gapKey returns a key that the object does not contain.
 func (r *renderer) gapKey(n *node) string {
-	key := gap
+	key := gapMark
 	for slices.ContainsFunc(n.children, func(child *node) bool { return child.key == key }) {
-		key += gap
+		key += gapMark
 	}
 	return key
 }
 
-// table writes the kept rows below one row of column names; what is the same in
-// all of them is said once.
-func (r *renderer) table(out []byte, n *node, note string) []byte {
+// appendTable appends one row of column names and the kept rows. Values that are equal in all
+// rows are written once.
+func (r *renderer) appendTable(out []byte, n *node, note string) []byte {
 	var rows []*node
 	for _, child := range n.children {
 		if r.keep[child.first] {
@@ -153,7 +152,7 @@ func (r *renderer) table(out []byte, n *node, note string) []byte {
 	}
 	left := len(n.children) - len(rows)
 	if note == "" && left > 0 {
-		note = fmt.Sprintf("%s %d more rows", gap, left)
+		note = fmt.Sprintf("%s %d more rows", gapMark, left)
 	}
 	same := func(column int) bool {
 		for _, row := range rows[1:] {
@@ -176,15 +175,15 @@ func (r *renderer) table(out []byte, n *node, note string) []byte {
 	out = append(appendKey(out, start, "columns"), '[')
 	from := len(out)
 	for _, i := range varying {
-		out = jsontext.AppendString(separated(out, from), n.columns[i])
+		out = jsontext.AppendString(appendComma(out, from), n.columns[i])
 	}
 	out = append(appendKey(append(out, ']'), start, "rows"), '[')
 	from = len(out)
 	for _, row := range rows {
-		out = append(separated(out, from), '[')
+		out = append(appendComma(out, from), '[')
 		cells := len(out)
 		for _, i := range varying {
-			out = append(separated(out, cells), row.children[i].raw...)
+			out = append(appendComma(out, cells), row.children[i].raw...)
 		}
 		out = append(out, ']')
 	}
@@ -198,20 +197,20 @@ func (r *renderer) table(out []byte, n *node, note string) []byte {
 		out = append(out, '}')
 	}
 	if note != "" {
-		out = jsontext.AppendString(appendKey(out, start, gap), note)
+		out = jsontext.AppendString(appendKey(out, start, gapMark), note)
 	}
 	return append(out, '}')
 }
 
-// separated puts a comma behind what there is since from.
-func separated(out []byte, from int) []byte {
+// appendComma appends a comma if anything was written since from.
+func appendComma(out []byte, from int) []byte {
 	if len(out) > from {
 		out = append(out, ',')
 	}
 	return out
 }
 
-// appendKey begins a member of an object whose members begin at from.
+// appendKey appends the key of a member of the object whose members begin at from.
 func appendKey(out []byte, from int, key string) []byte {
-	return append(jsontext.AppendString(separated(out, from), key), ':')
+	return append(jsontext.AppendString(appendComma(out, from), key), ':')
 }

@@ -17,7 +17,7 @@ func Restore(reduced Context, omitted []Omission, read func(ref string) ([]byte,
 			return nil, fmt.Errorf("read back %q from %s: %w", o.Key, o.Ref, err)
 		}
 		if RefOf(value) != o.Ref {
-			return nil, fmt.Errorf("what is stored under %s is not the value of %q", o.Ref, o.Key)
+			return nil, fmt.Errorf("the stored bytes of %s do not match the value of %q", o.Ref, o.Key)
 		}
 		out[o.Key] = value
 	}
@@ -29,11 +29,11 @@ func IsRef(text string) bool {
 	return strings.HasPrefix(text, "ref_") && len(text) == len("ref_")+16
 }
 
-// Observe returns the history after a step that left the context c.
+// Observe returns the history after a step that produced the context c.
 func (h History) Observe(c Context, origin string) History {
-	next := History{Step: h.Step + 1, Keys: make(map[string]Seen, len(c))}
+	next := History{Step: h.Step + 1, Keys: make(map[string]KeyState, len(c))}
 	for key, value := range c {
-		seen := Seen{Hash: hashOf(value), Step: next.Step, Origin: origin}
+		seen := KeyState{Hash: hashOf(value), Step: next.Step, Origin: origin}
 		if before, ok := h.Keys[key]; ok && before.Hash == seen.Hash {
 			seen = before
 		}

@@ -2,27 +2,25 @@ package window
 
 import "strings"
 
-// Rule is one entry of a definition's contextRules: what its author knows of
-// the workflow's variables.
+// Rule is one entry of a definition's contextRules.
 type Rule struct {
-	// Keys are names of variables; a * stands for any run of characters. Case
-	// counts.
+	// Keys are names of variables; a * matches any number of characters. They are
+	// case-sensitive.
 	Keys []string `json:"keys"`
-	// Layer is where items of these keys belong.
+	// Layer is the layer of the items with these keys.
 	Layer Layer `json:"layer"`
-	// Why is the author's reason, if one was given.
+	// Why is the author's reason; it may be empty.
 	Why string `json:"why,omitempty"`
 }
 
-// Rules are the contextRules of a definition; the first that matches a key
-// decides.
+// Rules are the contextRules of a definition; the first match decides.
 type Rules []Rule
 
-// find gives the first rule for key.
-func (r Rules) find(key string) (rule Rule, pattern string, ok bool) {
+// findRule returns the first rule for key.
+func (r Rules) findRule(key string) (rule Rule, pattern string, ok bool) {
 	for _, rule := range r {
 		for _, pattern := range rule.Keys {
-			if matches(pattern, key) {
+			if matchPattern(pattern, key) {
 				return rule, pattern, true
 			}
 		}
@@ -30,10 +28,9 @@ func (r Rules) find(key string) (rule Rule, pattern string, ok bool) {
 	return Rule{}, "", false
 }
 
-// matches tells whether the whole key is what the pattern says. Each part
-// between two stars is taken at its first place, so the time is bounded by the
-// product of the lengths.
-func matches(pattern, key string) bool {
+// matchPattern reports whether the pattern matches the whole key. Each part between two stars is
+// matched at its first position, so the time is bounded by the product of the lengths.
+func matchPattern(pattern, key string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
 		return pattern == key

@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// cue is what a piece's words say it is: a kind that is protected whatever its
-// words are worth.
+// cue is a set of kinds that the words of a piece indicate. Such pieces get extra value.
 type cue uint8
 
 const (
-	failureCue cue = 1 << iota
+	errorCue cue = 1 << iota
 	decisionCue
 	demandCue
 	changeCue
 )
 
-// cueWords are words by which a kind is known, unstemmed.
+// cueWords returns the unstemmed words of each cue.
 func cueWords() map[cue][]string {
 	return map[cue][]string{
-		failureCue: {
+		errorCue: {
 			"error", "errors", "failed", "fails", "failure", "panic", "fatal", "exception", "crash", "crashed", "refused",
 			"denied", "timeout", "corrupt", "broken", "ENOENT", "traceback", "overflow", "deadlock", "leak",
 		},
@@ -32,46 +31,46 @@ func cueWords() map[cue][]string {
 	}
 }
 
-// scorer tells what the pieces of a context are worth.
+// scorer computes the value of the pieces of a context.
 type scorer struct {
 	lexicon *lexicon
 	pieces  []piece
-	// frequency is in how many pieces a term stands.
+	// frequency is the number of pieces that contain a term.
 	frequency []int32
-	// worth is what a term tells that nothing says yet.
-	worth []float64
-	// cues are those of the first terms: the stems of the words of cues come first.
+	// termValues is the value of a term that no kept piece contains.
+	termValues []float64
+	// cues are the cues of the first terms: the stems of cue words are numbered first.
 	cues      []cue
 	cueOf     []cue
 	relevance []float64 // by piece, 0 to 1
-	stale     []bool    // a newer piece says something else of the same thing
-	// kindWorth and cueWorth say how telling a kind of term and a cue are
-	// here: next to nothing where every second sentence has one.
-	kindWorth [termKinds]float64
-	cueWorth  []float64 // by piece, of all its cues
-	// messages is how many pieces there are, those that repeat another left out.
+	stale     []bool    // a newer piece contradicts it
+	// kindBits and cueWorth are the information of a term kind and of a cue in bits: near
+	// zero if every second sentence has one.
+	kindBits  [termKinds]float64
+	cueValues []float64 // by piece, over all its cues
+	// messages is the number of pieces without repeated messages.
 	messages int
 }
 
-// newScorer reads the terms of all pieces and judges each against the question.
-func newScorer(pieces []piece, question string, stems *Stems) *scorer {
+// newScorer reads the terms of all pieces and scores each piece against the question.
+func newScorer(pieces []piece, question string, stems *StemCache) *scorer {
 	s := &scorer{lexicon: newLexicon(stems), pieces: pieces, cueOf: make([]cue, len(pieces))}
-	defer s.lexicon.close()
+	defer s.lexicon.unlockStems()
 	s.readCues()
 	s.readPieces()
-	asked := s.lexicon.read(nil, question)
-	s.frequency = frequencies(pieces, s.lexicon.size())
-	s.weigh()
-	s.measure()
-	s.relevance = bm25(pieces, asked, s.frequency)
+	asked := s.lexicon.readTerms(nil, question)
+	s.frequency = countFrequencies(pieces, s.lexicon.termCount())
+	s.weighKinds()
+	s.setTermValues()
+	s.relevance = rankBM25(pieces, asked, s.frequency)
 	s.findStale()
 	return s
 }
 
-// readCues makes terms of the words of cues.
+// readCues adds the cue words to the lexicon.
 func (s *scorer) readCues() {
 	for _, c := range s.lexicon.shared.cues() {
-		id := s.lexicon.stem(c.stem)
+		id := s.lexicon.addStem(c.stem)
 		s.lexicon.own[c.word] = id
 		if int(id) == len(s.cues) {
 			s.cues = append(s.cues, 0)
@@ -80,7 +79,7 @@ func (s *scorer) readCues() {
 	}
 }
 
-// cueKinds are the cues of a term.
+// cueKinds returns the cues of a term.
 func (s *scorer) cueKinds(t term) cue {
 	if int(t.id) < len(s.cues) {
 		return s.cues[t.id]
@@ -88,11 +87,10 @@ func (s *scorer) cueKinds(t term) cue {
 	return 0
 }
 
-// arenaTerms is how many terms are made room for at once.
+// arenaTerms is the number of terms that are allocated at once.
 const arenaTerms = 8 << 10
 
-// readPieces reads the terms of the pieces. They lie one behind the other in few
-// arrays.
+// readPieces reads the terms of the pieces. Their slices share a few large arrays.
 func (s *scorer) readPieces() {
 	var arena []term
 	for i := range s.pieces {
@@ -101,7 +99,7 @@ func (s *scorer) readPieces() {
 			arena = make([]term, 0, arenaTerms)
 		}
 		from := len(arena)
-		all := s.lexicon.read(s.lexicon.read(arena[from:], p.key), p.text)
+		all := s.lexicon.readTerms(s.lexicon.readTerms(arena[from:], p.key), p.text)
 		p.terms = all[:len(all):len(all)]
 		if len(all) <= cap(arena)-from {
 			arena = arena[:from+len(all)]
@@ -110,13 +108,13 @@ func (s *scorer) readPieces() {
 			s.cueOf[i] |= s.cueKinds(t)
 		}
 		if p.level == "error" {
-			s.cueOf[i] |= failureCue
+			s.cueOf[i] |= errorCue
 		}
 	}
 }
 
-// frequencies counts in how many pieces each term stands.
-func frequencies(pieces []piece, terms int) []int32 {
+// countFrequencies returns the number of pieces that contain each term.
+func countFrequencies(pieces []piece, terms int) []int32 {
 	frequency := make([]int32, terms)
 	last := make([]int32, terms)
 	for i := range pieces {
@@ -130,14 +128,14 @@ func frequencies(pieces []piece, terms int) []int32 {
 	return frequency
 }
 
-// weigh judges the kinds of terms and the cues by the share of pieces that have
-// one. In the notes of a run a path stands out; in the documentation of a
-// package every line has one, and a ticket's number stands out.
-func (s *scorer) weigh() {
+// weighKinds weights the term kinds and the cues by the share of pieces that have one. In the
+// notes of a run a path is rare; in the documentation of a package every line has one, and
+// a ticket number is rare.
+func (s *scorer) weighKinds() {
 	var kinds [termKinds]int
 	for i := range s.pieces {
 		if s.pieces[i].leader != i {
-			continue // a log says the same thing a thousand times
+			continue // a log repeats the same message many times
 		}
 		s.messages++
 		var has [termKinds]bool
@@ -151,17 +149,17 @@ func (s *scorer) weigh() {
 		}
 	}
 	for kind, n := range kinds {
-		s.kindWorth[kind] = s.telling(n)
+		s.kindBits[kind] = s.informationBits(n)
 	}
-	s.cueWorth = make([]float64, len(s.pieces))
+	s.cueValues = make([]float64, len(s.pieces))
 	for i := range s.pieces {
-		s.cueWorth[i] = s.cueWorthOf(i)
+		s.cueValues[i] = s.cueValue(i)
 	}
 }
 
-// cueWorthOf is what the cues of a piece tell: of each kind the words, the
-// rarer here the more. A change tells something only together with what is so now.
-func (s *scorer) cueWorthOf(i int) float64 {
+// cueValue returns the value of the cues of a piece: rare words count more. A word of
+// change counts only together with a name or a number.
+func (s *scorer) cueValue(i int) float64 {
 	var told [4]float64
 	seen := make([]int32, 0, 16)
 	value := false
@@ -172,42 +170,41 @@ func (s *scorer) cueWorthOf(i int) float64 {
 			continue
 		}
 		seen = append(seen, t.id)
-		telling := s.telling(int(s.frequency[t.id]))
+		telling := s.informationBits(int(s.frequency[t.id]))
 		for k := range told {
 			if kinds&(1<<k) != 0 {
-				told[k] = min(told[k]+telling, s.telling(1))
+				told[k] = min(told[k]+telling, s.informationBits(1))
 			}
 		}
 	}
 	if s.pieces[i].level == "error" {
-		told[0] = s.telling(1)
+		told[0] = s.informationBits(1)
 	}
 	if !value {
 		told[3] = 0
 	}
-	return failureWeight*told[0] + decisionWeight*told[1] + demandWeight*told[2] + changeWeight*told[3]
+	return errorWeight*told[0] + decisionWeight*told[1] + demandWeight*told[2] + changeWeight*told[3]
 }
 
-// smoothing keeps a kind that stands in one piece of few from counting as if it
-// were one of thousands.
+// smoothing reduces the weight of rare kinds if there are few pieces.
 const smoothing = 5
 
-// telling is the information, in bits, of what n of the pieces have.
-func (s *scorer) telling(n int) float64 {
+// informationBits returns the information, in bits, of a property that n of the pieces have.
+func (s *scorer) informationBits(n int) float64 {
 	all := float64(s.messages)
 	return math.Log2((all + smoothing) / (float64(n) + smoothing))
 }
 
-// measure fills in what terms are worth by their frequency. A rarity is 1 for a term
-// that stands in one piece only, and nears 0 for one that stands in all. A name also
-// tells something by its kind, and by having come up again: what did is likely to come
-// up once more.
-func (s *scorer) measure() {
-	s.worth = make([]float64, len(s.frequency))
+// setTermValues sets the value of each term by its frequency. The rarity is 1 for a term in a
+// single piece and approaches 0 for a term in all pieces. The value of a name also depends
+// on its kind and grows with its frequency, since a repeated name is likely to be needed
+// again.
+func (s *scorer) setTermValues() {
+	s.termValues = make([]float64, len(s.frequency))
 	n := float64(len(s.pieces))
 	whole := math.Log(1 + n)
 	type measured struct{ rarity, recurrence float64 }
-	known := make([]measured, len(s.pieces)+1) // by frequency: few are different
+	known := make([]measured, len(s.pieces)+1) // by frequency, which has few distinct values
 	for id, f := range s.frequency {
 		f = max(f, 1)
 		m := &known[min(int(f), len(s.pieces))]
@@ -215,28 +212,28 @@ func (s *scorer) measure() {
 			in := float64(f)
 			*m = measured{math.Log(1+n/in) / whole, 1 + recurFactor*min(math.Log2(in), 3)}
 		}
-		s.worth[id] = m.rarity
+		s.termValues[id] = m.rarity
 		if kind := s.lexicon.kinds[id]; kind != wordTerm {
-			s.worth[id] = m.rarity * s.kindWorth[kind] * m.recurrence
+			s.termValues[id] = m.rarity * s.kindBits[kind] * m.recurrence
 		}
 	}
 }
 
-// The constants of BM25, as usual.
+// The usual constants of BM25.
 const (
 	bm25K = 1.2
 	bm25B = 0.75
 )
 
-// bm25 ranks the pieces by the words asked for, the best as 1; all are 0 if
-// nothing is asked or nothing fits.
-func bm25(pieces []piece, asked []term, frequency []int32) []float64 {
+// rankBM25 returns the relevance of the pieces to the asked terms, scaled to a maximum of 1;
+// all are 0 if no term matches.
+func rankBM25(pieces []piece, asked []term, frequency []int32) []float64 {
 	scores := make([]float64, len(pieces))
 	if len(asked) == 0 || len(pieces) == 0 {
 		return scores
 	}
-	// Those that are asked for, in the question's order, so that sums are the same
-	// each time; by term their place among them, and 1 more.
+	// weights follow the order of the question, so that sums are deterministic; places has
+	// 1 plus the index in weights by term.
 	var weights []float64
 	places := make([]int32, len(frequency))
 	for _, t := range asked {

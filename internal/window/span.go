@@ -2,7 +2,7 @@ package window
 
 import "strings"
 
-// textKind is how a text is cut into parts.
+// textKind determines how a text is split.
 type textKind int
 
 const (
@@ -11,11 +11,10 @@ const (
 	codeText
 )
 
-// span is a part of a text. The spans of a text follow each other without a
-// gap: put together they are the text.
+// span is a part of a text. The spans of a text are adjacent and cover it.
 type span struct{ from, to int }
 
-// kindOfText looks at a text's beginning and end.
+// kindOfText returns the kind of a text by its beginning and end.
 func kindOfText(text string) textKind {
 	look := text
 	if len(look) > maxRead {
@@ -24,28 +23,28 @@ func kindOfText(text string) textKind {
 	switch {
 	case logLines(look) > 0.5:
 		return logText
-	case looksCode(look):
+	case looksLikeCode(look):
 		return codeText
 	default:
 		return proseText
 	}
 }
 
-// cut divides a text into its parts: sentences of prose, lines of a log with a
-// stack trace as one, blocks of code.
-func cut(text string, kind textKind) []span {
+// splitSpans splits a text: prose into sentences, a log into lines with stack traces as one part,
+// code into blocks.
+func splitSpans(text string, kind textKind) []span {
 	switch kind {
 	case logText:
-		return cutLog(text)
+		return splitLog(text)
 	case codeText:
-		return cutCode(text)
+		return splitCode(text)
 	default:
-		return cutProse(text)
+		return splitProse(text)
 	}
 }
 
-// lines gives the spans of the lines, each with its line end.
-func lines(text string) []span {
+// lineSpans returns the spans of the lines, including their line ends.
+func lineSpans(text string) []span {
 	var out []span
 	for from := 0; from < len(text); {
 		to := len(text)
@@ -58,15 +57,15 @@ func lines(text string) []span {
 	return out
 }
 
-// maxTrace bounds a stack trace that is kept as one part.
+// maxTrace bounds the lines of a stack trace that is one part.
 const maxTrace = 60
 
-// cutLog makes a part of each line; what is indented below an error, or goes on
-// with a trace, belongs to it.
-func cutLog(text string) []span {
+// splitLog splits a log into lines; indented lines after an error and the lines of a trace
+// belong to the line above.
+func splitLog(text string) []span {
 	var out []span
 	inTrace, length := false, 0
-	for _, line := range lines(text) {
+	for _, line := range lineSpans(text) {
 		s := text[line.from:line.to]
 		goesOn := !isLogLine(s) && len(out) > 0 && length < maxTrace && (inTrace || isTraceLine(s))
 		if goesOn {
@@ -81,7 +80,7 @@ func cutLog(text string) []span {
 	return out
 }
 
-// isTraceLine tells whether a line looks like one of a stack trace.
+// isTraceLine reports whether a line looks like one of a stack trace.
 func isTraceLine(line string) bool {
 	trimmed := strings.TrimSpace(line)
 	switch {
@@ -94,14 +93,14 @@ func isTraceLine(line string) bool {
 	return line[0] == '\t' || strings.HasPrefix(line, "    ")
 }
 
-// maxBlock bounds a part of code, in lines.
+// maxBlock bounds the lines of a block of code.
 const maxBlock = 8
 
-// cutCode makes a part of each block between empty lines.
-func cutCode(text string) []span {
+// splitCode splits code at empty lines.
+func splitCode(text string) []span {
 	var out []span
 	open, length := false, 0
-	for _, line := range lines(text) {
+	for _, line := range lineSpans(text) {
 		blank := strings.TrimSpace(text[line.from:line.to]) == ""
 		if len(out) > 0 && (blank || (open && length < maxBlock)) {
 			out[len(out)-1].to = line.to
@@ -115,11 +114,11 @@ func cutCode(text string) []span {
 	return out
 }
 
-// longSentence is cut at the next line end or space.
+// longSentence is the length after which a sentence is split at the next line end or space.
 const longSentence = 600
 
-// cutProse makes a part of each sentence and of each entry of a list.
-func cutProse(text string) []span {
+// splitProse splits prose into sentences and list entries.
+func splitProse(text string) []span {
 	var out []span
 	from := 0
 	end := func(to int) {
@@ -133,7 +132,7 @@ func cutProse(text string) []span {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\n':
-			if i+1 >= len(text) || text[i+1] == '\n' || startsEntry(text[i+1:]) || isTraceLine(text[from:i+1]) {
+			if i+1 >= len(text) || text[i+1] == '\n' || beginsEntry(text[i+1:]) || isTraceLine(text[from:i+1]) {
 				end(i + 1)
 			}
 		case c == '.' || c == '!' || c == '?':
@@ -149,12 +148,11 @@ func cutProse(text string) []span {
 	return out
 }
 
-// longestLabel bounds the name before a colon at the beginning of a line.
+// longestLabel bounds the label before a colon at the beginning of a line.
 const longestLabel = 32
 
-// startsEntry tells whether a line begins an entry of a list, a heading or a
-// row of its own.
-func startsEntry(line string) bool {
+// beginsEntry reports whether a line begins a list entry, a heading or a table row.
+func beginsEntry(line string) bool {
 	trimmed := strings.TrimLeft(line, " \t")
 	if trimmed == "" {
 		return true
@@ -168,13 +166,13 @@ func startsEntry(line string) bool {
 	case c == '\n':
 		return true
 	}
-	// "Name: value" begins something new.
+	// "Name: value" begins a new entry.
 	word, _, ok := strings.Cut(trimmed[:min(len(trimmed), longestLabel)], ": ")
 	return ok && !strings.ContainsAny(word, " \n")
 }
 
-// sentenceEnd gives where the next sentence begins if a mark at i ends one,
-// and 0 otherwise.
+// sentenceEnd returns the start of the next sentence if the mark at i ends one, and 0
+// otherwise.
 func sentenceEnd(text string, i int) int {
 	to := i + 1
 	for to < len(text) && strings.IndexByte(`"')]`+"`", text[to]) >= 0 {

@@ -9,33 +9,31 @@ import (
 	"github.com/kljensen/snowball/english"
 )
 
-// Stems remembers the stems of words from one call to the next: most words come back,
-// and to stem one takes as long as all else that is done with it. The caller owns it;
-// it is safe for concurrent use.
-type Stems struct {
-	// mu is held for reading while a lexicon is in use, so that numbers hold for all
-	// of a call.
+// StemCache caches the stems of words between calls: most words repeat, and stemming takes as
+// long as all other work on a word. It is safe for concurrent use.
+type StemCache struct {
+	// mu is read-locked while a lexicon is in use, so that the numbers stay valid for a
+	// whole call.
 	mu sync.RWMutex
-	// known has the number of the stem of a word as it stands in a text; noStem for
-	// one that says nothing.
+	// known maps a word to the number of its stem, or to noStem for a stop word.
 	known map[string]int32
-	// numbers has those of stems.
+	// numbers maps a stem to its number.
 	numbers map[string]int32
 	cues    func() []cueStem
 }
 
-// noStem is the number of a word that says nothing.
+// noStem is the number of a stop word.
 const noStem = -1
 
-// maxStems bounds what is remembered: some 2 MB.
+// maxStems bounds the cache to about 2 MB.
 const maxStems = 1 << 14
 
-// NewStems makes an empty memory.
-func NewStems() *Stems {
-	return &Stems{known: map[string]int32{}, numbers: map[string]int32{}, cues: sync.OnceValue(cueStems)}
+// NewStemCache returns an empty cache.
+func NewStemCache() *StemCache {
+	return &StemCache{known: map[string]int32{}, numbers: map[string]int32{}, cues: sync.OnceValue(cueStems)}
 }
 
-// stemOf gives the stem of a word as it stands in a text; "" for one that says nothing.
+// stemOf returns the stem of a word; "" for a stop word.
 func stemOf(word string) string {
 	lower := strings.ToLower(word)
 	if len(lower) < 2 || english.IsStopWord(lower) {
@@ -44,8 +42,8 @@ func stemOf(word string) string {
 	return english.Stem(lower, true)
 }
 
-// learn remembers the stems of words; "" for one that says nothing.
-func (s *Stems) learn(stems map[string]string) {
+// storeStems stores stems; "" marks a stop word.
+func (s *StemCache) storeStems(stems map[string]string) {
 	if len(stems) == 0 {
 		return
 	}
@@ -71,8 +69,7 @@ func (s *Stems) learn(stems map[string]string) {
 	}
 }
 
-// cueStem is the stem of a word of a cue, which is a term even where the word as such
-// says nothing.
+// cueStem is the stem of a cue word, which is a term even if the word is a stop word.
 type cueStem struct {
 	word, stem string
 	kinds      cue

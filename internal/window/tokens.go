@@ -8,48 +8,45 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// Counter says how many tokens a text has.
+// Counter counts the tokens of a text.
 type Counter interface {
 	Count(text string) int
 }
 
-// Tokenizer counts exactly by the vocabulary o200k_base. No exact tokenizer of
-// every model is public: a count is exact for models of that encoding and near for
-// others. The vocabulary is loaded at the first count: about 40 ms once, and 20 MB
-// as long as it lives. It is safe for concurrent use. The codec is made by its own
-// function, so that the vocabularies of other encodings are not linked in: the
-// collector reads each as a root, counted with or not.
+// Tokenizer counts tokens with the vocabulary o200k_base. The count is exact for models of
+// that encoding and approximate for others, whose tokenizers are not all public. The
+// vocabulary is loaded at the first count: it takes about 40 ms and 20 MB. It is safe for
+// concurrent use. The codec's own constructor is used so that other vocabularies are not
+// linked in: the garbage collector scans them even if they are not used.
 type Tokenizer struct {
 	load   func() *codec.Codec
-	pieces pieceCounts
+	pieces pieceCache
 }
 
-// NewTokenizer makes a counter.
+// NewTokenizer returns a counter for o200k_base.
 func NewTokenizer() *Tokenizer {
 	return &Tokenizer{load: sync.OnceValue(codec.NewO200kBase)}
 }
 
-// Count implements Counter. A text that the tokenizer fails on is estimated;
-// none is known.
-func (t *Tokenizer) Count(text string) int { return t.pieces.count(text, t.encode) }
+// Count implements Counter. If the tokenizer fails, the count is estimated.
+func (t *Tokenizer) Count(text string) int { return t.pieces.countText(text, t.countExact) }
 
-// encode counts without what is known.
-func (t *Tokenizer) encode(text string) int {
+// countExact counts with the tokenizer, without the cache.
+func (t *Tokenizer) countExact(text string) int {
 	if n, err := t.load().Count(text); err == nil {
 		return n
 	}
 	return Estimate(text)
 }
 
-// Estimator counts by Estimate.
+// Estimator counts with Estimate.
 type Estimator struct{}
 
 // Count implements Counter.
 func (Estimator) Count(text string) int { return Estimate(text) }
 
-// What a token holds on average, by the kind of its characters, in hundredths.
-// Fitted to o200k over Go source, prose, logs and JSON; docs/context.md has the
-// error.
+// Average tokens per kind of character, in hundredths. They are fitted to o200k over Go
+// source, prose, logs and JSON; docs/context.md lists the error.
 const (
 	wordCost  = 105 // a run of letters up to its usual length
 	longWord  = 12  // letters; a longer word is several tokens
@@ -59,32 +56,32 @@ const (
 	rareCost  = 70  // a letter beyond ASCII
 )
 
-// Estimate guesses the tokens of a text from its characters, some hundred times
-// faster than a tokenizer. It is meant for choices, not for promises.
-func Estimate(text string) int { return (estimated(text) + 99) / 100 }
+// Estimate estimates the tokens of a text from its characters. It is several hundred times
+// faster than a tokenizer, but not exact.
+func Estimate(text string) int { return (estimateHundredths(text) + 99) / 100 }
 
-// estimated is so in hundredths.
-func estimated(text string) int {
+// estimateHundredths returns the estimate in hundredths of a token.
+func estimateHundredths(text string) int {
 	cost := 0
 	for i := 0; i < len(text); {
 		c := text[i]
 		switch {
 		case isLetter(c):
-			n := run(text[i:], isLetter)
+			n := countLeading(text[i:], isLetter)
 			cost += wordCost * (1 + (n-1)/longWord)
 			i += n
 		case isDigit(c):
-			n := run(text[i:], isDigit)
+			n := countLeading(text[i:], isDigit)
 			cost += 100 * ((n + digits - 1) / digits)
 			i += n
 		case c == ' ':
-			i++ // a space belongs to the word behind it
+			i++ // a space belongs to the next word
 		case isBlank(c):
 			cost += lineCost
-			i += run(text[i:], isBlank)
+			i += countLeading(text[i:], isBlank)
 		case c >= 0x80:
 			cost += rareCost
-			i += 1 + run(text[i+1:], isContinued)
+			i += 1 + countLeading(text[i+1:], isContinuation)
 		default:
 			cost += punctCost
 			i++
@@ -93,8 +90,8 @@ func estimated(text string) int {
 	return cost
 }
 
-// run is how many of the first bytes are of a kind.
-func run(text string, is func(c byte) bool) int {
+// countLeading returns the number of leading bytes for which is returns true.
+func countLeading(text string, is func(c byte) bool) int {
 	n := 0
 	for n < len(text) && is(text[n]) {
 		n++
@@ -104,39 +101,38 @@ func run(text string, is func(c byte) bool) int {
 
 func isBlank(c byte) bool { return c == '\n' || c == '\t' || c == '\r' || c == ' ' }
 
-// isContinued tells the second and later bytes of a character.
-func isContinued(c byte) bool { return c&0xC0 == 0x80 }
+// isContinuation reports whether c is a continuation byte of UTF-8.
+func isContinuation(c byte) bool { return c&0xC0 == 0x80 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// DefaultCacheEntries bounds a Cache whose size is not given: some 100 contexts
-// of 100 items, in about 1 MB.
+// DefaultCacheEntries is the default size of a Cache: about 100 contexts of 100 items, in
+// about 1 MB.
 const DefaultCacheEntries = 10_000
 
-// shortText is what is counted faster than it is hashed and looked up.
+// shortText is the length below which counting is faster than hashing.
 const shortText = 16
 
-// Cache counts with another counter and keeps what it has counted, by the hash
-// of the text, so that an item that has not changed costs nothing. It holds no
-// text. The caller owns it; it is safe for concurrent use.
+// Cache wraps a counter and caches its counts by the hash of the text, so that an unchanged
+// item is not counted again. It stores no text. It is safe for concurrent use.
 type Cache struct {
 	counter Counter
 	size    int
 
 	mu     sync.Mutex
 	byHash map[[sha256.Size]byte]*list.Element
-	recent *list.List // of counted, the last used first
+	recent *list.List // of counted, most recently used first
 }
 
-type counted struct {
+type cacheEntry struct {
 	hash   [sha256.Size]byte
 	tokens int
 }
 
-// NewCache makes a cache of at most entries counts over a counter; zero or less
-// means DefaultCacheEntries.
+// NewCache returns a cache of at most entries counts; if entries is zero or less, it is
+// DefaultCacheEntries.
 func NewCache(counter Counter, entries int) *Cache {
 	if entries <= 0 {
 		entries = DefaultCacheEntries
@@ -149,27 +145,27 @@ func (c *Cache) Count(text string) int {
 	if len(text) < shortText {
 		return c.counter.Count(text)
 	}
-	return c.count(sha256.Sum256([]byte(text)), func() string { return text })
+	return c.countHash(sha256.Sum256([]byte(text)), func() string { return text })
 }
 
-// countBytes counts a text without a copy of it where it is known.
+// countBytes counts a text and copies it only if it is not cached.
 func (c *Cache) countBytes(text []byte) int {
 	if len(text) < shortText {
 		return c.counter.Count(string(text))
 	}
-	return c.count(sha256.Sum256(text), func() string { return string(text) })
+	return c.countHash(sha256.Sum256(text), func() string { return string(text) })
 }
 
-func (c *Cache) count(hash [sha256.Size]byte, text func() string) int {
-	if n, ok := c.find(hash); ok {
+func (c *Cache) countHash(hash [sha256.Size]byte, text func() string) int {
+	if n, ok := c.findCount(hash); ok {
 		return n
 	}
 	n := c.counter.Count(text())
-	c.keep(hash, n)
+	c.storeCount(hash, n)
 	return n
 }
 
-func (c *Cache) find(hash [sha256.Size]byte) (int, bool) {
+func (c *Cache) findCount(hash [sha256.Size]byte) (int, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	entry, ok := c.byHash[hash]
@@ -177,27 +173,27 @@ func (c *Cache) find(hash [sha256.Size]byte) (int, bool) {
 		return 0, false
 	}
 	c.recent.MoveToFront(entry)
-	known, ok := entry.Value.(counted)
+	known, ok := entry.Value.(cacheEntry)
 	return known.tokens, ok
 }
 
-func (c *Cache) keep(hash [sha256.Size]byte, tokens int) {
+func (c *Cache) storeCount(hash [sha256.Size]byte, tokens int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.byHash[hash]; ok {
 		return
 	}
-	c.byHash[hash] = c.recent.PushFront(counted{hash: hash, tokens: tokens})
+	c.byHash[hash] = c.recent.PushFront(cacheEntry{hash: hash, tokens: tokens})
 	if c.recent.Len() <= c.size {
 		return
 	}
 	oldest := c.recent.Back()
-	if known, ok := c.recent.Remove(oldest).(counted); ok {
+	if known, ok := c.recent.Remove(oldest).(cacheEntry); ok {
 		delete(c.byHash, known.hash)
 	}
 }
 
-// Len is how many counts the cache holds.
+// Len returns the number of cached counts.
 func (c *Cache) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTokenizerCounts: the counts are those that the vocabularies' makers
-// publish for these texts.
+// TestTokenizerCounts checks counts that the publisher of the vocabulary lists.
 func TestTokenizerCounts(t *testing.T) {
 	t.Parallel()
 	tokenizer := NewTokenizer()
@@ -28,7 +27,7 @@ func TestTokenizerCounts(t *testing.T) {
 	}
 }
 
-// calls counts how often it is asked.
+// calls counts the calls of Count.
 type calls struct {
 	mu sync.Mutex
 	n  int
@@ -41,8 +40,8 @@ func (c *calls) Count(text string) int {
 	return len(text)
 }
 
-// TestCache: a text is counted once as long as it is among the last used, the
-// bound holds, and many may ask at once.
+// TestCache checks that recently used texts are counted once, that the size is bounded, and
+// that concurrent use is safe.
 func TestCache(t *testing.T) {
 	t.Parallel()
 	under := &calls{}
@@ -67,23 +66,22 @@ func TestCache(t *testing.T) {
 		t.Errorf("counted %d texts again", under.n-before)
 	}
 	for i := range 10 {
-		c.Count(text(0)) // the first stays in use
+		c.Count(text(0)) // keep the first text in use
 		c.Count(text(100 + i%9))
 	}
 	before = under.n
 	c.Count(text(0))
 	if under.n != before || c.Len() > 10 {
-		t.Errorf("the last used was dropped, or %d are held", c.Len())
+		t.Errorf("the most recently used entry was dropped, or %d are cached", c.Len())
 	}
 	c.Count(text(5))
 	if under.n != before+1 {
-		t.Error("one that was not used for long is still held")
+		t.Error("the least recently used entry is still cached")
 	}
 }
 
-// TestEstimate: over source, prose, logs and JSON the guess is near the count
-// of o200k. It is meant for choices; the bounds are those that docs/context.md
-// tells.
+// TestEstimate checks that over source, prose, logs and JSON the error of Estimate is
+// within the bounds of docs/context.md.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	exact := NewTokenizer()
@@ -109,11 +107,11 @@ func TestEstimate(t *testing.T) {
 		}
 	}
 	if off := float64(guessed)/float64(total) - 1; math.Abs(off) > 0.10 {
-		t.Errorf("all together %+.0f percent off", 100*off)
+		t.Errorf("the total is %+.0f percent off", 100*off)
 	}
 }
 
-// TestKeyWords: whole words, whatever the spelling.
+// TestKeyWords checks the splitting of keys into whole words.
 func TestKeyWords(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
@@ -144,22 +142,22 @@ func TestMatches(t *testing.T) {
 		{"log*", "catalog", false},
 		{"*log", "catalog", true},
 	} {
-		if got := matches(tt.pattern, tt.key); got != tt.want {
+		if got := matchPattern(tt.pattern, tt.key); got != tt.want {
 			t.Errorf("%q on %q: %v", tt.pattern, tt.key, got)
 		}
 	}
 }
 
-// FuzzCut: whatever a log or a text holds, its parts are the whole of it, and a
-// reduced value is JSON that reads back.
-func FuzzCut(f *testing.F) {
+// FuzzSplitSpans checks that the parts of any text cover it, and that a reduced value is valid
+// JSON.
+func FuzzSplitSpans(f *testing.F) {
 	f.Add("2026-03-01T10:00:00Z INFO a=1\n2026-03-01T10:00:01Z ERROR b\n\tat c\n", 10)
 	f.Add("A sentence. Another one, e.g. this.\n\n- an entry\n", 3)
 	f.Add("\xff\xfe.. \x00\n\n\n", 1)
 	f.Fuzz(func(t *testing.T, text string, budget int) {
 		for _, kind := range []textKind{proseText, logText, codeText} {
 			at := 0
-			for _, s := range cut(text, kind) {
+			for _, s := range splitSpans(text, kind) {
 				if s.from != at || s.to <= s.from {
 					t.Fatalf("a part from %d to %d after %d", s.from, s.to, at)
 				}
@@ -169,7 +167,7 @@ func FuzzCut(f *testing.F) {
 				t.Fatalf("the parts end at %d of %d", at, len(text))
 			}
 		}
-		value := quoted(text)
+		value := quoteJSON(text)
 		item := Item{Key: "notes", Value: value, Verdict: Verdict{Layer: Useful, Why: "x"}}
 		item.Tokens = itemTokens(Estimator{}, item.Key, value)
 		r := Compress([]Item{item}, Options{Budget: budget%4096 + 1})
@@ -182,7 +180,7 @@ func FuzzCut(f *testing.F) {
 	})
 }
 
-// TestReadLogLine: what is a log's line, and of which level.
+// TestReadLogLine checks the detection of log lines and levels.
 func TestReadLogLine(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -196,7 +194,7 @@ func TestReadLogLine(t *testing.T) {
 	}
 	for _, line := range []string{"The importer reads.", "", "12 monkeys", "a-b-c"} {
 		if _, ok := readLogLine(line); ok {
-			t.Errorf("%q counts as a log's line", line)
+			t.Errorf("%q counts as a log line", line)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -204,27 +202,27 @@ func TestReadLogLine(t *testing.T) {
 		a, okA := readLogLine(line)
 		b, okB := readLogLine(line)
 		if a != b || okA != okB {
-			t.Fatal("not the same twice")
+			t.Fatal("the result is not deterministic")
 		}
 	})
 }
 
-// TestStems: what is remembered is what would be found anew, within its bound, and for
-// many at once.
+// TestStems checks that cached stems equal computed ones, that the cache is bounded, and
+// that concurrent use is safe.
 func TestStems(t *testing.T) {
 	t.Parallel()
 	const text = "The tests decided: testing, deciding and naïve décisions failed at ENOENT, by src/testing_file.go of a test…"
 	alone := newLexicon(nil)
-	defer alone.close()
-	want := alone.read(nil, text)
-	shared := NewStems()
+	defer alone.unlockStems()
+	want := alone.readTerms(nil, text)
+	shared := NewStemCache()
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 3 {
 				x := newLexicon(shared)
-				got := x.read(nil, text)
-				x.close()
+				got := x.readTerms(nil, text)
+				x.unlockStems()
 				if diff := cmp.Diff(want, got, cmp.AllowUnexported(term{})); diff != "" {
 					t.Errorf("with a memory (-without):\n%s", diff)
 				}
@@ -234,24 +232,24 @@ func TestStems(t *testing.T) {
 	wg.Wait()
 	for word, want := range map[string]string{"Decided": "decid", "the": "", "tests": "test", "a": "", "ENOENT": "enoent"} {
 		if got := stemOf(word); got != want {
-			t.Errorf("%q comes from %q, want %q", word, got, want)
+			t.Errorf("the stem of %q is %q, want %q", word, got, want)
 		}
 	}
 	for i := 0; i < maxStems+10; i += 10 {
 		words := map[string]string{}
 		for j := range 10 {
-			words[spelled(i+j)] = spelled(i + j)
+			words[spellNumber(i+j)] = spellNumber(i + j)
 		}
-		shared.learn(words)
+		shared.storeStems(words)
 	}
 	if n := len(shared.known); n == 0 || n > maxStems || len(shared.numbers) > maxStems {
-		t.Errorf("%d are remembered, %d stems", n, len(shared.numbers))
+		t.Errorf("%d words are cached, %d stems", n, len(shared.numbers))
 	}
 }
 
-// TestJSONIsTakenApart: of JSON, however it is written, the parts are those that the
-// library finds; what is none ends no call in a panic.
-func TestJSONIsTakenApart(t *testing.T) {
+// TestReadJSONParts checks that the scanner returns the same parts as encoding/json, and
+// that invalid JSON does not panic.
+func TestReadJSONParts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab\\\"/\n\t\b\x01\u2028é…😀<,:[]{} 1"))).Draw(t, "text")
@@ -261,8 +259,8 @@ func TestJSONIsTakenApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, raw := range []string{plain, string(escaped)} {
-			if got, ok := unquote(raw); !ok || got != text {
-				t.Fatalf("%s is read as %q, not as %q", raw, got, text)
+			if got, ok := unquoteText(raw); !ok || got != text {
+				t.Fatalf("%s is parsed as %q, want %q", raw, got, text)
 			}
 		}
 		list := []any{text, 1.5, nil, true, map[string]any{text: []any{text}, "b": text}, []any{}, map[string]any{}}
@@ -286,7 +284,7 @@ func TestJSONIsTakenApart(t *testing.T) {
 			}
 			members, ok := readObject(got[4])
 			if !ok || len(members) != 2 && text != "b" {
-				t.Fatalf("%s is no object of two", got[4])
+				t.Fatalf("%s is not an object with two members", got[4])
 			}
 			for _, m := range members {
 				if value, ok := list[4].(map[string]any)[m.key]; !ok || m.key == "b" && m.value != plain && m.value != string(escaped) {
@@ -299,6 +297,6 @@ func TestJSONIsTakenApart(t *testing.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("[]{}\",:\\ a1"))).Draw(t, "text")
 		readArray(text)
 		readObject(text)
-		unquote(text)
+		unquoteText(text)
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// errGone is what a reader of blobs answers for an unknown reference.
-var errGone = errors.New("no such blob")
+// errUnknownRef is returned for an unknown reference.
+var errUnknownRef = errors.New("no such blob")
 
 func readFrom(blobs []Blob) func(string) ([]byte, error) {
 	return func(ref string) ([]byte, error) {
@@ -24,12 +24,12 @@ func readFrom(blobs []Blob) func(string) ([]byte, error) {
 				return b.Bytes, nil
 			}
 		}
-		return nil, errGone
+		return nil, errUnknownRef
 	}
 }
 
-// drawContext draws a context of JSON values of all shapes, among them texts
-// with errors, logs, code, tables, and bytes that JSON must escape.
+// drawContext draws a context of JSON values of all shapes, including texts with errors,
+// logs, code, tables and escaped bytes.
 func drawContext(t *rapid.T) Context {
 	keys := rapid.SliceOfNDistinct(rapid.OneOf(
 		rapid.SampledFrom([]string{
@@ -108,11 +108,11 @@ func drawOptions(t *rapid.T) Options {
 	}
 }
 
-// TestCompressKeepsItsPromises: what is critical comes out as it went in, the
-// budget holds or the result says why not, whatever is not whole is told and
-// reads back byte for byte, the rest is untouched, every value is JSON, and the
-// same call gives the same result.
-func TestCompressKeepsItsPromises(t *testing.T) {
+// TestCompressInvariants checks that critical items are unchanged, that the budget
+// holds or Over is set, that every reduced item is listed and can be restored, that other
+// items are unchanged, that every value is valid JSON, and that the result is
+// deterministic.
+func TestCompressInvariants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c, items := drawItems(t)
@@ -121,19 +121,19 @@ func TestCompressKeepsItsPromises(t *testing.T) {
 		r := Compress(items, options)
 
 		if again := Compress(items, options); !cmp.Equal(again, r) {
-			t.Fatalf("not the same twice: %s", cmp.Diff(r, again))
+			t.Fatalf("the result is not deterministic: %s", cmp.Diff(r, again))
 		}
-		if r.TokensAfter > r.Budget != (r.Over != "") {
-			t.Fatalf("%d tokens of %d, and says %q", r.TokensAfter, r.Budget, r.Over)
+		if r.TokensAfter > r.Budget != (r.OverReason != "") {
+			t.Fatalf("%d tokens of %d, with reason %q", r.TokensAfter, r.Budget, r.OverReason)
 		}
-		if r.Over != "" && !options.NoBlobs && r.TokensAfter != r.CriticalTokens {
+		if r.OverReason != "" && !options.NoBlobs && r.TokensAfter != r.CriticalTokens {
 			t.Fatalf("over the budget with %d tokens, of which %d are critical", r.TokensAfter, r.CriticalTokens)
 		}
 		told := map[string]bool{}
 		for _, o := range r.Omitted {
 			told[o.Key] = true
 			if o.Reason == "" || o.Tokens < 0 || !IsRef(o.Ref) {
-				t.Fatalf("an omission that says too little: %+v", o)
+				t.Fatalf("incomplete omission: %+v", o)
 			}
 		}
 		spent := 0
@@ -143,16 +143,16 @@ func TestCompressKeepsItsPromises(t *testing.T) {
 				t.Fatalf("critical %s was changed", item.Key)
 			}
 			if !told[item.Key] && !bytes.Equal(out, item.Value) {
-				t.Fatalf("%s was changed and nobody told", item.Key)
+				t.Fatalf("%s was changed but is not in Omitted", item.Key)
 			}
 			if in && !json.Valid(out) {
-				t.Fatalf("%s is no JSON: %s", item.Key, out)
+				t.Fatalf("%s is not JSON: %s", item.Key, out)
 			}
 			if in {
 				spent += itemTokens(Estimator{}, item.Key, out)
 			}
 			if in && told[item.Key] && !bytes.Contains(out, []byte(RefOf(item.Value))) {
-				t.Fatalf("%s is not whole and does not name its reference: %s", item.Key, out)
+				t.Fatalf("%s is reduced and does not contain its reference: %s", item.Key, out)
 			}
 		}
 		if spent != r.TokensAfter {
@@ -171,9 +171,9 @@ func TestCompressKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// TestPiecesAreTheWhole: what is kept and what is left out of a value are
-// together all of it, in order and without a gap.
-func TestPiecesAreTheWhole(t *testing.T) {
+// TestPiecesCoverValue checks that the pieces of a value cover it in order and without a
+// gap.
+func TestPiecesCoverValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string {
@@ -182,7 +182,7 @@ func TestPiecesAreTheWhole(t *testing.T) {
 		})).Draw(t, "text")
 		for _, kind := range []textKind{proseText, logText, codeText} {
 			at := 0
-			for _, s := range cut(text, kind) {
+			for _, s := range splitSpans(text, kind) {
 				if s.from != at || s.to <= s.from {
 					t.Fatalf("a part from %d to %d after %d", s.from, s.to, at)
 				}
@@ -195,32 +195,32 @@ func TestPiecesAreTheWhole(t *testing.T) {
 	})
 }
 
-// TestPrioritise: whole items only, nothing critical is missing, nothing
-// ephemeral is left, the budget holds or the result says why not.
-func TestPrioritiseKeepsItsPromises(t *testing.T) {
+// TestPrioritiseInvariants checks that only whole items are kept, that all critical
+// and no ephemeral items are kept, and that the budget holds or Over is set.
+func TestPrioritiseInvariants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c, items := drawItems(t)
 		options := drawOptions(t)
 		p := Prioritise(items, options)
 		if again := Prioritise(items, options); !cmp.Equal(again, p) {
-			t.Fatal("not the same twice")
+			t.Fatal("the result is not deterministic")
 		}
 		if len(p.Items) != len(items) {
 			t.Fatalf("%d items of %d", len(p.Items), len(items))
 		}
-		if p.TokensAfter > p.Budget != (p.Over != "") {
-			t.Fatalf("%d tokens of %d, and says %q", p.TokensAfter, p.Budget, p.Over)
+		if p.TokensAfter > p.Budget != (p.OverReason != "") {
+			t.Fatalf("%d tokens of %d, with reason %q", p.TokensAfter, p.Budget, p.OverReason)
 		}
 		back := maps.Clone(p.Context)
 		for _, b := range p.Blobs {
 			if RefOf(b.Bytes) != b.Ref {
-				t.Fatalf("the reference of %s is not that of its bytes", b.Key)
+				t.Fatalf("the reference of %s does not match its bytes", b.Key)
 			}
 			back[b.Key] = b.Bytes
 		}
 		if !cmp.Equal(back, c) {
-			t.Fatal("what is kept and what is left out are not the whole")
+			t.Fatal("kept and omitted items are not the whole context")
 		}
 		for _, placed := range p.Items {
 			if placed.Layer == Critical && !placed.Kept || placed.Layer == Ephemeral && placed.Kept && !options.NoBlobs {
@@ -230,9 +230,9 @@ func TestPrioritiseKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// TestLoopContextComesBack: a context in the middle of a loop goes through
-// preparation and restoring and is the same, byte for byte, at every budget.
-func TestLoopContextComesBack(t *testing.T) {
+// TestLoopContextRoundTrips checks that a context inside a loop round-trips through
+// compression at every budget.
+func TestLoopContextRoundTrips(t *testing.T) {
 	t.Parallel()
 	c := Context{
 		"_currentLoop":   json.RawMessage(`{"loopId":"modules","iteration":2,"shadowed":{"module":"old"}}`),
@@ -242,7 +242,7 @@ func TestLoopContextComesBack(t *testing.T) {
 		"modules":        json.RawMessage(`["a", "b",  "c"]`),
 		"module":         json.RawMessage(`"b"`),
 		"iterationCount": json.RawMessage(`2`),
-		"buildOutput":    quoted(strings.Repeat("compiling b. It took 3 s. ", 300)),
+		"buildOutput":    quoteJSON(strings.Repeat("compiling b. It took 3 s. ", 300)),
 		"debugOutput":    json.RawMessage(`{"x": 1.0e3}`),
 	}
 	classifier := NewClassifier(Hints{Variables: []string{"modules", "module", "iterationCount"}})
@@ -264,19 +264,20 @@ func TestLoopContextComesBack(t *testing.T) {
 	}
 }
 
-// TestRestoreRefusesWrongBytes: never a wrong context.
-func TestRestoreRefusesWrongBytes(t *testing.T) {
+// TestRestoreRejectsWrongBytes checks that Restore rejects bytes that do not match the
+// reference.
+func TestRestoreRejectsWrongBytes(t *testing.T) {
 	t.Parallel()
 	o := []Omission{{Key: "a", Ref: RefOf([]byte("1"))}}
 	if _, err := Restore(Context{}, o, func(string) ([]byte, error) { return []byte("2"), nil }); err == nil {
-		t.Error("other bytes than those of the reference were taken")
+		t.Error("bytes that do not match the reference were accepted")
 	}
-	if _, err := Restore(Context{}, o, func(string) ([]byte, error) { return nil, errGone }); !errors.Is(err, errGone) {
+	if _, err := Restore(Context{}, o, func(string) ([]byte, error) { return nil, errUnknownRef }); !errors.Is(err, errUnknownRef) {
 		t.Errorf("the cause is lost: %v", err)
 	}
 }
 
-// TestPrecedence: who decides over a key, the first of the list.
+// TestPrecedence checks the order of the rules for one key.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	hints := Hints{
@@ -308,8 +309,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestHistoryTellsAge: an item is as old as its value.
-func TestHistoryTellsAge(t *testing.T) {
+// TestHistoryAge checks that the age of an item is that of its value.
+func TestHistoryAge(t *testing.T) {
 	t.Parallel()
 	one, two := Context{"a": json.RawMessage(`1`), "b": json.RawMessage(`1`)}, Context{"a": json.RawMessage(`1`), "b": json.RawMessage(`2`)}
 	h := History{}.Observe(one, "step-1").Observe(two, "step-2").Observe(two, "step-3")
@@ -326,8 +327,8 @@ func TestHistoryTellsAge(t *testing.T) {
 	}
 }
 
-// TestCompressLog: the first of each message stays and tells how many more
-// there were; an error stays with its trace.
+// TestCompressLog checks that the first line of each message is kept with the number of
+// omitted ones, and an error with its trace.
 func TestCompressLog(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
@@ -337,7 +338,7 @@ func TestCompressLog(t *testing.T) {
 			log.WriteString("2026-03-01T10:02:00Z ERROR commit failed: disk full\n\tat store.go:41\n\tat main.go:12\n")
 		}
 	}
-	items := []Item{{Key: "serverOutput", Value: quoted(log.String()), Verdict: Verdict{Layer: Useful}}}
+	items := []Item{{Key: "serverOutput", Value: quoteJSON(log.String()), Verdict: Verdict{Layer: Useful}}}
 	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, items[0].Value)
 	r := Compress(items, Options{Budget: 140})
 	var got string
@@ -351,8 +352,8 @@ func TestCompressLog(t *testing.T) {
 	}
 }
 
-// TestCompressTable: like objects come out as rows under one head, and say how
-// many are missing.
+// TestCompressTable checks that similar objects become rows below one header, with the
+// number of omitted rows.
 func TestCompressTable(t *testing.T) {
 	t.Parallel()
 	value := []byte(longValueOf(t, "@rows"))
@@ -375,12 +376,13 @@ func TestCompressTable(t *testing.T) {
 	}
 }
 
-// TestSupersededYieldsTheNewest: of two statements on one thing the newer stays.
-func TestSupersededYieldsTheNewest(t *testing.T) {
+// TestNewestStatementIsKept checks that the newer of two contradicting statements is
+// kept.
+func TestNewestStatementIsKept(t *testing.T) {
 	t.Parallel()
 	text := "The export queue listens on port 4711. The importer reads one file at a time. " +
 		strings.Repeat("Nothing much is to be said here about the weather today. ", 20) + "The export queue now listens on port 8122. "
-	items := []Item{{Key: "notes", Value: quoted(text), Verdict: Verdict{Layer: Useful}}}
+	items := []Item{{Key: "notes", Value: quoteJSON(text), Verdict: Verdict{Layer: Useful}}}
 	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, items[0].Value)
 	r := Compress(items, Options{Budget: 80, Question: "where does the export queue listen?"})
 	got := string(r.Context["notes"])
@@ -389,13 +391,13 @@ func TestSupersededYieldsTheNewest(t *testing.T) {
 	}
 }
 
-// TestFold: a summary is of sentences as they stood, in their order, names its
-// source, and keeps what was decided and what went wrong; summaries of phases
-// fold into one of the run.
-func TestFold(t *testing.T) {
+// TestSummarize checks that a summary consists of unchanged sentences in their order, contains
+// its reference, keeps decisions and errors, and that summaries of phases can be summarized
+// again.
+func TestSummarize(t *testing.T) {
 	t.Parallel()
 	filler := strings.Repeat("There was some talk about this and that. ", 12)
-	phase := Fold("Investigation", []Passage{
+	phase := Summarize("Investigation", []Passage{
 		{"Look", "We looked at the importer. " + filler + "It failed with E4711 in internal/store/row.go."},
 		{"Choose", "Options were compared. " + filler + "We decided to use zstd instead of gzip."},
 	}, Options{Budget: 120})
@@ -408,22 +410,21 @@ func TestFold(t *testing.T) {
 		}
 	}
 	if RefOf(phase.Blob.Bytes) != phase.Ref || !bytes.Contains(phase.Blob.Bytes, []byte("There was some talk")) {
-		t.Error("the passages do not read back")
+		t.Error("the passages cannot be restored")
 	}
-	run := Fold("Run", []Passage{{"Investigation", phase.Text}}, Options{Budget: 90})
+	run := Summarize("Run", []Passage{{"Investigation", phase.Text}}, Options{Budget: 90})
 	if !strings.Contains(run.Text, "zstd") || run.TokensAfter > 90 {
 		t.Errorf("%d tokens:\n%s", run.TokensAfter, run.Text)
 	}
 }
 
-// TestFoldOfFolds: in a summary of summaries the headings of the steps stay
-// headings, each once and only where something stands below it; a heading is no
-// sentence, and a line that goes on is no heading.
-func TestFoldOfFolds(t *testing.T) {
+// TestSummarizeSummaries checks that the step headings in a summary of summaries stay headings,
+// appear once and only above kept sentences, and that a multi-line part is not a heading.
+func TestSummarizeSummaries(t *testing.T) {
 	t.Parallel()
-	one := Fold("", []Passage{{"plan", "We decided to use pgx."}, {"build, round 1", "The build took 40 s."}}, Options{Budget: 200})
-	single := Fold("", []Passage{{"report", "All of it was reported."}}, Options{Budget: 200})
-	got := Fold("", []Passage{{"prepare", one.Text}, {"report", single.Text}, {"under way", "## Look\nat the log first."}}, Options{Budget: 400})
+	one := Summarize("", []Passage{{"plan", "We decided to use pgx."}, {"build, round 1", "The build took 40 s."}}, Options{Budget: 200})
+	single := Summarize("", []Passage{{"report", "All of it was reported."}}, Options{Budget: 200})
+	got := Summarize("", []Passage{{"prepare", one.Text}, {"report", single.Text}, {"under way", "## Look\nat the log first."}}, Options{Budget: 400})
 	want := `## prepare
 ### plan
 - We decided to use pgx.
@@ -439,8 +440,9 @@ func TestFoldOfFolds(t *testing.T) {
 	}
 }
 
-// TestFoldIsExtractive: no sentence of a summary is new, and the budget holds.
-func TestFoldIsExtractive(t *testing.T) {
+// TestSummarizeIsExtractive checks that a summary contains no new sentence and that the budget
+// holds.
+func TestSummarizeIsExtractive(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var passages []Passage
@@ -448,12 +450,12 @@ func TestFoldIsExtractive(t *testing.T) {
 			text, _ := drawValue(t, 9).(string)
 			passages = append(passages, Passage{fmt.Sprint("Step ", i), text})
 		}
-		f := Fold("H", passages, Options{Budget: rapid.IntRange(0, 400).Draw(t, "budget")})
+		f := Summarize("H", passages, Options{Budget: rapid.IntRange(0, 400).Draw(t, "budget")})
 		all := strings.Join(strings.Fields(joinPassages(passages)), " ")
 		for line := range strings.Lines(f.Text) {
 			sentence, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "- ")
 			if ok && !strings.Contains(all, sentence) {
-				t.Fatalf("%q stands nowhere in %q", sentence, all)
+				t.Fatalf("%q is not in %q", sentence, all)
 			}
 		}
 		if f.Kept > f.Of {
@@ -462,28 +464,28 @@ func TestFoldIsExtractive(t *testing.T) {
 	})
 }
 
-// TestHostileShapes: a megabyte of anything is done in time that grows with its
-// length; one of these took longer than a test may run when it was squared.
-func TestHostileShapes(t *testing.T) {
+// TestHostileInputIsLinear checks that the time for a megabyte of hostile input grows linearly
+// with its length.
+func TestHostileInputIsLinear(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("megabytes")
 	}
 	for name, value := range map[string][]byte{
 		"numbers":  []byte("[" + strings.TrimSuffix(strings.Repeat("123,", 250_000), ",") + "]"),
-		"changes":  quoted(strings.Repeat("The port of the queue is now 81. ", 30_000)),
+		"changes":  quoteJSON(strings.Repeat("The port of the queue is now 81. ", 30_000)),
 		"nested":   []byte(strings.Repeat("[", 9000) + strings.Repeat("]", 9000)),
-		"one word": quoted(strings.Repeat("a", 1_000_000)),
-		"lines":    quoted(strings.Repeat("\n\t", 300_000)),
-		"traces":   quoted(strings.Repeat("2026-03-01T10:00:00Z ERROR x\n\tat y\n", 30_000)),
-		"labels":   quoted(strings.Repeat("a\nb", 300_000)),
+		"one word": quoteJSON(strings.Repeat("a", 1_000_000)),
+		"lines":    quoteJSON(strings.Repeat("\n\t", 300_000)),
+		"traces":   quoteJSON(strings.Repeat("2026-03-01T10:00:00Z ERROR x\n\tat y\n", 30_000)),
+		"labels":   quoteJSON(strings.Repeat("a\nb", 300_000)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := Context{"notes": value}
 			r := Compress(Items(c, NewClassifier(Hints{}), Estimator{}, History{}), Options{Ratio: 4, Question: "which port?"})
-			if r.Over != "" {
-				t.Error(r.Over)
+			if r.OverReason != "" {
+				t.Error(r.OverReason)
 			}
 			back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs))
 			if err != nil || !bytes.Equal(back["notes"], value) {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// termKind tells a plain word from what names or measures one thing.
+// termKind separates plain words from names and numbers.
 type termKind uint8
 
 const (
@@ -14,35 +14,36 @@ const (
 	smallTerm           // a number of one or two digits
 	numberTerm          // any other number, a version, a date
 	mixedTerm           // letters and digits: a ticket, a hash, a code
-	snakeTerm           // an underscore in it, or a mark such as # or @
-	camelTerm           // a capital inside of it
-	dottedTerm          // a file or a qualified name
-	pathTerm            // slashes in it
-	termKinds  = iota   // how many kinds there are
+	snakeTerm           // contains an underscore, or a mark such as # or @
+	camelTerm           // contains an inner capital
+	dottedTerm          // a file name or a qualified name
+	pathTerm            // contains slashes
+	termKinds  = iota   // the number of kinds
 )
 
-// term is one word of a text, stemmed if it is a plain one.
+// term is one word of a text; a plain word is stemmed.
 type term struct {
 	id   int32
 	kind termKind
 }
 
-// lexicon numbers the terms of one call, and stems each word once. It must be closed:
-// until then it holds what it knows of stems.
+// lexicon numbers the terms of one call and stems each word once. It must be closed, since
+// it holds a read lock on the shared stems.
 type lexicon struct {
-	shared *Stems
-	// local has the numbers here of the stems that shared numbers, and 1 more: 0 is none.
+	shared *StemCache
+	// local maps the number of a shared stem to 1 plus the term; 0 means unknown.
 	local []int32
-	// names are all terms but plain words, fresh the words that shared does not know,
-	// and stems theirs. own are words that are terms here though they say nothing.
+	// names are all terms except plain words, fresh the new words that shared does not
+	// contain, stems their stems. own are cue words, which are terms even if they are stop
+	// words.
 	names, fresh, stems, own map[string]int32
 	learned                  map[string]string
 	kinds                    []termKind
 }
 
-func newLexicon(shared *Stems) *lexicon {
+func newLexicon(shared *StemCache) *lexicon {
 	if shared == nil {
-		shared = NewStems()
+		shared = NewStemCache()
 	}
 	shared.mu.RLock()
 	return &lexicon{
@@ -51,64 +52,64 @@ func newLexicon(shared *Stems) *lexicon {
 	}
 }
 
-// close hands what was learned on.
-func (x *lexicon) close() {
+// unlockStems unlocks the shared stems and stores the new ones.
+func (x *lexicon) unlockStems() {
 	x.shared.mu.RUnlock()
-	x.shared.learn(x.learned)
+	x.shared.storeStems(x.learned)
 }
 
-func (x *lexicon) size() int { return len(x.kinds) }
+func (x *lexicon) termCount() int { return len(x.kinds) }
 
-// add numbers a new term.
-func (x *lexicon) add(kind termKind) int32 {
+// addTerm numbers a new term.
+func (x *lexicon) addTerm(kind termKind) int32 {
 	x.kinds = append(x.kinds, kind)
 	return int32(len(x.kinds) - 1)
 }
 
-// name numbers what is no plain word.
-func (x *lexicon) name(text string, kind termKind) int32 {
+// addName returns the term of a name or number.
+func (x *lexicon) addName(text string, kind termKind) int32 {
 	id, ok := x.names[text]
 	if !ok {
-		id = x.add(kind)
+		id = x.addTerm(kind)
 		x.names[text] = id
 	}
 	return id
 }
 
-// numbered gives the number here of a stem that shared numbers.
-func (x *lexicon) numbered(number int32) int32 {
+// localStem returns the term of a shared stem.
+func (x *lexicon) localStem(number int32) int32 {
 	if x.local[number] == 0 {
-		x.local[number] = x.add(wordTerm) + 1
+		x.local[number] = x.addTerm(wordTerm) + 1
 	}
 	return x.local[number] - 1
 }
 
-// stem numbers a stem.
-func (x *lexicon) stem(stem string) int32 {
+// addStem returns the term of a stem.
+func (x *lexicon) addStem(stem string) int32 {
 	if number, ok := x.shared.numbers[stem]; ok {
-		return x.numbered(number)
+		return x.localStem(number)
 	}
 	id, ok := x.stems[stem]
 	if !ok {
-		id = x.add(wordTerm)
+		id = x.addTerm(wordTerm)
 		x.stems[stem] = id
 	}
 	return id
 }
 
-// longestWord bounds what is stemmed; anything longer is a name.
+// longestWord bounds the words that are stemmed; a longer one is a name.
 const longestWord = 40
 
-// word numbers a plain word by its stem; false for words that say nothing.
-func (x *lexicon) word(word string) (int32, bool) {
+// addWord returns the term of a plain word by its stem; false for a stop word.
+func (x *lexicon) addWord(word string) (int32, bool) {
 	number, ok := x.shared.known[word]
 	if ok && number >= 0 {
-		return x.numbered(number), true
+		return x.localStem(number), true
 	}
 	if !ok {
 		id, met := x.fresh[word]
 		if !met {
-			id = x.meet(word)
+			id = x.learnWord(word)
 		}
 		if id >= 0 {
 			return id, true
@@ -118,19 +119,19 @@ func (x *lexicon) word(word string) (int32, bool) {
 	return id, ok
 }
 
-// meet learns a word.
-func (x *lexicon) meet(word string) int32 {
+// learnWord stems a new word.
+func (x *lexicon) learnWord(word string) int32 {
 	stem, id := stemOf(word), int32(noStem)
 	if stem != "" {
-		id = x.stem(stem)
+		id = x.addStem(stem)
 	}
 	x.fresh[word], x.learned[word] = id, stem
 	return id
 }
 
-// read appends the terms of a text to out. A name or a path is a term, and its
-// words are terms too, so that a question in plain words finds it.
-func (x *lexicon) read(out []term, text string) []term {
+// readTerms appends the terms of a text to out. The words of a name or a path are terms too, so
+// that a question in plain words finds it.
+func (x *lexicon) readTerms(out []term, text string) []term {
 	for i := 0; i < len(text); {
 		if n := spaceAt(text, i); n > 0 {
 			i += n
@@ -145,7 +146,7 @@ func (x *lexicon) read(out []term, text string) []term {
 	return out
 }
 
-// spaceAt is how long the white space is that stands at i; 0 where none begins there.
+// spaceAt returns the length of the white space at i, or 0.
 func spaceAt(text string, i int) int {
 	if c := text[i]; c < utf8.RuneSelf {
 		if isSpace(c) {
@@ -159,21 +160,21 @@ func spaceAt(text string, i int) int {
 	return 0
 }
 
-// trimMarks takes the punctuation around a field away.
+// trimMarks removes the punctuation around a field.
 func trimMarks(field string) string {
 	for field != "" {
-		if n := len(field) - len(strings.TrimPrefix(field, gap)); n > 0 {
+		if n := len(field) - len(strings.TrimPrefix(field, gapMark)); n > 0 {
 			field = field[n:]
-		} else if isAround(field[0]) {
+		} else if isEnclosing(field[0]) {
 			field = field[1:]
 		} else {
 			break
 		}
 	}
 	for field != "" {
-		if n := len(field) - len(strings.TrimSuffix(field, gap)); n > 0 {
+		if n := len(field) - len(strings.TrimSuffix(field, gapMark)); n > 0 {
 			field = field[:len(field)-n]
-		} else if isAround(field[len(field)-1]) {
+		} else if isEnclosing(field[len(field)-1]) {
 			field = field[:len(field)-1]
 		} else {
 			break
@@ -182,8 +183,8 @@ func trimMarks(field string) string {
 	return field
 }
 
-// isAround tells the marks that stand around a word and do not belong to it.
-func isAround(c byte) bool {
+// isEnclosing reports whether c is punctuation that surrounds a word.
+func isEnclosing(c byte) bool {
 	switch c {
 	case '.', ',', ';', ':', '!', '?', '(', ')', '[', ']', '{', '}', '<', '>', '"', '\'', '`', '*', '=':
 		return true
@@ -191,7 +192,7 @@ func isAround(c byte) bool {
 	return false
 }
 
-// readField appends the terms of what stands between two spaces.
+// readField appends the terms of a field between two spaces.
 func (x *lexicon) readField(out []term, field string) []term {
 	if field == "" {
 		return out
@@ -200,19 +201,19 @@ func (x *lexicon) readField(out []term, field string) []term {
 	if kind == wordTerm {
 		return x.readWords(out, field)
 	}
-	out = append(out, term{x.name(field, kind), kind})
+	out = append(out, term{x.addName(field, kind), kind})
 	if kind > numberTerm && len(field) <= 200 {
 		out = x.readWords(out, field)
 	}
 	return out
 }
 
-// readWords appends the runs of letters in a field, camel case taken apart.
+// readWords appends the runs of letters in a field, with camel case split.
 func (x *lexicon) readWords(out []term, field string) []term {
 	from := -1
 	end := func(i int) {
 		if from >= 0 && i-from <= longestWord {
-			if id, ok := x.word(field[from:i]); ok {
+			if id, ok := x.addWord(field[from:i]); ok {
 				out = append(out, term{id, wordTerm})
 			}
 		}
@@ -235,7 +236,7 @@ func (x *lexicon) readWords(out []term, field string) []term {
 	return out
 }
 
-// letterCounts is what a field is made of.
+// letterCounts counts the characters of a field by kind.
 type letterCounts struct {
 	lower, upper, digit, slash, dot, mark, inner, other int
 }
@@ -273,7 +274,7 @@ func (n *letterCounts) countMark(c byte) {
 	}
 }
 
-// kindOf tells what a field between two spaces is.
+// kindOf returns the kind of a field between two spaces.
 func kindOf(field string) termKind {
 	n := countLetters(field)
 	alpha := n.lower + n.upper
@@ -281,7 +282,7 @@ func kindOf(field string) termKind {
 		return pathTerm
 	}
 	if n.digit > 0 {
-		return n.withDigits(field)
+		return n.kindWithDigits(field)
 	}
 	switch {
 	case n.mark > 0 && alpha > 1:
@@ -295,13 +296,13 @@ func kindOf(field string) termKind {
 	}
 }
 
-// withDigits tells numbers from names that have digits in them.
-func (n letterCounts) withDigits(field string) termKind {
+// kindWithDigits separates numbers from names that contain digits.
+func (n letterCounts) kindWithDigits(field string) termKind {
 	alpha := n.lower + n.upper
 	switch {
 	case alpha == 0 && n.digit <= 2 && n.dot == 0:
 		return smallTerm
-	case n.digit >= alpha && !mixed(field):
+	case n.digit >= alpha && !isMixedName(field):
 		return numberTerm
 	case alpha > 0:
 		return mixedTerm
@@ -310,8 +311,8 @@ func (n letterCounts) withDigits(field string) termKind {
 	}
 }
 
-// mixed tells a hash or a ticket from a number with a unit behind it.
-func mixed(field string) bool {
+// isMixedName reports whether a field is a hash or a ticket, not a number with a unit.
+func isMixedName(field string) bool {
 	unit := strings.TrimLeft(field, "0123456789.,:-+%")
 	return strings.ContainsAny(unit, "0123456789")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/window"
 )
 
-// The changelogs that are read: long ones, the largest share of the text of a
-// Debian machine that tells of things that come back later.
+// The test reads long changelogs: they are the largest texts on a Debian machine that refer
+// back to earlier names.
 const (
 	changelogGlob   = "/usr/share/doc/*/changelog.Debian*.gz"
 	leastEntries    = 20
@@ -28,7 +28,7 @@ const (
 	leastReferences = 3
 )
 
-// readChangelogs gives the entries of each changelog, the oldest first.
+// readChangelogs returns the entries of each changelog, the oldest first.
 func readChangelogs(t *testing.T) [][]string {
 	t.Helper()
 	names, err := filepath.Glob(changelogGlob)
@@ -44,7 +44,7 @@ func readChangelogs(t *testing.T) [][]string {
 		}
 		text := readGzip(t, name)
 		if len(text) < 4000 || seen[text] {
-			continue // packages of one source have the same
+			continue // packages of one source share a changelog
 		}
 		seen[text] = true
 		text = text[:min(len(text), mostLogBytes)]
@@ -75,7 +75,7 @@ func readGzip(t *testing.T, name string) string {
 	defer file.Close()
 	unzipped, err := gzip.NewReader(file)
 	if err != nil {
-		return "" // a broken package is not our business
+		return "" // skip a broken package
 	}
 	text, err := io.ReadAll(unzipped)
 	if err != nil {
@@ -84,9 +84,9 @@ func readGzip(t *testing.T, name string) string {
 	return string(text)
 }
 
-// entities are what one may refer to again: vulnerabilities, bugs, files,
+// findEntities returns names that later text may refer to: vulnerabilities, bugs, files,
 // identifiers, long options.
-func entities(text string) map[string]bool {
+func findEntities(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, e := range regexp.MustCompile(`CVE-\d{4}-\d+|#\d{4,}|(?:[\w.+-]+/)+[\w.+-]+|\b[a-z]\w*_\w+\b|--[a-z][\w-]+|\b[\w-]+\.(?:patch|diff|conf|c|h|py|service|so)\b`).FindAllString(text, -1) {
 		found[strings.TrimRight(e, ".,")] = true
@@ -94,12 +94,12 @@ func entities(text string) map[string]bool {
 	return found
 }
 
-// TestQualityFutureReferences needs no author's idea of what is worth keeping:
-// of the names in a history that the text after it comes back to, how many are
-// still there when the history is a half, a quarter, a tenth.
+// TestQualityFutureReferences measures how many names of a history that the later text uses
+// again are still present after compression to a half, a quarter and a tenth. It does not
+// depend on an author's judgment.
 func TestQualityFutureReferences(t *testing.T) {
 	t.Parallel()
-	// Every second changelog was looked at while weights were tuned.
+	// Weights were tuned on every second changelog.
 	t.Run("tuned", func(t *testing.T) { t.Parallel(); futureReferences(t, 0) })
 	t.Run("reported", func(t *testing.T) { t.Parallel(); futureReferences(t, 1) })
 }
@@ -125,9 +125,9 @@ func futureReferences(t *testing.T, half int) {
 		split := int(shareOfHistory * float64(len(entries)))
 		items := historyItems(t, entries[:split], counter)
 		text := plainText(t, items)
-		future := entities(strings.Join(entries[split:], "\n"))
+		future := findEntities(strings.Join(entries[split:], "\n"))
 		var wanted []string
-		history := entities(text)
+		history := findEntities(text)
 		for e := range history {
 			if future[e] {
 				wanted = append(wanted, e)
@@ -148,13 +148,13 @@ func futureReferences(t *testing.T, half int) {
 				"tail":      tailOf(counter, text, r.Budget),
 				"head+tail": headOf(counter, text, r.Budget/2) + "\n" + tailOf(counter, text, r.Budget-r.Budget/2),
 			} {
-				kept := entities(output)
+				kept := findEntities(output)
 				for _, e := range wanted {
 					c := cell{ratio, method, "references"}
 					if table[c] == nil {
 						table[c] = &tally{}
 					}
-					table[c].add(kept[e], false)
+					table[c].addFact(kept[e], false)
 				}
 			}
 		}
@@ -169,20 +169,19 @@ func futureReferences(t *testing.T, half int) {
 		fmt.Fprintf(&b, "| %s |", method)
 		for _, ratio := range ratios {
 			c := table[cell{ratio, method, "references"}]
-			low, high := c.wilson()
-			fmt.Fprintf(&b, " %.0f (%.0f-%.0f) |", 100*c.share(), 100*low, 100*high)
+			low, high := c.wilsonInterval()
+			fmt.Fprintf(&b, " %.0f (%.0f-%.0f) |", 100*c.recallShare(), 100*low, 100*high)
 		}
 		b.WriteByte('\n')
 	}
 	t.Log(b.String())
 	ours, chance := table[cell{4, "guideway", "references"}], table[cell{4, "random", "references"}]
-	if low, _ := ours.wilson(); low <= chance.share() {
-		t.Errorf("at 4x %.0f percent of what comes back is kept, by chance %.0f", 100*ours.share(), 100*chance.share())
+	if low, _ := ours.wilsonInterval(); low <= chance.recallShare() {
+		t.Errorf("at 4x %.0f percent of what comes back is kept, by chance %.0f", 100*ours.recallShare(), 100*chance.recallShare())
 	}
 }
 
-// historyItems makes an item of every few entries, as each step of a run would
-// add a note.
+// historyItems returns one item per few entries, like the notes of the steps of a run.
 func historyItems(t *testing.T, entries []string, counter window.Counter) []window.Item {
 	t.Helper()
 	c := window.Context{}
@@ -203,7 +202,7 @@ func historyItems(t *testing.T, entries []string, counter window.Counter) []wind
 	return items
 }
 
-// randomLines takes lines by chance, in their order.
+// randomLines returns random lines in their order.
 func randomLines(r *rand.Rand, counter window.Counter, text string, tokens int) string {
 	lines := strings.SplitAfter(text, "\n")
 	keep := make([]bool, len(lines))

@@ -1,6 +1,5 @@
-// Package quality measures what a reduced context still knows. It is tests
-// only: go test -run Quality -v ./internal/window/quality prints the tables of
-// docs/context.md.
+// Package quality measures the recall of reduced contexts. It contains tests only: go test
+// -run Quality -v ./internal/window/quality prints the tables of docs/context.md.
 package quality
 
 import (
@@ -9,27 +8,27 @@ import (
 	"strings"
 )
 
-// fact is something planted in a context. It is recalled if all its keys are in
-// what comes out.
+// fact is a statement planted in a context. It is recalled if the output contains all its
+// keys.
 type fact struct {
 	kind string
-	// texts are one sentence, or for a superseded fact the old and the new.
+	// texts is one sentence, or the old and the new sentence of a superseded fact.
 	texts []string
-	// keys must all be there.
+	// keys must all be in the output.
 	keys []string
-	// stale, if it is there without the keys, is a wrong answer.
+	// stale is the wrong answer if the output contains it without the keys.
 	stale string
-	// subject is what a question would ask for.
+	// subject is the topic that a question asks about.
 	subject string
 }
 
-// Kinds whose recall was looked at while weights were tuned, and kinds that
-// were looked at once, at the end. They were divided before anything was run.
+// Weights were tuned on the first kinds; the others were measured once, at the end. They
+// were divided before the first run.
 func tunedKinds() []string    { return []string{"decision", "error", "path"} }
 func reportedKinds() []string { return []string{"identifier", "number", "superseded", "plain"} }
 
-// subjects are what facts are about. Each context takes some, each once.
-func subjects() []string {
+// factSubjects returns the topics of facts. Each context uses some, each once.
+func factSubjects() []string {
 	return []string{
 		"export queue", "login cache", "invoice importer", "search index", "session store", "thumbnail worker", "audit trail",
 		"billing webhook", "rate limiter", "mail relay", "backup job", "feature switch", "user directory", "metrics agent",
@@ -46,8 +45,8 @@ var (
 	units   = []string{"ms", "seconds", "requests", "MB", "connections", "retries", "rows", "percent"}
 )
 
-// phrasings of each kind. {s} is the subject, {a} and {b} are values.
-func phrasings(kind string) []string {
+// kindPhrasings returns the sentences of a kind. {s} is the subject, {a} and {b} are values.
+func kindPhrasings(kind string) []string {
 	switch kind {
 	case "decision":
 		return []string{
@@ -115,7 +114,7 @@ func phrasings(kind string) []string {
 			"The {s} uses key k{v}.|The {s} switched to key k{v}.",
 			"The {s} is due on day {v}.|The {s} is due on day {v} after the delay.",
 		}
-	default: // plain: no number, no path, no word that tells its kind
+	default: // plain: no number, no path, no word that indicates its kind
 		return []string{
 			"{p} looks after the {s}.", "The {s} belongs to {p}.", "Talk to {p} about the {s}.", "{p} wrote most of the {s}.",
 			"The {s} is known best by {p}.", "{p} has the keys of the {s}.", "Whoever changes the {s} tells {p}.",
@@ -125,9 +124,9 @@ func phrasings(kind string) []string {
 	}
 }
 
-// makeFact makes a fact of the kind about the subject.
+// makeFact returns a fact of the kind about the subject.
 func makeFact(r *rand.Rand, kind, subject string) fact {
-	all := phrasings(kind)
+	all := kindPhrasings(kind)
 	phrase := all[r.IntN(len(all))]
 	f := fact{kind: kind, subject: subject}
 	fill := func(text string, pairs ...string) string {
@@ -136,18 +135,18 @@ func makeFact(r *rand.Rand, kind, subject string) fact {
 	switch kind {
 	case "decision":
 		i := r.IntN(len(tools))
-		a, b := tools[i]+suffix(r), tools[(i+1+r.IntN(len(tools)-1))%len(tools)]
+		a, b := tools[i]+randomSuffix(r), tools[(i+1+r.IntN(len(tools)-1))%len(tools)]
 		f.texts, f.keys = []string{fill(phrase, "{a}", a, "{b}", b)}, []string{a}
 	case "error":
-		a := fmt.Sprintf("E%s%d", strings.ToUpper(suffix(r)), 100+r.IntN(900))
+		a := fmt.Sprintf("E%s%d", strings.ToUpper(randomSuffix(r)), 100+r.IntN(900))
 		f.texts, f.keys = []string{fill(phrase, "{a}", a, "{b}", "the "+strings.ToLower(tools[r.IntN(len(tools))])+" host")}, []string{a}
 	case "path":
-		a := fmt.Sprintf("%s/%s/%s_%s.go", []string{"internal", "src", "pkg", "lib"}[r.IntN(4)], suffix(r), suffix(r), suffix(r))
+		a := fmt.Sprintf("%s/%s/%s_%s.go", []string{"internal", "src", "pkg", "lib"}[r.IntN(4)], randomSuffix(r), randomSuffix(r), randomSuffix(r))
 		f.texts, f.keys = []string{fill(phrase, "{a}", a)}, []string{a}
 	case "identifier":
 		a := []string{
-			fmt.Sprintf("%s-%d", strings.ToUpper(suffix(r)), 100+r.IntN(9000)), fmt.Sprintf("%s_%s_id", suffix(r), suffix(r)),
-			fmt.Sprintf("%08x%08x", r.Uint32(), r.Uint32()), "apply" + title(suffix(r)) + title(suffix(r)),
+			fmt.Sprintf("%s-%d", strings.ToUpper(randomSuffix(r)), 100+r.IntN(9000)), fmt.Sprintf("%s_%s_id", randomSuffix(r), randomSuffix(r)),
+			fmt.Sprintf("%08x%08x", r.Uint32(), r.Uint32()), "apply" + upperFirst(randomSuffix(r)) + upperFirst(randomSuffix(r)),
 		}[r.IntN(4)]
 		f.texts, f.keys = []string{fill(phrase, "{a}", a)}, []string{a}
 	case "number":
@@ -159,14 +158,14 @@ func makeFact(r *rand.Rand, kind, subject string) fact {
 		f.texts = []string{fill(before, "{v}", was), fill(after, "{v}", is)}
 		f.keys, f.stale = []string{is}, was
 	default:
-		p := persons[r.IntN(len(persons))] + suffix(r)
+		p := persons[r.IntN(len(persons))] + randomSuffix(r)
 		f.texts, f.keys = []string{fill(phrase, "{p}", p)}, []string{p}
 	}
 	return f
 }
 
-// suffix is four or five letters that make a value unique and speakable.
-func suffix(r *rand.Rand) string {
+// randomSuffix returns four or five letters that make a value unique and pronounceable.
+func randomSuffix(r *rand.Rand) string {
 	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
 	var b strings.Builder
 	for range 2 + r.IntN(2) {
@@ -176,4 +175,4 @@ func suffix(r *rand.Rand) string {
 	return b.String()
 }
 
-func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

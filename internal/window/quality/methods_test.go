@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/window"
 )
 
-// plainText is all the text of the items, the oldest first: what the simple
-// methods cut. Keys and quotes cost them nothing.
+// plainText returns the text of all items, the oldest first, for the simple methods. Keys
+// and quotes cost them nothing.
 func plainText(t testing.TB, items []window.Item) string {
 	t.Helper()
 	var b strings.Builder
@@ -46,7 +46,7 @@ func textOf(t testing.TB, value []byte) string {
 	}
 }
 
-// contextText is the whole of a reduced context.
+// contextText returns a reduced context as text.
 func contextText(t testing.TB, c window.Context) string {
 	t.Helper()
 	var b strings.Builder
@@ -57,17 +57,17 @@ func contextText(t testing.TB, c window.Context) string {
 	return b.String()
 }
 
-// headOf gives as many of the first words as the tokens allow; tailOf the last.
+// headOf returns the first words that fit into the tokens; tailOf the last.
 func headOf(counter window.Counter, text string, tokens int) string {
-	return text[:fit(len(text), func(n int) bool { return counter.Count(text[:n]) <= tokens })]
+	return text[:largestFit(len(text), func(n int) bool { return counter.Count(text[:n]) <= tokens })]
 }
 
 func tailOf(counter window.Counter, text string, tokens int) string {
-	return text[len(text)-fit(len(text), func(n int) bool { return counter.Count(text[len(text)-n:]) <= tokens }):]
+	return text[len(text)-largestFit(len(text), func(n int) bool { return counter.Count(text[len(text)-n:]) <= tokens }):]
 }
 
-// fit is the greatest n up to limit that is ok, to within some bytes.
-func fit(limit int, ok func(n int) bool) int {
+// largestFit returns approximately the greatest n up to limit that is ok.
+func largestFit(limit int, ok func(n int) bool) int {
 	low, high := 0, limit
 	for high-low > 16 {
 		if mid := (low + high) / 2; ok(mid) {
@@ -79,7 +79,7 @@ func fit(limit int, ok func(n int) bool) int {
 	return low
 }
 
-// randomOf takes sentences by chance, in their order.
+// randomOf returns random sentences in their order.
 func randomOf(r *rand.Rand, counter window.Counter, text string, tokens int) string {
 	sentences := strings.SplitAfter(text, ". ")
 	order := r.Perm(len(sentences))
@@ -102,10 +102,10 @@ func randomOf(r *rand.Rand, counter window.Counter, text string, tokens int) str
 	return b.String()
 }
 
-// tally counts what was recalled.
+// tally counts recalled facts.
 type tally struct{ found, all, stale int }
 
-func (t *tally) add(found, stale bool) {
+func (t *tally) addFact(found, stale bool) {
 	t.all++
 	if found {
 		t.found++
@@ -115,12 +115,12 @@ func (t *tally) add(found, stale bool) {
 	}
 }
 
-func (t tally) share() float64 { return float64(t.found) / float64(max(t.all, 1)) }
+func (t tally) recallShare() float64 { return float64(t.found) / float64(max(t.all, 1)) }
 
-// wilson is the 95 percent interval of the share.
-func (t tally) wilson() (low, high float64) {
+// wilsonInterval returns the 95 percent interval of the share.
+func (t tally) wilsonInterval() (low, high float64) {
 	const z = 1.96
-	n, p := float64(max(t.all, 1)), t.share()
+	n, p := float64(max(t.all, 1)), t.recallShare()
 	mid := (p + z*z/(2*n)) / (1 + z*z/n)
 	half := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n)) / (1 + z*z/n)
 	return mid - half, mid + half

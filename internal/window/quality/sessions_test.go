@@ -16,8 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/window"
 )
 
-// filler is real technical text: the comments of Go's standard library, and
-// code of it.
+// filler is real technical text: comments and code of Go's standard library.
 type filler struct {
 	prose []string
 	code  []string
@@ -36,7 +35,7 @@ func readFiller(t testing.TB) filler {
 			if strings.HasSuffix(name, "_test.go") || len(f.prose) > 4000 {
 				continue
 			}
-			f.read(t, name)
+			f.readSource(t, name)
 		}
 	}
 	if len(f.prose) < 500 {
@@ -45,7 +44,7 @@ func readFiller(t testing.TB) filler {
 	return f
 }
 
-func (f *filler) read(t testing.TB, name string) {
+func (f *filler) readSource(t testing.TB, name string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -53,7 +52,7 @@ func (f *filler) read(t testing.TB, name string) {
 	}
 	parsed, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments)
 	if err != nil {
-		return // a file for another release
+		return // a file for another Go version
 	}
 	for i, group := range parsed.Comments {
 		if i == 0 {
@@ -75,7 +74,7 @@ func (f *filler) read(t testing.TB, name string) {
 type session struct {
 	items []window.Item
 	facts []fact
-	// asked are the facts that the question is about.
+	// asked are the facts that the question covers.
 	asked    map[int]bool
 	question string
 }
@@ -88,8 +87,8 @@ type part struct {
 	list       bool
 }
 
-// makeSession builds a context of about 12,000 tokens, as a run's is after some
-// steps: prose, lists, code and a log, with perKind facts of each kind.
+// makeSession builds a context of about 12,000 tokens, like that of a run after some steps:
+// prose, lists, code and a log, with perKind facts of each kind.
 func makeSession(t testing.TB, r *rand.Rand, f filler, counter window.Counter, kinds []string, perKind int) session {
 	t.Helper()
 	s := session{asked: map[int]bool{}}
@@ -109,17 +108,17 @@ func makeSession(t testing.TB, r *rand.Rand, f filler, counter window.Counter, k
 			p.paragraphs = append(p.paragraphs, f.prose[r.IntN(len(f.prose))])
 		}
 	}
-	names := subjects()
+	names := factSubjects()
 	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for _, kind := range kinds {
 		for range perKind {
 			made := makeFact(r, kind, names[len(s.facts)])
 			at := r.IntN(len(parts))
-			if len(made.texts) == 2 { // the new one stands in a newer part, or further down
+			if len(made.texts) == 2 { // the new sentence goes into a newer part, or further down
 				first := r.IntN(at + 1)
-				plant(r, parts[first], made.texts[0], 0, 0.5)
+				plantSentence(r, parts[first], made.texts[0], 0, 0.5)
 			}
-			plant(r, parts[at], made.texts[len(made.texts)-1], 0.5*float64(len(made.texts)-1), 1)
+			plantSentence(r, parts[at], made.texts[len(made.texts)-1], 0.5*float64(len(made.texts)-1), 1)
 			s.facts = append(s.facts, made)
 		}
 	}
@@ -128,13 +127,13 @@ func makeSession(t testing.TB, r *rand.Rand, f filler, counter window.Counter, k
 			s.asked[i] = true
 		}
 	}
-	s.question = question(s)
+	s.question = sessionQuestion(s)
 	s.items = itemsOf(t, r, parts, f, counter)
 	return s
 }
 
-// question names the subjects of the facts that are asked for, among others.
-func question(s session) string {
+// sessionQuestion asks about the subjects of the asked facts, among others.
+func sessionQuestion(s session) string {
 	var b strings.Builder
 	b.WriteString("Write the hand-over of this work. Say what is known of")
 	for i, f := range s.facts {
@@ -145,9 +144,9 @@ func question(s session) string {
 	return b.String() + " and what is left to do."
 }
 
-// plant puts a sentence into a paragraph of the part that lies between two
-// shares of it, at the end of one of its sentences.
-func plant(r *rand.Rand, p *part, sentence string, from, to float64) {
+// plantSentence inserts a sentence after another one in a paragraph of the part, between the
+// relative positions from and to.
+func plantSentence(r *rand.Rand, p *part, sentence string, from, to float64) {
 	low := int(from * float64(len(p.paragraphs)))
 	i := low + r.IntN(max(int(to*float64(len(p.paragraphs)))-low, 1))
 	ends := []int{0, len(p.paragraphs[i])}
@@ -161,7 +160,7 @@ func plant(r *rand.Rand, p *part, sentence string, from, to float64) {
 	p.paragraphs[i] = strings.TrimSpace(before + " " + sentence + " " + after)
 }
 
-// itemsOf makes the items, the oldest first.
+// itemsOf returns the items, the oldest first.
 func itemsOf(t testing.TB, r *rand.Rand, parts []*part, f filler, counter window.Counter) []window.Item {
 	t.Helper()
 	c := window.Context{}

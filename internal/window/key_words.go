@@ -2,9 +2,8 @@ package window
 
 import "strings"
 
-// keyWords splits a key into its words, in lower case: camel case, snake case,
-// kebab case, dots, and runs of capitals ("userGoal", "DEBUG_LOG", "prURL").
-// Digits end a word and are no word themselves.
+// keyWords splits a key into lower-case words: camel case, snake case, kebab case, dots,
+// and acronyms ("userGoal", "DEBUG_LOG", "prURL"). Digits end a word and are not words.
 func keyWords(key string) []string {
 	var words []string
 	from := -1
@@ -21,8 +20,7 @@ func keyWords(key string) []string {
 			continue
 		}
 		if from >= 0 && isUpper(c) {
-			// A capital begins a word, unless it stands in a run of them that
-			// goes on.
+			// A capital begins a word, unless it is inside an acronym.
 			afterLower := !isUpper(key[i-1])
 			beforeLower := i+1 < len(key) && isLower(key[i+1])
 			if afterLower || beforeLower {

@@ -2,16 +2,16 @@ package window
 
 import "strings"
 
-// logLine is one line of a log, taken apart as far as it could be.
+// logLine is a parsed log line.
 type logLine struct {
 	// level is error, warn, info, debug or "".
 	level string
-	// shape is the line without its time, its numbers and its ids: two lines
-	// of one shape are the same message.
+	// shape is the line without its time, numbers and ids: two lines of one shape are the
+	// same message.
 	shape string
 }
 
-// readLogLine takes a line apart and tells whether it looks like a log's.
+// readLogLine parses a line and reports whether it looks like a log line.
 func readLogLine(line string) (logLine, bool) {
 	level, ok := logLevel(line)
 	if !ok {
@@ -25,15 +25,15 @@ func isLogLine(line string) bool {
 	return ok
 }
 
-// logLevel gives the level of a log's line. A line looks like a log's if it
-// begins with a time or names a level near its beginning.
+// logLevel returns the level of a log line. A line looks like a log line if it begins with
+// a time or names a level near its beginning.
 func logLevel(line string) (level string, ok bool) {
 	head := line[:min(len(line), 80)]
 	level = levelIn(head)
 	return level, level != "" || beginsWithTime(head)
 }
 
-// levelIn finds the name of a level as a whole word.
+// levelIn returns the level that the text names as a whole word.
 func levelIn(head string) string {
 	for field := range strings.FieldsFuncSeq(head, func(r rune) bool { return !('a' <= r|0x20 && r|0x20 <= 'z') }) {
 		switch field {
@@ -50,8 +50,8 @@ func levelIn(head string) string {
 	return ""
 }
 
-// beginsWithTime tells whether a line begins with a date or a time of day,
-// perhaps in brackets.
+// beginsWithTime reports whether a line begins with a date or a time of day, optionally in
+// brackets.
 func beginsWithTime(head string) bool {
 	head = strings.TrimLeft(head, "[( \t")
 	digits, marks := 0, 0
@@ -68,8 +68,7 @@ func beginsWithTime(head string) bool {
 	return digits >= 4 && marks >= 2
 }
 
-// shapeOf replaces what differs between two lines of one message: every word
-// with a digit in it becomes #.
+// shapeOf replaces every word that contains a digit by #.
 func shapeOf(line string) string {
 	var b strings.Builder
 	b.Grow(len(line))

@@ -2,26 +2,26 @@ package window
 
 import "strings"
 
-// What follows reads a text for the few fixed words that tell what it is, and looks
-// around each: an expression that tries all of them at every place takes a hundred
-// times as long, and a context has a hundred kilobytes.
+// The functions in this file search for a few fixed words and check the text around each. A
+// regular expression that tries all of them at every position is about a hundred times
+// slower, and a context can have a hundred kilobytes.
 
-// failsIn tells whether a text tells of an error that happened: an exception, a
-// panic, a failed test, a system's error by name, a line that begins with "error:".
-func failsIn(text string) bool {
-	return anywhere(text, "rror", func(at int) bool { return isError(text, at) }) ||
-		anywhere(text, "ERROR", func(at int) bool { return isWord(text, at, len("ERROR")) }) ||
-		anywhere(text, "xception", func(at int) bool { return at > 0 && text[at-1] == 'E' && isThrown(text, at-1, len("Exception")) }) ||
-		anywhere(text, "panic", func(at int) bool { return isPanic(text, at) }) ||
-		anywhere(text, "fatal", func(at int) bool { return isPanic(text, at) }) ||
-		anywhere(text, "FATAL", func(at int) bool { return isWord(text, at, len("FATAL")) }) ||
-		anywhere(text, "Traceback (most recent", func(at int) bool { return beginsWord(text, at) }) ||
-		anywhere(text, "FAIL", func(at int) bool { return isFailedTest(text, at) }) ||
-		anywhere(text, "E", func(at int) bool { return isSystemError(text, at) })
+// hasErrorSignal reports whether the text reports an error that happened: an exception, a panic, a
+// failed test, a system error name, or a line that begins with "error:".
+func hasErrorSignal(text string) bool {
+	return matchAnywhere(text, "rror", func(at int) bool { return isError(text, at) }) ||
+		matchAnywhere(text, "ERROR", func(at int) bool { return isWord(text, at, len("ERROR")) }) ||
+		matchAnywhere(text, "xception", func(at int) bool { return at > 0 && text[at-1] == 'E' && isThrown(text, at-1, len("Exception")) }) ||
+		matchAnywhere(text, "panic", func(at int) bool { return isPanic(text, at) }) ||
+		matchAnywhere(text, "fatal", func(at int) bool { return isPanic(text, at) }) ||
+		matchAnywhere(text, "FATAL", func(at int) bool { return isWord(text, at, len("FATAL")) }) ||
+		matchAnywhere(text, "Traceback (most recent", func(at int) bool { return beginsWord(text, at) }) ||
+		matchAnywhere(text, "FAIL", func(at int) bool { return isFailedTest(text, at) }) ||
+		matchAnywhere(text, "E", func(at int) bool { return isSystemError(text, at) })
 }
 
-// anywhere tries every place where a word stands.
-func anywhere(text, word string, is func(at int) bool) bool {
+// matchAnywhere reports whether is holds at any occurrence of the word.
+func matchAnywhere(text, word string, is func(at int) bool) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)
 		if i < 0 {
@@ -34,8 +34,8 @@ func anywhere(text, word string, is func(at int) bool) bool {
 	}
 }
 
-// isError looks around "rror": "TypeError: ", "Error at ", and "error: " or
-// "error[E0308]: " at the beginning of a line.
+// isError checks around "rror": "TypeError: ", "Error at ", and "error: " or "error[E0308]:
+// " at the beginning of a line.
 func isError(text string, at int) bool {
 	if at == 0 {
 		return false
@@ -49,7 +49,7 @@ func isError(text string, at int) bool {
 	}
 	rest := text[at+len("rror"):]
 	if strings.HasPrefix(rest, "[") {
-		n := run(rest[1:], isWordByte)
+		n := countLeading(rest[1:], isWordByte)
 		if n == 0 || !strings.HasPrefix(rest[1+n:], "]") {
 			return false
 		}
@@ -58,8 +58,8 @@ func isError(text string, at int) bool {
 	return strings.HasPrefix(rest, ": ")
 }
 
-// isThrown tells an exception by what stands behind its name, if that does not go on
-// from a number.
+// isThrown reports whether the name ends an exception name and is followed by ":" or " at
+// ".
 func isThrown(text string, at, length int) bool {
 	rest := text[at+length:]
 	if !strings.HasPrefix(rest, ":") && !strings.HasPrefix(rest, " at ") {
@@ -76,13 +76,13 @@ func isThrown(text string, at, length int) bool {
 	return true
 }
 
-// isPanic looks behind "panic" and "fatal".
+// isPanic checks the text after "panic" or "fatal".
 func isPanic(text string, at int) bool {
 	rest := text[at+len("panic"):]
 	return (strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, " error")) && beginsWord(text, at)
 }
 
-// isFailedTest tells "FAIL" and "--- FAIL" at the beginning of a line.
+// isFailedTest reports whether "FAIL" or "--- FAIL" begins a line.
 func isFailedTest(text string, at int) bool {
 	const mark = "--- "
 	if at >= len(mark) && text[at-len(mark):at] == mark && beginsLine(text, at-len(mark)) {
@@ -91,12 +91,12 @@ func isFailedTest(text string, at int) bool {
 	return beginsLine(text, at) && endsWord(text, at+len("FAIL"))
 }
 
-// isSystemError tells the names of the errors of a system that tell of a failure.
+// isSystemError reports whether the word is the name of a system error.
 func isSystemError(text string, at int) bool {
 	if !beginsWord(text, at) {
 		return false
 	}
-	n := run(text[at:], isWordByte)
+	n := countLeading(text[at:], isWordByte)
 	switch text[at : at+n] {
 	case "ENOENT", "EACCES", "EPERM", "ECONNREFUSED", "EADDRINUSE", "EEXIST", "ETIMEDOUT":
 		return true

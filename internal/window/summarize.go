@@ -5,48 +5,46 @@ import (
 	"strings"
 )
 
-// Passage is a text with a heading: what one step of a phase gave, or the
-// summary of a phase.
+// Passage is a text with a heading: the output of a step, or the summary of a phase.
 type Passage struct {
 	Heading string
 	Text    string
 }
 
-// Folded is a summary for people and agents to read. It holds sentences of the
-// passages as they stood, never new ones.
-type Folded struct {
+// Summary is a summary. It contains only unchanged sentences of the passages.
+type Summary struct {
 	Text                      string
 	TokensBefore, TokensAfter int
-	// Kept and Of count the sentences.
+	// Kept and Of count the kept sentences and all sentences.
 	Kept, Of int
-	// Ref reads the passages back, as Blob has them.
+	// Ref is the reference of the passages, which Blob holds.
 	Ref  string
 	Blob Blob
 }
 
-// leastFold is the smallest budget of a summary: headings and a few sentences.
-const leastFold = 60
+// minSummaryTokens is the minimum budget of a summary: headings and a few sentences.
+const minSummaryTokens = 60
 
-// Fold makes one readable text of the passages, in their order and within the
-// options' budget or ratio. The first sentence of each passage is its topic and
-// comes before others; for the rest the same is worth keeping as in Compress.
-// A summary of a run is a Fold of the summaries of its phases.
-func Fold(heading string, passages []Passage, options Options) Folded {
+// Summarize summarizes the passages, in their order and within the budget or ratio of the
+// options. The first sentence of each passage is its topic and preferred; the other
+// sentences are valued as in Compress. The summary of a run is a Summary of the summaries of
+// its phases.
+func Summarize(heading string, passages []Passage, options Options) Summary {
 	if options.Counter == nil {
 		options.Counter = Estimator{}
 	}
 	whole := joinPassages(passages)
-	f := Folded{TokensBefore: options.Counter.Count(whole)}
+	f := Summary{TokensBefore: options.Counter.Count(whole)}
 	o := options.withDefaults(f.TokensBefore)
 	f.Ref = o.Ref("", []byte(whole))
 	f.Blob = Blob{Ref: f.Ref, Key: heading, Bytes: []byte(whole)}
-	o.Budget = max(o.Budget, leastFold)
+	o.Budget = max(o.Budget, minSummaryTokens)
 	d := newDigest(passages, o)
 	f.Of = len(d.pieces)
 	room := float64(o.Budget)
 	for range 6 {
-		d.choose(room)
-		f.Text, f.Kept = d.write(heading, f.Ref)
+		d.chooseSentences(room)
+		f.Text, f.Kept = d.renderSummary(heading, f.Ref)
 		f.TokensAfter = o.Counter.Count(f.Text)
 		if f.TokensAfter <= o.Budget || f.Kept == 0 {
 			break
@@ -56,7 +54,7 @@ func Fold(heading string, passages []Passage, options Options) Folded {
 	return f
 }
 
-// joinPassages is what the blob of a summary holds.
+// joinPassages returns the content of a summary's blob.
 func joinPassages(passages []Passage) string {
 	var b strings.Builder
 	for _, p := range passages {
@@ -65,22 +63,22 @@ func joinPassages(passages []Passage) string {
 	return b.String()
 }
 
-// digest chooses the sentences of a summary.
-type digest struct {
+// sentenceChooser chooses the sentences of a summary.
+type sentenceChooser struct {
 	passages []Passage
 	pieces   []piece
-	// under has the heading within its passage that each piece stands below.
-	under   []string
-	chooser *chooser
-	all     []int
-	counter Counter
+	// headings is the heading inside the passage, by piece.
+	headings []string
+	chooser  *chooser
+	all      []int
+	counter  Counter
 }
 
-func newDigest(passages []Passage, o Options) *digest {
-	d := &digest{passages: passages, counter: o.Counter}
+func newDigest(passages []Passage, o Options) *sentenceChooser {
+	d := &sentenceChooser{passages: passages, counter: o.Counter}
 	for i, p := range passages {
 		under := ""
-		for _, s := range cut(p.Text, kindOfText(p.Text)) {
+		for _, s := range splitSpans(p.Text, kindOfText(p.Text)) {
 			text := strings.Join(strings.Fields(p.Text[s.from:s.to]), " ")
 			if heading, ok := headingOf(p.Text[s.from:s.to]); ok {
 				under = heading
@@ -90,14 +88,14 @@ func newDigest(passages []Passage, o Options) *digest {
 				continue
 			}
 			at := len(d.pieces)
-			d.under = append(d.under, under)
+			d.headings = append(d.headings, under)
 			d.pieces = append(d.pieces, piece{item: i, text: text, tokens: float64(Estimate(text)) + 1, leader: at})
 			d.all = append(d.all, at)
 		}
 	}
 	s := newScorer(d.pieces, o.Question, o.Stems)
 	d.chooser = newChooser(s, len(passages), headingTokens)
-	for _, own := range d.chooser.of {
+	for _, own := range d.chooser.piecesOf {
 		if len(own) > 0 {
 			d.chooser.factor[own[0]] = topicFactor
 		}
@@ -106,18 +104,18 @@ func newDigest(passages []Passage, o Options) *digest {
 }
 
 const (
-	headingTokens = 12
-	topicFactor   = 2
-	noteOfFold    = 30
+	headingTokens     = 12
+	topicFactor       = 2
+	summaryNoteTokens = 30
 )
 
-func (d *digest) choose(room float64) {
-	d.chooser.restart(noteOfFold)
-	d.chooser.take(d.all, room)
+func (d *sentenceChooser) chooseSentences(room float64) {
+	d.chooser.resetChoice(summaryNoteTokens)
+	d.chooser.keepBest(d.all, room)
 }
 
-// headingOf reads a part that is a heading, of the second level or below, as folds
-// write them: it says what the sentences below it are about, and is none itself.
+// headingOf parses a heading of the second level or below, as earlier summaries contain
+// them. A heading is not counted as a sentence.
 func headingOf(part string) (heading string, ok bool) {
 	part = strings.TrimSpace(part)
 	rest := strings.TrimLeft(part, "#")
@@ -126,8 +124,8 @@ func headingOf(part string) (heading string, ok bool) {
 	return strings.TrimSpace(heading), spaced && depth >= 2 && depth <= 6 && !strings.Contains(part, "\n")
 }
 
-// write puts the kept sentences below the headings of their passages.
-func (d *digest) write(heading, ref string) (text string, kept int) {
+// renderSummary renders the kept sentences below the headings of their passages.
+func (d *sentenceChooser) renderSummary(heading, ref string) (text string, kept int) {
 	var b strings.Builder
 	if heading != "" {
 		fmt.Fprintf(&b, "# %s\n", heading)
@@ -142,7 +140,7 @@ func (d *digest) write(heading, ref string) (text string, kept int) {
 				fmt.Fprintf(&b, "## %s\n", p.Heading)
 			}
 			open = true
-			if within := d.under[at]; within != "" && within != under {
+			if within := d.headings[at]; within != "" && within != under {
 				fmt.Fprintf(&b, "### %s\n", within)
 				under = within
 			}
@@ -151,7 +149,7 @@ func (d *digest) write(heading, ref string) (text string, kept int) {
 		}
 	}
 	if left := len(d.pieces) - kept; left > 0 {
-		fmt.Fprintf(&b, "[%s %d of %d sentences left out; %s]\n", gap, left, len(d.pieces), ref)
+		fmt.Fprintf(&b, "[%s %d of %d sentences left out; %s]\n", gapMark, left, len(d.pieces), ref)
 	}
 	return b.String(), kept
 }

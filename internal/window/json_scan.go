@@ -6,15 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// What follows takes JSON apart one level at a time, without a copy and without looking
-// at what it does not need: a context is read through at every call. It is meant for
-// JSON that is known to be some; of anything else it says that it is not what it was
-// taken for, or gives parts of it, and never looks beyond its end.
+// The functions in this file split JSON one level at a time, without a copy and without
+// parsing nested values, since a context is read at every call. They expect valid JSON. For
+// invalid JSON they return false or some of its parts, and never read past the end.
 
-// field is a member of an object.
-type field struct{ key, value string }
+// objectField is a member of an object.
+type objectField struct{ key, value string }
 
-// readArray gives the elements of a list; false if the text is none.
+// readArray returns the elements of an array; false if the text is not an array.
 func readArray(text string) ([]string, bool) {
 	at := skipSpace(text, 0)
 	if at >= len(text) || text[at] != '[' {
@@ -44,9 +43,9 @@ func readArray(text string) ([]string, bool) {
 	}
 }
 
-// readObject reads the members of an object in their order; false if the text
-// is none.
-func readObject(text string) ([]field, bool) {
+// readObject returns the members of an object in their order; false if the text is not an
+// object.
+func readObject(text string) ([]objectField, bool) {
 	at := skipSpace(text, 0)
 	if at >= len(text) || text[at] != '{' {
 		return nil, false
@@ -54,13 +53,13 @@ func readObject(text string) ([]field, bool) {
 	if at = skipSpace(text, at+1); at < len(text) && text[at] == '}' {
 		return nil, true
 	}
-	var out []field
+	var out []objectField
 	for {
 		end := valueEnd(text, at)
 		if end < 0 || text[at] != '"' {
 			return nil, false
 		}
-		key, ok := unquote(text[at:end])
+		key, ok := unquoteText(text[at:end])
 		colon := skipSpace(text, end)
 		if !ok || colon >= len(text) || text[colon] != ':' {
 			return nil, false
@@ -69,7 +68,7 @@ func readObject(text string) ([]field, bool) {
 		if end = valueEnd(text, at); end < 0 {
 			return nil, false
 		}
-		out = append(out, field{key, text[at:end]})
+		out = append(out, objectField{key, text[at:end]})
 		if at = skipSpace(text, end); at >= len(text) {
 			return nil, false
 		}
@@ -91,7 +90,7 @@ func skipSpace(text string, at int) int {
 	return at
 }
 
-// valueEnd gives where the value ends that begins at a place; -1 where none does.
+// valueEnd returns the end of the value that begins at the index, or -1.
 func valueEnd(text string, at int) int {
 	depth := 0
 	for i := at; i < len(text); {
@@ -122,14 +121,14 @@ func valueEnd(text string, at int) int {
 	return -1
 }
 
-// stringEnd gives what is behind the quote that ends a text; -1 where none does.
+// stringEnd returns the index after the closing quote of a string, or -1.
 func stringEnd(text string, at int) int {
 	for i := at + 1; ; {
 		n := strings.IndexByte(text[i:], '"')
 		if n < 0 {
 			return -1
 		}
-		// A quote behind an odd number of backslashes belongs to the text.
+		// A quote after an odd number of backslashes is escaped.
 		end, slashes := i+n, 0
 		for text[end-1-slashes] == '\\' {
 			slashes++
@@ -140,7 +139,7 @@ func stringEnd(text string, at int) int {
 	}
 }
 
-// scalarEnd gives the end of a number or a word.
+// scalarEnd returns the end of a number or a literal.
 func scalarEnd(text string, at int) int {
 	n := strings.IndexAny(text[at+1:], ",:]} \t\r\n")
 	if n < 0 {
@@ -149,8 +148,8 @@ func scalarEnd(text string, at int) int {
 	return at + 1 + n
 }
 
-// unquote reads a text; false if it is none.
-func unquote(raw string) (string, bool) {
+// unquoteText decodes a JSON string; false if raw is not a string.
+func unquoteText(raw string) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
 		return "", false
 	}
@@ -158,7 +157,7 @@ func unquote(raw string) (string, bool) {
 	if strings.IndexByte(inner, '\\') < 0 && utf8.ValidString(inner) {
 		return inner, true
 	}
-	if text, ok := unescape(inner); ok {
+	if text, ok := unescapeText(inner); ok {
 		return text, true
 	}
 	var text string
@@ -166,9 +165,8 @@ func unquote(raw string) (string, bool) {
 	return text, err == nil
 }
 
-// unescape reads a text with the escapes that are usual in it; false if there are
-// others.
-func unescape(inner string) (string, bool) {
+// unescapeText decodes the common escapes of a string; false if it contains others.
+func unescapeText(inner string) (string, bool) {
 	if !utf8.ValidString(inner) {
 		return "", false
 	}

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTelltales: what is looked for word by word is what the expression says, which is
-// shorter to read and too slow to use.
-func TestTelltales(t *testing.T) {
+// TestErrorSignals compares the word search with a regular expression, which is shorter but
+// too slow for use.
+func TestErrorSignals(t *testing.T) {
 	t.Parallel()
 	failure := regexp.MustCompile(`(?m)\b(panic|fatal)(: | error)|\bTraceback \(most recent|\b[A-Za-z.]*(Error|Exception)\b(:| at )|` +
 		`\bE(NOENT|ACCES|PERM|CONNREFUSED|ADDRINUSE|EXIST|TIMEDOUT)\b|^--- FAIL|^FAIL\b|\bERROR\b|\bFATAL\b|^[Ee]rror(\[\w+\])?: `)
@@ -23,21 +23,21 @@ func TestTelltales(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 9).Draw(t, "parts"), "")
 		want := failure.MatchString(text)
-		if got := failsIn(text); got != want {
-			t.Fatalf("%q tells of a failure: %v, want %v", text, got, want)
+		if got := hasErrorSignal(text); got != want {
+			t.Fatalf("hasErrorSignal(%q) = %v, want %v", text, got, want)
 		}
 		if want {
 			matched++
 		}
 	})
 	if matched == 0 {
-		t.Error("no text told of a failure")
+		t.Error("no text reported an error")
 	}
 }
 
-// TestTelltalesOfShortTexts: the cheap test before an expression leaves out no text that
-// the expression matches.
-func TestTelltalesOfShortTexts(t *testing.T) {
+// TestErrorSignalsOfShortTexts checks that the cheap test before a regular expression skips no
+// text that matches.
+func TestErrorSignalsOfShortTexts(t *testing.T) {
 	t.Parallel()
 	rules := compileContentRules()
 	parts := []string{
@@ -46,17 +46,17 @@ func TestTelltalesOfShortTexts(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 9).Draw(t, "parts"), "")
-		want := plain
+		want := plainContent
 		switch {
 		case rules.decision.MatchString(text):
-			want = decision
+			want = decisionContent
 		case rules.demand.MatchString(text):
-			want = demand
+			want = demandContent
 		case rules.path.MatchString(text) || rules.id.MatchString(text):
-			want = locator
+			want = locatorContent
 		}
-		if got := rules.lookShort(text, true); got != want {
-			t.Fatalf("%q is of nature %d, want %d", text, got, want)
+		if got := rules.detectShortKind(text, true); got != want {
+			t.Fatalf("%q has kind %d, want %d", text, got, want)
 		}
 	})
 }

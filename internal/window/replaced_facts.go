@@ -2,37 +2,37 @@ package window
 
 import "slices"
 
-// Bounds of the search for facts that a newer one replaces.
+// Limits of the search for replaced facts.
 const (
-	staleTerms    = 40   // of a piece that states one fact
-	staleShared   = 0.5  // of the words of both
-	staleCommon   = 0.25 // a word that stands in more pieces than this names nothing
-	staleCompared = 200  // pieces that one is compared with
+	staleTerms    = 40   // maximum terms of a piece that states one fact
+	staleShared   = 0.5  // minimum share of common words
+	staleCommon   = 0.25 // a word in a larger share of the pieces is ignored
+	staleCompared = 200  // maximum comparisons per piece
 )
 
-// fact is what a piece says: its plain words without those of change, and what it says
-// of them, its numbers and names.
+// fact is the content of a piece: its plain words without words of change, and its values,
+// which are numbers and names.
 type fact struct{ words, values []int32 }
 
-// history is what was read so far when looking for facts that a newer one replaces.
-type history struct {
+// factIndex indexes the pieces read so far in the search for replaced facts.
+type factIndex struct {
 	facts []fact
-	// holders lists the pieces that have a word, the newest first: heads has the last
-	// one of each term, as its place among the holders and 1 more.
+	// holders lists the pieces that contain a word, the newest first; heads has 1 plus the
+	// index of the newest holder by term.
 	heads   []int32
 	holders []holder
-	// said has which piece last said a word, and 1 more.
+	// said has 1 plus the last piece that contains a word, by term.
 	said []int32
 }
 
 type holder struct{ piece, before int32 }
 
-// findStale marks pieces whose words a later piece says again with a word of
-// change ("now", "renamed") and another number or name. Later is further down:
-// items are in the order of their age, texts in their own.
+// findStale marks pieces that a later piece replaces: it repeats their words with a word of
+// change ("now", "renamed") and another number or name. Items are ordered by age, pieces by
+// position.
 func (s *scorer) findStale() {
 	s.stale = make([]bool, len(s.pieces))
-	h := history{
+	h := factIndex{
 		facts: make([]fact, len(s.pieces)), heads: make([]int32, len(s.frequency)), said: make([]int32, len(s.frequency)),
 	}
 	var arena []int32
@@ -45,12 +45,12 @@ func (s *scorer) findStale() {
 		if cap(arena)-len(arena) < staleTerms {
 			arena = make([]int32, 0, arenaTerms)
 		}
-		arena = s.state(&h, i, arena)
+		arena = s.readFact(&h, i, arena)
 		if s.cueOf[i]&changeCue != 0 && len(h.facts[i].words) >= 2 && len(h.facts[i].values) > 0 {
-			s.replace(&h, i)
+			s.markReplaced(&h, i)
 		}
 		for _, id := range h.facts[i].words {
-			if f := s.frequency[id]; f > 1 && float64(f) <= common { // what stands once is not said again
+			if f := s.frequency[id]; f > 1 && float64(f) <= common { // a word of a single piece is not repeated
 				h.holders = append(h.holders, holder{int32(i), h.heads[id]})
 				h.heads[id] = int32(len(h.holders))
 			}
@@ -58,8 +58,8 @@ func (s *scorer) findStale() {
 	}
 }
 
-// state reads what a piece says, each word once, into the arena.
-func (s *scorer) state(h *history, i int, arena []int32) []int32 {
+// readFact reads the fact of a piece, each word once, into the arena.
+func (s *scorer) readFact(h *factIndex, i int, arena []int32) []int32 {
 	from := len(arena)
 	for _, t := range s.pieces[i].terms {
 		if t.kind == wordTerm && s.cueKinds(t)&changeCue == 0 && h.said[t.id] != int32(i+1) {
@@ -77,9 +77,9 @@ func (s *scorer) state(h *history, i int, arena []int32) []int32 {
 	return arena
 }
 
-// replace marks the pieces that a piece with a word of change takes the place of. They
-// are looked for among those that have the rarest of its words.
-func (s *scorer) replace(h *history, i int) {
+// markReplaced marks the pieces that a piece with a word of change replaces. It searches the
+// pieces that contain the rarest of its words.
+func (s *scorer) markReplaced(h *factIndex, i int) {
 	now := h.facts[i]
 	rarest := now.words[0]
 	for _, id := range now.words {
@@ -91,15 +91,15 @@ func (s *scorer) replace(h *history, i int) {
 	for at := h.heads[rarest]; at > 0 && compared < staleCompared; at = h.holders[at-1].before {
 		j := h.holders[at-1].piece
 		compared++
-		if h.overlap(i, int(j)) >= staleShared && !sameValues(now.values, h.facts[j].values) {
+		if h.wordOverlap(i, int(j)) >= staleShared && !sameValues(now.values, h.facts[j].values) {
 			s.stale[j] = true
 		}
 	}
 }
 
-// overlap is the share of the words of two pieces that both have, bounded by how alike
-// they are in size. The first of them was read last.
-func (h *history) overlap(last, before int) float64 {
+// wordOverlap returns the share of common words of two pieces, scaled by the ratio of their
+// sizes. The first of them was read last.
+func (h *factIndex) wordOverlap(last, before int) float64 {
 	shared := 0
 	for _, id := range h.facts[before].words {
 		if h.said[id] == int32(last+1) {
