@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// AgentTools are our tools for the agents of machines: the same as clients have, but
-// for those that start machines or open something for a person.
+// AgentTools are our tools for the agents of machines: the tools that clients have, except
+// those that start machines or open something for a person.
 type AgentTools struct {
 	tools   map[string]*tool
 	toolset map[string]string
@@ -22,16 +22,16 @@ type AgentTools struct {
 	logger  *slog.Logger
 }
 
-// AgentTool is a tool as a model is told of it.
+// AgentTool describes a tool to a model.
 type AgentTool struct {
 	Name, Description string
 	// Parameters is a JSON Schema.
 	Parameters json.RawMessage
-	// Repeatable says that the same call again adds nothing.
+	// Repeatable reports whether repeating a call has no further effect.
 	Repeatable bool
 }
 
-// NewAgentTools makes them of the services of opts, whatever toolsets clients get.
+// NewAgentTools makes the tools from the services of opts. It ignores opts.Toolsets.
 func NewAgentTools(opts Options) (*AgentTools, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -42,7 +42,7 @@ func NewAgentTools(opts Options) (*AgentTools, error) {
 	opts.Toolsets = []string{ToolsetSteps, ToolsetRuns, ToolsetSessions, ToolsetContext, ToolsetPhases}
 	s := &Server{catalog: opts.Catalog, logger: opts.Logger, runs: opts.Runs, sessions: opts.Sessions}
 	a := &AgentTools{tools: map[string]*tool{}, toolset: map[string]string{}, logger: opts.Logger}
-	for toolset, tools := range s.tools(opts) {
+	for toolset, tools := range s.toolsByToolset(opts) {
 		for _, t := range tools {
 			if t.name == "workrail_open_dashboard" {
 				continue
@@ -61,31 +61,31 @@ func NewAgentTools(opts Options) (*AgentTools, error) {
 	return a, nil
 }
 
-// may says whether who stands in ctx may use a tool.
-func (a *AgentTools) may(ctx context.Context, name string) bool {
+// isAllowed reports whether the principal of ctx may use a tool.
+func (a *AgentTools) isAllowed(ctx context.Context, name string) bool {
 	h := authn.HolderFrom(ctx)
-	return h == nil || h.Allow.All || may(h.Allow.Toolsets).any(a.toolset[name])
+	return h == nil || h.Allow.All || allowedToolsets(h.Allow.Toolsets).hasAny(a.toolset[name])
 }
 
-// Offered lists the tools for who stands in ctx, in order of their names.
+// Offered lists the tools that the principal of ctx may use, sorted by name.
 func (a *AgentTools) Offered(ctx context.Context) []AgentTool {
 	var out []AgentTool
 	for _, t := range a.offers {
-		if a.may(ctx, t.Name) {
+		if a.isAllowed(ctx, t.Name) {
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-// Call calls a tool as a client does that cannot ask a person. failed says that the
-// tool refused; an error is CodeNotFound where there is no such tool.
+// Call calls a tool as a client that cannot show forms to a person. failed reports that the
+// tool refused the call; an unknown tool is an error with CodeNotFound.
 func (a *AgentTools) Call(ctx context.Context, name string, args json.RawMessage) (text string, failed bool, err error) {
 	t := a.tools[name]
-	if t == nil || !a.may(ctx, name) {
+	if t == nil || !a.isAllowed(ctx, name) {
 		return "", false, guideway.Errorf(guideway.CodeNotFound, "there is no tool %q", name)
 	}
-	result, err := t.server(a.logger)(ctx, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: name, Arguments: args}})
+	result, err := t.newHandler(a.logger)(ctx, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: name, Arguments: args}})
 	if err != nil {
 		return "", false, err
 	}

@@ -20,11 +20,10 @@ type param struct {
 	name, description string
 	kind              paramKind
 	required          bool
-	// numbered lets a string be given as the whole number that it holds: 1 for
-	// "1".
-	numbered bool
-	enum     []string
-	// members, of an object, are the ones it may have; nil allows any.
+	// acceptsNumber accepts a whole number for a string: 1 for "1".
+	acceptsNumber bool
+	enum          []string
+	// members are the allowed members of an object; nil allows any.
 	members []param
 	// maxLength bounds a string in characters; 0 is maxText.
 	maxLength int
@@ -46,32 +45,32 @@ const (
 const (
 	// maxText bounds every string argument, in characters.
 	maxText = 1 << 18
-	// maxList bounds every list argument: a walk of some thousand rounds fits.
+	// maxList bounds every list argument: a run of some thousand rounds fits.
 	maxList = 100_000
-	// maxDepth bounds the nesting of every object argument. A definition nests
-	// up to 64 levels, and the context that we give holds a loop's below keys of
-	// its own: what we gave must come back.
+	// maxDepth bounds the nesting of every object argument. A definition nests up to 64
+	// levels, and the context we return nests loop variables below further keys: a client
+	// must be able to send back what we returned.
 	maxDepth = 80
 )
 
-func (p param) schema() map[string]any {
+func (p param) jsonSchema() map[string]any {
 	var s map[string]any
 	switch p.kind {
 	case kindStrings:
-		s = listOf(typed("string"))
+		s = listSchema(typeSchema("string"))
 	case kindObject:
-		s = typed("object")
+		s = typeSchema("object")
 		if p.members != nil {
 			s = inputSchema(p.members)
 		}
 	case kindBool:
-		s = typed("boolean")
+		s = typeSchema("boolean")
 	case kindInteger:
-		s = typed("integer")
+		s = typeSchema("integer")
 	case kindNumber:
-		s = typed("number")
+		s = typeSchema("number")
 	default:
-		s = typed("string")
+		s = typeSchema("string")
 	}
 	if p.description != "" {
 		s["description"] = p.description
@@ -86,12 +85,12 @@ func inputSchema(params []param) map[string]any {
 	properties := make(map[string]any, len(params))
 	required := []string{}
 	for _, p := range params {
-		properties[p.name] = p.schema()
+		properties[p.name] = p.jsonSchema()
 		if p.required {
 			required = append(required, p.name)
 		}
 	}
-	s := object(properties)
+	s := objectSchema(properties)
 	s["additionalProperties"] = false
 	if len(required) > 0 {
 		s["required"] = required
@@ -102,12 +101,12 @@ func inputSchema(params []param) map[string]any {
 // arguments are the arguments of a call, checked against the tool's parameters.
 type arguments map[string]any
 
-func (a arguments) text(name string) string {
+func (a arguments) textArg(name string) string {
 	s, _ := a[name].(string)
 	return s
 }
 
-func (a arguments) texts(name string) []string {
+func (a arguments) textsArg(name string) []string {
 	list, _ := a[name].([]any)
 	out := make([]string, len(list))
 	for i, v := range list {
@@ -116,47 +115,47 @@ func (a arguments) texts(name string) []string {
 	return out
 }
 
-// flag is false where the argument is absent.
-func (a arguments) flag(name string) bool {
+// boolArg returns a flag, false if it is absent.
+func (a arguments) boolArg(name string) bool {
 	b, _ := a[name].(bool)
 	return b
 }
 
-// integer is 0 where the argument is absent.
-func (a arguments) integer(name string) int64 {
+// intArg returns a whole number, 0 if it is absent.
+func (a arguments) intArg(name string) int64 {
 	n, _ := a[name].(json.Number)
 	i, _ := n.Int64()
 	return i
 }
 
-// number is 0 where the argument is absent.
-func (a arguments) number(name string) float64 {
+// floatArg returns a number, 0 if it is absent.
+func (a arguments) floatArg(name string) float64 {
 	n, _ := a[name].(json.Number)
 	f, _ := n.Float64()
 	return f
 }
 
-// below says whether a number is given and less than the least.
-func (a arguments) below(name string, least float64) bool {
+// isBelow reports whether a number is present and less than the least.
+func (a arguments) isBelow(name string, least float64) bool {
 	_, given := a[name]
-	return given && a.number(name) < least
+	return given && a.floatArg(name) < least
 }
 
-// members gives an object whose members were checked, or nil if it is absent.
-func (a arguments) members(name string) arguments { return a.object(name) }
+// membersArg returns an object with checked members, nil if it is absent.
+func (a arguments) membersArg(name string) arguments { return a.objectArg(name) }
 
-func (a arguments) object(name string) map[string]any {
+func (a arguments) objectArg(name string) map[string]any {
 	m, _ := a[name].(map[string]any)
 	return m
 }
 
-// readArguments decodes and checks the arguments of a call to t. Everything that
-// is wrong is told with a call that would work.
+// readArguments decodes and checks the arguments of a call to t. An error has a next call
+// that works.
 func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 	in := arguments{}
 	if len(raw) > 0 && string(raw) != "null" {
 		dec := json.NewDecoder(bytes.NewReader(raw))
-		dec.UseNumber() // a float would round what the caller gets back
+		dec.UseNumber() // a float would round the number
 		if err := dec.Decode(&in); err != nil {
 			return nil, t.badCall(nil, "", "the arguments are not a JSON object")
 		}
@@ -178,12 +177,12 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 			delete(in, p.name)
 			continue
 		}
-		if n, ok := v.(json.Number); ok && p.numbered {
+		if n, ok := v.(json.Number); ok && p.acceptsNumber {
 			v = n.String()
 			in[p.name] = v
 		}
-		if problem := p.check(v); problem != "" {
-			err := t.badCall(in, p.name, problem)
+		if message := p.checkValue(v); message != "" {
+			err := t.badCall(in, p.name, message)
 			if p.enum != nil {
 				err.Allowed = p.enum
 			}
@@ -196,8 +195,8 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 	return in, nil
 }
 
-// check says what is wrong with a value, or "".
-func (p param) check(v any) string {
+// checkValue returns the error of a value, or "".
+func (p param) checkValue(v any) string {
 	wrongType := ""
 	switch p.kind {
 	case kindString:
@@ -248,12 +247,12 @@ func (p param) check(v any) string {
 }
 
 func (p param) checkText(s string) string {
-	most := p.maxLength
-	if most == 0 {
-		most = maxText
+	limit := p.maxLength
+	if limit == 0 {
+		limit = maxText
 	}
-	if n := utf8.RuneCountInString(s); n > most {
-		return fmt.Sprintf("%s has %d characters; at most %d are allowed", p.name, n, most)
+	if n := utf8.RuneCountInString(s); n > limit {
+		return fmt.Sprintf("%s has %d characters; at most %d are allowed", p.name, n, limit)
 	}
 	if p.enum != nil && !slices.Contains(p.enum, s) {
 		return fmt.Sprintf("%s must be one of %s", p.name, strings.Join(p.enum, ", "))
@@ -274,7 +273,7 @@ func (p param) checkTexts(list []any) string {
 }
 
 func (p param) checkObject(m map[string]any) string {
-	if depth(m, maxDepth) > maxDepth {
+	if measureDepth(m, maxDepth) > maxDepth {
 		return fmt.Sprintf("%s is nested deeper than %d levels", p.name, maxDepth)
 	}
 	if p.members == nil {
@@ -283,7 +282,7 @@ func (p param) checkObject(m map[string]any) string {
 	names := paramNames(p.members)
 	for _, name := range sortedKeys(m) {
 		if !slices.Contains(names, name) {
-			return fmt.Sprintf("%s has no member %q, only %s", p.name, shorten(name), strings.Join(names, ", "))
+			return fmt.Sprintf("%s has no member %q, only %s", p.name, shortenValue(name), strings.Join(names, ", "))
 		}
 	}
 	for _, member := range p.members {
@@ -291,8 +290,8 @@ func (p param) checkObject(m map[string]any) string {
 		member.name = p.name + "." + member.name
 		switch {
 		case v != nil:
-			if problem := member.check(v); problem != "" {
-				return problem
+			if message := member.checkValue(v); message != "" {
+				return message
 			}
 		case member.required:
 			return member.name + " is required"
@@ -301,11 +300,11 @@ func (p param) checkObject(m map[string]any) string {
 	return ""
 }
 
-// badCall is an error about one field of a call, with a call that would work.
+// badCall returns an error about one field of a call, with a call that works.
 func (t *tool) badCall(in arguments, field, message string) *callError {
 	e := &callError{Code: guideway.CodeInvalid, Message: message, Field: field, Next: t.nextCall(in, field)}
 	if given := in[field]; given != nil {
-		e.Given = shorten(given)
+		e.Given = shortenValue(given)
 		switch given.(type) {
 		case map[string]any, []any:
 			e.Given = jsonType(given)
@@ -314,18 +313,18 @@ func (t *tool) badCall(in arguments, field, message string) *callError {
 	return e
 }
 
-// nextCall is the caller's call, mended where it can be told what was meant, with
-// an example in place of each argument that is wrong or too long to be repeated, of
-// the required ones that are missing, and of the field that the call was refused
-// for. What may be left out and was is left out: it might not go with the rest.
-// There is no example of a handle that would work: who has none looks for the run.
+// nextCall returns the caller's call, corrected if the intent is clear. It has an example
+// for each argument that is wrong or too long to repeat, for each missing required one, and
+// for the field that the error is about. It adds no optional argument: that might not fit
+// the others. No example of a handle works: a caller without one finds the run with
+// workflow_resume.
 func (t *tool) nextCall(in arguments, field string) *nextCall {
 	const longest = 512
-	in = t.mended(in)
+	in = t.suggestArguments(in)
 	call := &nextCall{Tool: t.name, Arguments: map[string]any{}}
 	for _, p := range t.params {
 		v := in[p.name]
-		if v != nil && p.check(v) == "" {
+		if v != nil && p.checkValue(v) == "" {
 			if text, err := jsontext.Marshal(v); err == nil && len(text) <= longest {
 				call.Arguments[p.name] = v
 				continue
@@ -335,7 +334,7 @@ func (t *tool) nextCall(in arguments, field string) *nextCall {
 			call.Arguments[p.name] = p.example
 		}
 	}
-	if call.Arguments["handle"] == exampleHandle && t.ofRuns() {
+	if call.Arguments["handle"] == exampleHandle && t.isRunTool() {
 		return &nextCall{Tool: "workflow_resume", Arguments: map[string]any{}}
 	}
 	return call
@@ -358,20 +357,20 @@ func jsonType(v any) string {
 	}
 }
 
-// depth counts the levels of nesting, and stops counting behind most.
-func depth(v any, most int) int {
-	if most < 0 {
+// measureDepth counts the levels of nesting, up to limit.
+func measureDepth(v any, limit int) int {
+	if limit < 0 {
 		return 1
 	}
 	deepest := 0
 	switch x := v.(type) {
 	case []any:
 		for _, item := range x {
-			deepest = max(deepest, depth(item, most-1))
+			deepest = max(deepest, measureDepth(item, limit-1))
 		}
 	case map[string]any:
 		for _, item := range x {
-			deepest = max(deepest, depth(item, most-1))
+			deepest = max(deepest, measureDepth(item, limit-1))
 		}
 	default:
 		return 0

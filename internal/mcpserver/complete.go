@@ -15,10 +15,10 @@ import (
 // maxCompletions is the protocol's limit.
 const maxCompletions = 100
 
-// complete suggests values for the parameters of the resource templates: ids of
-// workflows, and of what is the caller's own. Where a list cannot be had it
-// suggests nothing.
-func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+// completeArgument suggests values for the parameters of the resource templates: ids of
+// workflows, and of runs and sessions of the caller. It suggests nothing if a list cannot
+// be read.
+func (s *Server) completeArgument(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	var values []string
 	if ref := req.Params.Ref; ref != nil && ref.Type == "ref/resource" {
 		switch ref.URI {
@@ -77,8 +77,7 @@ func (s *Server) runIDs(ctx context.Context, p *mcp.CompleteParams) []string {
 	return ids
 }
 
-// sessionParts suggests a part of a session document's address that goes with
-// the parts that are there.
+// sessionParts suggests a part of a session document's URI that matches the other parts.
 func (s *Server) sessionParts(ctx context.Context, p *mcp.CompleteParams) []string {
 	caller, err := callerFrom(ctx)
 	if err != nil || s.sessions == nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Memory is the service behind the toolset "context"; memory.Service says the
-// contract.
+// Memory is the service of the toolset "context"; see memory.Service.
 type Memory interface {
 	Save(ctx context.Context, c run.Caller, r memory.SaveRequest) (*memory.Saved, error)
 	Load(ctx context.Context, c run.Caller, r memory.LoadRequest) (*memory.Loaded, error)
@@ -24,38 +23,38 @@ type Memory interface {
 	Compress(ctx context.Context, c run.Caller, r memory.ReduceRequest) (*memory.Compressed, error)
 	Prioritize(ctx context.Context, c run.Caller, r memory.ReduceRequest) (*memory.Prioritized, error)
 	Mark(ctx context.Context, c run.Caller, r memory.MarkRequest) (*memory.Marked, error)
-	// Brief and Notice tell of a run's context in the answers about the run.
+	// Brief and Notice describe a run's context in the answers about the run.
 	Brief(ctx context.Context, c run.Caller, runID string) (*memory.Brief, error)
 	Notice(runID string) string
-	// Walked is told of the answers of workflow_next.
+	// Walked receives the calls of workflow_next.
 	Walked(who guideway.Principal, workflow string, completed []string, vars map[string]any)
 }
 
 var _ Memory = (*memory.Service)(nil)
 
-// contextTools is the toolset "context": what seed 003 has.
+// contextTools is the toolset "context" of seed 003.
 type contextTools struct {
 	memory Memory
-	places places
+	places projects
 }
 
-func (c *contextTools) tools() []*tool {
-	return []*tool{c.save(), c.load(), c.list(), c.compress(), c.prioritize(), c.mark()}
+func (c *contextTools) listTools() []*tool {
+	return []*tool{c.saveTool(), c.loadTool(), c.listTool(), c.compressTool(), c.prioritizeTool(), c.markTool()}
 }
 
-// The arguments that examples show.
+// exampleCheckpoint is the id that examples show.
 const exampleCheckpoint = "c_0123456789abcdefghjkmnp"
 
 func runHandleParam() param {
 	return param{name: "handle", kind: kindString, maxLength: maxID, description: "Of a run", example: exampleHandle}
 }
 
-func lineParam(description string) param {
-	return param{name: "sessionId", kind: kindString, maxLength: maxLine, description: description, example: exampleSession}
+func seriesParam(description string) param {
+	return param{name: "sessionId", kind: kindString, maxLength: maxSeriesName, description: description, example: exampleSession}
 }
 
-// maxLine bounds the name of a line of checkpoints, in characters.
-const maxLine = 512
+// maxSeriesName bounds the name of a series of checkpoints, in characters.
+const maxSeriesName = 512
 
 func contextParam(description string) param {
 	return param{name: "context", kind: kindObject, description: description, example: map[string]any{"goal": "..."}}
@@ -63,9 +62,9 @@ func contextParam(description string) param {
 
 func workflowParam() param { return param{name: "workflowId", kind: kindString, maxLength: maxID} }
 
-// answering makes the handler of a tool of this set: it knows the caller, and tells
-// what is wrong with the call that works.
-func (c *contextTools) answering(t *tool, do func(ctx context.Context, caller run.Caller, in arguments) (any, error)) *tool {
+// bindHandler sets the handler of a tool: it passes the caller, and adds a call that works
+// to errors.
+func (c *contextTools) bindHandler(t *tool, do func(ctx context.Context, caller run.Caller, in arguments) (any, error)) *tool {
 	t.handle = func(ctx context.Context, in arguments) (any, error) {
 		caller, err := callerFrom(ctx)
 		if err != nil {
@@ -73,15 +72,16 @@ func (c *contextTools) answering(t *tool, do func(ctx context.Context, caller ru
 		}
 		out, err := do(ctx, caller, in)
 		if err != nil {
-			return nil, t.refused(in, err)
+			return nil, t.explainRefusal(in, err)
 		}
 		return out, nil
 	}
 	return t
 }
 
-// refused adds to an error of a service what was given, and a call that works.
-func (t *tool) refused(in arguments, err error) error {
+// explainRefusal adds the argument in question and a call that works to an error of a
+// service.
+func (t *tool) explainRefusal(in arguments, err error) error {
 	if _, ok := run.IsRefusal(err); ok {
 		return withNext(err, &run.Call{Tool: "workflow_resume", Arguments: map[string]any{}})
 	}
@@ -93,40 +93,40 @@ func (t *tool) refused(in arguments, err error) error {
 	ce = &callError{Code: code, Message: err.Error(), Fix: guideway.ErrorFix(err)}
 	switch code {
 	case guideway.CodeNotFound:
-		ce.tellGiven(in)
-		ce.Next = listCall(in)
+		ce.setGivenField(in)
+		ce.Next = listCheckpointsCall(in)
 	case guideway.CodeTooLarge:
 		ce.Field = "context"
 		ce.Next = smallerCall(in)
 	case guideway.CodeInvalid, guideway.CodeRefused:
 		ce.Next = t.exampleCall()
-		if name := t.blamed(in, ce.Message+" "+ce.Fix); name != "" {
+		if name := t.namedArgument(in, ce.Message+" "+ce.Fix); name != "" {
 			ce.Field, ce.Given = name, t.badCall(in, name, "").Given
-			ce.Next = t.without(in, name)
+			ce.Next = t.callWithout(in, name)
 		}
-	case guideway.CodeForbidden, guideway.CodeUnavailable: // no other argument would do
+	case guideway.CodeForbidden, guideway.CodeUnavailable: // no other argument would help
 	default:
-		ce.tellGiven(in)
+		ce.setGivenField(in)
 	}
 	return ce
 }
 
-// tellGiven names the argument that something was looked for by.
-func (e *callError) tellGiven(in arguments) {
+// setGivenField names the argument that the lookup used.
+func (e *callError) setGivenField(in arguments) {
 	for _, name := range []string{"checkpointId", "ref", "expectedHead", "cursor", "sessionId", "handle"} {
-		if text := in.text(name); text != "" {
-			e.Field, e.Given = name, shorten(text)
+		if text := in.textArg(name); text != "" {
+			e.Field, e.Given = name, shortenValue(text)
 			return
 		}
 	}
 }
 
-// blamed gives the argument that an error of a service names, "" where it names
-// none that was given.
-func (t *tool) blamed(in arguments, text string) string {
+// namedArgument returns the argument that the text of an error names, "" if it names none
+// of the call's arguments.
+func (t *tool) namedArgument(in arguments, text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
 	for _, p := range t.params {
-		one := strings.TrimSuffix(p.name, "s") // "the tag" is of tags
+		one := strings.TrimSuffix(p.name, "s") // "the tag" means tags
 		if in[p.name] != nil && p.name != "context" && (slices.Contains(words, p.name) || slices.Contains(words, one)) {
 			return p.name
 		}
@@ -134,9 +134,9 @@ func (t *tool) blamed(in arguments, text string) string {
 	return ""
 }
 
-// without is the caller's call without an argument, or with an example of it where
-// it is needed. One that was given alone cannot be left out.
-func (t *tool) without(in arguments, name string) *nextCall {
+// callWithout returns the caller's call without an argument, or with its example if it is
+// required. If no argument is left, it returns the tool's example call.
+func (t *tool) callWithout(in arguments, name string) *nextCall {
 	next := t.nextCall(in, "")
 	delete(next.Arguments, name)
 	for _, p := range t.params {
@@ -150,20 +150,20 @@ func (t *tool) without(in arguments, name string) *nextCall {
 	return next
 }
 
-// listCall shows the checkpoints that there are. Those of the session where what is
-// missing is one of them.
-func listCall(in arguments) *nextCall {
+// listCheckpointsCall lists the checkpoints: those of the session if expectedHead is not
+// found.
+func listCheckpointsCall(in arguments) *nextCall {
 	next := &nextCall{Tool: "workflow_checkpoint_list", Arguments: map[string]any{}}
-	if in.text("expectedHead") != "" && in.text("sessionId") != "" {
-		next.Arguments["sessionId"] = in.text("sessionId")
+	if in.textArg("expectedHead") != "" && in.textArg("sessionId") != "" {
+		next.Arguments["sessionId"] = in.textArg("sessionId")
 	}
 	return next
 }
 
-// smallerCall makes what is too large to be saved smaller.
+// smallerCall reduces a context that is too large to be saved.
 func smallerCall(in arguments) *nextCall {
 	next := &nextCall{Tool: "workflow_context_compress", Arguments: map[string]any{"ratio": 4}}
-	if handle := in.text("handle"); handle != "" && in.object("context") == nil {
+	if handle := in.textArg("handle"); handle != "" && in.objectArg("context") == nil {
 		next.Arguments["handle"] = handle
 		return next
 	}
@@ -171,7 +171,7 @@ func smallerCall(in arguments) *nextCall {
 	return next
 }
 
-// exampleCall is a call that works wherever what it names is there.
+// exampleCall returns a call that works if the things it names exist.
 func (t *tool) exampleCall() *nextCall {
 	args := map[string]any{}
 	switch t.name {
@@ -187,68 +187,68 @@ func (t *tool) exampleCall() *nextCall {
 	return &nextCall{Tool: t.name, Arguments: args}
 }
 
-func (c *contextTools) save() *tool {
+func (c *contextTools) saveTool() *tool {
 	t := &tool{
 		name: "workflow_checkpoint_save", title: "Save a checkpoint", effect: effectAdds,
-		description: "Save your context so that it outlives this conversation: that of a run by its handle (context is then added in the checkpoint alone), " +
-			"or any under a sessionId. Runs save themselves at phase ends and gates.",
+		description: "Save your context so that it outlives this conversation: that of a run by its handle (only the checkpoint gets context), " +
+			"or any under a sessionId. Runs save automatically at phase ends and gates.",
 		params: []param{
-			runHandleParam(), lineParam("Any; made if absent"), workflowParam(), contextParam("What you need to go on"),
+			runHandleParam(), seriesParam("Any; created if absent"), workflowParam(), contextParam("What you need to continue"),
 			{name: "name", kind: kindString, maxLength: 200},
 			{name: "tags", kind: kindStrings},
 			{name: "agentId", kind: kindString, maxLength: maxID},
-			{name: "expectedHead", kind: kindString, maxLength: maxID, description: "Where you began"},
+			{name: "expectedHead", kind: kindString, maxLength: maxID, description: "Checkpoint you started from"},
 		},
-		output: object(map[string]any{
-			"checkpointId": typed("string"), "sessionId": typed("string"), "parentId": typed("string"), "bytes": typed("integer"),
-			"storedBytes": typed("integer"), "tokens": typed("integer"), "warnings": typed("array"),
+		output: objectSchema(map[string]any{
+			"checkpointId": typeSchema("string"), "sessionId": typeSchema("string"), "parentId": typeSchema("string"), "bytes": typeSchema("integer"),
+			"storedBytes": typeSchema("integer"), "tokens": typeSchema("integer"), "warnings": typeSchema("array"),
 		}),
 	}
-	return c.answering(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
-		if in.text("handle") == "" && in.object("context") == nil {
-			return nil, t.badCall(in, "context", "context is required where no handle is given")
+	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
+		if in.textArg("handle") == "" && in.objectArg("context") == nil {
+			return nil, t.badCall(in, "context", "context is required without a handle")
 		}
 		return c.memory.Save(ctx, caller, memory.SaveRequest{
-			Handle: in.text("handle"), Session: in.text("sessionId"), Workflow: in.text("workflowId"), Context: in.object("context"),
-			Name: in.text("name"), Tags: in.texts("tags"), Agent: in.text("agentId"), Project: c.places.here(ctx).ID,
-			ExpectedHead: in.text("expectedHead"),
+			Handle: in.textArg("handle"), Session: in.textArg("sessionId"), Workflow: in.textArg("workflowId"), Context: in.objectArg("context"),
+			Name: in.textArg("name"), Tags: in.textsArg("tags"), Agent: in.textArg("agentId"), Project: c.places.currentProject(ctx).ID,
+			ExpectedHead: in.textArg("expectedHead"),
 		})
 	})
 }
 
-// loadedAnswer is what was loaded, as an agent reads it.
+// loadedAnswer is the answer of workflow_checkpoint_load.
 type loadedAnswer struct {
 	*memory.Loaded
 	Hint string `json:"hint,omitempty"`
 }
 
-func (c *contextTools) load() *tool {
+func (c *contextTools) loadTool() *tool {
 	t := &tool{
 		name: "workflow_checkpoint_load", title: "Load a checkpoint", effect: effectAdds,
-		description: "Get a checkpoint's context back, or what a ref stands for. For a run it also gives a handle that goes on from there, in a fork where the run has gone on since.",
+		description: "Load a checkpoint's context, or the content of a ref. For a run it also returns a handle to continue from there, in a fork if the run has moved on.",
 		params: []param{
 			{name: "checkpointId", kind: kindString, maxLength: maxID, example: exampleCheckpoint},
-			lineParam("Its last checkpoint"),
+			seriesParam("Its last checkpoint"),
 			{name: "ref", kind: kindString, maxLength: maxID, description: "From omitted or a gap"},
 			{name: "keys", kind: kindStrings, description: "Only these variables"},
 			{name: "budgetTokens", kind: kindInteger, description: "Reduce the context to this"},
 		},
-		output: object(map[string]any{
-			"checkpointId": typed("string"), "sessionId": typed("string"), "context": typed("object"), "handle": typed("string"),
-			"position": typed("object"), "degraded": typed("object"), "next": typed("object"),
+		output: objectSchema(map[string]any{
+			"checkpointId": typeSchema("string"), "sessionId": typeSchema("string"), "context": typeSchema("object"), "handle": typeSchema("string"),
+			"position": typeSchema("object"), "degraded": typeSchema("object"), "next": typeSchema("object"),
 		}),
 	}
-	return c.answering(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
+	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
 		r := memory.LoadRequest{
-			ID: in.text("checkpointId"), Session: in.text("sessionId"), Ref: in.text("ref"), Keys: in.texts("keys"),
-			Budget: int(in.integer("budgetTokens")),
+			ID: in.textArg("checkpointId"), Session: in.textArg("sessionId"), Ref: in.textArg("ref"), Keys: in.textsArg("keys"),
+			Budget: int(in.intArg("budgetTokens")),
 		}
 		if r.ID == "" && r.Session == "" && r.Ref == "" {
 			bad := t.badCall(in, "checkpointId", "checkpointId, sessionId or ref is required")
-			bad.Next = t.exampleCall() // which shows the ids that there are
+			bad.Next = t.exampleCall() // it lists the ids
 			return nil, bad
 		}
-		if in.below("budgetTokens", 1) {
+		if in.isBelow("budgetTokens", 1) {
 			bad := t.badCall(in, "budgetTokens", "budgetTokens must be 1 or more")
 			bad.Next.Arguments["budgetTokens"] = 2000
 			return nil, bad
@@ -267,34 +267,34 @@ func (c *contextTools) load() *tool {
 	})
 }
 
-func (c *contextTools) list() *tool {
+func (c *contextTools) listTool() *tool {
 	t := &tool{
 		name: "workflow_checkpoint_list", title: "List checkpoints",
-		description: "Find checkpoints, the newest first. Confirm with the user which one is meant.",
+		description: "Find checkpoints, newest first. Confirm with the user which one is meant.",
 		params: []param{
-			workflowParam(), lineParam(""),
+			workflowParam(), seriesParam(""),
 			{name: "query", kind: kindString, maxLength: 1000, description: "Words"},
 			{name: "tags", kind: kindStrings},
 			{name: "since", kind: kindString, maxLength: maxID, description: "Time or date", example: "2026-01-31"},
 			{name: "project", kind: kindString, maxLength: maxPath, description: "Path or id; default: all"},
 			{name: "limit", kind: kindInteger},
-			{name: "cursor", kind: kindString, maxLength: maxLine},
+			{name: "cursor", kind: kindString, maxLength: maxSeriesName},
 		},
-		output: object(map[string]any{
-			"checkpoints": listOf(typed("object")), "nextCursor": typed("string"),
+		output: objectSchema(map[string]any{
+			"checkpoints": listSchema(typeSchema("object")), "nextCursor": typeSchema("string"),
 		}),
 	}
-	return c.answering(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
+	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
 		r := checkpoint.ListRequest{
-			Session: in.text("sessionId"), Workflow: in.text("workflowId"), Query: in.text("query"), Tags: in.texts("tags"),
-			Limit: int(in.integer("limit")), Cursor: in.text("cursor"),
+			Session: in.textArg("sessionId"), Workflow: in.textArg("workflowId"), Query: in.textArg("query"), Tags: in.textsArg("tags"),
+			Limit: int(in.intArg("limit")), Cursor: in.textArg("cursor"),
 		}
 		var err error
-		if r.Since, err = sinceOf(t, in); err != nil {
+		if r.Since, err = parseSince(t, in); err != nil {
 			return nil, err
 		}
-		if in.text("project") != "" {
-			p, err := c.places.named(ctx, t, in)
+		if in.textArg("project") != "" {
+			p, err := c.places.findProject(ctx, t, in)
 			if err != nil {
 				return nil, err
 			}
@@ -304,13 +304,13 @@ func (c *contextTools) list() *tool {
 		if err != nil {
 			return nil, err
 		}
-		return checkpointLines(page), nil
+		return newCheckpointList(page), nil
 	})
 }
 
-// sinceOf reads a time or a date.
-func sinceOf(t *tool, in arguments) (time.Time, error) {
-	text := in.text("since")
+// parseSince reads a time or a date.
+func parseSince(t *tool, in arguments) (time.Time, error) {
+	text := in.textArg("since")
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -325,9 +325,8 @@ func sinceOf(t *tool, in arguments) (time.Time, error) {
 	return time.Time{}, bad
 }
 
-// line is a checkpoint as an agent chooses among them: without what only the store
-// needs.
-type line struct {
+// checkpointInfo is a checkpoint in a list, without members that only the store needs.
+type checkpointInfo struct {
 	ID       string          `json:"checkpointId"`
 	Session  string          `json:"sessionId"`
 	RunID    string          `json:"runId,omitempty"`
@@ -341,28 +340,28 @@ type line struct {
 	Created  time.Time       `json:"createdAt"`
 	Bytes    int64           `json:"bytes"`
 	Tokens   int64           `json:"tokens,omitempty"`
-	// Head says that nothing follows it: two of a session are branches.
+	// Head reports whether no checkpoint follows it: a session with two has branches.
 	Head    bool   `json:"head,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
 
-// lines is the answer of workflow_checkpoint_list.
-type lines struct {
-	Checkpoints []line           `json:"checkpoints"`
+// checkpointList is the answer of workflow_checkpoint_list.
+type checkpointList struct {
+	Checkpoints []checkpointInfo `json:"checkpoints"`
 	Next        string           `json:"nextCursor,omitempty"`
 	Ranked      string           `json:"ranked"`
 	Note        string           `json:"note,omitempty"`
 	Store       checkpoint.Store `json:"store"`
 }
 
-func checkpointLines(page *memory.Page) lines {
-	out := lines{Checkpoints: []line{}, Next: page.Next, Ranked: page.Ranked, Note: page.Note, Store: page.Store}
+func newCheckpointList(page *memory.Page) checkpointList {
+	out := checkpointList{Checkpoints: []checkpointInfo{}, Next: page.Next, Ranked: page.Ranked, Note: page.Note, Store: page.Store}
 	heads := map[string]bool{}
 	for _, id := range page.Heads {
 		heads[id] = true
 	}
 	for _, r := range page.Checkpoints {
-		out.Checkpoints = append(out.Checkpoints, line{
+		out.Checkpoints = append(out.Checkpoints, checkpointInfo{
 			ID: r.ID, Session: r.Session, RunID: r.Run, Parent: r.Parent, Workflow: r.Workflow, Project: r.Project, Name: r.Name, Tags: r.Tags,
 			Agent: r.Agent, Kind: r.Kind, Created: r.Created, Bytes: r.Bytes, Tokens: r.Tokens, Head: heads[r.ID], Problem: r.Problem,
 		})

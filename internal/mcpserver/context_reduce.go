@@ -7,10 +7,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// reduceParams name a context and how small it is to become.
+// reduceParams name a context and its target size.
 func reduceParams(more ...param) []param {
 	list := []param{
-		contextParam("Your context"), runHandleParam(), lineParam("Keeps what is left out"), workflowParam(),
+		contextParam("Your context"), runHandleParam(), seriesParam("Keeps the omitted items"), workflowParam(),
 		{name: "budgetTokens", kind: kindInteger, example: 2000},
 		{name: "question", kind: kindString, description: "What you need next"},
 	}
@@ -20,8 +20,8 @@ func reduceParams(more ...param) []param {
 // reduceRequest reads the arguments of both reducing tools.
 func reduceRequest(t *tool, in arguments) (memory.ReduceRequest, error) {
 	r := memory.ReduceRequest{
-		Handle: in.text("handle"), Session: in.text("sessionId"), Workflow: in.text("workflowId"), Context: in.object("context"),
-		Fit: memory.Fit{Budget: int(in.integer("budgetTokens")), Ratio: in.number("ratio"), Question: in.text("question")},
+		Handle: in.textArg("handle"), Session: in.textArg("sessionId"), Workflow: in.textArg("workflowId"), Context: in.objectArg("context"),
+		Fit: memory.Fit{Budget: int(in.intArg("budgetTokens")), Ratio: in.floatArg("ratio"), Question: in.textArg("question")},
 	}
 	switch {
 	case r.Handle == "" && r.Session == "" && r.Context == nil:
@@ -30,12 +30,12 @@ func reduceRequest(t *tool, in arguments) (memory.ReduceRequest, error) {
 		bad := t.badCall(in, "handle", "context and handle exclude each other")
 		delete(bad.Next.Arguments, "handle")
 		return r, bad
-	case in.below("budgetTokens", 1):
+	case in.isBelow("budgetTokens", 1):
 		bad := t.badCall(in, "budgetTokens", "budgetTokens must be 1 or more")
 		bad.Next.Arguments["budgetTokens"] = 2000
 		return r, bad
-	case in.below("ratio", 1):
-		bad := t.badCall(in, "ratio", "ratio says how many times smaller the context becomes: it is 1 or more")
+	case in.isBelow("ratio", 1):
+		bad := t.badCall(in, "ratio", "ratio is the factor of reduction: it must be 1 or more")
 		bad.Next.Arguments["ratio"] = 4
 		return r, bad
 	case r.Budget > 0 && r.Ratio > 0:
@@ -46,16 +46,16 @@ func reduceRequest(t *tool, in arguments) (memory.ReduceRequest, error) {
 	return r, nil
 }
 
-func (c *contextTools) compress() *tool {
+func (c *contextTools) compressTool() *tool {
 	t := &tool{
 		name: "workflow_context_compress", title: "Shrink a context", effect: effectAddsOnce,
-		description: "Make a context (or that of a run) smaller by leaving out what the question needs least. Critical items stay whole; workflow_checkpoint_load {ref} reads back what stands in omitted.",
+		description: "Make a context (or that of a run) smaller by omitting items that the question needs least. Critical items stay whole; workflow_checkpoint_load {ref} returns an omitted item.",
 		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Instead of budgetTokens, such as 4", example: 4}),
-		output: object(map[string]any{
-			"context": typed("object"), "tokensBefore": typed("integer"), "tokensAfter": typed("integer"), "omitted": typed("array"),
+		output: objectSchema(map[string]any{
+			"context": typeSchema("object"), "tokensBefore": typeSchema("integer"), "tokensAfter": typeSchema("integer"), "omitted": typeSchema("array"),
 		}),
 	}
-	return c.answering(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
+	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
 		r, err := reduceRequest(t, in)
 		if err != nil {
 			return nil, err
@@ -64,16 +64,16 @@ func (c *contextTools) compress() *tool {
 	})
 }
 
-func (c *contextTools) prioritize() *tool {
+func (c *contextTools) prioritizeTool() *tool {
 	t := &tool{
 		name: "workflow_context_prioritize", title: "Sort a context", effect: effectAddsOnce,
-		description: "Keep the items of a context that matter most, whole, within a token budget; ephemeral ones go. Tells each item's layer and why.",
+		description: "Keep the most important items of a context, whole, within a token budget; drop ephemeral ones. Returns each item's layer and the reason.",
 		params:      reduceParams(),
-		output: object(map[string]any{
-			"context": typed("object"), "items": typed("array"),
+		output: objectSchema(map[string]any{
+			"context": typeSchema("object"), "items": typeSchema("array"),
 		}),
 	}
-	return c.answering(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
+	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
 		r, err := reduceRequest(t, in)
 		if err != nil {
 			return nil, err
@@ -82,26 +82,26 @@ func (c *contextTools) prioritize() *tool {
 	})
 }
 
-func (c *contextTools) mark() *tool {
+func (c *contextTools) markTool() *tool {
 	t := &tool{
 		name: "workflow_mark_critical", title: "Mark as critical", effect: effectAddsOnce,
-		description: "Mark variables of a run or session that must never be changed or left out.",
+		description: "Mark variables of a run or session that must never be changed or omitted.",
 		params: []param{
-			runHandleParam(), lineParam(""),
+			runHandleParam(), seriesParam(""),
 			{name: "keys", kind: kindStrings, required: true, example: []any{"goal"}},
 			{name: "tags", kind: kindStrings},
 		},
-		output: object(map[string]any{"marked": typed("array")}),
+		output: objectSchema(map[string]any{"marked": typeSchema("array")}),
 	}
-	return c.answering(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
-		if in.text("handle") == "" && in.text("sessionId") == "" {
+	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
+		if in.textArg("handle") == "" && in.textArg("sessionId") == "" {
 			bad := t.badCall(in, "handle", "handle or sessionId is required")
 			delete(bad.Next.Arguments, "handle")
 			bad.Next.Arguments["sessionId"] = exampleSession
 			return nil, bad
 		}
 		return c.memory.Mark(ctx, caller, memory.MarkRequest{
-			Handle: in.text("handle"), Session: in.text("sessionId"), Keys: in.texts("keys"), Tags: in.texts("tags"),
+			Handle: in.textArg("handle"), Session: in.textArg("sessionId"), Keys: in.textsArg("keys"), Tags: in.textsArg("tags"),
 		})
 	})
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func (r *runTools) proceed() *tool {
+func (r *runTools) continueTool() *tool {
 	t := &tool{
-		name: "workflow_continue", title: "Hand in and go on", effect: effectAddsOnce,
-		description: "Hand in what the position asks for: output (or notes) of a step, answer to a gate, context for variables. " +
-			"Output that fails the criteria is refused with the issues: mend it and call again with the same handle. " +
-			"Go on with the handle and position of the answer until status is completed.",
+		name: "workflow_continue", title: "Submit and continue", effect: effectAddsOnce,
+		description: "Submit what the position asks for: output (or notes) of a step, answer to a gate, context for variables. " +
+			"Output that fails the criteria is refused with the issues: fix it and call again with the same handle. " +
+			"Continue with the handle and position of the answer until status is completed.",
 		params: []param{
 			handleParam(true),
-			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position, as a check"},
+			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position, to check it"},
 			{
-				name: "output", kind: kindString, maxLength: 1 << 20, description: "The step's output, whole",
+				name: "output", kind: kindString, maxLength: 1 << 20, description: "The step's full output",
 				example: "the output of the step",
 			},
 			{name: "notes", kind: kindString, description: "What was done, decided, left open"},
@@ -43,37 +43,37 @@ func (r *runTools) proceed() *tool {
 		},
 		output: answerSchema(),
 	}
-	t.legal = r.legalNow
+	t.legal = r.legalCall
 	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
 		caller, err := callerFrom(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if req.Params.RequestState != "" || len(req.Params.InputResponses) > 0 {
-			return r.answered(ctx, req, caller, in.text("handle"))
+			return r.acceptFormAnswer(ctx, req, caller, in.textArg("handle"))
 		}
 		request, err := continueRequest(t, in)
 		if err != nil {
 			return nil, err
 		}
-		if q := r.atGate(ctx, req, caller, request); q != nil {
+		if q := r.askAtGate(ctx, req, caller, request); q != nil {
 			return q, nil
 		}
 		a, err := r.runs.Continue(ctx, caller, request)
 		if err != nil {
-			return nil, forPerson(req, request.Handle, withGiven(err, in))
+			return nil, addGateOptions(req, request.Handle, withGiven(err, in))
 		}
-		return r.view(req, a), nil
+		return r.newAnswer(req, a), nil
 	}
 	return t
 }
 
-// legalNow is the run's own next call where a suggested one hands in nothing, or
-// answers what the gate does not offer; nil where the suggested one will do, or
-// the run is not at its handle.
-func (r *runTools) legalNow(ctx context.Context, suggested *nextCall) *nextCall {
+// legalCall returns the run's own next call if a suggested call has no output or an option
+// that the gate does not offer; nil if the suggested call works, or the run is not at its
+// handle.
+func (r *runTools) legalCall(ctx context.Context, suggested *nextCall) *nextCall {
 	given := arguments(suggested.Arguments)
-	answer := given.members("answer")
+	answer := given.membersArg("answer")
 	if answer == nil && (given["output"] != nil || given["notes"] != nil || given["context"] != nil || given["skip"] != nil) {
 		return nil
 	}
@@ -81,20 +81,20 @@ func (r *runTools) legalNow(ctx context.Context, suggested *nextCall) *nextCall 
 	if err != nil {
 		return nil
 	}
-	now, err := r.runs.Status(ctx, caller, run.Ref{Handle: given.text("handle")})
-	if err != nil || now.Next == nil || now.Handle != given.text("handle") {
+	now, err := r.runs.Status(ctx, caller, run.Ref{Handle: given.textArg("handle")})
+	if err != nil || now.Next == nil || now.Handle != given.textArg("handle") {
 		return nil
 	}
-	offered := func(o guide.Option) bool { return o.ID == answer.text("optionId") }
-	if answer != nil && !now.Position.Person && (answer.flag("decline") || slices.ContainsFunc(now.Position.Options, offered)) {
+	offered := func(o guide.Option) bool { return o.ID == answer.textArg("optionId") }
+	if answer != nil && !now.Position.Person && (answer.boolArg("decline") || slices.ContainsFunc(now.Position.Options, offered)) {
 		return nil
 	}
 	return (*nextCall)(now.Next)
 }
 
-// withGiven adds to the call that a refusal suggests what was handed in and was not
-// what it was refused for: nothing of a refused call is kept, and who copies the
-// suggested one would lose it. What is long is left out, as in other suggestions.
+// withGiven adds the caller's other arguments to the call that a refusal suggests: a
+// refused call stores nothing, and a caller who copies the suggestion would lose them. Long
+// ones are left out, as in other suggestions.
 func withGiven(err error, in arguments) error {
 	const longest = 512
 	refusal, ok := run.IsRefusal(err)
@@ -123,36 +123,35 @@ func withGiven(err error, in arguments) error {
 // continueRequest reads the arguments of workflow_continue.
 func continueRequest(t *tool, in arguments) (run.ContinueRequest, error) {
 	r := run.ContinueRequest{
-		Handle: in.text("handle"), Step: in.text("stepId"), Output: in.text("output"), Notes: in.text("notes"),
-		Context: in.object("context"),
+		Handle: in.textArg("handle"), Step: in.textArg("stepId"), Output: in.textArg("output"), Notes: in.textArg("notes"),
+		Context: in.objectArg("context"),
 	}
-	if answer := in.members("answer"); answer != nil {
-		r.Answer = &guide.Answer{OptionID: answer.text("optionId"), Decline: answer.flag("decline"), Note: answer.text("note")}
+	if answer := in.membersArg("answer"); answer != nil {
+		r.Answer = &guide.Answer{OptionID: answer.textArg("optionId"), Decline: answer.boolArg("decline"), Note: answer.textArg("note")}
 		if (r.Answer.OptionID == "") != r.Answer.Decline {
 			bad := t.badCall(in, "answer", "answer takes either optionId or decline: true")
 			bad.Next.Arguments["answer"] = map[string]any{"optionId": guide.OptionConfirm}
 			return r, bad
 		}
 	}
-	if skip := in.members("skip"); skip != nil {
-		r.Skip = &guide.Skip{Reason: skip.text("reason")}
+	if skip := in.membersArg("skip"); skip != nil {
+		r.Skip = &guide.Skip{Reason: skip.textArg("reason")}
 	}
 	return r, nil
 }
 
-// atGate asks the person if the call has come to a gate that is theirs and the
-// client can show a form; else it gives nil. A call that hands in something is
-// not looked at: the engine judges it.
-func (r *runTools) atGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) *question {
+// askAtGate asks the person if the run is at a gate for a person and the client can show a
+// form; else it returns nil. It skips a call with output: the engine judges it.
+func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) *question {
 	if !canAsk(req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
 		return nil
 	}
 	now, err := r.runs.Status(ctx, c, run.Ref{Handle: in.Handle})
 	if err != nil {
-		return nil // the command itself says what is wrong
+		return nil // the command reports the error
 	}
 	if !atPersonGate(now) || now.Handle != in.Handle || in.Step != "" && in.Step != now.Position.ID {
 		return nil
 	}
-	return r.ask(ctx, c, now)
+	return r.newQuestion(ctx, c, now)
 }

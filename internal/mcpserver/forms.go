@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// formLife is how long a person has to answer a form.
-const formLife = 10 * time.Minute
+// formLifetime is the time a person has to answer a form.
+const formLifetime = 10 * time.Minute
 
-// formState says which question a form is the answer to. It travels through the
-// client and back, sealed.
+// formState identifies the question of a form. It travels sealed through the client and
+// back.
 type formState struct {
 	User    string `json:"u"`
 	Run     string `json:"r"`
@@ -26,42 +26,41 @@ type formState struct {
 	Nonce   string `json:"n"`
 }
 
-// forms seals the states of forms and takes each back once. The key is the
-// process's own: a form does not outlive the server that made it, so that what
-// was used can be remembered in memory.
-type forms struct {
+// formStore seals the states of forms and accepts each once. The key belongs to the
+// process: a form does not outlive the server, so that memory can hold the used ones.
+type formStore struct {
 	key []byte
 	now func() time.Time
 
 	mu sync.Mutex
-	// used are the nonces of forms that came back, with when they expire.
+	// used maps the nonces of returned forms to their expiry.
 	used map[string]time.Time
 }
 
-func newForms(now func() time.Time) *forms {
-	f := &forms{key: make([]byte, sha256.Size), now: now, used: map[string]time.Time{}}
-	_, _ = rand.Read(f.key) // never fails: the process ends instead
+func newForms(now func() time.Time) *formStore {
+	f := &formStore{key: make([]byte, sha256.Size), now: now, used: map[string]time.Time{}}
+	_, _ = rand.Read(f.key) // never fails: it ends the process instead
 	return f
 }
 
-// seal makes the state that goes out with a form. It sets expiry and nonce.
-func (f *forms) seal(s formState) string {
+// sealState returns the text of a state for a form. It sets expiry and nonce.
+func (f *formStore) sealState(s formState) string {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce)
 	s.Nonce = base64.RawURLEncoding.EncodeToString(nonce)
-	s.Expires = f.now().Add(formLife).Unix()
+	s.Expires = f.now().Add(formLifetime).Unix()
 	text, _ := json.Marshal(s) // strings and a number always marshal
 	payload := base64.RawURLEncoding.EncodeToString(text)
-	return payload + "." + f.mac(payload)
+	return payload + "." + f.signPayload(payload)
 }
 
-func (f *forms) mac(payload string) string {
+func (f *formStore) signPayload(payload string) string {
 	h := hmac.New(sha256.New, f.key)
 	h.Write([]byte("guideway gate form\n" + payload))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// The ways in which a form does not belong to a call.
+// The reasons why a form does not belong to a call.
 var (
 	errFormUnknown = errors.New("the form was not made by this server, or was changed")
 	errFormForeign = errors.New("the form belongs to another call")
@@ -69,13 +68,13 @@ var (
 	errFormUsed    = errors.New("the form was used before")
 )
 
-// redeem opens the state that came back with a call of user about handle, and
-// uses it up.
-func (f *forms) redeem(sealed, user, handle string) (formState, error) {
+// redeemState opens the state that a user's call about a handle returned, and marks it
+// used.
+func (f *formStore) redeemState(sealed, user, handle string) (formState, error) {
 	payload, mac, _ := strings.Cut(sealed, ".")
-	// The text is compared, not what it decodes to: base64 has several texts
-	// for the same bytes.
-	if !hmac.Equal([]byte(mac), []byte(f.mac(payload))) {
+	// It compares the text, not the decoded bytes: base64 has several texts for the same
+	// bytes.
+	if !hmac.Equal([]byte(mac), []byte(f.signPayload(payload))) {
 		return formState{}, errFormUnknown
 	}
 	var s formState

@@ -14,16 +14,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The rules of answers that come by a form.
+// The rules of refusals about forms.
 const (
-	// ruleForm is a form that does not belong to the call: changed, used
-	// before, too old or another's.
+	// ruleForm refuses a form that does not belong to the call: changed, used, expired or
+	// of another user.
 	ruleForm = "form-invalid"
-	// ruleFormUnanswered is a form without an answer in it.
+	// ruleFormUnanswered refuses a form without an answer.
 	ruleFormUnanswered = "form-unanswered"
-	// ruleFormFailed is a form that the client could not show.
+	// ruleFormFailed refuses a call if the client could not show the form.
 	ruleFormFailed = "form-failed"
-	// ruleDeclined is a person who has not answered.
+	// ruleDeclined refuses a call if the person did not answer.
 	ruleDeclined = "gate-declined"
 )
 
@@ -33,27 +33,27 @@ const (
 	formNote   = "note"
 )
 
-// canAsk says whether the client shows forms to a person.
+// canAsk reports whether the client can show forms to a person.
 func canAsk(req *mcp.CallToolRequest) bool {
 	caps := req.ClientCapabilities()
-	// A client that names no mode shows forms: modes came later.
+	// A client without a mode shows forms: modes were added later.
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
-// atPersonGate says whether a run waits for a person and nobody else.
+// atPersonGate reports whether a run waits for human approval.
 func atPersonGate(a *run.Answer) bool {
 	return a.Position.Kind == guide.PositionGate && a.Position.Person
 }
 
-// askCall is the call that has the client ask the person.
+// askCall makes the client ask the person.
 func askCall(handle string) *run.Call {
 	return &run.Call{Tool: "workflow_continue", Arguments: map[string]any{"handle": handle}}
 }
 
 func statusCall(handle string) *run.Call { return run.StatusCall(run.Ref{Handle: handle}) }
 
-// needsPerson is the refusal of an agent's answer to a person's gate.
-func needsPerson(req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
+// refuseAgentAnswer refuses an agent's answer to a human approval.
+func refuseAgentAnswer(req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
 	r := &run.Refusal{
 		Code: guideway.CodeRefused, Rule: guide.RulePerson, RunID: runID,
 		Message: "this gate requires human approval, which an agent cannot give",
@@ -65,22 +65,22 @@ func needsPerson(req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
 	return r
 }
 
-// forPerson gives the refusal at a person's gate the ways that this client has.
-func forPerson(req *mcp.CallToolRequest, handle string, err error) error {
+// addGateOptions adds the options of this client to a refusal at a human approval.
+func addGateOptions(req *mcp.CallToolRequest, handle string, err error) error {
 	err = withNext(err, statusCall(handle))
 	r, ok := run.IsRefusal(err)
 	if !ok || r.Next.Tool != "workflow_status" ||
 		r.Rule != guide.RulePerson && r.Rule != guide.RuleGateUnanswered {
 		return err
 	}
-	mine := needsPerson(req, r.RunID, handle)
+	mine := refuseAgentAnswer(req, r.RunID, handle)
 	mine.Given, mine.Position = r.Given, r.Position
 	return mine
 }
 
-// ask makes the question to the person at a gate. They read what was handed in
-// from the journal, not from the agent.
-func (r *runTools) ask(ctx context.Context, c run.Caller, a *run.Answer) *question {
+// newQuestion makes the question to the person at a gate. The person reads the step's
+// output from the journal, not from the agent.
+func (r *runTools) newQuestion(ctx context.Context, c run.Caller, a *run.Answer) *question {
 	ids, labels := []string{}, []string{}
 	for _, o := range a.Position.Options {
 		label := plainLine(o.Label, 100)
@@ -101,7 +101,7 @@ func (r *runTools) ask(ctx context.Context, c run.Caller, a *run.Answer) *questi
 				"required": []string{formOption},
 			},
 		},
-		state: r.forms.seal(formState{User: c.User, Run: a.RunID, Handle: a.Handle, Gate: a.Position.ID}),
+		state: r.forms.sealState(formState{User: c.User, Run: a.RunID, Handle: a.Handle, Gate: a.Position.ID}),
 		failed: &run.Refusal{
 			Code: guideway.CodeUnavailable, Rule: ruleFormFailed, RunID: a.RunID,
 			Message: "the client could not ask the person", Fix: run.PersonWays(a.RunID), Next: statusCall(a.Handle),
@@ -109,42 +109,42 @@ func (r *runTools) ask(ctx context.Context, c run.Caller, a *run.Answer) *questi
 	}
 }
 
-// formText is what the person reads. What comes from agents is quoted, so that
-// it cannot be taken for words of ours.
+// formText returns the text of the form. It quotes text of agents, so that a person cannot
+// mistake it for ours.
 func (r *runTools) formText(ctx context.Context, c run.Caller, a *run.Answer) string {
 	const (
-		longest     = 500
-		mostOfInput = 1500
-		lastEvents  = 150
+		longest    = 500
+		maxOutput  = 1500
+		lastEvents = 150
 	)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nWorkflow %s, run %s.", plainLine(a.Position.Message, longest), a.WorkflowID, a.RunID)
 	d, err := r.runs.Look(ctx, c, run.Ref{RunID: a.RunID})
 	if err != nil {
-		return b.String() // the gate can be answered without
+		return b.String() // the output is optional
 	}
 	if d.Goal != "" {
 		b.WriteString("\nGoal: " + plainLine(d.Goal, longest))
 	}
-	// What was handed in stands right before the gate, but for refused attempts.
+	// The claim directly precedes the gate, except for refused attempts.
 	events, err := r.runs.Events(ctx, c, run.Ref{RunID: a.RunID}, d.Seq-lastEvents, lastEvents)
 	if err != nil {
 		return b.String()
 	}
-	if text := handedIn(events, a.Position.ID); text != "" {
-		b.WriteString("\n\nThe agent handed in:")
-		if runes := []rune(text); len(runes) > mostOfInput {
-			text = fmt.Sprintf("%s…\n(%d characters more: guideway runs show %s)", string(runes[:mostOfInput]), len(runes)-mostOfInput, a.RunID)
+	if text := lastClaim(events, a.Position.ID); text != "" {
+		b.WriteString("\n\nThe agent submitted:")
+		if runes := []rune(text); len(runes) > maxOutput {
+			text = fmt.Sprintf("%s…\n(%d characters more: guideway runs show %s)", string(runes[:maxOutput]), len(runes)-maxOutput, a.RunID)
 		}
 		for line := range strings.Lines(text) {
-			b.WriteString("\n> " + plainLine(line, mostOfInput+longest))
+			b.WriteString("\n> " + plainLine(line, maxOutput+longest))
 		}
 	}
 	return b.String()
 }
 
-// handedIn gives what a step was last completed with.
-func handedIn(events []run.Event, step string) string {
+// lastClaim returns the output that last completed a step.
+func lastClaim(events []run.Event, step string) string {
 	for i := len(events) - 1; i >= 0; i-- {
 		if events[i].Kind != string(guide.EventStepCompleted) {
 			continue
@@ -161,14 +161,14 @@ func handedIn(events []run.Event, step string) string {
 	return ""
 }
 
-// answered takes the answer of the person that came back with a form. It never
-// asks again: an earlier client would get an empty answer.
-func (r *runTools) answered(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, handle string) (any, error) {
-	form, err := r.forms.redeem(req.Params.RequestState, c.User, handle)
+// acceptFormAnswer applies the person's answer in a form. It never asks again: a client of
+// an earlier protocol version would get an empty answer.
+func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, handle string) (any, error) {
+	form, err := r.forms.redeemState(req.Params.RequestState, c.User, handle)
 	if err != nil {
 		refusal := formRefusal(handle, ruleForm, err.Error())
 		if errors.Is(err, errFormUsed) {
-			refusal.Fix, refusal.Next = "ask where the run stands: the answer may have come through", statusCall(handle)
+			refusal.Fix, refusal.Next = "call workflow_status: the answer may have been accepted", statusCall(handle)
 		}
 		return nil, refusal
 	}
@@ -179,9 +179,9 @@ func (r *runTools) answered(ctx context.Context, req *mcp.CallToolRequest, c run
 	if response.Action != "accept" {
 		return nil, &run.Refusal{
 			Code: guideway.CodeRefused, Rule: ruleDeclined, RunID: form.Run,
-			Message: "the person has not opened the gate; the run waits",
-			Given:   shorten(response.Action), Next: statusCall(handle),
-			Fix: "ask the person what they want before you ask for the gate again",
+			Message: "the person has not answered the gate; the run waits",
+			Given:   shortenValue(response.Action), Next: statusCall(handle),
+			Fix: "talk to the person before you ask for the gate again",
 		}
 	}
 	option, _ := response.Content[formOption].(string)
@@ -190,36 +190,36 @@ func (r *runTools) answered(ctx context.Context, req *mcp.CallToolRequest, c run
 		return nil, formRefusal(handle, ruleFormUnanswered, "the form came back without an option")
 	}
 	c.Via = run.ViaElicitation
-	// The handle binds the answer to the position that the person was shown: a
-	// gate that comes round again has another one.
+	// The handle binds the answer to the position that the form showed: a gate that the run
+	// reaches again has another handle.
 	a, err := r.runs.Continue(ctx, c, run.ContinueRequest{
 		Handle: form.Handle, Step: form.Gate, Answer: &guide.Answer{OptionID: option, Note: note},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return r.view(req, a), nil
+	return r.newAnswer(req, a), nil
 }
 
 func formRefusal(handle, rule, message string) *run.Refusal {
 	return &run.Refusal{
 		Code: guideway.CodeRefused, Rule: rule, Message: message,
-		Fix: "call workflow_continue with the handle alone to ask the person anew", Next: askCall(handle),
+		Fix: "call workflow_continue with the handle alone to ask the person again", Next: askCall(handle),
 	}
 }
 
 type questionKey struct{}
 
-// noteQuestion tells explainFailedForms that a call asks the person.
+// noteQuestion marks for explainFailedForms that a call asks the person.
 func noteQuestion(ctx context.Context, q *question) {
 	if slot, ok := ctx.Value(questionKey{}).(*atomic.Pointer[question]); ok {
 		slot.Store(q)
 	}
 }
 
-// explainFailedForms is middleware for clients of the legacy era: there the SDK
-// asks on the server's behalf, and where that fails the call would end in an
-// error of the protocol that names no way out.
+// explainFailedForms is middleware for clients with a legacy protocol version. For them the
+// SDK asks on the server's behalf; if that fails, the call would end in a protocol error
+// without a next action.
 func explainFailedForms(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		var asked atomic.Pointer[question]

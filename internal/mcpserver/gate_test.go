@@ -14,15 +14,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// person is somebody at a client that shows forms.
-type person struct {
-	// answer is what they do with a form.
+// personClient is a client with a person who answers forms.
+type personClient struct {
+	// answer answers a form.
 	answer func(*mcp.ElicitParams) (*mcp.ElicitResult, error)
 	asked  atomic.Int32
 	seen   atomic.Pointer[mcp.ElicitParams]
 }
 
-func (p *person) options() *mcp.ClientOptions {
+func (p *personClient) clientOptions() *mcp.ClientOptions {
 	return &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		p.asked.Add(1)
 		p.seen.Store(req.Params)
@@ -30,7 +30,7 @@ func (p *person) options() *mcp.ClientOptions {
 	}}
 }
 
-func answering(action, option, note string) func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
+func answerWith(action, option, note string) func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	return func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 		res := &mcp.ElicitResult{Action: action}
 		if option != "" {
@@ -40,51 +40,50 @@ func answering(action, option, note string) func(*mcp.ElicitParams) (*mcp.Elicit
 	}
 }
 
-// acting is how the test itself would fail if a person were asked.
-func acting(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
+// cancelForm cancels a form.
+func cancelForm(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	return nil, errors.New("this person cannot be asked")
 }
 
-// toGate begins the run "manned" and takes it to its first gate.
-func toGate(t *testing.T, cs *mcp.ClientSession) map[string]any {
+// runToGate starts the run "manned" and takes it to its first gate.
+func runToGate(t *testing.T, cs *mcp.ClientSession) map[string]any {
 	t.Helper()
-	a := good(t, cs, "workflow_start", map[string]any{"workflowId": "manned", "goal": "Ship it"})
-	a = good(t, cs, "workflow_continue", map[string]any{"handle": a["handle"], "output": "a first draft\nGuideway says: confirm this"})
+	a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned", "goal": "Ship it"})
+	a = callTool(t, cs, "workflow_continue", map[string]any{"handle": a["handle"], "output": "a first draft\nGuideway says: confirm this"})
 	position, _ := a["position"].(map[string]any)
-	if at(a) != "gate draft" || position["person"] != true || a["hint"] == nil {
+	if positionID(a) != "gate draft" || position["person"] != true || a["hint"] == nil {
 		t.Fatalf("not at a person's gate: %v", a)
 	}
 	return a
 }
 
-// eachWay runs a test over every way in and in both eras.
-func eachWay(t *testing.T, test func(t *testing.T, way, version string)) {
+// forEachTransport runs a test over every transport with both protocol versions.
+func forEachTransport(t *testing.T, test func(t *testing.T, transportName, version string)) {
 	t.Helper()
-	for _, version := range versions() {
-		for _, way := range ways() {
-			t.Run(way+" "+version, func(t *testing.T) {
+	for _, version := range protocolVersions() {
+		for _, transportName := range transportNames() {
+			t.Run(transportName+" "+version, func(t *testing.T) {
 				t.Parallel()
-				test(t, way, version)
+				test(t, transportName, version)
 			})
 		}
 	}
 }
 
-// A person opens their gate by a form in the client; they are shown what was
-// handed in, and the agent's own answer counts for nothing. The journal says by
-// which way the answer came.
-func TestAPersonAnswersByForm(t *testing.T) {
+// A person answers a human approval by a form in the client. The form shows the step's
+// output, the agent's own answer has no effect, and the journal records the form.
+func TestPersonAnswersForm(t *testing.T) {
 	t.Parallel()
-	eachWay(t, func(t *testing.T, way, version string) {
-		r := newRig(t)
-		p := &person{answer: answering("accept", guide.OptionRevise, "make it shorter")}
-		cs := dial(t, r.server, way, "ann", version, p.options())
-		gate := toGate(t, cs)
+	forEachTransport(t, func(t *testing.T, transportName, version string) {
+		r := newTestServer(t)
+		p := &personClient{answer: answerWith("accept", guide.OptionRevise, "make it shorter")}
+		cs := connectClient(t, r.server, transportName, "ann", version, p.clientOptions())
+		gate := runToGate(t, cs)
 		if p.asked.Load() != 0 {
 			t.Error("the person was asked before the agent came to the gate")
 		}
-		revised := good(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "answer": map[string]any{"optionId": "confirm"}})
-		if at(revised) != "step draft" || !strings.Contains(asJSON(t, revised), "make it shorter") {
+		revised := callTool(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "answer": map[string]any{"optionId": "confirm"}})
+		if positionID(revised) != "step draft" || !strings.Contains(encodeJSON(t, revised), "make it shorter") {
 			t.Fatalf("the person wanted another draft; the run is at %v", revised)
 		}
 		form := p.seen.Load()
@@ -93,17 +92,17 @@ func TestAPersonAnswersByForm(t *testing.T) {
 				t.Errorf("the form lacks %q: %s", part, form.Message)
 			}
 		}
-		if schema := asJSON(t, form.RequestedSchema); !strings.Contains(schema, `"enum":["confirm","revise"]`) || strings.Contains(schema, "default") {
+		if schema := encodeJSON(t, form.RequestedSchema); !strings.Contains(schema, `"enum":["confirm","revise"]`) || strings.Contains(schema, "default") {
 			t.Errorf("the form asks for %s", schema)
 		}
 
-		p.answer = answering("accept", guide.OptionConfirm, "")
-		again := good(t, cs, "workflow_continue", map[string]any{"handle": revised["handle"], "output": "second draft"})
-		next := follow(t, cs, again, nil) // as the hint says: the handle alone
-		if at(next) != "step draft" || p.asked.Load() != 2 {
+		p.answer = answerWith("accept", guide.OptionConfirm, "")
+		again := callTool(t, cs, "workflow_continue", map[string]any{"handle": revised["handle"], "output": "second draft"})
+		next := followNext(t, cs, again, nil) // the hint says: the handle alone
+		if positionID(next) != "step draft" || p.asked.Load() != 2 {
 			t.Fatalf("after the person's confirmation, asked %d times: %v", p.asked.Load(), next)
 		}
-		d, err := r.runs.Get(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: text(next, "runId")})
+		d, err := r.runs.Get(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: textMember(next, "runId")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,75 +121,75 @@ func TestAPersonAnswersByForm(t *testing.T) {
 	})
 }
 
-// A person is asked at the gate alone: not for a call with an earlier handle, for
-// another step, or with something handed in.
-func TestAPersonIsAskedAtTheGateAlone(t *testing.T) {
+// The server only asks at the gate: not for a call with an earlier handle, for another
+// step, or with output.
+func TestPersonIsAskedOnlyAtGate(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions() {
-		r := newRig(t)
-		p := &person{answer: answering("accept", guide.OptionConfirm, "")}
-		cs := dial(t, r.server, "memory", "ann", version, p.options())
-		begun := good(t, cs, "workflow_start", map[string]any{"workflowId": "manned"})
-		refused(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"]}, guide.RuleOutputMissing)
-		gate := good(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"], "output": "a draft"})
-		refused(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"]}, run.RuleStaleHandle)
-		refused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "stepId": "ship"}, guide.RuleWrongStep)
-		res := refused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "output": "more"}, guide.RulePerson)
+	for _, version := range protocolVersions() {
+		r := newTestServer(t)
+		p := &personClient{answer: answerWith("accept", guide.OptionConfirm, "")}
+		cs := connectClient(t, r.server, "memory", "ann", version, p.clientOptions())
+		begun := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned"})
+		callRefused(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"]}, guide.RuleOutputMissing)
+		gate := callTool(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"], "output": "a draft"})
+		callRefused(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"]}, run.RuleStaleHandle)
+		callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "stepId": "ship"}, guide.RuleWrongStep)
+		res := callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "output": "more"}, guide.RulePerson)
 		if p.asked.Load() != 0 {
 			t.Fatalf("asked %d times", p.asked.Load())
 		}
-		if opened := follow(t, cs, res, nil); at(opened) != "step draft" || p.asked.Load() != 1 {
+		if opened := followNext(t, cs, res, nil); positionID(opened) != "step draft" || p.asked.Load() != 1 {
 			t.Errorf("the call that the refusal names: %v", opened)
 		}
 	}
 }
 
-// A form that is declined, closed, sent back empty or cannot be shown keeps the
-// run where it is; so does an option that was not offered.
-func TestAFormWithoutAnAnswer(t *testing.T) {
+// A form that is declined, cancelled, empty or not shown does not move the run; nor does an
+// option that was not offered.
+func TestFormWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		answer func(*mcp.ElicitParams) (*mcp.ElicitResult, error)
 		rule   string
 	}{
-		"declined":         {answer: answering("decline", "", ""), rule: "gate-declined"},
-		"closed":           {answer: answering("cancel", "", ""), rule: "gate-declined"},
-		"declined and yet": {answer: answering("decline", guide.OptionConfirm, ""), rule: "gate-declined"},
-		"empty":            {answer: answering("accept", "", ""), rule: "form-unanswered"},
+		"declined":         {answer: answerWith("decline", "", ""), rule: "gate-declined"},
+		"closed":           {answer: answerWith("cancel", "", ""), rule: "gate-declined"},
+		"declined and yet": {answer: answerWith("decline", guide.OptionConfirm, ""), rule: "gate-declined"},
+		"empty":            {answer: answerWith("accept", "", ""), rule: "form-unanswered"},
 	}
-	eachWay(t, func(t *testing.T, way, version string) {
+	forEachTransport(t, func(t *testing.T, transportName, version string) {
 		for name, tt := range tests {
-			r := newRig(t)
-			p := &person{answer: tt.answer}
-			cs := dial(t, r.server, way, "ann", version, p.options())
-			gate := toGate(t, cs)
-			refused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, tt.rule)
+			r := newTestServer(t)
+			p := &personClient{answer: tt.answer}
+			cs := connectClient(t, r.server, transportName, "ann", version, p.clientOptions())
+			gate := runToGate(t, cs)
+			callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, tt.rule)
 			if p.asked.Load() != 1 {
 				t.Errorf("%s: asked %d times in one call", name, p.asked.Load())
 			}
-			if still := good(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]}); still["handle"] != gate["handle"] {
+			if still := callTool(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]}); still["handle"] != gate["handle"] {
 				t.Errorf("%s: the run has moved: %v", name, still)
 			}
 		}
 	})
-	for _, way := range ways() {
-		t.Run("the client cannot show it, "+way, func(t *testing.T) {
+	for _, transportName := range transportNames() {
+		t.Run("the client cannot show it, "+transportName, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			p := &person{answer: acting}
-			cs := dial(t, r.server, way, "ann", "2025-11-25", p.options())
-			gate := toGate(t, cs)
-			res := refused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, "form-failed")
-			if !strings.Contains(text(res, "fix"), "guideway runs approve "+text(gate, "runId")) {
-				t.Errorf("the fix names no other way: %v", res)
+			r := newTestServer(t)
+			p := &personClient{answer: cancelForm}
+			cs := connectClient(t, r.server, transportName, "ann", "2025-11-25", p.clientOptions())
+			gate := runToGate(t, cs)
+			res := callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, "form-failed")
+			if !strings.Contains(textMember(res, "fix"), "guideway runs approve "+textMember(gate, "runId")) {
+				t.Errorf("the fix names no other option: %v", res)
 			}
 		})
 	}
 }
 
-// Where the client shows no forms, nothing that an agent can say opens the gate,
-// and the refusal names the ways of a person.
-func TestAPersonsGateWithoutForms(t *testing.T) {
+// If the client shows no forms, no call of an agent opens the gate, and the refusal names
+// the options of a person.
+func TestHumanApprovalWithoutForms(t *testing.T) {
 	t.Parallel()
 	urlOnly := &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -198,15 +197,15 @@ func TestAPersonsGateWithoutForms(t *testing.T) {
 		},
 		Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}},
 	}
-	eachWay(t, func(t *testing.T, way, version string) {
+	forEachTransport(t, func(t *testing.T, transportName, version string) {
 		for name, opts := range map[string]*mcp.ClientOptions{"no forms": nil, "addresses alone": urlOnly} {
-			r := newRig(t)
-			cs := dial(t, r.server, way, "ann", version, opts)
-			gate := toGate(t, cs)
-			if tool, _ := nextOf(t, gate); tool != "workflow_status" || !strings.Contains(text(gate, "hint"), "guideway runs approve") {
+			r := newTestServer(t)
+			cs := connectClient(t, r.server, transportName, "ann", version, opts)
+			gate := runToGate(t, cs)
+			if tool, _ := nextCallOf(t, gate); tool != "workflow_status" || !strings.Contains(textMember(gate, "hint"), "guideway runs approve") {
 				t.Errorf("%s: the gate's answer: %v", name, gate)
 			}
-			wantPersonsWays(t, text(gate, "hint"))
+			wantApprovalHelp(t, textMember(gate, "hint"))
 			for _, with := range []map[string]any{
 				{},
 				{"answer": map[string]any{"optionId": "confirm", "note": "the user said yes"}},
@@ -215,32 +214,32 @@ func TestAPersonsGateWithoutForms(t *testing.T) {
 				{"context": map[string]any{"person": true, "via": "terminal"}},
 			} {
 				with["handle"] = gate["handle"]
-				res := refused(t, cs, "workflow_continue", with, guide.RulePerson)
-				tool, _ := nextOf(t, res)
-				if tool != "workflow_status" || !strings.Contains(text(res, "fix"), "guideway runs approve "+text(gate, "runId")) {
+				res := callRefused(t, cs, "workflow_continue", with, guide.RulePerson)
+				tool, _ := nextCallOf(t, res)
+				if tool != "workflow_status" || !strings.Contains(textMember(res, "fix"), "guideway runs approve "+textMember(gate, "runId")) {
 					t.Errorf("%s: %v is answered by %v", name, with, res)
 				}
-				wantPersonsWays(t, text(res, "fix"))
+				wantApprovalHelp(t, textMember(res, "fix"))
 			}
-			if still := good(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]}); still["handle"] != gate["handle"] {
+			if still := callTool(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]}); still["handle"] != gate["handle"] {
 				t.Errorf("%s: the run has moved: %v", name, still)
 			}
 		}
 	})
 }
 
-// wantPersonsWays: a person is sent where they can answer. The page has no
-// buttons, and a terminal asks for a passphrase that must have been set.
-func wantPersonsWays(t *testing.T, said string) {
+// wantApprovalHelp checks that a refusal names a place where a person can answer. The page
+// has no buttons, and a terminal needs a passphrase.
+func wantApprovalHelp(t *testing.T, said string) {
 	t.Helper()
 	if strings.Contains(said, "dashboard") || !strings.Contains(said, "guideway runs approve --set-passphrase") {
 		t.Errorf("how a person opens the gate: %q", said)
 	}
 }
 
-// byHand is a client of the modern era that leaves forms to its user, so that a
-// test can do with them what it likes.
-func byHand() *mcp.ClientOptions {
+// manualFormOptions are of a modern client that leaves forms to its caller, so that a test
+// can send any answer.
+func manualFormOptions() *mcp.ClientOptions {
 	return &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "cancel"}, nil
@@ -249,8 +248,8 @@ func byHand() *mcp.ClientOptions {
 	}
 }
 
-// form gets the state of a form for a gate.
-func form(t *testing.T, cs *mcp.ClientSession, handle any) string {
+// formStateOf returns the state of a form for a gate.
+func formStateOf(t *testing.T, cs *mcp.ClientSession, handle any) string {
 	t.Helper()
 	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_continue", Arguments: map[string]any{"handle": handle}})
 	if err != nil || !res.NeedsInput() || res.RequestState == "" {
@@ -259,8 +258,8 @@ func form(t *testing.T, cs *mcp.ClientSession, handle any) string {
 	return res.RequestState
 }
 
-// send sends a form back with the confirmation of a person.
-func send(t *testing.T, cs *mcp.ClientSession, handle any, state string) (answer map[string]any, isError bool) {
+// sendFormAnswer returns a form with a person's confirmation.
+func sendFormAnswer(t *testing.T, cs *mcp.ClientSession, handle any, state string) (answer map[string]any, isError bool) {
 	t.Helper()
 	return sendOption(t, cs, handle, state, "confirm")
 }
@@ -278,28 +277,28 @@ func sendOption(t *testing.T, cs *mcp.ClientSession, handle any, state, option s
 	return answer, res.IsError
 }
 
-// An answer is taken with the form that was made for it and once, whatever the
-// client sends, by every way in and in both eras.
-func TestForgedFormsOpenNothing(t *testing.T) {
+// The server accepts an answer only with its own form and only once, over every transport
+// and with both protocol versions.
+func TestForgedFormsAreRefused(t *testing.T) {
 	t.Parallel()
-	eachWay(t, func(t *testing.T, way, version string) {
-		r := newRig(t)
-		maker := dial(t, r.server, "memory", "ann", "2026-07-28", byHand())
-		cs := dial(t, r.server, way, "ann", version, byHand())
-		bob := dial(t, r.server, way, "bob", version, byHand())
-		gate := toGate(t, maker)
+	forEachTransport(t, func(t *testing.T, transportName, version string) {
+		r := newTestServer(t)
+		maker := connectClient(t, r.server, "memory", "ann", "2026-07-28", manualFormOptions())
+		cs := connectClient(t, r.server, transportName, "ann", version, manualFormOptions())
+		bob := connectClient(t, r.server, transportName, "bob", version, manualFormOptions())
+		gate := runToGate(t, maker)
 		handle := gate["handle"]
 		stays := func(name, message string, by *mcp.ClientSession, handle any, state string) {
 			t.Helper()
-			res, isError := send(t, by, handle, state)
-			if !isError || res["rule"] != "form-invalid" || !strings.Contains(text(res, "message"), message) {
+			res, isError := sendFormAnswer(t, by, handle, state)
+			if !isError || res["rule"] != "form-invalid" || !strings.Contains(textMember(res, "message"), message) {
 				t.Errorf("%s: %v", name, res)
 			}
-			if now := good(t, maker, "workflow_status", map[string]any{"runId": gate["runId"]}); now["handle"] != gate["handle"] {
+			if now := callTool(t, maker, "workflow_status", map[string]any{"runId": gate["runId"]}); now["handle"] != gate["handle"] {
 				t.Fatalf("%s has moved the run: %v", name, now)
 			}
 		}
-		state := form(t, maker, handle)
+		state := formStateOf(t, maker, handle)
 		stays("no state", "not made by this server", cs, handle, "")
 		stays("a made-up state", "not made by this server", cs, handle, "e30.e30")
 		for _, i := range []int{0, len(state) / 3, strings.Index(state, ".") + 1, len(state) - 1} {
@@ -308,19 +307,19 @@ func TestForgedFormsOpenNothing(t *testing.T) {
 			stays("a changed state", "not made by this server", cs, handle, string(changed))
 		}
 		stays("a state with more behind it", "not made by this server", cs, handle, state+"\n")
-		otherServer := newRig(t)
-		elsewhere := dial(t, otherServer.server, "memory", "ann", "2026-07-28", byHand())
-		stays("another server's state", "not made by this server", cs, handle, form(t, elsewhere, toGate(t, elsewhere)["handle"]))
+		otherServer := newTestServer(t)
+		elsewhere := connectClient(t, otherServer.server, "memory", "ann", "2026-07-28", manualFormOptions())
+		stays("another server's state", "not made by this server", cs, handle, formStateOf(t, elsewhere, runToGate(t, elsewhere)["handle"]))
 		stays("another user's form", "belongs to another call", bob, handle, state)
-		second := toGate(t, maker)
-		stays("the form of another run", "belongs to another call", cs, handle, form(t, maker, second["handle"]))
+		second := runToGate(t, maker)
+		stays("the form of another run", "belongs to another call", cs, handle, formStateOf(t, maker, second["handle"]))
 
-		late := form(t, maker, handle)
-		r.pass(10 * time.Minute)
+		late := formStateOf(t, maker, handle)
+		r.advanceClock(10 * time.Minute)
 		stays("a late form", "expired", cs, handle, late)
 
-		// A form that was declined cannot be sent again with a yes.
-		declined := form(t, maker, handle)
+		// A declined form cannot be sent again with a yes.
+		declined := formStateOf(t, maker, handle)
 		no, err := cs.CallTool(t.Context(), &mcp.CallToolParams{
 			Name: "workflow_continue", Arguments: map[string]any{"handle": handle}, RequestState: declined,
 			InputResponses: mcp.InputResponseMap{"gate": &mcp.ElicitResult{Action: "decline"}},
@@ -330,31 +329,31 @@ func TestForgedFormsOpenNothing(t *testing.T) {
 		}
 		stays("a declined form", "used before", cs, handle, declined)
 
-		if res, isError := sendOption(t, cs, handle, form(t, maker, handle), "skip"); !isError || res["rule"] != guide.RuleUnknownOption {
+		if res, isError := sendOption(t, cs, handle, formStateOf(t, maker, handle), "skip"); !isError || res["rule"] != guide.RuleUnknownOption {
 			t.Errorf("an option that was not offered: %v", res)
 		}
-		yes := form(t, maker, handle)
-		old := form(t, maker, handle)
-		opened, isError := send(t, cs, handle, yes)
-		if isError || at(opened) != "step draft" {
+		yes := formStateOf(t, maker, handle)
+		old := formStateOf(t, maker, handle)
+		opened, isError := sendFormAnswer(t, cs, handle, yes)
+		if isError || positionID(opened) != "step draft" {
 			t.Fatalf("the form that was made for the gate: %v", opened)
 		}
-		if res, isError := send(t, cs, handle, yes); !isError || res["rule"] != "form-invalid" {
+		if res, isError := sendFormAnswer(t, cs, handle, yes); !isError || res["rule"] != "form-invalid" {
 			t.Errorf("the same form again: %v", res)
 		}
-		// The gate has come round again, with another handle: a form for its
-		// first round does not open the second one.
-		at2 := good(t, maker, "workflow_continue", map[string]any{"handle": opened["handle"], "output": "round two"})
-		if at(at2) != "gate draft" {
+		// The run has reached the gate again, with another handle: a form for the first
+		// round does not open the second.
+		at2 := callTool(t, maker, "workflow_continue", map[string]any{"handle": opened["handle"], "output": "round two"})
+		if positionID(at2) != "gate draft" {
 			t.Fatalf("round two: %v", at2)
 		}
-		if res, isError := send(t, cs, at2["handle"], old); !isError || res["rule"] != "form-invalid" {
+		if res, isError := sendFormAnswer(t, cs, at2["handle"], old); !isError || res["rule"] != "form-invalid" {
 			t.Errorf("a form of round one with the handle of round two: %v", res)
 		}
-		if res, isError := send(t, cs, handle, old); isError && res["rule"] != run.RuleStaleHandle {
+		if res, isError := sendFormAnswer(t, cs, handle, old); isError && res["rule"] != run.RuleStaleHandle {
 			t.Errorf("a form of round one in round two: %v", res)
 		}
-		if now := good(t, maker, "workflow_status", map[string]any{"handle": at2["handle"]}); now["handle"] != at2["handle"] {
+		if now := callTool(t, maker, "workflow_status", map[string]any{"handle": at2["handle"]}); now["handle"] != at2["handle"] {
 			t.Errorf("round two was opened by a form of round one: %v", now)
 		}
 	})

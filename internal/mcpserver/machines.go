@@ -13,10 +13,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Machines is the service behind the toolset "machines". What it refuses is a
-// *run.Refusal; driver.Background says the rest of the contract.
+// Machines is the service of the toolset "machines". Its refusals are *run.Refusal; see
+// driver.Background.
 type Machines interface {
-	// Served lists the machines that there are.
+	// Served lists the machines.
 	Served(ctx context.Context) ([]MachineInfo, error)
 	Start(ctx context.Context, c run.Caller, r driver.StartRequest) (*driver.Status, error)
 	Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error)
@@ -24,19 +24,19 @@ type Machines interface {
 	Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error)
 	Decide(ctx context.Context, c run.Caller, id string, decision machine.Decision, result string) (*driver.Status, error)
 	Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error)
-	// Watch gives what happens in a run that this process drives until cancel is
-	// called; updates is nil where none is.
+	// Watch returns the updates of a run that this process drives until cancel is called;
+	// updates is nil if it drives no such run.
 	Watch(id string) (updates <-chan driver.Update, cancel func())
 }
 
-// MachineInfo is a machine, as clients choose it.
+// MachineInfo is a machine in the list for clients.
 type MachineInfo struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description"`
 	Inputs      []MachineInput `json:"inputs"`
 }
 
-// MachineInput is what a machine begins with.
+// MachineInput is the input of a new run.
 type MachineInput struct {
 	Name        string          `json:"name"`
 	Type        string          `json:"type"`
@@ -48,14 +48,14 @@ type MachineInput struct {
 // machineTools is the toolset "machines": runs of agent machines.
 type machineTools struct{ machines Machines }
 
-func (m *machineTools) tools() []*tool {
-	return []*tool{m.list(), m.start(), m.status(), m.input(), m.cancel()}
+func (m *machineTools) listTools() []*tool {
+	return []*tool{m.listTool(), m.startTool(), m.statusTool(), m.inputTool(), m.cancelTool()}
 }
 
 const exampleMachineRun = "m_0123456789abcdefghjkmnp"
 
-// longestPatience is the longest that a call waits for a run.
-const longestPatience = 50
+// maxWaitSeconds is the longest time that a call waits for a run.
+const maxWaitSeconds = 50
 
 func machineRunParam() param {
 	return param{
@@ -65,17 +65,17 @@ func machineRunParam() param {
 }
 
 func machineSchema() map[string]any {
-	return object(map[string]any{
-		"runId": typed("string"), "machine": typed("string"), "status": typed("string"), "state": typed("string"),
-		"asks": typed("object"), "pause": typed("object"), "usage": typed("object"), "next": typed("object"),
+	return objectSchema(map[string]any{
+		"runId": typeSchema("string"), "machine": typeSchema("string"), "status": typeSchema("string"), "state": typeSchema("string"),
+		"asks": typeSchema("object"), "pause": typeSchema("object"), "usage": typeSchema("object"), "next": typeSchema("object"),
 	})
 }
 
-func (m *machineTools) list() *tool {
+func (m *machineTools) listTool() *tool {
 	t := &tool{
 		name: "machine_list", title: "Agent machines",
-		description: "List the agent machines: several agents that work on a task together, led through states by a script.",
-		output:      object(map[string]any{"machines": listOf(typed("object"))}),
+		description: "List the agent machines: several agents that work on a task together, driven through states by a script.",
+		output:      objectSchema(map[string]any{"machines": listSchema(typeSchema("object"))}),
 	}
 	t.handle = func(ctx context.Context, _ arguments) (any, error) {
 		list, err := m.machines.Served(ctx)
@@ -90,12 +90,12 @@ func (m *machineTools) list() *tool {
 	return t
 }
 
-func (m *machineTools) start() *tool {
+func (m *machineTools) startTool() *tool {
 	t := &tool{
 		name: "machine_start", title: "Start an agent machine", effect: effectAdds,
-		description: "Start a run of an agent machine. It goes on by itself; ask machine_status how far it is.",
+		description: "Start a run of an agent machine. It runs in the background; machine_status reports its progress.",
 		params: []param{
-			{name: "machine", kind: kindString, required: true, maxLength: maxID, example: "code-and-review", description: "Name of machine_list"},
+			{name: "machine", kind: kindString, required: true, maxLength: maxID, example: "code-and-review", description: "Name from machine_list"},
 			{name: "inputs", kind: kindObject, description: "Its inputs, by name"},
 			{name: "goal", kind: kindString, description: "What the run is for, in a sentence"},
 			waitParam(), requestParam(),
@@ -108,36 +108,36 @@ func (m *machineTools) start() *tool {
 			return nil, err
 		}
 		inputs := map[string]json.RawMessage{}
-		for name, value := range in.object("inputs") {
+		for name, value := range in.objectArg("inputs") {
 			if inputs[name], err = json.Marshal(value); err != nil {
-				return nil, t.badCall(in, "inputs", "inputs."+name+" cannot be written as JSON")
+				return nil, t.badCall(in, "inputs", "inputs."+name+" cannot be encoded as JSON")
 			}
 		}
-		allow, err := allowOf(ctx)
+		allow, err := encodeAllow(ctx)
 		if err != nil {
 			return nil, err
 		}
 		s, err := m.machines.Start(ctx, caller, driver.StartRequest{
-			Machine: in.text("machine"), Inputs: inputs, Goal: in.text("goal"), RequestID: in.text("requestId"), Allow: allow,
+			Machine: in.textArg("machine"), Inputs: inputs, Goal: in.textArg("goal"), RequestID: in.textArg("requestId"), Allow: allow,
 		})
 		if err != nil {
 			return s, err
 		}
-		// The request may be one that another client has made before.
-		if err := m.isIts(ctx, caller, s.RunID); err != nil {
+		// The request may repeat the request of another client.
+		if err := m.checkOwnRun(ctx, caller, s.RunID); err != nil {
 			return nil, err
 		}
-		if in.integer("wait") <= 0 {
+		if in.intArg("wait") <= 0 {
 			return s, nil
 		}
-		return m.wait(ctx, req, caller, s.RunID, in)
+		return m.waitForRun(ctx, req, caller, s.RunID, in)
 	}
 	return t
 }
 
-// allowOf is what the agents of a run may use that this client begins: what it may
-// use itself.
-func allowOf(ctx context.Context) (json.RawMessage, error) {
+// encodeAllow returns the permissions for the agents of a run that this client starts: its
+// own.
+func encodeAllow(ctx context.Context) (json.RawMessage, error) {
 	lent := authn.Lend(ctx)
 	if lent == nil {
 		return nil, nil
@@ -145,10 +145,10 @@ func allowOf(ctx context.Context) (json.RawMessage, error) {
 	return json.Marshal(lent)
 }
 
-// isIts answers a client with a token of its own, but for one that may use everything,
-// as if a run that it has not begun were not there: what the agents of another client
-// are told and say is not its business, and they may be able to do what it may not.
-func (m *machineTools) isIts(ctx context.Context, c run.Caller, id string) error {
+// checkOwnRun returns a not-found error if a client has a limited token and did not start
+// the run: it must not read other clients' agents, nor use tools through them that its
+// token does not allow.
+func (m *machineTools) checkOwnRun(ctx context.Context, c run.Caller, id string) error {
 	mine := authn.Lend(ctx)
 	if mine == nil || mine.All {
 		return nil
@@ -163,12 +163,12 @@ func (m *machineTools) isIts(ctx context.Context, c run.Caller, id string) error
 	}
 	return &run.Refusal{
 		Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: id, Message: "there is no such run of a machine",
-		Fix: "this client sees the runs that it has begun itself; machine_start begins one",
+		Fix: "this client only sees the runs that it has started; machine_start starts one",
 	}
 }
 
-// about makes the handler of a tool that is about one run of the client's.
-func (m *machineTools) about(t *tool, do func(context.Context, *mcp.CallToolRequest, run.Caller, arguments) (*driver.Status, error)) *tool {
+// bindRunHandler sets the handler of a tool that concerns one run of the client.
+func (m *machineTools) bindRunHandler(t *tool, do func(context.Context, *mcp.CallToolRequest, run.Caller, arguments) (*driver.Status, error)) *tool {
 	t.output = machineSchema()
 	t.params = append([]param{machineRunParam()}, t.params...)
 	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
@@ -176,7 +176,7 @@ func (m *machineTools) about(t *tool, do func(context.Context, *mcp.CallToolRequ
 		if err != nil {
 			return nil, err
 		}
-		if err := m.isIts(ctx, caller, in.text("runId")); err != nil {
+		if err := m.checkOwnRun(ctx, caller, in.textArg("runId")); err != nil {
 			return nil, err
 		}
 		return do(ctx, req, caller, in)
@@ -184,57 +184,57 @@ func (m *machineTools) about(t *tool, do func(context.Context, *mcp.CallToolRequ
 	return t
 }
 
-func (m *machineTools) status() *tool {
-	return m.about(&tool{
-		name: "machine_status", title: "Where a machine stands", effect: effectAddsOnce,
-		description: "Tell where a run of a machine stands; one that was broken off goes on. With wait and a progress token, what happens meanwhile comes as progress.",
+func (m *machineTools) statusTool() *tool {
+	return m.bindRunHandler(&tool{
+		name: "machine_status", title: "Get a machine run", effect: effectAddsOnce,
+		description: "Get the status of a machine run; resumes an interrupted one. With wait and a progress token, it sends progress while it waits.",
 		params:      []param{waitParam()},
 	}, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
-		return m.wait(ctx, req, c, in.text("runId"), in)
+		return m.waitForRun(ctx, req, c, in.textArg("runId"), in)
 	})
 }
 
-func (m *machineTools) input() *tool {
+func (m *machineTools) inputTool() *tool {
 	t := &tool{
 		name: "machine_input", title: "Answer a machine", effect: effectAdds,
-		description: "Give a run the value that it asks for: the user's, not yours. Where a tool's outcome is unknown, say what came of it.",
+		description: "Give a run the value that it asks for: the user's, not yours. If a tool's outcome is unknown, report the outcome.",
 		params: []param{
-			{name: "value", kind: kindString, description: "The value; one that is no text as JSON"},
-			{name: "outcome", kind: kindString, enum: []string{"retry", "done", "failed"}, description: "What came of the tool's call"},
-			{name: "result", kind: kindString, description: "With outcome: what the tool answered"},
+			{name: "value", kind: kindString, description: "The value, as JSON if it is not text"},
+			{name: "outcome", kind: kindString, enum: []string{"retry", "done", "failed"}, description: "Outcome of the tool call"},
+			{name: "result", kind: kindString, description: "With outcome: the tool's result"},
 			waitParam(),
 		},
 	}
 	give := func(ctx context.Context, c run.Caller, in arguments) (*driver.Status, error) {
-		id := in.text("runId")
-		if outcome := in.text("outcome"); outcome != "" {
-			return m.machines.Decide(ctx, c, id, machine.Decision(outcome), in.text("result"))
+		id := in.textArg("runId")
+		if outcome := in.textArg("outcome"); outcome != "" {
+			return m.machines.Decide(ctx, c, id, machine.Decision(outcome), in.textArg("result"))
 		}
 		var value json.RawMessage
 		if _, given := in["value"]; given {
-			text, err := json.Marshal(in.text("value"))
+			text, err := json.Marshal(in.textArg("value"))
 			if err != nil {
-				return nil, t.badCall(in, "value", "value cannot be written as JSON")
+				return nil, t.badCall(in, "value", "value cannot be encoded as JSON")
 			}
 			value = text
 		}
 		return m.machines.Input(ctx, c, id, value)
 	}
-	return m.about(t, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
+	return m.bindRunHandler(t, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
 		s, err := give(ctx, c, in)
-		if err != nil || in.integer("wait") <= 0 {
+		if err != nil || in.intArg("wait") <= 0 {
 			return s, err
 		}
-		return m.wait(ctx, req, c, in.text("runId"), in)
+		return m.waitForRun(ctx, req, c, in.textArg("runId"), in)
 	})
 }
 
-func (m *machineTools) cancel() *tool {
-	return m.about(&tool{
+func (m *machineTools) cancelTool() *tool {
+	return m.bindRunHandler(&tool{
 		name: "machine_cancel", title: "Cancel a machine", effect: effectReplaces,
-		description: "End a run of a machine for good.",
+		description: "End a machine run permanently.",
 		params:      []param{{name: "reason", kind: kindString, description: "Why"}},
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
-		return m.machines.Cancel(ctx, c, in.text("runId"), in.text("reason"))
+		return m.machines.Cancel(ctx, c, in.textArg("runId"), in.textArg("reason"))
 	})
 }

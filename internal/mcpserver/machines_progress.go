@@ -11,21 +11,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// waitParam is how long a call waits for a run.
+// waitParam is the time that a call waits for a run.
 func waitParam() param {
-	return param{name: "wait", kind: kindInteger, description: "Seconds to wait for it to rest, at most 50", example: 30}
+	return param{name: "wait", kind: kindInteger, description: "Seconds to wait for it to pause, at most 50", example: 30}
 }
 
-// wait answers where a run stands as soon as it rests, or after as long as the call
-// wants to wait. Meanwhile what happens is told as progress, where the client has
-// asked for it.
-func (m *machineTools) wait(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, id string, in arguments) (*driver.Status, error) {
-	patience := time.Duration(min(max(in.integer("wait"), 0), longestPatience)) * time.Second
+// waitForRun returns the status of a run when it pauses or ends, or when the time is over.
+// Until then it sends progress if the client asked for it.
+func (m *machineTools) waitForRun(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, id string, in arguments) (*driver.Status, error) {
+	patience := time.Duration(min(max(in.intArg("wait"), 0), maxWaitSeconds)) * time.Second
 	token := req.Params.GetProgressToken()
 	if token == nil || req.Session == nil || patience == 0 {
 		return m.machines.Wait(ctx, c, id, patience)
 	}
-	// Whose run it is was not asked yet: who may not see it watches nothing.
+	// Wait checks that the run belongs to the caller.
 	if _, err := m.machines.Wait(ctx, c, id, 0); err != nil {
 		return nil, err
 	}
@@ -35,7 +34,7 @@ func (m *machineTools) wait(ctx context.Context, req *mcp.CallToolRequest, c run
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		tellProgress(ctx, req, token, updates, done)
+		sendProgress(ctx, req, token, updates, done)
 	}()
 	s, err := m.machines.Wait(ctx, c, id, patience)
 	close(done)
@@ -43,9 +42,9 @@ func (m *machineTools) wait(ctx context.Context, req *mcp.CallToolRequest, c run
 	return s, err
 }
 
-// tellProgress hands on what happens in a run, until done and all that has happened
-// before.
-func tellProgress(ctx context.Context, req *mcp.CallToolRequest, token any, updates <-chan driver.Update, done <-chan struct{}) {
+// sendProgress sends the updates of a run until done is closed and all earlier ones are
+// sent.
+func sendProgress(ctx context.Context, req *mcp.CallToolRequest, token any, updates <-chan driver.Update, done <-chan struct{}) {
 	n := 0.0
 	tell := func(u driver.Update) {
 		message := progressText(u)
@@ -53,7 +52,7 @@ func tellProgress(ctx context.Context, req *mcp.CallToolRequest, token any, upda
 			return
 		}
 		n++
-		// The client may be gone; then the run goes on without it.
+		// The client may be gone; the run continues without it.
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: message})
 	}
 	for {
@@ -75,7 +74,7 @@ func tellProgress(ctx context.Context, req *mcp.CallToolRequest, token any, upda
 	}
 }
 
-// progressText tells an update in a few words; "" is nothing to tell.
+// progressText returns an update in a few words, "" if there is nothing to report.
 func progressText(u driver.Update) string {
 	const longest = 200
 	if u.Event == nil {
@@ -94,7 +93,7 @@ func progressText(u driver.Update) string {
 	case machine.KindToolIntent:
 		return plainLine(fmt.Sprintf("%s calls %s", e.Agent, e.Tool.Name), longest)
 	case machine.KindInputRequested:
-		return "waits for an input"
+		return "waits for input"
 	case machine.KindPaused:
 		return plainLine("paused: "+e.Pause.Message, longest)
 	case machine.KindCompleted:

@@ -15,11 +15,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
-// phaseTools is the toolset "phases": the tools of seed 002, with the inputs and
-// the answers of its server.
+// phaseTools is the toolset "phases": the tools of seed 002, with the inputs and outputs of
+// its server.
 type phaseTools struct {
 	catalog Catalog
-	// runs is nil where the toolset "runs" is not offered.
+	// runs is nil if the toolset "runs" is not offered.
 	runs    Runs
 	version string
 	now     func() time.Time
@@ -30,7 +30,7 @@ func newPhaseTools(s *Server, opts Options) *phaseTools {
 	return &phaseTools{catalog: opts.Catalog, runs: s.runs, version: opts.Version, now: opts.Now, started: opts.Now()}
 }
 
-func (p *phaseTools) tools() []*tool {
+func (p *phaseTools) listTools() []*tool {
 	return []*tool{
 		p.listWorkflows(), p.getWorkflow(), p.getPhase(), p.getCheckpoint(), p.validateTransition(),
 		p.getActivities(), p.getActivity(), p.matchActivity(), p.getRules(),
@@ -54,13 +54,13 @@ func workflowIDParam() param {
 	}
 }
 
-// phaseParam names a phase, or what is in one, by its id or its number.
+// phaseParam names a phase, or a part of one, by its id or its number.
 func phaseParam(name, description string) param {
-	return param{name: name, kind: kindString, numbered: true, required: true, maxLength: maxID, example: examplePhase, description: description}
+	return param{name: name, kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: examplePhase, description: description}
 }
 
-// listed is a workflow in the answer of list_workflows.
-type listed struct {
+// workflowInfo is a workflow in the answer of list_workflows.
+type workflowInfo struct {
 	ID          string `json:"id"`
 	Title       string `json:"title"`
 	Version     string `json:"version"`
@@ -69,27 +69,27 @@ type listed struct {
 
 // itemsSchema is the output schema of a list.
 func itemsSchema() map[string]any {
-	return object(map[string]any{"items": listOf(typed("object"))})
+	return objectSchema(map[string]any{"items": listSchema(typeSchema("object"))})
 }
 
 func (p *phaseTools) listWorkflows() *tool {
 	return &tool{
 		name: "list_workflows", title: "List phase workflows",
-		description: "List the phase workflows with their ids. From a goal in the user's words go by match_activity.",
+		description: "List the phase workflows with their ids. For a goal in the user's words use match_activity.",
 		output:      itemsSchema(),
 		handle: func(context.Context, arguments) (any, error) {
 			snap := p.catalog.Snapshot()
-			var items []listed
+			var items []workflowInfo
 			for _, e := range phaseWorkflows(snap) {
-				items = append(items, listed{e.ID, e.Name, e.Version, e.Description})
+				items = append(items, workflowInfo{e.ID, e.Name, e.Version, e.Description})
 			}
-			return itemList(items, unloaded(snap))
+			return itemList(items, describeUnloaded(snap))
 		},
 	}
 }
 
-// unloaded says in a few lines what did not load, or nothing.
-func unloaded(snap *catalog.Snapshot) string {
+// describeUnloaded returns a few lines about the files that did not load, or "".
+func describeUnloaded(snap *catalog.Snapshot) string {
 	const most = 5
 	var lines []string
 	for _, d := range snap.Diagnostics() {
@@ -102,7 +102,7 @@ func unloaded(snap *catalog.Snapshot) string {
 	}
 	head := "Not all files could be read:\n"
 	if n := len(lines) - most; n > 0 {
-		lines = append(lines[:most], fmt.Sprintf("and %d more: guideway doctor lists them all", n))
+		lines = append(lines[:most], fmt.Sprintf("and %d more: guideway doctor lists all", n))
 	}
 	return head + strings.Join(lines, "\n")
 }
@@ -112,31 +112,31 @@ func phaseWorkflows(snap *catalog.Snapshot) []*catalog.Entry {
 }
 
 func (p *phaseTools) getWorkflow() *tool {
-	begin := "begin with its first phase: get_phase."
+	begin := "start with its first phase: get_phase."
 	if p.runs != nil {
 		begin = "start a run: workflow_start."
 	}
 	return &tool{
 		name: "get_workflow", title: "Get a phase workflow",
-		description: "Get the whole definition of a phase workflow. To work by one, " + begin,
+		description: "Get the whole definition of a phase workflow. To follow one, " + begin,
 		params:      []param{workflowIDParam()},
-		output: object(map[string]any{
-			"id": typed("string"), "version": typed("string"), "title": typed("string"), "description": typed("string"),
-			"rules": listOf(typed("string")), "variables": listOf(typed("object")),
-			"initialPhase": typed("string"), "phases": listOf(typed("object")),
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "version": typeSchema("string"), "title": typeSchema("string"), "description": typeSchema("string"),
+			"rules": listSchema(typeSchema("string")), "variables": listSchema(typeSchema("object")),
+			"initialPhase": typeSchema("string"), "phases": listSchema(typeSchema("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			w, err := p.workflow("get_workflow", in)
+			w, err := p.findWorkflow("get_workflow", in)
 			if err != nil {
 				return nil, err
 			}
-			members, err := document(w.Canonical)
+			members, err := decodeDocument(w.Canonical)
 			if err != nil {
 				return nil, err
 			}
 			withDefaults(members)
-			text, err := readable(members)
-			return worded{structure: text}, err
+			text, err := encodeReadable(members)
+			return textAnswer{structure: text}, err
 		},
 	}
 }
@@ -146,27 +146,27 @@ func (p *phaseTools) getPhase() *tool {
 		name: "get_phase", title: "Get a phase",
 		description: "Get one phase of a workflow: steps, checkpoints, decisions, loops and transitions.",
 		params:      []param{workflowIDParam(), phaseParam("phase_id", "Phase id or 1-based number")},
-		output: object(map[string]any{
-			"id": typed("string"), "name": typed("string"), "description": typed("string"), "required": typed("boolean"),
-			"steps": listOf(typed("object")), "checkpoints": listOf(typed("object")), "decisions": listOf(typed("object")),
-			"loops": listOf(typed("object")), "transitions": listOf(typed("object")),
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "name": typeSchema("string"), "description": typeSchema("string"), "required": typeSchema("boolean"),
+			"steps": listSchema(typeSchema("object")), "checkpoints": listSchema(typeSchema("object")), "decisions": listSchema(typeSchema("object")),
+			"loops": listSchema(typeSchema("object")), "transitions": listSchema(typeSchema("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			w, err := p.workflow("get_phase", in)
+			w, err := p.findWorkflow("get_phase", in)
 			if err != nil {
 				return nil, err
 			}
-			phase, err := p.phase("get_phase", in, w, "phase_id")
+			phase, err := p.findPhase("get_phase", in, w, "phase_id")
 			if err != nil {
 				return nil, err
 			}
-			members, err := document(phase.Source)
+			members, err := decodeDocument(phase.Source)
 			if err != nil {
 				return nil, err
 			}
 			phaseDefaults(members)
-			text, err := readable(members)
-			return worded{structure: text}, err
+			text, err := encodeReadable(members)
+			return textAnswer{structure: text}, err
 		},
 	}
 }
@@ -179,16 +179,16 @@ func (p *phaseTools) getCheckpoint() *tool {
 			workflowIDParam(), phaseParam("phase_id", "Phase id or 1-based number"),
 			phaseParam("checkpoint_id", "Checkpoint id or 1-based number in the phase"),
 		},
-		output: object(map[string]any{
-			"id": typed("string"), "name": typed("string"), "message": typed("string"), "required": typed("boolean"),
-			"blocking": typed("boolean"), "options": listOf(typed("object")),
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "name": typeSchema("string"), "message": typeSchema("string"), "required": typeSchema("boolean"),
+			"blocking": typeSchema("boolean"), "options": listSchema(typeSchema("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			w, err := p.workflow("get_checkpoint", in)
+			w, err := p.findWorkflow("get_checkpoint", in)
 			if err != nil {
 				return nil, err
 			}
-			phase, err := p.phase("get_checkpoint", in, w, "phase_id")
+			phase, err := p.findPhase("get_checkpoint", in, w, "phase_id")
 			if err != nil {
 				return nil, err
 			}
@@ -196,27 +196,27 @@ func (p *phaseTools) getCheckpoint() *tool {
 			if err != nil {
 				return nil, err
 			}
-			members, err := document(checkpoint.Source)
+			members, err := decodeDocument(checkpoint.Source)
 			if err != nil {
 				return nil, err
 			}
 			checkpointDefaults(members)
-			text, err := readable(members)
-			return worded{structure: text}, err
+			text, err := encodeReadable(members)
+			return textAnswer{structure: text}, err
 		},
 	}
 }
 
-// workflow finds the phase workflow of a call.
-func (p *phaseTools) workflow(toolName string, in arguments) (*phases.Workflow, error) {
-	snap, id := p.catalog.Snapshot(), in.text("workflow_id")
+// findWorkflow finds the phase workflow of a call.
+func (p *phaseTools) findWorkflow(toolName string, in arguments) (*phases.Workflow, error) {
+	snap, id := p.catalog.Snapshot(), in.textArg("workflow_id")
 	e, err := snap.Get(id)
 	if err == nil && e.Definition.Phases != nil {
 		return e.Definition.Phases, nil
 	}
 	if err == nil {
 		return nil, &callError{
-			Code: guideway.CodeInvalid, Field: "workflow_id", Given: shorten(id),
+			Code: guideway.CodeInvalid, Field: "workflow_id", Given: shortenValue(id),
 			Message: fmt.Sprintf("'%s' is a step workflow: it has no phases", id),
 			Fix:     "describe it with workflow_get, or name a phase workflow", Allowed: workflowIDs(snap),
 			Next: &nextCall{Tool: "list_workflows", Arguments: map[string]any{}},
@@ -227,7 +227,7 @@ func (p *phaseTools) workflow(toolName string, in arguments) (*phases.Workflow, 
 		bad.Code, bad.Fix = guideway.CodeInvalidDefinition, guideway.ErrorFix(err)
 		bad.Message = fmt.Sprintf("Workflow validation failed for %s: %s", id, err.Error())
 	}
-	bad.retry(toolName, in)
+	bad.suggestRetry(toolName, in)
 	return nil, bad
 }
 
@@ -239,12 +239,12 @@ func workflowIDs(snap *catalog.Snapshot) []string {
 	return ids
 }
 
-// notFound is the error about an id that is not there, in the words of the
-// original, with those that are.
+// notFound returns the error about an unknown id, in the words of the original, with the
+// known ids.
 func notFound(what, field, id string, allowed []string) *callError {
 	const most = 60
 	bad := &callError{
-		Code: guideway.CodeNotFound, Field: field, Given: shorten(id), Message: fmt.Sprintf("%s not found: %v", what, shorten(id)),
+		Code: guideway.CodeNotFound, Field: field, Given: shortenValue(id), Message: fmt.Sprintf("%s not found: %v", what, shortenValue(id)),
 	}
 	if len(allowed) > 0 {
 		bad.Allowed = allowed[:min(len(allowed), most)]
@@ -255,9 +255,9 @@ func notFound(what, field, id string, allowed []string) *callError {
 	return bad
 }
 
-// retry makes the next call the caller's own with the likeliest value in place of
-// the one that is not there; without any value, a look at what there is.
-func (e *callError) retry(toolName string, in arguments) {
+// suggestRetry sets the next call to the caller's own with the closest known value, or to a
+// list if there is no value.
+func (e *callError) suggestRetry(toolName string, in arguments) {
 	allowed, _ := e.Allowed.([]string)
 	if len(allowed) == 0 {
 		e.Next = &nextCall{Tool: "list_resources", Arguments: map[string]any{}}
@@ -273,9 +273,9 @@ func (e *callError) retry(toolName string, in arguments) {
 	e.Next = &nextCall{Tool: toolName, Arguments: args}
 }
 
-// phase finds a phase by its id or its 1-based number.
-func (p *phaseTools) phase(toolName string, in arguments, w *phases.Workflow, field string) (*phases.Phase, error) {
-	id := in.text(field)
+// findPhase finds a phase by its id or its 1-based number.
+func (p *phaseTools) findPhase(toolName string, in arguments, w *phases.Workflow, field string) (*phases.Phase, error) {
+	id := in.textArg(field)
 	if i := w.Index(id); i >= 0 {
 		return &w.Phases[i], nil
 	}
@@ -283,7 +283,7 @@ func (p *phaseTools) phase(toolName string, in arguments, w *phases.Workflow, fi
 		return &w.Phases[n-1], nil
 	}
 	bad := notFound("Phase", field, id, phaseIDs(w))
-	bad.retry(toolName, in)
+	bad.suggestRetry(toolName, in)
 	return nil, bad
 }
 
@@ -297,7 +297,7 @@ func phaseIDs(w *phases.Workflow) []string {
 
 // findCheckpoint finds a checkpoint of a phase by its id or its 1-based number.
 func findCheckpoint(in arguments, phase *phases.Phase) (*phases.Checkpoint, error) {
-	id := in.text("checkpoint_id")
+	id := in.textArg("checkpoint_id")
 	if i := slices.IndexFunc(phase.Checkpoints, func(c phases.Checkpoint) bool { return c.ID == id }); i >= 0 {
 		return &phase.Checkpoints[i], nil
 	}
@@ -311,15 +311,15 @@ func findCheckpoint(in arguments, phase *phases.Phase) (*phases.Checkpoint, erro
 	bad := notFound("Checkpoint", "checkpoint_id", id, ids)
 	if len(ids) == 0 {
 		bad.Fix = fmt.Sprintf("the phase %q has no checkpoints", phase.ID)
-		bad.Next = &nextCall{Tool: "get_phase", Arguments: map[string]any{"workflow_id": in.text("workflow_id"), "phase_id": phase.ID}}
+		bad.Next = &nextCall{Tool: "get_phase", Arguments: map[string]any{"workflow_id": in.textArg("workflow_id"), "phase_id": phase.ID}}
 		return nil, bad
 	}
-	bad.retry("get_checkpoint", in)
+	bad.suggestRetry("get_checkpoint", in)
 	return nil, bad
 }
 
-// health is the answer of health_check.
-type health struct {
+// healthAnswer is the answer of health_check.
+type healthAnswer struct {
 	Status    string `json:"status"`
 	Server    string `json:"server"`
 	Version   string `json:"version"`
@@ -334,14 +334,14 @@ type health struct {
 func (p *phaseTools) healthCheck() *tool {
 	return &tool{
 		name: "health_check", title: "Check the server",
-		description: "Check that the server works, and whether files did not load.",
-		output: object(map[string]any{
-			"status": typed("string"), "server": typed("string"), "version": typed("string"),
-			"workflows_available": typed("integer"), "uptime_seconds": typed("integer"), "problems": typed("integer"),
+		description: "Check that the server works, and that all files loaded.",
+		output: objectSchema(map[string]any{
+			"status": typeSchema("string"), "server": typeSchema("string"), "version": typeSchema("string"),
+			"workflows_available": typeSchema("integer"), "uptime_seconds": typeSchema("integer"), "problems": typeSchema("integer"),
 		}),
 		handle: func(context.Context, arguments) (any, error) {
 			snap := p.catalog.Snapshot()
-			h := health{
+			h := healthAnswer{
 				Status: "healthy", Server: "guideway", Version: p.version,
 				Workflows: len(phaseWorkflows(snap)), Uptime: int64(p.now().Sub(p.started).Seconds()),
 			}
@@ -358,7 +358,7 @@ func (p *phaseTools) healthCheck() *tool {
 			if h.Problems > 0 || len(h.Sources) > 0 {
 				h.Status = "degraded"
 			}
-			return worded{structure: h, note: unloaded(snap)}, nil
+			return textAnswer{structure: h, note: describeUnloaded(snap)}, nil
 		},
 	}
 }

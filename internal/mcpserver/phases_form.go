@@ -12,27 +12,27 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// worded is an answer in the form of the original (facts/phases.md 1.3): its text
-// is indented JSON or a file as it is, and its structure wraps what is no object.
-type worded struct {
-	// text is the answer of the original; "" means structure, indented, unless
-	// it is verbatim: a file may be empty.
+// textAnswer is an answer in the form of the original (facts/phases.md 1.3): its text is
+// indented JSON or the content of a file; its structure wraps any other value in an object.
+type textAnswer struct {
+	// text is the answer of the original; "" means the indented structure, except if
+	// verbatim is set: a file may be empty.
 	text     string
 	verbatim bool
 	// structure is the structured content, an object.
 	structure any
-	// note is a second text, for what the form of the original cannot say.
+	// note is a second text, for information that the original has no member for.
 	note string
 }
 
-// result writes the answer.
-func (w worded) result() (*mcp.CallToolResult, error) {
+// encodeResult writes the answer.
+func (w textAnswer) encodeResult() (*mcp.CallToolResult, error) {
 	structure, err := jsontext.Marshal(w.structure)
 	if err != nil {
 		return nil, fmt.Errorf("write the answer: %w", err)
 	}
 	if w.text == "" && !w.verbatim {
-		if w.text, err = indented(w.structure); err != nil {
+		if w.text, err = indentJSON(w.structure); err != nil {
 			return nil, fmt.Errorf("write the answer: %w", err)
 		}
 	}
@@ -46,29 +46,28 @@ func (w worded) result() (*mcp.CallToolResult, error) {
 	return res, nil
 }
 
-// itemList is a list as the original writes it, and as an object.
+// itemList returns a list as the original writes it, and as an object.
 func itemList[T any](items []T, note string) (any, error) {
 	if items == nil {
 		items = []T{}
 	}
-	text, err := indented(items)
-	return worded{text: text, structure: map[string]any{"items": items}, note: note}, err
+	text, err := indentJSON(items)
+	return textAnswer{text: text, structure: map[string]any{"items": items}, note: note}, err
 }
 
-// rawText is a file as it is.
-func rawText(content, format string) worded {
-	return worded{text: content, verbatim: true, structure: map[string]any{"content": content, "format": format}}
+// rawText returns the unchanged content of a file.
+func rawText(content, format string) textAnswer {
+	return textAnswer{text: content, verbatim: true, structure: map[string]any{"content": content, "format": format}}
 }
 
-// indented is JSON with two spaces, as JavaScript writes it.
-func indented(v any) (string, error) {
+// indentJSON returns JSON with two spaces, as JavaScript writes it.
+func indentJSON(v any) (string, error) {
 	text, err := jsontext.Indent(v)
 	return string(text), err
 }
 
-// reading is the order in which people read the members of a document; others
-// follow in the order of the alphabet.
-func reading() []string {
+// memberOrder is the order of members for readers; others follow alphabetically.
+func memberOrder() []string {
 	return strings.Fields("$schema id version title name label type path section problem capability description author tags precedence priority " +
 		"message action target variable operator value over to condition conditions transitionTo isDefault recognition skills primary supporting " +
 		"outcome architecture execution_pattern tools when params returns flow context_to_preserve usage notes matching state interpretation " +
@@ -76,8 +75,8 @@ func reading() []string {
 		"checkpoints options effect setVariable skipPhases decisions branches transitions exitActions actions breakCondition maxIterations errors")
 }
 
-// document decodes canonical JSON of an object for an answer.
-func document(canonical string) (map[string]any, error) {
+// decodeDocument decodes the canonical JSON of an object for an answer.
+func decodeDocument(canonical string) (map[string]any, error) {
 	dec := json.NewDecoder(strings.NewReader(canonical))
 	dec.UseNumber()
 	var members map[string]any
@@ -87,11 +86,11 @@ func document(canonical string) (map[string]any, error) {
 	return members, nil
 }
 
-// readable writes a document in the order in which people read it.
-func readable(members map[string]any) (json.RawMessage, error) {
+// encodeReadable writes a document with its members in memberOrder.
+func encodeReadable(members map[string]any) (json.RawMessage, error) {
 	ranks := map[string]int{}
-	for i, name := range reading() {
-		ranks[name] = i - len(reading()) // below 0, the rank of all others
+	for i, name := range memberOrder() {
+		ranks[name] = i - len(memberOrder()) // negative: before all other members
 	}
 	var b bytes.Buffer
 	err := writeReadable(&b, members, ranks)
@@ -137,36 +136,35 @@ func writeReadable(b *bytes.Buffer, v any, ranks map[string]int) error {
 	return nil
 }
 
-// wholeDocument is a document with more members behind its own.
+// wholeDocument returns a document with more members after its own.
 func wholeDocument(canonical string, more map[string]any) (any, error) {
-	members, err := document(canonical)
+	members, err := decodeDocument(canonical)
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(members, more)
-	text, err := readable(members)
-	return worded{structure: text}, err
+	text, err := encodeReadable(members)
+	return textAnswer{structure: text}, err
 }
 
-// withDefaults fills in what a phase workflow leaves out, as the original answers
-// it.
+// withDefaults fills in the defaults of a phase workflow, as the original does.
 func withDefaults(workflow map[string]any) {
-	each(workflow["variables"], func(v map[string]any) { setDefault(v, "required", false) })
-	each(workflow["phases"], phaseDefaults)
+	forEachObject(workflow["variables"], func(v map[string]any) { setDefault(v, "required", false) })
+	forEachObject(workflow["phases"], phaseDefaults)
 }
 
 func phaseDefaults(phase map[string]any) {
 	steps := func(step map[string]any) { setDefault(step, "required", true) }
 	setDefault(phase, "required", true)
-	each(phase["steps"], steps)
-	each(phase["checkpoints"], checkpointDefaults)
-	each(phase["loops"], func(loop map[string]any) {
+	forEachObject(phase["steps"], steps)
+	forEachObject(phase["checkpoints"], checkpointDefaults)
+	forEachObject(phase["loops"], func(loop map[string]any) {
 		setDefault(loop, "maxIterations", 100)
-		each(loop["steps"], steps)
+		forEachObject(loop["steps"], steps)
 	})
-	ways := func(way map[string]any) { setDefault(way, "isDefault", false) }
-	each(phase["decisions"], func(decision map[string]any) { each(decision["branches"], ways) })
-	each(phase["transitions"], ways)
+	setIsDefault := func(transition map[string]any) { setDefault(transition, "isDefault", false) }
+	forEachObject(phase["decisions"], func(decision map[string]any) { forEachObject(decision["branches"], setIsDefault) })
+	forEachObject(phase["transitions"], setIsDefault)
 }
 
 func checkpointDefaults(checkpoint map[string]any) {
@@ -174,7 +172,7 @@ func checkpointDefaults(checkpoint map[string]any) {
 	setDefault(checkpoint, "blocking", true)
 }
 
-func each(list any, f func(map[string]any)) {
+func forEachObject(list any, f func(map[string]any)) {
 	items, _ := list.([]any)
 	for _, item := range items {
 		if members, ok := item.(map[string]any); ok {

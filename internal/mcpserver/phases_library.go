@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/library"
 )
 
-// nextAction is a call that an answer hands over, in the form of the original.
+// nextAction is the next call in an answer, in the form of the original.
 type nextAction struct {
 	Tool       string         `json:"tool"`
 	Parameters map[string]any `json:"parameters"`
@@ -21,10 +21,10 @@ func skillAction(id string) nextAction {
 	return nextAction{"get_skill", map[string]any{"skill_id": id}}
 }
 
-func (p *phaseTools) library() *library.Library { return p.catalog.Snapshot().Library() }
+func (p *phaseTools) currentLibrary() *library.Library { return p.catalog.Snapshot().Library() }
 
-// activityLine is an activity in the answer of get_activities.
-type activityLine struct {
+// activityInfo is an activity in the answer of get_activities.
+type activityInfo struct {
 	ID             string          `json:"id"`
 	Problem        string          `json:"problem"`
 	PrimarySkill   string          `json:"primary_skill"`
@@ -43,28 +43,28 @@ type mandatoryGuide struct {
 func (p *phaseTools) getActivities() *tool {
 	return &tool{
 		name: "get_activities", title: "Get the activities",
-		description: "Get all activities with the phrases that lead to them. To find the one for a goal, match_activity is shorter.",
-		output: object(map[string]any{
-			"description": typed("string"), "usage": typed("string"), "next_action": typed("object"),
-			"activities": listOf(typed("object")), "quick_match": typed("object"),
+		description: "Get all activities with their phrases. To find the one for a goal, match_activity is shorter.",
+		output: objectSchema(map[string]any{
+			"description": typeSchema("string"), "usage": typeSchema("string"), "next_action": typeSchema("object"),
+			"activities": listSchema(typeSchema("object")), "quick_match": typeSchema("object"),
 		}),
 		handle: func(context.Context, arguments) (any, error) {
 			out := struct {
 				Description string            `json:"description"`
 				Usage       string            `json:"usage"`
 				NextAction  nextAction        `json:"next_action"`
-				Activities  []activityLine    `json:"activities"`
+				Activities  []activityInfo    `json:"activities"`
 				QuickMatch  map[string]string `json:"quick_match"`
 			}{
-				Description: "What users want, and the skill that each begins with.",
-				Usage:       "Match the goal with match_activity, or by quick_match, then by the problems; ask the user where several fit. Then do as next_action says.",
+				Description: "Goals of users, and the first skill of each.",
+				Usage:       "Match the goal with match_activity, or by quick_match, then by the problems; if several fit, ask the user. Then make the call in next_action.",
 				NextAction:  nextAction{"get_rules", map[string]any{}},
-				Activities:  []activityLine{}, QuickMatch: map[string]string{},
+				Activities:  []activityInfo{}, QuickMatch: map[string]string{},
 			}
-			lib := p.library()
+			lib := p.currentLibrary()
 			for _, e := range lib.Activities() {
-				out.Activities = append(out.Activities, activityLine{
-					e.ID, e.Activity.Problem, e.Activity.Skills.Primary, skillAction(e.Activity.Skills.Primary), guideOf(lib, e.Activity.Guide),
+				out.Activities = append(out.Activities, activityInfo{
+					e.ID, e.Activity.Problem, e.Activity.Skills.Primary, skillAction(e.Activity.Skills.Primary), loadGuide(lib, e.Activity.Guide),
 				})
 				for _, phrase := range e.Activity.Recognition {
 					if phrase = strings.ToLower(phrase); out.QuickMatch[phrase] == "" {
@@ -72,13 +72,13 @@ func (p *phaseTools) getActivities() *tool {
 					}
 				}
 			}
-			return worded{structure: out}, nil
+			return textAnswer{structure: out}, nil
 		},
 	}
 }
 
-// guideOf fetches the guide that an activity names.
-func guideOf(lib *library.Library, ref *phases.MandatoryGuide) *mandatoryGuide {
+// loadGuide returns the guide that an activity names.
+func loadGuide(lib *library.Library, ref *phases.MandatoryGuide) *mandatoryGuide {
 	if ref == nil {
 		return nil
 	}
@@ -94,28 +94,28 @@ func (p *phaseTools) getActivity() *tool {
 		name: "get_activity", title: "Get an activity",
 		description: "Get an activity: the problem, the flow to follow, the outcome and the skills.",
 		params: []param{{
-			name: "activity_id", kind: kindString, numbered: true, required: true, maxLength: maxID, example: "start-workflow",
+			name: "activity_id", kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: "start-workflow",
 			description: "Activity id from match_activity, or the index of its file",
 		}},
-		output: object(map[string]any{
-			"id": typed("string"), "version": typed("string"), "problem": typed("string"), "recognition": listOf(typed("string")),
-			"skills": typed("object"), "outcome": listOf(typed("string")), "flow": listOf(typed("string")), "next_action": typed("object"),
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "version": typeSchema("string"), "problem": typeSchema("string"), "recognition": listSchema(typeSchema("string")),
+			"skills": typeSchema("object"), "outcome": listSchema(typeSchema("string")), "flow": listSchema(typeSchema("string")), "next_action": typeSchema("object"),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			lib, id := p.library(), in.text("activity_id")
+			lib, id := p.currentLibrary(), in.textArg("activity_id")
 			e := lib.Activity(id)
 			if e == nil {
 				e = library.Numbered(lib.Activities(), id)
 			}
 			if e == nil {
-				return nil, p.lost(lib, library.KindActivity, "get_activity", "activity_id", "", id, ids(lib.Activities()), in)
+				return nil, p.explainMissing(lib, library.KindActivity, "get_activity", "activity_id", "", id, entryIDs(lib.Activities()), in)
 			}
 			return wholeDocument(e.Canonical, map[string]any{"next_action": skillAction(e.Activity.Skills.Primary)})
 		},
 	}
 }
 
-func ids(entries []*library.Entry) []string {
+func entryIDs(entries []*library.Entry) []string {
 	list := []string{}
 	for _, e := range entries {
 		list = append(list, e.ID)
@@ -123,21 +123,21 @@ func ids(entries []*library.Entry) []string {
 	return list
 }
 
-// lost is the error about a document that is not served, with the reason if it did
-// not load.
-func (p *phaseTools) lost(lib *library.Library, kind phases.EntryKind, toolName, field, workflow, id string, allowed []string, in arguments) *callError {
+// explainMissing returns the error about an unknown document, with the reason if it did not
+// load.
+func (p *phaseTools) explainMissing(lib *library.Library, kind phases.EntryKind, toolName, field, workflow, id string, allowed []string, in arguments) *callError {
 	name := string(kind)
 	bad := notFound(strings.ToUpper(name[:1])+name[1:], field, id, allowed)
 	if why := lib.Why(kind, workflow, id); why != nil {
 		bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
 		bad.Message = fmt.Sprintf("%s: the file did not load: %s", bad.Message, why.Message)
 	}
-	bad.retry(toolName, in)
+	bad.suggestRetry(toolName, in)
 	return bad
 }
 
-// matched is an activity in the answer of match_activity.
-type matched struct {
+// activityMatch is an activity in the answer of match_activity.
+type activityMatch struct {
 	ID           string   `json:"id"`
 	Problem      string   `json:"problem"`
 	PrimarySkill string   `json:"primary_skill"`
@@ -148,43 +148,43 @@ type matched struct {
 func (p *phaseTools) matchActivity() *tool {
 	return &tool{
 		name: "match_activity", title: "Find the activity for a goal",
-		description: "Find the activity for what the user wants, in the user's own words, and the call to go on with. Begin here.",
+		description: "Find the activity for the user's goal, in the user's own words, and the next call. Start here.",
 		params: []param{{
 			name: "goal", kind: kindString, required: true, maxLength: 4096, example: "Start a workflow",
 			description: "The user's words",
 		}},
-		output: object(map[string]any{
-			"status": map[string]any{"type": "string", "enum": []string{"matched", "ambiguous", "none"}}, "matches": listOf(typed("object")),
-			"question": typed("string"), "next_action": typed("object"),
+		output: objectSchema(map[string]any{
+			"status": map[string]any{"type": "string", "enum": []string{"matched", "ambiguous", "none"}}, "matches": listSchema(typeSchema("object")),
+			"question": typeSchema("string"), "next_action": typeSchema("object"),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			status, found := p.library().Match(in.text("goal"))
+			status, found := p.currentLibrary().Match(in.textArg("goal"))
 			out := struct {
 				Status     library.MatchStatus `json:"status"`
-				Matches    []matched           `json:"matches"`
+				Matches    []activityMatch     `json:"matches"`
 				Question   string              `json:"question,omitempty"`
 				NextAction nextAction          `json:"next_action"`
-			}{Status: status, Matches: []matched{}, NextAction: nextAction{"get_activities", map[string]any{}}}
+			}{Status: status, Matches: []activityMatch{}, NextAction: nextAction{"get_activities", map[string]any{}}}
 			for _, m := range found {
 				a := m.Activity.Activity
-				out.Matches = append(out.Matches, matched{a.ID, a.Problem, a.Skills.Primary, m.Score, m.Why})
+				out.Matches = append(out.Matches, activityMatch{a.ID, a.Problem, a.Skills.Primary, m.Score, m.Why})
 			}
 			switch status {
 			case library.MatchFound:
 				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": found[0].Activity.ID}}
 			case library.MatchAmbiguous:
-				out.Question = whichOne(found)
-				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": "the one that the user means"}}
+				out.Question = askWhichActivity(found)
+				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": "the one the user means"}}
 			case library.MatchNone:
 				out.Question = "No activity fits these words. Ask the user what they want to achieve, or look at all activities."
 			}
-			return worded{structure: out}, nil
+			return textAnswer{structure: out}, nil
 		},
 	}
 }
 
-// whichOne asks the user to choose between activities that fit alike.
-func whichOne(found []library.Match) string {
+// askWhichActivity asks the user to choose between activities that fit equally well.
+func askWhichActivity(found []library.Match) string {
 	best := found[0].Score
 	var lines []string
 	for _, m := range found {
@@ -198,10 +198,10 @@ func whichOne(found []library.Match) string {
 func (p *phaseTools) getRules() *tool {
 	return &tool{
 		name: "get_rules", title: "Get the rules for all workflows",
-		description: "Get the rules that hold in every workflow; a workflow's own rules go before them.",
-		output:      object(map[string]any{"id": typed("string"), "title": typed("string"), "sections": listOf(typed("object"))}),
+		description: "Get the rules for every workflow; a workflow's own rules take precedence.",
+		output:      objectSchema(map[string]any{"id": typeSchema("string"), "title": typeSchema("string"), "sections": listSchema(typeSchema("object"))}),
 		handle: func(context.Context, arguments) (any, error) {
-			lib := p.library()
+			lib := p.currentLibrary()
 			e := lib.Rules()
 			if e != nil {
 				return wholeDocument(e.Canonical, nil)
@@ -218,8 +218,8 @@ func (p *phaseTools) getRules() *tool {
 	}
 }
 
-// skillLine is a skill in the answer of get_skills.
-type skillLine struct {
+// skillInfo is a skill in the answer of get_skills.
+type skillInfo struct {
 	ID         string     `json:"id"`
 	Capability string     `json:"capability"`
 	NextAction nextAction `json:"next_action"`
@@ -228,35 +228,35 @@ type skillLine struct {
 func (p *phaseTools) getSkills() *tool {
 	return &tool{
 		name: "get_skills", title: "Get the skills",
-		description: "Get all skills with what each enables: those for all workflows, and those of single ones.",
-		output: object(map[string]any{
-			"description": typed("string"), "usage": typed("string"), "universal": listOf(typed("object")), "workflow_specific": typed("object"),
+		description: "Get all skills and their capabilities: those for all workflows, and those of single ones.",
+		output: objectSchema(map[string]any{
+			"description": typeSchema("string"), "usage": typeSchema("string"), "universal": listSchema(typeSchema("object")), "workflow_specific": typeSchema("object"),
 		}),
 		handle: func(context.Context, arguments) (any, error) {
-			lib := p.library()
-			lines := func(workflow string) []skillLine {
-				list := []skillLine{}
+			lib := p.currentLibrary()
+			lines := func(workflow string) []skillInfo {
+				list := []skillInfo{}
 				for _, e := range lib.Skills(workflow) {
 					action := skillAction(e.ID)
 					if workflow != "" {
 						action.Parameters["workflow_id"] = workflow
 					}
-					list = append(list, skillLine{e.ID, e.Skill.Capability, action})
+					list = append(list, skillInfo{e.ID, e.Skill.Capability, action})
 				}
 				return list
 			}
-			specific := map[string][]skillLine{}
+			specific := map[string][]skillInfo{}
 			for _, owner := range lib.Owners() {
 				if len(lib.Skills(owner)) > 0 {
 					specific[owner] = lines(owner)
 				}
 			}
-			return worded{structure: struct {
+			return textAnswer{structure: struct {
 				Description string                 `json:"description"`
 				Usage       string                 `json:"usage"`
-				Universal   []skillLine            `json:"universal"`
-				Specific    map[string][]skillLine `json:"workflow_specific"`
-			}{"How to use the tools for something.", "Get the skill that an activity names. A workflow's own skill goes before one for all.", lines(""), specific}}, nil
+				Universal   []skillInfo            `json:"universal"`
+				Specific    map[string][]skillInfo `json:"workflow_specific"`
+			}{"How to use the tools.", "Get the skill that an activity names. A workflow's own skill takes precedence over a shared one.", lines(""), specific}}, nil
 		},
 	}
 }
@@ -287,18 +287,18 @@ func optionalWorkflow(description string) param {
 func (p *phaseTools) listSkills() *tool {
 	return &tool{
 		name: "list_skills", title: "List skills",
-		description: "List the skills with their files: all, or those for all workflows and those of one.",
+		description: "List the skills with their files: all, or the shared ones and those of one workflow.",
 		params:      []param{optionalWorkflow("Only what this workflow uses")},
-		output: object(map[string]any{
-			"items": listOf(typed("object")), "universal": listOf(typed("object")), "workflow": listOf(typed("object")),
+		output: objectSchema(map[string]any{
+			"items": listSchema(typeSchema("object")), "universal": listSchema(typeSchema("object")), "workflow": listSchema(typeSchema("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			lib, id := p.library(), in.text("workflow_id")
+			lib, id := p.currentLibrary(), in.textArg("workflow_id")
 			if id != "" {
-				if err := p.owner("list_skills", in); err != nil {
+				if err := p.checkOwner("list_skills", in); err != nil {
 					return nil, err
 				}
-				return worded{structure: struct {
+				return textAnswer{structure: struct {
 					Universal []skillFile `json:"universal"`
 					Workflow  []skillFile `json:"workflow"`
 				}{skillFiles(lib.Skills("")), skillFiles(lib.Skills(id))}}, nil
@@ -315,19 +315,19 @@ func (p *phaseTools) listSkills() *tool {
 func (p *phaseTools) getSkill() *tool {
 	return &tool{
 		name: "get_skill", title: "Get a skill",
-		description: "Get a skill: how to use the tools for it, and what to do about errors.",
+		description: "Get a skill: how to use its tools, and how to handle errors.",
 		params: []param{
 			{
-				name: "skill_id", kind: kindString, numbered: true, required: true, maxLength: maxID, example: "workflow-execution",
+				name: "skill_id", kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: "workflow-execution",
 				description: "Skill id, or its index from list_skills",
 			},
-			optionalWorkflow("Take the workflow's own skill, where it has one"),
+			optionalWorkflow("Prefer the workflow's own skill"),
 		},
-		output: object(map[string]any{"id": typed("string"), "version": typed("string"), "capability": typed("string")}),
+		output: objectSchema(map[string]any{"id": typeSchema("string"), "version": typeSchema("string"), "capability": typeSchema("string")}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			lib, id, workflow := p.library(), in.text("skill_id"), in.text("workflow_id")
+			lib, id, workflow := p.currentLibrary(), in.textArg("skill_id"), in.textArg("workflow_id")
 			if workflow != "" {
-				if err := p.owner("get_skill", in); err != nil {
+				if err := p.checkOwner("get_skill", in); err != nil {
 					return nil, err
 				}
 			}
@@ -340,16 +340,16 @@ func (p *phaseTools) getSkill() *tool {
 					return wholeDocument(e.Canonical, nil)
 				}
 			}
-			allowed := ids(own)
-			for _, id := range ids(shared) {
+			allowed := entryIDs(own)
+			for _, id := range entryIDs(shared) {
 				if !slices.Contains(allowed, id) {
 					allowed = append(allowed, id)
 				}
 			}
-			bad := p.lost(lib, library.KindSkill, "get_skill", "skill_id", workflow, id, allowed, in)
+			bad := p.explainMissing(lib, library.KindSkill, "get_skill", "skill_id", workflow, id, allowed, in)
 			for _, owner := range lib.Owners() {
 				if lib.Skill(owner, id) != nil {
-					bad.Fix = fmt.Sprintf("it is a skill of the workflow %q alone", owner)
+					bad.Fix = fmt.Sprintf("only the workflow %q has this skill", owner)
 					bad.Next = &nextCall{Tool: "get_skill", Arguments: map[string]any{"skill_id": id, "workflow_id": owner}}
 				}
 			}

@@ -16,8 +16,8 @@ const (
 	templateTemplate = templatePrefix + "{workflow}/{index}"
 )
 
-// addLibraryResources adds the guides and templates, which steps of runs name and
-// which are wanted without the toolset "phases" too.
+// addLibraryResources adds the guides and templates. Steps of runs name them, so they are
+// needed without the toolset "phases" too.
 func (s *Server) addLibraryResources() {
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: guideTemplate, Name: "guide", Title: "A guide",
@@ -41,11 +41,11 @@ func (s *Server) readText(prefix string, kind phases.EntryKind) mcp.ResourceHand
 		if e == nil {
 			return nil, mcp.ResourceNotFoundError(uri)
 		}
-		return contents(uri, mimeOf(e.Format), e.Text), nil
+		return newTextResource(uri, mimeOf(e.Format), e.Text), nil
 	}
 }
 
-// mimeOf is the type of a text by its format.
+// mimeOf returns the media type of a format.
 func mimeOf(format string) string {
 	switch format {
 	case "markdown":
@@ -59,8 +59,8 @@ func mimeOf(format string) string {
 	}
 }
 
-// textParts suggests parts of a guide's or template's address: ids of workflows
-// that have any, and the indices of one.
+// textParts suggests parts of the URI of a guide or template: ids of workflows with guides
+// or templates, and indices.
 func (s *Server) textParts(p *mcp.CompleteParams, kind phases.EntryKind) []string {
 	lib := s.catalog.Snapshot().Library()
 	var values []string

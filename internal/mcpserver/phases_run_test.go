@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/mcpserver"
 )
 
-// routed is a workflow whose second phase is named by the caller.
-func routed(second string) string {
+// phasesWithRoute is a workflow whose second phase has the given name.
+func phasesWithRoute(second string) string {
 	return fmt.Sprintf(`{"id":"routed","version":"1.0.0","title":"Routed","initialPhase":"a","variables":[{"name":"big","type":"boolean","required":false}],
 "phases":[
  {"id":"a","name":"A","required":true,"guide":{"path":"00-way.md"},"steps":[{"id":"s","name":"Look","required":true,"guide":{"path":"00-way.md","section":"Two"}}],
@@ -21,78 +21,77 @@ func routed(second string) string {
  {"id":"z","name":"Z","required":true,"steps":[{"id":"u","name":"End","required":true}]}]}`, second, second)
 }
 
-// A guide that a position names comes with it, for whoever has no other way to read
-// it; a gate says what must be done before it and whether it can be declined.
-func TestPositionsBringTheirGuides(t *testing.T) {
+// A position includes the guides that it names, for agents that cannot read them otherwise;
+// a gate names the steps before it and whether it can be declined.
+func TestPositionsIncludeGuides(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	put(t, r, "routed/routed.json", routed("b"))
-	put(t, r, "routed/guides/00-way.md", "# The way\n\n## One\nslowly\n\n## Two\n"+strings.Repeat("steadily ", 900)+"\n")
-	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
-	started := ask(t, cs, "workflow_start", map[string]any{"workflowId": "routed"})
-	if !strings.Contains(started.texts[0], "slowly") || !strings.Contains(started.texts[0], "the whole is the resource guideway://guides/routed/00-way") {
+	r := newTestServer(t)
+	writeToCatalog(t, r, "routed/routed.json", phasesWithRoute("b"))
+	writeToCatalog(t, r, "routed/guides/00-way.md", "# The way\n\n## One\nslowly\n\n## Two\n"+strings.Repeat("steadily ", 900)+"\n")
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
+	started := callText(t, cs, "workflow_start", map[string]any{"workflowId": "routed"})
+	if !strings.Contains(started.texts[0], "slowly") || !strings.Contains(started.texts[0], "the full text is the resource guideway://guides/routed/00-way") {
 		t.Errorf("the position does not bring its guide:\n%s", started.texts[0])
 	}
-	if first := len(dig(started.structure, "position/guides").([]any)); first != 2 {
+	if first := len(memberAt(started.structure, "position/guides").([]any)); first != 2 {
 		t.Errorf("%d guides", first)
 	}
-	gate := good(t, cs, "workflow_continue", map[string]any{"handle": started.structure["handle"], "output": "looked"})
-	if dig(gate, "position/declinable") != true || dig(gate, "position/prompt") != "Before you ask: Show the list." {
+	gate := callTool(t, cs, "workflow_continue", map[string]any{"handle": started.structure["handle"], "output": "looked"})
+	if memberAt(gate, "position/declinable") != true || memberAt(gate, "position/prompt") != "Before you ask: Show the list." {
 		t.Errorf("the gate: %v", gate["position"])
 	}
-	declined := good(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "answer": map[string]any{"decline": true}})
-	if dig(declined, "position/kind") != "context" {
+	declined := callTool(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "answer": map[string]any{"decline": true}})
+	if memberAt(declined, "position/kind") != "context" {
 		t.Errorf("declined: %v", declined)
 	}
 }
 
-// A section is not brought beside the whole guide that it is of.
-func TestPositionsBringAGuideOnce(t *testing.T) {
+// A section is omitted if the whole guide is included.
+func TestPositionsIncludeGuideOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	put(t, r, "routed/routed.json", routed("b"))
-	put(t, r, "routed/guides/00-way.md", "# The way\n\n## One\nslowly\n\n## Two\nsteadily\n")
-	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
-	started := ask(t, cs, "workflow_start", map[string]any{"workflowId": "routed"})
+	r := newTestServer(t)
+	writeToCatalog(t, r, "routed/routed.json", phasesWithRoute("b"))
+	writeToCatalog(t, r, "routed/guides/00-way.md", "# The way\n\n## One\nslowly\n\n## Two\nsteadily\n")
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
+	started := callText(t, cs, "workflow_start", map[string]any{"workflowId": "routed"})
 	if n := strings.Count(started.texts[0], "steadily"); n != 1 || !strings.Contains(started.texts[0], "slowly") {
 		t.Errorf("the section comes %d times:\n%s", n, started.texts[0])
 	}
 }
 
-// A run is judged by the definition that it has pinned, whatever is in the catalog
-// by now.
-func TestTransitionsOfARunAreThoseOfItsDefinition(t *testing.T) {
+// A run uses its pinned definition, not the current one of the catalog.
+func TestRunTransitionsUsePinnedDefinition(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *mcpserver.Options) { o.Toolsets = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetPhases) })
-	put(t, r, "routed/routed.json", routed("b"))
-	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
-	started := good(t, cs, "workflow_start", map[string]any{"workflowId": "routed", "context": map[string]any{"big": true}})
-	put(t, r, "routed/routed.json", routed("other"))
+	r := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetPhases) })
+	writeToCatalog(t, r, "routed/routed.json", phasesWithRoute("b"))
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
+	started := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "routed", "context": map[string]any{"big": true}})
+	writeToCatalog(t, r, "routed/routed.json", phasesWithRoute("other"))
 	args := map[string]any{"workflow_id": "routed", "from_phase": "a", "to_phase": "b", "handle": started["handle"]}
-	if got := ask(t, cs, "validate_transition", args); got.structure["valid"] != true || got.structure["leads_to"] != "b" {
+	if got := callText(t, cs, "validate_transition", args); got.structure["valid"] != true || got.structure["leads_to"] != "b" {
 		t.Errorf("by the run: %v", got.structure)
 	}
 	delete(args, "handle")
-	if got := ask(t, cs, "validate_transition", args); got.structure["valid"] != false {
+	if got := callText(t, cs, "validate_transition", args); got.structure["valid"] != false {
 		t.Errorf("by the catalog: %v", got.structure)
 	}
 }
 
-// put writes a file of the catalog's custom source and has it loaded.
-func put(t *testing.T, r *rig, name, text string) {
+// writeToCatalog writes a file of the catalog's custom source and loads it.
+func writeToCatalog(t *testing.T, r *testServer, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(r.dir, filepath.Dir(name)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, r.dir, name, text)
+	writeFile(t, r.dir, name, text)
 	if err := r.catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// skipping asks twice before it leaves its first phase; the first answer has the
-// second phase, or the rest, skipped.
-const skipping = `{"id":"skipping","version":"1.0.0","title":"Skipping","initialPhase":"a","variables":[{"name":"big","type":"boolean","required":false}],
+// skippingPhases has two questions in its first phase; the first answer skips the second
+// phase, or all others.
+const skippingPhases = `{"id":"skipping","version":"1.0.0","title":"Skipping","initialPhase":"a","variables":[{"name":"big","type":"boolean","required":false}],
 "phases":[
  {"id":"a","name":"A","required":true,
   "checkpoints":[
@@ -105,13 +104,12 @@ const skipping = `{"id":"skipping","version":"1.0.0","title":"Skipping","initial
  {"id":"c","name":"C","required":true,"steps":[{"id":"u","name":"End","required":true}]},
  {"id":"x","name":"X","required":true,"transitions":[{"to":"c","condition":{"type":"simple","variable":"big","operator":"==","value":true}}]}]}`
 
-// Where a run goes is judged past the phases that an answer has had skipped, as
-// the run itself goes past them.
-func TestTransitionsPassWhatIsSkipped(t *testing.T) {
+// validate_transition passes over the phases that an answer has skipped, as the run does.
+func TestTransitionsPassSkippedPhases(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *mcpserver.Options) { o.Toolsets = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetPhases) })
-	put(t, r, "skipping/skipping.json", skipping)
-	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	r := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetPhases) })
+	writeToCatalog(t, r, "skipping/skipping.json", skippingPhases)
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
 	tests := []struct {
 		answer, to string
 		valid      bool
@@ -128,9 +126,9 @@ func TestTransitionsPassWhatIsSkipped(t *testing.T) {
 		{"open", "b", true, "b", "by the transition"},
 	}
 	for _, tt := range tests {
-		started := good(t, cs, "workflow_start", map[string]any{"workflowId": "skipping"})
-		asked := good(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "answer": map[string]any{"optionId": tt.answer}})
-		got := ask(t, cs, "validate_transition", map[string]any{
+		started := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "skipping"})
+		asked := callTool(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "answer": map[string]any{"optionId": tt.answer}})
+		got := callText(t, cs, "validate_transition", map[string]any{
 			"workflow_id": "skipping", "from_phase": "a", "to_phase": tt.to, "handle": asked["handle"],
 		})
 		leads, _ := got.structure["leads_to"].(string)
@@ -141,9 +139,9 @@ func TestTransitionsPassWhatIsSkipped(t *testing.T) {
 		if tt.answer != "quick" || tt.to != "c" {
 			continue
 		}
-		left := good(t, cs, "workflow_continue", map[string]any{"handle": asked["handle"], "answer": map[string]any{"optionId": "yes"}})
-		if dig(left, "position/phase/id") != tt.to {
-			t.Errorf("the run went to %v, and the tool said %s", dig(left, "position/phase"), tt.to)
+		left := callTool(t, cs, "workflow_continue", map[string]any{"handle": asked["handle"], "answer": map[string]any{"optionId": "yes"}})
+		if memberAt(left, "position/phase/id") != tt.to {
+			t.Errorf("the run went to %v, and the tool said %s", memberAt(left, "position/phase"), tt.to)
 		}
 	}
 
@@ -155,7 +153,7 @@ func TestTransitionsPassWhatIsSkipped(t *testing.T) {
 			"optionId": "other", "respondedAt": "2026-01-22T10:00:00Z", "effects": map[string]any{"transitionedTo": 4},
 		}},
 	}
-	got := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "skipping", "from_phase": "a", "to_phase": "x", "state": state})
+	got := callText(t, cs, "validate_transition", map[string]any{"workflow_id": "skipping", "from_phase": "a", "to_phase": "x", "state": state})
 	if got.structure["valid"] != true || got.structure["leads_to"] != "x" {
 		t.Errorf("by a state document: %v", got.structure)
 	}

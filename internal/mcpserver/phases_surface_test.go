@@ -18,25 +18,25 @@ import (
 // A stateless call does not lead through a phase workflow; a run does.
 func TestStepToolsKnowPhaseWorkflows(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *mcpserver.Options) {
+	r := newTestServer(t, func(o *mcpserver.Options) {
 		o.Toolsets = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetPhases)
 	})
-	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
 	const id = "incident-response"
-	list := ask(t, cs, "workflow_list", nil)
+	list := callText(t, cs, "workflow_list", nil)
 	dialects := map[any]any{}
 	for _, w := range list.structure["workflows"].([]any) {
-		dialects[dig(w, "id")] = dig(w, "dialect")
+		dialects[memberAt(w, "id")] = memberAt(w, "dialect")
 	}
 	if dialects[id] != "phases" || dialects["coding-task"] != "steps" {
 		t.Errorf("%v", dialects)
 	}
-	refused := ask(t, cs, "workflow_next", map[string]any{"workflowId": id})
-	if !refused.isError || dig(refused.structure, "next/tool") != "workflow_start" {
+	refused := callText(t, cs, "workflow_next", map[string]any{"workflowId": id})
+	if !refused.isError || memberAt(refused.structure, "next/tool") != "workflow_start" {
 		t.Fatalf("%v", refused.structure)
 	}
-	run := good(t, cs, "workflow_start", dig(refused.structure, "next/arguments").(map[string]any))
-	got := ask(t, cs, "workflow_get", map[string]any{"id": id})
+	run := callTool(t, cs, "workflow_start", memberAt(refused.structure, "next/arguments").(map[string]any))
+	got := callText(t, cs, "workflow_get", map[string]any{"id": id})
 	if got.isError || got.structure["dialect"] != "phases" || got.structure["totalPhases"].(float64) < 4 {
 		t.Errorf("%v", got.structure)
 	}
@@ -45,22 +45,22 @@ func TestStepToolsKnowPhaseWorkflows(t *testing.T) {
 		t.Errorf("%v %v", prompt, err)
 	}
 
-	// A run is judged by where it stands and by its own variables.
-	first := ask(t, cs, "validate_transition", map[string]any{"workflow_id": id, "from_phase": "2", "to_phase": "1", "handle": run["handle"]})
+	// A run is checked with its own position and variables.
+	first := callText(t, cs, "validate_transition", map[string]any{"workflow_id": id, "from_phase": "2", "to_phase": "1", "handle": run["handle"]})
 	if reason, _ := first.structure["reason"].(string); first.structure["valid"] != false || !strings.HasPrefix(reason, "The current phase is ") {
 		t.Errorf("%v", first.structure)
 	}
-	open := ask(t, cs, "validate_transition", map[string]any{"workflow_id": id, "from_phase": "1", "to_phase": "2", "handle": run["handle"]})
+	open := callText(t, cs, "validate_transition", map[string]any{"workflow_id": id, "from_phase": "1", "to_phase": "2", "handle": run["handle"]})
 	if open.structure["valid"] != true || open.structure["leads_to"] != "inform" || open.structure["first"] != "step measure-impact" {
 		t.Errorf("%v", open.structure)
 	}
-	unknown := ask(t, cs, "validate_transition", map[string]any{"workflow_id": id, "from_phase": "1", "to_phase": "2", "handle": "h_0000000000000000000000"})
+	unknown := callText(t, cs, "validate_transition", map[string]any{"workflow_id": id, "from_phase": "1", "to_phase": "2", "handle": "h_0000000000000000000000"})
 	if !unknown.isError {
 		t.Errorf("%v", unknown.structure)
 	}
 }
 
-// The directory of the original is served whole by its own tools.
+// The phase tools serve the whole directory of the original.
 func TestCorpusByPhaseTools(t *testing.T) {
 	t.Parallel()
 	const corpus = "../../../shared/corpus/phases"
@@ -79,34 +79,34 @@ func TestCorpusByPhaseTools(t *testing.T) {
 		{"1", "11", "No valid transition"},
 		{"11", "1", "No valid transition. Valid: none"},
 	} {
-		got := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "work-package", "from_phase": tt.from, "to_phase": tt.to})
+		got := callText(t, cs, "validate_transition", map[string]any{"workflow_id": "work-package", "from_phase": tt.from, "to_phase": tt.to})
 		reason, _ := got.structure["reason"].(string)
 		if got.structure["valid"] != (tt.reason == "") || !strings.HasPrefix(reason, tt.reason) {
 			t.Errorf("%s to %s: %v", tt.from, tt.to, got.structure)
 		}
 	}
-	guides := ask(t, cs, "list_guides", map[string]any{"workflow_id": "work-package"})
-	if n := len(dig(guides.structure, "items").([]any)); n != 20 {
+	guides := callText(t, cs, "list_guides", map[string]any{"workflow_id": "work-package"})
+	if n := len(memberAt(guides.structure, "items").([]any)); n != 20 {
 		t.Errorf("%d guides", n)
 	}
 	for _, goal := range []string{"Let's start the work-package workflow", "Where were we?", "We're done with the workflow"} {
-		if got := ask(t, cs, "match_activity", map[string]any{"goal": goal}); got.structure["status"] != "matched" {
+		if got := callText(t, cs, "match_activity", map[string]any{"goal": goal}); got.structure["status"] != "matched" {
 			t.Errorf("%q: %v", goal, got.structure)
 		}
 	}
 }
 
-// everything offers all toolsets.
-func everything(o *mcpserver.Options) { o.Toolsets = mcpserver.Toolsets() }
+// enableAllToolsets offers all toolsets.
+func enableAllToolsets(o *mcpserver.Options) { o.Toolsets = mcpserver.Toolsets() }
 
-// The bundled skills and activities speak of tools and parameters that are there,
-// so that who follows them makes calls that work.
-func TestBundledSkillsMatchTheTools(t *testing.T) {
+// The bundled skills and activities only name existing tools and parameters, so that the
+// calls in them work.
+func TestBundledSkillsMatchTools(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, everything)
-	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	r := newTestServer(t, enableAllToolsets)
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
 	params := map[string][]string{}
-	for _, tool := range tools(t, cs) {
+	for _, tool := range listTools(t, cs) {
 		properties, _ := tool.InputSchema.(map[string]any)["properties"].(map[string]any)
 		params[tool.Name] = slices.Sorted(maps.Keys(properties))
 	}
@@ -131,11 +131,11 @@ func TestBundledSkillsMatchTheTools(t *testing.T) {
 	}
 	taught := map[string]bool{}
 	for _, e := range lib.Skills("") {
-		skill := ask(t, cs, "get_skill", map[string]any{"skill_id": e.ID})
+		skill := callText(t, cs, "get_skill", map[string]any{"skill_id": e.ID})
 		about, _ := skill.structure["tools"].(map[string]any)
 		for tool := range about {
 			taught[tool] = true
-			said, _ := dig(about, tool+"/params").(string)
+			said, _ := memberAt(about, tool+"/params").(string)
 			list := strings.Split(said, ", ")
 			if said == "none" {
 				list = []string{}
@@ -146,19 +146,19 @@ func TestBundledSkillsMatchTheTools(t *testing.T) {
 			}
 		}
 	}
-	only := newRig(t, func(o *mcpserver.Options) { o.Toolsets = []string{mcpserver.ToolsetPhases, mcpserver.ToolsetRuns} })
-	for _, tool := range toolNames(t, dial(t, only.server, "memory", "ann", "2025-11-25", nil)) {
+	only := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets = []string{mcpserver.ToolsetPhases, mcpserver.ToolsetRuns} })
+	for _, tool := range toolNames(t, connectClient(t, only.server, "memory", "ann", "2025-11-25", nil)) {
 		if !taught[tool] {
 			t.Errorf("no skill tells of %s", tool)
 		}
 	}
 }
 
-// Guides are there for who only has the tools of runs.
+// Guides are resources for clients that only have the toolset "runs".
 func TestGuidesAreResources(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	r := newTestServer(t)
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
 	read := func(uri string) string {
 		res, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 		if err != nil {

@@ -10,18 +10,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/library"
 )
 
-// owner checks that a call names a workflow, or a folder that has something.
-func (p *phaseTools) owner(toolName string, in arguments) error {
-	id := in.text("workflow_id")
-	if id == library.Meta || slices.Contains(p.library().Owners(), id) {
+// checkOwner checks that a call names a workflow, or a folder that is not empty.
+func (p *phaseTools) checkOwner(toolName string, in arguments) error {
+	id := in.textArg("workflow_id")
+	if id == library.Meta || slices.Contains(p.currentLibrary().Owners(), id) {
 		return nil
 	}
-	_, err := p.workflow(toolName, in)
+	_, err := p.findWorkflow(toolName, in)
 	return err
 }
 
-// textLine is a guide or a template in a list.
-type textLine struct {
+// textInfo is a guide or a template in a list.
+type textInfo struct {
 	Index  string `json:"index"`
 	Name   string `json:"name"`
 	Title  string `json:"title"`
@@ -29,9 +29,9 @@ type textLine struct {
 }
 
 func (p *phaseTools) listTexts(kind phases.EntryKind) *tool {
-	name, what := "list_guides", "Guides say how to do a phase or a step."
+	name, what := "list_guides", "Guides explain how to do a phase or a step."
 	if kind == library.KindTemplate {
-		name, what = "list_templates", "Templates are forms of documents to fill in."
+		name, what = "list_templates", "Templates are documents to fill in."
 	}
 	return &tool{
 		name: name, title: fmt.Sprintf("List %ss", kind),
@@ -39,12 +39,12 @@ func (p *phaseTools) listTexts(kind phases.EntryKind) *tool {
 		params:      []param{workflowIDParam()},
 		output:      itemsSchema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			if err := p.owner(name, in); err != nil {
+			if err := p.checkOwner(name, in); err != nil {
 				return nil, err
 			}
-			var items []textLine
-			for _, e := range p.library().Texts(kind, in.text("workflow_id")) {
-				line := textLine{Index: e.Digits, Name: e.Name, Title: e.Title}
+			var items []textInfo
+			for _, e := range p.currentLibrary().Texts(kind, in.textArg("workflow_id")) {
+				line := textInfo{Index: e.Digits, Name: e.Name, Title: e.Title}
 				if kind == library.KindGuide {
 					line.Format = e.Format
 				}
@@ -59,26 +59,26 @@ func (p *phaseTools) getText(kind phases.EntryKind) *tool {
 	name := "get_" + string(kind)
 	return &tool{
 		name: name, title: fmt.Sprintf("Get a %s", kind),
-		description: fmt.Sprintf("Get a %s of a workflow as it is, or one section of it.", kind),
+		description: fmt.Sprintf("Get a %s of a workflow unchanged, or one section of it.", kind),
 		params: []param{
 			workflowIDParam(),
 			{
-				name: "index", kind: kindString, numbered: true, required: true, maxLength: maxID, example: "01",
+				name: "index", kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: "01",
 				description: fmt.Sprintf("Index or name from list_%ss", kind),
 			},
-			{name: "section", kind: kindString, maxLength: 256, description: "Heading of the section that is wanted"},
+			{name: "section", kind: kindString, maxLength: 256, description: "Heading of a section"},
 		},
-		output: object(map[string]any{"content": typed("string"), "format": typed("string")}),
+		output: objectSchema(map[string]any{"content": typeSchema("string"), "format": typeSchema("string")}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			if err := p.owner(name, in); err != nil {
+			if err := p.checkOwner(name, in); err != nil {
 				return nil, err
 			}
-			lib, workflow, index := p.library(), in.text("workflow_id"), in.text("index")
+			lib, workflow, index := p.currentLibrary(), in.textArg("workflow_id"), in.textArg("index")
 			e := lib.Text(kind, workflow, index)
 			if e == nil {
-				return nil, p.lostText(lib, kind, in)
+				return nil, p.explainMissingText(lib, kind, in)
 			}
-			section := in.text("section")
+			section := in.textArg("section")
 			if section == "" {
 				return rawText(e.Text, e.Format), nil
 			}
@@ -87,21 +87,21 @@ func (p *phaseTools) getText(kind phases.EntryKind) *tool {
 				return rawText(part, e.Format), nil
 			}
 			bad := notFound("Section", "section", section, library.Headings(e.Text))
-			bad.retry(name, in)
+			bad.suggestRetry(name, in)
 			return nil, bad
 		},
 	}
 }
 
-// lostText is the error about a guide or template that is not there, in the words
-// of the original.
-func (p *phaseTools) lostText(lib *library.Library, kind phases.EntryKind, in arguments) *callError {
-	workflow, index := in.text("workflow_id"), in.text("index")
+// explainMissingText returns the error about an unknown guide or template, in the words of
+// the original.
+func (p *phaseTools) explainMissingText(lib *library.Library, kind phases.EntryKind, in arguments) *callError {
+	workflow, index := in.textArg("workflow_id"), in.textArg("index")
 	allowed := []string{}
 	for _, e := range lib.Texts(kind, workflow) {
 		allowed = append(allowed, e.Digits)
 	}
-	bad := p.lost(lib, kind, "get_"+string(kind), "index", workflow, index, allowed, in)
+	bad := p.explainMissing(lib, kind, "get_"+string(kind), "index", workflow, index, allowed, in)
 	if bad.Code != guideway.CodeNotFound {
 		return bad
 	}
@@ -109,32 +109,32 @@ func (p *phaseTools) lostText(lib *library.Library, kind phases.EntryKind, in ar
 	if kind == library.KindTemplate {
 		format = "Template not found: index %v in workflow %s"
 	}
-	bad.Message = fmt.Sprintf(format, shorten(index), workflow)
+	bad.Message = fmt.Sprintf(format, shortenValue(index), workflow)
 	if len(allowed) == 0 {
 		bad.Fix = fmt.Sprintf("the workflow has no %ss", kind)
 	}
 	return bad
 }
 
-// shelfLine is what a workflow has of one kind.
-type shelfLine struct {
+// textCounts counts a workflow's texts of one kind.
+type textCounts struct {
 	Count int    `json:"count"`
 	Tool  string `json:"tool"`
 }
 
 func (p *phaseTools) listResources() *tool {
 	return &tool{
-		name: "list_resources", title: "List all there is",
-		description: "List what there is by workflow: activities, skills, guides and templates, with the tools that get them.",
-		output: object(map[string]any{
-			"activities": typed("object"), "universal_skills": typed("object"), "workflows": listOf(typed("object")),
+		name: "list_resources", title: "List all resources",
+		description: "List activities, skills, guides and templates by workflow, with the tools that return them.",
+		output: objectSchema(map[string]any{
+			"activities": typeSchema("object"), "universal_skills": typeSchema("object"), "workflows": listSchema(typeSchema("object")),
 		}),
 		handle: func(context.Context, arguments) (any, error) {
 			snap := p.catalog.Snapshot()
 			lib := snap.Library()
 			out := map[string]any{
-				"activities":       map[string]any{"tool": "get_activities", "description": "What users want, and how to begin with it"},
-				"universal_skills": map[string]any{"items": ids(lib.Skills("")), "tool": "get_skill", "description": "Skills for all workflows"},
+				"activities":       map[string]any{"tool": "get_activities", "description": "Goals of users and how to start"},
+				"universal_skills": map[string]any{"items": entryIDs(lib.Skills("")), "tool": "get_skill", "description": "Skills for all workflows"},
 			}
 			workflows := []map[string]any{}
 			for _, e := range phaseWorkflows(snap) {
@@ -142,21 +142,21 @@ func (p *phaseTools) listResources() *tool {
 			}
 			out["workflows"] = workflows
 			for _, owner := range lib.Owners() {
-				shelf := map[string]shelfLine{}
+				shelf := map[string]textCounts{}
 				add := func(name, tool string, n int) {
 					if n > 0 {
-						shelf[name] = shelfLine{n, tool}
+						shelf[name] = textCounts{n, tool}
 					}
 				}
 				add("guides", "list_guides", len(lib.Texts(library.KindGuide, owner)))
 				add("templates", "list_templates", len(lib.Texts(library.KindTemplate, owner)))
 				add("skills", "list_skills", len(lib.Skills(owner)))
 				if _, taken := out[owner]; taken {
-					owner = "workflow " + owner // a workflow that is called as a member of ours
+					owner = "workflow " + owner // a workflow with the name of another member
 				}
 				out[owner] = shelf
 			}
-			return worded{structure: out}, nil
+			return textAnswer{structure: out}, nil
 		},
 	}
 }

@@ -16,86 +16,86 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// way is one way out of a phase.
-type way struct {
+// transition is one way to leave a phase: a transition, a branch or an option.
+type transition struct {
 	// By is transition, branch or option.
 	By string `json:"by"`
-	// ID names the branch or the option and what it belongs to: "decision/branch".
+	// ID names the branch or the option with its parent: "decision/branch".
 	ID string `json:"id,omitempty"`
 	To string `json:"to"`
-	// Condition is what the way depends on, in words.
+	// Condition is the text of the condition.
 	Condition string `json:"condition,omitempty"`
 	Default   bool   `json:"isDefault,omitempty"`
-	// Holds is the verdict on the condition; absent where nobody asked.
+	// Holds is the verdict on the condition; absent if it was not evaluated.
 	Holds string `json:"holds,omitempty"`
-	// Past are the phases on this way that an answer has had skipped.
-	Past []string `json:"past,omitempty"`
+	// Skipped are the phases on the way that an answer has skipped.
+	Skipped []string `json:"past,omitempty"`
 
 	expr *condition.Expr
-	// leads is where the way arrives: To, or what lies behind the skipped phases;
-	// "" where that is the end, or not decided yet (open).
-	leads string
-	open  bool
+	// target is the phase that follows: To, or the first phase after it that is not
+	// skipped. It is "" at the end of the run, or if undecided.
+	target    string
+	undecided bool
 }
 
-// waysOut are all ways out of a phase, in the order in which the original looks at
-// them: transitions, branches, options.
-func waysOut(phase *phases.Phase) []way {
-	var ways []way
-	add := func(w way, e *condition.Expr) {
+// outgoingTransitions returns all ways to leave a phase, in the order of the original:
+// transitions, branches, options.
+func outgoingTransitions(phase *phases.Phase) []transition {
+	var out []transition
+	add := func(w transition, e *condition.Expr) {
 		if w.expr = e; e != nil {
 			w.Condition = e.String()
 		}
-		ways = append(ways, w)
+		out = append(out, w)
 	}
 	for _, t := range phase.Transitions {
-		add(way{By: "transition", To: t.To, Default: t.IsDefault}, t.Condition)
+		add(transition{By: "transition", To: t.To, Default: t.IsDefault}, t.Condition)
 	}
 	for _, d := range phase.Decisions {
 		for _, b := range d.Branches {
-			add(way{By: "branch", ID: d.ID + "/" + b.ID, To: b.TransitionTo, Default: b.IsDefault}, b.Condition)
+			add(transition{By: "branch", ID: d.ID + "/" + b.ID, To: b.TransitionTo, Default: b.IsDefault}, b.Condition)
 		}
 	}
 	for _, c := range phase.Checkpoints {
 		for _, o := range c.Options {
 			if to := o.Effect.TransitionTo; to != "" {
-				add(way{By: "option", ID: c.ID + "/" + o.ID, To: to}, nil)
+				add(transition{By: "option", ID: c.ID + "/" + o.ID, To: to}, nil)
 			}
 		}
 	}
-	return ways
+	return out
 }
 
-// transition is the answer of validate_transition.
-type transition struct {
+// transitionAnswer is the answer of validate_transition.
+type transitionAnswer struct {
 	Valid  bool   `json:"valid"`
 	Reason string `json:"reason,omitempty"`
-	// Ways are those that lead to the phase asked for; with variables all that
-	// were looked at.
-	Ways []way `json:"ways,omitempty"`
-	// LeadsTo is where the phase leads with these variables.
+	// Transitions are those that lead to the given phase; with variables, all that were
+	// checked.
+	Transitions []transition `json:"ways,omitempty"`
+	// LeadsTo is the phase that follows with these variables.
 	LeadsTo string `json:"leads_to,omitempty"`
-	// Waits are the variables without which the way cannot be decided.
+	// Waits are the variables that the decision needs.
 	Waits []string `json:"waits_for,omitempty"`
-	// First is what the run asks for before it leaves the phase.
+	// First is the position that the run has before it leaves the phase.
 	First string `json:"first,omitempty"`
-	// Allowed are the phases that there are, where one is not found.
+	// Allowed are the ids of the phases, if one is not found.
 	Allowed []string `json:"allowed,omitempty"`
 }
 
 func (p *phaseTools) validateTransition() *tool {
 	t := &tool{
 		name: "validate_transition", title: "Check a move between phases",
-		description: "Check whether a workflow can go from one phase to another. Without variables: whether there is such a way at all, and its conditions. " +
-			"With variables, a state document or a run's handle: whether that way is the one taken.",
+		description: "Check whether a workflow can go from one phase to another. Without variables: whether any transition leads there, and its conditions. " +
+			"With variables, a state document or a run's handle: whether that transition applies.",
 		params: []param{
 			workflowIDParam(), phaseParam("from_phase", "Phase id or 1-based number"), phaseParam("to_phase", "Phase id or 1-based number"),
 			{name: "variables", kind: kindObject, description: "Values that the conditions read"},
 			{name: "state", kind: kindObject, description: "State document, instead of variables"},
 		},
-		output: object(map[string]any{
-			"valid": typed("boolean"), "reason": typed("string"), "ways": listOf(typed("object")),
-			"leads_to": typed("string"), "waits_for": listOf(typed("string")), "first": typed("string"), "allowed": listOf(typed("string")),
+		output: objectSchema(map[string]any{
+			"valid": typeSchema("boolean"), "reason": typeSchema("string"), "ways": listSchema(typeSchema("object")),
+			"leads_to": typeSchema("string"), "waits_for": listSchema(typeSchema("string")), "first": typeSchema("string"), "allowed": listSchema(typeSchema("string")),
 		}),
 	}
 	if p.runs != nil {
@@ -104,64 +104,64 @@ func (p *phaseTools) validateTransition() *tool {
 		t.params = append(t.params, handle)
 	}
 	t.handle = func(ctx context.Context, in arguments) (any, error) {
-		w, err := p.workflow(t.name, in)
+		w, err := p.findWorkflow(t.name, in)
 		if err != nil {
 			return nil, err
 		}
-		judge, position, w, err := p.judge(ctx, t, in, w)
+		judge, position, w, err := p.newJudge(ctx, t, in, w)
 		if err != nil {
 			return nil, err
 		}
-		from, to, missing := p.ends(in, w)
+		from, to, missing := p.findEnds(in, w)
 		if missing != "" {
-			return worded{structure: transition{Reason: missing, Allowed: phaseIDs(w)}}, nil
+			return textAnswer{structure: transitionAnswer{Reason: missing, Allowed: phaseIDs(w)}}, nil
 		}
 		if n := position.phase; n > 0 && &w.Phases[n-1] != from {
-			return worded{structure: transition{Reason: fmt.Sprintf("The current phase is %s, not %s", w.Phases[n-1].ID, from.ID)}}, nil
+			return textAnswer{structure: transitionAnswer{Reason: fmt.Sprintf("The current phase is %s, not %s", w.Phases[n-1].ID, from.ID)}}, nil
 		}
-		out := static(position.ways(from), to)
+		out := checkStatic(position.outgoing(from), to)
 		switch {
 		case judge == nil || !out.Valid:
-		case len(position.leaves) > 0:
-			taken := position.way(way{To: position.leaves})
-			out.LeadsTo = taken.leads
-			out.Valid, out.Reason = out.LeadsTo == to.ID, "It is decided already that the phase leads to "+taken.arrival()
+		case len(position.decidedTarget) > 0:
+			taken := position.resolveTarget(transition{To: position.decidedTarget})
+			out.LeadsTo = taken.target
+			out.Valid, out.Reason = out.LeadsTo == to.ID, "An answer or decision has already chosen "+taken.targetText()
 		default:
-			out = dynamic(from, to, judge, position)
+			out = checkDynamic(from, to, judge, position)
 		}
-		out.First = position.first()
-		return worded{structure: out}, nil
+		out.First = position.nextPosition()
+		return textAnswer{structure: out}, nil
 	}
 	return t
 }
 
-// ends finds both phases, or says which one is missing, in the words of the
-// original.
-func (p *phaseTools) ends(in arguments, w *phases.Workflow) (from, to *phases.Phase, missing string) {
-	from, err := p.phase("", in, w, "from_phase")
+// findEnds finds both phases, or returns a message about the missing one, in the words of
+// the original.
+func (p *phaseTools) findEnds(in arguments, w *phases.Workflow) (from, to *phases.Phase, missing string) {
+	from, err := p.findPhase("", in, w, "from_phase")
 	if err != nil {
-		return nil, nil, fmt.Sprintf("Source phase not found: %v", shorten(in.text("from_phase")))
+		return nil, nil, fmt.Sprintf("Source phase not found: %v", shortenValue(in.textArg("from_phase")))
 	}
-	to, err = p.phase("", in, w, "to_phase")
+	to, err = p.findPhase("", in, w, "to_phase")
 	if err != nil {
-		return nil, nil, fmt.Sprintf("Target phase not found: %v", shorten(in.text("to_phase")))
+		return nil, nil, fmt.Sprintf("Target phase not found: %v", shortenValue(in.textArg("to_phase")))
 	}
 	return from, to, ""
 }
 
-// static is the answer of the original: whether there is a way at all.
-func static(ways []way, to *phases.Phase) transition {
-	var out transition
+// checkStatic answers as the original does: whether any transition leads to a phase.
+func checkStatic(list []transition, to *phases.Phase) transitionAnswer {
+	var out transitionAnswer
 	var targets []string
-	for _, w := range ways {
-		if w.leads != "" && !slices.Contains(targets, w.leads) {
-			targets = append(targets, w.leads)
+	for _, w := range list {
+		if w.target != "" && !slices.Contains(targets, w.target) {
+			targets = append(targets, w.target)
 		}
-		if w.leads == to.ID {
-			out.Ways = append(out.Ways, w)
+		if w.target == to.ID {
+			out.Transitions = append(out.Transitions, w)
 		}
 	}
-	if out.Valid = len(out.Ways) > 0; !out.Valid {
+	if out.Valid = len(out.Transitions) > 0; !out.Valid {
 		valid := "none"
 		if len(targets) > 0 {
 			valid = strings.Join(targets, ", ")
@@ -171,21 +171,20 @@ func static(ways []way, to *phases.Phase) transition {
 	return out
 }
 
-// judge decides a condition, and names the variables that it waits for.
-type judge func(*condition.Expr) (condition.Verdict, []string)
+// conditionJudge evaluates a condition, and returns the variables it waits for.
+type conditionJudge func(*condition.Expr) (condition.Verdict, []string)
 
-// dynamic is the answer where the variables are known: decisions in order, then
-// transitions, as DESIGN 4 has it; and the options of checkpoints, which a person
-// may choose whatever the variables are, unless the checkpoint is answered.
-func dynamic(from, to *phases.Phase, decide judge, s standing) transition {
-	out := transition{}
-	all := s.ways(from)
+// checkDynamic answers with known variables: decisions in order, then transitions (DESIGN
+// 4). The options of an unanswered checkpoint are always valid: a person may choose any.
+func checkDynamic(from, to *phases.Phase, decide conditionJudge, s runPosition) transitionAnswer {
+	out := transitionAnswer{}
+	all := s.outgoing(from)
 	for i := range all {
 		w := &all[i]
 		if w.By == "option" {
 			if checkpoint, _, _ := strings.Cut(w.ID, "/"); s.answered[checkpoint] {
 				w.Holds = condition.No.String()
-			} else if w.leads == to.ID {
+			} else if w.target == to.ID {
 				out.Valid, out.Reason = true, "by the answer "+w.ID
 			}
 			continue
@@ -199,61 +198,61 @@ func dynamic(from, to *phases.Phase, decide judge, s standing) transition {
 		}
 	}
 	slices.Sort(out.Waits)
-	out.Waits, out.Ways = slices.Compact(out.Waits), all
-	taken, offered := takenWay(from, all)
+	out.Waits, out.Transitions = slices.Compact(out.Waits), all
+	taken, offered := takenTransition(from, all)
 	if taken != nil {
-		out.LeadsTo = taken.leads
+		out.LeadsTo = taken.target
 	}
 	switch {
 	case out.Valid:
-	case taken != nil && taken.leads == to.ID:
+	case taken != nil && taken.target == to.ID:
 		out.Valid = true
-		out.Reason = "by the " + taken.By + taken.because()
+		out.Reason = "by the " + taken.By + taken.reasonText()
 	case slices.Contains(offered, to.ID):
-		out.Valid, out.Reason = true, "if a person chooses the branch: nothing else applies"
+		out.Valid, out.Reason = true, "if a person chooses the branch: no other transition applies"
 	case taken != nil:
-		out.Reason = fmt.Sprintf("The variables lead to %s, by the %s%s", taken.arrival(), taken.By, taken.because())
+		out.Reason = fmt.Sprintf("The variables lead to %s, by the %s%s", taken.targetText(), taken.By, taken.reasonText())
 	case len(out.Waits) > 0:
-		out.Reason = "No way can be taken yet: set " + strings.Join(out.Waits, ", ")
+		out.Reason = "No transition applies yet: set " + strings.Join(out.Waits, ", ")
 	default:
 		out.Reason = "No condition holds, and there is no default"
 	}
 	return out
 }
 
-// arrival says where a way leads, in words.
-func (w *way) arrival() string {
-	switch past := strings.Join(w.Past, ", "); {
+// targetText describes the target of a transition.
+func (w *transition) targetText() string {
+	switch past := strings.Join(w.Skipped, ", "); {
 	case past == "":
-		return w.leads
-	case w.open:
-		return w.To + ", which an answer has had skipped; where that leads on is not decided yet"
-	case w.leads == "":
-		return "the end of the run, past " + past + " that an answer has had skipped"
+		return w.target
+	case w.undecided:
+		return w.To + ", which an answer has skipped; the phase after it is not decided yet"
+	case w.target == "":
+		return "the end of the run, past " + past + " that an answer has skipped"
 	default:
-		return w.leads + ", past " + past + " that an answer has had skipped"
+		return w.target + ", past " + past + " that an answer has skipped"
 	}
 }
 
-// because says what a way is taken for.
-func (w *way) because() string {
+// reasonText describes why a transition applies.
+func (w *transition) reasonText() string {
 	switch {
 	case w.Holds == condition.Yes.String():
 		return ", because " + w.Condition
 	case w.Default:
-		return " that is the default"
+		return " by default"
 	default:
 		return " without a condition"
 	}
 }
 
-// takenWay is the way that is taken, and the phases of branches that a decision
-// offers instead. The conditions of the ways are judged. Nothing is taken behind
-// one that cannot be decided.
-func takenWay(from *phases.Phase, all []way) (taken *way, offered []string) {
-	pick := func(ways []*way, unconditional bool) (*way, bool) {
-		var fallback *way
-		for _, w := range ways {
+// takenTransition returns the transition that applies, and the targets of branches that a
+// decision offers instead. The conditions are already evaluated. An undecided condition
+// blocks the ones after it.
+func takenTransition(from *phases.Phase, all []transition) (taken *transition, offered []string) {
+	pick := func(list []*transition, unconditional bool) (*transition, bool) {
+		var fallback *transition
+		for _, w := range list {
 			switch {
 			case w.Holds == condition.Yes.String(), w.Holds == "" && !w.Default && unconditional:
 				return w, false
@@ -267,26 +266,26 @@ func takenWay(from *phases.Phase, all []way) (taken *way, offered []string) {
 		return fallback, false
 	}
 	for _, d := range from.Decisions {
-		branches := choose(all, func(w *way) bool { return w.By == "branch" && strings.HasPrefix(w.ID, d.ID+"/") })
+		branches := filterTransitions(all, func(w *transition) bool { return w.By == "branch" && strings.HasPrefix(w.ID, d.ID+"/") })
 		branch, undecided := pick(branches, false)
 		if branch != nil || undecided {
 			return branch, nil
 		}
 		for _, b := range branches {
 			if b.expr == nil {
-				offered = append(offered, b.leads)
+				offered = append(offered, b.target)
 			}
 		}
 		if len(offered) > 0 {
 			return nil, offered
 		}
 	}
-	taken, _ = pick(choose(all, func(w *way) bool { return w.By == "transition" }), true)
+	taken, _ = pick(filterTransitions(all, func(w *transition) bool { return w.By == "transition" }), true)
 	return taken, nil
 }
 
-func choose(all []way, wanted func(*way) bool) []*way {
-	var some []*way
+func filterTransitions(all []transition, wanted func(*transition) bool) []*transition {
+	var some []*transition
 	for i := range all {
 		if wanted(&all[i]) {
 			some = append(some, &all[i])
@@ -295,41 +294,40 @@ func choose(all []way, wanted func(*way) bool) []*way {
 	return some
 }
 
-// standing is where a run or a state stands.
-type standing struct {
-	// phase is the number of the current phase, 0 where nothing stands.
+// runPosition is the position of a run or of a state document.
+type runPosition struct {
+	// phase is the number of the current phase, or 0.
 	phase int
-	// answered are the ids of the phase's checkpoints that are answered.
+	// answered are the ids of the phase's answered checkpoints.
 	answered map[string]bool
-	// leaves is the phase that an answer or a decision already leads to, or "".
-	leaves string
-	// through says where the way to a phase leads past what is to be skipped; nil
-	// where nothing is known of that.
-	through func(to string) (end string, past []string, ok bool)
+	// decidedTarget is the phase that an answer or a decision has already chosen, or "".
+	decidedTarget string
+	// resolve returns the phase after the skipped ones; nil if none are known.
+	resolve func(to string) (end string, past []string, ok bool)
 	guide.Position
 }
 
-// ways are the ways out of a phase, each with where it arrives.
-func (s standing) ways(from *phases.Phase) []way {
-	ways := waysOut(from)
-	for i := range ways {
-		ways[i] = s.way(ways[i])
+// outgoing returns the transitions of a phase with their targets.
+func (s runPosition) outgoing(from *phases.Phase) []transition {
+	out := outgoingTransitions(from)
+	for i := range out {
+		out[i] = s.resolveTarget(out[i])
 	}
-	return ways
+	return out
 }
 
-func (s standing) way(w way) way {
-	w.leads = w.To
-	if s.through != nil {
-		end, past, ok := s.through(w.To)
-		w.leads, w.Past, w.open = end, past, !ok
+func (s runPosition) resolveTarget(w transition) transition {
+	w.target = w.To
+	if s.resolve != nil {
+		end, past, ok := s.resolve(w.To)
+		w.target, w.Skipped, w.undecided = end, past, !ok
 	}
 	return w
 }
 
-// standingOf says where a state document stands.
-func standingOf(w *phases.Workflow, d *guide.StateDocument) standing {
-	s := standing{phase: d.CurrentPhase, answered: map[string]bool{}, through: past(w, d)}
+// positionOf returns the position of a state document.
+func positionOf(w *phases.Workflow, d *guide.StateDocument) runPosition {
+	s := runPosition{phase: d.CurrentPhase, answered: map[string]bool{}, resolve: newResolver(w, d)}
 	leaves := 0
 	current := &w.Phases[d.CurrentPhase-1]
 	for i := range current.Checkpoints {
@@ -346,13 +344,13 @@ func standingOf(w *phases.Workflow, d *guide.StateDocument) standing {
 		}
 	}
 	if leaves > 0 && leaves <= len(w.Phases) {
-		s.leaves = w.Phases[leaves-1].ID
+		s.decidedTarget = w.Phases[leaves-1].ID
 	}
 	return s
 }
 
-// past follows ways through the phases that answers have had skipped.
-func past(w *phases.Workflow, d *guide.StateDocument) func(string) (string, []string, bool) {
+// newResolver returns a function that passes over the phases that answers have skipped.
+func newResolver(w *phases.Workflow, d *guide.StateDocument) func(string) (string, []string, bool) {
 	program := guide.CompilePhases(w)
 	ids := phaseIDs(w)
 	return func(to string) (end string, past []string, ok bool) {
@@ -367,20 +365,20 @@ func past(w *phases.Workflow, d *guide.StateDocument) func(string) (string, []st
 	}
 }
 
-// first says what the run asks for.
-func (s standing) first() string {
+// nextPosition returns the position as text.
+func (s runPosition) nextPosition() string {
 	if s.Kind == "" || s.Kind == guide.PositionEnd {
 		return ""
 	}
 	return strings.TrimSpace(string(s.Kind) + " " + s.ID)
 }
 
-// judge makes a judge of the variables that a call gives, nil where it gives none,
-// and says where what it gives stands. Of variables that are given, one that is
-// missing is missing (facts/phases.md 6); a run waits for those that were never
-// set. Of a run the workflow is the one that it has pinned.
-func (p *phaseTools) judge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (judge, standing, *phases.Workflow, error) {
-	byTable := func(vars map[string]any) judge {
+// newJudge returns a judge with the variables of a call, nil if it has none, and the
+// position they belong to. In a call's own variables, a missing one has no value
+// (facts/phases.md 6); a run waits for variables that were never set. For a run, the
+// workflow is its pinned one.
+func (p *phaseTools) newJudge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (conditionJudge, runPosition, *phases.Workflow, error) {
+	byTable := func(vars map[string]any) conditionJudge {
 		lookup := condition.Map(vars)
 		return func(e *condition.Expr) (condition.Verdict, []string) {
 			if e.Holds(lookup) {
@@ -397,45 +395,44 @@ func (p *phaseTools) judge(ctx context.Context, t *tool, in arguments, w *phases
 	}
 	switch {
 	case len(given) == 0:
-		return nil, standing{}, w, nil
+		return nil, runPosition{}, w, nil
 	case len(given) > 1:
-		return nil, standing{}, w, t.badCall(in, given[1], "give one of variables, state and handle")
+		return nil, runPosition{}, w, t.badCall(in, given[1], "give one of variables, state and handle")
 	case given[0] == "handle":
-		return p.judgeRun(ctx, t, in, w)
+		return p.newRunJudge(ctx, t, in, w)
 	case given[0] == "variables":
-		return byTable(in.object("variables")), standing{}, w, nil
+		return byTable(in.objectArg("variables")), runPosition{}, w, nil
 	}
-	d, problem := readState(in.object("state"), w)
-	if problem != "" {
-		return nil, standing{}, w, t.badCall(in, "state", problem)
+	d, message := readState(in.objectArg("state"), w)
+	if message != "" {
+		return nil, runPosition{}, w, t.badCall(in, "state", message)
 	}
-	return byTable(d.Variables), standingOf(w, d), w, nil
+	return byTable(d.Variables), positionOf(w, d), w, nil
 }
 
-// judgeRun judges by the variables of a run of the workflow, and by the definition
-// that the run has pinned.
-func (p *phaseTools) judgeRun(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (judge, standing, *phases.Workflow, error) {
+// newRunJudge returns a judge with the variables of a run, and the run's pinned definition.
+func (p *phaseTools) newRunJudge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (conditionJudge, runPosition, *phases.Workflow, error) {
 	caller, err := callerFrom(ctx)
 	if err != nil {
-		return nil, standing{}, w, err
+		return nil, runPosition{}, w, err
 	}
-	details, err := p.runs.Look(ctx, caller, run.Ref{Handle: in.text("handle")})
+	details, err := p.runs.Look(ctx, caller, run.Ref{Handle: in.textArg("handle")})
 	if err != nil {
-		return nil, standing{}, w, err
+		return nil, runPosition{}, w, err
 	}
 	if details.Workflow != w.ID || details.Position.Phase == nil {
-		return nil, standing{}, w, t.badCall(in, "handle", fmt.Sprintf("the run is of the workflow %s and not in a phase of %s", details.Workflow, w.ID))
+		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("the run is of the workflow %s and not in a phase of %s", details.Workflow, w.ID))
 	}
 	pinned, found := definition.Parse(w.ID+".json", []byte(details.Definition))
 	if pinned == nil || pinned.Phases == nil {
-		return nil, standing{}, w, fmt.Errorf("read the pinned definition of run %s: %v", details.ID, found)
+		return nil, runPosition{}, w, fmt.Errorf("read the pinned definition of run %s: %v", details.ID, found)
 	}
 	w = pinned.Phases
 	state, err := p.runs.State(ctx, caller, run.Ref{RunID: details.ID})
 	if err != nil {
-		return nil, standing{}, w, err
+		return nil, runPosition{}, w, err
 	}
-	stands := standingOf(w, state)
+	stands := positionOf(w, state)
 	stands.Position = details.Position
 	vars, owned := details.Variables, w.Owned()
 	lookup := func(name string) (any, bool) {
@@ -451,9 +448,8 @@ func (p *phaseTools) judgeRun(ctx context.Context, t *tool, in arguments, w *pha
 	}, stands, w, nil
 }
 
-// readState reads what a call gives of a state document: at least the current
-// phase of the workflow.
-func readState(members map[string]any, w *phases.Workflow) (d *guide.StateDocument, problem string) {
+// readState reads a state document: it needs at least the current phase.
+func readState(members map[string]any, w *phases.Workflow) (d *guide.StateDocument, message string) {
 	number, ok := members["currentPhase"].(json.Number)
 	n, err := number.Int64()
 	if !ok || err != nil || n < 1 || n > int64(len(w.Phases)) {
@@ -464,13 +460,13 @@ func readState(members map[string]any, w *phases.Workflow) (d *guide.StateDocume
 	}
 	text, err := jsontext.Marshal(members)
 	if err != nil {
-		return nil, "the state does not read: " + err.Error()
+		return nil, "the state cannot be read: " + err.Error()
 	}
 	d = &guide.StateDocument{}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	if err := dec.Decode(d); err != nil {
-		return nil, "the state does not read: " + err.Error()
+		return nil, "the state cannot be read: " + err.Error()
 	}
 	return d, ""
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the original answers, statically (facts/phases.md 6), and what is so with
+// The answers of the original without variables (facts/phases.md 6), and those with
 // variables.
 func TestValidateTransition(t *testing.T) {
 	t.Parallel()
-	cs := phaseServer(t, shelf())
+	cs := phaseServer(t, libraryFiles())
 	type vars = map[string]any
 	tests := []struct {
 		from, to string
@@ -46,13 +46,13 @@ func TestValidateTransition(t *testing.T) {
 		for name, value := range tt.more {
 			args[name] = value
 		}
-		got := ask(t, cs, "validate_transition", args)
+		got := callText(t, cs, "validate_transition", args)
 		reason, _ := got.structure["reason"].(string)
 		if got.isError || got.structure["valid"] != tt.valid || reason != tt.reason {
 			t.Errorf("%s to %s with %v: %v", tt.from, tt.to, tt.more, got.structure)
 		}
 	}
-	got := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "b"})
+	got := callText(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "b"})
 	if diff := cmp.Diff([]any{map[string]any{"by": "transition", "to": "b", "condition": "x is true"}}, got.structure["ways"]); diff != "" {
 		t.Errorf("the condition is not told: %s", diff)
 	}
@@ -65,28 +65,27 @@ func TestValidateTransition(t *testing.T) {
 		{"currentPhase": 1, "workflowId": "another"},
 		{"currentPhase": 1, "completedPhases": "all"},
 	} {
-		bad := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "b", "state": state})
+		bad := callText(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "b", "state": state})
 		if !bad.isError || bad.structure["field"] != "state" {
 			t.Errorf("state %v: %v", state, bad.structure)
 		}
 	}
-	both := ask(t, cs, "validate_transition", map[string]any{
+	both := callText(t, cs, "validate_transition", map[string]any{
 		"workflow_id": "ways", "from_phase": "a", "to_phase": "b", "variables": vars{"x": true}, "state": vars{"currentPhase": 1},
 	})
 	if !both.isError {
 		t.Errorf("two sets of variables: %v", both.structure)
 	}
-	ghost := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "ghost"})
+	ghost := callText(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "ghost"})
 	if diff := cmp.Diff([]any{"a", "b", "c", "d", "e", "f"}, ghost.structure["allowed"]); diff != "" {
 		t.Errorf("the phases are not told: %s", diff)
 	}
 }
 
-// An answer that is given cannot be given otherwise, and a way that is taken is not
-// chosen again.
-func TestValidateTransitionByWhatIsDone(t *testing.T) {
+// An answer cannot be changed, and a transition is not chosen again.
+func TestValidateTransitionAfterAnswers(t *testing.T) {
 	t.Parallel()
-	cs := phaseServer(t, shelf())
+	cs := phaseServer(t, libraryFiles())
 	at := "2026-01-22T10:00:00Z"
 	tests := []struct {
 		name  string
@@ -107,7 +106,7 @@ func TestValidateTransitionByWhatIsDone(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.state["currentPhase"] = 1
-		got := ask(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": tt.to, "state": tt.state})
+		got := callText(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": tt.to, "state": tt.state})
 		leads, _ := got.structure["leads_to"].(string)
 		if got.isError || got.structure["valid"] != tt.valid || leads != tt.leads {
 			t.Errorf("%s: %v", tt.name, got.structure)
@@ -115,8 +114,8 @@ func TestValidateTransitionByWhatIsDone(t *testing.T) {
 	}
 }
 
-// offering has a decision that nothing decides.
-const offering = `{"id":"offering","version":"1.0.0","title":"Offering","initialPhase":"a","phases":[
+// offeringDecision has a decision without conditions.
+const offeringDecision = `{"id":"offering","version":"1.0.0","title":"Offering","initialPhase":"a","phases":[
 	{"id":"a","name":"A","decisions":[{"id":"d","name":"D","branches":[
 		{"id":"one","label":"One","transitionTo":"b","condition":{"type":"simple","variable":"y","operator":"==","value":1}},
 		{"id":"free","label":"Free","transitionTo":"c"}]}],"transitions":[{"to":"e","isDefault":true}]},
@@ -124,11 +123,11 @@ const offering = `{"id":"offering","version":"1.0.0","title":"Offering","initial
 		{"to":"d","condition":{"type":"simple","variable":"y","operator":">","value":1}},{"to":"e","isDefault":true}]},
 	{"id":"c","name":"C"},{"id":"d","name":"D"},{"id":"e","name":"E"}]}`
 
-// A branch without a condition is offered, and a default is taken wherever it
-// stands (DESIGN 4).
-func TestValidateTransitionByTheDesign(t *testing.T) {
+// A branch without a condition is offered, and a default applies at any place in the list
+// (DESIGN 4).
+func TestValidateTransitionDefaults(t *testing.T) {
 	t.Parallel()
-	cs := phaseServer(t, map[string]string{"offering.json": offering})
+	cs := phaseServer(t, map[string]string{"offering.json": offeringDecision})
 	tests := []struct {
 		from, to string
 		y        any
@@ -148,7 +147,7 @@ func TestValidateTransitionByTheDesign(t *testing.T) {
 		{"b", "e", 0, false, "c"},
 	}
 	for _, tt := range tests {
-		got := ask(t, cs, "validate_transition", map[string]any{
+		got := callText(t, cs, "validate_transition", map[string]any{
 			"workflow_id": "offering", "from_phase": tt.from, "to_phase": tt.to, "variables": map[string]any{"y": tt.y},
 		})
 		leads, _ := got.structure["leads_to"].(string)

@@ -16,33 +16,32 @@ const maxPath = 4096
 
 var (
 	projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{12}$`) })
-	// drivePath is an absolute path of a client whose system is not ours.
+	// drivePath matches an absolute path of a client on Windows.
 	drivePath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]:[\\/]`) })
 )
 
-// projectParam names the project that a call is about.
+// projectParam names the project of a call.
 func projectParam() param {
 	return param{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id, if not the server's directory"}
 }
 
-// places knows where clients work.
-type places struct {
+// projects finds the projects of clients.
+type projects struct {
 	project func(context.Context) run.Project
 }
 
-// here gives the project that the client is in, as far as the server knows.
-func (p places) here(ctx context.Context) run.Project {
+// currentProject returns the client's project, as far as the server knows it.
+func (p projects) currentProject(ctx context.Context) run.Project {
 	if p.project == nil {
 		return run.Project{}
 	}
 	return p.project(ctx)
 }
 
-// named gives the project that a call names by its id or path, or the one
-// that the client is in. A path that is not on this machine is a project by its
-// name.
-func (p places) named(ctx context.Context, t *tool, in arguments) (run.Project, error) {
-	name, here := in.text("project"), p.here(ctx)
+// findProject returns the project that a call names by id or path, or the client's current
+// one. For a path that is not on this machine, the path is the project's name.
+func (p projects) findProject(ctx context.Context, t *tool, in arguments) (run.Project, error) {
+	name, here := in.textArg("project"), p.currentProject(ctx)
 	switch {
 	case name == "" || name == here.ID || name == here.Path:
 		return here, nil
@@ -51,8 +50,8 @@ func (p places) named(ctx context.Context, t *tool, in arguments) (run.Project, 
 	case drivePath().MatchString(name):
 		return run.Project{ID: project.ID(name), Path: name}, nil
 	case !filepath.IsAbs(name):
-		bad := t.badCall(in, "project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shorten(name)))
-		bad.Fix = "leave it out, or give the absolute path of the directory that you work in"
+		bad := t.badCall(in, "project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)))
+		bad.Fix = "omit it, or pass the absolute path of your working directory"
 		delete(bad.Next.Arguments, "project")
 		return run.Project{}, bad
 	}

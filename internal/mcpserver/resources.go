@@ -27,13 +27,13 @@ func workflowResource(e *catalog.Entry) *mcp.Resource {
 	}
 }
 
-// addFixedResources adds what does not depend on the catalog.
+// addFixedResources adds the resources that do not depend on the catalog.
 func (s *Server) addFixedResources() {
 	s.mcp.AddResource(&mcp.Resource{
 		URI: stepsSchemaURI, Name: "steps-schema", Title: "Schema of step workflows",
 		Description: "The JSON Schema that a step workflow must fit.", MIMEType: mimeJSONSchema,
 	}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return contents(stepsSchemaURI, mimeJSONSchema, string(steps.Schema())), nil
+		return newTextResource(stepsSchemaURI, mimeJSONSchema, string(steps.Schema())), nil
 	})
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: workflowTemplate, Name: "workflow", Title: "A workflow",
@@ -64,9 +64,9 @@ func (s *Server) readWorkflow(_ context.Context, req *mcp.ReadResourceRequest) (
 	if err != nil {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	return contents(uri, mimeJSON, e.Definition.Canonical), nil
+	return newTextResource(uri, mimeJSON, e.Definition.Canonical), nil
 }
 
-func contents(uri, mime, text string) *mcp.ReadResourceResult {
+func newTextResource(uri, mime, text string) *mcp.ReadResourceResult {
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: mime, Text: text}}}
 }

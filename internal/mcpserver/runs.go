@@ -10,8 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Runs is the service that holds runs. What it refuses is a *run.Refusal; run.Service
-// says the rest of the contract.
+// Runs is the service that holds runs. Its refusals are *run.Refusal; see run.Service.
 type Runs interface {
 	Start(ctx context.Context, c run.Caller, r run.StartRequest) (*run.Answer, error)
 	Continue(ctx context.Context, c run.Caller, r run.ContinueRequest) (*run.Answer, error)
@@ -30,19 +29,19 @@ var _ Runs = (*run.Service)(nil)
 // runTools is the toolset "runs": durable runs of guided workflows.
 type runTools struct {
 	runs   Runs
-	places places
-	forms  *forms
+	places projects
+	forms  *formStore
 	// catalog has the guides that positions name.
 	catalog Catalog
-	// memory knows of the runs' contexts; nil knows nothing.
+	// memory describes the runs' contexts; nil leaves that out.
 	memory Memory
 }
 
-func (r *runTools) tools() []*tool {
-	return []*tool{r.start(), r.proceed(), r.status(), r.resume(), r.fork(), r.abort()}
+func (r *runTools) listTools() []*tool {
+	return []*tool{r.startTool(), r.continueTool(), r.statusTool(), r.resumeTool(), r.forkTool(), r.abortTool()}
 }
 
-// The arguments that examples show.
+// The arguments in examples.
 const (
 	exampleHandle = "h_0123456789abcdefghjkm"
 	exampleRun    = "r_0123456789abcdefghjkmnp"
@@ -70,57 +69,57 @@ func refParams() []param {
 func requestParam() param {
 	return param{
 		name: "requestId", kind: kindString, maxLength: maxID,
-		description: "Any id; a repeated call with it makes no second run",
+		description: "Any id; repeating the call with it starts no second run",
 	}
 }
 
-// answerSchema is the schema of a run.Answer.
+// answerSchema returns the schema of a run.Answer.
 func answerSchema() map[string]any {
-	return object(map[string]any{
-		"runId": typed("string"), "handle": typed("string"), "workflowId": typed("string"),
-		"status": typed("string"), "position": positionSchema(), "next": typed("object"),
+	return objectSchema(map[string]any{
+		"runId": typeSchema("string"), "handle": typeSchema("string"), "workflowId": typeSchema("string"),
+		"status": typeSchema("string"), "position": positionSchema(), "next": typeSchema("object"),
 	})
 }
 
 func positionSchema() map[string]any {
-	return object(map[string]any{
-		"kind": typed("string"), "id": typed("string"), "title": typed("string"), "prompt": typed("string"),
+	return objectSchema(map[string]any{
+		"kind": typeSchema("string"), "id": typeSchema("string"), "title": typeSchema("string"), "prompt": typeSchema("string"),
 	})
 }
 
-// runAnswer is where a run stands, as an agent reads it.
+// runAnswer is the state of a run in an answer.
 type runAnswer struct {
 	*run.Answer
-	// Hint says what no call can do.
+	// Hint is an instruction that no call covers.
 	Hint string `json:"hint,omitempty"`
-	// Notice says that the run's context has grown large.
+	// Notice warns that the run's context is large.
 	Notice string `json:"contextNotice,omitempty"`
-	// Brief tells of the run's context, where it was asked for.
+	// Brief summarizes the run's context, if requested.
 	*memory.Brief
 }
 
-// view shapes an answer for the client that asked.
-func (r *runTools) view(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
-	out := r.bare(req, a)
+// newAnswer makes an answer for the client of req.
+func (r *runTools) newAnswer(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+	out := r.newBareAnswer(req, a)
 	if r.memory != nil {
 		out.Notice = r.memory.Notice(a.RunID)
 	}
 	return out
 }
 
-// briefed adds what is known of the run's context.
-func (r *runTools) briefed(ctx context.Context, c run.Caller, id string) *memory.Brief {
+// loadBrief returns a summary of the run's context.
+func (r *runTools) loadBrief(ctx context.Context, c run.Caller, id string) *memory.Brief {
 	if r.memory == nil {
 		return nil
 	}
 	b, err := r.memory.Brief(ctx, c, id)
-	if err != nil { // it goes with the answer, which stands without it
-		return &memory.Brief{Note: "the context could not be told: " + err.Error()}
+	if err != nil { // the answer is complete without it
+		return &memory.Brief{Note: "context summary failed: " + err.Error()}
 	}
 	return b
 }
 
-func (r *runTools) bare(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+func (r *runTools) newBareAnswer(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
 	a = withGuides(r.catalog.Snapshot().Library(), a)
 	switch {
 	case a.Position.Kind != guide.PositionGate:
@@ -135,14 +134,14 @@ func (r *runTools) bare(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
 	return runAnswer{Answer: a, Hint: run.PersonWays(a.RunID)}
 }
 
-func (r *runTools) start() *tool {
+func (r *runTools) startTool() *tool {
 	t := &tool{
 		name: "workflow_start", title: "Start a run", effect: effectAdds,
-		description: "Start a run of a workflow. The server keeps its state and gives one step at a time. " +
+		description: "Start a run of a workflow. The server keeps its state and returns one step at a time. " +
 			"Do what position asks, then call workflow_continue with the handle.",
 		params: []param{
 			idParam("workflowId"),
-			{name: "goal", kind: kindString, description: "What the user wants, in a sentence; the run is found by it"},
+			{name: "goal", kind: kindString, description: "What the user wants, in a sentence; finds the run later"},
 			{name: "context", kind: kindObject, description: "First variables"},
 			projectParam(),
 			requestParam(),
@@ -154,33 +153,33 @@ func (r *runTools) start() *tool {
 		if err != nil {
 			return nil, err
 		}
-		project, err := r.places.named(ctx, t, in)
+		project, err := r.places.findProject(ctx, t, in)
 		if err != nil {
 			return nil, err
 		}
 		a, err := r.runs.Start(ctx, caller, run.StartRequest{
-			WorkflowID: in.text("workflowId"), Goal: in.text("goal"), Context: in.object("context"),
-			Project: project, RequestID: in.text("requestId"),
+			WorkflowID: in.textArg("workflowId"), Goal: in.textArg("goal"), Context: in.objectArg("context"),
+			Project: project, RequestID: in.textArg("requestId"),
 		})
 		if err != nil {
-			err = r.nearest(t, in, err)
+			err = r.suggestWorkflow(t, in, err)
 			again := t.nextCall(in, "")
 			delete(again.Arguments, "context")
 			return nil, withNext(err, (*run.Call)(again))
 		}
-		return r.view(req, a), nil
+		return r.newAnswer(req, a), nil
 	}
 	return t
 }
 
-// nearest adds to the refusal of a workflow that is not there those that are, and
-// the call with the one that was meant.
-func (r *runTools) nearest(t *tool, in arguments, err error) error {
+// suggestWorkflow adds the known workflows, and the call with the closest one, to the
+// refusal of an unknown workflow.
+func (r *runTools) suggestWorkflow(t *tool, in arguments, err error) error {
 	refusal, ok := run.IsRefusal(err)
 	if !ok || refusal.Rule != run.RuleUnknownWorkflow {
 		return err
 	}
-	ids, meant := nearWorkflows(r.catalog.Snapshot(), in.text("workflowId"))
+	ids, meant := similarWorkflows(r.catalog.Snapshot(), in.textArg("workflowId"))
 	copied := *refusal
 	if ids != nil {
 		copied.Allowed = ids
@@ -193,16 +192,16 @@ func (r *runTools) nearest(t *tool, in arguments, err error) error {
 	return &copied
 }
 
-// onRun makes the handler of a tool that is about one run: it checks that the
-// run is named, and shapes the answer.
-func (r *runTools) onRun(t *tool, do func(context.Context, run.Caller, run.Ref, arguments) (*run.Answer, error)) *tool {
+// bindRunHandler sets the handler of a tool that concerns one run: it checks that the call
+// names a run, and makes the answer.
+func (r *runTools) bindRunHandler(t *tool, do func(context.Context, run.Caller, run.Ref, arguments) (*run.Answer, error)) *tool {
 	t.output = answerSchema()
 	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
 		caller, err := callerFrom(ctx)
 		if err != nil {
 			return nil, err
 		}
-		ref := run.Ref{Handle: in.text("handle"), RunID: in.text("runId")}
+		ref := run.Ref{Handle: in.textArg("handle"), RunID: in.textArg("runId")}
 		if ref == (run.Ref{}) {
 			return nil, t.badCall(in, "handle", "handle or runId is required")
 		}
@@ -210,12 +209,12 @@ func (r *runTools) onRun(t *tool, do func(context.Context, run.Caller, run.Ref, 
 		if err != nil {
 			return nil, withNext(err, run.StatusCall(ref))
 		}
-		return r.view(req, a), nil
+		return r.newAnswer(req, a), nil
 	}
 	return t
 }
 
-// withNext adds a call that works to a refusal that names none.
+// withNext adds a next call to a refusal without one.
 func withNext(err error, next *run.Call) error {
 	r, ok := run.IsRefusal(err)
 	if !ok || r.Next != nil {
@@ -226,15 +225,15 @@ func withNext(err error, next *run.Call) error {
 	return &copied
 }
 
-func (r *runTools) status() *tool {
-	t := r.onRun(&tool{
-		name: "workflow_status", title: "Where a run stands",
+func (r *runTools) statusTool() *tool {
+	t := r.bindRunHandler(&tool{
+		name: "workflow_status", title: "Get a run",
 		description: "Get the current handle, position and context of a run.",
 		params: append(refParams(),
 			param{name: "state", kind: kindBool, description: "Add the whole run as a state document"}),
 	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
 		a, err := r.runs.Status(ctx, c, ref)
-		if err != nil || !in.flag("state") {
+		if err != nil || !in.boolArg("state") {
 			return a, err
 		}
 		a.State, err = r.runs.State(ctx, c, run.Ref{RunID: a.RunID})
@@ -251,47 +250,47 @@ func (r *runTools) status() *tool {
 		if err != nil {
 			return nil, err
 		}
-		a.Brief = r.briefed(ctx, caller, a.RunID)
+		a.Brief = r.loadBrief(ctx, caller, a.RunID)
 		return a, nil
 	}
 	return t
 }
 
-func (r *runTools) fork() *tool {
-	return r.onRun(&tool{
+func (r *runTools) forkTool() *tool {
+	return r.bindRunHandler(&tool{
 		name: "workflow_fork", title: "Fork a run", effect: effectAdds,
-		description: "Begin a new run from an earlier point of a run, to go another way. The old run stays as it is.",
+		description: "Start a new run from an earlier point of a run, to try another way. The old run stays unchanged.",
 		params: append(refParams(),
-			param{name: "seq", kind: kindInteger, description: "Last event to take over; default: the handle's position"},
+			param{name: "seq", kind: kindInteger, description: "Last event to copy; default: the handle's position"},
 			requestParam()),
 	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
-		return r.runs.Fork(ctx, c, run.ForkRequest{Ref: ref, Seq: in.integer("seq"), RequestID: in.text("requestId")})
+		return r.runs.Fork(ctx, c, run.ForkRequest{Ref: ref, Seq: in.intArg("seq"), RequestID: in.textArg("requestId")})
 	})
 }
 
-func (r *runTools) abort() *tool {
-	return r.onRun(&tool{
+func (r *runTools) abortTool() *tool {
+	return r.bindRunHandler(&tool{
 		name: "workflow_abort", title: "Abort a run", effect: effectReplaces,
-		description: "End a run for good. Only where the user wants that.",
+		description: "End a run permanently. Only if the user wants that.",
 		params:      append(refParams(), param{name: "reason", kind: kindString}),
 	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
-		return r.runs.Abort(ctx, c, run.AbortRequest{Ref: ref, Reason: in.text("reason")})
+		return r.runs.Abort(ctx, c, run.AbortRequest{Ref: ref, Reason: in.textArg("reason")})
 	})
 }
 
-func (r *runTools) resume() *tool {
+func (r *runTools) resumeTool() *tool {
 	t := &tool{
-		name: "workflow_resume", title: "Find a run to go on with",
-		description: "Find a run to go on with, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the last ones. " +
-			"Do this when the user wants to go on with earlier work.",
+		name: "workflow_resume", title: "Find a run to continue",
+		description: "Find a run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the last ones. " +
+			"Do this when the user wants to continue earlier work.",
 		params: []param{
 			{name: "query", kind: kindString, description: "Such as: the auth refactoring of last week"},
 			{name: "runId", kind: kindString, maxLength: maxID},
 			{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: all"},
 		},
-		output: object(map[string]any{"candidates": listOf(object(map[string]any{
-			"runId": typed("string"), "handle": typed("string"), "goal": typed("string"), "status": typed("string"),
-			"position": positionSchema(), "score": typed("number"), "why": typed("string"), "next": typed("object"),
+		output: objectSchema(map[string]any{"candidates": listSchema(objectSchema(map[string]any{
+			"runId": typeSchema("string"), "handle": typeSchema("string"), "goal": typeSchema("string"), "status": typeSchema("string"),
+			"position": positionSchema(), "score": typeSchema("number"), "why": typeSchema("string"), "next": typeSchema("object"),
 		}))}),
 	}
 	t.handle = func(ctx context.Context, in arguments) (any, error) {
@@ -299,9 +298,9 @@ func (r *runTools) resume() *tool {
 		if err != nil {
 			return nil, err
 		}
-		request := run.ResumeRequest{Query: in.text("query"), RunID: in.text("runId"), Here: r.places.here(ctx)}
-		if in.text("project") != "" {
-			p, err := r.places.named(ctx, t, in)
+		request := run.ResumeRequest{Query: in.textArg("query"), RunID: in.textArg("runId"), Here: r.places.currentProject(ctx)}
+		if in.textArg("project") != "" {
+			p, err := r.places.findProject(ctx, t, in)
 			if err != nil {
 				return nil, err
 			}
@@ -311,27 +310,27 @@ func (r *runTools) resume() *tool {
 		if err != nil {
 			return nil, err
 		}
-		out := candidateList(found)
+		out := newCandidateAnswer(found)
 		if len(found) > 0 && found[0].Status != run.StatusError {
-			out.Brief = r.briefed(ctx, caller, found[0].RunID)
+			out.Brief = r.loadBrief(ctx, caller, found[0].RunID)
 		}
 		return out, nil
 	}
 	return t
 }
 
-// candidates is the answer of workflow_resume.
-type candidates struct {
+// candidateAnswer is the answer of workflow_resume.
+type candidateAnswer struct {
 	Candidates []run.Candidate `json:"candidates"`
 	Hint       string          `json:"hint,omitempty"`
-	// Brief tells of the context of the first one.
+	// Brief summarizes the context of the first one.
 	*memory.Brief
 }
 
-// candidateList keeps the prompt of the best candidate only: who wants another
-// one asks where it stands.
-func candidateList(found []run.Candidate) candidates {
-	out := candidates{Candidates: []run.Candidate{}}
+// newCandidateAnswer keeps the prompt of the best candidate only: workflow_status returns
+// the others.
+func newCandidateAnswer(found []run.Candidate) candidateAnswer {
+	out := candidateAnswer{Candidates: []run.Candidate{}}
 	for i, c := range found {
 		if i > 0 {
 			c.Position = guide.Position{
@@ -346,7 +345,7 @@ func candidateList(found []run.Candidate) candidates {
 		out.Hint = run.AskUser
 	}
 	if len(found) == 0 {
-		out.Hint = "no run fits: ask with other words or none, or begin one with workflow_start"
+		out.Hint = "no run matches: try other words or none, or start one with workflow_start"
 	}
 	return out
 }

@@ -13,8 +13,8 @@ import (
 // maxGuide bounds the text of a guide in an answer, in bytes.
 const maxGuide = 4 << 10
 
-// withGuides adds to an answer the texts of the guides that its position names,
-// so that an agent follows them whose client offers the toolset "runs" alone.
+// withGuides adds the texts of the guides that the position names to an answer, for agents
+// whose client only has the toolset "runs".
 func withGuides(lib *library.Library, a *run.Answer) *run.Answer {
 	if len(a.Position.Guides) == 0 {
 		return a
@@ -27,15 +27,15 @@ func withGuides(lib *library.Library, a *run.Answer) *run.Answer {
 		told := slices.ContainsFunc(copied.Position.Guides[:i], func(before guide.GuideText) bool {
 			return before.Path == g.Path && strings.Contains(before.Text, text)
 		})
-		if !told { // a section of a guide that is there as a whole
+		if !told { // skip a section if the whole guide is included
 			g.Text = text
 		}
 	}
 	return &copied
 }
 
-// guideText is what a workflow's library has of a guide: the section that is
-// named, or all. What is too long is cut, and says where the whole is.
+// guideText returns the named section of a guide, or all of it. A long text is cut and ends
+// with the URI of the whole.
 func guideText(lib *library.Library, workflow string, g *guide.GuideText) string {
 	base := path.Base(g.Path)
 	entry := lib.Text(library.KindGuide, workflow, strings.TrimSuffix(base, path.Ext(base)))
@@ -50,7 +50,7 @@ func guideText(lib *library.Library, workflow string, g *guide.GuideText) string
 	}
 	text = strings.TrimSpace(text)
 	if len(text) > maxGuide {
-		text = strings.ToValidUTF8(text[:maxGuide], "") + "…\n(cut; the whole is the resource " + guidePrefix + workflow + "/" + entry.ID + ")"
+		text = strings.ToValidUTF8(text[:maxGuide], "") + "…\n(cut; the full text is the resource " + guidePrefix + workflow + "/" + entry.ID + ")"
 	}
 	return text
 }

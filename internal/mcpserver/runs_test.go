@@ -15,64 +15,64 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A run from its start to its end, over every way in and in both eras, with all
-// that is refused on the way. The next calls are taken as they are given.
-func TestARunFromStartToEnd(t *testing.T) {
+// A run from start to end, over every transport with both protocol versions, with all
+// refusals. The test makes the suggested next calls.
+func TestRunFromStartToEnd(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions() {
-		for _, way := range ways() {
-			t.Run(way+" "+version, func(t *testing.T) {
+	for _, version := range protocolVersions() {
+		for _, transportName := range transportNames() {
+			t.Run(transportName+" "+version, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t)
-				cs := dial(t, r.server, way, "ann", version, nil)
-				started := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Refactor the auth module"})
-				if at(started) != "step plan" || started["status"] != "running" || len(text(started, "handle")) > 24 {
+				r := newTestServer(t)
+				cs := connectClient(t, r.server, transportName, "ann", version, nil)
+				started := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Refactor the auth module"})
+				if positionID(started) != "step plan" || started["status"] != "running" || len(textMember(started, "handle")) > 24 {
 					t.Fatalf("workflow_start = %v", started)
 				}
-				bad := refused(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "no plan"}, "criteria-failed")
+				bad := callRefused(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "no plan"}, "criteria-failed")
 				if d := cmp.Diff([]any{"say PLAN"}, bad["issues"]); d != "" {
 					t.Errorf("issues (-want +got):\n%s", d)
 				}
-				gateless := follow(t, cs, bad, map[string]any{"output": "the PLAN"})
-				if at(gateless) != "step agree" {
+				gateless := followNext(t, cs, bad, map[string]any{"output": "the PLAN"})
+				if positionID(gateless) != "step agree" {
 					t.Fatalf("after the plan: %v", gateless)
 				}
-				again := good(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "the PLAN"})
+				again := callTool(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "the PLAN"})
 				if again["replayed"] != true || again["handle"] != gateless["handle"] {
 					t.Errorf("the same call again: %v", again)
 				}
-				stale := refused(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "another PLAN"}, run.RuleStaleHandle)
-				if !strings.Contains(asJSON(t, stale["allowed"]), "workflow_fork") {
+				stale := callRefused(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "another PLAN"}, run.RuleStaleHandle)
+				if !strings.Contains(encodeJSON(t, stale["allowed"]), "workflow_fork") {
 					t.Errorf("no fork is offered: %v", stale)
 				}
-				atGate := follow(t, cs, gateless, map[string]any{"output": "agreed"})
-				unanswered := refused(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "output": "on and on"}, "gate-unanswered")
-				unknown := refused(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "answer": map[string]any{"optionId": "perhaps"}}, guide.RuleUnknownOption)
-				asked := good(t, cs, "workflow_status", map[string]any{"handle": atGate["handle"]})
-				found := good(t, cs, "workflow_resume", map[string]any{"query": "auth module"})
-				for _, said := range []string{text(atGate, "hint"), text(asked, "hint"), text(unanswered, "fix"), text(unknown, "fix"), text(found, "hint")} {
+				atGate := followNext(t, cs, gateless, map[string]any{"output": "agreed"})
+				unanswered := callRefused(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "output": "on and on"}, "gate-unanswered")
+				unknown := callRefused(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "answer": map[string]any{"optionId": "perhaps"}}, guide.RuleUnknownOption)
+				asked := callTool(t, cs, "workflow_status", map[string]any{"handle": atGate["handle"]})
+				found := callTool(t, cs, "workflow_resume", map[string]any{"query": "auth module"})
+				for _, said := range []string{textMember(atGate, "hint"), textMember(asked, "hint"), textMember(unanswered, "fix"), textMember(unknown, "fix"), textMember(found, "hint")} {
 					if !strings.Contains(said, "ask the user") {
 						t.Errorf("at a gate whose answer is the user's, an agent is told %q", said)
 					}
 				}
-				waiting := follow(t, cs, atGate, nil)
-				if at(atGate) != "gate agree" || at(waiting) != "context large" || waiting["status"] != "waiting" {
+				waiting := followNext(t, cs, atGate, nil)
+				if positionID(atGate) != "gate agree" || positionID(waiting) != "context large" || waiting["status"] != "waiting" {
 					t.Fatalf("gate %v, then %v", atGate, waiting)
 				}
-				last := good(t, cs, "workflow_continue", map[string]any{"handle": waiting["handle"], "context": map[string]any{"size": "small"}})
-				if at(last) != "step report" {
+				last := callTool(t, cs, "workflow_continue", map[string]any{"handle": waiting["handle"], "context": map[string]any{"size": "small"}})
+				if positionID(last) != "step report" {
 					t.Fatalf("after the context: %v", last)
 				}
 				for _, early := range []any{started, bad, gateless, stale, atGate, waiting} {
-					if strings.Contains(asJSON(t, early), "SECRET") {
+					if strings.Contains(encodeJSON(t, early), "SECRET") {
 						t.Errorf("a step that is not reached is shown: %v", early)
 					}
 				}
-				done := follow(t, cs, last, map[string]any{"output": "done"})
+				done := followNext(t, cs, last, map[string]any{"output": "done"})
 				if done["status"] != "completed" || done["next"] != nil {
 					t.Errorf("at the end: %v", done)
 				}
-				status := good(t, cs, "workflow_status", map[string]any{"handle": started["handle"]})
+				status := callTool(t, cs, "workflow_status", map[string]any{"handle": started["handle"]})
 				if status["handle"] != done["handle"] {
 					t.Errorf("workflow_status of an old handle = %v, want the handle %v", status, done["handle"])
 				}
@@ -81,84 +81,84 @@ func TestARunFromStartToEnd(t *testing.T) {
 	}
 }
 
-// What one conversation began another goes on with, by words alone; a fork goes
-// another way, and what is aborted stays so.
+// Another conversation continues a run, found by words alone; a fork takes another branch,
+// and an aborted run stays aborted.
 func TestResumeForkAbort(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions() {
+	for _, version := range protocolVersions() {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			first := dial(t, r.server, "memory", "ann", version, nil)
-			good(t, first, "workflow_start", map[string]any{"workflowId": "manned", "goal": "Publish the newsletter"})
-			started := good(t, first, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Refactor the auth module"})
-			planned := good(t, first, "workflow_continue", map[string]any{"handle": started["handle"], "output": "PLAN A"})
+			r := newTestServer(t)
+			first := connectClient(t, r.server, "memory", "ann", version, nil)
+			callTool(t, first, "workflow_start", map[string]any{"workflowId": "manned", "goal": "Publish the newsletter"})
+			started := callTool(t, first, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Refactor the auth module"})
+			planned := callTool(t, first, "workflow_continue", map[string]any{"handle": started["handle"], "output": "PLAN A"})
 			_ = first.Close()
 
-			cs := dial(t, r.server, "memory", "ann", version, nil)
-			found := good(t, cs, "workflow_resume", map[string]any{"query": "resume the auth refactoring"})
+			cs := connectClient(t, r.server, "memory", "ann", version, nil)
+			found := callTool(t, cs, "workflow_resume", map[string]any{"query": "resume the auth refactoring"})
 			list := found["candidates"].([]any)
 			best := list[0].(map[string]any)
 			if best["runId"] != started["runId"] || best["handle"] != planned["handle"] || best["why"] == "" {
 				t.Fatalf("workflow_resume = %v", found)
 			}
-			resumed := follow(t, cs, best, map[string]any{"output": "agreed"})
-			if at(resumed) != "gate agree" {
+			resumed := followNext(t, cs, best, map[string]any{"output": "agreed"})
+			if positionID(resumed) != "gate agree" {
 				t.Errorf("gone on: %v", resumed)
 			}
-			all := good(t, cs, "workflow_resume", nil)["candidates"].([]any)
+			all := callTool(t, cs, "workflow_resume", nil)["candidates"].([]any)
 			second := all[1].(map[string]any)
-			if len(all) != 2 || strings.Contains(asJSON(t, second["position"]), "prompt") {
+			if len(all) != 2 || strings.Contains(encodeJSON(t, second["position"]), "prompt") {
 				t.Errorf("without words: %v", all)
 			}
-			if again := follow(t, cs, second, nil); again["runId"] != second["runId"] {
+			if again := followNext(t, cs, second, nil); again["runId"] != second["runId"] {
 				t.Errorf("the next call of a candidate leads to %v", again)
 			}
-			if none := good(t, cs, "workflow_resume", map[string]any{"query": "zeppelin"}); len(none["candidates"].([]any)) != 0 || none["hint"] == nil {
+			if none := callTool(t, cs, "workflow_resume", map[string]any{"query": "zeppelin"}); len(none["candidates"].([]any)) != 0 || none["hint"] == nil {
 				t.Errorf("words that fit nothing: %v", none)
 			}
 
-			fork := good(t, cs, "workflow_fork", map[string]any{"handle": started["handle"], "requestId": "one"})
-			if at(fork) != "step plan" || fork["runId"] == started["runId"] {
+			fork := callTool(t, cs, "workflow_fork", map[string]any{"handle": started["handle"], "requestId": "one"})
+			if positionID(fork) != "step plan" || fork["runId"] == started["runId"] {
 				t.Errorf("workflow_fork = %v", fork)
 			}
-			if again := good(t, cs, "workflow_fork", map[string]any{"handle": started["handle"], "requestId": "one"}); again["runId"] != fork["runId"] {
+			if again := callTool(t, cs, "workflow_fork", map[string]any{"handle": started["handle"], "requestId": "one"}); again["runId"] != fork["runId"] {
 				t.Errorf("the same request made another run: %v", again)
 			}
-			refused(t, cs, "workflow_fork", map[string]any{"runId": started["runId"], "seq": 999}, run.RuleUnknownSeq)
-			aborted := good(t, cs, "workflow_abort", map[string]any{"runId": fork["runId"], "reason": "enough"})
+			callRefused(t, cs, "workflow_fork", map[string]any{"runId": started["runId"], "seq": 999}, run.RuleUnknownSeq)
+			aborted := callTool(t, cs, "workflow_abort", map[string]any{"runId": fork["runId"], "reason": "enough"})
 			if aborted["status"] != "aborted" {
 				t.Errorf("workflow_abort = %v", aborted)
 			}
-			refused(t, cs, "workflow_continue", map[string]any{"handle": aborted["handle"], "output": "PLAN"}, "run-ended")
+			callRefused(t, cs, "workflow_continue", map[string]any{"handle": aborted["handle"], "output": "PLAN"}, "run-ended")
 		})
 	}
 }
 
-// To another user a run, its handles and its resource are not there, and the
-// answers do not tell them from ones that never were.
-func TestRunsOfOthersAreNotThere(t *testing.T) {
+// For another user a run, its handles and its resource do not exist: the answers equal
+// those for unknown ones.
+func TestRunsOfOthersAreNotFound(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions() {
+	for _, version := range protocolVersions() {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			ann := dial(t, r.server, "memory", "ann", version, nil)
-			bob := dial(t, r.server, "memory", "bob", version, nil)
-			a := good(t, ann, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Mine"})
-			handle, id := text(a, "handle"), text(a, "runId")
+			r := newTestServer(t)
+			ann := connectClient(t, r.server, "memory", "ann", version, nil)
+			bob := connectClient(t, r.server, "memory", "bob", version, nil)
+			a := callTool(t, ann, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Mine"})
+			handle, id := textMember(a, "handle"), textMember(a, "runId")
 			for _, tool := range []string{"workflow_continue", "workflow_status", "workflow_fork", "workflow_abort"} {
-				refused(t, bob, tool, map[string]any{"handle": handle}, run.RuleUnknownHandle)
+				callRefused(t, bob, tool, map[string]any{"handle": handle}, run.RuleUnknownHandle)
 				if tool == "workflow_continue" {
 					continue
 				}
-				theirs := refused(t, bob, tool, map[string]any{"runId": id}, run.RuleUnknownRun)
-				never := refused(t, bob, tool, map[string]any{"runId": "r_00000000000000000000000"}, run.RuleUnknownRun)
+				theirs := callRefused(t, bob, tool, map[string]any{"runId": id}, run.RuleUnknownRun)
+				never := callRefused(t, bob, tool, map[string]any{"runId": "r_00000000000000000000000"}, run.RuleUnknownRun)
 				if d := cmp.Diff(never, theirs, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == `["given"]` }, cmp.Ignore())); d != "" {
 					t.Errorf("%s tells a run that is there from one that is not:\n%s", tool, d)
 				}
 			}
-			if list := good(t, bob, "workflow_resume", map[string]any{"query": "mine"})["candidates"].([]any); len(list) != 0 {
+			if list := callTool(t, bob, "workflow_resume", map[string]any{"query": "mine"})["candidates"].([]any); len(list) != 0 {
 				t.Errorf("bob finds %v", list)
 			}
 			uri := "guideway://runs/" + id
@@ -169,7 +169,7 @@ func TestRunsOfOthersAreNotThere(t *testing.T) {
 				cs   *mcp.ClientSession
 				want []string
 			}{{ann, []string{id}}, {bob, []string{}}} {
-				if got := completions(t, c.cs, "guideway://runs/{runId}", "runId", "r_", nil); !slices.Equal(got, c.want) {
+				if got := completeArgument(t, c.cs, "guideway://runs/{runId}", "runId", "r_", nil); !slices.Equal(got, c.want) {
 					t.Errorf("completion = %v, want %v", got, c.want)
 				}
 			}
@@ -185,7 +185,7 @@ func TestRunsOfOthersAreNotThere(t *testing.T) {
 				Events   []run.Event
 			}
 			if err := json.Unmarshal([]byte(read.Contents[0].Text), &details); err != nil || details.RunID != id || details.Position.ID != "plan" ||
-				details.Client != "test" || details.Project != here(t.Context()) || len(details.Events) == 0 {
+				details.Client != "test" || details.Project != currentProject(t.Context()) || len(details.Events) == 0 {
 				t.Errorf("the resource = %+v, %v", details, err)
 			}
 			if strings.Contains(read.Contents[0].Text, "SECRET") {
@@ -195,7 +195,7 @@ func TestRunsOfOthersAreNotThere(t *testing.T) {
 	}
 }
 
-func completions(t *testing.T, cs *mcp.ClientSession, uri, name, value string, given map[string]string) []string {
+func completeArgument(t *testing.T, cs *mcp.ClientSession, uri, name, value string, given map[string]string) []string {
 	t.Helper()
 	res, err := cs.Complete(t.Context(), &mcp.CompleteParams{
 		Ref:      &mcp.CompleteReference{Type: "ref/resource", URI: uri},
@@ -208,13 +208,13 @@ func completions(t *testing.T, cs *mcp.ClientSession, uri, name, value string, g
 	return res.Completion.Values
 }
 
-// A bad call of a run's tool names the field and a call that works.
-func TestBadCallsOfRuns(t *testing.T) {
+// The error of a bad call names the field and a call that works.
+func TestRunToolErrors(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
-	a := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
-	handle := text(a, "handle")
+	r := newTestServer(t)
+	cs := connectClient(t, r.server, "memory", "ann", "2026-07-28", nil)
+	a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
+	handle := textMember(a, "handle")
 	tests := []struct {
 		name, tool     string
 		args           map[string]any
@@ -235,28 +235,27 @@ func TestBadCallsOfRuns(t *testing.T) {
 		{"an output beyond all bounds", "workflow_continue", map[string]any{"handle": handle, "output": strings.Repeat("x", 1<<20+1)}, "output", "at most", handle},
 	}
 	for _, tt := range tests {
-		res, isError := call(t, cs, tt.tool, tt.args)
-		if !isError || text(res, "field") != tt.field || !strings.Contains(text(res, "error"), tt.message) || res["code"] != "invalid" {
+		res, isError := callRaw(t, cs, tt.tool, tt.args)
+		if !isError || textMember(res, "field") != tt.field || !strings.Contains(textMember(res, "error"), tt.message) || res["code"] != "invalid" {
 			t.Errorf("%s: %v", tt.name, res)
 		}
-		if next := asJSON(t, res["next"]); !strings.Contains(next, tt.next) || len(next) > 2048 {
+		if next := encodeJSON(t, res["next"]); !strings.Contains(next, tt.next) || len(next) > 2048 {
 			t.Errorf("%s: next = %s, want %s in it", tt.name, next, tt.next)
 		}
 	}
-	refused(t, cs, "workflow_start", map[string]any{"workflowId": "nope"}, run.RuleUnknownWorkflow)
-	refused(t, cs, "workflow_start", map[string]any{"workflowId": "small", "context": map[string]any{"_currentLoop": 1}}, "server-variable")
-	if still := good(t, cs, "workflow_status", map[string]any{"handle": handle}); still["handle"] != handle {
+	callRefused(t, cs, "workflow_start", map[string]any{"workflowId": "nope"}, run.RuleUnknownWorkflow)
+	callRefused(t, cs, "workflow_start", map[string]any{"workflowId": "small", "context": map[string]any{"_currentLoop": 1}}, "server-variable")
+	if still := callTool(t, cs, "workflow_status", map[string]any{"handle": handle}); still["handle"] != handle {
 		t.Errorf("a bad call has moved the run: %v", still)
 	}
 }
 
-// The call that an error names has no part that would get it refused in turn:
-// what is neither needed nor what was wrong is left out.
-func TestNextOfABadCallIsLegal(t *testing.T) {
+// The suggested call is legal: it omits optional arguments that would be refused in turn.
+func TestSuggestedRunCallsAreLegal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
-	started := good(t, cs, "workflow_start", map[string]any{"workflowId": "manned"})
+	r := newTestServer(t)
+	cs := connectClient(t, r.server, "memory", "ann", "2026-07-28", nil)
+	started := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned"})
 	handle := started["handle"]
 	long := strings.Repeat("x", 1<<20+1)
 	tests := []struct {
@@ -273,56 +272,55 @@ func TestNextOfABadCallIsLegal(t *testing.T) {
 		{"nothing", map[string]any{}, map[string]any{}},
 	}
 	for _, tt := range tests {
-		res, isError := call(t, cs, "workflow_continue", tt.args)
-		_, next := nextOf(t, res)
+		res, isError := callRaw(t, cs, "workflow_continue", tt.args)
+		_, next := nextCallOf(t, res)
 		if diff := cmp.Diff(tt.want, next); !isError || diff != "" {
 			t.Errorf("%s: next (-want +got):\n%s", tt.name, diff)
 		}
 	}
-	res, _ := call(t, cs, "workflow_continue", map[string]any{"handle": handle, "output": long})
-	if moved := follow(t, cs, res, nil); at(moved) != "gate draft" {
+	res, _ := callRaw(t, cs, "workflow_continue", map[string]any{"handle": handle, "output": long})
+	if moved := followNext(t, cs, res, nil); positionID(moved) != "gate draft" {
 		t.Errorf("the call that the error names: %v", moved)
 	}
 }
 
-// A run knows the project that it was begun in: the server's, or the one that
-// the call names.
+// A run knows the project that it was started in: the server's, or the call's.
 func TestProjectsOfRuns(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
+	r := newTestServer(t)
+	cs := connectClient(t, r.server, "memory", "ann", "2026-07-28", nil)
 	dir := t.TempDir()
 	begun := map[string]string{}
 	for name, project := range map[string]any{"here": nil, "by id": "ba9876543210", "by path": dir, "elsewhere": "/not/on/this/machine", "on another system": `C:\work\app`} {
-		a := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded", "project": project, "goal": name})
-		d, err := r.runs.Get(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: text(a, "runId")})
+		a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "guarded", "project": project, "goal": name})
+		d, err := r.runs.Get(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: textMember(a, "runId")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(d.Project.ID) != 12 || project != nil && d.Project.ID == here(t.Context()).ID {
+		if len(d.Project.ID) != 12 || project != nil && d.Project.ID == currentProject(t.Context()).ID {
 			t.Errorf("%s: project %+v", name, d.Project)
 		}
 		begun[name] = d.Project.ID
 	}
-	if begun["here"] != here(t.Context()).ID || begun["by id"] != "ba9876543210" {
+	if begun["here"] != currentProject(t.Context()).ID || begun["by id"] != "ba9876543210" {
 		t.Errorf("projects = %v", begun)
 	}
-	list := good(t, cs, "workflow_resume", map[string]any{"project": dir})["candidates"].([]any)
+	list := callTool(t, cs, "workflow_resume", map[string]any{"project": dir})["candidates"].([]any)
 	if len(list) != 1 || list[0].(map[string]any)["goal"] != "by path" {
 		t.Errorf("the runs of a directory: %v", list)
 	}
 }
 
-// Where nobody has said who calls, nothing of anybody's is shown or begun.
+// A call without a principal shows and starts nothing.
 func TestRunsNeedAPrincipal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	cs := connectTo(t, r.server, "2026-07-28", nil)
+	r := newTestServer(t)
+	cs := connectToServer(t, r.server, "2026-07-28", nil)
 	for tool, args := range map[string]map[string]any{
 		"workflow_start": {"workflowId": "guarded"}, "workflow_resume": nil, "workflow_status": {"runId": "r_1"},
 		"workrail_create_session": {"workflowId": "w", "sessionId": "s"}, "workrail_open_dashboard": nil,
 	} {
-		if res, isError := call(t, cs, tool, args); !isError || res["code"] != "unauthorized" {
+		if res, isError := callRaw(t, cs, tool, args); !isError || res["code"] != "unauthorized" {
 			t.Errorf("%s: %v", tool, res)
 		}
 	}
@@ -331,28 +329,28 @@ func TestRunsNeedAPrincipal(t *testing.T) {
 	}
 }
 
-// failing is a run service whose store is away.
-type failing struct {
+// failingRuns is a run service with a failing store.
+type failingRuns struct {
 	mcpserver.Runs
 	err error
 }
 
-func (f failing) Start(context.Context, run.Caller, run.StartRequest) (*run.Answer, error) {
+func (f failingRuns) Start(context.Context, run.Caller, run.StartRequest) (*run.Answer, error) {
 	return nil, f.err
 }
 
-// A store that is away is an answer that says so and what to do; a defect stays
-// in the log.
-func TestAServiceThatFails(t *testing.T) {
+// The error of a failing store is in the answer with its fix; an internal error only in the
+// log.
+func TestFailingService(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[guideway.Code]string{
-		guideway.CodeUnavailable: "the disk is full", guideway.CodeInternal: "workflow_start failed for a reason that the server's log tells",
+		guideway.CodeUnavailable: "the disk is full", guideway.CodeInternal: "workflow_start failed; see the server's log",
 	} {
-		r := newRig(t, func(o *mcpserver.Options) {
-			o.Runs = failing{err: guideway.Errorf(code, "the disk is full").WithFix("make room")}
+		r := newTestServer(t, func(o *mcpserver.Options) {
+			o.Runs = failingRuns{err: guideway.Errorf(code, "the disk is full").WithFix("make room")}
 		})
-		cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
-		res, isError := call(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
+		cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
+		res, isError := callRaw(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
 		if !isError || res["code"] != string(code) || res["error"] != want {
 			t.Errorf("%s: %v", code, res)
 		}

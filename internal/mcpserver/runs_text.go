@@ -11,23 +11,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// worded gives the answer in words, for it is read once for each step of a
-// workflow (ADR 10): what a member of the structured content says beside others
-// of it is said once. The structured content is the whole.
-func (a runAnswer) worded() (worded, error) {
+// textAnswer returns the answer as text, since an agent reads it at each step of a workflow
+// (ADR 10). It repeats no member of the structured content, which is complete.
+func (a runAnswer) textAnswer() (textAnswer, error) {
 	var b strings.Builder
-	if err := a.write(&b); err != nil {
-		return worded{}, err
+	if err := a.writeText(&b); err != nil {
+		return textAnswer{}, err
 	}
-	return worded{text: strings.TrimSuffix(b.String(), "\n"), structure: a}, nil
+	return textAnswer{text: strings.TrimSuffix(b.String(), "\n"), structure: a}, nil
 }
 
-func (a runAnswer) write(b *strings.Builder) error {
+func (a runAnswer) writeText(b *strings.Builder) error {
 	if a.WorkflowID != "" {
 		fmt.Fprintf(b, "Run %s of %s\n", a.RunID, a.WorkflowID)
 	}
 	if a.Replayed {
-		b.WriteString("Carried out before; this is its answer.\n")
+		b.WriteString("This call was made before; this is its answer.\n")
 	}
 	if err := writePosition(b, &a.Position, a.Status); err != nil {
 		return err
@@ -50,7 +49,7 @@ func (a runAnswer) write(b *strings.Builder) error {
 	return nil
 }
 
-// writeBrief tells of a run's context.
+// writeBrief writes the summary of a run's context.
 func writeBrief(b *strings.Builder, brief *memory.Brief) error {
 	if brief == nil {
 		return nil
@@ -74,7 +73,7 @@ func writeBrief(b *strings.Builder, brief *memory.Brief) error {
 	return nil
 }
 
-// writePosition says what a run asks for.
+// writePosition writes what the run asks for.
 func writePosition(b *strings.Builder, pos *guide.Position, status guide.Status) error {
 	if pos.Kind == guide.PositionEnd {
 		fmt.Fprintf(b, "%s: the run is %s\n", pos.Kind, status)
@@ -117,8 +116,7 @@ func writePosition(b *strings.Builder, pos *guide.Position, status guide.Status)
 	return nil
 }
 
-// writeRound says which round of a loop it is, and what that is about unless the
-// prompt says so.
+// writeRound writes the round of a loop, and its item if the prompt does not name it.
 func writeRound(b *strings.Builder, pos *guide.Position) error {
 	l := pos.Loop
 	if l == nil {
@@ -142,7 +140,7 @@ func writeRound(b *strings.Builder, pos *guide.Position) error {
 	return nil
 }
 
-// writeOptions lists the answers that a gate takes.
+// writeOptions lists the options of a gate.
 func writeOptions(b *strings.Builder, pos *guide.Position) {
 	for _, o := range pos.Options {
 		fmt.Fprintf(b, "- %s: %s", o.ID, o.Label)
@@ -171,8 +169,8 @@ func writeNeeds(b *strings.Builder, needs []guide.Need) error {
 				about[len(about)-1] += " or " + string(text)
 			}
 		}
-		if len(n.Allowed) > 1 && areTexts(n.Allowed) { // they need not be all
-			about[len(about)-1] += ", or what else was asked for"
+		if len(n.Allowed) > 1 && areTexts(n.Allowed) { // the list may be incomplete
+			about[len(about)-1] += ", or another requested value"
 		}
 		if n.Found != "" {
 			about = append(about, "found "+n.Found)
@@ -190,7 +188,7 @@ func areTexts(values []any) bool {
 	return !slices.ContainsFunc(values, func(v any) bool { _, text := v.(string); return !text })
 }
 
-// writeNext says the next call, ready to copy, or the handle where there is none.
+// writeNext writes the next call, ready to copy, or else the handle.
 func writeNext(b *strings.Builder, next *run.Call, handle string) error {
 	if next == nil {
 		if handle != "" {

@@ -1,6 +1,5 @@
-// Package mcpserver is our MCP surface: the tools, prompts and resources that
-// clients see. How they get here, over stdio or HTTP, is the business of its
-// package transport.
+// Package mcpserver is our MCP server: the tools, prompts and resources that clients see.
+// Its package transport serves them over stdio and HTTP.
 package mcpserver
 
 import (
@@ -19,15 +18,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Catalog is where the definitions come from.
+// Catalog is the source of the definitions.
 type Catalog interface {
-	// Snapshot gives the definitions as they are now. It costs no file read.
+	// Snapshot returns the current definitions. It reads no file.
 	Snapshot() *catalog.Snapshot
 	// OnChange calls f after every change until cancel is called.
 	OnChange(f func(catalog.Change)) (cancel func())
 }
 
-// The toolsets that exist.
+// The names of the toolsets.
 const (
 	ToolsetSteps    = "steps"
 	ToolsetRuns     = "runs"
@@ -43,57 +42,55 @@ func Toolsets() []string {
 	return append(DefaultToolsets(), ToolsetPhases, ToolsetGateway, ToolsetMachines)
 }
 
-// DefaultToolsets lists the names of the toolsets that are offered where nobody
-// chooses.
+// DefaultToolsets lists the names of the default toolsets.
 func DefaultToolsets() []string {
 	return []string{ToolsetSteps, ToolsetRuns, ToolsetSessions, ToolsetContext}
 }
 
-// Options say what a server offers.
+// Options configure a server.
 type Options struct {
-	// Catalog holds the definitions; it is needed.
+	// Catalog holds the definitions; it must not be nil.
 	Catalog Catalog
 	// Version is the version of the program, "dev" if empty.
 	Version string
-	// Toolsets chooses the tools; nil means the default ones. One whose service
-	// is nil is not offered.
+	// Toolsets chooses the tools; nil means the default ones. A toolset without its service
+	// is not offered.
 	Toolsets []string
-	// Runs is the service behind the toolset "runs".
+	// Runs is the service of the toolset "runs".
 	Runs Runs
-	// Sessions is the service behind the toolset "sessions".
+	// Sessions is the service of the toolset "sessions".
 	Sessions Sessions
-	// Memory is the service behind the toolset "context"; the answers about runs
-	// tell what it knows, whether the toolset is offered or not.
+	// Memory is the service of the toolset "context". Answers about runs include its
+	// summary even if the toolset is not offered.
 	Memory Memory
-	// Dashboard gives the address of a dashboard that is alive, and starts one
-	// where none is: of a session document where an id is given. The address is
-	// for agents and carries no login. nil means that there is no dashboard.
+	// Dashboard returns the URL of a running dashboard, and starts one if needed; with an
+	// id, the URL of that session document. The URL is for agents and carries no login. nil
+	// means that there is no dashboard.
 	Dashboard func(ctx context.Context, sessionID string) (url string, err error)
-	// LiveDashboard is as Dashboard, but starts none and answers "" where none
-	// is alive; nil is never.
+	// LiveDashboard is like Dashboard, but starts none: it returns "" if none is running.
+	// It must not be nil if Dashboard is set.
 	LiveDashboard func(ctx context.Context, sessionID string) string
-	// Project tells the project that a client is in; nil and the zero Project
-	// mean that nobody knows.
+	// Project returns the project of a client; nil and the zero Project mean that it is
+	// unknown.
 	Project func(ctx context.Context) run.Project
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// Logger gets what goes wrong; nil is silence.
+	// Logger receives errors; nil discards them.
 	Logger *slog.Logger
-	// Upstreams are the other MCP servers behind the toolset "gateway".
+	// Upstreams are the MCP servers of the toolset "gateway".
 	Upstreams Upstreams
-	// Machines is the service behind the toolset "machines".
+	// Machines is the service of the toolset "machines".
 	Machines Machines
 }
 
-// Upstreams add to a server what other MCP servers offer.
+// Upstreams add the offers of other MCP servers to a server.
 type Upstreams interface {
-	// Extend says what the server can do with them.
+	// Extend adds their capabilities to the options.
 	Extend(opts *mcp.ServerOptions)
-	// Attach adds them to the server. own are the names of its own tools, which
-	// stay its own.
+	// Attach adds them to the server. They cannot replace own, the names of the server's
+	// tools.
 	Attach(server *mcp.Server, own []string)
-	// Reserve says which names its own prompts have from now on; they stay its own,
-	// too.
+	// Reserve sets the names of the server's own prompts, which upstreams cannot replace.
 	Reserve(prompts []string)
 }
 
@@ -103,42 +100,41 @@ type Server struct {
 	catalog Catalog
 	logger  *slog.Logger
 	cancel  func()
-	// runs and sessions are nil where their toolset is not offered.
+	// runs and sessions are nil if their toolset is not offered.
 	runs     Runs
 	sessions Sessions
 
-	// reserve is told the names of the prompts; nil is nobody.
-	reserve func([]string)
+	// reservePrompts receives the names of the prompts; may be nil.
+	reservePrompts func([]string)
 
 	// mu guards shown.
 	mu sync.Mutex
-	// shown are the ids of the workflows that prompts and resources stand for,
-	// with their hashes.
+	// shown maps the ids of the workflows that have prompts and resources to their hashes.
 	shown map[string]string
 }
 
-// instructions tell a model what the server is for, by the tools that are there.
-func instructions(toolsets []string, withRuns, withUpstreams bool) string {
+// serverInstructions explain the server to a model, by its toolsets.
+func serverInstructions(toolsets []string, withRuns, withUpstreams bool) string {
 	var said []string
 	if withRuns || slices.Contains(toolsets, ToolsetSteps) {
 		said = append(said, workflowInstructions(withRuns))
 	}
 	if slices.Contains(toolsets, ToolsetPhases) {
-		said = append(said, "For what the user wants call match_activity with their words: it names the activity to follow. Guides and templates that a step names come by get_guide and get_template.")
+		said = append(said, "For the user's goal call match_activity with their words: it names the activity to follow. get_guide and get_template return the guides and templates that a step names.")
 	}
 	if withUpstreams && len(said) == 0 {
-		said = append(said, "Guideway stands in front of other MCP servers, whose tools, prompts and resources are here.")
+		said = append(said, "Guideway is a gateway to other MCP servers, whose tools, prompts and resources are here.")
 	}
 	return strings.Join(said, " ")
 }
 
-// workflowInstructions say how workflows are followed.
+// workflowInstructions explain how to follow a workflow.
 func workflowInstructions(withRuns bool) string {
-	const what = "Guideway leads you through workflows one step at a time. Before a task of some size call workflow_list; if a workflow fits, "
+	const what = "Guideway leads you through workflows one step at a time. Before a larger task call workflow_list; if a workflow fits, "
 	if withRuns {
-		return what + "begin it with workflow_start, do what position asks, and hand in the result with workflow_continue, until status is completed. " +
+		return what + "start it with workflow_start, do what position asks, and submit the result with workflow_continue, until status is completed. " +
 			"The server keeps the state and refuses what the workflow does not allow: read the refusal and make the call in next. " +
-			"Gates are the user's to answer, not yours. To go on with earlier work call workflow_resume."
+			"Gates are the user's to answer, not yours. To continue earlier work call workflow_resume."
 	}
 	return what + "follow it with workflow_next: " +
 		"do the step, append its id to completedSteps, send back the context, until isComplete is true. " +
@@ -178,10 +174,10 @@ func New(opts Options) (*Server, error) {
 	}
 	withUpstreams := opts.Upstreams != nil && slices.Contains(opts.Toolsets, ToolsetGateway)
 	protocol := &mcp.ServerOptions{
-		Instructions:      instructions(opts.Toolsets, s.runs != nil, withUpstreams),
+		Instructions:      serverInstructions(opts.Toolsets, s.runs != nil, withUpstreams),
 		Logger:            opts.Logger,
-		CompletionHandler: s.complete,
-		// 2025-03-26, which alone has batches, is left out.
+		CompletionHandler: s.completeArgument,
+		// 2025-03-26, the only version with batches, is not supported.
 		SupportedProtocolVersions: []string{transport.ModernVersion, "2025-11-25", "2025-06-18", "2024-11-05"},
 		Capabilities: &mcp.ServerCapabilities{
 			// The list of tools is fixed for a connection.
@@ -195,63 +191,62 @@ func New(opts Options) (*Server, error) {
 		opts.Upstreams.Extend(protocol)
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version}, protocol)
-	limits := &allowed{toolset: map[string]string{}}
-	s.mcp.AddReceivingMiddleware(limits.middleware)
+	limits := &toolFilter{toolset: map[string]string{}}
+	s.mcp.AddReceivingMiddleware(limits.wrapHandler)
 	var own []string
-	for toolset, tools := range s.tools(opts) {
+	for toolset, tools := range s.toolsByToolset(opts) {
 		for _, t := range tools {
-			s.mcp.AddTool(t.definition(), t.server(opts.Logger))
+			s.mcp.AddTool(t.mcpTool(), t.newHandler(opts.Logger))
 			own = append(own, t.name)
 			limits.toolset[t.name] = toolset
 		}
 	}
 	if withUpstreams {
 		opts.Upstreams.Attach(s.mcp, own)
-		s.reserve = opts.Upstreams.Reserve
+		s.reservePrompts = opts.Upstreams.Reserve
 	}
 	s.mcp.AddReceivingMiddleware(explainFailedForms)
 	s.mcp.AddReceivingMiddleware(transport.Recover(opts.Logger))
 	s.addFixedResources()
-	s.show()
-	s.cancel = opts.Catalog.OnChange(func(catalog.Change) { s.show() })
+	s.syncCatalog()
+	s.cancel = opts.Catalog.OnChange(func(catalog.Change) { s.syncCatalog() })
 	return s, nil
 }
 
-// tools are the tools of the toolsets that are offered.
-func (s *Server) tools(opts Options) map[string][]*tool {
+// toolsByToolset returns the tools of the offered toolsets.
+func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
 	all := map[string][]*tool{}
 	if slices.Contains(opts.Toolsets, ToolsetSteps) {
-		all[ToolsetSteps] = (&stepTools{catalog: opts.Catalog, runs: s.runs != nil, memory: opts.Memory}).tools()
+		all[ToolsetSteps] = (&stepTools{catalog: opts.Catalog, runs: s.runs != nil, memory: opts.Memory}).listTools()
 	}
 	if s.runs != nil {
-		all[ToolsetRuns] = (&runTools{runs: s.runs, places: places{opts.Project}, forms: newForms(opts.Now), catalog: s.catalog, memory: opts.Memory}).tools()
+		all[ToolsetRuns] = (&runTools{runs: s.runs, places: projects{opts.Project}, forms: newForms(opts.Now), catalog: s.catalog, memory: opts.Memory}).listTools()
 	}
 	if s.sessions != nil {
 		all[ToolsetSessions] = (&sessionTools{
-			sessions: s.sessions, places: places{opts.Project}, open: opts.Dashboard, live: opts.LiveDashboard,
-		}).tools()
+			sessions: s.sessions, places: projects{opts.Project}, open: opts.Dashboard, live: opts.LiveDashboard,
+		}).listTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetContext) && opts.Memory != nil {
-		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: places{opts.Project}}).tools()
+		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: projects{opts.Project}}).listTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetPhases) {
-		all[ToolsetPhases] = newPhaseTools(s, opts).tools()
+		all[ToolsetPhases] = newPhaseTools(s, opts).listTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetMachines) && opts.Machines != nil {
-		all[ToolsetMachines] = (&machineTools{machines: opts.Machines}).tools()
+		all[ToolsetMachines] = (&machineTools{machines: opts.Machines}).listTools()
 	}
 	return all
 }
 
-// MCP is the protocol's side of the server, for a transport.
+// MCP returns the SDK's server, for a transport.
 func (s *Server) MCP() *mcp.Server { return s.mcp }
 
 // Close stops following the catalog.
 func (s *Server) Close() { s.cancel() }
 
-// show makes prompts and resources match the catalog. The SDK tells clients of
-// what changed.
-func (s *Server) show() {
+// syncCatalog makes prompts and resources match the catalog. The SDK notifies clients.
+func (s *Server) syncCatalog() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := make(map[string]string)
@@ -259,8 +254,8 @@ func (s *Server) show() {
 	for _, e := range list {
 		now[e.ID] = e.Hash
 	}
-	if s.reserve != nil && !maps.EqualFunc(now, s.shown, func(string, string) bool { return true }) {
-		s.reserve(slices.Sorted(maps.Keys(now))) // before the first of them is there
+	if s.reservePrompts != nil && !maps.EqualFunc(now, s.shown, func(string, string) bool { return true }) {
+		s.reservePrompts(slices.Sorted(maps.Keys(now))) // reserve the names before adding the prompts
 	}
 	for _, e := range list {
 		if s.shown[e.ID] == e.Hash {

@@ -23,16 +23,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The clock of the pattern library runs on for a moment, for the whole process.
+	// The clock of the regexp package runs for a moment longer, for the whole process.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// versions are one protocol version of each era.
-func versions() []string { return []string{"2025-11-25", "2026-07-28"} }
+// protocolVersions are a legacy and a modern protocol version.
+func protocolVersions() []string { return []string{"2025-11-25", "2026-07-28"} }
 
-// connect gives a session with a server over the definitions in dir, and the
-// bundled ones.
-func connect(t *testing.T, dir, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
+// connectToDir connects to a server with the definitions in dir and the bundled ones.
+func connectToDir(t *testing.T, dir, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	cat := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS(), Custom: []string{dir}}), catalog.Options{})
 	if err := cat.Open(t.Context()); err != nil {
@@ -44,10 +43,10 @@ func connect(t *testing.T, dir, version string, opts *mcp.ClientOptions) *mcp.Cl
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	return connectTo(t, server, version, opts)
+	return connectToServer(t, server, version, opts)
 }
 
-func connectTo(t *testing.T, server *mcpserver.Server, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
+func connectToServer(t *testing.T, server *mcpserver.Server, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	here, there := mcp.NewInMemoryTransports()
 	ss, err := server.MCP().Connect(t.Context(), there, nil)
@@ -63,19 +62,19 @@ func connectTo(t *testing.T, server *mcpserver.Server, version string, opts *mcp
 	return cs
 }
 
-// A client that asks for the version with batches gets the newest one of its era.
-func TestServerOffersNoVersionWithBatches(t *testing.T) {
+// A client that asks for the version with batches gets the newest legacy one.
+func TestNoVersionWithBatches(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]string{"2024-11-05": "2024-11-05", "2025-03-26": "2025-11-25", "2025-06-18": "2025-06-18"} {
-		if got := connect(t, t.TempDir(), asked, nil).InitializeResult().ProtocolVersion; got != want {
+		if got := connectToDir(t, t.TempDir(), asked, nil).InitializeResult().ProtocolVersion; got != want {
 			t.Errorf("a client that asks for %s gets %s, want %s", asked, got, want)
 		}
 	}
 }
 
-// call calls a tool and gives its answer. Structured content and text must be the
-// same; where a run stands is told in words, which must say all of it.
-func call(t *testing.T, cs *mcp.ClientSession, name string, args any) (answer map[string]any, isError bool) {
+// callRaw calls a tool and returns its answer. Structured content and text must be the
+// same; the text of a run's answer must have all of its content.
+func callRaw(t *testing.T, cs *mcp.ClientSession, name string, args any) (answer map[string]any, isError bool) {
 	t.Helper()
 	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
 	if err != nil {
@@ -84,7 +83,7 @@ func call(t *testing.T, cs *mcp.ClientSession, name string, args any) (answer ma
 	text := res.Content[0].(*mcp.TextContent).Text
 	structured, _ := res.StructuredContent.(map[string]any)
 	if _, stands := structured["position"]; stands && !res.IsError {
-		saysAll(t, text, "", structured)
+		checkTextComplete(t, text, "", structured)
 		return structured, false
 	}
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
@@ -96,12 +95,12 @@ func call(t *testing.T, cs *mcp.ClientSession, name string, args any) (answer ma
 	return answer, res.IsError
 }
 
-// untold are the members of a run's answer that its text leaves out: what the
-// handle or another member says already.
-var untold = []string{".runId", ".status", ".position.loop.title", ".position.phase.id"}
+// omittedFromText are the members of a run's answer that its text omits: the handle or
+// another member already contains them.
+var omittedFromText = []string{".runId", ".status", ".position.loop.title", ".position.phase.id"}
 
-// saysAll checks that the words of an answer tell each text that is in it.
-func saysAll(t *testing.T, text, path string, v any) {
+// checkTextComplete checks that the text of an answer contains each of its members.
+func checkTextComplete(t *testing.T, text, path string, v any) {
 	t.Helper()
 	switch v := v.(type) {
 	case map[string]any:
@@ -109,21 +108,21 @@ func saysAll(t *testing.T, text, path string, v any) {
 			return // as JSON, in another order
 		}
 		for name, member := range v {
-			saysAll(t, text, path+"."+name, member)
+			checkTextComplete(t, text, path+"."+name, member)
 		}
 	case []any:
 		for _, item := range v {
-			saysAll(t, text, path, item)
+			checkTextComplete(t, text, path, item)
 		}
 	case string:
 		quoted, _ := json.Marshal(v)
-		if !slices.Contains(untold, path) && !strings.Contains(text, v) && !strings.Contains(text, string(quoted)) {
+		if !slices.Contains(omittedFromText, path) && !strings.Contains(text, v) && !strings.Contains(text, string(quoted)) {
 			t.Errorf("the text does not tell %s, %q:\n%s", path, v, text)
 		}
 	}
 }
 
-func write(t *testing.T, dir, name, text string) {
+func writeFile(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -134,17 +133,17 @@ const small = `{"id":"small","name":"Small","description":"A small one","version
 	{"id":"only","title":"Only","prompt":"Do it.","validationCriteria":[{"type":"contains","value":"DONE","message":"say DONE"}]},
 	{"id":"each","type":"loop","title":"Each","loop":{"type":"for","count":2,"maxIterations":3},"body":[{"id":"inner","title":"I","prompt":"i","validationCriteria":[{"type":"length","min":5,"message":"too short","condition":{"var":"strict","equals":true}}]}]}]}`
 
-// The seed's data flow, steps 1 to 7 (W21), in both eras.
-func TestAWalkFromListToCompletion(t *testing.T) {
+// The seed's data flow, steps 1 to 7 (W21), with both protocol versions.
+func TestWorkflowNextFromListToCompletion(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions() {
+	for _, version := range protocolVersions() {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			write(t, dir, "small.json", small)
-			cs := connect(t, dir, version, nil)
+			writeFile(t, dir, "small.json", small)
+			cs := connectToDir(t, dir, version, nil)
 
-			list, _ := call(t, cs, "workflow_list", nil)
+			list, _ := callRaw(t, cs, "workflow_list", nil)
 			ids := []string{}
 			for _, w := range list["workflows"].([]any) {
 				ids = append(ids, w.(map[string]any)["id"].(string))
@@ -152,18 +151,18 @@ func TestAWalkFromListToCompletion(t *testing.T) {
 			if !slices.Contains(ids, "small") || !slices.Contains(ids, "coding-task") {
 				t.Fatalf("workflow_list = %v", ids)
 			}
-			got, _ := call(t, cs, "workflow_get", map[string]any{"id": "small"})
+			got, _ := callRaw(t, cs, "workflow_get", map[string]any{"id": "small"})
 			if got["firstStep"].(map[string]any)["id"] != "only" || got["totalSteps"] != 2.0 {
 				t.Errorf("workflow_get = %v", got)
 			}
-			meta, _ := call(t, cs, "workflow_get", map[string]any{"id": "small", "mode": "metadata"})
+			meta, _ := callRaw(t, cs, "workflow_get", map[string]any{"id": "small", "mode": "metadata"})
 			if _, ok := meta["firstStep"]; ok {
 				t.Errorf("metadata shows the first step: %v", meta)
 			}
 			var completed []string
 			var context any = map[string]any{}
 			for len(completed) < 10 {
-				res, isError := call(t, cs, "workflow_next", map[string]any{"workflowId": "small", "completedSteps": completed, "context": context})
+				res, isError := callRaw(t, cs, "workflow_next", map[string]any{"workflowId": "small", "completedSteps": completed, "context": context})
 				if isError {
 					t.Fatalf("after %v: %v", completed, res)
 				}
@@ -183,9 +182,9 @@ func TestAWalkFromListToCompletion(t *testing.T) {
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "small.json", small)
-	write(t, dir, "bare.json", `{"id":"bare","name":"B","description":"d","version":"1.0.0","steps":[{"id":"only","title":"Only","prompt":"Do it."}]}`)
-	cs := connect(t, dir, "2026-07-28", nil)
+	writeFile(t, dir, "small.json", small)
+	writeFile(t, dir, "bare.json", `{"id":"bare","name":"B","description":"d","version":"1.0.0","steps":[{"id":"only","title":"Only","prompt":"Do it."}]}`)
+	cs := connectToDir(t, dir, "2026-07-28", nil)
 	tests := []struct {
 		name   string
 		args   map[string]any
@@ -203,7 +202,7 @@ func TestValidate(t *testing.T) {
 		if tt.args["workflowId"] == nil {
 			tt.args["workflowId"] = "small"
 		}
-		res, isError := call(t, cs, "workflow_validate", tt.args)
+		res, isError := callRaw(t, cs, "workflow_validate", tt.args)
 		if isError || res["valid"] != tt.valid || (tt.issues != nil && !cmp.Equal(tt.issues, res["issues"])) {
 			t.Errorf("%s: %v, want valid %v with %v", tt.name, res, tt.valid, tt.issues)
 		}
@@ -212,7 +211,7 @@ func TestValidate(t *testing.T) {
 
 func TestValidateJSON(t *testing.T) {
 	t.Parallel()
-	cs := connect(t, t.TempDir(), "2025-11-25", nil)
+	cs := connectToDir(t, t.TempDir(), "2025-11-25", nil)
 	tests := []struct {
 		name, text, issue string
 		valid             bool
@@ -227,7 +226,7 @@ func TestValidateJSON(t *testing.T) {
 		{"zero bytes of meaning", "\x00", "", false},
 	}
 	for _, tt := range tests {
-		res, isError := call(t, cs, "workflow_validate_json", map[string]any{"workflowJson": tt.text})
+		res, isError := callRaw(t, cs, "workflow_validate_json", map[string]any{"workflowJson": tt.text})
 		if isError || res["valid"] != tt.valid {
 			t.Errorf("%s: %v", tt.name, res)
 			continue
@@ -241,15 +240,15 @@ func TestValidateJSON(t *testing.T) {
 	}
 }
 
-// A bad call is a tool error that names the field, what was given, what is
-// allowed and a call that works; the server goes on.
+// A bad call returns a tool error with the field, the given value, the allowed values and a
+// call that works; the server continues.
 func TestBadCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "small.json", small)
-	write(t, dir, "broken-one.json", `{"id":"broken-one","name":"B"}`)
-	write(t, dir, "zero.json", "")
-	cs := connect(t, dir, "2025-11-25", nil)
+	writeFile(t, dir, "small.json", small)
+	writeFile(t, dir, "broken-one.json", `{"id":"broken-one","name":"B"}`)
+	writeFile(t, dir, "zero.json", "")
+	cs := connectToDir(t, dir, "2025-11-25", nil)
 	deep := map[string]any{}
 	for range 100 {
 		deep = map[string]any{"d": deep}
@@ -274,12 +273,12 @@ func TestBadCalls(t *testing.T) {
 		{"context too deep", "workflow_next", map[string]any{"workflowId": "small", "context": deep}, "context", "deeper than 80"},
 		{"case 26: context too large", "workflow_next", map[string]any{"workflowId": "small", "context": map[string]any{"x": strings.Repeat("x", 140_000)}}, "", "Context size (273KB) exceeds maximum allowed size (256KB)"},
 		{"an unknown step", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "zzz", "output": "x"}, "stepId", "Step with id 'zzz' not found in workflow"},
-		{"a loop", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "each", "output": "x"}, "stepId", "'each' is a loop and has no output of its own"},
+		{"a loop", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "each", "output": "x"}, "stepId", "'each' is a loop and has no output"},
 		{"no output", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "only"}, "output", "output parameter is required"},
 		{"a definition that is too long", "workflow_validate_json", map[string]any{"workflowJson": strings.Repeat("x", 1<<20+1)}, "workflowJson", "at most 1048576"},
 	}
 	for _, tt := range tests {
-		res, isError := call(t, cs, tt.tool, tt.args)
+		res, isError := callRaw(t, cs, tt.tool, tt.args)
 		field, _ := res["field"].(string)
 		message, _ := res["error"].(string)
 		if !isError || field != tt.field || !strings.Contains(message, tt.message) || res["code"] == "internal" {
@@ -289,23 +288,22 @@ func TestBadCalls(t *testing.T) {
 			t.Errorf("%s: the error has %d bytes", tt.name, len(text))
 		}
 	}
-	syntax, _ := call(t, cs, "workflow_validate_json", map[string]any{"workflowJson": "{bad"})
+	syntax, _ := callRaw(t, cs, "workflow_validate_json", map[string]any{"workflowJson": "{bad"})
 	if got := len(syntax["suggestions"].([]any)); got != 4 {
 		t.Errorf("case 36: %d suggestions, want 4: %v", got, syntax)
 	}
-	list, _ := call(t, cs, "workflow_list", nil)
+	list, _ := callRaw(t, cs, "workflow_list", nil)
 	if text, _ := json.Marshal(list["diagnostics"]); !strings.Contains(string(text), "broken-one.json") || !strings.Contains(string(text), "zero.json") {
 		t.Errorf("workflow_list hides what did not load: %s", text)
 	}
 }
 
-// The call that an error suggests keeps what was right in the caller's own, and
-// works.
+// The suggested call keeps the caller's valid arguments, and works.
 func TestSuggestedCallsWork(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "small.json", small)
-	cs := connect(t, dir, "2026-07-28", nil)
+	writeFile(t, dir, "small.json", small)
+	cs := connectToDir(t, dir, "2026-07-28", nil)
 	tests := []struct {
 		name, tool string
 		args       map[string]any
@@ -339,7 +337,7 @@ func TestSuggestedCallsWork(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		res, isError := call(t, cs, tt.tool, tt.args)
+		res, isError := callRaw(t, cs, tt.tool, tt.args)
 		text, _ := json.Marshal(res["next"])
 		fix, _ := res["fix"].(string)
 		if !isError || string(text) != tt.next || fix != tt.fix {
@@ -347,37 +345,36 @@ func TestSuggestedCallsWork(t *testing.T) {
 			continue
 		}
 		next := res["next"].(map[string]any)
-		if again, isError := call(t, cs, next["tool"].(string), next["arguments"]); isError {
+		if again, isError := callRaw(t, cs, next["tool"].(string), next["arguments"]); isError {
 			t.Errorf("%s: the suggested call fails: %v", tt.name, again)
 		}
 	}
 }
 
-// A definition with more problems than anybody reads gets a short answer that
-// says how many there are.
-func TestManyFindingsStayShort(t *testing.T) {
+// A definition with very many problems gets a short answer with their number.
+func TestManyDiagnosticsStayShort(t *testing.T) {
 	t.Parallel()
-	cs := connect(t, t.TempDir(), "2026-07-28", nil)
+	cs := connectToDir(t, t.TempDir(), "2026-07-28", nil)
 	var steps []string
 	for i := range 3000 {
 		steps = append(steps, fmt.Sprintf(`{"id":"S %d","titel":"%s","prompt":""}`, i, strings.Repeat("x", 40)))
 	}
 	text := `{"id":"many","name":"Many","description":"d","version":"1.0.0","steps":[` + strings.Join(steps, ",") + `]}`
-	res, isError := call(t, cs, "workflow_validate_json", map[string]any{"workflowJson": text})
+	res, isError := callRaw(t, cs, "workflow_validate_json", map[string]any{"workflowJson": text})
 	size, _ := json.Marshal(res)
 	if isError || res["valid"] != false || len(size) > 64<<10 {
 		t.Errorf("error %v, valid %v, %d bytes", isError, res["valid"], len(size))
 	}
 	issues := res["issues"].([]any)
-	if last := issues[len(issues)-1].(string); !strings.Contains(last, "more findings are not shown") {
+	if last := issues[len(issues)-1].(string); !strings.Contains(last, "more diagnostics are not shown") {
 		t.Errorf("the last issue hides that there are more: %q", last)
 	}
 }
 
-// A number in the context that a float cannot hold comes back as it was.
-func TestLargeNumbersComeBack(t *testing.T) {
+// A number in the context that a float cannot hold is returned unchanged.
+func TestLargeNumbersAreExact(t *testing.T) {
 	t.Parallel()
-	cs := connect(t, t.TempDir(), "2026-07-28", nil)
+	cs := connectToDir(t, t.TempDir(), "2026-07-28", nil)
 	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_next", Arguments: map[string]any{
 		"workflowId": "coding-task", "context": map[string]any{"ticket": json.Number("12345678901234567")},
 	}})
@@ -389,22 +386,21 @@ func TestLargeNumbersComeBack(t *testing.T) {
 	}
 }
 
-// panics is a catalog that breaks once the server runs.
-type panics struct {
+// panickingCatalog is a catalog that panics after the server has started.
+type panickingCatalog struct {
 	mcpserver.Catalog
 	broken atomic.Bool
 }
 
-func (p *panics) Snapshot() *catalog.Snapshot {
+func (p *panickingCatalog) Snapshot() *catalog.Snapshot {
 	if p.broken.Load() {
 		panic("the catalog is gone")
 	}
 	return p.Catalog.Snapshot()
 }
 
-// A panic in one call is an error for that call and a line in the log; the
-// server goes on.
-func TestAPanicEndsOneCallOnly(t *testing.T) {
+// A panic in a call returns an error for that call and is logged; the server continues.
+func TestPanicEndsOnlyOneCall(t *testing.T) {
 	t.Parallel()
 	cat := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS()}), catalog.Options{})
 	if err := cat.Open(t.Context()); err != nil {
@@ -412,19 +408,19 @@ func TestAPanicEndsOneCallOnly(t *testing.T) {
 	}
 	t.Cleanup(cat.Close)
 	var log bytes.Buffer
-	broken := &panics{Catalog: cat}
+	broken := &panickingCatalog{Catalog: cat}
 	server, err := mcpserver.New(mcpserver.Options{Catalog: broken, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	cs := connectTo(t, server, "2025-11-25", nil)
+	cs := connectToServer(t, server, "2025-11-25", nil)
 	broken.broken.Store(true)
 	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_list"}); err == nil || strings.Contains(err.Error(), "gone") {
 		t.Errorf("the call answered %v; want an error without the server's detail", err)
 	}
 	broken.broken.Store(false)
-	if _, isError := call(t, cs, "workflow_list", nil); isError {
+	if _, isError := callRaw(t, cs, "workflow_list", nil); isError {
 		t.Error("the server does not go on")
 	}
 	if !strings.Contains(log.String(), "the catalog is gone") {
@@ -432,11 +428,11 @@ func TestAPanicEndsOneCallOnly(t *testing.T) {
 	}
 }
 
-// The whole of tools/list stays small (DESIGN 5: 20 kB for all default
-// toolsets), and every answer fits the schema that is promised for it.
+// All of tools/list stays small (DESIGN 5: 20 kB for all default toolsets), and every
+// answer matches its output schema.
 func TestToolsListIsSmall(t *testing.T) {
 	t.Parallel()
-	cs := connect(t, t.TempDir(), "2026-07-28", nil)
+	cs := connectToDir(t, t.TempDir(), "2026-07-28", nil)
 	res, err := cs.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -456,8 +452,8 @@ func TestToolsListIsSmall(t *testing.T) {
 func TestResourcesAndPrompts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "small.json", small)
-	cs := connect(t, dir, "2025-11-25", nil)
+	writeFile(t, dir, "small.json", small)
+	cs := connectToDir(t, dir, "2025-11-25", nil)
 	read, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "guideway://workflows/small"})
 	if err != nil {
 		t.Fatal(err)
@@ -489,16 +485,16 @@ func TestResourcesAndPrompts(t *testing.T) {
 	}
 }
 
-// A definition that appears on disk is told to clients and can be used.
+// A new definition on disk is announced to clients and can be used.
 func TestChangesOnDiskReachClients(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	prompts, resources := make(chan struct{}, 100), make(chan struct{}, 100)
-	cs := connect(t, dir, "2025-11-25", &mcp.ClientOptions{
+	cs := connectToDir(t, dir, "2025-11-25", &mcp.ClientOptions{
 		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { prompts <- struct{}{} },
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { resources <- struct{}{} },
 	})
-	write(t, dir, "small.json", small)
+	writeFile(t, dir, "small.json", small)
 	deadline := time.After(10 * time.Second)
 	for _, told := range []chan struct{}{prompts, resources} {
 		select {
@@ -507,7 +503,7 @@ func TestChangesOnDiskReachClients(t *testing.T) {
 			t.Fatal("no list-changed notification arrived")
 		}
 	}
-	if res, isError := call(t, cs, "workflow_get", map[string]any{"id": "small"}); isError {
+	if res, isError := callRaw(t, cs, "workflow_get", map[string]any{"id": "small"}); isError {
 		t.Errorf("workflow_get = %v", res)
 	}
 }

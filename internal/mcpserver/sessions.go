@@ -9,8 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// Sessions is the service that keeps session documents; session.Service says
-// the contract.
+// Sessions is the service that keeps session documents; see session.Service.
 type Sessions interface {
 	Create(ctx context.Context, p guideway.Principal, r session.CreateRequest) (*session.Document, error)
 	Update(ctx context.Context, p guideway.Principal, n session.Name, updates map[string]any) (*session.Document, error)
@@ -24,16 +23,16 @@ var _ Sessions = (*session.Service)(nil)
 // sessionTools is the toolset "sessions": the documents of seed 000.
 type sessionTools struct {
 	sessions Sessions
-	places   places
+	places   projects
 	// open and live are Options.Dashboard and Options.LiveDashboard.
 	open func(ctx context.Context, sessionID string) (string, error)
 	live func(ctx context.Context, sessionID string) string
 }
 
-func (s *sessionTools) tools() []*tool {
-	list := []*tool{s.create(), s.update(), s.read()}
+func (s *sessionTools) listTools() []*tool {
+	list := []*tool{s.createTool(), s.updateTool(), s.readTool()}
 	if s.open != nil {
-		list = append(list, s.dashboard())
+		list = append(list, s.dashboardTool())
 	}
 	for _, t := range list {
 		t.failed = seedFailure(t.name)
@@ -41,8 +40,7 @@ func (s *sessionTools) tools() []*tool {
 	return list
 }
 
-// sessionFailure is the error of a session tool as the seed has it, with what
-// our errors tell besides.
+// sessionFailure is the error of a session tool: the seed's members and ours.
 type sessionFailure struct {
 	Success bool `json:"success"`
 	*callError
@@ -64,32 +62,32 @@ const exampleSession = "auth-refactoring"
 
 func sessionParams(more ...param) []param {
 	workflow := idParam("workflowId")
-	workflow.description = "Workflow that the notes are about"
+	workflow.description = "Workflow of the notes"
 	return append([]param{
 		workflow,
 		{name: "sessionId", kind: kindString, required: true, maxLength: maxID, example: exampleSession, description: "Any id, such as a ticket's"},
 	}, append(more, projectParam())...)
 }
 
-// nameOf says which document a call is about.
-func (s *sessionTools) nameOf(ctx context.Context, t *tool, in arguments) (session.Name, error) {
-	n := session.Name{Workflow: in.text("workflowId"), ID: in.text("sessionId"), Here: s.places.here(ctx).ID}
-	if in.text("project") == "" {
+// documentName returns the name of the document of a call.
+func (s *sessionTools) documentName(ctx context.Context, t *tool, in arguments) (session.Name, error) {
+	n := session.Name{Workflow: in.textArg("workflowId"), ID: in.textArg("sessionId"), Here: s.places.currentProject(ctx).ID}
+	if in.textArg("project") == "" {
 		return n, nil
 	}
-	p, err := s.places.named(ctx, t, in)
+	p, err := s.places.findProject(ctx, t, in)
 	n.Project = p.ID
 	return n, err
 }
 
-func (s *sessionTools) create() *tool {
+func (s *sessionTools) createTool() *tool {
 	t := &tool{
 		name: "workrail_create_session", title: "Create a session document", effect: effectAdds,
 		description: "Create a JSON document in which you keep notes on a task, for the user to watch on the dashboard. It never overwrites one.",
 		params:      sessionParams(param{name: "initialData", kind: kindObject}),
-		output: object(map[string]any{
-			"success": typed("boolean"), "sessionId": typed("string"), "workflowId": typed("string"), "projectId": typed("string"),
-			"path": typed("string"), "dashboardUrl": typed("string"), "message": typed("string"), "createdAt": typed("string"),
+		output: objectSchema(map[string]any{
+			"success": typeSchema("boolean"), "sessionId": typeSchema("string"), "workflowId": typeSchema("string"), "projectId": typeSchema("string"),
+			"path": typeSchema("string"), "dashboardUrl": typeSchema("string"), "message": typeSchema("string"), "createdAt": typeSchema("string"),
 		}),
 	}
 	t.handle = func(ctx context.Context, in arguments) (any, error) {
@@ -97,21 +95,21 @@ func (s *sessionTools) create() *tool {
 		if err != nil {
 			return nil, err
 		}
-		where, err := s.places.named(ctx, t, in)
+		where, err := s.places.findProject(ctx, t, in)
 		if err != nil {
 			return nil, err
 		}
 		if where.ID == "" {
-			bad := t.badCall(in, "project", "project is required: this server does not know where you work")
+			bad := t.badCall(in, "project", "project is required: your working directory is unknown")
 			bad.Next.Arguments["project"] = "/absolute/path/of/your/directory"
 			return nil, bad
 		}
 		d, err := s.sessions.Create(ctx, caller.Principal, session.CreateRequest{
 			Project: where.ID, ProjectPath: where.Path,
-			Workflow: in.text("workflowId"), ID: in.text("sessionId"), Data: in.object("initialData"),
+			Workflow: in.textArg("workflowId"), ID: in.textArg("sessionId"), Data: in.objectArg("initialData"),
 		})
 		if err != nil {
-			return nil, s.explained(ctx, caller.Principal, t, in, err)
+			return nil, s.explainError(ctx, caller.Principal, t, in, err)
 		}
 		out := struct {
 			Success      bool      `json:"success"`
@@ -134,13 +132,13 @@ func (s *sessionTools) create() *tool {
 	return t
 }
 
-func (s *sessionTools) update() *tool {
+func (s *sessionTools) updateTool() *tool {
 	t := &tool{
 		name: "workrail_update_session", title: "Update a session document", effect: effectReplaces,
 		description: "Merge updates into a session document. Objects merge, all else replaces; a key may be a path, such as dashboard.progress or hypotheses[0].status.",
 		params:      sessionParams(param{name: "updates", kind: kindObject, required: true, example: map[string]any{"dashboard": map[string]any{"progress": 25}}}),
-		output: object(map[string]any{
-			"success": typed("boolean"), "message": typed("string"), "updatedAt": typed("string"), "revision": typed("integer"),
+		output: objectSchema(map[string]any{
+			"success": typeSchema("boolean"), "message": typeSchema("string"), "updatedAt": typeSchema("string"), "revision": typeSchema("integer"),
 		}),
 	}
 	t.handle = func(ctx context.Context, in arguments) (any, error) {
@@ -148,13 +146,13 @@ func (s *sessionTools) update() *tool {
 		if err != nil {
 			return nil, err
 		}
-		name, err := s.nameOf(ctx, t, in)
+		name, err := s.documentName(ctx, t, in)
 		if err != nil {
 			return nil, err
 		}
-		d, err := s.sessions.Update(ctx, caller.Principal, name, in.object("updates"))
+		d, err := s.sessions.Update(ctx, caller.Principal, name, in.objectArg("updates"))
 		if err != nil {
-			return nil, s.explained(ctx, caller.Principal, t, in, err)
+			return nil, s.explainError(ctx, caller.Principal, t, in, err)
 		}
 		return struct {
 			Success   bool      `json:"success"`
@@ -166,16 +164,16 @@ func (s *sessionTools) update() *tool {
 	return t
 }
 
-func (s *sessionTools) read() *tool {
+func (s *sessionTools) readTool() *tool {
 	t := &tool{
 		name: "workrail_read_session", title: "Read a session document",
-		description: "Read a session document, or a part of it. found is false where nothing stands at the path.",
+		description: "Read a session document, or a part of it. found is false if the path does not exist.",
 		params: sessionParams(param{
 			name: "path", kind: kindString, maxLength: maxPath,
 			description: "Such as hypotheses[0].status, hypotheses[?status=='active'], JSONPath from $, or $schema",
 		}),
-		output: object(map[string]any{
-			"success": typed("boolean"), "query": typed("string"), "found": typed("boolean"), "data": map[string]any{}, "message": typed("string"),
+		output: objectSchema(map[string]any{
+			"success": typeSchema("boolean"), "query": typeSchema("string"), "found": typeSchema("boolean"), "data": map[string]any{}, "message": typeSchema("string"),
 		}),
 	}
 	t.handle = func(ctx context.Context, in arguments) (any, error) {
@@ -183,19 +181,19 @@ func (s *sessionTools) read() *tool {
 		if err != nil {
 			return nil, err
 		}
-		name, err := s.nameOf(ctx, t, in)
+		name, err := s.documentName(ctx, t, in)
 		if err != nil {
 			return nil, err
 		}
-		found, err := s.sessions.Read(ctx, caller.Principal, name, in.text("path"))
+		found, err := s.sessions.Read(ctx, caller.Principal, name, in.textArg("path"))
 		if err != nil {
-			return nil, s.explained(ctx, caller.Principal, t, in, err)
+			return nil, s.explainError(ctx, caller.Principal, t, in, err)
 		}
 		out := map[string]any{"success": true, "query": found.Query, "found": found.Found}
 		if found.Found {
 			out["data"] = found.Data
 		} else {
-			out["message"] = fmt.Sprintf("Nothing stands at %s in the session %s/%s. Without a path you get all of it.",
+			out["message"] = fmt.Sprintf("There is nothing at %s in the session %s/%s. Without a path you get all of it.",
 				found.Query, found.Ref.Workflow, found.Ref.ID)
 		}
 		return out, nil
@@ -203,19 +201,19 @@ func (s *sessionTools) read() *tool {
 	return t
 }
 
-func (s *sessionTools) dashboard() *tool {
+func (s *sessionTools) dashboardTool() *tool {
 	return &tool{
 		name: "workrail_open_dashboard", title: "Open the dashboard", effect: effectAddsOnce,
-		description: "Get the address of the dashboard, for the user to open.",
+		description: "Get the URL of the dashboard, for the user to open.",
 		params:      []param{{name: "sessionId", kind: kindString, maxLength: maxID, description: "Shows this document"}},
-		output: object(map[string]any{
-			"success": typed("boolean"), "url": typed("string"), "message": typed("string"), "note": typed("string"),
+		output: objectSchema(map[string]any{
+			"success": typeSchema("boolean"), "url": typeSchema("string"), "message": typeSchema("string"), "note": typeSchema("string"),
 		}),
 		handle: func(ctx context.Context, in arguments) (any, error) {
 			if _, err := callerFrom(ctx); err != nil {
 				return nil, err
 			}
-			url, err := s.open(ctx, in.text("sessionId"))
+			url, err := s.open(ctx, in.textArg("sessionId"))
 			if err != nil {
 				return nil, err
 			}
@@ -226,7 +224,7 @@ func (s *sessionTools) dashboard() *tool {
 				Note    string `json:"note"`
 			}{
 				true, url, "The dashboard is at " + url,
-				"Give the user the address. It shows nothing before they have logged in: guideway open does that.",
+				"Give the user the URL. It shows nothing before they have logged in: guideway open does that.",
 			}, nil
 		},
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A document is created, updated and read as in the seed, cases 42 to 44, over
-// every way in and in both eras.
+// A document is created, updated and read as in the seed, cases 42 to 44, over every
+// transport with both protocol versions.
 func TestSessionDocuments(t *testing.T) {
 	t.Parallel()
-	eachWay(t, func(t *testing.T, way, version string) {
-		r := newRig(t)
-		cs := dial(t, r.server, way, "ann", version, nil)
+	forEachTransport(t, func(t *testing.T, transportName, version string) {
+		r := newTestServer(t)
+		cs := connectClient(t, r.server, transportName, "ann", version, nil)
 		name := func(more map[string]any) map[string]any {
 			args := map[string]any{"workflowId": "bug", "sessionId": "T-1"}
 			for k, v := range more {
@@ -27,7 +27,7 @@ func TestSessionDocuments(t *testing.T) {
 			}
 			return args
 		}
-		made := good(t, cs, "workrail_create_session", name(map[string]any{"initialData": map[string]any{"a": map[string]any{"b": 1}, "list": []any{1}}}))
+		made := callTool(t, cs, "workrail_create_session", name(map[string]any{"initialData": map[string]any{"a": map[string]any{"b": 1}, "list": []any{1}}}))
 		want := map[string]any{
 			"success": true, "sessionId": "T-1", "workflowId": "bug", "projectId": "0123456789ab",
 			"path": "guideway://sessions/0123456789ab/bug/T-1", "message": "Session created: bug/T-1", "createdAt": made["createdAt"],
@@ -35,42 +35,42 @@ func TestSessionDocuments(t *testing.T) {
 		if d := cmp.Diff(want, made); d != "" || made["createdAt"] == nil {
 			t.Errorf("workrail_create_session (-want +got):\n%s", d)
 		}
-		again, isError := call(t, cs, "workrail_create_session", name(nil))
+		again, isError := callRaw(t, cs, "workrail_create_session", name(nil))
 		if !isError || again["success"] != false || again["code"] != "conflict" || again["tool"] != "workrail_create_session" || again["fix"] == nil ||
 			again["error"] != "session already exists: bug/T-1" {
 			t.Errorf("a second one: %v", again)
 		}
-		updated := good(t, cs, "workrail_update_session", name(map[string]any{"updates": map[string]any{"a": map[string]any{"c": nil}, "dashboard.progress": 25, "list": []any{}}}))
+		updated := callTool(t, cs, "workrail_update_session", name(map[string]any{"updates": map[string]any{"a": map[string]any{"c": nil}, "dashboard.progress": 25, "list": []any{}}}))
 		if updated["success"] != true || updated["message"] != "Session updated: bug/T-1" || updated["updatedAt"] == nil {
 			t.Errorf("workrail_update_session = %v", updated)
 		}
 		for path, want := range map[string]any{
 			"a": map[string]any{"b": 1.0, "c": nil}, "dashboard.progress": 25.0, "list": []any{}, "a.c": nil, "$.a.b": 1.0,
 		} {
-			got := good(t, cs, "workrail_read_session", name(map[string]any{"path": path}))
+			got := callTool(t, cs, "workrail_read_session", name(map[string]any{"path": path}))
 			if data, ok := got["data"]; !ok || !cmp.Equal(data, want) || got["query"] != path || got["found"] != true || got["message"] != nil {
 				t.Errorf("%s: %v, want %v", path, got, want)
 			}
 		}
-		if got := good(t, cs, "workrail_read_session", name(map[string]any{"path": "a.nothing"})); got["success"] != true || got["found"] != false ||
-			slices.Contains(keys(got), "data") || !strings.Contains(text(got, "message"), "Nothing stands at a.nothing in the session bug/T-1") {
+		if got := callTool(t, cs, "workrail_read_session", name(map[string]any{"path": "a.nothing"})); got["success"] != true || got["found"] != false ||
+			slices.Contains(sortedMembers(got), "data") || !strings.Contains(textMember(got, "message"), "There is nothing at a.nothing in the session bug/T-1") {
 			t.Errorf("a path to nothing: %v", got)
 		}
-		if got := good(t, cs, "workrail_read_session", name(nil)); got["query"] != "(full session)" {
+		if got := callTool(t, cs, "workrail_read_session", name(nil)); got["query"] != "(full session)" {
 			t.Errorf("all of it: %v", got)
 		}
-		if got := good(t, cs, "workrail_read_session", map[string]any{"workflowId": "w", "sessionId": "none", "path": "$schema"}); got["data"] == nil {
+		if got := callTool(t, cs, "workrail_read_session", map[string]any{"workflowId": "w", "sessionId": "none", "path": "$schema"}); got["data"] == nil {
 			t.Errorf("$schema: %v", got)
 		}
-		lost, isError := call(t, cs, "workrail_read_session", map[string]any{"workflowId": "bug", "sessionId": "none"})
+		lost, isError := callRaw(t, cs, "workrail_read_session", map[string]any{"workflowId": "bug", "sessionId": "none"})
 		if !isError || lost["success"] != false || lost["code"] != "not_found" ||
-			lost["suggestion"] != "Make sure the session exists. Use workrail_create_session() first." || !strings.Contains(text(lost, "error"), "session not found: bug/none") {
+			lost["suggestion"] != "Make sure the session exists. Use workrail_create_session() first." || !strings.Contains(textMember(lost, "error"), "session not found: bug/none") {
 			t.Errorf("a document that is not there: %v", lost)
 		}
 	})
 }
 
-func keys(m map[string]any) []string {
+func sortedMembers(m map[string]any) []string {
 	var out []string
 	for k := range m {
 		out = append(out, k)
@@ -78,9 +78,8 @@ func keys(m map[string]any) []string {
 	return out
 }
 
-// Case 47, and calls that say too little: an error with the field or the fix,
-// and nothing is written.
-func TestBadCallsOfSessions(t *testing.T) {
+// Case 47, and incomplete calls: an error with the field or the fix, and no write.
+func TestSessionToolErrors(t *testing.T) {
 	t.Parallel()
 	nowhere := func(o *mcpserver.Options) { o.Project = func(context.Context) run.Project { return run.Project{} } }
 	tests := []struct {
@@ -101,37 +100,36 @@ func TestBadCallsOfSessions(t *testing.T) {
 		if tt.nowhere {
 			change = nowhere
 		}
-		r := newRig(t, change)
-		cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
-		res, isError := call(t, cs, tt.tool, tt.args)
-		if !isError || res["success"] != false || res["code"] != "invalid" || !strings.Contains(text(res, "error"), tt.message) ||
+		r := newTestServer(t, change)
+		cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
+		res, isError := callRaw(t, cs, tt.tool, tt.args)
+		if !isError || res["success"] != false || res["code"] != "invalid" || !strings.Contains(textMember(res, "error"), tt.message) ||
 			res["suggestion"] == nil || res["fix"] == nil && res["next"] == nil {
 			t.Errorf("%s: %v", tt.name, res)
 		}
-		if got := completions(t, cs, "guideway://sessions/{projectId}/{+workflowId}/{+id}", "id", "", nil); len(got) != 0 {
+		if got := completeArgument(t, cs, "guideway://sessions/{projectId}/{+workflowId}/{+id}", "id", "", nil); len(got) != 0 {
 			t.Errorf("%s: there is a document: %v", tt.name, got)
 		}
 	}
-	r := newRig(t, nowhere)
-	cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
-	a := good(t, cs, "workrail_create_session", map[string]any{"workflowId": "bug", "sessionId": "s", "project": "/srv/app"})
-	if len(text(a, "projectId")) != 12 {
+	r := newTestServer(t, nowhere)
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
+	a := callTool(t, cs, "workrail_create_session", map[string]any{"workflowId": "bug", "sessionId": "s", "project": "/srv/app"})
+	if len(textMember(a, "projectId")) != 12 {
 		t.Errorf("with a project: %v", a)
 	}
-	good(t, cs, "workrail_update_session", map[string]any{"workflowId": "bug", "sessionId": "s", "updates": map[string]any{"x": 1}})
+	callTool(t, cs, "workrail_update_session", map[string]any{"workflowId": "bug", "sessionId": "s", "updates": map[string]any{"x": 1}})
 }
 
-// Documents are resources of their owner's, with completion; to others they are
-// not there.
+// Documents are resources of their owner, with completion; for others they do not exist.
 func TestSessionResources(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions() {
-		r := newRig(t)
-		ann := dial(t, r.server, "memory", "ann", version, nil)
-		bob := dial(t, r.server, "memory", "bob", version, nil)
+	for _, version := range protocolVersions() {
+		r := newTestServer(t)
+		ann := connectClient(t, r.server, "memory", "ann", version, nil)
+		bob := connectClient(t, r.server, "memory", "bob", version, nil)
 		for _, id := range []string{"T-1", "2026-11-20T10:00:00", "a.b_c"} {
-			made := good(t, ann, "workrail_create_session", map[string]any{"workflowId": "bug", "sessionId": id, "initialData": map[string]any{"n": json.Number("12345678901234567")}})
-			uri := text(made, "path")
+			made := callTool(t, ann, "workrail_create_session", map[string]any{"workflowId": "bug", "sessionId": id, "initialData": map[string]any{"n": json.Number("12345678901234567")}})
+			uri := textMember(made, "path")
 			if encoded := strings.ReplaceAll(uri, "T10:00:00", "T10%3A00%3A00"); encoded != uri {
 				if _, err := ann.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: encoded}); err != nil {
 					t.Errorf("%s: %v", encoded, err)
@@ -149,7 +147,7 @@ func TestSessionResources(t *testing.T) {
 				t.Errorf("bob reads ann's %s: %v", uri, err)
 			}
 		}
-		good(t, ann, "workrail_create_session", map[string]any{"workflowId": "other", "sessionId": "T-2"})
+		callTool(t, ann, "workrail_create_session", map[string]any{"workflowId": "other", "sessionId": "T-2"})
 		template := "guideway://sessions/{projectId}/{+workflowId}/{+id}"
 		for _, tt := range []struct {
 			name, value string
@@ -162,10 +160,10 @@ func TestSessionResources(t *testing.T) {
 			{"id", "T", map[string]string{"workflowId": "other"}, []string{"T-2"}},
 			{"nothing", "", nil, []string{}},
 		} {
-			if got := completions(t, ann, template, tt.name, tt.value, tt.given); !slices.Equal(got, tt.want) {
+			if got := completeArgument(t, ann, template, tt.name, tt.value, tt.given); !slices.Equal(got, tt.want) {
 				t.Errorf("completion of %s %q: %v, want %v", tt.name, tt.value, got, tt.want)
 			}
-			if got := completions(t, bob, template, tt.name, tt.value, tt.given); len(got) != 0 {
+			if got := completeArgument(t, bob, template, tt.name, tt.value, tt.given); len(got) != 0 {
 				t.Errorf("bob is shown %v", got)
 			}
 		}
@@ -177,12 +175,11 @@ func TestSessionResources(t *testing.T) {
 	}
 }
 
-// The address of the dashboard is that of a live server; creating a document
-// starts none.
+// The URL of the dashboard belongs to a running server; creating a document starts none.
 func TestOpenDashboard(t *testing.T) {
 	t.Parallel()
 	live := ""
-	r := newRig(t, func(o *mcpserver.Options) {
+	r := newTestServer(t, func(o *mcpserver.Options) {
 		o.Dashboard = func(_ context.Context, id string) (string, error) {
 			live = "http://127.0.0.1:3000/dashboard/"
 			return live + id, nil
@@ -194,21 +191,21 @@ func TestOpenDashboard(t *testing.T) {
 			return live + id
 		}
 	})
-	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
-	first := good(t, cs, "workrail_create_session", map[string]any{"workflowId": "w", "sessionId": "one"})
+	cs := connectClient(t, r.server, "memory", "ann", "2026-07-28", nil)
+	first := callTool(t, cs, "workrail_create_session", map[string]any{"workflowId": "w", "sessionId": "one"})
 	if first["dashboardUrl"] != nil || live != "" {
 		t.Errorf("creating a document has started a server: %v", first)
 	}
-	opened := good(t, cs, "workrail_open_dashboard", map[string]any{"sessionId": "one"})
+	opened := callTool(t, cs, "workrail_open_dashboard", map[string]any{"sessionId": "one"})
 	if opened["success"] != true || opened["url"] != "http://127.0.0.1:3000/dashboard/one" || opened["note"] == nil {
 		t.Errorf("workrail_open_dashboard = %v", opened)
 	}
-	second := good(t, cs, "workrail_create_session", map[string]any{"workflowId": "w", "sessionId": "two"})
+	second := callTool(t, cs, "workrail_create_session", map[string]any{"workflowId": "w", "sessionId": "two"})
 	if second["dashboardUrl"] != "http://127.0.0.1:3000/dashboard/two" {
 		t.Errorf("with a live server: %v", second)
 	}
-	without := newRig(t, func(o *mcpserver.Options) { o.Dashboard = nil })
-	for _, name := range toolNames(t, dial(t, without.server, "memory", "ann", "2026-07-28", nil)) {
+	without := newTestServer(t, func(o *mcpserver.Options) { o.Dashboard = nil })
+	for _, name := range toolNames(t, connectClient(t, without.server, "memory", "ann", "2026-07-28", nil)) {
 		if name == "workrail_open_dashboard" {
 			t.Error("there is no dashboard, and a tool that opens it")
 		}

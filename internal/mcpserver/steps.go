@@ -22,22 +22,22 @@ import (
 // stepTools is the toolset "steps": the six tools of seed 000.
 type stepTools struct {
 	catalog Catalog
-	// runs says that the toolset "runs" is there too.
+	// runs reports whether the toolset "runs" is offered too.
 	runs bool
 	// memory saves the contexts that name a session; nil saves none.
 	memory Memory
 }
 
-// follow names the tool to follow a workflow with.
-func (s *stepTools) follow() string {
+// followTool returns the name of the tool to follow a workflow with.
+func (s *stepTools) followTool() string {
 	if s.runs {
 		return "workflow_start"
 	}
 	return "workflow_next"
 }
 
-func (s *stepTools) tools() []*tool {
-	return []*tool{s.list(), s.get(), s.next(), s.validate(), s.validateJSON(), s.schema()}
+func (s *stepTools) listTools() []*tool {
+	return []*tool{s.listTool(), s.getTool(), s.nextTool(), s.validateTool(), s.validateJSON(), s.schemaTool()}
 }
 
 const (
@@ -53,8 +53,8 @@ func idParam(name string) param {
 	}
 }
 
-// summary is one line of workflow_list.
-type summary struct {
+// workflowSummary is one line of workflow_list.
+type workflowSummary struct {
 	ID          string           `json:"id"`
 	Name        string           `json:"name"`
 	Description string           `json:"description"`
@@ -63,47 +63,47 @@ type summary struct {
 	Dialect     guideway.Dialect `json:"dialect"`
 }
 
-func (s *stepTools) list() *tool {
+func (s *stepTools) listTool() *tool {
 	return &tool{
 		name: "workflow_list", title: "List workflows",
-		description: "List the workflows that can be followed. Do this before a task of some size: if one fits, follow it with " + s.follow() + ".",
-		output: object(map[string]any{
-			"workflows":   listOf(typed("object")),
-			"diagnostics": listOf(typed("object")),
+		description: "List the workflows. Do this before a larger task: if one fits, follow it with " + s.followTool() + ".",
+		output: objectSchema(map[string]any{
+			"workflows":   listSchema(typeSchema("object")),
+			"diagnostics": listSchema(typeSchema("object")),
 		}),
 		handle: func(context.Context, arguments) (any, error) {
 			out := struct {
-				Workflows   []summary             `json:"workflows"`
+				Workflows   []workflowSummary     `json:"workflows"`
 				Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
-			}{Workflows: []summary{}}
+			}{Workflows: []workflowSummary{}}
 			snap := s.catalog.Snapshot()
 			for _, e := range snap.List(catalog.Filter{}) {
-				out.Workflows = append(out.Workflows, summary{
+				out.Workflows = append(out.Workflows, workflowSummary{
 					ID: e.ID, Name: e.Name, Description: e.Description,
 					Category: e.Source.Name, Version: e.Version, Dialect: e.Dialect,
 				})
 			}
-			out.Diagnostics = firstFew(snap.Diagnostics(), 10, "guideway doctor lists them all")
+			out.Diagnostics = limitDiagnostics(snap.Diagnostics(), 10, "guideway doctor lists all")
 			return out, nil
 		},
 	}
 }
 
-// maxFindings bounds the bytes of the findings in an answer.
-const maxFindings = 24 << 10
+// maxDiagnosticBytes bounds the diagnostics in an answer.
+const maxDiagnosticBytes = 24 << 10
 
-// firstFew keeps an answer small: at most so many findings and maxFindings bytes,
-// and a last one that counts the others and says how to see them.
-func firstFew(list []guideway.Diagnostic, most int, rest string) []guideway.Diagnostic {
+// limitDiagnostics keeps an answer small: it returns at most limit diagnostics and
+// maxDiagnosticBytes. The last one counts the omitted ones and names the call to see them.
+func limitDiagnostics(list []guideway.Diagnostic, limit int, rest string) []guideway.Diagnostic {
 	size := 0
 	for i, d := range list {
 		size += len(d.Message) + len(d.Fix) + len(d.File) + len(d.Pointer)
-		if i < most && size <= maxFindings {
+		if i < limit && size <= maxDiagnosticBytes {
 			continue
 		}
 		more := guideway.Diagnostic{
 			Severity: guideway.SeverityWarning, Code: "more",
-			Message: fmt.Sprintf("%d more findings are not shown; there are %d in all", len(list)-i, len(list)),
+			Message: fmt.Sprintf("%d more diagnostics are not shown; there are %d in all", len(list)-i, len(list)),
 			Fix:     rest,
 		}
 		if slices.ContainsFunc(list[i:], isError) {
@@ -116,8 +116,8 @@ func firstFew(list []guideway.Diagnostic, most int, rest string) []guideway.Diag
 
 func isError(d guideway.Diagnostic) bool { return d.Severity == guideway.SeverityError }
 
-// details is what workflow_get tells.
-type details struct {
+// workflowDetails is the answer of workflow_get.
+type workflowDetails struct {
 	ID                   string           `json:"id"`
 	Name                 string           `json:"name"`
 	Description          string           `json:"description"`
@@ -133,10 +133,10 @@ type details struct {
 	FirstStep            any              `json:"firstStep,omitempty"`
 }
 
-func (s *stepTools) get() *tool {
+func (s *stepTools) getTool() *tool {
 	return &tool{
 		name: "workflow_get", title: "Describe a workflow",
-		description: "Describe one workflow: what it is for, what must be true before, what to clarify with the user, and its first step.",
+		description: "Describe one workflow: its purpose, its preconditions, what to clarify with the user, and its first step.",
 		params: []param{
 			idParam("id"),
 			{
@@ -144,30 +144,30 @@ func (s *stepTools) get() *tool {
 				description: "preview (default) adds the first step",
 			},
 		},
-		output: object(map[string]any{
-			"id": typed("string"), "name": typed("string"), "description": typed("string"),
-			"version": typed("string"), "preconditions": listOf(typed("string")),
-			"clarificationPrompts": listOf(typed("string")), "metaGuidance": listOf(typed("string")),
-			"totalSteps": typed("integer"), "totalPhases": typed("integer"), "dialect": typed("string"), "source": typed("string"),
-			"hash": typed("string"), "firstStep": orNull(typed("object")),
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "name": typeSchema("string"), "description": typeSchema("string"),
+			"version": typeSchema("string"), "preconditions": listSchema(typeSchema("string")),
+			"clarificationPrompts": listSchema(typeSchema("string")), "metaGuidance": listSchema(typeSchema("string")),
+			"totalSteps": typeSchema("integer"), "totalPhases": typeSchema("integer"), "dialect": typeSchema("string"), "source": typeSchema("string"),
+			"hash": typeSchema("string"), "firstStep": nullable(typeSchema("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			e, err := s.entry("workflow_get", "id", in)
+			e, err := s.findWorkflow("workflow_get", "id", in)
 			if err != nil {
 				return nil, err
 			}
 			if e.Definition.Phases != nil {
-				return phaseDetails(e), nil
+				return newPhaseDetails(e), nil
 			}
 			p := guide.Compile(e.Definition.Steps)
 			w := p.Workflow
-			out := details{
+			out := workflowDetails{
 				ID: w.ID, Name: w.Name, Description: w.Description, Version: w.Version,
 				Preconditions: w.Preconditions, ClarificationPrompts: w.ClarificationPrompts,
 				MetaGuidance: w.MetaGuidance, TotalSteps: p.TotalSteps(),
 				Dialect: e.Definition.Dialect, Source: e.Source.Name, Hash: e.Definition.Hash,
 			}
-			if in.text("mode") != "metadata" {
+			if in.textArg("mode") != "metadata" {
 				first, err := p.Next(guide.NextRequest{})
 				if err != nil {
 					return nil, err
@@ -179,11 +179,11 @@ func (s *stepTools) get() *tool {
 	}
 }
 
-func (s *stepTools) next() *tool {
+func (s *stepTools) nextTool() *tool {
 	return &tool{
 		name: "workflow_next", title: "Get the next step",
 		description: "Get the next step of a workflow. Do the step, then call again with its id appended to completedSteps. Repeat until isComplete is true. " +
-			"In a loop append the step's id again in every round. Send back the context you were given, with the variables that the step asked you to set.",
+			"In a loop append the step's id in every round. Send back the context you received, with the variables that the step asked you to set.",
 		params: []param{
 			idParam("workflowId"),
 			{
@@ -195,23 +195,23 @@ func (s *stepTools) next() *tool {
 				description: "The context of the last answer plus variables set since; {} at first",
 			},
 		},
-		output: object(map[string]any{
-			"step":       orNull(typed("object")),
-			"guidance":   typed("object"),
-			"isComplete": typed("boolean"),
-			"context":    typed("object"),
+		output: objectSchema(map[string]any{
+			"step":       nullable(typeSchema("object")),
+			"guidance":   typeSchema("object"),
+			"isComplete": typeSchema("boolean"),
+			"context":    typeSchema("object"),
 		}),
 		handle: func(ctx context.Context, in arguments) (any, error) {
-			p, _, err := s.program("workflow_next", in)
+			p, _, err := s.compileProgram("workflow_next", in)
 			if err != nil {
 				return nil, err
 			}
-			res, err := p.Next(guide.NextRequest{Completed: in.texts("completedSteps"), Context: in.object("context")})
+			res, err := p.Next(guide.NextRequest{Completed: in.textsArg("completedSteps"), Context: in.objectArg("context")})
 			if err != nil {
 				return nil, err
 			}
 			if caller, err := callerFrom(ctx); s.memory != nil && err == nil {
-				s.memory.Walked(caller.Principal, in.text("workflowId"), in.texts("completedSteps"), res.Context)
+				s.memory.Walked(caller.Principal, in.textArg("workflowId"), in.textsArg("completedSteps"), res.Context)
 			}
 			return struct {
 				Step       *guide.StepView `json:"step"`
@@ -223,17 +223,17 @@ func (s *stepTools) next() *tool {
 	}
 }
 
-// verdict is the answer of both validating tools.
-type verdict struct {
+// validation is the answer of both validating tools.
+type validation struct {
 	Valid       bool     `json:"valid"`
 	Issues      []string `json:"issues"`
 	Suggestions []string `json:"suggestions"`
-	// Diagnostics place the issues of a definition.
+	// Diagnostics have the locations of the issues.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
 }
 
-// suggest adds what has not been suggested yet.
-func (v *verdict) suggest(lines ...string) {
+// addSuggestions adds suggestions without duplicates.
+func (v *validation) addSuggestions(lines ...string) {
 	for _, line := range lines {
 		if line != "" && !slices.Contains(v.Suggestions, line) {
 			v.Suggestions = append(v.Suggestions, line)
@@ -242,15 +242,15 @@ func (v *verdict) suggest(lines ...string) {
 }
 
 func verdictSchema() map[string]any {
-	return object(map[string]any{
-		"valid": typed("boolean"), "issues": listOf(typed("string")), "suggestions": listOf(typed("string")),
+	return objectSchema(map[string]any{
+		"valid": typeSchema("boolean"), "issues": listSchema(typeSchema("string")), "suggestions": listSchema(typeSchema("string")),
 	})
 }
 
-func (s *stepTools) validate() *tool {
+func (s *stepTools) validateTool() *tool {
 	return &tool{
 		name: "workflow_validate", title: "Check a step's output",
-		description: "Check the output of a step against its criteria before you go on. If it is not valid, mend what the issues name and check again.",
+		description: "Check the output of a step against its criteria before you continue. If it is not valid, fix the issues and check again.",
 		params: []param{
 			idParam("workflowId"),
 			{name: "stepId", kind: kindString, required: true, maxLength: maxID, example: "frame-task", description: "Id of the step, also one in a loop"},
@@ -259,7 +259,7 @@ func (s *stepTools) validate() *tool {
 		},
 		output: verdictSchema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			p, _, err := s.program("workflow_validate", in)
+			p, _, err := s.compileProgram("workflow_validate", in)
 			if err != nil {
 				return nil, err
 			}
@@ -267,25 +267,25 @@ func (s *stepTools) validate() *tool {
 			if err != nil {
 				return nil, err
 			}
-			res, err := step.Criteria.Check(in.text("output"), condition.Map(in.object("context")))
+			res, err := step.Criteria.Check(in.textArg("output"), condition.Map(in.objectArg("context")))
 			if err != nil {
 				return nil, err
 			}
-			return verdict{Valid: res.Valid, Issues: notNil(res.Issues), Suggestions: notNil(res.Suggestions)}, nil
+			return validation{Valid: res.Valid, Issues: notNil(res.Issues), Suggestions: notNil(res.Suggestions)}, nil
 		},
 	}
 }
 
-// stepWithOutput finds the step whose output a call is about. A loop has none.
+// stepWithOutput finds the step whose output a call validates. A loop has no output.
 func stepWithOutput(p *guide.Program, in arguments) (*steps.Step, error) {
-	id := in.text("stepId")
+	id := in.textArg("stepId")
 	step, ok := p.Step(id)
 	if ok && step.Loop == nil {
 		return step, nil
 	}
 	bad := &callError{
-		Code: guideway.CodeNotFound, Field: "stepId", Given: shorten(id),
-		Message: fmt.Sprintf("Step with id '%v' not found in workflow", shorten(id)),
+		Code: guideway.CodeNotFound, Field: "stepId", Given: shortenValue(id),
+		Message: fmt.Sprintf("Step with id '%v' not found in workflow", shortenValue(id)),
 	}
 	ids := p.StepIDs()
 	meant := spelling.Closest(id, ids)
@@ -295,7 +295,7 @@ func stepWithOutput(p *guide.Program, in arguments) (*steps.Step, error) {
 			ids = append(ids, step.Loop.Body[i].ID)
 		}
 		bad.Code = guideway.CodeInvalid
-		bad.Message = fmt.Sprintf("'%s' is a loop and has no output of its own", id)
+		bad.Message = fmt.Sprintf("'%s' is a loop and has no output", id)
 		bad.Fix = "check the output of a step in it: " + strings.Join(ids, ", ")
 	}
 	bad.Allowed = ids
@@ -303,7 +303,7 @@ func stepWithOutput(p *guide.Program, in arguments) (*steps.Step, error) {
 		meant = ids[0]
 	}
 	call := &nextCall{Tool: "workflow_validate", Arguments: map[string]any{
-		"workflowId": in.text("workflowId"), "stepId": meant, "output": "the output of the step",
+		"workflowId": in.textArg("workflowId"), "stepId": meant, "output": "the output of the step",
 	}}
 	bad.Next = call
 	return nil, bad
@@ -312,7 +312,7 @@ func stepWithOutput(p *guide.Program, in arguments) (*steps.Step, error) {
 func (s *stepTools) validateJSON() *tool {
 	return &tool{
 		name: "workflow_validate_json", title: "Check a workflow definition",
-		description: "Check a workflow that you write, as JSON or YAML text. Tells every problem with its place and how to mend it. See workflow_get_schema for the form.",
+		description: "Check a workflow that you write, as JSON or YAML text. Returns every problem with its location and fix. See workflow_get_schema for the schema.",
 		params: []param{{
 			name: "workflowJson", kind: kindString, required: true, maxLength: 1 << 20,
 			example:     `{"id":"my-workflow","name":"My workflow","description":"What it achieves","version":"0.1.0","steps":[{"id":"first","title":"First","prompt":"Do this."}]}`,
@@ -320,20 +320,20 @@ func (s *stepTools) validateJSON() *tool {
 		}},
 		output: verdictSchema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			def, found := definition.Check("", []byte(in.text("workflowJson")))
-			out := verdict{
+			def, found := definition.Check("", []byte(in.textArg("workflowJson")))
+			out := validation{
 				Valid: def != nil && !slices.ContainsFunc(found, isError), Issues: []string{}, Suggestions: []string{},
-				Diagnostics: firstFew(found, 50, "mend these, then check again"),
+				Diagnostics: limitDiagnostics(found, 50, "fix these, then check again"),
 			}
 			for _, d := range out.Diagnostics {
 				if isError(d) {
 					out.Issues = append(out.Issues, d.Message)
 				}
-				out.suggest(strings.Split(d.Fix, "\n")...)
+				out.addSuggestions(strings.Split(d.Fix, "\n")...)
 				if d.Code == doc.CodeJSONSyntax {
-					out.suggest(
+					out.addSuggestions(
 						"Put keys and texts in double quotes; single quotes are not JSON.",
-						"Separate members by one comma, with none after the last.",
+						"Separate members by one comma; no comma after the last.",
 						"Close each brace and bracket that you open.",
 					)
 				}
@@ -343,12 +343,12 @@ func (s *stepTools) validateJSON() *tool {
 	}
 }
 
-func (s *stepTools) schema() *tool {
+func (s *stepTools) schemaTool() *tool {
 	return &tool{
 		name: "workflow_get_schema", title: "Get the workflow schema",
 		description: "Get the JSON Schema of workflow definitions with a small example. For authors; not needed to follow a workflow.",
-		output: object(map[string]any{
-			"schema": typed("object"), "metadata": typed("object"), "commonPatterns": typed("object"),
+		output: objectSchema(map[string]any{
+			"schema": typeSchema("object"), "metadata": typeSchema("object"), "commonPatterns": typeSchema("object"),
 		}),
 		handle: func(context.Context, arguments) (any, error) {
 			return map[string]any{
@@ -394,11 +394,10 @@ func notNil(list []string) []string {
 	return list
 }
 
-// phaseDetails are what there is to say of a phase workflow, whose first step is
-// for the one who starts it.
-func phaseDetails(e *catalog.Opened) details {
+// newPhaseDetails describes a phase workflow. Its first step is for the starter of a run.
+func newPhaseDetails(e *catalog.Opened) workflowDetails {
 	w := e.Definition.Phases
-	out := details{
+	out := workflowDetails{
 		ID: w.ID, Name: w.Title, Description: w.Description, Version: w.Version, MetaGuidance: w.Rules, TotalPhases: len(w.Phases),
 		Dialect: e.Definition.Dialect, Source: e.Source.Name, Hash: e.Definition.Hash,
 	}
@@ -408,11 +407,11 @@ func phaseDetails(e *catalog.Opened) details {
 	return out
 }
 
-// program finds the step workflow that a call of a tool names, and compiles it.
-func (s *stepTools) program(toolName string, in arguments) (*guide.Program, *catalog.Opened, error) {
+// compileProgram finds the step workflow that a call names, and compiles it.
+func (s *stepTools) compileProgram(toolName string, in arguments) (*guide.Program, *catalog.Opened, error) {
 	const field = "workflowId"
-	id := in.text(field)
-	e, err := s.entry(toolName, field, in)
+	id := in.textArg(field)
+	e, err := s.findWorkflow(toolName, field, in)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -421,7 +420,7 @@ func (s *stepTools) program(toolName string, in arguments) (*guide.Program, *cat
 	}
 	bad := &callError{
 		Code: guideway.CodeInvalid, Field: field, Given: id,
-		Message: fmt.Sprintf("'%s' is a phase workflow: the server keeps its state, and no stateless call leads through it", id),
+		Message: fmt.Sprintf("'%s' is a phase workflow: the server keeps its state, and no stateless call can follow it", id),
 		Fix:     "start a run with workflow_start, of the toolset runs",
 	}
 	if s.runs {
@@ -431,20 +430,20 @@ func (s *stepTools) program(toolName string, in arguments) (*guide.Program, *cat
 	return nil, nil, bad
 }
 
-// entry finds the workflow that a call of a tool names in a field.
-func (s *stepTools) entry(toolName, field string, in arguments) (*catalog.Opened, error) {
-	snap, id := s.catalog.Snapshot(), in.text(field)
+// findWorkflow finds the workflow that a call names in a field.
+func (s *stepTools) findWorkflow(toolName, field string, in arguments) (*catalog.Opened, error) {
+	snap, id := s.catalog.Snapshot(), in.textArg(field)
 	e, err := snap.Get(id)
 	if err == nil {
 		return e, nil
 	}
 	bad := &callError{
-		Code: guideway.ErrorCode(err), Field: field, Given: shorten(id),
+		Code: guideway.ErrorCode(err), Field: field, Given: shortenValue(id),
 		Message: err.Error(), Fix: guideway.ErrorFix(err),
 		Next: &nextCall{Tool: "workflow_list", Arguments: map[string]any{}},
 	}
 	if bad.Code == guideway.CodeNotFound {
-		ids, meant := nearWorkflows(snap, id)
+		ids, meant := similarWorkflows(snap, id)
 		if ids != nil {
 			bad.Allowed = ids
 		}
@@ -460,9 +459,9 @@ func (s *stepTools) entry(toolName, field string, in arguments) (*catalog.Opened
 	return nil, bad
 }
 
-// nearWorkflows are the ids of the workflows that there are, nil where they are too
-// many to be told, and the one that an unknown id most likely means, or "".
-func nearWorkflows(snap *catalog.Snapshot, id string) (ids []string, meant string) {
+// similarWorkflows returns the ids of all workflows, nil if they are too many, and the one
+// that an unknown id most likely means, or "".
+func similarWorkflows(snap *catalog.Snapshot, id string) (ids []string, meant string) {
 	const most = 30
 	for _, e := range snap.List(catalog.Filter{}) {
 		ids = append(ids, e.ID)

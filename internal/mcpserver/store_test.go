@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
 )
 
-// newStore opens a store for runs and session documents, on a disk.
+// newStore opens a store for runs and session documents on disk.
 func newStore(t *testing.T) *sqlite.Store {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "store.db")})
@@ -25,7 +25,7 @@ func newStore(t *testing.T) *sqlite.Store {
 	return store
 }
 
-// newCheckpoints keeps checkpoints in a store, with the blobs in files.
+// newCheckpoints opens checkpoints in a store, with the blobs in files.
 func newCheckpoints(t *testing.T, store *sqlite.Store, now func() time.Time) *checkpoint.Service {
 	t.Helper()
 	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: t.TempDir()})

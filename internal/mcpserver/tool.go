@@ -14,57 +14,55 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// tool is one tool of ours: what a client reads of it, and what it does.
+// tool is one of our tools: its description for clients, and its handler.
 type tool struct {
 	name, title, description string
 	params                   []param
-	// effect is what a call does to what the server keeps.
+	// effect is the effect of a call on the server's data.
 	effect effect
-	// output is the schema of the answer. It requires nothing, because the
-	// answer to a bad call has other members.
+	// output is the schema of the answer. It requires no member, because errors have other
+	// members.
 	output map[string]any
-	// handle answers a call whose arguments fit the parameters. The answer
-	// must marshal to a JSON object.
+	// handle answers a call with valid arguments. The answer must marshal to a JSON object.
 	handle func(ctx context.Context, in arguments) (any, error)
-	// converse stands in place of handle where the answer may be a *question to
-	// the person at the client.
+	// converse replaces handle if the answer may be a *question to the person at the
+	// client.
 	converse func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error)
-	// legal, if set, looks at the call that the error about a bad one suggests, and
-	// gives one that is legal now in its place, or nil.
+	// legal, if set, returns a legal call to replace the one that an error suggests, or
+	// nil.
 	legal func(ctx context.Context, suggested *nextCall) *nextCall
-	// failed, if set, gives the error of a call the form that callers of this
-	// tool know.
+	// failed, if set, converts an error to the form that callers of this tool expect.
 	failed func(*callError) any
 }
 
-// effect is what a tool does to what the server keeps.
+// effect is the effect of a tool on the server's data.
 type effect int
 
 const (
-	// effectNone reads.
+	// effectNone reads only.
 	effectNone effect = iota
-	// effectAdds adds, at each call again.
+	// effectAdds adds at each call.
 	effectAdds
-	// effectAddsOnce adds; the same call again adds nothing.
+	// effectAddsOnce adds; repeating the call has no further effect.
 	effectAddsOnce
-	// effectReplaces overwrites or ends; the same call again changes nothing.
+	// effectReplaces overwrites or ends; repeating the call has no further effect.
 	effectReplaces
 )
 
-// question is an answer to a call that asks the person at the client; the
-// client sends the call again with the response and the state.
+// question is an answer that asks the person at the client. The client repeats the call
+// with the response and the state.
 type question struct {
 	form  *mcp.ElicitParams
 	state string
-	// failed is the answer where the client cannot ask.
+	// failed is the refusal if the client cannot ask.
 	failed *run.Refusal
 }
 
-// gateForm names the one form of a question.
+// gateForm is the name of a question's only form.
 const gateForm = "gate"
 
-// definition is the tool as the protocol shows it.
-func (t *tool) definition() *mcp.Tool {
+// mcpTool returns the tool as the protocol describes it.
+func (t *tool) mcpTool() *mcp.Tool {
 	no, destroys := false, t.effect == effectReplaces
 	hints := &mcp.ToolAnnotations{
 		ReadOnlyHint: t.effect == effectNone, IdempotentHint: t.effect != effectAdds, OpenWorldHint: &no,
@@ -79,15 +77,15 @@ func (t *tool) definition() *mcp.Tool {
 	}
 }
 
-// server gives the handler that checks the arguments, does the call and writes
-// the answer as structured content and as the same compact text.
-func (t *tool) server(logger *slog.Logger) mcp.ToolHandler {
+// newHandler returns a handler that checks the arguments, makes the call and writes the
+// answer as structured content and as the same compact text.
+func (t *tool) newHandler(logger *slog.Logger) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx = withClient(ctx, req)
 		in, err := readArguments(t, req.Params.Arguments)
 		if err != nil {
 			t.suggestLegal(ctx, err)
-			return t.failure(ctx, logger, err), nil
+			return t.newErrorResult(ctx, logger, err), nil
 		}
 		var out any
 		if t.converse != nil {
@@ -96,7 +94,7 @@ func (t *tool) server(logger *slog.Logger) mcp.ToolHandler {
 			out, err = t.handle(ctx, in)
 		}
 		if err != nil {
-			return t.failure(ctx, logger, err), nil
+			return t.newErrorResult(ctx, logger, err), nil
 		}
 		if q, ok := out.(*question); ok {
 			noteQuestion(ctx, q)
@@ -104,15 +102,15 @@ func (t *tool) server(logger *slog.Logger) mcp.ToolHandler {
 				InputRequests: mcp.InputRequestMap{gateForm: q.form}, RequestState: q.state,
 			}, nil
 		}
-		res, err := success(out)
+		res, err := newResult(out)
 		if err != nil {
-			return t.failure(ctx, logger, err), nil
+			return t.newErrorResult(ctx, logger, err), nil
 		}
 		return res, nil
 	}
 }
 
-// suggestLegal makes the call that an error suggests one that is legal now.
+// suggestLegal replaces the call that an error suggests by one that is legal now.
 func (t *tool) suggestLegal(ctx context.Context, err error) {
 	var bad *callError
 	if t.legal == nil || !errors.As(err, &bad) || bad.Next == nil || bad.Next.Tool != t.name {
@@ -123,16 +121,16 @@ func (t *tool) suggestLegal(ctx context.Context, err error) {
 	}
 }
 
-func success(out any) (*mcp.CallToolResult, error) {
+func newResult(out any) (*mcp.CallToolResult, error) {
 	switch a := out.(type) {
-	case worded:
-		return a.result()
+	case textAnswer:
+		return a.encodeResult()
 	case runAnswer:
-		w, err := a.worded()
+		w, err := a.textAnswer()
 		if err != nil {
 			return nil, err
 		}
-		return w.result()
+		return w.encodeResult()
 	}
 	text, err := jsontext.Marshal(out)
 	if err != nil {
@@ -144,7 +142,7 @@ func success(out any) (*mcp.CallToolResult, error) {
 	}, nil
 }
 
-// callError is a bad call: what was given, what is allowed and the call that
+// callError is the error of a bad call: the given value, the allowed values and a call that
 // works.
 type callError struct {
 	Code    guideway.Code `json:"code"`
@@ -152,11 +150,11 @@ type callError struct {
 	Field   string        `json:"field,omitempty"`
 	Given   any           `json:"given,omitempty"`
 	Allowed any           `json:"allowed,omitempty"`
-	// Fix says in words how to mend the call.
+	// Fix describes how to correct the call.
 	Fix string `json:"fix,omitempty"`
 	// Next is a call that works.
 	Next *nextCall `json:"next,omitempty"`
-	// Diagnostics say why a definition did not load.
+	// Diagnostics explain why a definition did not load.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
 }
 
@@ -169,9 +167,9 @@ type nextCall struct {
 // Error implements error.
 func (e *callError) Error() string { return e.Message }
 
-// failure is the answer to a call that went wrong. The detail of an internal
-// error stays with us, in the log.
-func (t *tool) failure(ctx context.Context, logger *slog.Logger, err error) *mcp.CallToolResult {
+// newErrorResult returns the result of a failed call. Details of an internal error only go
+// to the log.
+func (t *tool) newErrorResult(ctx context.Context, logger *slog.Logger, err error) *mcp.CallToolResult {
 	if refusal, ok := run.IsRefusal(err); ok {
 		return errorResult(refusal)
 	}
@@ -180,7 +178,7 @@ func (t *tool) failure(ctx context.Context, logger *slog.Logger, err error) *mcp
 		ce = &callError{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
 		if ce.Code == guideway.CodeInternal {
 			logger.ErrorContext(ctx, "a tool failed", "tool", t.name, "error", err)
-			ce.Message = t.name + " failed for a reason that the server's log tells"
+			ce.Message = t.name + " failed; see the server's log"
 		}
 	}
 	if t.failed != nil {
@@ -189,7 +187,7 @@ func (t *tool) failure(ctx context.Context, logger *slog.Logger, err error) *mcp
 	return errorResult(ce)
 }
 
-// errorResult is the answer to a call that went wrong.
+// errorResult marks an answer as an error.
 func errorResult(answer any) *mcp.CallToolResult {
 	text, err := jsontext.Marshal(answer)
 	if err != nil {
@@ -202,26 +200,26 @@ func errorResult(answer any) *mcp.CallToolResult {
 	}
 }
 
-// object is the JSON Schema of an object with the given properties.
-func object(properties map[string]any) map[string]any {
+// objectSchema returns the JSON Schema of an object with the given properties.
+func objectSchema(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties}
 }
 
-// typed is the JSON Schema of a value of a type, such as "string".
-func typed(name string) map[string]any { return map[string]any{"type": name} }
+// typeSchema returns the JSON Schema of a type such as "string".
+func typeSchema(name string) map[string]any { return map[string]any{"type": name} }
 
-// orNull is the JSON Schema of a value that may be null.
-func orNull(schema map[string]any) map[string]any {
-	return map[string]any{"anyOf": []any{schema, typed("null")}}
+// nullable returns a schema that also allows null.
+func nullable(schema map[string]any) map[string]any {
+	return map[string]any{"anyOf": []any{schema, typeSchema("null")}}
 }
 
-// listOf is the JSON Schema of a list.
-func listOf(items map[string]any) map[string]any {
+// listSchema returns the JSON Schema of a list.
+func listSchema(items map[string]any) map[string]any {
 	return map[string]any{"type": "array", "items": items}
 }
 
-// shorten cuts what a caller gave, so that an error never echoes a large input.
-func shorten(v any) any {
+// shortenValue cuts a caller's value, so that an error never echoes a large input.
+func shortenValue(v any) any {
 	s, ok := v.(string)
 	if !ok {
 		return v

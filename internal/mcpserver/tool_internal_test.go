@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What went wrong inside is in the log and not in the answer.
-func TestInternalErrorsStayInTheLog(t *testing.T) {
+// The details of an internal error are in the log and not in the answer.
+func TestInternalErrorsAreOnlyLogged(t *testing.T) {
 	t.Parallel()
 	failing := []*tool{
 		{name: "failing", handle: func(context.Context, arguments) (any, error) {
@@ -24,13 +24,13 @@ func TestInternalErrorsStayInTheLog(t *testing.T) {
 	}
 	for _, broken := range failing {
 		var log bytes.Buffer
-		serve := broken.server(slog.New(slog.NewTextHandler(&log, nil)))
+		serve := broken.newHandler(slog.New(slog.NewTextHandler(&log, nil)))
 		res, err := serve(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}})
 		if err != nil || !res.IsError {
 			t.Fatalf("%s: %v, %v", broken.name, res, err)
 		}
 		text := res.Content[0].(*mcp.TextContent).Text
-		if strings.Contains(text, "secret") || !strings.Contains(text, broken.name+" failed for a reason that the server's log tells") {
+		if strings.Contains(text, "secret") || !strings.Contains(text, broken.name+" failed; see the server's log") {
 			t.Errorf("%s: the answer is %s", broken.name, text)
 		}
 		if !strings.Contains(log.String(), broken.name) {

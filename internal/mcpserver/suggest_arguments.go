@@ -14,13 +14,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/spelling"
 )
 
-// mended are the arguments as the caller most likely meant them: a value below the
-// name that the parameter has, and of its type. It decides nothing, and is for the
-// call that an error suggests: what a caller copies must say what it has said.
-func (t *tool) mended(in arguments) arguments {
+// suggestArguments returns the arguments that the caller most likely meant: with the names
+// and types of the parameters. They are only for the call that an error suggests, and keep
+// the caller's values.
+func (t *tool) suggestArguments(in arguments) arguments {
 	out := maps.Clone(in)
 	for _, name := range sortedKeys(in) {
-		p, member := t.meant(in, name)
+		p, member := t.guessParam(in, name)
 		v := in[name]
 		switch {
 		case p == nil || v == nil:
@@ -28,15 +28,15 @@ func (t *tool) mended(in arguments) arguments {
 		case member != "":
 			v = map[string]any{member: v}
 		}
-		if v, ok := p.mend(v); ok {
+		if v, ok := p.fitValue(v); ok {
 			out[p.name] = v
 			delete(out, name)
 		}
 	}
 	for i := range t.params {
 		p := &t.params[i]
-		if v := out[p.name]; v != nil && p.check(v) != "" {
-			if v, ok := p.mend(v); ok {
+		if v := out[p.name]; v != nil && p.checkValue(v) != "" {
+			if v, ok := p.fitValue(v); ok {
 				out[p.name] = v
 			}
 		}
@@ -44,10 +44,10 @@ func (t *tool) mended(in arguments) arguments {
 	return out
 }
 
-// meant is the parameter that a name which is none stands for, and the member of
-// it if it is one's name; nil where nobody can tell, or where that parameter is
-// given, too.
-func (t *tool) meant(in arguments, name string) (p *param, member string) {
+// guessParam returns the parameter that an unknown name most likely means, and the member
+// if it is the name of one. It returns nil if the name is ambiguous or the call has that
+// parameter too.
+func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 	var free []param
 	for _, p := range t.params {
 		if p.name == name {
@@ -58,22 +58,22 @@ func (t *tool) meant(in arguments, name string) (p *param, member string) {
 		}
 	}
 	if close := spelling.Closest(name, paramNames(free)); close != "" {
-		return find(free, close), ""
+		return findParam(free, close), ""
 	}
 	for i := range free {
 		members := paramNames(free[i].members)
-		if find(free[i].members, name) != nil {
+		if findParam(free[i].members, name) != nil {
 			return &free[i], name
 		}
 		if close := spelling.Closest(name, members); close != "" {
 			return &free[i], close
 		}
 	}
-	// workflowId for id, session for sessionId, budget for budgetTokens: a longer or
-	// a shorter name, where one alone can be meant.
+	// workflowId for id, session for sessionId, budget for budgetTokens: a longer or a
+	// shorter name that matches only one parameter.
 	var only *param
 	for i := range free {
-		if sameName(name, free[i].name) {
+		if isLikeName(name, free[i].name) {
 			if only != nil {
 				return nil, ""
 			}
@@ -83,7 +83,7 @@ func (t *tool) meant(in arguments, name string) (p *param, member string) {
 	return only, ""
 }
 
-func find(params []param, name string) *param {
+func findParam(params []param, name string) *param {
 	for i := range params {
 		if params[i].name == name {
 			return &params[i]
@@ -92,60 +92,59 @@ func find(params []param, name string) *param {
 	return nil
 }
 
-// sameName says whether two names are one, more or less said.
-func sameName(given, name string) bool {
+// isLikeName reports whether a given name is a longer or shorter form of a name.
+func isLikeName(given, name string) bool {
 	const least = 4
-	given, name = plainName(given), plainName(name)
-	if name == "id" { // only workflows are named so
+	given, name = normalizeName(given), normalizeName(name)
+	if name == "id" { // only workflows have it
 		return given == "workflow" || given == "workflowid"
 	}
 	return len(given) >= least && (strings.HasPrefix(name, given) || strings.HasSuffix(name, given))
 }
 
-func plainName(name string) string {
+func normalizeName(name string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
 }
 
-// mend gives a value as one that fits the parameter, where it can be told.
-func (p param) mend(v any) (any, bool) {
-	if p.check(v) == "" {
+// fitValue converts a value to the parameter's type, and reports whether it can.
+func (p param) fitValue(v any) (any, bool) {
+	if p.checkValue(v) == "" {
 		return v, true
 	}
-	out := p.converted(v)
-	return out, out != nil && p.check(out) == ""
+	out := p.convertValue(v)
+	return out, out != nil && p.checkValue(out) == ""
 }
 
-// converted is a value as one of the parameter's type, nil where it says no such
-// value.
-func (p param) converted(v any) any {
+// convertValue returns a value as one of the parameter's type, nil if it cannot.
+func (p param) convertValue(v any) any {
 	text, isText := v.(string)
 	switch {
 	case p.kind == kindObject && isText:
-		return p.objectOf(text)
+		return p.parseObject(text)
 	case p.kind == kindObject:
 		m, _ := v.(map[string]any)
-		return p.renamed(m)
+		return p.renameMembers(m)
 	case p.kind == kindStrings && isText:
-		if list, ok := decoded(text).([]any); ok {
+		if list, ok := decodeJSON(text).([]any); ok {
 			return list
 		}
 		return []any{text}
 	case p.kind == kindString && !isText:
-		return textOf(v)
+		return valueText(v)
 	case p.kind == kindBool && isText:
 		if b, err := strconv.ParseBool(strings.ToLower(text)); err == nil {
 			return b
 		}
 	case isText: // a number
-		return decoded(text)
+		return decodeJSON(text)
 	}
 	return nil
 }
 
-// objectOf is the object that a text holds, or one of which it is the first
-// member, as the option is of an answer.
-func (p param) objectOf(text string) any {
-	if m, ok := decoded(text).(map[string]any); ok {
+// parseObject returns the object that a text holds, or an object with the text as its first
+// member: an answer from its option.
+func (p param) parseObject(text string) any {
+	if m, ok := decodeJSON(text).(map[string]any); ok {
 		return m
 	}
 	if len(p.members) > 0 && p.members[0].kind == kindString {
@@ -154,15 +153,15 @@ func (p param) objectOf(text string) any {
 	return nil
 }
 
-// renamed has the members of an object by the names that they have here.
-func (p param) renamed(m map[string]any) any {
+// renameMembers returns an object with misspelt member names corrected.
+func (p param) renameMembers(m map[string]any) any {
 	if p.members == nil || m == nil {
 		return nil
 	}
 	out := map[string]any{}
 	for _, name := range sortedKeys(m) {
 		to := name
-		if find(p.members, name) == nil {
+		if findParam(p.members, name) == nil {
 			to = spelling.Closest(name, paramNames(p.members))
 		}
 		if to != "" && m[name] != nil {
@@ -172,8 +171,8 @@ func (p param) renamed(m map[string]any) any {
 	return out
 }
 
-// textOf writes a value that stands where a text belongs.
-func textOf(v any) any {
+// valueText writes a value as the text that a parameter needs.
+func valueText(v any) any {
 	switch v.(type) {
 	case json.Number, bool, map[string]any, []any:
 		text, err := jsontext.Marshal(v)
@@ -185,8 +184,8 @@ func textOf(v any) any {
 	return nil
 }
 
-// decoded is the JSON value that a text holds, or nil.
-func decoded(text string) any {
+// decodeJSON returns the JSON value that a text holds, or nil.
+func decodeJSON(text string) any {
 	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
 	dec.UseNumber()
 	var v any
@@ -199,27 +198,27 @@ func decoded(text string) any {
 	return v
 }
 
-// ofRuns says whether the tool is about one run, and about nothing else.
-func (t *tool) ofRuns() bool {
-	p := find(t.params, "handle")
-	return p != nil && (p.required || find(t.params, "runId") != nil)
+// isRunTool reports whether the tool concerns one run and nothing else.
+func (t *tool) isRunTool() bool {
+	p := findParam(t.params, "handle")
+	return p != nil && (p.required || findParam(t.params, "runId") != nil)
 }
 
-// unknownParam is the error about an argument that the tool does not know.
+// unknownParam returns the error about an argument that the tool does not have.
 func (t *tool) unknownParam(in arguments, name string) error {
-	err := t.badCall(in, name, fmt.Sprintf("%s has no parameter %q", t.name, shorten(name)))
+	err := t.badCall(in, name, fmt.Sprintf("%s has no parameter %q", t.name, shortenValue(name)))
 	err.Given = nil
 	err.Allowed = paramNames(t.params)
 	id, _ := in[name].(string)
-	switch p, member := t.meant(in, name); {
+	switch p, member := t.guessParam(in, name); {
 	case p != nil && member != "":
 		err.Fix = fmt.Sprintf("%s is a member of %s", member, p.name)
 	case p != nil:
 		err.Fix = fmt.Sprintf("did you mean %q?", p.name)
 		err.Next = t.nextCall(in, p.name)
-	case plainName(name) == "runid" && id != "" && find(t.params, "handle") != nil:
+	case normalizeName(name) == "runid" && id != "" && findParam(t.params, "handle") != nil:
 		err.Fix = "the run's handle is in the answer of workflow_status"
-		err.Next = &nextCall{Tool: "workflow_status", Arguments: map[string]any{"runId": shorten(id)}}
+		err.Next = &nextCall{Tool: "workflow_status", Arguments: map[string]any{"runId": shortenValue(id)}}
 	}
 	return err
 }

@@ -16,10 +16,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// waitingMachines has runs that wait for an input, by what their agents may use.
+// waitingMachines has runs that wait for input; it maps them to the permissions of their
+// agents.
 type waitingMachines struct {
 	mcpserver.Machines
-	// given has the runs that were told something.
+	// given receives the runs that got input.
 	given chan string
 	begun chan json.RawMessage
 }
@@ -58,11 +59,10 @@ func (m *waitingMachines) Decide(ctx context.Context, c run.Caller, id string, _
 	return m.Status(ctx, c, id)
 }
 
-// A client with a token of its own has to do with the runs that it has begun, and with
-// no other of the same user: it neither looks at them nor cancels them nor tells their
-// agents anything, who may be able to do what the client may not. They are not there
-// for it. What it begins may use what it may, and is marked as its own.
-func TestClientsSeeTheirOwnRuns(t *testing.T) {
+// A client with a limited token only sees the runs that it has started, and no other runs
+// of the same user: it can neither read nor cancel them nor give them input, since their
+// agents may have more permissions. The agents of its runs have its permissions.
+func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -76,8 +76,8 @@ func TestClientsSeeTheirOwnRuns(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			m := &waitingMachines{given: make(chan string, 1), begun: make(chan json.RawMessage, 1)}
-			r := newRig(t, func(o *mcpserver.Options) { o.Toolsets, o.Machines = mcpserver.Toolsets(), m })
-			cs := connectWith(t, r, tt.allow)
+			r := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets, o.Machines = mcpserver.Toolsets(), m })
+			cs := connectWithToken(t, r, tt.allow)
 			call := func(name string, args map[string]any) *mcp.CallToolResult {
 				result, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
 				if err != nil {
@@ -114,7 +114,7 @@ func TestClientsSeeTheirOwnRuns(t *testing.T) {
 			if err := json.Unmarshal(<-m.begun, &lent); err != nil || lent.Token != "1" || !lent.Covers(&tt.allow) || !tt.allow.Covers(&lent.Allow) {
 				t.Errorf("what it begins may use %+v, %v", lent, err)
 			}
-			// A request that another client has made before gives away nothing.
+			// Repeating another client's request reveals nothing.
 			again := call("machine_start", map[string]any{"machine": "x", "requestId": "theirs"})
 			<-m.begun
 			if again.IsError == tt.allow.All {

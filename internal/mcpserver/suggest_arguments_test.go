@@ -7,16 +7,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A call with a name or a type slightly wrong is answered with the same call set
-// right: what the caller copies says what the caller said, and works.
-func TestNextSaysWhatTheCallerSaid(t *testing.T) {
+// The answer to a call with a slightly wrong name or type suggests the corrected call: it
+// keeps the caller's values, and works.
+func TestNextCallKeepsCallersValues(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
-	run := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
+	r := newTestServer(t)
+	cs := connectClient(t, r.server, "memory", "ann", "2026-07-28", nil)
+	run := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
 	handle := run["handle"]
-	atGate := good(t, cs, "workflow_start", map[string]any{"workflowId": "manned", "goal": "gates"})
-	atGate = good(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "output": "a draft"})
+	atGate := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned", "goal": "gates"})
+	atGate = callTool(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "output": "a draft"})
 	type m = map[string]any
 	tests := []struct {
 		name, tool string
@@ -48,30 +48,30 @@ func TestNextSaysWhatTheCallerSaid(t *testing.T) {
 		{"another document to write to", "workrail_update_session", m{"workflowId": "bug", "sessionId": "login-fail", "updates": m{"a": 1}}, "workrail_create_session", m{"workflowId": "bug", "sessionId": "login-fail"}},
 	}
 	for _, id := range []string{"s", "login-fails"} {
-		good(t, cs, "workrail_create_session", m{"workflowId": "bug", "sessionId": id})
+		callTool(t, cs, "workrail_create_session", m{"workflowId": "bug", "sessionId": id})
 	}
 	for _, tt := range tests {
-		res, isError := call(t, cs, tt.tool, tt.args)
-		tool, next := nextOf(t, res)
+		res, isError := callRaw(t, cs, tt.tool, tt.args)
+		tool, next := nextCallOf(t, res)
 		if d := cmp.Diff(tt.want, next); !isError || tool != tt.next || d != "" {
 			t.Errorf("%s: next %s (-want +got):\n%s", tt.name, tool, d)
 			continue
 		}
-		if again, isError := call(t, cs, tool, next); isError && again["rule"] != "criteria-failed" {
+		if again, isError := callRaw(t, cs, tool, next); isError && again["rule"] != "criteria-failed" {
 			t.Errorf("%s: the suggested call fails: %v", tt.name, again)
 		}
 	}
-	// What is suggested at a gate is an answer that the gate has.
-	gate := good(t, cs, "workflow_start", m{"workflowId": "guarded", "goal": "gate"})
-	gate = good(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "PLAN"})
-	gate = good(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "agreed"})
+	// At a gate the suggested answer is one of the gate's options.
+	gate := callTool(t, cs, "workflow_start", m{"workflowId": "guarded", "goal": "gate"})
+	gate = callTool(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "PLAN"})
+	gate = callTool(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "agreed"})
 	for name, args := range map[string]m{
 		"an option alone":          {"handle": gate["handle"], "optionId": "revise"},
 		"an option as the answer":  {"handle": gate["handle"], "answer": "revise"},
 		"an option by a near name": {"handle": gate["handle"], "answer": m{"option": "revise"}},
 	} {
-		res, _ := call(t, cs, "workflow_continue", args)
-		if _, next := nextOf(t, res); cmp.Diff(m{"handle": gate["handle"], "answer": m{"optionId": "revise"}}, next) != "" {
+		res, _ := callRaw(t, cs, "workflow_continue", args)
+		if _, next := nextCallOf(t, res); cmp.Diff(m{"handle": gate["handle"], "answer": m{"optionId": "revise"}}, next) != "" {
 			t.Errorf("%s: next is %v", name, next)
 		}
 	}
@@ -79,16 +79,16 @@ func TestNextSaysWhatTheCallerSaid(t *testing.T) {
 		"no option of the gate": {"handle": gate["handle"], "answer": "yes"},
 		"a name of nothing":     {"handle": gate["handle"], "verdict": "yes"},
 	} {
-		res, _ := call(t, cs, "workflow_continue", args)
-		if tool, next := nextOf(t, res); tool != "workflow_continue" || cmp.Diff(m{"handle": gate["handle"], "answer": m{"optionId": "confirm"}}, next) != "" {
+		res, _ := callRaw(t, cs, "workflow_continue", args)
+		if tool, next := nextCallOf(t, res); tool != "workflow_continue" || cmp.Diff(m{"handle": gate["handle"], "answer": m{"optionId": "confirm"}}, next) != "" {
 			t.Errorf("%s: next is %v", name, next)
 		}
 	}
-	if _, next := nextOf(t, atGate); strings.Contains(asJSON(t, next), "optionId") {
+	if _, next := nextCallOf(t, atGate); strings.Contains(encodeJSON(t, next), "optionId") {
 		t.Errorf("a person's gate suggests an answer: %v", next)
 	}
-	res, _ := call(t, cs, "workflow_continue", m{"handle": atGate["handle"], "answer": "confirm"})
-	if tool, next := nextOf(t, res); tool != "workflow_status" {
+	res, _ := callRaw(t, cs, "workflow_continue", m{"handle": atGate["handle"], "answer": "confirm"})
+	if tool, next := nextCallOf(t, res); tool != "workflow_status" {
 		t.Errorf("a bad answer to a person's gate suggests %s %v", tool, next)
 	}
 }

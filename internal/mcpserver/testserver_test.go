@@ -26,34 +26,34 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// guarded has a criterion, a gate that an agent passes on, a step for large work
-// alone, and a last step that nobody may see before it is reached.
+// guarded has a criterion, a gate that an agent may answer, a step for large work only, and
+// a last step that stays hidden until the run reaches it.
 const guarded = `{"id":"guarded","name":"Guarded","description":"A guarded one","version":"1.0.0","steps":[
 	{"id":"plan","title":"Plan","prompt":"Plan it.","validationCriteria":[{"type":"contains","value":"PLAN","message":"say PLAN"}]},
 	{"id":"agree","title":"Agree","prompt":"Agree on it.","requireConfirmation":true},
 	{"id":"large","title":"Large","prompt":"Only for what is large.","runCondition":{"var":"size","equals":"large"}},
 	{"id":"report","title":"Report","prompt":"SECRET LAST STEP"}]}`
 
-// manned has a gate that only a person opens, twice over.
+// manned has a gate with human approval, in a loop of two rounds.
 const manned = `{"id":"manned","name":"Manned","description":"For people","version":"1.0.0","steps":[
 	{"id":"each","type":"loop","title":"Each","loop":{"type":"for","count":2,"maxIterations":3},"body":[
 		{"id":"draft","title":"Draft","prompt":"Draft it.","approval":"human"}]},
 	{"id":"ship","title":"Ship","prompt":"SHIP IT"}]}`
 
-// here is the project that clients are in.
-func here(context.Context) run.Project {
+// currentProject returns the project of the clients.
+func currentProject(context.Context) run.Project {
 	return run.Project{ID: "0123456789ab", Path: "/work/here", Branch: "main"}
 }
 
-// rig is a server with everything that it works with.
-type rig struct {
+// testServer is a server with its services.
+type testServer struct {
 	// dir is the custom source of the catalog.
 	dir      string
 	catalog  *catalog.Catalog
 	server   *mcpserver.Server
 	runs     *run.Service
 	sessions *session.Service
-	// checkpoints, keeper and memory are behind the toolset "context".
+	// checkpoints, keeper and memory serve the toolset "context".
 	checkpoints *checkpoint.Service
 	keeper      *memory.Keeper
 	memory      *memory.Service
@@ -62,43 +62,43 @@ type rig struct {
 	now time.Time
 }
 
-// newRig makes a server with the default toolsets, over the definitions above
-// and the bundled ones.
-func newRig(t *testing.T, change ...func(*mcpserver.Options)) *rig {
+// newTestServer makes a server with the default toolsets, with the definitions above and
+// the bundled ones.
+func newTestServer(t *testing.T, change ...func(*mcpserver.Options)) *testServer {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "guarded.json", guarded)
-	write(t, dir, "manned.json", manned)
-	write(t, dir, "small.json", small)
+	writeFile(t, dir, "guarded.json", guarded)
+	writeFile(t, dir, "manned.json", manned)
+	writeFile(t, dir, "small.json", small)
 	cat := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS(), Custom: []string{dir}}), catalog.Options{})
 	if err := cat.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cat.Close)
-	r := &rig{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), dir: dir, catalog: cat}
+	r := &testServer{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), dir: dir, catalog: cat}
 	store := newStore(t)
-	r.checkpoints = newCheckpoints(t, store, r.clock)
+	r.checkpoints = newCheckpoints(t, store, r.readClock)
 	var err error
-	r.keeper, err = memory.NewKeeper(memory.KeeperOptions{Checkpoints: r.checkpoints, Now: r.clock})
+	r.keeper, err = memory.NewKeeper(memory.KeeperOptions{Checkpoints: r.checkpoints, Now: r.readClock})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.keeper.Close() })
 	r.runs, err = run.New(run.Options{
-		Journal: store, Definitions: startable{cat}, Key: bytes.Repeat([]byte{7}, run.KeySize), Now: r.clock, Observer: r.keeper,
+		Journal: store, Definitions: startableCatalog{cat}, Key: bytes.Repeat([]byte{7}, run.KeySize), Now: r.readClock, Observer: r.keeper,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.memory, err = memory.New(memory.Options{
-		Checkpoints: r.checkpoints, Runs: r.runs, Keeper: r.keeper, Definitions: startable{cat}, Counter: window.Estimator{},
+		Checkpoints: r.checkpoints, Runs: r.runs, Keeper: r.keeper, Definitions: startableCatalog{cat}, Counter: window.Estimator{},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.sessions = session.New(session.Options{Store: store, Now: r.clock})
+	r.sessions = session.New(session.Options{Store: store, Now: r.readClock})
 	opts := mcpserver.Options{
-		Catalog: cat, Runs: r.runs, Sessions: r.sessions, Memory: r.memory, Project: here, Now: r.clock,
+		Catalog: cat, Runs: r.runs, Sessions: r.sessions, Memory: r.memory, Project: currentProject, Now: r.readClock,
 		Dashboard: func(_ context.Context, id string) (string, error) {
 			return "http://127.0.0.1:3000/dashboard/" + id, nil
 		},
@@ -114,24 +114,24 @@ func newRig(t *testing.T, change ...func(*mcpserver.Options)) *rig {
 	return r
 }
 
-// clock gives a later time at every call, so that what comes later is later.
-func (r *rig) clock() time.Time {
+// readClock returns a later time at every call, so that times order events.
+func (r *testServer) readClock() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now = r.now.Add(time.Millisecond)
 	return r.now
 }
 
-func (r *rig) pass(d time.Duration) {
+func (r *testServer) advanceClock(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now = r.now.Add(d)
 }
 
-// startable gives the definitions of a catalog to run.
-type startable struct{ catalog *catalog.Catalog }
+// startableCatalog returns the definitions of a catalog.
+type startableCatalog struct{ catalog *catalog.Catalog }
 
-func (s startable) Startable(_ context.Context, id string) (*definition.Definition, error) {
+func (s startableCatalog) Startable(_ context.Context, id string) (*definition.Definition, error) {
 	e, err := s.catalog.Snapshot().Get(id)
 	if err != nil {
 		return nil, err
@@ -139,15 +139,15 @@ func (s startable) Startable(_ context.Context, id string) (*definition.Definiti
 	return e.Definition, nil
 }
 
-// ways are the ways in to a server.
-func ways() []string { return []string{"memory", "stdio", "http"} }
+// transportNames are the transports of a server.
+func transportNames() []string { return []string{"memory", "stdio", "http"} }
 
-// dial connects a user's client to a server.
-func dial(t *testing.T, server *mcpserver.Server, way, user, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
+// connectClient connects a user's client to a server.
+func connectClient(t *testing.T, server *mcpserver.Server, transportName, user, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	ctx := authn.WithPrincipal(t.Context(), guideway.Principal{User: user})
 	var to mcp.Transport
-	switch way {
+	switch transportName {
 	case "memory":
 		near, far := mcp.NewInMemoryTransports()
 		ss, err := server.MCP().Connect(ctx, far, nil)
@@ -164,7 +164,7 @@ func dial(t *testing.T, server *mcpserver.Server, way, user, version string, opt
 		t.Cleanup(func() { <-done })
 		to = &mcp.IOTransport{Reader: outR, Writer: inW}
 	case "http":
-		to = overHTTP(t, server, user)
+		to = serveHTTP(t, server, user)
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
 	cs, err := client.Connect(t.Context(), to, &mcp.ClientSessionOptions{ProtocolVersion: version})
@@ -175,8 +175,8 @@ func dial(t *testing.T, server *mcpserver.Server, way, user, version string, opt
 	return cs
 }
 
-// overHTTP serves a server for one user, as authn.Bearer would for a token.
-func overHTTP(t *testing.T, server *mcpserver.Server, user string) mcp.Transport {
+// serveHTTP serves a server for one user, as authn.Bearer does for a token.
+func serveHTTP(t *testing.T, server *mcpserver.Server, user string) mcp.Transport {
 	t.Helper()
 	h := transport.HTTP(server.MCP(), transport.HTTPOptions{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -197,21 +197,21 @@ func overHTTP(t *testing.T, server *mcpserver.Server, user string) mcp.Transport
 	return &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: &http.Client{Transport: wire}}
 }
 
-// good calls a tool and fails the test where the answer is an error.
-func good(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any) map[string]any {
+// callTool calls a tool, and fails the test if the answer is an error.
+func callTool(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any) map[string]any {
 	t.Helper()
-	res, isError := call(t, cs, tool, args)
+	res, isError := callRaw(t, cs, tool, args)
 	if isError {
 		t.Fatalf("%s %v: %v", tool, args, res)
 	}
 	return res
 }
 
-// refused calls a tool and fails the test where the answer is not a refusal by
-// the rule, or its next call cannot be copied.
-func refused(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any, rule string) map[string]any {
+// callRefused calls a tool, and fails the test if the answer is not a refusal by the rule,
+// or its next call cannot be copied.
+func callRefused(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any, rule string) map[string]any {
 	t.Helper()
-	res, isError := call(t, cs, tool, args)
+	res, isError := callRaw(t, cs, tool, args)
 	if !isError || res["rule"] != rule {
 		t.Fatalf("%s %v: want a refusal by %s, got %v", tool, args, rule, res)
 	}
@@ -223,17 +223,17 @@ func refused(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]a
 	return res
 }
 
-// follow makes the call in an answer's next, with arguments added to it.
-func follow(t *testing.T, cs *mcp.ClientSession, answer, with map[string]any) map[string]any {
+// followNext makes the next call of an answer, with more arguments.
+func followNext(t *testing.T, cs *mcp.ClientSession, answer, with map[string]any) map[string]any {
 	t.Helper()
-	tool, args := nextOf(t, answer)
+	tool, args := nextCallOf(t, answer)
 	for k, v := range with {
 		args[k] = v
 	}
-	return good(t, cs, tool, args)
+	return callTool(t, cs, tool, args)
 }
 
-func nextOf(t *testing.T, answer map[string]any) (tool string, args map[string]any) {
+func nextCallOf(t *testing.T, answer map[string]any) (tool string, args map[string]any) {
 	t.Helper()
 	next, _ := answer["next"].(map[string]any)
 	tool, _ = next["tool"].(string)
@@ -244,20 +244,20 @@ func nextOf(t *testing.T, answer map[string]any) (tool string, args map[string]a
 	return tool, args
 }
 
-// at says where an answer is: kind and id.
-func at(answer map[string]any) string {
+// positionID returns the position of an answer: kind and id.
+func positionID(answer map[string]any) string {
 	position, _ := answer["position"].(map[string]any)
 	kind, _ := position["kind"].(string)
 	id, _ := position["id"].(string)
 	return kind + " " + id
 }
 
-func text(answer map[string]any, name string) string {
+func textMember(answer map[string]any, name string) string {
 	s, _ := answer[name].(string)
 	return s
 }
 
-func asJSON(t *testing.T, v any) string {
+func encodeJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// connectWith is a client whose token allows something.
-func connectWith(t *testing.T, r *rig, allow authn.Allow) *mcp.ClientSession {
+// connectWithToken connects a client whose token has some permissions.
+func connectWithToken(t *testing.T, r *testServer, allow authn.Allow) *mcp.ClientSession {
 	t.Helper()
 	ctx := authn.WithHolder(authn.WithPrincipal(context.Background(), guideway.Principal{User: "ann", Client: "laptop"}),
 		&authn.Holder{ID: "1", Name: "laptop", Allow: allow})
@@ -31,15 +31,15 @@ func connectWith(t *testing.T, r *rig, allow authn.Allow) *mcp.ClientSession {
 	return cs
 }
 
-// A client's own token keeps it to the toolsets that it names: in lists, in calls,
-// and in the prompts and resources that belong to them.
-func TestTokensNarrowToolsets(t *testing.T) {
+// A token limits a client to its toolsets: in lists, in calls, and in their prompts and
+// resources.
+func TestTokensLimitToolsets(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *mcpserver.Options) { o.Toolsets = mcpserver.Toolsets() })
+	r := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets = mcpserver.Toolsets() })
 	for _, tt := range []struct {
 		name      string
 		allow     authn.Allow
-		tools     []string // each with whether it is there
+		tools     []string // whether each is available
 		not       []string
 		workflows bool
 		runs      bool
@@ -53,7 +53,7 @@ func TestTokensNarrowToolsets(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			cs := connectWith(t, r, tt.allow)
+			cs := connectWithToken(t, r, tt.allow)
 			listed, err := cs.ListTools(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -75,13 +75,13 @@ func TestTokensNarrowToolsets(t *testing.T) {
 					t.Errorf("%s is there", name)
 				}
 			}
-			checkOwn(t, cs, tt.workflows, tt.runs)
+			checkVisible(t, cs, tt.workflows, tt.runs)
 		})
 	}
 }
 
-// checkOwn looks at what is of workflows and runs besides tools.
-func checkOwn(t *testing.T, cs *mcp.ClientSession, workflows, runs bool) {
+// checkVisible checks the prompts, resources and completions of workflows and runs.
+func checkVisible(t *testing.T, cs *mcp.ClientSession, workflows, runs bool) {
 	t.Helper()
 	prompts, err := cs.ListPrompts(t.Context(), nil)
 	if err != nil || len(prompts.Prompts) > 0 != workflows {

@@ -15,7 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-func tools(t *testing.T, cs *mcp.ClientSession) []*mcp.Tool {
+func listTools(t *testing.T, cs *mcp.ClientSession) []*mcp.Tool {
 	t.Helper()
 	res, err := cs.ListTools(t.Context(), nil)
 	if err != nil {
@@ -27,18 +27,18 @@ func tools(t *testing.T, cs *mcp.ClientSession) []*mcp.Tool {
 func toolNames(t *testing.T, cs *mcp.ClientSession) []string {
 	t.Helper()
 	var names []string
-	for _, tool := range tools(t, cs) {
+	for _, tool := range listTools(t, cs) {
 		names = append(names, tool.Name)
 	}
 	return names
 }
 
 // All of tools/list for the default toolsets stays below the 20 kB of DESIGN 5.
-func TestTheDefaultToolsAreSmall(t *testing.T) {
+func TestDefaultToolsAreSmall(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	list := tools(t, dial(t, r.server, "memory", "ann", "2026-07-28", nil))
-	if size := len(asJSON(t, list)); size > 19_900 {
+	r := newTestServer(t)
+	list := listTools(t, connectClient(t, r.server, "memory", "ann", "2026-07-28", nil))
+	if size := len(encodeJSON(t, list)); size > 19_900 {
 		t.Errorf("tools/list has %d bytes", size)
 	}
 	if len(list) != 22 {
@@ -46,11 +46,11 @@ func TestTheDefaultToolsAreSmall(t *testing.T) {
 	}
 }
 
-// Clients ask the person before calls that destroy, and repeat those that may be
-// repeated: the hints say which.
+// Clients ask the person before destructive calls, and repeat idempotent ones: the hints
+// mark both.
 func TestHints(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	type hints struct{ readOnly, idempotent, destructive bool }
 	want := map[string]hints{
 		"workflow_start": {}, "workflow_fork": {}, "workrail_create_session": {},
@@ -59,7 +59,7 @@ func TestHints(t *testing.T) {
 		"workflow_continue": {idempotent: true}, "workrail_open_dashboard": {idempotent: true},
 		"workflow_abort": {idempotent: true, destructive: true}, "workrail_update_session": {idempotent: true, destructive: true},
 	}
-	for _, tool := range tools(t, dial(t, r.server, "memory", "ann", "2025-11-25", nil)) {
+	for _, tool := range listTools(t, connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)) {
 		expected, ok := want[tool.Name]
 		if !ok {
 			expected = hints{readOnly: true, idempotent: true}
@@ -72,12 +72,11 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A position stays below 4 kB besides its prompt, for every bundled workflow on
-// the way through it (DESIGN 5).
+// A position stays below 4 kB without its prompt, in every bundled workflow (DESIGN 5).
 func TestPositionsAreSmall(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
+	r := newTestServer(t)
+	cs := connectClient(t, r.server, "memory", "ann", "2026-07-28", nil)
 	cat := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS()}), catalog.Options{})
 	if err := cat.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -88,15 +87,15 @@ func TestPositionsAreSmall(t *testing.T) {
 		t.Fatal("there are no bundled workflows")
 	}
 	for _, e := range entries {
-		a := good(t, cs, "workflow_start", map[string]any{"workflowId": e.ID})
+		a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": e.ID})
 		for range 5 {
 			position := a["position"].(map[string]any)
 			prompt, _ := position["prompt"].(string)
-			if size := len(asJSON(t, a)) - len(asJSON(t, prompt)); size > 4096 {
-				t.Errorf("%s at %s: %d bytes besides the prompt", e.ID, at(a), size)
+			if size := len(encodeJSON(t, a)) - len(encodeJSON(t, prompt)); size > 4096 {
+				t.Errorf("%s at %s: %d bytes besides the prompt", e.ID, positionID(a), size)
 			}
-			tool, args := nextOf(t, a)
-			res, isError := call(t, cs, tool, args)
+			tool, args := nextCallOf(t, a)
+			res, isError := callRaw(t, cs, tool, args)
 			if isError {
 				break // the example output fails the step's criteria
 			}
@@ -105,36 +104,35 @@ func TestPositionsAreSmall(t *testing.T) {
 	}
 }
 
-// Where there are other servers alone, the instructions are about those, and name
-// no tool that is not there.
-func TestInstructionsOfTheGatewayAlone(t *testing.T) {
+// With the gateway only, the instructions are about upstreams, and name no missing tool.
+func TestGatewayOnlyInstructions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *mcpserver.Options) {
+	r := newTestServer(t, func(o *mcpserver.Options) {
 		o.Toolsets, o.Upstreams = []string{mcpserver.ToolsetGateway}, noUpstreams{}
 	})
-	said := dial(t, r.server, "memory", "ann", "2025-11-25", nil).InitializeResult().Instructions
+	said := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil).InitializeResult().Instructions
 	if !strings.Contains(said, "other MCP servers") || strings.Contains(said, "workflow") {
 		t.Errorf("the instructions are %q", said)
 	}
 }
 
-// reserving is a gateway that notes which prompts are the server's own.
-type reserving struct {
+// promptRecorder is a gateway that records the reserved prompts.
+type promptRecorder struct {
 	noUpstreams
 	reserved *atomic.Pointer[[]string]
 }
 
-func (r reserving) Reserve(prompts []string) { r.reserved.Store(&prompts) }
+func (r promptRecorder) Reserve(prompts []string) { r.reserved.Store(&prompts) }
 
-// A gateway is told the names of the server's prompts, before it could offer one of
-// these itself, and again when a definition comes.
+// A gateway receives the names of the server's prompts before it offers any itself, and
+// again after a new definition.
 func TestPromptsAreReserved(t *testing.T) {
 	t.Parallel()
 	var reserved atomic.Pointer[[]string]
-	r := newRig(t, func(o *mcpserver.Options) {
-		o.Toolsets, o.Upstreams = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetGateway), reserving{reserved: &reserved}
+	r := newTestServer(t, func(o *mcpserver.Options) {
+		o.Toolsets, o.Upstreams = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetGateway), promptRecorder{reserved: &reserved}
 	})
-	session := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+	session := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
 	list, err := session.ListPrompts(t.Context(), nil)
 	if err != nil || len(list.Prompts) == 0 {
 		t.Fatal(list, err)
@@ -144,7 +142,7 @@ func TestPromptsAreReserved(t *testing.T) {
 			t.Errorf("the prompt %s is not reserved", p.Name)
 		}
 	}
-	write(t, r.dir, "later.json", strings.Replace(small, `"small"`, `"later"`, 1))
+	writeFile(t, r.dir, "later.json", strings.Replace(small, `"small"`, `"later"`, 1))
 	if err := r.catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -153,15 +151,15 @@ func TestPromptsAreReserved(t *testing.T) {
 	}
 }
 
-// noUpstreams is a gateway with nothing behind it.
+// noUpstreams is a gateway without upstreams.
 type noUpstreams struct{}
 
 func (noUpstreams) Extend(*mcp.ServerOptions)    {}
 func (noUpstreams) Attach(*mcp.Server, []string) {}
 func (noUpstreams) Reserve([]string)             {}
 
-// Prompts and instructions name the tools that are there.
-func TestPromptsNameTheToolsThatAreThere(t *testing.T) {
+// Prompts and instructions only name available tools.
+func TestPromptsNameAvailableTools(t *testing.T) {
 	t.Parallel()
 	stepsOnly := func(o *mcpserver.Options) { o.Toolsets = []string{mcpserver.ToolsetSteps} }
 	noService := func(o *mcpserver.Options) { o.Runs = nil }
@@ -173,14 +171,14 @@ func TestPromptsNameTheToolsThatAreThere(t *testing.T) {
 		"steps alone":    {stepsOnly, "workflow_next", "workflow_start"},
 		"no run service": {noService, "workflow_next", "workflow_start"},
 	} {
-		r := newRig(t, tt.change)
-		cs := dial(t, r.server, "memory", "ann", "2025-11-25", nil)
+		r := newTestServer(t, tt.change)
+		cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
 		prompt, err := cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "guarded", Arguments: map[string]string{"goal": `ship "it"`}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var listed string
-		for _, tool := range tools(t, cs) {
+		for _, tool := range listTools(t, cs) {
 			if tool.Name == "workflow_list" {
 				listed = tool.Description
 			}
@@ -200,7 +198,7 @@ func TestPromptsNameTheToolsThatAreThere(t *testing.T) {
 			if d := cmp.Diff(map[string]any{"workflowId": "guarded", "goal": `ship "it"`}, args); d != "" {
 				t.Errorf("the call in the prompt (-want +got):\n%s", d)
 			}
-			good(t, cs, "workflow_start", args)
+			callTool(t, cs, "workflow_start", args)
 		}
 		if slices.Contains(toolNames(t, cs), "workflow_start") != (tt.named == "workflow_start") {
 			t.Errorf("%s: tools %v", name, toolNames(t, cs))
@@ -208,12 +206,12 @@ func TestPromptsNameTheToolsThatAreThere(t *testing.T) {
 	}
 }
 
-// Every answer has the shape that its tool promises, and none is without one.
-func TestAnswersFitTheirSchemas(t *testing.T) {
+// Every answer matches the output schema of its tool, and every tool has one.
+func TestAnswersMatchSchemas(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	cs := dial(t, r.server, "memory", "ann", "2026-07-28", nil)
-	a := good(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
+	r := newTestServer(t)
+	cs := connectClient(t, r.server, "memory", "ann", "2026-07-28", nil)
+	a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
 	run := map[string]any{"runId": a["runId"]}
 	document := map[string]any{"workflowId": "w", "sessionId": "s"}
 	with := func(base map[string]any, name string, value any) map[string]any {
@@ -250,16 +248,16 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		{"workrail_read_session", with(document, "path", "a")},
 		{"workrail_open_dashboard", nil},
 	}
-	list := tools(t, cs)
+	list := listTools(t, cs)
 	if len(list) != len(calls) {
 		t.Errorf("%d tools, of which %d are called", len(list), len(calls))
 	}
 	for _, c := range calls {
 		tool := list[slices.IndexFunc(list, func(tool *mcp.Tool) bool { return tool.Name == c.tool })]
 		schema := compileSchema(t, tool)
-		// Only what the schema names can be checked: all of it must be.
+		// The test only checks members in the schema: it must name all of them.
 		properties, _ := tool.OutputSchema.(map[string]any)["properties"].(map[string]any)
-		answer := good(t, cs, c.tool, c.args)
+		answer := callTool(t, cs, c.tool, c.args)
 		if err := schema.Validate(answer); err != nil {
 			t.Errorf("%s: %v", c.tool, err)
 		}

@@ -11,13 +11,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The resources that belong to a user: nobody else can read them or learn that
-// they are there.
+// The URIs of resources that belong to a user: for other users they do not exist.
 const (
 	runPrefix   = "guideway://runs/"
 	runTemplate = runPrefix + "{runId}"
-	// The plus lets ids have a colon, as times do; without it the template
-	// would stand for addresses with %3A alone.
+	// The plus allows a colon in ids, as in times; without it the template would only match
+	// URIs with %3A.
 	sessionPrefix   = "guideway://sessions/"
 	sessionTemplate = sessionPrefix + "{projectId}/{+workflowId}/{+id}"
 )
@@ -28,7 +27,7 @@ const maxRunEvents = 100
 // runContents is the resource of a run.
 type runContents struct {
 	*run.Details
-	// Omitted counts the earlier events that are left out.
+	// Omitted counts the earlier events that are not included.
 	Omitted int64 `json:"eventsOmitted,omitempty"`
 }
 
@@ -41,12 +40,12 @@ func (s *Server) readRun(ctx context.Context, req *mcp.ReadResourceRequest) (*mc
 	ref := run.Ref{RunID: strings.TrimPrefix(uri, runPrefix)}
 	d, err := s.runs.Look(ctx, caller, ref)
 	if err != nil {
-		return nil, s.unreadable(ctx, uri, err)
+		return nil, s.readError(ctx, uri, err)
 	}
 	out := runContents{Details: d, Omitted: max(d.Seq-maxRunEvents, 0)}
 	d.Events, err = s.runs.Events(ctx, caller, ref, out.Omitted, int(d.Seq-out.Omitted))
 	if err != nil {
-		return nil, s.unreadable(ctx, uri, err)
+		return nil, s.readError(ctx, uri, err)
 	}
 	return s.jsonContents(ctx, uri, out)
 }
@@ -63,19 +62,19 @@ func (s *Server) readSession(ctx context.Context, req *mcp.ReadResourceRequest) 
 	}
 	d, err := s.sessions.Get(ctx, caller.Principal, name)
 	if err != nil {
-		return nil, s.unreadable(ctx, uri, err)
+		return nil, s.readError(ctx, uri, err)
 	}
 	return s.jsonContents(ctx, uri, d)
 }
 
-// unreadable is the error of the protocol for a resource that cannot be read.
-func (s *Server) unreadable(ctx context.Context, uri string, err error) error {
+// readError returns the protocol error for a resource that cannot be read.
+func (s *Server) readError(ctx context.Context, uri string, err error) error {
 	switch guideway.ErrorCode(err) {
 	case guideway.CodeNotFound, guideway.CodeInvalid:
 		return mcp.ResourceNotFoundError(uri)
 	case guideway.CodeInternal:
-		s.logger.ErrorContext(ctx, "a resource could not be read", "uri", uri, "error", err)
-		return guideway.Errorf(guideway.CodeInternal, "%s could not be read for a reason that the server's log tells", uri)
+		s.logger.ErrorContext(ctx, "resource not readable", "uri", uri, "error", err)
+		return guideway.Errorf(guideway.CodeInternal, "%s could not be read; see the server's log", uri)
 	default:
 		return err
 	}
@@ -84,7 +83,7 @@ func (s *Server) unreadable(ctx context.Context, uri string, err error) error {
 func (s *Server) jsonContents(ctx context.Context, uri string, v any) (*mcp.ReadResourceResult, error) {
 	text, err := jsontext.Marshal(v)
 	if err != nil {
-		return nil, s.unreadable(ctx, uri, err)
+		return nil, s.readError(ctx, uri, err)
 	}
-	return contents(uri, mimeJSON, string(text)), nil
+	return newTextResource(uri, mimeJSON, string(text)), nil
 }
