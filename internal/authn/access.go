@@ -8,90 +8,87 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Proof is what a request has shown of who sends it.
+// Proof is the kind of credential that a request has shown.
 type Proof string
 
 // The proofs.
 const (
-	// ProofBearer is the token of /mcp. An agent may hold it, so it never
-	// stands for a person.
+	// ProofBearer is the token of /mcp. An agent may hold it, so it never counts as a
+	// person.
 	ProofBearer Proof = "bearer"
-	// ProofBrowser is the cookie of a browser that a person has logged in.
+	// ProofBrowser is the cookie of a browser in which a person has logged in.
 	ProofBrowser Proof = "browser"
 	// ProofToken is a named token.
 	ProofToken Proof = "token"
 )
 
-// Right is what a request wants to do.
+// Right is a kind of access that a request needs.
 type Right string
 
 // The rights.
 const (
-	// RightRead sees what is the user's.
+	// RightRead reads the data of the user.
 	RightRead Right = "read"
 	// RightWork changes it, as an agent may.
 	RightWork Right = "work"
-	// RightAnswer answers a gate. Whether the answer is a person's follows
-	// from the proof.
+	// RightAnswer answers a gate. The proof decides whether the answer counts as a
+	// person's.
 	RightAnswer Right = "answer"
-	// RightManage changes what agents are let at: upstreams, the approvals of
-	// their tools, and the tokens of clients. No credential of /mcp has it.
+	// RightManage changes what agents may use: upstreams, the approvals of their tools, and
+	// the tokens of clients. No credential of /mcp has it.
 	RightManage Right = "manage"
 )
 
-// Grant is what a request may do, and in whose name.
+// Grant is the principal of a request and its rights.
 type Grant struct {
 	Principal guideway.Principal
 	Proof     Proof
 	Rights    []Right
 }
 
-// May tells whether the grant has a right.
+// May reports whether the grant has a right.
 func (g Grant) May(r Right) bool { return slices.Contains(g.Rights, r) }
 
-// Person tells whether a person stands behind the request: as far as a browser
-// or the holder of a token does.
+// Person reports whether the request counts as a person's: it comes from a logged in
+// browser or has a token that acts for a person.
 func (g Grant) Person() bool {
 	return (g.Proof == ProofBrowser || g.Proof == ProofToken) && g.May(RightAnswer)
 }
 
 type grantKey struct{}
 
-// WithGrant gives a context that says what a request may do, and who calls.
+// WithGrant returns a context with the grant of a request.
 func WithGrant(ctx context.Context, g Grant) context.Context {
 	return WithPrincipal(context.WithValue(ctx, grantKey{}, g), g.Principal)
 }
 
-// GrantFrom gives what a request may do; the zero Grant, which may nothing, if
-// nothing in front has said so.
+// GrantFrom returns the grant of a context, or the zero Grant, which has no rights.
 func GrantFrom(ctx context.Context) Grant {
 	g, _ := ctx.Value(grantKey{}).(Grant)
 	return g
 }
 
-// Access finds out what a request to the API may do. It is for the API alone:
-// who may come in at /mcp the Door says.
+// Access determines the grant of requests to the API. The Authenticator does so at /mcp.
 type Access struct {
 	// Bearer is required.
 	Bearer *Bearer
-	// Browsers and Tokens may be nil; then nobody comes in that way.
+	// Browsers and Tokens may be nil. Their credentials are then refused.
 	Browsers *Browsers
 	Tokens   *Tokens
 }
 
-// Check looks at a request. A header Authorization decides by itself: where
-// there is one the cookie is not looked at, so that a wrong token is never made
-// good by it.
+// Check returns the grant of a request. If there is a header Authorization, the cookie is
+// ignored, so that it never makes up for a wrong token.
 func (a *Access) Check(r *http.Request) (Grant, error) {
 	header := len(r.Header.Values("Authorization")) > 0
-	if !header && a.Browsers != nil && a.Browsers.carries(r) {
-		return a.browser(r)
+	if !header && a.Browsers != nil && a.Browsers.hasCookie(r) {
+		return a.browserGrant(r)
 	}
 	token, given := bearerToken(r)
 	if given && isNamed(token) && a.Tokens != nil {
-		return a.named(token)
+		return a.tokenGrant(token)
 	}
-	p, err := a.Bearer.check(r)
+	p, err := a.Bearer.checkRequest(r)
 	if err != nil {
 		if !header && a.Browsers != nil {
 			err.Fix += "; in a browser: guideway open"
@@ -101,8 +98,8 @@ func (a *Access) Check(r *http.Request) (Grant, error) {
 	return Grant{Principal: p, Proof: ProofBearer, Rights: []Right{RightRead, RightWork, RightAnswer}}, nil
 }
 
-func (a *Access) browser(r *http.Request) (Grant, error) {
-	user, commands, err := a.Browsers.check(r)
+func (a *Access) browserGrant(r *http.Request) (Grant, error) {
+	user, commands, err := a.Browsers.checkRequest(r)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -113,8 +110,8 @@ func (a *Access) browser(r *http.Request) (Grant, error) {
 	return g, nil
 }
 
-func (a *Access) named(token string) (Grant, error) {
-	t, err := a.Tokens.find(token)
+func (a *Access) tokenGrant(token string) (Grant, error) {
+	t, err := a.Tokens.useToken(token)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -127,13 +124,13 @@ func (a *Access) named(token string) (Grant, error) {
 			g.Rights = append(g.Rights, RightRead, RightAnswer)
 		case ScopeManage:
 			g.Rights = append(g.Rights, RightRead, RightManage)
-		case ScopeMCP: // it is for /mcp alone
+		case ScopeMCP: // valid at /mcp only
 		}
 	}
 	return g, nil
 }
 
-// Challenge is the header WWW-Authenticate of a refusal.
+// Challenge returns the header WWW-Authenticate of a refusal.
 func Challenge(r *http.Request) string {
 	challenge := `Bearer realm="guideway"`
 	if len(r.Header.Values("Authorization")) > 0 {

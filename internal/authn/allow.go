@@ -10,30 +10,29 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Allow is what a token of ScopeMCP may use. What it does not name is denied, so
-// that the zero value allows nothing.
+// Allow lists what a token of ScopeMCP may use. Anything else is denied; the zero value
+// allows nothing.
 type Allow struct {
 	// All allows everything.
 	All bool `json:"all,omitempty"`
-	// Upstreams and Projects allow everything of upstreams, by their names and
-	// by the project that they are in.
+	// Upstreams and Projects allow all tools of upstreams, by the upstream's name or by its
+	// project.
 	Upstreams []string `json:"upstreams,omitempty"`
 	Projects  []string `json:"projects,omitempty"`
-	// Tools allow single tools of upstreams, by patterns on the names that
-	// clients see, such as "github__get_*".
+	// Tools allow single upstream tools by patterns of the names that clients see, such as
+	// "github__get_*".
 	Tools []string `json:"tools,omitempty"`
-	// Toolsets allow Guideway's own tools, with the prompts and resources that
-	// belong to them.
+	// Toolsets allow Guideway's own tools with their prompts and resources.
 	Toolsets []string `json:"toolsets,omitempty"`
 }
 
-// Nothing tells whether nothing is allowed.
+// IsEmpty reports whether nothing is allowed.
 func (a *Allow) Nothing() bool {
 	return a == nil || !a.All && len(a.Upstreams)+len(a.Projects)+len(a.Tools)+len(a.Toolsets) == 0
 }
 
-// Covers tells whether what b allows is allowed by a, too, as far as their words
-// tell: what is named in another way is taken for something else.
+// Covers reports whether a allows everything that b allows. It compares names, so it may
+// return false for the same tools named in another way.
 func (a *Allow) Covers(b *Allow) bool {
 	within := func(some, all []string) bool {
 		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })
@@ -42,16 +41,16 @@ func (a *Allow) Covers(b *Allow) bool {
 		within(b.Tools, a.Tools) && within(b.Toolsets, a.Toolsets)
 }
 
-// Lent is what a client with a named token lends to what it begins and what goes on
-// without it: no more than it may use itself, and for no longer.
+// Delegation is the access that a client with a named token passes to the work that it
+// starts and that continues without it: no more access than its own, and for no longer.
 type Lent struct {
 	Allow
-	// Token is the Holder's ID.
+	// Token is the ID of the TokenLease.
 	Token string `json:"token,omitempty"`
 }
 
-// Lend gives what the client of ctx lends; nil is everything, of a client without a
-// named token.
+// Delegate returns the access that the client of ctx passes on. It is nil, which means
+// everything, for a client without a named token.
 func Lend(ctx context.Context) *Lent {
 	h := HolderFrom(ctx)
 	if h == nil {
@@ -60,10 +59,10 @@ func Lend(ctx context.Context) *Lent {
 	return &Lent{Allow: h.Allow, Token: h.ID}
 }
 
-// maxAllowed bounds the names of one kind, and the length of each.
+// maxAllowed is the maximum number of names of one kind, and the maximum length of each.
 const maxAllowed = 200
 
-func (a *Allow) check() error {
+func (a *Allow) validate() error {
 	for what, list := range map[string][]string{"upstreams": a.Upstreams, "projects": a.Projects, "tools": a.Tools, "toolsets": a.Toolsets} {
 		if len(list) > maxAllowed {
 			return guideway.Errorf(guideway.CodeInvalid, "a token names %d %s at most", maxAllowed, what).
@@ -78,7 +77,7 @@ func (a *Allow) check() error {
 	}
 	for _, pattern := range a.Tools {
 		if _, err := path.Match(pattern, "x"); err != nil {
-			return guideway.Errorf(guideway.CodeInvalid, "%q is not a pattern of tools", clip(pattern)).
+			return guideway.Errorf(guideway.CodeInvalid, "%q is not a pattern of tools", clipText(pattern)).
 				WithFix(`use * for any letters, such as "github__get_*"`)
 		}
 	}

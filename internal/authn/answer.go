@@ -7,9 +7,9 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// refuse answers a request with an error of ours as the API does:
-// {"success": false, "error", "code", "fix"}.
-func refuse(w http.ResponseWriter, status int, err *guideway.Error) {
+// refuseRequest answers a request with an error in the form of the API: {"success": false,
+// "error", "code", "fix"}.
+func refuseRequest(w http.ResponseWriter, status int, err *guideway.Error) {
 	type body struct {
 		Success bool          `json:"success"`
 		Error   string        `json:"error"`

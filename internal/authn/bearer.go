@@ -14,20 +14,20 @@ import (
 type BearerOptions struct {
 	// Token is the one valid token; required.
 	Token string
-	// User is whom the token names; required.
+	// User is the user that the token belongs to; required.
 	User string
 }
 
-// Bearer lets a request through that carries a valid token in its header
-// Authorization, and says in the request's context whom the token names.
-// The browser's cookie (Browsers) never works there; named tokens come in by a Door.
+// Bearer accepts requests with a valid token in the header Authorization, and adds the
+// token's user to the request's context. It never accepts the browser's cookie
+// (BrowserSessions); an Authenticator accepts named tokens.
 type Bearer struct {
 	digest [sha256.Size]byte
 	user   string
 }
 
-// NewBearer makes the check. A token or user that is missing is an error: an
-// empty token would let everybody in.
+// NewBearer returns an error if the token or the user is missing: an empty token would
+// accept every request.
 func NewBearer(opts BearerOptions) (*Bearer, error) {
 	if !validToken(opts.Token) || isNamed(opts.Token) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is shorter than 32 characters, or has some that a header cannot carry").
@@ -39,23 +39,23 @@ func NewBearer(opts BearerOptions) (*Bearer, error) {
 	return &Bearer{digest: sha256.Sum256([]byte(opts.Token)), user: opts.User}, nil
 }
 
-// Handler guards next. A request without a valid token gets 401, the header
-// WWW-Authenticate, and a JSON body that says how the token is found: not where it
-// is, because anybody may ask.
+// Handler wraps next. A request without a valid token gets 401, the header
+// WWW-Authenticate, and a JSON body that explains how to find the token, but not its path:
+// the response is visible to everyone.
 func (b *Bearer) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := b.check(r)
+		p, err := b.checkRequest(r)
 		if err != nil {
 			w.Header().Set("WWW-Authenticate", Challenge(r))
-			refuse(w, http.StatusUnauthorized, err)
+			refuseRequest(w, http.StatusUnauthorized, err)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(WithPrincipal(r.Context(), p)))
 	})
 }
 
-// check finds the principal of a request.
-func (b *Bearer) check(r *http.Request) (guideway.Principal, *guideway.Error) {
+// checkRequest returns the principal of a request.
+func (b *Bearer) checkRequest(r *http.Request) (guideway.Principal, *guideway.Error) {
 	refused := func(why string) *guideway.Error {
 		return guideway.Errorf(guideway.CodeUnauthorized, "%s", why).
 			WithFix("send the token as the header Authorization: Bearer TOKEN; on the machine of this server, guideway doctor names its file")
@@ -74,18 +74,19 @@ func (b *Bearer) check(r *http.Request) (guideway.Principal, *guideway.Error) {
 		return guideway.Principal{}, refused("the Authorization header is not of the scheme Bearer")
 	}
 	if isNamed(token) {
-		return guideway.Principal{}, refused("a named token is not good here")
+		return guideway.Principal{}, refused("a named token is not valid here")
 	}
-	// Digests have one length, so that the time tells nothing about the token.
+	// Digests have equal length, so that the time of the comparison does not depend on the
+	// token.
 	digest := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(digest[:], b.digest[:]) != 1 {
-		return guideway.Principal{}, refused("the bearer token is not that of this server")
+		return guideway.Principal{}, refused("the bearer token does not belong to this server")
 	}
 	return guideway.Principal{User: b.user}, nil
 }
 
-// bearerToken gives the token of the one Authorization header; ok is false if
-// there is not one, or it is of another scheme.
+// bearerToken returns the token of the Authorization header. ok is false if there is not
+// exactly one header or its scheme is not Bearer.
 func bearerToken(r *http.Request) (token string, ok bool) {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {

@@ -70,7 +70,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-func TestNewBearerNeedsATokenAndAUser(t *testing.T) {
+func TestNewBearerRequiresTokenAndUser(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []authn.BearerOptions{
 		{}, {User: "ann"}, {Token: "short", User: "ann"}, {Token: secret}, {Token: strings.Repeat(" ", 40), User: "ann"},

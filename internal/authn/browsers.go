@@ -15,61 +15,60 @@ import (
 )
 
 const (
-	// linkBytes is 128 bits, keyBytes and cookieBytes are 256.
+	// linkBytes are 128 bits, keyBytes and cookieBytes are 256 bits.
 	linkBytes   = 16
 	keyBytes    = 32
 	cookieBytes = 32
-	// linkTime is how long a login link is good for.
+	// linkTime is the lifetime of a login link.
 	linkTime = 5 * time.Minute
-	// idleTime ends a browser's session that is not used, fullTime any.
+	// idleTime is the lifetime of an unused session, fullTime of any session.
 	idleTime = 30 * 24 * time.Hour
 	fullTime = 180 * 24 * time.Hour
-	// touchTime is how often a session that is in use is marked as used.
+	// touchTime is how often a session in use is marked as used.
 	touchTime = 24 * time.Hour
 )
 
-// KeyHeader carries the key that a page sends with a command. The browser sends
-// the cookie by itself, and to every port of the host; the key is known to the
-// pages of our own origin alone, so that neither a foreign page nor another
-// server on this machine that was sent the cookie can command with it.
+// KeyHeader carries the key that a page sends with a command. Browsers attach the cookie
+// automatically, for every port of the host. Only pages of our own origin know the key, so
+// neither a foreign page nor another server on this machine that received the cookie can
+// send commands.
 const KeyHeader = "X-Guideway-Key"
 
 // BrowserOptions are the options of NewBrowsers.
 type BrowserOptions struct {
-	// Dir keeps links and sessions, by hashes; required. It is made when it is
-	// needed, for this user alone. Processes that share it share logins.
+	// Dir stores hashes of links and sessions; required. It is created when it is needed
+	// and private to the user. Processes with the same directory share logins.
 	Dir string
-	// Now is the clock; nil is the system's.
+	// Now is the clock. Nil is the system clock.
 	Now func() time.Time
 }
 
-// Browsers lets a person's browser in: by a link that is good once, which gives
-// it a cookie. Whoever can write the directory can make a link; there is no way
-// to make one over the network.
+// BrowserSessions logs browsers in: a link that can be used once sets a cookie. Anyone with
+// write access to the directory can create a link; no link can be created over the network.
 type Browsers struct {
-	links, sessions vault
+	links, sessions tokenStore
 	cookie          string
 }
 
-// NewBrowsers makes the check. It does not touch the disk.
+// NewBrowserSessions returns the sessions of a directory. It does not access the disk.
 func NewBrowsers(opts BrowserOptions) (*Browsers, error) {
 	if opts.Dir == "" {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the check of browsers needs a directory")
+		return nil, guideway.Errorf(guideway.CodeInternal, "browser sessions need a directory")
 	}
 	dir, err := filepath.Abs(opts.Dir)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "find the directory %s: %w", opts.Dir, err)
 	}
 	return &Browsers{
-		links:    newVault(filepath.Join(dir, "links"), opts.Now),
-		sessions: newVault(filepath.Join(dir, "browsers"), opts.Now),
-		// Cookies know no ports: servers of other data directories on this
-		// host must not overwrite ours.
+		links:    newTokenStore(filepath.Join(dir, "links"), opts.Now),
+		sessions: newTokenStore(filepath.Join(dir, "browsers"), opts.Now),
+		// Cookies are not bound to ports: servers with other data directories on this host
+		// must not overwrite the cookie.
 		cookie: "guideway_" + hashOf(dir)[:8],
 	}, nil
 }
 
-// link and browser are the records.
+// link and browser are the stored records.
 type link struct {
 	User    string    `json:"user"`
 	Expires time.Time `json:"expires"`
@@ -82,79 +81,78 @@ type browser struct {
 	Key string `json:"key"`
 }
 
-// NewLink makes the code of a link that logs a user's browser in: the path of
-// the link is "/login/" and the code. It is good once, for five minutes.
+// NewLink returns the code of a link that logs a user's browser in. The path of the link is
+// "/login/" and the code. The link can be used once, within five minutes.
 func (b *Browsers) NewLink(user string) (code string, expires time.Time, err error) {
 	if user == "" {
 		return "", time.Time{}, guideway.Errorf(guideway.CodeInvalid, "a login link needs a user")
 	}
 	now := b.links.now()
-	b.links.sweep(now.Add(-linkTime))
+	b.links.removeOld(now.Add(-linkTime))
 	code, expires = newSecret("", linkBytes), now.Add(linkTime)
-	if err := b.links.put(code, link{User: user, Expires: expires}); err != nil {
+	if err := b.links.createRecord(code, link{User: user, Expires: expires}); err != nil {
 		return "", time.Time{}, err
 	}
 	return code, expires, nil
 }
 
-// LinkIsGood tells whether a code can be redeemed. It uses nothing up.
+// LinkIsValid reports whether a code can be redeemed. It does not consume the code.
 func (b *Browsers) LinkIsGood(code string) bool {
-	_, err := b.link(code)
+	_, err := b.findLink(code)
 	return err == nil
 }
 
-// link finds the record of a code that has not expired.
-func (b *Browsers) link(code string) (link, error) {
+// findLink returns the record of a code that has not expired.
+func (b *Browsers) findLink(code string) (link, error) {
 	var l link
-	_, err := b.links.get(code, &l)
+	_, err := b.links.getRecord(code, &l)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return link{}, err
 	}
 	if err != nil || l.User == "" || !b.links.now().Before(l.Expires) {
-		return link{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was used, or is older than five minutes").
-			WithFix("make a new one with: guideway open")
+		return link{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was already used or is older than five minutes").
+			WithFix("create a new one with: guideway open")
 	}
 	return l, nil
 }
 
-// Login is what a browser gets for a link.
+// Login is the result of redeeming a link.
 type Login struct {
-	// Cookie is to be set. Key is for the pages of our origin to keep, and to
-	// send with commands in KeyHeader.
+	// Cookie must be set in the browser. Pages of our origin keep Key and send it with
+	// commands in KeyHeader.
 	Cookie *http.Cookie
 	Key    string
 }
 
-// Redeem uses a link up. The request must come from a page of our own: a link
-// is opened by GET, which changes nothing, since programs that look ahead follow
-// links too.
+// Redeem consumes a link. The request must come from a page of our origin. A GET of the
+// link does not consume it, because prefetchers open links too.
 func (b *Browsers) Redeem(r *http.Request, code string) (Login, error) {
 	if err := fromOwnPage(r, true); err != nil {
 		return Login{}, err
 	}
-	l, err := b.link(code)
+	l, err := b.findLink(code)
 	if err != nil {
 		return Login{}, err
 	}
-	first, err := b.links.remove(code)
+	first, err := b.links.removeRecord(code)
 	if err != nil {
 		return Login{}, err
 	}
-	if !first { // another request was faster
-		return Login{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was used").
-			WithFix("make a new one with: guideway open")
+	if !first { // another request was first
+		return Login{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was already used").
+			WithFix("create a new one with: guideway open")
 	}
 	now := b.sessions.now()
-	b.sessions.sweep(now.Add(-idleTime))
+	b.sessions.removeOld(now.Add(-idleTime))
 	secret, key := newSecret("", cookieBytes), newSecret("", keyBytes)
-	if err := b.sessions.put(secret, browser{User: l.User, Created: now, Key: hashOf(key)}); err != nil {
+	if err := b.sessions.createRecord(secret, browser{User: l.User, Created: now, Key: hashOf(key)}); err != nil {
 		return Login{}, err
 	}
 	return Login{Cookie: b.newCookie(r, secret), Key: key}, nil
 }
 
-// newCookie is the cookie for a secret. It is Secure where a proxy in front
-// speaks TLS; on plain loopback browsers would not send it back.
+// newCookie returns the cookie for a secret. It is Secure if a proxy uses TLS. On plain
+// loopback, browsers would not return a Secure cookie.
 func (b *Browsers) newCookie(r *http.Request, secret string) *http.Cookie {
 	return &http.Cookie{ //nolint:gosec // G124: Secure would lock out plain loopback; it is set behind TLS
 		Name: b.cookie, Value: secret, Path: "/", MaxAge: int(idleTime / time.Second),
@@ -163,21 +161,22 @@ func (b *Browsers) newCookie(r *http.Request, secret string) *http.Cookie {
 	}
 }
 
-// carries tells whether a request has a cookie of ours.
-func (b *Browsers) carries(r *http.Request) bool {
+// hasCookie reports whether a request has a cookie of this server.
+func (b *Browsers) hasCookie(r *http.Request) bool {
 	return len(r.CookiesNamed(b.cookie)) > 0
 }
 
-// session finds the session of the request's cookie, whatever page it is from.
-func (b *Browsers) session(r *http.Request) (secret string, s browser, err error) {
-	refused := guideway.Errorf(guideway.CodeUnauthorized, "this browser is not logged in, or no longer").
+// findSession returns the session of the request's cookie, whichever page the request comes
+// from.
+func (b *Browsers) findSession(r *http.Request) (secret string, s browser, err error) {
+	refused := guideway.Errorf(guideway.CodeUnauthorized, "this browser is not logged in or its login has expired").
 		WithFix("guideway open")
 	cookies := r.CookiesNamed(b.cookie)
 	if len(cookies) != 1 || cookies[0].Value == "" {
 		return "", browser{}, refused
 	}
 	secret = cookies[0].Value
-	touched, err := b.sessions.get(secret, &s)
+	touched, err := b.sessions.getRecord(secret, &s)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", browser{}, err
 	}
@@ -186,18 +185,18 @@ func (b *Browsers) session(r *http.Request) (secret string, s browser, err error
 		return "", browser{}, refused
 	}
 	if now.Sub(touched) >= touchTime {
-		_ = b.sessions.touch(secret) // it goes on being good until it is idle for too long
+		_ = b.sessions.touchRecord(secret) // an error only shortens the session
 	}
 	return secret, s, nil
 }
 
-// Check lets a request of a logged in browser through. It must come from a page
-// of our own origin; commanded says whether it also has the key.
-func (b *Browsers) check(r *http.Request) (user string, commands bool, err error) {
+// checkRequest returns the user of a logged in browser. The request must come from a page
+// of our origin. commands reports whether it also has the key.
+func (b *Browsers) checkRequest(r *http.Request) (user string, commands bool, err error) {
 	if err := fromOwnPage(r, false); err != nil {
 		return "", false, err
 	}
-	_, s, err := b.session(r)
+	_, s, err := b.findSession(r)
 	if err != nil {
 		return "", false, err
 	}
@@ -207,24 +206,23 @@ func (b *Browsers) check(r *http.Request) (user string, commands bool, err error
 	return s.User, commands, nil
 }
 
-// Renew gives the cookie of a logged in browser with its full time again, or
-// nil.
+// Renew returns a logged in browser's cookie with a new lifetime, or nil.
 func (b *Browsers) Renew(r *http.Request) *http.Cookie {
-	if !b.carries(r) {
+	if !b.hasCookie(r) {
 		return nil
 	}
-	secret, _, err := b.session(r)
+	secret, _, err := b.findSession(r)
 	if err != nil {
 		return nil
 	}
 	return b.newCookie(r, secret)
 }
 
-// Logout ends the session of the request's cookie and gives the cookie that
-// takes it out of the browser.
+// Logout ends the session of the request's cookie and returns the cookie that deletes it in
+// the browser.
 func (b *Browsers) Logout(r *http.Request) (*http.Cookie, error) {
 	for _, c := range r.CookiesNamed(b.cookie) {
-		if _, err := b.sessions.remove(c.Value); err != nil {
+		if _, err := b.sessions.removeRecord(c.Value); err != nil {
 			return nil, err
 		}
 	}
@@ -233,9 +231,9 @@ func (b *Browsers) Logout(r *http.Request) (*http.Cookie, error) {
 	return gone, nil
 }
 
-// fromOwnPage refuses a request that a browser sends for a page of another
-// origin: an allowed one and one on another port of the same host too. proven
-// wants the browser's word that it is a page of ours, by either header.
+// fromOwnPage refuses a browser's request that comes from another origin: an allowed one,
+// or another port of the same host, too. If proven is set, one of the two headers must show
+// that it comes from a page of this server.
 func fromOwnPage(r *http.Request, proven bool) error {
 	foreign := func(why string) error {
 		return guideway.Errorf(guideway.CodeForbidden, "%s", why).
@@ -243,16 +241,16 @@ func fromOwnPage(r *http.Request, proven bool) error {
 	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	if site != "" && site != "same-origin" && site != "none" {
-		return foreign("a login is good for this server's own pages alone")
+		return foreign("a login is valid for this server's own pages only")
 	}
 	origins := r.Header.Values("Origin")
 	for _, origin := range origins {
 		if !sameOrigin(origin, r.Host) {
-			return foreign("a login is good for this server's own pages alone")
+			return foreign("a login is valid for this server's own pages only")
 		}
 	}
 	if proven && site != "same-origin" && (len(origins) != 1 || site == "none") {
-		return foreign("the browser does not say that this comes from a page of this server")
+		return foreign("the browser does not report that this comes from a page of this server")
 	}
 	return nil
 }

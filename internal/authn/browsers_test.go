@@ -30,7 +30,7 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
-func (c *clock) add(d time.Duration) {
+func (c *clock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
@@ -45,7 +45,7 @@ func newBrowsers(t *testing.T, dir string, c *clock) *authn.Browsers {
 	return b
 }
 
-// fromPage is a request as a browser sends it for a page of our own.
+// fromPage returns a request as a browser sends it for a page of our origin.
 func fromPage(method, path string) *http.Request {
 	r := httptest.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:3000"+path, nil)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -55,7 +55,7 @@ func fromPage(method, path string) *http.Request {
 	return r
 }
 
-func login(t *testing.T, b *authn.Browsers, user string) authn.Login {
+func loginBrowser(t *testing.T, b *authn.Browsers, user string) authn.Login {
 	t.Helper()
 	code, _, err := b.NewLink(user)
 	if err != nil {
@@ -68,8 +68,8 @@ func login(t *testing.T, b *authn.Browsers, user string) authn.Login {
 	return l
 }
 
-// access is the check of the API with browsers and tokens.
-func access(t *testing.T, b *authn.Browsers, tokens *authn.Tokens) *authn.Access {
+// newAccess returns the access check of the API with browsers and tokens.
+func newAccess(t *testing.T, b *authn.Browsers, tokens *authn.Tokens) *authn.Access {
 	t.Helper()
 	bearer, err := authn.NewBearer(authn.BearerOptions{Token: secret, User: "ann"})
 	if err != nil {
@@ -78,7 +78,7 @@ func access(t *testing.T, b *authn.Browsers, tokens *authn.Tokens) *authn.Access
 	return &authn.Access{Bearer: bearer, Browsers: b, Tokens: tokens}
 }
 
-func TestLinkIsGoodOnce(t *testing.T) {
+func TestLinkWorksOnce(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	b := newBrowsers(t, t.TempDir(), c)
@@ -116,15 +116,15 @@ func TestLinkExpires(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.add(5*time.Minute - time.Second)
+	c.advance(5*time.Minute - time.Second)
 	if !b.LinkIsGood(code) {
 		t.Error("not good for five minutes")
 	}
-	c.add(time.Second)
+	c.advance(time.Second)
 	if _, err := b.Redeem(fromPage("POST", "/"), code); guideway.ErrorCode(err) != guideway.CodeUnauthorized {
 		t.Errorf("after five minutes: %v", err)
 	}
-	c.add(time.Second)
+	c.advance(time.Second)
 	if _, _, err := b.NewLink("ann"); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestLinkExpires(t *testing.T) {
 	}
 }
 
-// Of several processes that redeem one link at once, one logs in.
+// If several processes redeem one link at once, one of them logs in.
 func TestLinkRace(t *testing.T) {
 	t.Parallel()
 	c, dir := newClock(), t.TempDir()
@@ -162,8 +162,8 @@ func TestLinkRace(t *testing.T) {
 	}
 }
 
-// A link is redeemed by a form of ours alone: not by a link, not by another page.
-func TestRedeemWantsOurPage(t *testing.T) {
+// A link can only be redeemed by a form of ours, not by a GET or from another page.
+func TestRedeemRequiresOwnPage(t *testing.T) {
 	t.Parallel()
 	b := newBrowsers(t, t.TempDir(), newClock())
 	code, _, err := b.NewLink("ann")
@@ -194,7 +194,7 @@ func TestCookie(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := newBrowsers(t, dir, newClock())
-	l := login(t, b, "ann")
+	l := loginBrowser(t, b, "ann")
 	c := l.Cookie
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 30*24*3600 || c.Secure {
 		t.Errorf("the cookie is %v", c)
@@ -203,7 +203,7 @@ func TestCookie(t *testing.T) {
 		t.Errorf("cookie %q and key %q are not 256 bits each", c.Value, l.Key)
 	}
 	other := newBrowsers(t, t.TempDir(), newClock())
-	if name := login(t, other, "ann").Cookie.Name; name == c.Name {
+	if name := loginBrowser(t, other, "ann").Cookie.Name; name == c.Name {
 		t.Errorf("servers of two data directories share the cookie %q", name)
 	}
 	code, _, _ := b.NewLink("ann")
@@ -240,8 +240,8 @@ func TestCookie(t *testing.T) {
 func TestBrowserRights(t *testing.T) {
 	t.Parallel()
 	b := newBrowsers(t, t.TempDir(), newClock())
-	a := access(t, b, nil)
-	l, other := login(t, b, "bob"), login(t, b, "eve")
+	a := newAccess(t, b, nil)
+	l, other := loginBrowser(t, b, "bob"), loginBrowser(t, b, "eve")
 	tests := []struct {
 		name   string
 		method string
@@ -253,18 +253,18 @@ func TestBrowserRights(t *testing.T) {
 		{name: "reads, typed in", method: "GET", change: func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read"},
 		{name: "reads, old browser", method: "GET", change: func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }, rights: "read"},
 		{name: "posts without the key", method: "POST", rights: "read"},
-		{name: "posts with the key", method: "POST", change: key(l.Key), rights: "read work answer manage"},
-		{name: "posts with another's key", method: "POST", change: key(other.Key), rights: "read"},
-		{name: "posts with the cookie as key", method: "POST", change: key(l.Cookie.Value), rights: "read"},
-		{name: "looks with the key", method: "GET", change: key(l.Key), rights: "read work answer manage"},
+		{name: "posts with the key", method: "POST", change: withKey(l.Key), rights: "read work answer manage"},
+		{name: "posts with another's key", method: "POST", change: withKey(other.Key), rights: "read"},
+		{name: "posts with the cookie as key", method: "POST", change: withKey(l.Cookie.Value), rights: "read"},
+		{name: "looks with the key", method: "GET", change: withKey(l.Key), rights: "read work answer manage"},
 		{name: "posts with the key, and the browser says nothing", method: "POST", change: func(r *http.Request) {
-			key(l.Key)(r)
+			withKey(l.Key)(r)
 			r.Header.Del("Origin")
 			r.Header.Del("Sec-Fetch-Site")
 		}, rights: "read"},
-		{name: "posts with the key, typed in", method: "GET", change: func(r *http.Request) { key(l.Key)(r); r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read"},
+		{name: "posts with the key, typed in", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read"},
 		{name: "from another port", method: "POST", change: func(r *http.Request) {
-			key(l.Key)(r)
+			withKey(l.Key)(r)
 			r.Header.Set("Sec-Fetch-Site", "same-site")
 			r.Header.Set("Origin", "http://127.0.0.1:6274")
 		}, code: guideway.CodeForbidden},
@@ -303,18 +303,18 @@ func TestBrowserRights(t *testing.T) {
 	}
 }
 
-func key(k string) func(*http.Request) {
+func withKey(k string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(authn.KeyHeader, k) }
 }
 
-// A login lasts while it is used, but not for ever.
+// A login lasts while it is used, but not longer than its full lifetime.
 func TestLoginLasts(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	c := newClock()
 	b := newBrowsers(t, t.TempDir(), c)
-	a := access(t, b, nil)
-	l := login(t, b, "ann")
+	a := newAccess(t, b, nil)
+	l := loginBrowser(t, b, "ann")
 	good := func() bool {
 		r := fromPage("GET", "/api/runs")
 		r.AddCookie(l.Cookie)
@@ -322,18 +322,18 @@ func TestLoginLasts(t *testing.T) {
 		return err == nil
 	}
 	for used := range 8 {
-		c.add(22 * day)
+		c.advance(22 * day)
 		if !good() {
 			t.Fatalf("after %d days of use it is over", 22*(used+1))
 		}
 	}
-	c.add(4 * day) // 180 days in all
+	c.advance(4 * day) // 180 days in total
 	if good() {
 		t.Error("it lasts for more than 180 days")
 	}
 
-	l = login(t, b, "ann")
-	c.add(30 * day)
+	l = loginBrowser(t, b, "ann")
+	c.advance(30 * day)
 	if good() {
 		t.Error("it lasts for 30 days without use")
 	}
@@ -342,7 +342,7 @@ func TestLoginLasts(t *testing.T) {
 func TestLogout(t *testing.T) {
 	t.Parallel()
 	b := newBrowsers(t, t.TempDir(), newClock())
-	l := login(t, b, "ann")
+	l := loginBrowser(t, b, "ann")
 	r := fromPage("GET", "/")
 	r.AddCookie(l.Cookie)
 	if again := b.Renew(r); again == nil || again.Value != l.Cookie.Value {
@@ -357,26 +357,26 @@ func TestLogout(t *testing.T) {
 	}
 }
 
-func TestOthersMayWriteTheDirectory(t *testing.T) {
+func TestDirectoryWritableByOthers(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no permission bits")
 	}
 	dir := t.TempDir()
 	b := newBrowsers(t, dir, newClock())
-	l := login(t, b, "ann")
+	l := loginBrowser(t, b, "ann")
 	if err := os.Chmod(filepath.Join(dir, "browsers"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	r := fromPage("GET", "/")
 	r.AddCookie(l.Cookie)
-	if _, err := access(t, b, nil).Check(r); guideway.ErrorCode(err) != guideway.CodeForbidden || guideway.ErrorFix(err) == "" {
+	if _, err := newAccess(t, b, nil).Check(r); guideway.ErrorCode(err) != guideway.CodeForbidden || guideway.ErrorFix(err) == "" {
 		t.Errorf("a login in a directory that all may write: %v", err)
 	}
 }
 
-// Nothing is made before somebody logs in: the start costs nothing.
-func TestNewBrowsersTouchesNothing(t *testing.T) {
+// Nothing is created before the first login.
+func TestNewBrowserSessionsDoesNotAccessDisk(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "access")
 	b := newBrowsers(t, dir, newClock())

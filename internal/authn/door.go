@@ -10,53 +10,54 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Door lets clients in at /mcp: those with the token of the token file, who may
-// use everything, and those with a named token of ScopeMCP, who may use what it
+// Authenticator accepts clients at /mcp: those with the token of the token file, which may
+// use everything, and those with a named token of ScopeMCP, which may use what the token
 // allows.
 type Door struct {
 	// Bearer is required.
 	Bearer *Bearer
-	// Tokens may be nil; then no named token comes in.
+	// Tokens may be nil. Named tokens are then refused.
 	Tokens *Tokens
 }
 
-// ErrRevoked is why a request ends whose token was revoked, or has expired.
+// ErrRevoked is the cancellation cause of a request after its token was revoked or has
+// expired.
 var ErrRevoked = errors.New("the token of the client was revoked")
 
-// Holder is a client that came in by a named token.
+// TokenLease is the access of a client with a named token, as long as the token is valid.
 type Holder struct {
-	// ID tells the token from every other one.
+	// ID identifies the token.
 	ID string
-	// Name is the token's.
+	// Name is the name of the token.
 	Name string
-	// Allow is what the client may use.
+	// Allow lists what the client may use.
 	Allow Allow
-	// Exposure is how tools of upstreams are offered to it; empty leaves that open.
+	// Exposure is how upstream tools are exposed to it. Empty means the default.
 	Exposure Exposure
 
 	good func() bool
 }
 
-// Good tells whether the token is still good: not revoked by any process, and not
+// IsValid reports whether the token is still valid: not revoked by any process, and not
 // expired.
 func (h *Holder) Good() bool { return h.good == nil || h.good() }
 
 type holderKey struct{}
 
-// WithHolder gives a context that says by which token a client came in.
+// WithTokenLease returns a context with the lease of a client.
 func WithHolder(ctx context.Context, h *Holder) context.Context {
 	return context.WithValue(ctx, holderKey{}, h)
 }
 
-// HolderFrom gives the token that a client came in by; nil is none, which is a
-// client that may use everything.
+// TokenLeaseFrom returns the lease of a context. It is nil for a client that may use
+// everything.
 func HolderFrom(ctx context.Context) *Holder {
 	h, _ := ctx.Value(holderKey{}).(*Holder)
 	return h
 }
 
-// Identity tells apart whose sessions and questions are whose: a user's, and among
-// these each named token's own. ok is false if nothing in front has said who calls.
+// Identity returns the owner of sessions and questions: a user or, for a client with a
+// named token, the user and the token. ok is false if the context has no principal.
 func Identity(ctx context.Context) (id string, ok bool) {
 	p, ok := PrincipalFrom(ctx)
 	if h := HolderFrom(ctx); h != nil {
@@ -65,9 +66,9 @@ func Identity(ctx context.Context) (id string, ok bool) {
 	return p.User, ok
 }
 
-// Handler guards next as Bearer.Handler does. A request under way ends when its
-// token is revoked, within goodTime: its context is cancelled with ErrRevoked, and
-// its connection takes no answer any more.
+// Handler wraps next as Bearer.Handler does. A request in progress ends within
+// tokenCheckInterval after its token was revoked: its context is cancelled with ErrRevoked,
+// and its connection sends no answer.
 func (d *Door) Handler(next http.Handler) http.Handler {
 	others := d.Bearer.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,23 +77,23 @@ func (d *Door) Handler(next http.Handler) http.Handler {
 			others.ServeHTTP(w, r)
 			return
 		}
-		token, err := d.admit(secret)
+		token, err := d.findToken(secret)
 		if err != nil {
 			w.Header().Set("WWW-Authenticate", Challenge(r))
-			refuse(w, statusOf(err), err)
+			refuseRequest(w, statusOf(err), err)
 			return
 		}
-		h := &Holder{ID: token.id, Name: token.Name, Exposure: token.Exposure, good: func() bool { return d.still(secret, token.id) }}
+		h := &Holder{ID: token.id, Name: token.Name, Exposure: token.Exposure, good: func() bool { return d.isSameToken(secret, token.id) }}
 		if token.Allow != nil {
 			h.Allow = *token.Allow
 		}
 		ctx, cancel := context.WithCancelCause(WithHolder(
 			WithPrincipal(r.Context(), guideway.Principal{User: token.User, Client: token.Name}), h))
 		defer cancel(nil)
-		defer watch(h, func() {
+		defer watchToken(h, func() {
 			cancel(ErrRevoked)
-			// What was asked for is not handed over any more.
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) // not every connection has one
+			// The answer must not be sent any more.
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) // not every connection supports deadlines
 		})()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
@@ -105,48 +106,47 @@ func statusOf(err *guideway.Error) int {
 	return http.StatusServiceUnavailable
 }
 
-// admit finds the token of a client.
-func (d *Door) admit(secret string) (NamedToken, *guideway.Error) {
-	token, err := d.Tokens.find(secret)
+// findToken returns the named token of a client.
+func (d *Door) findToken(secret string) (NamedToken, *guideway.Error) {
+	token, err := d.Tokens.useToken(secret)
 	var ours *guideway.Error
 	switch {
 	case errors.As(err, &ours):
 		return token, ours
 	case err != nil:
-		return token, guideway.Errorf(guideway.CodeUnavailable, "the token cannot be looked up").WithFix("look into the server's log")
-	case !token.has(ScopeMCP):
-		return token, guideway.Errorf(guideway.CodeUnauthorized, "this named token is not good here: it is not of the scope %s", ScopeMCP).
-			WithFix("guideway token create NAME --upstream UPSTREAM, on the machine of this server")
+		return token, guideway.Errorf(guideway.CodeUnavailable, "cannot look up the token").WithFix("see the server's log")
+	case !token.hasScope(ScopeMCP):
+		return token, guideway.Errorf(guideway.CodeUnauthorized, "this named token is not valid here: it lacks the scope %s", ScopeMCP).
+			WithFix("run on the machine of this server: guideway token create NAME --upstream UPSTREAM")
 	}
 	return token, nil
 }
 
-// still tells whether a secret is that of the token that it was. Where nobody
-// knows, it is not.
-func (d *Door) still(secret, id string) bool {
-	token, err := d.Tokens.look(secret)
-	return err == nil && token.id == id && token.has(ScopeMCP)
+// isSameToken reports whether a secret still belongs to the token with an id. An error
+// counts as no.
+func (d *Door) isSameToken(secret, id string) bool {
+	token, err := d.Tokens.findToken(secret)
+	return err == nil && token.id == id && token.hasScope(ScopeMCP)
 }
 
-// goodTime is how often a token is looked up again while a request of it is under
-// way.
-const goodTime = time.Second
+// tokenCheckInterval is how often a token is checked during a request.
+const tokenCheckInterval = time.Second
 
-// watch calls end when a token is no longer good, until stop is called. After stop
-// has returned nothing is called any more.
-func watch(h *Holder, end func()) (stop func()) {
+// watchToken calls end when a token is no longer valid, until stop is called. It never
+// calls end after stop has returned.
+func watchToken(h *Holder, end func()) (stop func()) {
 	var mu sync.Mutex
 	var timer *time.Timer
 	stopped := false
 	mu.Lock()
 	defer mu.Unlock()
-	timer = time.AfterFunc(goodTime, func() {
+	timer = time.AfterFunc(tokenCheckInterval, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
 		case stopped:
 		case h.Good():
-			timer.Reset(goodTime)
+			timer.Reset(tokenCheckInterval)
 		default:
 			end()
 		}

@@ -17,11 +17,11 @@ import (
 
 func newDoor(t *testing.T, tokens *authn.Tokens) *authn.Door {
 	t.Helper()
-	return &authn.Door{Bearer: access(t, nil, nil).Bearer, Tokens: tokens}
+	return &authn.Door{Bearer: newAccess(t, nil, nil).Bearer, Tokens: tokens}
 }
 
-// come asks to be let in and gives what the server knows then.
-func come(t *testing.T, d *authn.Door, token string) (status int, body string, user string, holder *authn.Holder) {
+// authenticate sends a request with a token and returns what the handler sees.
+func authenticate(t *testing.T, d *authn.Door, token string) (status int, body string, user string, holder *authn.Holder) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	d.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -31,9 +31,9 @@ func come(t *testing.T, d *authn.Door, token string) (status int, body string, u
 	return w.Code, w.Body.String(), user, holder
 }
 
-// A client's token lets in at /mcp, with what it allows; every other named token,
-// an expired, a revoked and an unknown one do not.
-func TestDoor(t *testing.T) {
+// A client's token is accepted at /mcp with its allowed tools. An expired, revoked or
+// unknown token and one with another scope are refused.
+func TestAuthenticator(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
 	tokens, err := authn.NewTokens(authn.TokenOptions{Dir: t.TempDir(), Now: clock.Now})
@@ -56,20 +56,20 @@ func TestDoor(t *testing.T) {
 	lost := made(authn.NamedToken{Name: "lost", Scopes: []authn.Scope{authn.ScopeMCP}, Allow: &authn.Allow{All: true}})
 	d := newDoor(t, tokens)
 
-	status, _, user, holder := come(t, d, laptop)
+	status, _, user, holder := authenticate(t, d, laptop)
 	if status != 200 || user != "ann" || holder == nil || holder.Name != "laptop" || !holder.Good() {
 		t.Fatalf("%d for %q by %+v", status, user, holder)
 	}
 	if diff := cmp.Diff(allow, holder.Allow); diff != "" {
 		t.Error(diff)
 	}
-	if _, _, _, holder := come(t, d, bare); holder == nil || !holder.Allow.Nothing() {
+	if _, _, _, holder := authenticate(t, d, bare); holder == nil || !holder.Allow.Nothing() {
 		t.Errorf("a token that names nothing allows %+v", holder)
 	}
-	if status, _, user, holder := come(t, d, secret); status != 200 || user == "" || holder != nil {
+	if status, _, user, holder := authenticate(t, d, secret); status != 200 || user == "" || holder != nil {
 		t.Errorf("the token of the token file: %d for %q by %+v", status, user, holder)
 	}
-	if status, _, _, _ := come(t, d, short); status != 200 {
+	if status, _, _, _ := authenticate(t, d, short); status != 200 {
 		t.Errorf("before it ends: %d", status)
 	}
 	if err := tokens.Revoke("lost"); err != nil {
@@ -85,7 +85,7 @@ func TestDoor(t *testing.T) {
 		"a manager's":  {made(authn.NamedToken{Name: "admin", Scopes: []authn.Scope{authn.ScopeManage, authn.ScopeApprove}}), "not good here"},
 		"of the other": {strings.Repeat("y", 48), "not that of this server"},
 	} {
-		status, body, _, _ := come(t, d, tt.token)
+		status, body, _, _ := authenticate(t, d, tt.token)
 		if status != http.StatusUnauthorized || !strings.Contains(body, tt.want) {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
@@ -94,12 +94,12 @@ func TestDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := made(authn.NamedToken{Name: "laptop", Scopes: []authn.Scope{authn.ScopeMCP}})
-	if _, _, _, other := come(t, d, again); holder.Good() || other == nil || other.ID == holder.ID {
+	if _, _, _, other := authenticate(t, d, again); holder.Good() || other == nil || other.ID == holder.ID {
 		t.Errorf("a new token of the same name stands for the old one: %+v", other)
 	}
 }
 
-// A token of a client is good for nothing at the API.
+// A client's token is not valid at the API.
 func TestClientTokensAreNotForTheAPI(t *testing.T) {
 	t.Parallel()
 	tokens := newTokens(t, t.TempDir())
@@ -107,13 +107,13 @@ func TestClientTokensAreNotForTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := access(t, nil, tokens).Check(withToken(secret))
+	g, err := newAccess(t, nil, tokens).Check(withToken(secret))
 	if err != nil || len(g.Rights) != 0 || g.Person() {
 		t.Errorf("it may %v, %v", g.Rights, err)
 	}
 }
 
-func TestTokensThatAreNone(t *testing.T) {
+func TestInvalidTokens(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
 	tokens, err := authn.NewTokens(authn.TokenOptions{Dir: t.TempDir(), Now: clock.Now})
@@ -137,8 +137,8 @@ func TestTokensThatAreNone(t *testing.T) {
 	}
 }
 
-// When a token was used last is known to a minute, and a new one never was.
-func TestUseIsNoted(t *testing.T) {
+// The time of the last use of a token is known to a minute. A new token has none.
+func TestLastUseIsRecorded(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
 	tokens, err := authn.NewTokens(authn.TokenOptions{Dir: t.TempDir(), Now: clock.Now})
@@ -163,15 +163,15 @@ func TestUseIsNoted(t *testing.T) {
 	d := newDoor(t, tokens)
 	for _, after := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
 		clock.now = clock.now.Add(after)
-		come(t, d, secret)
+		authenticate(t, d, secret)
 		if at := used(); at == nil || clock.Now().Sub(*at) > time.Minute || at.After(clock.Now()) {
 			t.Errorf("used at %v, and it is %v", at, clock.Now())
 		}
 	}
 }
 
-// A request under way ends when its token is revoked, and gets no answer.
-func TestRevokedInUse(t *testing.T) {
+// A request in progress ends without an answer when its token is revoked.
+func TestRevokedDuringRequest(t *testing.T) {
 	t.Parallel()
 	tokens, err := authn.NewTokens(authn.TokenOptions{Dir: t.TempDir()})
 	if err != nil {

@@ -10,28 +10,27 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// GuardOptions are the options of NewGuard; the zero value lets loopback
-// clients in that are no web pages of another origin.
+// GuardOptions are the options of NewGuard. The zero value accepts loopback clients other
+// than web pages of another origin.
 type GuardOptions struct {
-	// AllowedHosts are the names, besides those of loopback, that the header
-	// Host may have: "name" for any port, or "name:port".
+	// AllowedHosts are names, in addition to those of loopback, that the header Host may
+	// have: "name" for any port, or "name:port".
 	AllowedHosts []string
-	// AllowOrigins are the origins of web pages, besides our own, that may
-	// call: "scheme://host[:port]". Only these get CORS headers.
+	// AllowOrigins are origins of web pages, in addition to our own, that may call:
+	// "scheme://host[:port]". Only these get CORS headers.
 	AllowOrigins []string
 }
 
-// Guard keeps foreign web pages out. A page can make a browser send requests
-// to loopback (and, by a name that it points there, even read the answers);
-// what gives it away are the headers Host, Origin and Sec-Fetch-Site, which
-// are checked here for every method.
+// Guard refuses requests of foreign web pages. A page can make a browser send requests to
+// loopback and, with DNS rebinding, even read the answers. The headers Host, Origin and
+// Sec-Fetch-Site reveal such requests. Guard checks them for every method.
 type Guard struct {
 	hosts   []string
 	origins []string
 }
 
-// NewGuard makes a guard. An entry that is no host or origin, a wildcard among
-// them, is an error.
+// NewGuard returns an error if an entry is not a host or an origin. Wildcards are not
+// supported.
 func NewGuard(opts GuardOptions) (*Guard, error) {
 	g := &Guard{}
 	for _, h := range opts.AllowedHosts {
@@ -52,13 +51,13 @@ func NewGuard(opts GuardOptions) (*Guard, error) {
 	return g, nil
 }
 
-// Handler guards next: a request with a foreign Host or Origin gets 403 and a
-// JSON body that says how to allow it. A preflight of an allowed origin is
-// answered here, since it carries no credential.
+// Handler wraps next. A request with a foreign Host or Origin gets 403 and a JSON body that
+// explains how to allow it. Handler answers a preflight of an allowed origin, because it
+// carries no credential.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := g.check(r); err != nil {
-			refuse(w, http.StatusForbidden, err)
+		if err := g.checkRequest(r); err != nil {
+			refuseRequest(w, http.StatusForbidden, err)
 			return
 		}
 		if len(g.origins) > 0 {
@@ -75,9 +74,9 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	})
 }
 
-func (g *Guard) check(r *http.Request) *guideway.Error {
+func (g *Guard) checkRequest(r *http.Request) *guideway.Error {
 	if !g.allowsHost(r.Host) {
-		return guideway.Errorf(guideway.CodeForbidden, "the host %q is not one that this server answers to", clip(r.Host)).
+		return guideway.Errorf(guideway.CodeForbidden, "the host %q is not allowed", clipText(r.Host)).
 			WithFix("use a loopback address, or start the server with --allowed-host")
 	}
 	origins := r.Header.Values("Origin")
@@ -90,25 +89,25 @@ func (g *Guard) check(r *http.Request) *guideway.Error {
 			return nil
 		}
 		if !sameOrigin(origins[0], r.Host) {
-			return guideway.Errorf(guideway.CodeForbidden, "pages of the origin %q may not call this server", clip(origins[0])).
+			return guideway.Errorf(guideway.CodeForbidden, "pages of the origin %q may not call this server", clipText(origins[0])).
 				WithFix("start the server with --allow-origin if that page is yours")
 		}
 	}
-	// A browser sends no Origin with a plain GET, but it says where the
-	// request comes from. Another port of the same machine is "same-site".
+	// A browser sends no Origin with a plain GET, but Sec-Fetch-Site has its source.
+	// Another port of the same machine is "same-site".
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
 	case "", "same-origin", "none":
 		return nil
 	default:
-		return guideway.Errorf(guideway.CodeForbidden, "a browser sends this request for another page (Sec-Fetch-Site: %s)", clip(site)).
-			WithFix("open the address by itself, not by a link from another page")
+		return guideway.Errorf(guideway.CodeForbidden, "a browser sends this request for another page (Sec-Fetch-Site: %s)", clipText(site)).
+			WithFix("open the address directly, not by a link from another page")
 	}
 }
 
-// allowsHost tells whether the header Host names this server.
+// allowsHost reports whether the header Host names this server.
 func (g *Guard) allowsHost(hostport string) bool {
 	hostport = strings.ToLower(hostport)
-	host := hostname(hostport)
+	host := stripPort(hostport)
 	return isLoopback(host) || slices.Contains(g.hosts, hostport) || slices.Contains(g.hosts, host) ||
 		slices.Contains(g.hosts, strings.Trim(host, "[]"))
 }
@@ -117,9 +116,9 @@ func (g *Guard) allowsOrigin(origin string) bool {
 	return origin != "" && slices.Contains(g.origins, strings.ToLower(origin))
 }
 
-// sameOrigin tells whether a page of this origin came from the host that the
-// request is for. The host is one that the guard allows. The scheme is not
-// compared: a proxy in front may speak TLS.
+// sameOrigin reports whether the origin of a page is the host that the request is for. The
+// guard has checked the host. The scheme is not compared, because a proxy may terminate
+// TLS.
 func sameOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Scheme+"://"+u.Host != strings.ToLower(origin) {
@@ -128,8 +127,8 @@ func sameOrigin(origin, host string) bool {
 	return u.Host != "" && u.Host == strings.ToLower(host)
 }
 
-// hostname takes the port off; brackets around an IPv6 address stay.
-func hostname(hostport string) string {
+// stripPort removes the port. Brackets around an IPv6 address stay.
+func stripPort(hostport string) string {
 	if i := strings.LastIndexByte(hostport, ':'); i >= 0 && !strings.HasSuffix(hostport, "]") &&
 		(strings.HasPrefix(hostport, "[") || strings.Count(hostport, ":") == 1) {
 		return hostport[:i]
@@ -137,8 +136,8 @@ func hostname(hostport string) string {
 	return hostport
 }
 
-// isLoopback knows the names of loopback: localhost and its addresses. No
-// other name is looked up, because whoever owns it decides the answer.
+// isLoopback reports whether a host is localhost or a loopback address. It does not resolve
+// other names, because their owners control the result.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -147,8 +146,8 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback() && addr.Zone() == ""
 }
 
-// clip bounds what a refusal repeats of a header.
-func clip(s string) string {
+// clipText shortens the header that a refusal repeats.
+func clipText(s string) string {
 	const limit = 100
 	if len(s) > limit {
 		return s[:limit] + "…"
@@ -156,8 +155,8 @@ func clip(s string) string {
 	return s
 }
 
-// corsHeaders are the request headers that an MCP client in a page sends.
-// Those of x-mcp-header parameters come besides, by their prefix.
+// corsHeaders returns the request headers that an MCP client in a page sends. Headers of
+// x-mcp-header parameters are allowed by their prefix.
 func corsHeaders() []string {
 	return []string{
 		"accept", "authorization", "content-type", "last-event-id",

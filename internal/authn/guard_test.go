@@ -18,11 +18,11 @@ func newGuard(t *testing.T, opts authn.GuardOptions) http.Handler {
 		t.Fatal(err)
 	}
 	return g.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusTeapot) // the guard let it through
+		w.WriteHeader(http.StatusTeapot) // the guard accepted the request
 	}))
 }
 
-func methods() []string {
+func allMethods() []string {
 	return []string{
 		http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPost,
 		http.MethodPut, http.MethodPatch, http.MethodDelete, "PROPFIND",
@@ -96,7 +96,7 @@ func TestGuard(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := newGuard(t, opts)
-			for _, method := range methods() {
+			for _, method := range allMethods() {
 				r := httptest.NewRequestWithContext(t.Context(), method, "/mcp", nil)
 				r.Host = tt.host
 				for k, v := range tt.header {

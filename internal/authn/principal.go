@@ -1,9 +1,9 @@
-// Package authn tells who calls and refuses those who may not: the token file,
-// the bearer check, a person's browser, named tokens, and the guard of the Host
-// and Origin headers that keeps web pages away from a server on loopback.
+// Package authn authenticates callers and refuses unauthorized ones: the token file, the
+// bearer check, browser sessions, named tokens, and the guard of the Host and Origin
+// headers that protects a server on loopback from web pages.
 //
-// What stands for a person is kept apart from what an agent may hold: the token
-// of /mcp proves no person, and what proves one does not work on /mcp.
+// Credentials of persons and agents are separate: the token of /mcp never counts as a
+// person, and a credential of a person does not work on /mcp.
 package authn
 
 import (
@@ -15,23 +15,23 @@ import (
 
 type principalKey struct{}
 
-// WithPrincipal gives a context that says who calls.
+// WithPrincipal returns a context with the principal of a request.
 func WithPrincipal(ctx context.Context, p guideway.Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// PrincipalFrom gives who calls; ok is false if nothing in front has said so.
+// PrincipalFrom returns the principal of a context. ok is false if there is none.
 func PrincipalFrom(ctx context.Context) (p guideway.Principal, ok bool) {
 	p, ok = ctx.Value(principalKey{}).(guideway.Principal)
 	return p, ok
 }
 
-// SystemUser names the user of the operating system that the process runs as:
-// the owner of everything on stdio, and of the token in the token file.
+// SystemUser returns the name of the operating system user of this process: the owner of
+// everything on stdio, and of the token in the token file.
 func SystemUser() (string, error) {
 	u, err := user.Current()
 	if err != nil {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "find the name of the system's user: %w", err).
+		return "", guideway.Errorf(guideway.CodeUnavailable, "find the name of the operating system user: %w", err).
 			WithFix("set the environment variable USER")
 	}
 	return u.Username, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 )
 
-// tokenPathVariable makes this test binary a process that loads or creates the
-// token at that path and prints it.
+// tokenPathVariable makes this test binary a process that loads or creates the token at
+// that path and prints it.
 const tokenPathVariable = "AUTHN_TEST_TOKEN_PATH"
 
 func TestMain(m *testing.M) {
@@ -126,7 +126,7 @@ func checkAgreed(t *testing.T, tokens []string) {
 	}
 }
 
-func TestTokenFileThatCannotBeUsed(t *testing.T) {
+func TestInvalidTokenFile(t *testing.T) {
 	t.Parallel()
 	good := strings.Repeat("a", 40) + "\n"
 	tests := []struct {
@@ -136,14 +136,14 @@ func TestTokenFileThatCannotBeUsed(t *testing.T) {
 		message string
 		unix    bool
 	}{
-		{name: "empty", make: write("", 0o600), code: guideway.CodeInvalid, message: "is empty"},
-		{name: "blank", make: write(" \n\n", 0o600), code: guideway.CodeInvalid, message: "is empty"},
-		{name: "too short", make: write("secret\n", 0o600), code: guideway.CodeInvalid, message: "does not hold one token"},
-		{name: "two lines", make: write(good+good, 0o600), code: guideway.CodeInvalid, message: "does not hold one token"},
-		{name: "binary", make: write(strings.Repeat("\x00\xff", 40), 0o600), code: guideway.CodeInvalid, message: "does not hold one token"},
-		{name: "huge", make: write(strings.Repeat("a", 1<<20), 0o600), code: guideway.CodeInvalid, message: "does not hold one token"},
-		{name: "readable by the group", make: write(good, 0o640), code: guideway.CodeForbidden, message: "others may read", unix: true},
-		{name: "readable by all", make: write(good, 0o644), code: guideway.CodeForbidden, message: "others may read", unix: true},
+		{name: "empty", make: writeToken("", 0o600), code: guideway.CodeInvalid, message: "is empty"},
+		{name: "blank", make: writeToken(" \n\n", 0o600), code: guideway.CodeInvalid, message: "is empty"},
+		{name: "too short", make: writeToken("secret\n", 0o600), code: guideway.CodeInvalid, message: "does not contain one token"},
+		{name: "two lines", make: writeToken(good+good, 0o600), code: guideway.CodeInvalid, message: "does not contain one token"},
+		{name: "binary", make: writeToken(strings.Repeat("\x00\xff", 40), 0o600), code: guideway.CodeInvalid, message: "does not contain one token"},
+		{name: "huge", make: writeToken(strings.Repeat("a", 1<<20), 0o600), code: guideway.CodeInvalid, message: "does not contain one token"},
+		{name: "readable by the group", make: writeToken(good, 0o640), code: guideway.CodeForbidden, message: "others may read", unix: true},
+		{name: "readable by all", make: writeToken(good, 0o644), code: guideway.CodeForbidden, message: "others may read", unix: true},
 		{name: "a directory", make: func(t *testing.T, path string) {
 			t.Helper()
 			if err := os.Mkdir(path, 0o700); err != nil {
@@ -152,7 +152,7 @@ func TestTokenFileThatCannotBeUsed(t *testing.T) {
 		}, code: guideway.CodeInvalid, message: "not a plain file"},
 		{name: "in a place that is a file", make: func(t *testing.T, path string) {
 			t.Helper()
-			write(good, 0o600)(t, filepath.Dir(path))
+			writeToken(good, 0o600)(t, filepath.Dir(path))
 		}, code: guideway.CodeUnavailable, message: "token file"},
 	}
 	for _, tt := range tests {
@@ -178,13 +178,13 @@ func TestTokenFileThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func write(text string, mode fs.FileMode) func(*testing.T, string) {
+func writeToken(text string, mode fs.FileMode) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(path, mode); err != nil { // whatever the umask
+		if err := os.Chmod(path, mode); err != nil { // independent of the umask
 			t.Fatal(err)
 		}
 	}
@@ -202,14 +202,14 @@ func checkRefused(t *testing.T, path string, code guideway.Code, message string)
 	}
 }
 
-// A token is never made because an existing one cannot be read.
+// No token is created because an existing one cannot be read.
 func TestTokenFileUnreadable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no permission bits")
 	}
 	path := filepath.Join(t.TempDir(), "token")
-	write(strings.Repeat("a", 40), 0o000)(t, path)
+	writeToken(strings.Repeat("a", 40), 0o000)(t, path)
 	if file, err := os.Open(path); err == nil {
 		_ = file.Close()
 		t.Skip("this user (root) reads files whatever their mode")
@@ -223,8 +223,8 @@ func TestTokenFileUnreadable(t *testing.T) {
 	}
 }
 
-// The same where even root cannot read: a link that leads round in a circle.
-func TestTokenFileIsALoopOfLinks(t *testing.T) {
+// The same if even root cannot read: the file is a loop of symbolic links.
+func TestTokenFileIsALinkLoop(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
 	if err := os.Symlink(path, path); err != nil {

@@ -12,63 +12,63 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Scope is what a named token is good for.
+// Scope is a kind of access that a named token has.
 type Scope string
 
 // The scopes.
 const (
-	// ScopeMCP is good for /mcp, as far as its Allow goes, and for nothing else.
-	// It stands alone, so that no token opens a person's gate and works on /mcp.
+	// ScopeMCP gives access to /mcp, as far as its Allow goes, and to nothing else. It
+	// cannot be combined, so that no token both answers a human approval and works on /mcp.
 	ScopeMCP Scope = "mcp"
-	// ScopeRead sees the user's runs, sessions and workflows.
+	// ScopeRead reads the user's runs, sessions and workflows.
 	ScopeRead Scope = "read"
 	// ScopeApprove is ScopeRead, and answers gates as a person.
 	ScopeApprove Scope = "approve"
-	// ScopeManage is ScopeRead, and changes upstreams, approves their tools and
-	// makes tokens for clients.
+	// ScopeManage is ScopeRead, and changes upstreams, approves their tools and creates
+	// tokens for clients.
 	ScopeManage Scope = "manage"
 )
 
-// Scopes are all scopes.
+// Scopes returns all scopes.
 func Scopes() []Scope { return []Scope{ScopeMCP, ScopeRead, ScopeApprove, ScopeManage} }
 
-// Person tells whether who has the scope counts as a person.
+// Person reports whether a token with the scope counts as a person.
 func (s Scope) Person() bool { return s == ScopeApprove || s == ScopeManage }
 
-// Exposure is a way in which the tools of upstreams are offered.
+// Exposure is how upstream tools are exposed to a client.
 type Exposure string
 
 // The exposures.
 const (
-	// ExposureAll offers every tool.
+	// ExposureAll lists every tool.
 	ExposureAll Exposure = "all"
-	// ExposureSearch offers a tool to find them and one to call them.
+	// ExposureSearch offers a tool that finds tools and one that calls them.
 	ExposureSearch Exposure = "search"
 )
 
-// namedPrefix begins a named token, so that a scanner for leaked secrets knows
-// one, and so that /mcp can say why it refuses one.
+// namedPrefix starts a named token, so that secret scanners recognize it and /mcp can
+// explain why it refuses one.
 const namedPrefix = "gdn_"
 
 // TokenOptions are the options of NewTokens.
 type TokenOptions struct {
-	// Dir keeps the tokens, by hashes; required. It is made when it is needed,
-	// for this user alone.
+	// Dir stores hashes of the tokens; required. It is created when it is needed and
+	// private to the user.
 	Dir string
-	// Now is the clock; nil is the system's.
+	// Now is the clock. Nil is the system clock.
 	Now func() time.Time
 }
 
-// Tokens are named tokens with scopes. They are apart from the token of the token
-// file: that one commands as an agent does.
-type Tokens struct{ vault vault }
+// Tokens are named tokens with scopes. The token of the token file is not among them: it
+// has the rights of an agent.
+type Tokens struct{ store tokenStore }
 
-// NewTokens makes the check. It does not touch the disk.
+// NewTokens returns the tokens of a directory. It does not access the disk.
 func NewTokens(opts TokenOptions) (*Tokens, error) {
 	if opts.Dir == "" {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the check of named tokens needs a directory")
+		return nil, guideway.Errorf(guideway.CodeInternal, "named tokens need a directory")
 	}
-	return &Tokens{vault: newVault(opts.Dir, opts.Now)}, nil
+	return &Tokens{store: newTokenStore(opts.Dir, opts.Now)}, nil
 }
 
 // NamedToken is a token without its secret.
@@ -77,33 +77,31 @@ type NamedToken struct {
 	User    string    `json:"user"`
 	Scopes  []Scope   `json:"scopes"`
 	Created time.Time `json:"createdAt"`
-	// Allow is what a token of ScopeMCP may use.
+	// Allow lists what a token of ScopeMCP may use.
 	Allow *Allow `json:"allow,omitempty"`
-	// Exposure says in which way a client with a token of ScopeMCP is offered the
-	// tools of upstreams; empty leaves that to the server's settings.
+	// Exposure is how upstream tools are exposed to a client with a token of ScopeMCP.
+	// Empty means the setting of the server.
 	Exposure Exposure `json:"exposure,omitempty"`
-	// Expires is when the token ends by itself; nil is never.
+	// Expires is the expiry of the token. Nil means never.
 	Expires *time.Time `json:"expiresAt,omitempty"`
-	// Used is when it was used last, to a minute; nil is never.
+	// Used is the time of the last use, to a minute. Nil means never.
 	Used *time.Time `json:"usedAt,omitempty"`
 
-	// id tells this token from every other one, those of the same name that were
-	// revoked among them.
+	// id identifies this token. A revoked token of the same name has another id.
 	id string
 }
 
-// Expired tells whether the token has ended by a time.
+// Expired reports whether the token has expired at a time.
 func (t *NamedToken) Expired(now time.Time) bool { return t.Expires != nil && !now.Before(*t.Expires) }
 
-// has tells whether the token has a scope.
-func (t *NamedToken) has(s Scope) bool { return slices.Contains(t.Scopes, s) }
+// hasScope reports whether the token has a scope.
+func (t *NamedToken) hasScope(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
-// Create makes a token and gives its secret, which is kept nowhere. Name, User and
-// Scopes are needed; Created and Used are not looked at. A name that is taken is
-// CodeConflict.
+// Create stores a token and returns its secret, which is not stored. Name, User and Scopes
+// are required; Created and Used are ignored. A name that is taken is CodeConflict.
 func (t *Tokens) Create(token NamedToken) (string, error) {
-	now := t.vault.now().UTC()
-	if err := token.check(now); err != nil {
+	now := t.store.now().UTC()
+	if err := token.validate(now); err != nil {
 		return "", err
 	}
 	all, err := t.List()
@@ -116,17 +114,17 @@ func (t *Tokens) Create(token NamedToken) (string, error) {
 	}
 	token.Created, token.Used = now, nil
 	secret := newSecret(namedPrefix, tokenBytes)
-	if err := t.vault.put(secret, token); err != nil {
+	if err := t.store.createRecord(secret, token); err != nil {
 		return "", err
 	}
-	// A record that was touched at its own time was never used.
-	return secret, t.vault.touchAt(secret, token.Created)
+	// A record whose modification time is its creation time was never used.
+	return secret, t.store.touchRecordAt(secret, token.Created)
 }
 
-// check refuses what is no token.
-func (t *NamedToken) check(now time.Time) error {
+// validate returns an error if the token is invalid.
+func (t *NamedToken) validate(now time.Time) error {
 	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`).MatchString(t.Name) {
-		return guideway.Errorf(guideway.CodeInvalid, "the name %q is not one for a token", clip(t.Name)).
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not a name for a token", clipText(t.Name)).
 			WithFix("use up to 64 letters, digits and ._-")
 	}
 	if t.User == "" || len(t.Scopes) == 0 {
@@ -134,35 +132,35 @@ func (t *NamedToken) check(now time.Time) error {
 	}
 	for _, s := range t.Scopes {
 		if !slices.Contains(Scopes(), s) {
-			return guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", clip(string(s))).
+			return guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", clipText(string(s))).
 				WithFix("the scopes are %v", Scopes())
 		}
 	}
 	switch {
-	case t.has(ScopeMCP) && len(t.Scopes) > 1:
-		return guideway.Errorf(guideway.CodeInvalid, "the scope %s stands alone: what works on /mcp proves no person", ScopeMCP).
-			WithFix("make two tokens")
-	case !t.has(ScopeMCP) && t.Allow != nil:
+	case t.hasScope(ScopeMCP) && len(t.Scopes) > 1:
+		return guideway.Errorf(guideway.CodeInvalid, "the scope %s cannot be combined with others: a token for /mcp must not act for a person", ScopeMCP).
+			WithFix("create two tokens")
+	case !t.hasScope(ScopeMCP) && t.Allow != nil:
 		return guideway.Errorf(guideway.CodeInvalid, "upstreams, projects, tools and toolsets are for the scope %s", ScopeMCP).
 			WithFix("leave them out, or take the scope %s", ScopeMCP)
-	case !t.has(ScopeMCP) && t.Exposure != "":
+	case !t.hasScope(ScopeMCP) && t.Exposure != "":
 		return guideway.Errorf(guideway.CodeInvalid, "an exposure of tools is for the scope %s", ScopeMCP).
 			WithFix("leave it out, or take the scope %s", ScopeMCP)
 	case t.Exposure != "" && t.Exposure != ExposureAll && t.Exposure != ExposureSearch:
-		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", clip(string(t.Exposure))).
+		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", clipText(string(t.Exposure))).
 			WithFix("use %s or %s", ExposureAll, ExposureSearch)
 	case t.Expired(now):
-		return guideway.Errorf(guideway.CodeInvalid, "the token would have ended before it begins").WithFix("give a later time")
+		return guideway.Errorf(guideway.CodeInvalid, "the token would expire at once").WithFix("set a later time")
 	case t.Allow != nil:
-		return t.Allow.check()
+		return t.Allow.validate()
 	}
 	return nil
 }
 
-// List gives the tokens in order of their names.
+// List returns the tokens in order of their names.
 func (t *Tokens) List() ([]NamedToken, error) {
 	list := []NamedToken{}
-	err := t.each(func(_ string, token NamedToken) error {
+	err := t.visitTokens(func(_ string, token NamedToken) error {
 		list = append(list, token)
 		return nil
 	})
@@ -170,40 +168,40 @@ func (t *Tokens) List() ([]NamedToken, error) {
 	return list, err
 }
 
-// Revoke removes a token by its name, at once and in every process.
+// Revoke removes a token by its name, immediately and for every process.
 func (t *Tokens) Revoke(name string) error {
 	found := false
-	err := t.each(func(path string, token NamedToken) error {
+	err := t.visitTokens(func(path string, token NamedToken) error {
 		if token.Name != name {
 			return nil
 		}
 		found = true
-		_, err := t.vault.removeFile(path)
+		_, err := t.store.removeFile(path)
 		return err
 	})
 	if err == nil && !found {
-		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clip(name))
+		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name))
 	}
 	return err
 }
 
-// each visits all tokens. A file that is no token is passed over: it lets nobody
-// in.
-func (t *Tokens) each(visit func(path string, token NamedToken) error) error {
-	paths, err := t.vault.paths()
+// visitTokens calls visit for all tokens. It skips invalid files, because they grant no
+// access.
+func (t *Tokens) visitTokens(visit func(path string, token NamedToken) error) error {
+	paths, err := t.store.recordPaths()
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
 		var token NamedToken
-		touched, err := t.vault.read(path, &token)
+		touched, err := t.store.readRecord(path, &token)
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDamaged) {
 				continue
 			}
 			return err
 		}
-		token.usedAt(touched)
+		token.setUsed(touched)
 		if err := visit(path, token); err != nil {
 			return err
 		}
@@ -211,62 +209,62 @@ func (t *Tokens) each(visit func(path string, token NamedToken) error) error {
 	return nil
 }
 
-// usedAt says when the record was touched last.
-func (t *NamedToken) usedAt(touched time.Time) {
+// setUsed sets the time of the last use from the modification time of the record.
+func (t *NamedToken) setUsed(touched time.Time) {
 	t.Used = nil
 	if touched = touched.UTC().Truncate(time.Millisecond); touched.After(t.Created) {
 		t.Used = &touched
 	}
 }
 
-// usedTime is how often the use of a token is noted.
+// usedTime is how often the use of a token is recorded.
 const usedTime = time.Minute
 
-// find gives the token of a secret, and notes that it is used.
-func (t *Tokens) find(secret string) (NamedToken, error) {
-	token, err := t.look(secret)
+// useToken returns the token of a secret, and records that it is used.
+func (t *Tokens) useToken(secret string) (NamedToken, error) {
+	token, err := t.findToken(secret)
 	if err != nil {
 		return NamedToken{}, err
 	}
-	if token.Used == nil || t.vault.now().Sub(*token.Used) >= usedTime {
-		_ = t.vault.touch(secret) // whether it is noted decides nothing
+	if token.Used == nil || t.store.now().Sub(*token.Used) >= usedTime {
+		_ = t.store.touchRecord(secret) // an error must not refuse the request
 	}
 	return token, nil
 }
 
-// look is find without the note.
-func (t *Tokens) look(secret string) (NamedToken, error) {
+// findToken returns the token of a secret.
+func (t *Tokens) findToken(secret string) (NamedToken, error) {
 	var token NamedToken
-	touched, err := t.vault.get(secret, &token)
+	touched, err := t.store.getRecord(secret, &token)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return NamedToken{}, err
 	}
 	if err != nil || token.User == "" {
-		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token is not one of this server, or was revoked").
-			WithFix("make a new one on the machine of this server")
+		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token does not belong to this server or was revoked").
+			WithFix("create a new one on the machine of this server")
 	}
-	if token.Expired(t.vault.now()) {
+	if token.Expired(t.store.now()) {
 		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token has expired").
-			WithFix("make a new one on the machine of this server")
+			WithFix("create a new one on the machine of this server")
 	}
-	token.usedAt(touched)
-	token.id = idOf(hashOf(secret))
+	token.setUsed(touched)
+	token.id = tokenID(hashOf(secret))
 	return token, nil
 }
 
-// Good tells whether the token of a Holder's ID is still good: not revoked by any
+// IsValid reports whether the token of a TokenLease's ID is still valid: not revoked by any
 // process, and not expired.
 func (t *Tokens) Good(id string) (bool, error) {
 	good := false
-	err := t.each(func(path string, token NamedToken) error {
-		good = good || idOf(strings.TrimSuffix(filepath.Base(path), recordSuffix)) == id && token.has(ScopeMCP) && !token.Expired(t.vault.now())
+	err := t.visitTokens(func(path string, token NamedToken) error {
+		good = good || tokenID(strings.TrimSuffix(filepath.Base(path), recordSuffix)) == id && token.hasScope(ScopeMCP) && !token.Expired(t.store.now())
 		return nil
 	})
 	return good, err
 }
 
-// idOf is the ID of the token whose secret has a hash.
-func idOf(hash string) string { return hash[:min(16, len(hash))] }
+// tokenID returns the ID of the token whose secret has a hash.
+func tokenID(hash string) string { return hash[:min(16, len(hash))] }
 
-// isNamed tells a named token from the token of the token file by its form.
+// isNamed reports whether a token has the form of a named token.
 func isNamed(token string) bool { return strings.HasPrefix(token, namedPrefix) }

@@ -46,7 +46,7 @@ func TestNamedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := access(t, nil, newTokens(t, dir)) // another process
+	a := newAccess(t, nil, newTokens(t, dir)) // another process
 	for _, tt := range []struct {
 		token  string
 		rights []authn.Right
@@ -80,13 +80,13 @@ func TestNamedTokens(t *testing.T) {
 	if err := tokens.Revoke("phone"); guideway.ErrorCode(err) != guideway.CodeNotFound {
 		t.Errorf("revoked twice: %v", err)
 	}
-	if files := contents(t, dir); strings.Contains(files, read) || strings.Contains(files, approve) {
+	if files := readFiles(t, dir); strings.Contains(files, read) || strings.Contains(files, approve) {
 		t.Error("a token is kept as it is")
 	}
 }
 
-// contents gives the names and contents of all files of a directory.
-func contents(t *testing.T, dir string) string {
+// readFiles returns the names and contents of all files of a directory.
+func readFiles(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
 	entries, err := os.ReadDir(dir)
@@ -103,17 +103,17 @@ func contents(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// What proves a person does not work where agents come in.
-func TestBearerRefusesWhatProvesAPerson(t *testing.T) {
+// A person's credential does not work at the endpoints of agents.
+func TestBearerRefusesPersonCredentials(t *testing.T) {
 	t.Parallel()
 	tokens := newTokens(t, t.TempDir())
 	b := newBrowsers(t, t.TempDir(), newClock())
-	a := access(t, b, tokens)
+	a := newAccess(t, b, tokens)
 	approve, err := tokens.Create(authn.NamedToken{Name: "phone", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := login(t, b, "ann")
+	l := loginBrowser(t, b, "ann")
 	withCookie := fromPage("POST", "/mcp")
 	withCookie.AddCookie(l.Cookie)
 	withCookie.Header.Set(authn.KeyHeader, l.Key)
@@ -165,7 +165,7 @@ func TestTokensRefuse(t *testing.T) {
 	}
 }
 
-// A file that is no token neither lets anybody in nor hides the others.
+// A damaged file neither grants access nor hides the other tokens.
 func TestDamagedToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -189,13 +189,13 @@ func TestDamagedToken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if g, err := access(t, nil, tokens).Check(withToken(secret)); err == nil || len(g.Rights) != 0 {
+	if g, err := newAccess(t, nil, tokens).Check(withToken(secret)); err == nil || len(g.Rights) != 0 {
 		t.Errorf("a damaged token gives %+v, %v", g, err)
 	}
 }
 
-// What a client has lent ends with its token: revoked by any process, or expired.
-func TestLentEndsWithTheToken(t *testing.T) {
+// Delegated access ends when its token is revoked by any process, or expires.
+func TestDelegationEndsWithTheToken(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "tokens")
 	c := newClock()
@@ -203,7 +203,7 @@ func TestLentEndsWithTheToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := &authn.Door{Bearer: access(t, nil, tokens).Bearer, Tokens: tokens}
+	door := &authn.Door{Bearer: newAccess(t, nil, tokens).Bearer, Tokens: tokens}
 	lent := func(name string, expires *time.Time) string {
 		secret, err := tokens.Create(authn.NamedToken{
 			Name: name, User: "bob", Scopes: []authn.Scope{authn.ScopeMCP}, Allow: &authn.Allow{Toolsets: []string{"runs"}}, Expires: expires,
@@ -232,7 +232,7 @@ func TestLentEndsWithTheToken(t *testing.T) {
 	for _, id := range []string{"", "x", "../" + first, strings.Repeat("0", 16)} {
 		good(id, false)
 	}
-	c.add(time.Hour)
+	c.advance(time.Hour)
 	if got, err := tokens.Good(short); got || err != nil {
 		t.Errorf("expired, and good: %v, %v", got, err)
 	}

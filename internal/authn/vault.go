@@ -20,88 +20,88 @@ import (
 )
 
 const (
-	// maxRecord bounds what is read of a record.
+	// maxRecord is the maximum size of a record.
 	maxRecord = 16 << 10
-	// recordSuffix ends the name of a record's file.
+	// recordSuffix is the end of a record's file name.
 	recordSuffix = ".json"
 )
 
-// errDamaged marks a record that cannot be understood.
+// errDamaged is returned for a record that cannot be decoded.
 var errDamaged = errors.New("it is damaged")
 
-// vault keeps records under the hashes of secrets: one file for each, named by
-// the hash. Who reads the directory learns no secret; who may write there is the
-// user. There is no index that could go stale and no lock: to make a file is to
-// add a record, and of several processes that remove one only one succeeds.
-// Nothing touches the disk before the first call.
-type vault struct {
+// tokenStore stores records under the hashes of secrets: one file for each, named by the
+// hash. A reader of the directory learns no secret; only the user may write to it. There is
+// no index that could be stale and no lock: creating a file adds a record, and if several
+// processes remove one, only one succeeds. It does not access the disk before the first
+// call.
+type tokenStore struct {
 	dir string
 	now func() time.Time
 }
 
-func newVault(dir string, now func() time.Time) vault {
+func newTokenStore(dir string, now func() time.Time) tokenStore {
 	if now == nil {
 		now = time.Now
 	}
-	return vault{dir: dir, now: now}
+	return tokenStore{dir: dir, now: now}
 }
 
-// newSecret makes a secret of n random bytes.
+// newSecret returns a secret of n random bytes.
 func newSecret(prefix string, n int) string {
 	secret := make([]byte, n)
-	_, _ = rand.Read(secret) // never fails: the process ends instead
+	_, _ = rand.Read(secret) // never returns an error: the process ends instead
 	return prefix + base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// hashOf is how a secret is kept. A secret is random and long, so that its hash
-// needs no salt and no slowness.
+// hashOf returns the stored form of a secret. A secret is random and long, so its hash
+// needs neither a salt nor a slow function.
 func hashOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// path is where the record of a secret is.
-func (v vault) path(secret string) string {
+// recordPath returns the path of the record of a secret.
+func (v tokenStore) recordPath(secret string) string {
 	return filepath.Join(v.dir, hashOf(secret)+recordSuffix)
 }
 
-// put stores a record.
-func (v vault) put(secret string, record any) error {
+// createRecord stores a record.
+func (v tokenStore) createRecord(secret string, record any) error {
 	if err := privatefile.MakeDir(v.dir); err != nil {
-		return v.failed("create", err)
+		return v.newError("create", err)
 	}
-	if err := v.ownDir(); err != nil {
+	if err := v.checkDir(); err != nil {
 		return err
 	}
 	text, err := json.Marshal(record)
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "encode a credential: %w", err)
 	}
-	path := v.path(secret)
+	path := v.recordPath(secret)
 	if err := privatefile.Create(path, string(text)+"\n"); err != nil {
-		return v.failed("write", err)
+		return v.newError("write", err)
 	}
-	return v.touch(secret)
+	return v.touchRecord(secret)
 }
 
-// touch says that a record is used now.
-func (v vault) touch(secret string) error { return v.touchAt(secret, v.now()) }
+// touchRecord marks a record as used now.
+func (v tokenStore) touchRecord(secret string) error { return v.touchRecordAt(secret, v.now()) }
 
-func (v vault) touchAt(secret string, at time.Time) error {
-	if err := os.Chtimes(v.path(secret), at, at); err != nil {
-		return v.failed("mark as used", err)
+func (v tokenStore) touchRecordAt(secret string, at time.Time) error {
+	if err := os.Chtimes(v.recordPath(secret), at, at); err != nil {
+		return v.newError("mark as used", err)
 	}
 	return nil
 }
 
-// get reads a record and tells when it was last touched. The error is
-// fs.ErrNotExist where there is none.
-func (v vault) get(secret string, record any) (touched time.Time, err error) {
-	return v.read(v.path(secret), record)
+// getRecord reads a record and returns its modification time. The error is fs.ErrNotExist
+// if there is none.
+func (v tokenStore) getRecord(secret string, record any) (touched time.Time, err error) {
+	return v.readRecord(v.recordPath(secret), record)
 }
 
-func (v vault) read(path string, record any) (touched time.Time, err error) {
-	if err := v.ownDir(); err != nil {
+func (v tokenStore) readRecord(path string, record any) (touched time.Time, err error) {
+	if err := v.checkDir(); err != nil {
 		return time.Time{}, err
 	}
 	info, err := os.Lstat(path)
@@ -112,14 +112,14 @@ func (v vault) read(path string, record any) (touched time.Time, err error) {
 		err = errors.New("it is not a plain file")
 	}
 	if err != nil {
-		return time.Time{}, v.failed("read", err)
+		return time.Time{}, v.newError("read", err)
 	}
 	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) { // removed in between
+	if errors.Is(err, fs.ErrNotExist) { // removed by another process
 		return time.Time{}, fs.ErrNotExist
 	}
 	if err != nil {
-		return time.Time{}, v.failed("read", err)
+		return time.Time{}, v.newError("read", err)
 	}
 	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, maxRecord))
@@ -127,37 +127,35 @@ func (v vault) read(path string, record any) (touched time.Time, err error) {
 		err = errDamaged
 	}
 	if err != nil {
-		return time.Time{}, v.failed("read", err)
+		return time.Time{}, v.newError("read", err)
 	}
 	return info.ModTime(), nil
 }
 
-// remove deletes the record of a secret. Of several that try, in whatever
-// process, one gets true.
-func (v vault) remove(secret string) (bool, error) {
-	return v.removeFile(v.path(secret))
+// removeRecord deletes the record of a secret. If several processes try, one gets true.
+func (v tokenStore) removeRecord(secret string) (bool, error) {
+	return v.removeFile(v.recordPath(secret))
 }
 
-func (v vault) removeFile(path string) (bool, error) {
+func (v tokenStore) removeFile(path string) (bool, error) {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, v.failed("remove", err)
+		return false, v.newError("remove", err)
 	}
 	return true, nil
 }
 
-// paths lists the files of all records. A directory that is not there yet holds
-// none.
-func (v vault) paths() ([]string, error) {
+// recordPaths returns the files of all records. A missing directory has none.
+func (v tokenStore) recordPaths() ([]string, error) {
 	entries, err := os.ReadDir(v.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, v.failed("list", err)
+		return nil, v.newError("list", err)
 	}
 	var paths []string
 	for _, entry := range entries {
@@ -168,10 +166,10 @@ func (v vault) paths() ([]string, error) {
 	return paths, nil
 }
 
-// sweep removes the records that were last touched before a time. It is tidying
-// up: expiry is checked at every use, whether or not this succeeds.
-func (v vault) sweep(before time.Time) {
-	paths, _ := v.paths()
+// removeOld removes the records that were last touched before a time. It ignores errors,
+// because the expiry is checked at every use.
+func (v tokenStore) removeOld(before time.Time) {
+	paths, _ := v.recordPaths()
 	for _, path := range paths {
 		if info, err := os.Lstat(path); err == nil && info.ModTime().Before(before) {
 			_, _ = v.removeFile(path)
@@ -179,24 +177,24 @@ func (v vault) sweep(before time.Time) {
 	}
 }
 
-// ownDir refuses a directory that others may write: they could plant a record.
-func (v vault) ownDir() error {
+// checkDir refuses a directory that others may write: they could add a record.
+func (v tokenStore) checkDir() error {
 	info, err := os.Stat(v.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return v.failed("look into", err)
+		return v.newError("look into", err)
 	}
-	// Windows has no such bits; there the user's profile guards the directory.
+	// Windows has no such bits; there the user's profile protects the directory.
 	if perm := info.Mode().Perm(); perm&0o022 != 0 && runtime.GOOS != "windows" {
-		return guideway.Errorf(guideway.CodeForbidden, "others may write the directory of credentials %s (its mode is %#o)", v.dir, perm).
-			WithFix("look at what is in it, then chmod 700 %s", v.dir)
+		return guideway.Errorf(guideway.CodeForbidden, "others may write to the directory of credentials %s (its mode is %#o)", v.dir, perm).
+			WithFix("check its contents, then run chmod 700 %s", v.dir)
 	}
 	return nil
 }
 
-func (v vault) failed(what string, err error) error {
+func (v tokenStore) newError(what string, err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s a credential in %s: %w", what, v.dir, err).
 		WithFix("make %s a directory that this user alone can read and write", v.dir)
 }

@@ -26,7 +26,7 @@ func (a *api) memoryRoutes() []route {
 	return list
 }
 
-// checkpointView is a checkpoint for people: without how it is stored.
+// checkpointView is a checkpoint without its storage details.
 type checkpointView struct {
 	ID        string          `json:"checkpointId"`
 	Session   string          `json:"sessionId"`
@@ -64,23 +64,23 @@ const (
 )
 
 func (a *api) listCheckpoints(c *call) (any, error) {
-	return a.checkpoints(c, checkpoint.ListRequest{
+	return a.queryCheckpoints(c, checkpoint.ListRequest{
 		Session: c.textParam("session"), Workflow: c.textParam("workflow"), Project: c.textParam("project"), Query: c.textParam("q"),
 		Tags: c.listParam("tag"), Since: c.timeParam("since"), Until: c.timeParam("until"),
 	})
 }
 
 func (a *api) listRunCheckpoints(c *call) (any, error) {
-	return a.checkpoints(c, checkpoint.ListRequest{Session: c.PathValue("id")})
+	return a.queryCheckpoints(c, checkpoint.ListRequest{Session: c.PathValue("id")})
 }
 
-func (a *api) checkpoints(c *call, request checkpoint.ListRequest) (any, error) {
+func (a *api) queryCheckpoints(c *call, request checkpoint.ListRequest) (any, error) {
 	request.Limit = int(c.intParam("limit", checkpointLimit, 1, maxCheckpointLimit))
 	request.Cursor = c.textParam("cursor")
 	if c.err != nil {
 		return nil, c.err
 	}
-	page, err := a.Memory.List(c.Context(), c.caller(), request)
+	page, err := a.Memory.List(c.Context(), c.runCaller(), request)
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +92,10 @@ func (a *api) checkpoints(c *call, request checkpoint.ListRequest) (any, error) 
 	}
 	return object{
 		"count": len(list), "checkpoints": list, "ranked": page.Ranked, "store": page.Store, "automatic": a.Memory.Health(),
-	}.addText("note", page.Note).addText("next", page.Next), nil // next continues the list, as the parameter cursor
+	}.addText("note", page.Note).addText("next", page.Next), nil // The member next continues the list if it is passed as the parameter cursor.
 }
 
-// checkpointDetails is a checkpoint with what it holds.
+// checkpointDetails is a checkpoint with its contents.
 type checkpointDetails struct {
 	Checkpoint checkpointView       `json:"checkpoint"`
 	Context    json.RawMessage      `json:"context"`
@@ -107,11 +107,11 @@ type checkpointDetails struct {
 }
 
 func (a *api) getCheckpoint(c *call) (any, error) {
-	shown, err := a.Memory.Show(c.Context(), c.caller(), c.PathValue("id"))
+	shown, err := a.Memory.Show(c.Context(), c.runCaller(), c.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	rec, err := a.Memory.Get(c.Context(), c.caller(), shown.ID)
+	rec, err := a.Memory.Get(c.Context(), c.runCaller(), shown.ID)
 	return checkpointDetails{
 		Checkpoint: viewOf(rec), Context: shown.Context, Status: shown.Status, Position: shown.Position,
 		Completed: shown.Completed, Degraded: shown.Degraded, Store: shown.Store,
@@ -124,16 +124,16 @@ func (a *api) diffCheckpoint(c *call) (any, error) {
 		return nil, c.err
 	}
 	if from == "" {
-		rec, err := a.Memory.Get(c.Context(), c.caller(), id)
+		rec, err := a.Memory.Get(c.Context(), c.runCaller(), id)
 		if err != nil {
 			return nil, err
 		}
 		if from = rec.Parent; from == "" {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "the checkpoint %s is the first one of its session", id).
-				WithFix("name another one with the parameter from")
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the checkpoint %s is the first one of its series", id).
+				WithFix("name another checkpoint with the parameter from")
 		}
 	}
-	diff, err := a.Memory.Diff(c.Context(), c.caller(), from, id)
+	diff, err := a.Memory.Diff(c.Context(), c.runCaller(), from, id)
 	if err != nil {
 		return nil, err
 	}
@@ -145,5 +145,5 @@ func (a *api) diffCheckpoint(c *call) (any, error) {
 }
 
 func (a *api) runContext(c *call) (any, error) {
-	return a.Memory.Layers(c.Context(), c.caller(), c.runRef())
+	return a.Memory.Layers(c.Context(), c.runCaller(), c.runRef())
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// startBody is the body that starts a run.
+// startBody is the request body that starts a run.
 type startBody struct {
 	WorkflowID string         `json:"workflowId"`
 	Goal       string         `json:"goal"`
@@ -23,17 +23,18 @@ func (a *api) startRun(c *call, body startBody) (any, error) {
 	}
 	if body.WorkflowID == "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not name a workflow").
-			WithFix(`give "workflowId", one of GET /api/workflows`)
+			WithFix(`set "workflowId" to an id of GET /api/workflows`)
 	}
 	request := run.StartRequest{WorkflowID: body.WorkflowID, Goal: body.Goal, Context: body.Context, RequestID: key}
 	if body.Project != nil {
 		request.Project = *body.Project
 	}
-	got, err := a.Runs.Start(c.Context(), c.caller(), request)
+	got, err := a.Runs.Start(c.Context(), c.runCaller(), request)
 	return c.answerCreatedRun(got, err)
 }
 
-// answerCreatedRun answers with a new run; with 200 if the request had made it before.
+// answerCreatedRun answers with a new run. The status is 200 if an earlier request with the
+// same key made it.
 func (c *call) answerCreatedRun(got *run.Answer, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -45,47 +46,47 @@ func (c *call) answerCreatedRun(got *run.Answer, err error) (any, error) {
 	return got, nil
 }
 
-// answerBody is the body that answers a gate.
+// answerBody is the request body that answers a gate.
 type answerBody struct {
 	OptionID string `json:"optionId"`
 	Decline  bool   `json:"decline"`
 	Note     string `json:"note"`
-	// StepID and Handle, if given, are the gate that the answer is for.
+	// StepID and Handle, if given, name the gate to answer.
 	StepID string `json:"stepId"`
 	Handle string `json:"handle"`
 }
 
-// answerGate answers the gate that a run waits at. Whether the answer is a
-// person's follows from the credential (see caller) and from nothing in the
-// body; the service refuses one that is not where the gate wants a person.
+// answerGate answers the gate that a run waits at. Only the credential (see runCaller)
+// decides whether the answer counts as a person's. The service refuses any other answer
+// where the gate requires a person.
 func (a *api) answerGate(c *call, body answerBody) (any, error) {
 	if (body.OptionID == "") != body.Decline {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not say what the answer is").
-			WithFix(`give "optionId", one of the position's options, or "decline": true`)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body has no answer").
+			WithFix(`set "optionId" to one of the position's options, or "decline" to true`)
 	}
-	return a.Runs.Answer(c.Context(), c.caller(), run.AnswerRequest{
+	return a.Runs.Answer(c.Context(), c.runCaller(), run.AnswerRequest{
 		Ref: run.Ref{RunID: c.PathValue("id"), Handle: body.Handle}, Step: body.StepID,
 		Answer: guide.Answer{OptionID: body.OptionID, Decline: body.Decline, Note: body.Note},
 	})
 }
 
-// reasonBody is the body that ends a run.
+// reasonBody is the request body that ends a run.
 type reasonBody struct {
 	Reason string `json:"reason"`
 }
 
 func (a *api) abortRun(c *call, body reasonBody) (any, error) {
-	return a.Runs.Abort(c.Context(), c.caller(), run.AbortRequest{Ref: c.runRef(), Reason: body.Reason})
+	return a.Runs.Abort(c.Context(), c.runCaller(), run.AbortRequest{Ref: c.runRef(), Reason: body.Reason})
 }
 
-// forkBody is the body that forks a run at an event; zero is the last one.
+// forkBody is the request body that forks a run at an event. Zero is the last event.
 type forkBody struct {
 	Seq int64 `json:"seq"`
 }
 
 func (b forkBody) checkSeq() error {
 	if b.Seq < 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "seq is negative").WithFix("give the number of an event, or nothing for the last")
+		return guideway.Errorf(guideway.CodeInvalid, "seq is negative").WithFix("pass the number of an event, or leave seq out for the last one")
 	}
 	return nil
 }
@@ -98,6 +99,6 @@ func (a *api) forkRun(c *call, body forkBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, err := a.Runs.Fork(c.Context(), c.caller(), run.ForkRequest{Ref: c.runRef(), Seq: body.Seq, RequestID: key})
+	got, err := a.Runs.Fork(c.Context(), c.runCaller(), run.ForkRequest{Ref: c.runRef(), Seq: body.Seq, RequestID: key})
 	return c.answerCreatedRun(got, err)
 }

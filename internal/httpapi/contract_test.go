@@ -12,9 +12,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// contract is the OpenAPI document, and holds answers against it. Objects of
-// ours may have no members that it does not name: a member that is added to an
-// answer must be added to the document.
+// contract checks answers against the OpenAPI document. Our objects may have no members
+// that the document does not name: a member that is added to an answer must be added to the
+// document.
 type contract struct {
 	mu       sync.Mutex
 	document map[string]any
@@ -43,11 +43,11 @@ func newContract(t *testing.T, handler http.Handler) *contract {
 		t.Fatal(err)
 	}
 	c.document = document.(map[string]any)
-	c.paths = object(document, "paths")
+	c.paths = memberAt(document, "paths")
 	return c
 }
 
-// closeObjects takes members that are not named for errors.
+// closeObjects makes members that the document does not name invalid.
 func closeObjects(value any) {
 	switch value := value.(type) {
 	case []any:
@@ -65,9 +65,9 @@ func closeObjects(value any) {
 	}
 }
 
-// route finds the path of the document that a path is of; one with more literal
-// parts is nearer.
-func (c *contract) route(path string) (string, bool) {
+// findRoute returns the path template of the document that matches a path. Of several, it
+// returns the one with the most literal parts.
+func (c *contract) findRoute(path string) (string, bool) {
 	best, literals := "", -1
 	for template := range c.paths {
 		given, parts := strings.Split(path, "/"), strings.Split(template, "/")
@@ -90,8 +90,8 @@ func (c *contract) route(path string) (string, bool) {
 	return best, literals >= 0
 }
 
-// schema compiles the schema at a place of the document.
-func (c *contract) schema(t *testing.T, place ...string) *jsonschema.Schema {
+// compileSchema compiles the schema at a path of the document.
+func (c *contract) compileSchema(t *testing.T, place ...string) *jsonschema.Schema {
 	t.Helper()
 	pointer := ""
 	for _, part := range place {
@@ -109,14 +109,14 @@ func (c *contract) schema(t *testing.T, place ...string) *jsonschema.Schema {
 	return c.schemas[pointer]
 }
 
-// component gives a named schema.
-func (c *contract) component(t *testing.T, name string) *jsonschema.Schema {
+// componentSchema returns a named schema.
+func (c *contract) componentSchema(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
-	return c.schema(t, "components", "schemas", name)
+	return c.compileSchema(t, "components", "schemas", name)
 }
 
-// object walks to a member.
-func object(value any, path ...string) map[string]any {
+// memberAt returns the object at a path.
+func memberAt(value any, path ...string) map[string]any {
 	for _, name := range path {
 		m, _ := value.(map[string]any)
 		value = m[name]
@@ -125,14 +125,13 @@ func object(value any, path ...string) map[string]any {
 	return m
 }
 
-// check holds an answer against the document, and the request too if it was
-// taken. What has no place in the document must be a problem: an unknown path, a
-// wrong method.
-func (c *contract) check(t *testing.T, r *http.Request, sent string, resp *http.Response, got []byte) {
+// checkAnswer checks an answer against the document, and the request too if it was
+// accepted. An unknown path or method must be answered with a Problem.
+func (c *contract) checkAnswer(t *testing.T, r *http.Request, sent string, resp *http.Response, got []byte) {
 	t.Helper()
-	template, known := c.route(r.URL.EscapedPath())
+	template, known := c.findRoute(r.URL.EscapedPath())
 	method := strings.ToLower(r.Method)
-	operation := object(c.paths[template], method)
+	operation := memberAt(c.paths[template], method)
 	if r.Method == http.MethodHead || r.Method == http.MethodOptions || !strings.HasPrefix(r.URL.Path, "/api") || r.URL.Path == "/api/docs" {
 		return
 	}
@@ -140,15 +139,15 @@ func (c *contract) check(t *testing.T, r *http.Request, sent string, resp *http.
 		if resp.StatusCode < 400 {
 			t.Errorf("%s %s answers %d and is not in the document", r.Method, r.URL.Path, resp.StatusCode)
 		}
-		c.valid(t, c.component(t, "Problem"), got, r.Method+" "+r.URL.Path)
+		c.checkSchema(t, c.componentSchema(t, "Problem"), got, r.Method+" "+r.URL.Path)
 		return
 	}
 	status := strconv.Itoa(resp.StatusCode)
-	answers := object(operation, "responses", status)
+	answers := memberAt(operation, "responses", status)
 	if answers == nil && (resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusNotFound) {
-		// The guard's, and that of a page of another origin, on every path; and
-		// that of a part that this server does not have.
-		c.valid(t, c.component(t, "Problem"), got, template)
+		// Every path may answer with the Problem of the guard, of a page of another origin
+		// and of a part that this server does not have.
+		c.checkSchema(t, c.componentSchema(t, "Problem"), got, template)
 		return
 	}
 	if answers == nil {
@@ -159,16 +158,16 @@ func (c *contract) check(t *testing.T, r *http.Request, sent string, resp *http.
 	if ref, ok := answers["$ref"].(string); ok {
 		place = strings.Split(strings.TrimPrefix(ref, "#/"), "/")
 	}
-	c.valid(t, c.schema(t, append(place, "content", "application/json", "schema")...), got, r.Method+" "+template+" "+status)
+	c.checkSchema(t, c.compileSchema(t, append(place, "content", "application/json", "schema")...), got, r.Method+" "+template+" "+status)
 	if sent != "" && resp.StatusCode < 300 {
-		c.valid(t, c.schema(t, "paths", template, method, "requestBody", "content", "application/json", "schema"), []byte(sent), "the body of "+template)
+		c.checkSchema(t, c.compileSchema(t, "paths", template, method, "requestBody", "content", "application/json", "schema"), []byte(sent), "the body of "+template)
 	}
 	if got := resp.Header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("%s %s: Content-Type %q", r.Method, template, got)
 	}
 }
 
-func (c *contract) valid(t *testing.T, schema *jsonschema.Schema, text []byte, what string) {
+func (c *contract) checkSchema(t *testing.T, schema *jsonschema.Schema, text []byte, what string) {
 	t.Helper()
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err == nil {
@@ -179,8 +178,8 @@ func (c *contract) valid(t *testing.T, schema *jsonschema.Schema, text []byte, w
 	}
 }
 
-// The checker itself sees what is wrong; else it would hold nothing.
-func TestContractSeesDrift(t *testing.T) {
+// The checker must detect wrong answers, otherwise it proves nothing.
+func TestContractDetectsDrift(t *testing.T) {
 	t.Parallel()
 	c := newContract(t, newHandler(t, nil))
 	for _, text := range []string{
@@ -191,28 +190,28 @@ func TestContractSeesDrift(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.component(t, "Problem").Validate(value) == nil {
+		if c.componentSchema(t, "Problem").Validate(value) == nil {
 			t.Errorf("%s was taken for a problem", text)
 		}
 	}
 }
 
-// Every schema of the document compiles, and every reference leads somewhere.
+// Every schema of the document compiles and every reference resolves.
 func TestContractCompiles(t *testing.T) {
 	t.Parallel()
 	c := newContract(t, newHandler(t, nil))
-	for name := range object(c.document, "components", "schemas") {
-		c.component(t, name)
+	for name := range memberAt(c.document, "components", "schemas") {
+		c.componentSchema(t, name)
 	}
 	used := map[string]bool{}
 	collectRefs(c.document, used)
 	for ref := range used {
-		if !strings.HasPrefix(ref, "#/components/") || object(c.document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...) == nil {
+		if !strings.HasPrefix(ref, "#/components/") || memberAt(c.document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...) == nil {
 			t.Errorf("%s leads nowhere", ref)
 		}
 	}
 	for _, kind := range []string{"schemas", "responses", "parameters"} {
-		for name := range object(c.document, "components", kind) {
+		for name := range memberAt(c.document, "components", kind) {
 			if !used["#/components/"+kind+"/"+name] {
 				t.Errorf("nothing uses %s %s", kind, name)
 			}

@@ -11,12 +11,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Every credential on every way in: what works on /mcp opens no person's gate,
-// and what opens one does not work on /mcp.
-func TestEveryCredentialOnEveryWayIn(t *testing.T) {
+// Every credential is tried at every endpoint. A credential that works on /mcp answers no
+// human approval, and one that answers them does not work on /mcp.
+func TestCredentialsAtEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, commands := s.login(t, "ann")
+	reads, commands := s.loginBrowser(t, "ann")
 	approve, err := s.tokens.Create(authn.NamedToken{Name: "phone", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
@@ -44,16 +44,16 @@ func TestEveryCredentialOnEveryWayIn(t *testing.T) {
 	tests := []struct {
 		name string
 		who  credential
-		// The statuses of: POST /mcp, GET /api/runs, POST /api/runs, an answer
-		// to a person's gate, and one to a gate that is anybody's.
+		// The expected statuses of POST /mcp, GET /api/runs, POST /api/runs, an answer to a
+		// human approval and an answer to any other gate.
 		mcp, look, work, person, gate int
 		via                           run.Via
 	}{
-		{"nothing", anybody, 401, 401, 401, 401, 401, ""},
+		{"nothing", withoutCredential, 401, 401, 401, 401, 401, ""},
 		{"the token of /mcp", asAgent, 200, 200, 201, 403, 200, ""},
 		{"the token of /mcp from an allowed origin", with(asAgent, otherPort...), 200, 200, 201, 403, 200, ""},
 		{"the token of /mcp that says it is a browser", with(asAgent, "Sec-Fetch-Site", "same-origin", "Origin", s.url), 200, 200, 201, 403, 200, ""},
-		{"a wrong token", bearer(strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
+		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
 		{"a browser", commands, 401, 200, 201, 200, 200, run.ViaBrowser},
 		{"a browser without the page's key", reads, 401, 200, 403, 403, 403, ""},
 		{"a browser with a wrong key", with(reads, authn.KeyHeader, strings.Repeat("k", 43)), 401, 200, 403, 403, 403, ""},
@@ -62,20 +62,20 @@ func TestEveryCredentialOnEveryWayIn(t *testing.T) {
 		{"a browser's cookie from an allowed origin", with(commands, otherPort...), 401, 403, 403, 403, 403, ""},
 		{"a browser's cookie from an allowed origin, old browser", with(commands, "Origin", allowedOrigin, "Sec-Fetch-Site", ""), 401, 403, 403, 403, 403, ""},
 		{"a browser's cookie from another origin", with(commands, "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"), 403, 403, 403, 403, 403, ""},
-		{"a token of scope approve", bearer(approve), 401, 200, 403, 200, 200, run.ViaToken},
-		{"a token of scope read", bearer(read), 401, 200, 403, 403, 403, ""},
-		{"a revoked token", bearer(revoked), 401, 401, 401, 401, 401, ""},
-		{"a token of scope approve and a browser", func(r *http.Request) { commands(r); bearer(read)(r) }, 401, 200, 403, 403, 403, ""},
+		{"a token of scope approve", withBearer(approve), 401, 200, 403, 200, 200, run.ViaToken},
+		{"a token of scope read", withBearer(read), 401, 200, 403, 403, 403, ""},
+		{"a revoked token", withBearer(revoked), 401, 401, 401, 401, 401, ""},
+		{"a token of scope approve and a browser", func(r *http.Request) { commands(r); withBearer(read)(r) }, 401, 200, 403, 403, 403, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := s.send(t, tt.who, "POST", "/mcp", `{}`); got.StatusCode != tt.mcp {
+			if got := s.sendRequest(t, tt.who, "POST", "/mcp", `{}`); got.StatusCode != tt.mcp {
 				t.Errorf("POST /mcp: %d %s, want %d", got.StatusCode, got.body, tt.mcp)
 			}
-			if got := s.send(t, tt.who, "GET", "/api/runs", ""); got.StatusCode != tt.look {
+			if got := s.sendRequest(t, tt.who, "GET", "/api/runs", ""); got.StatusCode != tt.look {
 				t.Errorf("GET /api/runs: %d %s, want %d", got.StatusCode, got.body, tt.look)
 			}
-			if got := s.send(t, tt.who, "POST", "/api/runs", `{"workflowId":"plain"}`); got.StatusCode != tt.work {
+			if got := s.sendRequest(t, tt.who, "POST", "/api/runs", `{"workflowId":"plain"}`); got.StatusCode != tt.work {
 				t.Errorf("POST /api/runs: %d %s, want %d", got.StatusCode, got.body, tt.work)
 			}
 			s.tryGate(t, tt.who, "person", tt.person, tt.via)
@@ -84,16 +84,16 @@ func TestEveryCredentialOnEveryWayIn(t *testing.T) {
 	}
 }
 
-// tryGate answers a gate and checks what became of it: opened by whom it says, or
-// still shut.
+// tryGate answers a gate and checks that it is answered by the expected caller, or still
+// waits.
 func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int, via run.Via) {
 	t.Helper()
-	a := s.atGate(t, ann(), workflow, "")
-	got := s.send(t, who, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
+	a := s.startAtGate(t, callerAnn(), workflow, "")
+	got := s.sendRequest(t, who, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
 	if got.StatusCode != status {
 		t.Errorf("the gate of %s: %d %s, want %d", workflow, got.StatusCode, got.body, status)
 	}
-	details, err := s.runs.Get(t.Context(), ann(), run.Ref{RunID: a.RunID})
+	details, err := s.runs.Get(t.Context(), callerAnn(), run.Ref{RunID: a.RunID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,16 +112,16 @@ func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int,
 		}
 	}
 	var p struct{ Rule, Code string }
-	if got.to(t, &p); status == http.StatusForbidden && strings.Contains(string(got.body), "rule") && p.Rule != guide.RulePerson {
+	if got.decodeInto(t, &p); status == http.StatusForbidden && strings.Contains(string(got.body), "rule") && p.Rule != guide.RulePerson {
 		t.Errorf("refused by %+v", p)
 	}
 }
 
-// The refusal at a person's gate says which rule it is, and how a person opens it.
-func TestPersonsGateNamesItsRule(t *testing.T) {
+// The refusal of a human approval names its rule and explains how a person answers.
+func TestHumanApprovalRefusalNamesRule(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	a := s.atGate(t, ann(), "person", "")
+	a := s.startAtGate(t, callerAnn(), "person", "")
 	p := s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
 	if p.Rule != guide.RulePerson || p.Fix == "" {
 		t.Errorf("the refusal is %+v", p)
@@ -131,7 +131,7 @@ func TestPersonsGateNamesItsRule(t *testing.T) {
 func TestMe(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, commands := s.login(t, "ann")
+	reads, commands := s.loginBrowser(t, "ann")
 	for _, tt := range []struct {
 		who    credential
 		proof  string
@@ -141,23 +141,23 @@ func TestMe(t *testing.T) {
 			User, Proof string
 			Person      bool
 		}
-		s.want(t, 200, tt.who, "GET", "/api/me", "").to(t, &me)
+		s.wantStatus(t, 200, tt.who, "GET", "/api/me", "").decodeInto(t, &me)
 		if me.User != "ann" || me.Proof != tt.proof || me.Person != tt.person {
 			t.Errorf("%+v, want %s, %v", me, tt.proof, tt.person)
 		}
 	}
 }
 
-// A page that --allow-origin names reads answers to its own token, and is never
-// allowed to send the cookie.
+// A page that --allow-origin names can read answers with its own token. It may never send
+// the cookie.
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	got := s.want(t, 200, asAgent, "GET", "/api/runs", "", "Origin", allowedOrigin)
+	got := s.wantStatus(t, 200, asAgent, "GET", "/api/runs", "", "Origin", allowedOrigin)
 	if o := got.Header.Get("Access-Control-Allow-Origin"); o != allowedOrigin {
 		t.Errorf("Access-Control-Allow-Origin %q", o)
 	}
-	preflight := s.want(t, 204, anybody, "OPTIONS", "/api/runs", "", "Origin", allowedOrigin,
+	preflight := s.wantStatus(t, 204, withoutCredential, "OPTIONS", "/api/runs", "", "Origin", allowedOrigin,
 		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,"+strings.ToLower(authn.KeyHeader))
 	for _, r := range []reply{got, preflight} {
 		if c := r.Header.Get("Access-Control-Allow-Credentials"); c != "" {
@@ -167,7 +167,7 @@ func TestCORS(t *testing.T) {
 	if h := preflight.Header.Get("Access-Control-Allow-Headers"); strings.Contains(strings.ToLower(h), "guideway-key") {
 		t.Errorf("a foreign page may send the key: %q", h)
 	}
-	same := s.want(t, 200, asAgent, "GET", "/api/runs", "")
+	same := s.wantStatus(t, 200, asAgent, "GET", "/api/runs", "")
 	if o := same.Header.Get("Access-Control-Allow-Origin"); o != "" {
 		t.Errorf("without an origin: %q", o)
 	}

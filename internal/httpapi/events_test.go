@@ -21,7 +21,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// event is one server-sent event.
+// event is a server-sent event.
 type event struct {
 	name string
 	id   int64
@@ -36,17 +36,17 @@ type event struct {
 	text string
 }
 
-// reader reads a stream as browsers do.
+// reader reads a stream like a browser.
 type reader struct {
 	resp *http.Response
 	in   *bufio.Reader
-	// last is the id that a browser would send when it connects again.
+	// last is the id that a browser would send when it reconnects.
 	last string
 	stop context.CancelFunc
 }
 
-// listen opens a stream.
-func (s *rig) listen(t *testing.T, who credential, path string, header ...string) *reader {
+// openStream opens a stream.
+func (s *rig) openStream(t *testing.T, who credential, path string, header ...string) *reader {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, "GET", s.url+path, nil)
@@ -72,8 +72,8 @@ func (s *rig) listen(t *testing.T, who credential, path string, header ...string
 	return &reader{resp: resp, in: bufio.NewReader(resp.Body), stop: stop}
 }
 
-// next waits for the next event, as long as the test may take.
-func (r *reader) next() (event, error) {
+// nextEvent returns the next event. It waits as long as the test may take.
+func (r *reader) nextEvent() (event, error) {
 	var e event
 	for {
 		line, err := r.in.ReadString('\n')
@@ -100,14 +100,14 @@ func (r *reader) next() (event, error) {
 	}
 }
 
-// must gives the next event, which must be of a type and as the document says.
-func (r *reader) must(t *testing.T, s *rig, schema, kind string) event {
+// wantEvent returns the next event, which must have a type and match the document.
+func (r *reader) wantEvent(t *testing.T, s *rig, schema, kind string) event {
 	t.Helper()
-	e, err := r.next()
+	e, err := r.nextEvent()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.contract.valid(t, s.contract.component(t, schema), []byte(e.text), kind)
+	s.contract.checkSchema(t, s.contract.componentSchema(t, schema), []byte(e.text), kind)
 	if e.data.Type != kind {
 		t.Fatalf("the event %+v, want %s", e, kind)
 	}
@@ -117,34 +117,34 @@ func (r *reader) must(t *testing.T, s *rig, schema, kind string) event {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, _ := s.login(t, "ann")
-	s.document(t, "ann", projectA, "bug", "before")
-	r := s.listen(t, reads, "/api/events")
-	first := r.must(t, s, "FeedEvent", "connected")
+	reads, _ := s.loginBrowser(t, "ann")
+	s.createDocument(t, "ann", projectA, "bug", "before")
+	r := s.openStream(t, reads, "/api/events")
+	first := r.wantEvent(t, s, "FeedEvent", "connected")
 	if first.name != "connected" || first.id != first.data.Pos || first.id == 0 {
 		t.Errorf("at first: %+v", first)
 	}
-	s.document(t, "bob", projectA, "bug", "secret")
-	s.document(t, "ann", projectA, "bug", "one")
-	s.update(t, "ann", projectA, "bug", "one", map[string]any{"dashboard.progress": 50})
-	a := s.atGate(t, ann(), "plain", "")
-	s.want(t, 200, asAgent, "DELETE", "/api/sessions/bug/one", "")
+	s.createDocument(t, "bob", projectA, "bug", "secret")
+	s.createDocument(t, "ann", projectA, "bug", "one")
+	s.updateDocument(t, "ann", projectA, "bug", "one", map[string]any{"dashboard.progress": 50})
+	a := s.startAtGate(t, callerAnn(), "plain", "")
+	s.wantStatus(t, 200, asAgent, "DELETE", "/api/sessions/bug/one", "")
 	want := []string{"session created one", "session changed one", "run created " + a.RunID, "run changed " + a.RunID, "session deleted one"}
 	last := first.id
 	for _, w := range want {
-		e := r.must(t, s, "FeedEvent", "change")
+		e := r.wantEvent(t, s, "FeedEvent", "change")
 		if got := e.data.Subject + " " + e.data.Op + " " + e.data.ID; got != w || e.name != "change" || e.id <= last || e.id != e.data.Pos {
 			t.Errorf("%s (%+v), want %s", got, e, w)
 		}
 		last = e.id
 	}
-	// Again from the middle, by the header and by the parameter.
+	// Reconnect from the middle, by header and by parameter.
 	for _, again := range []*reader{
-		s.listen(t, reads, "/api/events", "Last-Event-ID", strconv.FormatInt(last-1, 10)),
-		s.listen(t, reads, "/api/events?after="+strconv.FormatInt(last-1, 10)),
+		s.openStream(t, reads, "/api/events", "Last-Event-ID", strconv.FormatInt(last-1, 10)),
+		s.openStream(t, reads, "/api/events?after="+strconv.FormatInt(last-1, 10)),
 	} {
-		again.must(t, s, "FeedEvent", "connected")
-		if e := again.must(t, s, "FeedEvent", "change"); e.id != last || e.data.Op != "deleted" {
+		again.wantEvent(t, s, "FeedEvent", "connected")
+		if e := again.wantEvent(t, s, "FeedEvent", "change"); e.id != last || e.data.Op != "deleted" {
 			t.Errorf("connected again: %+v", e)
 		}
 	}
@@ -153,30 +153,30 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A place that the feed never came to: the store was restored from an old copy.
+// A position past the end of the feed: the store was restored from an old copy.
 func TestEventsAheadOfTheFeed(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	s.document(t, "ann", projectA, "bug", "one")
-	r := s.listen(t, asAgent, "/api/events", "Last-Event-ID", "1000")
-	r.must(t, s, "FeedEvent", "connected")
-	if e := r.must(t, s, "FeedEvent", "reset"); e.name != "reset" || e.id != e.data.Pos || e.id > 10 {
+	s.createDocument(t, "ann", projectA, "bug", "one")
+	r := s.openStream(t, asAgent, "/api/events", "Last-Event-ID", "1000")
+	r.wantEvent(t, s, "FeedEvent", "connected")
+	if e := r.wantEvent(t, s, "FeedEvent", "reset"); e.name != "reset" || e.id != e.data.Pos || e.id > 10 {
 		t.Errorf("%+v, want a reset", e)
 	}
-	s.document(t, "ann", projectA, "bug", "two")
-	if e := r.must(t, s, "FeedEvent", "change"); e.data.ID != "two" {
+	s.createDocument(t, "ann", projectA, "bug", "two")
+	if e := r.wantEvent(t, s, "FeedEvent", "change"); e.data.ID != "two" {
 		t.Errorf("%+v, want the change after it", e)
 	}
 }
 
-// Eight writers in two stores on one directory, and readers of which one connects
-// again and again: each sees every change of the user once and in order.
+// Eight writers write to two stores in one directory, and one of the readers keeps
+// reconnecting. Each reader must receive every change of the user once and in order.
 func TestEventsExactlyOnce(t *testing.T) {
 	t.Parallel()
 	const writers, each, readers = 8, 25, 3
 	s := newRig(t)
 	other := openStore(t, s.storePath)
-	begin := s.listen(t, asAgent, "/api/events").must(t, s, "FeedEvent", "connected").id
+	begin := s.openStream(t, asAgent, "/api/events").wantEvent(t, s, "FeedEvent", "connected").id
 	var wg sync.WaitGroup
 	for w := range writers {
 		documents := session.New(session.Options{Store: s.store})
@@ -206,13 +206,13 @@ func TestEventsExactlyOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// readAll reads so many changes from a place on, and checks that none is missing,
-// doubled or out of order.
+// readAll reads count changes from a position and checks that none is missing, repeated or
+// out of order.
 func (s *rig) readAll(t *testing.T, begin int64, count int, reconnects bool) {
-	r := s.listen(t, asAgent, fmt.Sprintf("/api/events?after=%d", begin))
+	r := s.openStream(t, asAgent, fmt.Sprintf("/api/events?after=%d", begin))
 	last, next := begin, map[string]int64{}
 	for seen := 0; seen < count; {
-		e, err := r.next()
+		e, err := r.nextEvent()
 		if err != nil {
 			t.Errorf("after %d changes: %v", seen, err)
 			return
@@ -228,32 +228,32 @@ func (s *rig) readAll(t *testing.T, begin int64, count int, reconnects bool) {
 		last, next[e.data.ID] = e.id, e.data.Seq
 		if reconnects && seen%20 == 0 {
 			r.stop()
-			r = s.listen(t, asAgent, "/api/events", "Last-Event-ID", r.last)
+			r = s.openStream(t, asAgent, "/api/events", "Last-Event-ID", r.last)
 		}
 	}
 }
 
-// A document's stream: as it is at first, then one event for each change of it,
-// and nothing of others.
+// The stream of a session document has its current state first, then one event for each
+// change of it and none for other documents.
 func TestSessionStream(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	s.document(t, "ann", projectA, "bug", "one")
-	s.document(t, "ann", projectA, "bug", "other")
-	s.document(t, "ann", projectB, "review", "one")
-	s.document(t, "bob", projectA, "bug", "one")
-	r := s.listen(t, asAgent, "/api/sessions/bug/one/stream")
-	first := r.must(t, s, "SessionEvent", "connected")
+	s.createDocument(t, "ann", projectA, "bug", "one")
+	s.createDocument(t, "ann", projectA, "bug", "other")
+	s.createDocument(t, "ann", projectB, "review", "one")
+	s.createDocument(t, "bob", projectA, "bug", "one")
+	r := s.openStream(t, asAgent, "/api/sessions/bug/one/stream")
+	first := r.wantEvent(t, s, "SessionEvent", "connected")
 	if first.name != "" || first.data.SessionID != "one" || first.data.Session.Revision != 1 {
 		t.Errorf("at first: %+v", first)
 	}
 	last := first.id
 	for i := range 5 {
-		s.update(t, "ann", projectA, "bug", "other", map[string]any{"i": i})
-		s.update(t, "bob", projectA, "bug", "one", map[string]any{"i": i})
-		s.update(t, "ann", projectB, "review", "one", map[string]any{"i": i})
-		s.update(t, "ann", projectA, "bug", "one", map[string]any{"i": i})
-		e := r.must(t, s, "SessionEvent", "update")
+		s.updateDocument(t, "ann", projectA, "bug", "other", map[string]any{"i": i})
+		s.updateDocument(t, "bob", projectA, "bug", "one", map[string]any{"i": i})
+		s.updateDocument(t, "ann", projectB, "review", "one", map[string]any{"i": i})
+		s.updateDocument(t, "ann", projectA, "bug", "one", map[string]any{"i": i})
+		e := r.wantEvent(t, s, "SessionEvent", "update")
 		if e.id <= last || e.data.Session.Revision != int64(i)+2 || e.data.Session.Data["i"] != float64(i) {
 			t.Errorf("update %d: %+v", i, e.text)
 		}
@@ -263,24 +263,24 @@ func TestSessionStream(t *testing.T) {
 	if _, err := s.sessions.Delete(t.Context(), guideway.Principal{User: "ann"}, ref); err != nil {
 		t.Fatal(err)
 	}
-	if e := r.must(t, s, "SessionEvent", "deleted"); e.data.Session != nil {
+	if e := r.wantEvent(t, s, "SessionEvent", "deleted"); e.data.Session != nil {
 		t.Errorf("deleted: %+v", e)
 	}
 	if _, err := s.sessions.Restore(t.Context(), guideway.Principal{User: "ann"}, ref); err != nil {
 		t.Fatal(err)
 	}
-	r.must(t, s, "SessionEvent", "update")
-	s.document(t, "ann", projectB, "bug", "one")
+	r.wantEvent(t, s, "SessionEvent", "update")
+	s.createDocument(t, "ann", projectB, "bug", "one")
 	s.wantCode(t, 409, guideway.CodeConflict, asAgent, "GET", "/api/sessions/bug/one/stream", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/sessions/bug/none/stream", "")
-	s.listen(t, asAgent, "/api/sessions/bug/one/stream?project="+projectB).must(t, s, "SessionEvent", "connected")
+	s.openStream(t, asAgent, "/api/sessions/bug/one/stream?project="+projectB).wantEvent(t, s, "SessionEvent", "connected")
 }
 
-// A reader that does not read keeps neither other readers nor writers waiting,
-// and does not keep the server from ending.
+// A reader that does not read delays neither other readers nor writers, and does not delay
+// the shutdown.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	const changes = 20_000 // more than the sockets hold
+	const changes = 20_000 // more than the socket buffers hold
 	feed := newFeed()
 	s := newRig(t, func(o *httpapi.Options) { o.Feed = feed })
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
@@ -289,13 +289,13 @@ func TestSlowReader(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", token)
-	feed.watched(t, 1)
-	r := s.listen(t, asAgent, "/api/events")
+	feed.waitForWatchers(t, 1)
+	r := s.openStream(t, asAgent, "/api/events")
 	for range changes {
-		feed.add(run.Change{User: "ann", Subject: run.SubjectRun, Op: run.OpChanged, ID: "r_" + strings.Repeat("x", 400)})
+		feed.addChange(run.Change{User: "ann", Subject: run.SubjectRun, Op: run.OpChanged, ID: "r_" + strings.Repeat("x", 400)})
 	}
 	for seen := 0; seen < changes; {
-		e, err := r.next()
+		e, err := r.nextEvent()
 		if err != nil {
 			t.Fatalf("after %d changes: %v", seen, err)
 		}
@@ -304,44 +304,44 @@ func TestSlowReader(t *testing.T) {
 		}
 	}
 	s.stop()
-	s.ended(t)
+	s.wantShutdown(t)
 }
 
-// A feed that is pruned while a stream follows it, or before: the reader is told,
-// and goes on at the oldest change that there is.
+// A feed is pruned while a stream follows it, or before: the reader receives a reset and
+// continues at the oldest change.
 func TestPrunedFeed(t *testing.T) {
 	t.Parallel()
 	feed := newFeed()
 	s := newRig(t, func(o *httpapi.Options) { o.Feed = feed })
 	for range 10 {
-		feed.add(run.Change{User: "ann", Subject: run.SubjectRun, Op: run.OpChanged, ID: "r"})
+		feed.addChange(run.Change{User: "ann", Subject: run.SubjectRun, Op: run.OpChanged, ID: "r"})
 	}
-	feed.prune(7)
-	r := s.listen(t, asAgent, "/api/events?after=2")
-	r.must(t, s, "FeedEvent", "connected")
-	if e := r.must(t, s, "FeedEvent", "reset"); e.id != 7 {
+	feed.pruneChanges(7)
+	r := s.openStream(t, asAgent, "/api/events?after=2")
+	r.wantEvent(t, s, "FeedEvent", "connected")
+	if e := r.wantEvent(t, s, "FeedEvent", "reset"); e.id != 7 {
 		t.Errorf("%+v, want a reset to 7", e)
 	}
 	for want := int64(8); want <= 10; want++ {
-		if e := r.must(t, s, "FeedEvent", "change"); e.id != want {
+		if e := r.wantEvent(t, s, "FeedEvent", "change"); e.id != want {
 			t.Errorf("%+v, want the change %d", e, want)
 		}
 	}
-	feed.prune(10)
-	r = s.listen(t, asAgent, "/api/events?after=3")
-	r.must(t, s, "FeedEvent", "connected")
-	if e := r.must(t, s, "FeedEvent", "reset"); e.id != 10 {
+	feed.pruneChanges(10)
+	r = s.openStream(t, asAgent, "/api/events?after=3")
+	r.wantEvent(t, s, "FeedEvent", "connected")
+	if e := r.wantEvent(t, s, "FeedEvent", "reset"); e.id != 10 {
 		t.Errorf("%+v, want a reset to 10", e)
 	}
 }
 
-// A feed that cannot be read is an answer, not a stream that is silent.
+// If the feed cannot be read, the answer is an error, not a silent stream.
 func TestFeedUnavailable(t *testing.T) {
 	t.Parallel()
 	feed := newFeed()
 	feed.err = guideway.Errorf(guideway.CodeUnavailable, "the disk is away").WithFix("bring it back")
 	s := newRig(t, func(o *httpapi.Options) { o.Feed = feed })
-	got := s.want(t, 503, asAgent, "GET", "/api/events", "")
+	got := s.wantStatus(t, 503, asAgent, "GET", "/api/events", "")
 	if got.Header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "bring it back") {
 		t.Errorf("%v %s", got.Header, got.body)
 	}
@@ -352,46 +352,46 @@ func TestTooManyStreams(t *testing.T) {
 	s := newRig(t)
 	var open []*reader
 	for range 64 {
-		open = append(open, s.listen(t, asAgent, "/api/events"))
+		open = append(open, s.openStream(t, asAgent, "/api/events"))
 	}
 	s.wantCode(t, 503, guideway.CodeUnavailable, asAgent, "GET", "/api/events", "")
 	bob, err := s.tokens.Create(authn.NamedToken{Name: "bob", User: "bob", Scopes: []authn.Scope{"read"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.listen(t, bearer(bob), "/api/events")
+	s.openStream(t, withBearer(bob), "/api/events")
 	for _, r := range open {
-		r.must(t, s, "FeedEvent", "connected")
+		r.wantEvent(t, s, "FeedEvent", "connected")
 	}
 	s.stop()
-	s.ended(t)
+	s.wantShutdown(t)
 }
 
-// The whole story over HTTP: a run waits for a person, the stream says so, the
-// person answers in the browser, the agent goes on.
+// The whole sequence over HTTP: a run waits for a person, the stream reports it, the person
+// answers in the browser and the agent continues.
 func TestGateLive(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, browser := s.login(t, "ann")
-	r := s.listen(t, browser, "/api/events")
-	r.must(t, s, "FeedEvent", "connected")
-	a := s.atGate(t, ann(), "person", "")
+	_, browser := s.loginBrowser(t, "ann")
+	r := s.openStream(t, browser, "/api/events")
+	r.wantEvent(t, s, "FeedEvent", "connected")
+	a := s.startAtGate(t, callerAnn(), "person", "")
 	for seq := int64(0); seq < 2; seq++ {
-		if e := r.must(t, s, "FeedEvent", "change"); e.data.ID != a.RunID {
+		if e := r.wantEvent(t, s, "FeedEvent", "change"); e.data.ID != a.RunID {
 			t.Fatalf("%+v, want news of %s", e, a.RunID)
 		}
 	}
 	s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
-	s.want(t, 200, browser, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm","note":"go","handle":"`+a.Handle+`"}`)
+	s.wantStatus(t, 200, browser, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm","note":"go","handle":"`+a.Handle+`"}`)
 	for {
-		e := r.must(t, s, "FeedEvent", "change")
+		e := r.wantEvent(t, s, "FeedEvent", "change")
 		var d details
-		s.want(t, 200, browser, "GET", "/api/runs/"+e.data.ID, "").to(t, &d)
+		s.wantStatus(t, 200, browser, "GET", "/api/runs/"+e.data.ID, "").decodeInto(t, &d)
 		if d.Position.ID == "build" {
 			break
 		}
 	}
-	status, err := s.runs.Status(t.Context(), ann(), run.Ref{Handle: a.Handle})
+	status, err := s.runs.Status(t.Context(), callerAnn(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.Kind != guide.PositionStep || status.Position.ID != "build" {
 		t.Errorf("the agent sees %+v, %v", status, err)
 	}
@@ -411,7 +411,7 @@ func newFeed() *feed {
 	return &feed{watchers: map[chan struct{}]bool{}, arrived: make(chan struct{}, 100)}
 }
 
-func (f *feed) add(c run.Change) {
+func (f *feed) addChange(c run.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c.Pos = int64(len(f.changes)) + 1
@@ -424,14 +424,14 @@ func (f *feed) add(c run.Change) {
 	}
 }
 
-func (f *feed) prune(upTo int64) {
+func (f *feed) pruneChanges(upTo int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pruned = upTo
 }
 
-// watched waits until so many streams watch.
-func (f *feed) watched(t *testing.T, n int) {
+// waitForWatchers waits until n streams watch the feed.
+func (f *feed) waitForWatchers(t *testing.T, n int) {
 	t.Helper()
 	for range n {
 		<-f.arrived

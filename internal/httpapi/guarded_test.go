@@ -8,13 +8,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 )
 
-// Every route of the OpenAPI document refuses whoever shows nothing, pages of
-// other origins and names that were pointed at this machine. It is the document
-// that names the routes, so that none is forgotten.
+// Every route of the OpenAPI document refuses requests without a credential, pages of other
+// origins, and host names that resolve to this machine (DNS rebinding). The routes come
+// from the document, so that none is missed.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, commands := s.login(t, "ann")
+	reads, commands := s.loginBrowser(t, "ann")
 	elsewhere := func(c credential, site, origin string) credential {
 		return func(r *http.Request) {
 			c(r)
@@ -29,11 +29,11 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		name   string
 		who    credential
 		status int
-		// open says that the health check answers too.
+		// open is true if the health check answers too.
 		open bool
 	}{
-		{"nobody", anybody, 401, true},
-		{"a wrong token", bearer(strings.Repeat("x", 48)), 401, true},
+		{"nobody", withoutCredential, 401, true},
+		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401, true},
 		{"a page of another origin, with the cookie and the key", elsewhere(commands, "cross-site", "http://evil.example"), 403, false},
 		{"a page of another port, with the cookie and the key", elsewhere(commands, "same-site", "http://127.0.0.1:1"), 403, false},
 		{"a page without an origin", elsewhere(commands, "cross-site", "null"), 403, false},
@@ -51,13 +51,13 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				if path == "/api/health" && tt.open {
 					want = http.StatusOK
 				}
-				if got := s.knock(t, tt.who, method, target); got != want {
+				if got := s.requestStatus(t, tt.who, method, target); got != want {
 					t.Errorf("%s %s for %s: %d, want %d", method, path, tt.name, got, want)
 				}
 			}
-			// The cookie alone looks, and commands nothing.
+			// The cookie alone can read but not command.
 			if wantsKey(o.(map[string]any)) {
-				if got := s.knock(t, reads, method, target); got != http.StatusForbidden {
+				if got := s.requestStatus(t, reads, method, target); got != http.StatusForbidden {
 					t.Errorf("%s %s for a browser without the key: %d", method, path, got)
 				}
 			}
@@ -78,8 +78,8 @@ func wantsKey(operation map[string]any) bool {
 	return false
 }
 
-// knock sends a request and gives the status.
-func (s *rig) knock(t *testing.T, who credential, method, path string) int {
+// requestStatus sends a request and returns the status.
+func (s *rig) requestStatus(t *testing.T, who credential, method, path string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), strings.ToUpper(method), s.url+path, nil)
 	if err != nil {

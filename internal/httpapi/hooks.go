@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/script"
 )
 
-// Hooks is what the API needs of the desk of hook graphs.
+// Hooks is the part of the hook graph service that the API uses.
 type Hooks interface {
 	List(context.Context) (*hookdesk.List, error)
 	Get(ctx context.Context, id string) (*hookdesk.Detail, error)
@@ -30,34 +30,33 @@ type Hooks interface {
 
 var _ Hooks = (*hookdesk.Desk)(nil)
 
-// hookRoutes are those of hook graphs. What runs a script, writes a graph or has
-// one stand around calls is a person's: an agent that could take down its guards
-// would have none.
+// hookRoutes returns the routes of hook graphs. Only a person may run a script, write a
+// graph or enable one: an agent that could disable its guards would have none.
 func (a *api) hookRoutes() []route {
 	return []route{
 		{"GET", "/api/hooks", authn.RightRead, a.listHooks},
 		{"GET", "/api/hooks/{id}", authn.RightRead, a.getHook},
-		{"PUT", "/api/hooks/{id}", authn.RightWork, byPerson(withBody(a.saveHook))},
-		{"DELETE", "/api/hooks/{id}", authn.RightWork, byPerson(a.deleteHook)},
+		{"PUT", "/api/hooks/{id}", authn.RightWork, requirePerson(withBody(a.saveHook))},
+		{"DELETE", "/api/hooks/{id}", authn.RightWork, requirePerson(a.deleteHook)},
 		{"GET", "/api/hooks/{id}/export", authn.RightRead, a.exportHook},
-		{"POST", "/api/hooks/{id}/enable", authn.RightAnswer, byPerson(withBody(a.enableHook))},
-		{"POST", "/api/hooks/{id}/disable", authn.RightAnswer, byPerson(a.disableHook)},
+		{"POST", "/api/hooks/{id}/enable", authn.RightAnswer, requirePerson(withBody(a.enableHook))},
+		{"POST", "/api/hooks/{id}/disable", authn.RightAnswer, requirePerson(a.disableHook)},
 		{"GET", "/api/hooks/{id}/versions", authn.RightRead, a.hookVersions},
 		{"GET", "/api/hooks/{id}/versions/{version}", authn.RightRead, a.hookVersion},
-		{"POST", "/api/hooks/{id}/versions/{version}/restore", authn.RightWork, byPerson(withBody(a.restoreHook))},
+		{"POST", "/api/hooks/{id}/versions/{version}/restore", authn.RightWork, requirePerson(withBody(a.restoreHook))},
 		{"GET", "/api/hook-modules/{id}", authn.RightRead, a.hookModule},
-		{"PUT", "/api/hook-modules/{id}", authn.RightWork, byPerson(withBody(a.saveHookModule))},
+		{"PUT", "/api/hook-modules/{id}", authn.RightWork, requirePerson(withBody(a.saveHookModule))},
 		{"GET", "/api/hook-types", authn.RightRead, a.hookTypes},
 		{"POST", "/api/hook-check", authn.RightWork, withBody(a.checkHook)},
-		{"POST", "/api/hook-test", authn.RightWork, byPerson(withBody(a.testHook))},
+		{"POST", "/api/hook-test", authn.RightWork, requirePerson(withBody(a.testHook))},
 	}
 }
 
-// byPerson refuses every credential but that of a browser that a person has logged in.
-func byPerson(handle handler) handler {
+// requirePerson refuses every credential except a browser in which a person has logged in.
+func requirePerson(handle handler) handler {
 	return func(c *call) (any, error) {
 		if c.authGrant().Proof != authn.ProofBrowser {
-			return nil, guideway.Errorf(guideway.CodeForbidden, "only a person works on hook graphs here").
+			return nil, guideway.Errorf(guideway.CodeForbidden, "only a person can change hook graphs").
 				WithFix("use a browser that is logged in, or 'guideway hooks' at a terminal")
 		}
 		return handle(c)
@@ -68,7 +67,7 @@ func (a *api) listHooks(c *call) (any, error) { return a.Hooks.List(c.Context())
 
 func (a *api) getHook(c *call) (any, error) { return a.Hooks.Get(c.Context(), c.PathValue("id")) }
 
-// saveHookBody is a new version of a graph: as JSON, or as the text of its file.
+// saveHookBody is a new version of a graph, as JSON or as the text of its file.
 type saveHookBody struct {
 	Source string          `json:"source"`
 	Base   string          `json:"base"`
@@ -78,7 +77,7 @@ type saveHookBody struct {
 
 func (a *api) saveHook(c *call, body saveHookBody) (any, error) {
 	if (len(body.Graph) == 0) == (body.Text == "") {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the body has no graph, or two").WithFix("give one of 'graph' and 'text'")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body must have either a graph or a text").WithFix("set one of 'graph' and 'text'")
 	}
 	return a.Hooks.Save(c.Context(), hookdesk.SaveRequest{
 		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Graph: body.Graph, Text: body.Text, Who: c.userName(),
@@ -103,8 +102,8 @@ type enableHookBody struct {
 	Replace bool   `json:"replace"`
 }
 
-// enableHook approves exactly the graph that the pin names. It answers with the graphs
-// that were turned off for it.
+// enableHook approves exactly the graph that the pin names. It answers with the graphs that
+// were disabled in exchange.
 func (a *api) enableHook(c *call, body enableHookBody) (any, error) {
 	replaced, err := a.Hooks.Enable(c.Context(), hookdesk.EnableRequest{ID: c.PathValue("id"), Pin: body.Pin, Replace: body.Replace, Who: c.userName()})
 	return object{"replaced": replaceNil(replaced)}, err
@@ -149,29 +148,29 @@ func (a *api) saveHookModule(c *call, body saveModuleBody) (any, error) {
 	return object{"module": module}, err
 }
 
-// hookTypes returns what scripts can use, as a TypeScript declaration file.
+// hookTypes returns the TypeScript declarations of the API of scripts.
 func (a *api) hookTypes(*call) (any, error) { return object{"types": script.Types()}, nil }
 
-// hookDocument is a graph that may not be saved yet: as JSON, or as a text.
+// hookDocument is a graph that need not be valid, as JSON or as a text.
 type hookDocument struct {
 	Graph  json.RawMessage `json:"graph"`
 	Text   string          `json:"text"`
 	Source string          `json:"source"`
 }
 
-func (d *hookDocument) request() hookdesk.CheckRequest {
+func (d *hookDocument) checkRequest() hookdesk.CheckRequest {
 	if len(d.Graph) > 0 {
 		return hookdesk.CheckRequest{Text: string(d.Graph), Source: d.Source}
 	}
 	return hookdesk.CheckRequest{Text: d.Text, Source: d.Source}
 }
 
-// checkHook says what there is to say of a graph or a module. It keeps nothing.
+// checkHook returns the diagnostics of a graph or a module. It stores nothing.
 func (a *api) checkHook(c *call, body hookDocument) (any, error) {
-	return a.Hooks.Check(c.Context(), body.request())
+	return a.Hooks.Check(c.Context(), body.checkRequest())
 }
 
-// testHookBody is a sample that goes through a graph.
+// testHookBody is a sample request for a graph.
 type testHookBody struct {
 	hookDocument
 
@@ -182,10 +181,10 @@ type testHookBody struct {
 	Variables map[string]json.RawMessage `json:"variables"`
 }
 
-// testHook takes a sample through a graph, with its scripts in the sandbox and
-// without any server.
+// testHook runs a graph on a sample, with its scripts in the sandbox and without an
+// upstream.
 func (a *api) testHook(c *call, body testHookBody) (any, error) {
-	return a.Hooks.Try(c.Context(), hookdesk.TryRequest{CheckRequest: body.request(), Sample: hookdesk.Sample{
+	return a.Hooks.Try(c.Context(), hookdesk.TryRequest{CheckRequest: body.checkRequest(), Sample: hookdesk.Sample{
 		Request: body.Request, Response: body.Response, Client: body.Client, Server: body.Server, Variables: body.Variables, Owner: c.userName(), Detail: true,
 	}})
 }

@@ -23,7 +23,7 @@ const hookText = `{"id":"mine","name":"Mine","workflowType":"tools/call","nodes"
 	{"id":"h","type":"hook","data":{"hook":{"script":"context.request.params.mark = 1;"}}},{"id":"call","type":"mcp-call"},{"id":"end","type":"end"}],
 	"edges":[{"source":"start","target":"h"},{"source":"h","target":"call"},{"source":"call","target":"end"}]}`
 
-// noApprovals is a store that is empty and stays so.
+// noApprovals is a store that is always empty.
 type noApprovals struct{}
 
 func (noApprovals) List() (approval.Records, error) { return nil, nil }
@@ -32,13 +32,13 @@ func (noApprovals) Change(context.Context, func(approval.Records) (approval.Reco
 	return guideway.Errorf(guideway.CodeUnavailable, "nothing can be approved here")
 }
 
-// emptyDesk has no hook graphs.
-func emptyDesk() *hookdesk.Desk {
+// emptyService returns a service without hook graphs.
+func emptyService() *hookdesk.Desk {
 	return hookdesk.New(hookdesk.Options{Catalog: catalog.New(nil, catalog.Options{}), Approvals: noApprovals{}})
 }
 
-// newHooks is a rig with hook graphs: one that is built in, and one of a project,
-// with the real sandbox.
+// newHooks returns a rig with a bundled hook graph and one of a project. It uses the real
+// sandbox.
 func newHooks(t *testing.T) (s *rig, user, project string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,34 +86,34 @@ type hookAnswer struct {
 	Diagnostics []guideway.Diagnostic
 }
 
-// savingHook is the body of a save.
-func savingHook(source, base, graph string) string {
+// saveHookJSON returns the body of a save.
+func saveHookJSON(source, base, graph string) string {
 	return `{"source":"` + source + `","base":"` + base + `","graph":` + graph + `}`
 }
 
-// A person makes a graph, tries it, enables it, changes it and brings it back, all
-// as the document says.
-func TestAPersonWorksOnAHookGraph(t *testing.T) {
+// A person creates a graph, tests it, enables it, changes it and restores it. Every answer
+// matches the document.
+func TestHookGraphLifecycle(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newHooks(t)
-	_, person := s.login(t, "ann")
+	_, person := s.loginBrowser(t, "ann")
 	var list struct {
 		Graphs  []struct{ ID, State string }
 		Modules []struct{ ID string }
 	}
-	s.want(t, 200, asAgent, "GET", "/api/hooks", "").to(t, &list)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/hooks", "").decodeInto(t, &list)
 	if len(list.Graphs) != 2 || len(list.Modules) != 1 {
 		t.Fatalf("there are %+v", list)
 	}
-	s.want(t, 200, asAgent, "GET", "/api/hook-types", "")
-	s.want(t, 200, asAgent, "POST", "/api/hook-check", `{"text":"{}"}`)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/hook-types", "")
+	s.wantStatus(t, 200, asAgent, "POST", "/api/hook-check", `{"text":"{}"}`)
 	var verdict struct {
 		Valid bool
 		Pin   string
 	}
-	s.want(t, 200, person, "POST", "/api/hook-check", `{"graph":`+hookText+`,"source":"user"}`).to(t, &verdict)
+	s.wantStatus(t, 200, person, "POST", "/api/hook-check", `{"graph":`+hookText+`,"source":"user"}`).decodeInto(t, &verdict)
 	var saved hookAnswer
-	s.want(t, 200, person, "PUT", "/api/hooks/mine", savingHook("user", "", hookText)).to(t, &saved)
+	s.wantStatus(t, 200, person, "PUT", "/api/hooks/mine", saveHookJSON("user", "", hookText)).decodeInto(t, &saved)
 	if !verdict.Valid || saved.Hook.Pin != verdict.Pin || saved.Hook.State != "off" || saved.Hook.Source != "user" {
 		t.Fatalf("checked as %+v, saved as %+v", verdict, saved.Hook)
 	}
@@ -124,55 +124,55 @@ func TestAPersonWorksOnAHookGraph(t *testing.T) {
 		Outcome string
 		Nodes   []struct{ Input, Output json.RawMessage }
 	}
-	s.want(t, 200, person, "POST", "/api/hook-test", `{"graph":`+hookText+`,"request":{"name":"t","arguments":{}},"client":"c","server":"s"}`).to(t, &trial)
+	s.wantStatus(t, 200, person, "POST", "/api/hook-test", `{"graph":`+hookText+`,"request":{"name":"t","arguments":{}},"client":"c","server":"s"}`).decodeInto(t, &trial)
 	if trial.Outcome != "changed" || len(trial.Nodes) != 4 || trial.Nodes[1].Input == nil {
 		t.Errorf("the trial: %+v", trial)
 	}
-	s.want(t, 200, person, "POST", "/api/hooks/mine/enable", `{"pin":"`+saved.Hook.Pin+`"}`)
+	s.wantStatus(t, 200, person, "POST", "/api/hooks/mine/enable", `{"pin":"`+saved.Hook.Pin+`"}`)
 	other := strings.Replace(hookText, "mark = 1", "mark = 3", 1)
-	s.want(t, 200, person, "PUT", "/api/hooks/mine", savingHook("user", saved.Base, other)).to(t, &saved)
+	s.wantStatus(t, 200, person, "PUT", "/api/hooks/mine", saveHookJSON("user", saved.Base, other)).decodeInto(t, &saved)
 	if saved.Hook.State != "active" {
 		t.Errorf("after a change it is %+v", saved.Hook)
 	}
 	var versions struct{ Versions []struct{ ID string } }
-	s.want(t, 200, asAgent, "GET", "/api/hooks/mine/versions", "").to(t, &versions)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/hooks/mine/versions", "").decodeInto(t, &versions)
 	if len(versions.Versions) != 2 {
 		t.Fatalf("versions: %+v", versions)
 	}
 	first := "/api/hooks/mine/versions/" + versions.Versions[1].ID
-	s.want(t, 200, asAgent, "GET", first, "")
-	s.want(t, 200, person, "POST", first+"/restore", `{"base":"`+saved.Base+`"}`).to(t, &saved)
+	s.wantStatus(t, 200, asAgent, "GET", first, "")
+	s.wantStatus(t, 200, person, "POST", first+"/restore", `{"base":"`+saved.Base+`"}`).decodeInto(t, &saved)
 	if !strings.Contains(saved.Text, "mark = 1") {
 		t.Errorf("restored as %s", saved.Text)
 	}
-	s.want(t, 200, asAgent, "GET", "/api/hooks/mine/export", "")
-	s.want(t, 200, person, "POST", "/api/hooks/mine/disable", "")
-	s.want(t, 200, person, "DELETE", "/api/hooks/mine?source=user&base="+saved.Base, "")
-	s.want(t, 200, asAgent, "GET", "/api/hook-modules/mark", "")
-	s.want(t, 200, person, "PUT", "/api/hook-modules/mark", `{"source":"user","script":"context.variables.a = 1;"}`)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/hooks/mine/export", "")
+	s.wantStatus(t, 200, person, "POST", "/api/hooks/mine/disable", "")
+	s.wantStatus(t, 200, person, "DELETE", "/api/hooks/mine?source=user&base="+saved.Base, "")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/hook-modules/mark", "")
+	s.wantStatus(t, 200, person, "PUT", "/api/hook-modules/mark", `{"source":"user","script":"context.variables.a = 1;"}`)
 }
 
-// No credential of an agent saves, tries, enables or disables; nor does a token
+// No credential of an agent can save, test, enable or disable a graph. Neither can a token
 // that answers gates, nor a browser without the page's key.
-func TestHookGraphsAreAPersons(t *testing.T) {
+func TestHookGraphsRequireAPerson(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newHooks(t)
-	reads, person := s.login(t, "ann")
+	reads, person := s.loginBrowser(t, "ann")
 	approve, err := s.tokens.Create(authn.NamedToken{Name: "phone", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var theirs hookAnswer
-	s.want(t, 200, person, "GET", "/api/hooks/theirs", "").to(t, &theirs)
-	s.want(t, 200, person, "PUT", "/api/hooks/mine", savingHook("user", "", hookText))
+	s.wantStatus(t, 200, person, "GET", "/api/hooks/theirs", "").decodeInto(t, &theirs)
+	s.wantStatus(t, 200, person, "PUT", "/api/hooks/mine", saveHookJSON("user", "", hookText))
 	before, err := os.ReadFile(filepath.Join(user, "hooks", "mine.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, who := range map[string]credential{"the token of /mcp": asAgent, "a token of scope approve": bearer(approve), "a browser without the key": reads} {
+	for name, who := range map[string]credential{"the token of /mcp": asAgent, "a token of scope approve": withBearer(approve), "a browser without the key": reads} {
 		for _, move := range []struct{ method, path, body string }{
-			{"PUT", "/api/hooks/new", savingHook("user", "", strings.Replace(hookText, "mine", "new", 1))},
-			{"PUT", "/api/hooks/mine", savingHook("user", "", hookText)},
+			{"PUT", "/api/hooks/new", saveHookJSON("user", "", strings.Replace(hookText, "mine", "new", 1))},
+			{"PUT", "/api/hooks/mine", saveHookJSON("user", "", hookText)},
 			{"DELETE", "/api/hooks/mine?source=user&base=x", ""},
 			{"POST", "/api/hooks/theirs/enable", `{"pin":"` + theirs.Hook.Pin + `"}`},
 			{"POST", "/api/hooks/theirs/disable", ""},
@@ -185,28 +185,28 @@ func TestHookGraphsAreAPersons(t *testing.T) {
 			}
 		}
 	}
-	s.want(t, 200, person, "GET", "/api/hooks/theirs", "").to(t, &theirs)
+	s.wantStatus(t, 200, person, "GET", "/api/hooks/theirs", "").decodeInto(t, &theirs)
 	after, err := os.ReadFile(filepath.Join(user, "hooks", "mine.json"))
 	if err != nil || string(after) != string(before) || theirs.Hook.Enabled {
 		t.Errorf("something was done: %s, %v, %+v", after, err, theirs.Hook)
 	}
 }
 
-// What came with a project runs nothing until exactly it was approved, and nothing
-// after a change.
-func TestProjectGraphsWantTheirPin(t *testing.T) {
+// A graph of a project runs only after its exact content was approved, and no longer after
+// a change.
+func TestProjectGraphsRequireTheirPin(t *testing.T) {
 	t.Parallel()
 	s, _, project := newHooks(t)
-	_, person := s.login(t, "ann")
+	_, person := s.loginBrowser(t, "ann")
 	var got hookAnswer
-	s.want(t, 200, person, "GET", "/api/hooks/theirs", "").to(t, &got)
+	s.wantStatus(t, 200, person, "GET", "/api/hooks/theirs", "").decodeInto(t, &got)
 	for _, pin := range []string{"", "sha256:0", got.Base} {
 		s.wantCode(t, 409, guideway.CodeConflict, person, "POST", "/api/hooks/theirs/enable", `{"pin":"`+pin+`","replace":true}`)
 	}
 	seen := got.Hook.Pin
-	s.want(t, 200, person, "POST", "/api/hooks/theirs/enable", `{"pin":"`+seen+`"}`)
+	s.wantStatus(t, 200, person, "POST", "/api/hooks/theirs/enable", `{"pin":"`+seen+`"}`)
 	text := strings.Replace(got.Text, "mark = 1", "mark = 9", 1)
-	s.want(t, 200, person, "PUT", "/api/hooks/theirs", savingHook("project", got.Base, text)).to(t, &got)
+	s.wantStatus(t, 200, person, "PUT", "/api/hooks/theirs", saveHookJSON("project", got.Base, text)).decodeInto(t, &got)
 	if got.Hook.State != "changed" || got.Hook.Own {
 		t.Errorf("after a change it is %+v", got.Hook)
 	}
@@ -216,11 +216,11 @@ func TestProjectGraphsWantTheirPin(t *testing.T) {
 	}
 }
 
-// What is wrong with a request is said, and nothing is written.
-func TestHookRequestsThatAreRefused(t *testing.T) {
+// An invalid request is refused with a reason, and nothing is written.
+func TestInvalidHookRequests(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newHooks(t)
-	_, person := s.login(t, "ann")
+	_, person := s.loginBrowser(t, "ann")
 	for _, tt := range []struct {
 		method, path, body string
 		status             int
@@ -233,10 +233,10 @@ func TestHookRequestsThatAreRefused(t *testing.T) {
 		{"PUT", "/api/hooks/mine", `{"source":"user"}`, 400, guideway.CodeInvalid},
 		{"PUT", "/api/hooks/mine", `{"source":"user","text":"{}","graph":{}}`, 400, guideway.CodeInvalid},
 		{"PUT", "/api/hooks/mine", `{"source":"user","text":"{}","more":1}`, 400, guideway.CodeInvalid},
-		{"PUT", "/api/hooks/mine", savingHook("user", "", `{}`), 422, guideway.CodeInvalidDefinition},
-		{"PUT", "/api/hooks/other", savingHook("user", "", hookText), 400, guideway.CodeInvalid},
-		{"PUT", "/api/hooks/mine", savingHook("bundled", "", hookText), 400, guideway.CodeInvalid},
-		{"PUT", "/api/hooks/mine", savingHook("user", "sha256:1", hookText), 409, guideway.CodeConflict},
+		{"PUT", "/api/hooks/mine", saveHookJSON("user", "", `{}`), 422, guideway.CodeInvalidDefinition},
+		{"PUT", "/api/hooks/other", saveHookJSON("user", "", hookText), 400, guideway.CodeInvalid},
+		{"PUT", "/api/hooks/mine", saveHookJSON("bundled", "", hookText), 400, guideway.CodeInvalid},
+		{"PUT", "/api/hooks/mine", saveHookJSON("user", "sha256:1", hookText), 409, guideway.CodeConflict},
 		{"PUT", "/api/hooks/mine", `{"source":"user","text":"` + strings.Repeat("x", 1<<20) + `"}`, 413, guideway.CodeTooLarge},
 		{"DELETE", "/api/hooks/given?source=bundled&base=x", "", 400, guideway.CodeInvalid},
 		{"POST", "/api/hooks/given/disable", "", 404, guideway.CodeNotFound},

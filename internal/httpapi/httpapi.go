@@ -1,7 +1,6 @@
-// Package httpapi is the HTTP surface: the MCP endpoint, the JSON API with its
-// streams of changes, the person's login, the dashboard, and the server that
-// carries them. openapi.yaml describes the API; a test holds every route and
-// every answer against it.
+// Package httpapi is the HTTP interface: the MCP endpoint, the JSON API with its event
+// streams, the login of a person, the dashboard, and the server itself. openapi.yaml
+// describes the API; a test checks every route and every answer against it.
 package httpapi
 
 import (
@@ -23,8 +22,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// Options are the parts of the surface. Where a part is nil its routes are not
-// there.
+// Options are the parts of the HTTP interface. The routes of a part that is nil do not
+// exist.
 type Options struct {
 	// MCP serves /mcp.
 	MCP http.Handler
@@ -32,46 +31,46 @@ type Options struct {
 	Guard *authn.Guard
 	// Bearer checks the token on /mcp and /api; required.
 	Bearer *authn.Bearer
-	// Browsers lets a person's browser in; without it there are no pages.
+	// Browsers logs a person's browser in. Without it there are no pages.
 	Browsers *authn.Browsers
-	// Tokens lets named tokens in.
+	// Tokens checks named tokens.
 	Tokens *authn.Tokens
 
-	// Catalog has the workflows.
+	// Catalog holds the workflows.
 	Catalog Catalog
-	// Registry serves the catalog to others who follow it; nil does not.
+	// Registry serves the catalog to other servers that follow it. It may be nil.
 	Registry http.Handler
-	// Runs are the durable runs.
+	// Runs holds the durable runs.
 	Runs Runs
-	// Sessions are the session documents.
+	// Sessions holds the session documents.
 	Sessions Sessions
-	// Hooks has the hook graphs.
+	// Hooks holds the hook graphs.
 	Hooks Hooks
-	// Memory has the checkpoints, and what is known of the contexts of runs.
+	// Memory holds the checkpoints and the contexts of runs.
 	Memory Memory
-	// Requests is the record of requests to upstreams.
+	// Requests holds the log of requests to upstreams.
 	Requests Requests
-	// Upstreams are the MCP servers behind the gateway, whether it is on or not.
+	// Upstreams are the configured MCP servers, whether the gateway is on or off.
 	Upstreams Upstreams
-	// Metrics are counted for /metrics.
+	// Metrics are served at /metrics.
 	Metrics Metrics
 	// Machines are agent machines and their runs.
 	Machines Machines
-	// Feed tells of changes of runs and sessions.
+	// Feed reports changes of runs and session documents.
 	Feed Feed
-	// UI is the build of the dashboard: index.html, icon.svg and the folder assets.
-	// Without it the pages say so.
+	// UI is the built dashboard: index.html, icon.svg and the folder assets. Without it the
+	// pages explain that it is missing.
 	UI fs.FS
-	// CurrentProject says which project this server was started in.
+	// CurrentProject returns the project in which this server was started.
 	CurrentProject func(context.Context) run.Project
 
-	// Logger gets what goes wrong inside; nil logs nothing.
+	// Logger logs internal errors. Nil logs nothing.
 	Logger *slog.Logger
-	// Now is the clock; nil is the system's.
+	// Now is the clock. Nil is the system clock.
 	Now func() time.Time
 }
 
-// Catalog is what the API needs of the catalog.
+// Catalog is the part of the catalog that the API uses.
 type Catalog interface {
 	List(catalog.Filter) []*catalog.Entry
 	Get(id string) (*catalog.Opened, error)
@@ -83,7 +82,7 @@ type Catalog interface {
 	OnChange(f func(catalog.Change)) (cancel func())
 }
 
-// Runs is what the API needs of the run service.
+// Runs is the part of the run service that the API uses.
 type Runs interface {
 	Start(context.Context, run.Caller, run.StartRequest) (*run.Answer, error)
 	Answer(context.Context, run.Caller, run.AnswerRequest) (*run.Answer, error)
@@ -97,8 +96,8 @@ type Runs interface {
 	Export(context.Context, run.Caller, run.Ref) ([]byte, error)
 }
 
-// Sessions is what the API needs of session documents. It reads, deletes and
-// restores; to write one is an agent's, over MCP.
+// Sessions is the part of the session service that the API uses. The API reads, deletes and
+// restores documents; only agents write them, over MCP.
 type Sessions interface {
 	Documents(context.Context, session.Filter) ([]session.Document, error)
 	Summaries(context.Context, session.Filter) ([]session.Summary, error)
@@ -108,8 +107,8 @@ type Sessions interface {
 	Projects(ctx context.Context, user string) ([]session.ProjectSummary, error)
 }
 
-// Memory is what the API needs of checkpoints and contexts. It reads alone: to save
-// and to load is an agent's, over MCP, or a person's at the command line.
+// Memory is the part of checkpoints and contexts that the API uses. The API only reads:
+// agents save and load over MCP, a person at the command line.
 type Memory interface {
 	List(context.Context, run.Caller, checkpoint.ListRequest) (*memory.Page, error)
 	Get(ctx context.Context, c run.Caller, id string) (checkpoint.Record, error)
@@ -119,7 +118,7 @@ type Memory interface {
 	Health() memory.Health
 }
 
-// Feed is what the API needs of the journal's feed. See run.Feed.
+// Feed is the part of the journal's feed that the API uses. See run.Feed.
 type Feed interface {
 	Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error)
 	Latest(ctx context.Context) (int64, error)
@@ -134,36 +133,35 @@ var (
 	_ Feed     = run.Feed(nil)
 )
 
-// api is the surface at work.
+// api serves the routes.
 type api struct {
 	Options
 	access  *authn.Access
 	streams *streams
-	// document is the OpenAPI document. It is made when somebody asks for it,
-	// so that nothing waits for it at the start.
+	// document returns the OpenAPI document. It is built at the first request, so that it
+	// does not delay the start.
 	document func() (json.RawMessage, error)
-	// writing lets one document be written at a time.
+	// writing serializes writes of definitions.
 	writing sync.Mutex
 }
 
-// NewHandler makes the whole surface:
+// NewHandler returns a handler for all routes. Each of them is guarded:
 //
-//	/mcp         the MCP endpoint, guarded, by its token or a client's own
-//	/metrics     figures for Prometheus, guarded, by whoever may read the API
-//	/api/health  {"status":"ok"}, guarded, open: a status alone
+//	/mcp         the MCP endpoint, with its token or a client's own
+//	/metrics     metrics for Prometheus, with the right to read the API
+//	/api/health  {"status":"ok"}, open to all: only a status
 //	/registry/...
-//	             the catalog for others who follow it, by token, guarded
-//	/api/...     the JSON API, guarded, by token or a logged in browser
-//	/api/docs    the OpenAPI document as a page, for whoever may read the API, guarded
-//	/login/...   where a link logs a browser in, guarded
+//	             the catalog for servers that follow it, with a token
+//	/api/...     the JSON API, with a token or a logged in browser
+//	/api/docs    the OpenAPI document as a page, with the right to read the API
+//	/login/...   a link that logs a browser in
 //	/, /runs, ..., /assets/...
-//	             the dashboard, without data of its own, guarded
+//	             the dashboard, which contains no data
 //
-// A guard or a bearer check that is missing is an error: nothing is served
-// without them. It does no I/O.
+// It returns an error if the guard or the bearer check is missing. It does no I/O.
 func NewHandler(opts Options) (http.Handler, error) {
 	if opts.Guard == nil || opts.Bearer == nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the HTTP surface needs a guard and a bearer check")
+		return nil, guideway.Errorf(guideway.CodeInternal, "the HTTP handler needs a guard and a bearer check")
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -177,9 +175,9 @@ func NewHandler(opts Options) (http.Handler, error) {
 		streams: newStreams(), document: sync.OnceValues(openAPIJSON),
 	}
 	mux := http.NewServeMux()
-	a.mount(mux)
+	a.mountRoutes(mux)
 	if opts.Metrics != nil {
-		mux.Handle("/metrics", a.authenticate(a.dispatch(methods{"GET": {"GET", "/metrics", authn.RightRead, a.metrics}})))
+		mux.Handle("/metrics", a.requireCredential(a.dispatchMethod(methods{"GET": {"GET", "/metrics", authn.RightRead, a.getMetrics}})))
 	}
 	if opts.Registry != nil {
 		a.mountRegistry(mux)
@@ -188,12 +186,12 @@ func NewHandler(opts Options) (http.Handler, error) {
 		door := &authn.Door{Bearer: opts.Bearer, Tokens: opts.Tokens}
 		mux.Handle("/mcp", door.Handler(opts.MCP))
 	}
-	return secure(opts.Guard.Handler(bodyDeadline(a.plainPaths(mux), bodyTime))), nil
+	return setSecurityHeaders(opts.Guard.Handler(bodyDeadline(a.rejectUncleanPaths(mux), bodyTime))), nil
 }
 
-// secure sets the headers that keep a browser from making more of an answer
-// than it is. They come before the guard, so that its refusals have them too.
-func secure(next http.Handler) http.Handler {
+// setSecurityHeaders sets headers that stop a browser from reinterpreting an answer. It
+// runs before the guard, so that refusals have the headers too.
+func setSecurityHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is its own script worker.
+// The test binary serves as its own script worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -51,15 +51,15 @@ func newHandler(t *testing.T, mcp http.Handler) http.Handler {
 	return h
 }
 
-// running is a server on loopback.
-type running struct {
+// runningServer is a server on loopback.
+type runningServer struct {
 	url    string
 	client *http.Client
 	stop   context.CancelFunc
 	done   chan error
 }
 
-func start(t *testing.T, handler http.Handler) *running {
+func startServer(t *testing.T, handler http.Handler) *runningServer {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,7 +67,7 @@ func start(t *testing.T, handler http.Handler) *running {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	transport := &http.Transport{}
-	s := &running{
+	s := &runningServer{
 		url: "http://" + listener.Addr().String(), client: &http.Client{Transport: transport},
 		stop: stop, done: make(chan error, 1),
 	}
@@ -84,8 +84,8 @@ func start(t *testing.T, handler http.Handler) *running {
 	return s
 }
 
-// ended checks that the server ends in a second.
-func (s *running) ended(t *testing.T) {
+// wantShutdown checks that the server ends within a second.
+func (s *runningServer) wantShutdown(t *testing.T) {
 	t.Helper()
 	select {
 	case err := <-s.done:
@@ -134,7 +134,7 @@ func TestHandler(t *testing.T) {
 		{name: "root", method: "GET", path: "/", status: 404, code: guideway.CodeNotFound},
 		{name: "root for an evil host", method: "GET", path: "/", host: "evil.example", status: 403, code: guideway.CodeForbidden},
 	}
-	s := start(t, newHandler(t, http.HandlerFunc(echoUser)))
+	s := startServer(t, newHandler(t, http.HandlerFunc(echoUser)))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := http.NewRequestWithContext(t.Context(), tt.method, s.url+tt.path, nil)
@@ -169,36 +169,36 @@ func TestHandler(t *testing.T) {
 		})
 	}
 	s.stop()
-	s.ended(t)
+	s.wantShutdown(t)
 }
 
-func TestNewHandlerNeedsItsChecks(t *testing.T) {
+func TestNewHandlerRequiresGuardAndBearer(t *testing.T) {
 	t.Parallel()
 	if _, err := httpapi.NewHandler(httpapi.Options{MCP: http.NotFoundHandler()}); err == nil {
 		t.Error("a surface without a guard was made")
 	}
 }
 
-// A stream that a client has opened ends at once when the server does.
+// A stream that a client has opened ends at once when the server ends.
 func TestServeEndsOpenStreams(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
-	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "open\n")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 		close(ended)
 	}))
-	resp := s.open(t, http.MethodGet)
+	resp := s.openStream(t, http.MethodGet)
 	defer func() { _ = resp.Body.Close() }()
 	s.stop()
-	s.ended(t)
+	s.wantShutdown(t)
 	<-ended
 }
 
-// A POST that answers in time is answered; one that does not loses its
-// connection, but does not keep the server.
-func TestServeGivesAnswersATime(t *testing.T) {
+// At the shutdown a POST that is answered in time completes. One that is not loses its
+// connection and does not delay the server.
+func TestServeFinishesResponses(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -211,8 +211,8 @@ func TestServeGivesAnswersATime(t *testing.T) {
 		}
 	})
 	for _, inTime := range []bool{true, false} {
-		s := start(t, handler)
-		resp := s.open(t, http.MethodPost)
+		s := startServer(t, handler)
+		resp := s.openStream(t, http.MethodPost)
 		s.stop()
 		if inTime {
 			release <- struct{}{}
@@ -222,12 +222,12 @@ func TestServeGivesAnswersATime(t *testing.T) {
 		if answered := err == nil && string(rest) == "answer\n"; answered != inTime {
 			t.Errorf("in time %v: %q, %v", inTime, rest, err)
 		}
-		s.ended(t)
+		s.wantShutdown(t)
 	}
 }
 
-// open sends a request whose answer stays open and waits for its first line.
-func (s *running) open(t *testing.T, method string) *http.Response {
+// openStream sends a request whose answer stays open and waits for its first line.
+func (s *runningServer) openStream(t *testing.T, method string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url, bytes.NewReader(nil))
 	if err != nil {

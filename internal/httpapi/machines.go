@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Machines is what the API needs of agent machines. Its commands drive the runs that
-// they are about; what it refuses is a *run.Refusal.
+// Machines is the part of agent machines that the API uses. Its commands drive their runs.
+// A refusal is a *run.Refusal.
 type Machines interface {
 	Entries() []*catalog.MachineEntry
 	Entry(name string) (*catalog.MachineEntry, error)
@@ -48,7 +48,7 @@ func (a *api) machineRoutes() []route {
 	}
 }
 
-// machineInfo is a machine, for who chooses one.
+// machineInfo describes a machine in a list.
 type machineInfo struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description"`
@@ -59,16 +59,16 @@ type machineInfo struct {
 	Hash        string         `json:"hash,omitempty"`
 	Source      string         `json:"source"`
 	Path        string         `json:"path"`
-	// Revision is what of the source this is, such as a commit.
+	// Revision is the version of the source, such as a commit.
 	Revision string `json:"revision,omitempty"`
-	// Demo says that a recording is shipped with it.
+	// Demo reports whether the machine has a recorded demonstration.
 	Demo  bool `json:"demo"`
 	Stale bool `json:"stale,omitempty"`
-	// Problem is why it does not load.
+	// Problem is the reason why the machine does not load.
 	Problem string `json:"problem,omitempty"`
 }
 
-// machineValue is what a machine begins with.
+// machineValue is the initial value of a variable.
 type machineValue struct {
 	Name        string          `json:"name"`
 	Type        machines.Type   `json:"type"`
@@ -136,7 +136,7 @@ func (a *api) listMachineRuns(c *call) (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	list, err := a.Machines.List(c.Context(), c.caller(), filter)
+	list, err := a.Machines.List(c.Context(), c.runCaller(), filter)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (a *api) listMachineRuns(c *call) (any, error) {
 	return out, nil
 }
 
-// startMachineBody is the body that starts a run of a machine.
+// startMachineBody is the request body that starts a run of a machine.
 type startMachineBody struct {
 	Machine string                     `json:"machine"`
 	Inputs  map[string]json.RawMessage `json:"inputs"`
@@ -165,20 +165,20 @@ func (a *api) startMachine(c *call, body startMachineBody) (any, error) {
 		return nil, err
 	}
 	if body.Machine == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not name a machine").WithFix(`give "machine", one of GET /api/machines`)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not name a machine").WithFix(`set "machine" to a name of GET /api/machines`)
 	}
 	if body.Demo {
 		if body.Inputs, err = a.demoInputs(body.Machine, body.Inputs); err != nil {
 			return nil, err
 		}
 	}
-	s, err := a.Machines.Start(c.Context(), c.caller(), driver.StartRequest{
+	s, err := a.Machines.Start(c.Context(), c.runCaller(), driver.StartRequest{
 		Machine: body.Machine, Inputs: body.Inputs, Goal: body.Goal, RequestID: key, Demo: body.Demo,
 	})
 	return c.answerCreatedMachineRun(s, err)
 }
 
-// demoInputs adds what the recording of a machine gives to what somebody has given.
+// demoInputs adds the inputs of a machine's recording to the given ones.
 func (a *api) demoInputs(name string, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	e, err := a.Machines.Entry(name)
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *api) demoInputs(name string, given map[string]json.RawMessage) (map[str
 		Inputs map[string]json.RawMessage `json:"inputs"`
 	}
 	if err := json.Unmarshal(data, &demo); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of %q does not read: %w", name, err)
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "read the recording of %q: %w", name, err)
 	}
 	if demo.Inputs == nil {
 		demo.Inputs = map[string]json.RawMessage{}
@@ -212,7 +212,7 @@ func (c *call) answerCreatedMachineRun(s *driver.Status, err error) (any, error)
 }
 
 func (a *api) getMachineRun(c *call) (any, error) {
-	v, err := a.Machines.View(c.Context(), c.caller(), c.PathValue("id"))
+	v, err := a.Machines.View(c.Context(), c.runCaller(), c.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (a *api) machineEvents(c *call) (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	all, err := a.Machines.Events(c.Context(), c.caller(), c.PathValue("id"))
+	all, err := a.Machines.Events(c.Context(), c.runCaller(), c.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -246,34 +246,34 @@ func (a *api) machineEvents(c *call) (any, error) {
 	return out, nil
 }
 
-// machineInputBody is a value, or what became of a call.
+// machineInputBody is an input value, or the outcome of a call.
 type machineInputBody struct {
 	Value   json.RawMessage  `json:"value"`
 	Outcome machine.Decision `json:"outcome"`
 	Result  string           `json:"result"`
 }
 
-// machineInput gives a run what it waits for, or says what became of a call whose
-// outcome is not known. Whether it is a person's follows from the credential alone.
+// machineInput passes a run the input that it waits for, or the outcome of an interrupted
+// call. Only the credential decides whether it counts as a person's.
 func (a *api) machineInput(c *call, body machineInputBody) (any, error) {
 	if body.Outcome != "" {
-		s, err := a.Machines.Decide(c.Context(), c.caller(), c.PathValue("id"), body.Outcome, body.Result)
+		s, err := a.Machines.Decide(c.Context(), c.runCaller(), c.PathValue("id"), body.Outcome, body.Result)
 		return object{"run": s}, err
 	}
-	s, err := a.Machines.Input(c.Context(), c.caller(), c.PathValue("id"), body.Value)
+	s, err := a.Machines.Input(c.Context(), c.runCaller(), c.PathValue("id"), body.Value)
 	return object{"run": s}, err
 }
 
 func (a *api) resumeMachine(c *call, limits machine.Limits) (any, error) {
 	if limits.States < 0 || limits.Calls < 0 || limits.Tokens < 0 || limits.Cost < 0 || limits.Millis < 0 || limits.ToolCalls < 0 {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a budget is below zero").WithFix("give the new total, or leave it out")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a budget is negative").WithFix("set the new total, or leave it out")
 	}
-	s, err := a.Machines.Resume(c.Context(), c.caller(), c.PathValue("id"), limits)
+	s, err := a.Machines.Resume(c.Context(), c.runCaller(), c.PathValue("id"), limits)
 	return object{"run": s}, err
 }
 
 func (a *api) cancelMachine(c *call, body reasonBody) (any, error) {
-	s, err := a.Machines.Cancel(c.Context(), c.caller(), c.PathValue("id"), body.Reason)
+	s, err := a.Machines.Cancel(c.Context(), c.runCaller(), c.PathValue("id"), body.Reason)
 	return object{"run": s}, err
 }
 
@@ -281,6 +281,6 @@ func (a *api) forkMachine(c *call, body forkBody) (any, error) {
 	if err := body.checkSeq(); err != nil {
 		return nil, err
 	}
-	s, err := a.Machines.Fork(c.Context(), c.caller(), c.PathValue("id"), body.Seq)
+	s, err := a.Machines.Fork(c.Context(), c.runCaller(), c.PathValue("id"), body.Seq)
 	return c.answerCreatedMachineRun(s, err)
 }

@@ -8,14 +8,13 @@ import (
 )
 
 const (
-	// machineLook is how often a stream looks at a run that another process may
-	// drive, and machinePause how often it tells of one that goes on.
-	machineLook  = time.Second
-	machinePause = 250 * time.Millisecond
+	// machinePollInterval is how often a stream polls a run that another process may drive.
+	// machineSendInterval is the shortest time between two statuses.
+	machinePollInterval = time.Second
+	machineSendInterval = 250 * time.Millisecond
 )
 
-// machineDelta is a piece of what an agent says, or the name of a tool that it begins
-// to call.
+// machineDelta is a piece of an agent's text, or the name of a tool that it starts to call.
 type machineDelta struct {
 	RunID string `json:"runId"`
 	State string `json:"state"`
@@ -24,15 +23,15 @@ type machineDelta struct {
 	Tool  string `json:"tool,omitempty"`
 }
 
-// machineStream tells a run while it is at work: where it stands, as often as that
-// changes, and what its agents say, piece by piece, where this process drives it.
+// machineStream streams the progress of a run: its status after each change and, if this
+// process drives the run, the text of its agents as it arrives.
 func (a *api) machineStream(c *call) (any, error) {
-	id, by := c.PathValue("id"), c.caller()
+	id, by := c.PathValue("id"), c.runCaller()
 	first, err := a.Machines.Status(c.Context(), by, id)
 	if err != nil {
 		return nil, err
 	}
-	release, err := a.streams.open(by.User)
+	release, err := a.streams.reserveStream(by.User)
 	if err != nil {
 		return nil, err
 	}
@@ -40,37 +39,37 @@ func (a *api) machineStream(c *call) (any, error) {
 	updates, cancel := a.Machines.Watch(id)
 	defer cancel()
 	s := &machineFollower{
-		out: newStream(c.w), updates: updates, may: a.still(c),
+		out: newStream(c.w), updates: updates, mayRead: a.credentialCheck(c),
 		status: func(ctx context.Context) (*driver.Status, error) { return a.Machines.Status(ctx, by, id) },
 	}
-	if s.tell(first) == nil {
-		// The reader is gone, or the process ends: there is nobody to tell.
-		_ = s.follow(c.Context())
+	if s.sendStatus(first) == nil {
+		// An error means that the reader has disconnected or the process ends.
+		_ = s.followRun(c.Context())
 	}
 	return responseWritten{}, nil
 }
 
-// machineFollower carries what happens in one run into a stream.
+// machineFollower copies the progress of one run into a stream.
 type machineFollower struct {
 	out     *stream
 	updates <-chan driver.Update
-	may     func() bool
+	mayRead func() bool
 	status  func(context.Context) (*driver.Status, error)
 	seq     int64
 }
 
-func (f *machineFollower) tell(s *driver.Status) error {
+func (f *machineFollower) sendStatus(s *driver.Status) error {
 	f.seq = s.Seq
-	if err := f.out.event("status", s.Seq, s); err != nil {
+	if err := f.out.addEvent("status", s.Seq, s); err != nil {
 		return err
 	}
-	return f.out.flush()
+	return f.out.flushEvents()
 }
 
-// follow ends with the context, with the reader's right to read, or when the reader
-// is gone.
-func (f *machineFollower) follow(ctx context.Context) error {
-	look, alive := time.NewTicker(machineLook), time.NewTicker(keepalive)
+// followRun returns when the context is done, when the reader loses the right to read, or
+// when the reader disconnects.
+func (f *machineFollower) followRun(ctx context.Context) error {
+	look, alive := time.NewTicker(machinePollInterval), time.NewTicker(keepalive)
 	defer look.Stop()
 	defer alive.Stop()
 	var due <-chan time.Time
@@ -81,20 +80,20 @@ func (f *machineFollower) follow(ctx context.Context) error {
 		case u := <-f.updates:
 			if u.Event != nil {
 				if due == nil {
-					due = time.After(machinePause)
+					due = time.After(machineSendInterval)
 				}
 				continue
 			}
-			if err := f.deltas(u); err != nil {
+			if err := f.sendDeltas(u); err != nil {
 				return err
 			}
 			continue
 		case <-alive.C:
-			if !f.may() {
+			if !f.mayRead() {
 				return nil
 			}
-			f.out.alive(f.seq)
-			if err := f.out.flush(); err != nil {
+			f.out.addKeepalive(f.seq)
+			if err := f.out.flushEvents(); err != nil {
 				return err
 			}
 			continue
@@ -107,19 +106,19 @@ func (f *machineFollower) follow(ctx context.Context) error {
 			return err
 		}
 		if s.Seq != f.seq || s.Child != nil {
-			if err := f.tell(s); err != nil {
+			if err := f.sendStatus(s); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// deltas tells a piece, with all that wait behind it.
-func (f *machineFollower) deltas(u driver.Update) error {
+// sendDeltas sends a delta and all that are queued after it.
+func (f *machineFollower) sendDeltas(u driver.Update) error {
 	for {
 		if u.Event == nil {
 			d := machineDelta{u.RunID, u.State, u.Agent, u.Delta.Text, u.Delta.Tool}
-			if err := f.out.event("delta", f.seq, d); err != nil {
+			if err := f.out.addEvent("delta", f.seq, d); err != nil {
 				return err
 			}
 		}
@@ -128,6 +127,6 @@ func (f *machineFollower) deltas(u driver.Update) error {
 			continue
 		default:
 		}
-		return f.out.flush()
+		return f.out.flushEvents()
 	}
 }

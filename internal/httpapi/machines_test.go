@@ -29,19 +29,19 @@ const deskMachine = `{"workflow_name":"desk","description":"Writes, and asks.",
 {"name":"approve","input":{"name":"verdict","type":"string","description":"May it go?","options":["yes","no"],"approval":"human"}},
 {"name":"stop","input":"common_data.reply"}]}`
 
-// desks are machines with their runs, as the API has them.
-type desks struct {
+// testMachines are machines with their runs.
+type testMachines struct {
 	*driver.Background
 	catalog *catalog.Catalog
 }
 
-func (d desks) Entries() []*catalog.MachineEntry { return d.catalog.Snapshot().Machines() }
+func (d testMachines) Entries() []*catalog.MachineEntry { return d.catalog.Snapshot().Machines() }
 
-func (d desks) Entry(name string) (*catalog.MachineEntry, error) {
+func (d testMachines) Entry(name string) (*catalog.MachineEntry, error) {
 	return d.catalog.Snapshot().Machine(name)
 }
 
-func (d desks) Machine(_ context.Context, name string) (*machines.Definition, error) {
+func (d testMachines) Machine(_ context.Context, name string) (*machines.Definition, error) {
 	e, err := d.Entry(name)
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (d desks) Machine(_ context.Context, name string) (*machines.Definition, er
 	return e.Definition, nil
 }
 
-// Call keeps what the agent has said, in the place of a script.
-func (d desks) Call(_ context.Context, c driver.HandlerCall) (*driver.HandlerResult, error) {
+// Call stores the agent's answer in place of a script.
+func (d testMachines) Call(_ context.Context, c driver.HandlerCall) (*driver.HandlerResult, error) {
 	r, err := llm.ReadCompletion(c.This.Last)
 	if err != nil {
 		return nil, err
@@ -61,13 +61,13 @@ func (d desks) Call(_ context.Context, c driver.HandlerCall) (*driver.HandlerRes
 	return &driver.HandlerResult{Data: data}, err
 }
 
-func (d desks) Model(driver.For, machines.Level, string) (driver.Chosen, error) {
+func (d testMachines) Model(driver.For, machines.Level, string) (driver.Chosen, error) {
 	s, err := scripted.Parse([]byte(`{"rules":[{"when":{"agent":"writer"},"content":"Certainly, at once."}]}`))
 	return driver.Chosen{Model: scripted.New(s), Name: "scripted"}, err
 }
 
-// newDesks makes the machines of a rig.
-func newDesks(t *testing.T) desks {
+// newTestMachines returns the machines of a rig.
+func newTestMachines(t *testing.T) testMachines {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -82,7 +82,7 @@ func newDesks(t *testing.T) desks {
 			t.Fatal(err)
 		}
 	}
-	d := desks{catalog: catalog.New([]catalog.Source{catalog.NewDir(catalog.SourceInfo{Name: "test", Location: dir}, catalog.DirOptions{})}, catalog.Options{})}
+	d := testMachines{catalog: catalog.New([]catalog.Source{catalog.NewDir(catalog.SourceInfo{Name: "test", Location: dir}, catalog.DirOptions{})}, catalog.Options{})}
 	if err := d.catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -97,21 +97,20 @@ func newDesks(t *testing.T) desks {
 	return d
 }
 
-// machineAnswer is what the test reads of a command's answer.
+// machineAnswer is the part of a command's answer that the test reads.
 type machineAnswer struct{ Run driver.Status }
 
-// rested waits until a run rests.
-func (s *rig) rested(t *testing.T, id string) driver.Status {
+// waitForRest waits until a run rests.
+func (s *rig) waitForRest(t *testing.T, id string) driver.Status {
 	t.Helper()
-	st, err := s.desks.Wait(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, id, 20*time.Second)
+	st, err := s.machines.Wait(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, id, 20*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return *st
 }
 
-// Machines are listed and shown with those that do not load, and every answer is as
-// the contract says.
+// The list of machines includes those that do not load. Every answer matches the contract.
 func TestMachines(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -122,7 +121,7 @@ func TestMachines(t *testing.T) {
 			Inputs        []struct{ Name string }
 		}
 	}
-	s.want(t, 200, asAgent, "GET", "/api/machines", "").to(t, &list)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/machines", "").decodeInto(t, &list)
 	if len(list.Machines) != 2 || list.Machines[0].Problem == "" || list.Machines[1].Name != "desk" || !list.Machines[1].Demo || len(list.Machines[1].Inputs) != 1 {
 		t.Errorf("the list is %+v", list)
 	}
@@ -130,39 +129,39 @@ func TestMachines(t *testing.T) {
 		Ways   []struct{ From, To string }
 		Source string
 	}
-	s.want(t, 200, asAgent, "GET", "/api/machines/desk", "").to(t, &details)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/machines/desk", "").decodeInto(t, &details)
 	if details.Source != deskMachine || len(details.Ways) != 2 {
 		t.Errorf("it is shown as %+v", details)
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/machines/none", "")
-	s.want(t, 422, asAgent, "GET", "/api/machines/broken", "")
+	s.wantStatus(t, 422, asAgent, "GET", "/api/machines/broken", "")
 }
 
-// A run is started, waits for a person, who answers in a browser and not by an
-// agent's token, comes to its end, and is forked; its events are told in pages. It is
-// nobody else's.
+// A run is started and waits for a person. The answer of an agent's token is refused, that
+// of a browser accepted. The run ends and is forked, and its events are returned in pages.
+// Other users cannot see it.
 func TestMachineRuns(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, person := s.login(t, "ann")
+	_, person := s.loginBrowser(t, "ann")
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/machine-runs", `{}`)
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/machine-runs", `{"machine":"desk"}`)
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "POST", "/api/machine-runs", `{"machine":"none"}`)
 	var got machineAnswer
-	s.want(t, 201, asAgent, "POST", "/api/machine-runs", `{"machine":"desk","demo":true,"goal":"try"}`).to(t, &got)
+	s.wantStatus(t, 201, asAgent, "POST", "/api/machine-runs", `{"machine":"desk","demo":true,"goal":"try"}`).decodeInto(t, &got)
 	at := "/api/machine-runs/" + got.Run.RunID
-	if st := s.rested(t, got.Run.RunID); st.Status != "waiting" || !st.Asks.Person {
+	if st := s.waitForRest(t, got.Run.RunID); st.Status != "waiting" || !st.Asks.Person {
 		t.Fatalf("it is %+v", st)
 	}
 	var details struct{ Data map[string]any }
-	s.want(t, 200, asAgent, "GET", at, "").to(t, &details)
+	s.wantStatus(t, 200, asAgent, "GET", at, "").decodeInto(t, &details)
 	if details.Data["request"] != "a demo" {
 		t.Errorf("the demonstration begins with %v", details.Data)
 	}
 	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/input", `{"value":"yes"}`)
 	s.wantCode(t, 400, guideway.CodeInvalid, person, "POST", at+"/input", `{"value":"perhaps"}`)
-	s.want(t, 200, person, "POST", at+"/input", `{"value":"yes"}`)
-	if st := s.rested(t, got.Run.RunID); st.Status != "completed" || string(st.Output) != `"Certainly, at once."` {
+	s.wantStatus(t, 200, person, "POST", at+"/input", `{"value":"yes"}`)
+	if st := s.waitForRest(t, got.Run.RunID); st.Status != "completed" || string(st.Output) != `"Certainly, at once."` {
 		t.Errorf("it ends as %+v", st)
 	}
 	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/resume", `{}`)
@@ -172,22 +171,22 @@ func TestMachineRuns(t *testing.T) {
 		Events    []run.Event
 		NextAfter int64
 	}
-	s.want(t, 200, asAgent, "GET", at+"/events?limit=3", "").to(t, &page)
+	s.wantStatus(t, 200, asAgent, "GET", at+"/events?limit=3", "").decodeInto(t, &page)
 	if len(page.Events) != 3 || page.NextAfter != 3 {
 		t.Errorf("a page is %+v", page)
 	}
 	var fork machineAnswer
-	s.want(t, 201, asAgent, "POST", at+"/fork", `{"seq":3}`).to(t, &fork)
-	if st := s.rested(t, fork.Run.RunID); st.Status != "waiting" || st.Parent != got.Run.RunID {
+	s.wantStatus(t, 201, asAgent, "POST", at+"/fork", `{"seq":3}`).decodeInto(t, &fork)
+	if st := s.waitForRest(t, fork.Run.RunID); st.Status != "waiting" || st.Parent != got.Run.RunID {
 		t.Errorf("the fork is %+v", st)
 	}
-	s.want(t, 200, asAgent, "POST", "/api/machine-runs/"+fork.Run.RunID+"/cancel", `{"reason":"enough"}`)
+	s.wantStatus(t, 200, asAgent, "POST", "/api/machine-runs/"+fork.Run.RunID+"/cancel", `{"reason":"enough"}`)
 	var list struct{ Runs []struct{ RunID string } }
-	s.want(t, 200, asAgent, "GET", "/api/machine-runs?machine=desk", "").to(t, &list)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/machine-runs?machine=desk", "").decodeInto(t, &list)
 	if len(list.Runs) != 2 {
 		t.Errorf("the list is %+v", list)
 	}
-	_, other := s.login(t, "ben")
+	_, other := s.loginBrowser(t, "ben")
 	for _, path := range []string{"", "/events", "/stream"} {
 		s.wantCode(t, 404, guideway.CodeNotFound, other, "GET", at+path, "")
 	}
@@ -196,13 +195,13 @@ func TestMachineRuns(t *testing.T) {
 	}
 }
 
-// Who follows a run is told where it stands, and what its agents say while they say
-// it.
+// The stream of a run reports its status and the text of its agents as it arrives.
 func TestMachineStream(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	// It is begun and not driven, so that nothing is said before somebody listens.
-	st, err := s.desks.Service.Start(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, driver.StartRequest{
+	// The run is started but not driven, so that no text arrives before the reader is
+	// connected.
+	st, err := s.machines.Service.Start(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, driver.StartRequest{
 		Machine: "desk", Inputs: map[string]json.RawMessage{"request": json.RawMessage(`"x"`)},
 	})
 	if err != nil {
@@ -234,7 +233,7 @@ func TestMachineStream(t *testing.T) {
 			continue
 		}
 		if len(kinds) == 1 && name == "status" {
-			s.rested(t, st.RunID) // which drives it
+			s.waitForRest(t, st.RunID) // drives the run
 		}
 		var got struct{ Text, Status string }
 		if err := json.Unmarshal([]byte(data), &got); err != nil {

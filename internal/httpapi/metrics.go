@@ -6,15 +6,15 @@ import (
 	"net/http"
 )
 
-// Metrics is what the surface needs of what is counted.
+// Metrics writes the metrics.
 type Metrics interface {
-	// Metrics writes all figures in the text format of Prometheus.
+	// Metrics writes all metrics in the text format of Prometheus.
 	Metrics(w io.Writer) error
 }
 
-// metrics answers /metrics. It names upstreams and tools, so whoever reads it must
-// be allowed to read all else.
-func (a *api) metrics(c *call) (any, error) {
+// getMetrics answers /metrics. The metrics name upstreams and tools, so the caller must
+// have the right to read everything.
+func (a *api) getMetrics(c *call) (any, error) {
 	var text bytes.Buffer
 	if err := a.Metrics.Metrics(&text); err != nil {
 		return nil, err
@@ -22,6 +22,6 @@ func (a *api) metrics(c *call) (any, error) {
 	c.w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(text.Bytes()) // the reader may be gone
+	_, _ = c.w.Write(text.Bytes()) // the reader may have disconnected
 	return responseWritten{}, nil
 }

@@ -10,26 +10,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 )
 
-type figures struct{}
+type fakeMetrics struct{}
 
-func (figures) Metrics(w io.Writer) error {
+func (fakeMetrics) Metrics(w io.Writer) error {
 	_, err := fmt.Fprintln(w, "one_total 1")
 	return err
 }
 
-// /metrics names upstreams and tools, so it is for whoever may read the API, and
-// for nobody else: also on loopback, and not for pages of other origins.
+// /metrics names upstreams and tools. So it requires the right to read the API, also on
+// loopback, and refuses pages of other origins.
 func TestMetricsAreGuarded(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(o *httpapi.Options) { o.Metrics = figures{} })
-	reads, _ := s.login(t, "ann")
+	s := newRig(t, func(o *httpapi.Options) { o.Metrics = fakeMetrics{} })
+	reads, _ := s.loginBrowser(t, "ann")
 	for _, tt := range []struct {
 		name   string
 		who    credential
 		status int
 	}{
-		{"nobody", anybody, 401},
-		{"a wrong token", bearer(strings.Repeat("x", 48)), 401},
+		{"nobody", withoutCredential, 401},
+		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401},
 		{"the token of the file", asAgent, 200},
 		{"a browser", reads, 200},
 		{"a page of another origin", func(r *http.Request) {

@@ -18,7 +18,7 @@ import (
 //go:embed openapi.yaml
 var openAPIText []byte
 
-// openAPIJSON is the document as JSON.
+// openAPIJSON returns the OpenAPI document as JSON.
 func openAPIJSON() (json.RawMessage, error) {
 	var document map[string]any
 	if err := yaml.Unmarshal(openAPIText, &document); err != nil {
@@ -42,11 +42,11 @@ var referenceFuncs = template.FuncMap{
 	"join": func(types any) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint(types), "[]"), " ", " or ") },
 }
 
-// reference renders the OpenAPI document for browsers and for programs that may read
-// the API. A browser that may not gets the page that says how to log in.
-func (p *pages) reference(c *call) (any, error) {
+// getReference renders the OpenAPI document for callers that may read the API. A browser
+// that may not gets the page that explains how to log in.
+func (p *pages) getReference(c *call) (any, error) {
 	if grant, err := p.access.Check(c.Request); err != nil || !grant.May(authn.RightRead) {
-		return p.show(c, http.StatusUnauthorized, "outside.html", nil)
+		return p.renderPage(c, http.StatusUnauthorized, "outside.html", nil)
 	}
 	text, err := p.document()
 	if err != nil {
@@ -56,5 +56,5 @@ func (p *pages) reference(c *call) (any, error) {
 	if err := json.Unmarshal(text, &document); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "parse the OpenAPI document: %w", err)
 	}
-	return p.show(c, http.StatusOK, "reference.html", document)
+	return p.renderPage(c, http.StatusOK, "reference.html", document)
 }

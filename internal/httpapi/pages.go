@@ -16,22 +16,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 )
 
-// pageFiles are the pages of the login, and what they load: plain scripts and
-// styles without a build.
+// pageFiles are the pages of the login and the files that they load: plain scripts and
+// styles that need no build.
 //
-//go:embed assets
+// go:embed assets
 var pageFiles embed.FS
 
-// pagePolicy lets a page load from this server alone: no inline script or style,
-// no frame, no form to elsewhere.
+// pagePolicy lets a page load files from this server alone. It forbids inline scripts and
+// styles, frames, and forms that post to another origin.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // pages renders the pages.
 type pages struct {
 	*api
-	// templates are parsed at the first page, so that nothing waits for them
-	// at the start.
+	// templates parses the templates at the first page, so that parsing does not delay the
+	// start.
 	templates func() (*template.Template, error)
 }
 
@@ -39,18 +39,18 @@ func (a *api) mountPages(mux *http.ServeMux) {
 	p := &pages{api: a, templates: sync.OnceValues(func() (*template.Template, error) {
 		return template.New("").Funcs(referenceFuncs).ParseFS(pageFiles, "assets/*.html")
 	})}
-	handle := func(path string, rows methods) { mux.Handle(path, a.dispatch(rows)) }
+	handle := func(path string, rows methods) { mux.Handle(path, a.dispatchMethod(rows)) }
 	for _, path := range appPages {
-		handle(path, methods{"GET": {handle: p.app}})
+		handle(path, methods{"GET": {handle: p.getApp}})
 	}
-	handle("/api/docs", methods{"GET": {handle: p.reference}})
-	handle("/icon.svg", methods{"GET": {handle: p.icon}})
-	handle("/login/{code}", methods{"GET": {handle: p.confirm}, "POST": {handle: p.login}})
-	handle("/assets/{file}", methods{"GET": {handle: p.asset}})
+	handle("/api/docs", methods{"GET": {handle: p.getReference}})
+	handle("/icon.svg", methods{"GET": {handle: p.getIcon}})
+	handle("/login/{code}", methods{"GET": {handle: p.getConfirmPage}, "POST": {handle: p.postLogin}})
+	handle("/assets/{file}", methods{"GET": {handle: p.getAsset}})
 }
 
-// appPages are the addresses that the dashboard has pages for; which one it is the
-// application reads from the address. ui/src/App.tsx has the same.
+// appPages are the paths of the dashboard's pages. The application chooses the page by the
+// path. ui/src/App.tsx must list the same paths.
 var appPages = []string{
 	"/{$}", "/runs", "/runs/{id}", "/sessions", "/dashboard/{id}", "/machines", "/machines/{name}", "/machine-runs/{id}", "/requests", "/requests/{id}",
 	"/workflows", "/workflows/{id}", "/workflows/{id}/edit", "/workflows/{id}/try", "/new-workflow",
@@ -58,14 +58,14 @@ var appPages = []string{
 	"/gateway", "/gateway/{id}", "/new-upstream", "/tokens",
 }
 
-// app is the dashboard, for a browser that is logged in.
-func (p *pages) app(c *call) (any, error) {
+// getApp serves the dashboard to a browser that is logged in.
+func (p *pages) getApp(c *call) (any, error) {
 	cookie := p.Browsers.Renew(c.Request)
 	if cookie == nil {
-		return p.show(c, http.StatusUnauthorized, "outside.html", nil)
+		return p.renderPage(c, http.StatusUnauthorized, "outside.html", nil)
 	}
 	if p.UI == nil {
-		return p.show(c, http.StatusNotFound, "without.html", nil)
+		return p.renderPage(c, http.StatusNotFound, "without.html", nil)
 	}
 	page, err := fs.ReadFile(p.UI, "index.html")
 	if err != nil {
@@ -75,32 +75,32 @@ func (p *pages) app(c *call) (any, error) {
 	return writePage(c, http.StatusOK, page)
 }
 
-// confirm asks the person to log this browser in. To open the link changes
-// nothing: programs that look ahead, and those that check links, open them too.
-func (p *pages) confirm(c *call) (any, error) {
-	// A browser tells the origin of a form only where it may tell the referrer.
+// getConfirmPage asks the person to log this browser in. A GET of the link changes nothing,
+// because prefetchers and link checkers open it too.
+func (p *pages) getConfirmPage(c *call) (any, error) {
+	// Without a referrer a browser sends a form with the origin null.
 	c.w.Header().Set("Referrer-Policy", "same-origin")
 	if !p.Browsers.LinkIsGood(c.PathValue("code")) {
-		return p.show(c, http.StatusUnauthorized, "outside.html", "This link was used, or is older than five minutes.")
+		return p.renderPage(c, http.StatusUnauthorized, "outside.html", "This link was already used or is older than five minutes.")
 	}
-	return p.show(c, http.StatusOK, "confirm.html", nil)
+	return p.renderPage(c, http.StatusOK, "confirm.html", nil)
 }
 
-// login uses the link up and gives the browser its cookie, and the pages of this
-// origin their key.
-func (p *pages) login(c *call) (any, error) {
+// postLogin consumes the link. It sets the cookie of the browser and returns the key for
+// pages of this origin.
+func (p *pages) postLogin(c *call) (any, error) {
 	login, err := p.Browsers.Redeem(c.Request, c.PathValue("code"))
 	if guideway.ErrorCode(err) == guideway.CodeUnauthorized {
-		return p.show(c, http.StatusUnauthorized, "outside.html", "This link was used, or is older than five minutes.")
+		return p.renderPage(c, http.StatusUnauthorized, "outside.html", "This link was already used or is older than five minutes.")
 	}
 	if err != nil {
 		return nil, err
 	}
 	http.SetCookie(c.w, login.Cookie)
-	return p.show(c, http.StatusOK, "welcome.html", login.Key)
+	return p.renderPage(c, http.StatusOK, "welcome.html", login.Key)
 }
 
-func (p *pages) show(c *call, status int, name string, data any) (any, error) {
+func (p *pages) renderPage(c *call, status int, name string, data any) (any, error) {
 	templates, err := p.templates()
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "parse the pages: %w", err)
@@ -118,26 +118,26 @@ func writePage(c *call, status int, page []byte) (any, error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", pagePolicy)
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(page) // the client may be gone
+	_, _ = c.w.Write(page) // the client may have disconnected
 	return responseWritten{}, nil
 }
 
-// assetTypes are the types of files that pages load.
+// assetTypes are the media types of the files that pages load.
 var assetTypes = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".woff2": "font/woff2", ".svg": "image/svg+xml",
 }
 
-// asset gives a file that a page loads: of the dashboard, or of the login.
-// They are the program's own, the same for everybody, so that they need no login.
-func (p *pages) asset(c *call) (any, error) {
-	return p.file(c, "assets/"+c.PathValue("file"))
+// getAsset serves a file of the dashboard or of the login pages. The files are the same for
+// every user, so they need no login.
+func (p *pages) getAsset(c *call) (any, error) {
+	return p.serveFile(c, "assets/"+c.PathValue("file"))
 }
 
-func (p *pages) icon(c *call) (any, error) {
-	return p.file(c, "icon.svg")
+func (p *pages) getIcon(c *call) (any, error) {
+	return p.serveFile(c, "icon.svg")
 }
 
-func (p *pages) file(c *call, name string) (any, error) {
+func (p *pages) serveFile(c *call, name string) (any, error) {
 	data, err := fs.ReadFile(pageFiles, name)
 	if err != nil && p.UI != nil {
 		data, err = fs.ReadFile(p.UI, name)
@@ -151,7 +151,7 @@ func (p *pages) file(c *call, name string) (any, error) {
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	h := c.w.Header()
 	h.Set("Content-Type", mediaType)
-	h.Set("Cache-Control", "no-cache") // to be asked for again, and answered by 304
+	h.Set("Cache-Control", "no-cache") // revalidate; the answer is then 304
 	h.Set("ETag", tag)
 	if strings.Contains(c.Header.Get("If-None-Match"), tag) {
 		c.w.WriteHeader(http.StatusNotModified)
@@ -161,10 +161,10 @@ func (p *pages) file(c *call, name string) (any, error) {
 	return responseWritten{}, nil
 }
 
-// logout ends the login of this browser.
-func (a *api) logout(c *call) (any, error) {
+// postLogout ends the login of this browser.
+func (a *api) postLogout(c *call) (any, error) {
 	if g := c.authGrant(); g.Proof != authn.ProofBrowser || !g.May(authn.RightWork) {
-		return nil, mayDo(authn.Grant{Proof: authn.ProofBrowser}, authn.RightWork)
+		return nil, checkRight(authn.Grant{Proof: authn.ProofBrowser}, authn.RightWork)
 	}
 	gone, err := a.Browsers.Logout(c.Request)
 	if err != nil {

@@ -16,52 +16,52 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 )
 
-// The way of a person in: the link, the form, the cookie, the page, and out.
+// A person opens the link, submits the form, gets the cookie, opens the page and logs out.
 func TestLogin(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(o *httpapi.Options) { o.UI = application() })
+	s := newRig(t, func(o *httpapi.Options) { o.UI = newAppFiles() })
 	code, _, err := s.browsers.NewLink("ann")
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := "/login/" + code
-	// Programs that look ahead open the link as well, and use nothing up.
+	// Prefetchers open the link too. That must not consume it.
 	for range 2 {
-		got := s.want(t, 200, anybody, "GET", path, "", "Sec-Fetch-Site", "none", "Purpose", "prefetch")
+		got := s.wantStatus(t, 200, withoutCredential, "GET", path, "", "Sec-Fetch-Site", "none", "Purpose", "prefetch")
 		if len(got.Cookies()) != 0 || !strings.Contains(string(got.body), `method="post"`) {
 			t.Errorf("the link gives %v: %s", got.Cookies(), got.body)
 		}
-		// Else the browser sends the form with the origin null.
+		// Otherwise the browser sends the form with the origin null.
 		if got.Header.Get("Referrer-Policy") != "same-origin" {
 			t.Errorf("Referrer-Policy %q", got.Header.Get("Referrer-Policy"))
 		}
 	}
-	s.wantCode(t, 403, guideway.CodeForbidden, anybody, "POST", path, "")
-	s.wantCode(t, 403, guideway.CodeForbidden, anybody, "POST", path, "", "Origin", allowedOrigin, "Sec-Fetch-Site", "same-site")
-	in := s.want(t, 200, s.ownPage, "POST", path, "")
+	s.wantCode(t, 403, guideway.CodeForbidden, withoutCredential, "POST", path, "")
+	s.wantCode(t, 403, guideway.CodeForbidden, withoutCredential, "POST", path, "", "Origin", allowedOrigin, "Sec-Fetch-Site", "same-site")
+	in := s.wantStatus(t, 200, s.addPageHeaders, "POST", path, "")
 	cookies := in.Cookies()
 	key := regexp.MustCompile(`name="guideway-key" content="([^"]+)"`).FindSubmatch(in.body)
 	if len(cookies) != 1 || key == nil {
 		t.Fatalf("logged in with %v: %s", cookies, in.body)
 	}
-	s.want(t, 401, s.ownPage, "POST", path, "")
-	s.want(t, 401, anybody, "GET", path, "")
+	s.wantStatus(t, 401, s.addPageHeaders, "POST", path, "")
+	s.wantStatus(t, 401, withoutCredential, "GET", path, "")
 	browser := func(r *http.Request) {
-		s.ownPage(r)
+		s.addPageHeaders(r)
 		r.AddCookie(cookies[0])
 		r.Header.Set(authn.KeyHeader, string(key[1]))
 	}
 	for _, page := range []string{"/", "/dashboard/one?workflow=bug"} {
-		got := s.want(t, 200, browser, "GET", page, "", "Sec-Fetch-Site", "none")
+		got := s.wantStatus(t, 200, browser, "GET", page, "", "Sec-Fetch-Site", "none")
 		if again := got.Cookies(); len(again) != 1 || again[0].Value != cookies[0].Value || again[0].MaxAge <= 0 {
 			t.Errorf("%s does not renew the cookie: %v", page, again)
 		}
 	}
-	out := s.want(t, 200, browser, "POST", "/api/logout", "")
+	out := s.wantStatus(t, 200, browser, "POST", "/api/logout", "")
 	if gone := out.Cookies(); len(gone) != 1 || gone[0].MaxAge >= 0 {
 		t.Errorf("logged out with %v", gone)
 	}
-	s.want(t, 401, browser, "GET", "/", "")
+	s.wantStatus(t, 401, browser, "GET", "/", "")
 	s.wantCode(t, 401, guideway.CodeUnauthorized, browser, "GET", "/api/runs", "")
 	s.wantCode(t, 403, guideway.CodeForbidden, asAgent, "POST", "/api/logout", "")
 }
@@ -70,30 +70,30 @@ func TestPagesWithoutALogin(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	for _, page := range []string{"/", "/dashboard/one", "/login/none"} {
-		got := s.want(t, 401, anybody, "GET", page, "")
+		got := s.wantStatus(t, 401, withoutCredential, "GET", page, "")
 		if !strings.Contains(string(got.body), "guideway open") || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/html") {
 			t.Errorf("%s does not say how to log in: %s", page, got.body)
 		}
 	}
-	// The token of /mcp is no login, and a page no place to send it to.
-	s.want(t, 401, asAgent, "GET", "/", "")
+	// The token of /mcp does not open a page, and must not be sent to one.
+	s.wantStatus(t, 401, asAgent, "GET", "/", "")
 	for _, page := range []string{"/none", "/assets/none.js", "/assets/confirm.html", "/assets/..%2fopenapi.yaml", "/dashboard", "/login/"} {
-		s.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", page, "")
+		s.wantCode(t, 404, guideway.CodeNotFound, withoutCredential, "GET", page, "")
 	}
-	s.wantCode(t, 405, guideway.CodeInvalid, anybody, "POST", "/", "")
-	s.wantCode(t, 403, guideway.CodeForbidden, anybody, "GET", "/login/x", "", "Sec-Fetch-Site", "cross-site")
+	s.wantCode(t, 405, guideway.CodeInvalid, withoutCredential, "POST", "/", "")
+	s.wantCode(t, 403, guideway.CodeForbidden, withoutCredential, "GET", "/login/x", "", "Sec-Fetch-Site", "cross-site")
 	without := newRig(t, func(o *httpapi.Options) { o.Browsers = nil })
-	without.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", "/", "")
+	without.wantCode(t, 404, guideway.CodeNotFound, withoutCredential, "GET", "/", "")
 	without.wantCode(t, 404, guideway.CodeNotFound, asAgent, "POST", "/api/logout", "")
 }
 
-// The pages load nothing from elsewhere, have no inline script or style that the
-// policy would stop, and every file that they name is there.
+// The pages load nothing from other origins and have no inline script or style that the
+// policy would block. Every file that they name exists.
 func TestPagesAreStrict(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, _ := s.login(t, "ann")
-	got := s.want(t, 404, reads, "GET", "/", "")
+	reads, _ := s.loginBrowser(t, "ann")
+	got := s.wantStatus(t, 404, reads, "GET", "/", "")
 	if !strings.Contains(string(got.body), "no_ui") {
 		t.Errorf("without a dashboard the page says %s", got.body)
 	}
@@ -124,8 +124,8 @@ func TestPagesAreStrict(t *testing.T) {
 			}
 		}
 		for _, asset := range regexp.MustCompile(`/assets/[a-z.]+`).FindAllString(string(text), -1) {
-			got := s.want(t, 200, anybody, "GET", asset, "")
-			s.want(t, 304, anybody, "GET", asset, "", "If-None-Match", got.Header.Get("ETag"))
+			got := s.wantStatus(t, 200, withoutCredential, "GET", asset, "")
+			s.wantStatus(t, 304, withoutCredential, "GET", asset, "", "If-None-Match", got.Header.Get("ETag"))
 		}
 	}
 	for _, name := range []string{"welcome.js"} {
@@ -139,20 +139,20 @@ func TestPagesAreStrict(t *testing.T) {
 	}
 }
 
-// The reference has each operation and each schema of the document, and every link of
-// it leads to one of them.
-func TestReferenceOfTheAPI(t *testing.T) {
+// The reference contains each operation and each schema of the document, and every link
+// leads to one of them.
+func TestAPIReference(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, _ := s.login(t, "ann")
-	for _, who := range []credential{anybody, bearer(strings.Repeat("x", 48))} {
-		if got := s.want(t, 401, who, "GET", "/api/docs", ""); !strings.Contains(string(got.body), "guideway open") {
+	reads, _ := s.loginBrowser(t, "ann")
+	for _, who := range []credential{withoutCredential, withBearer(strings.Repeat("x", 48))} {
+		if got := s.wantStatus(t, 401, who, "GET", "/api/docs", ""); !strings.Contains(string(got.body), "guideway open") {
 			t.Errorf("without a login the page says %s", got.body)
 		}
 	}
-	s.want(t, 200, asAgent, "GET", "/api/docs", "")
-	s.want(t, 405, reads, "POST", "/api/docs", "")
-	got := s.want(t, 200, reads, "GET", "/api/docs", "", "Sec-Fetch-Site", "none")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/docs", "")
+	s.wantStatus(t, 405, reads, "POST", "/api/docs", "")
+	got := s.wantStatus(t, 200, reads, "GET", "/api/docs", "", "Sec-Fetch-Site", "none")
 	page, ids := html.UnescapeString(string(got.body)), map[string]bool{}
 	for _, id := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1) {
 		if ids[id[1]] {
@@ -162,7 +162,7 @@ func TestReferenceOfTheAPI(t *testing.T) {
 	}
 	for _, operations := range s.contract.paths {
 		for method := range operations.(map[string]any) {
-			if id, _ := object(operations, method)["operationId"].(string); !ids[id] {
+			if id, _ := memberAt(operations, method)["operationId"].(string); !ids[id] {
 				t.Errorf("the page lacks %s", id)
 			}
 		}
@@ -181,41 +181,41 @@ func TestReferenceOfTheAPI(t *testing.T) {
 	}
 }
 
-// application is the build of a dashboard.
-func application() fs.FS {
+// newAppFiles returns the files of a built dashboard.
+func newAppFiles() fs.FS {
 	return fstest.MapFS{
 		"index.html": {Data: []byte("<title>App</title>")}, "icon.svg": {Data: []byte("<svg/>")},
 		"assets/index-1a.js": {Data: []byte("go()")}, "assets/inter.woff2": {Data: []byte("font")}, "secret.txt": {Data: []byte("no")},
 	}
 }
 
-// The dashboard is one page at each of its addresses, for browsers that are logged
-// in; what it loads needs no login and is asked for again.
-func TestTheDashboardIsServed(t *testing.T) {
+// The dashboard is served at each of its paths, for browsers that are logged in. Its files
+// need no login and are revalidated.
+func TestDashboardIsServed(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(o *httpapi.Options) { o.UI = application() })
-	reads, _ := s.login(t, "ann")
+	s := newRig(t, func(o *httpapi.Options) { o.UI = newAppFiles() })
+	reads, _ := s.loginBrowser(t, "ann")
 	for _, page := range routesOfTheApplication(t) {
-		s.want(t, 401, anybody, "GET", page, "")
-		got := s.want(t, 200, reads, "GET", page, "")
+		s.wantStatus(t, 401, withoutCredential, "GET", page, "")
+		got := s.wantStatus(t, 200, reads, "GET", page, "")
 		if string(got.body) != "<title>App</title>" || !strings.Contains(got.Header.Get("Content-Security-Policy"), "font-src 'self'") || len(got.Cookies()) != 1 {
 			t.Errorf("%s: %v %s", page, got.Header, got.body)
 		}
 	}
 	for file, mediaType := range map[string]string{"/assets/index-1a.js": "text/javascript; charset=utf-8", "/assets/inter.woff2": "font/woff2", "/icon.svg": "image/svg+xml", "/assets/login.css": "text/css; charset=utf-8"} {
-		got := s.want(t, 200, anybody, "GET", file, "")
+		got := s.wantStatus(t, 200, withoutCredential, "GET", file, "")
 		if got.Header.Get("Content-Type") != mediaType {
 			t.Errorf("%s is %s", file, got.Header.Get("Content-Type"))
 		}
-		s.want(t, 304, anybody, "GET", file, "", "If-None-Match", got.Header.Get("ETag"))
+		s.wantStatus(t, 304, withoutCredential, "GET", file, "", "If-None-Match", got.Header.Get("ETag"))
 	}
-	s.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", "/assets/..%2fsecret.txt", "")
-	s.wantCode(t, 404, guideway.CodeNotFound, anybody, "GET", "/secret.txt", "")
+	s.wantCode(t, 404, guideway.CodeNotFound, withoutCredential, "GET", "/assets/..%2fsecret.txt", "")
+	s.wantCode(t, 404, guideway.CodeNotFound, withoutCredential, "GET", "/secret.txt", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, reads, "GET", "/runs/r_1/none", "")
 }
 
-// routesOfTheApplication are the addresses that the application knows, so that a
-// page that it has can be opened by its address.
+// routesOfTheApplication returns the paths that the application knows. Each must be served,
+// so that a page can be opened by its address.
 func routesOfTheApplication(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../ui/src/App.tsx")
@@ -232,8 +232,8 @@ func routesOfTheApplication(t *testing.T) []string {
 	return pages
 }
 
-// The pages of the login have the colours of the dashboard.
-func TestTheLoginLooksAsTheDashboard(t *testing.T) {
+// The login pages use the colors of the dashboard.
+func TestLoginUsesDashboardColors(t *testing.T) {
 	t.Parallel()
 	colours := func(file string) map[string]string {
 		text, err := os.ReadFile(file)

@@ -12,11 +12,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// wantState asks for the state of a run, and holds it against the published
-// schema besides the OpenAPI document.
+// wantState requests the state of a run. It checks the state against the published schema
+// as well as the OpenAPI document.
 func (s *rig) wantState(t *testing.T, who credential, id string) guide.StateDocument {
 	t.Helper()
-	got := s.want(t, 200, who, "GET", "/api/runs/"+id+"/state", "")
+	got := s.wantStatus(t, 200, who, "GET", "/api/runs/"+id+"/state", "")
 	text := definition.Schema(definition.As{Dialect: guideway.DialectPhases, Kind: phases.KindState})
 	published, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -35,25 +35,25 @@ func (s *rig) wantState(t *testing.T, who credential, id string) guide.StateDocu
 		t.Errorf("%v\n%s", err, got.body)
 	}
 	var d guide.StateDocument
-	got.to(t, &d)
+	got.decodeInto(t, &d)
 	return d
 }
 
-// A phase workflow is served and run as others are: it is listed, a person opens
-// its checkpoint, and its state is told at every place.
+// A phase workflow is served like other workflows: it is listed, a person answers its
+// checkpoint, and its state can be read at every position.
 func TestPhaseWorkflow(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, browser := s.login(t, "ann")
+	_, browser := s.loginBrowser(t, "ann")
 	var shown struct {
 		Workflow struct{ ID, Name, Dialect string }
 	}
-	s.want(t, 200, asAgent, "GET", "/api/workflows/phased", "").to(t, &shown)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/workflows/phased", "").decodeInto(t, &shown)
 	if shown.Workflow.ID != "phased" || shown.Workflow.Name != "Phased" || shown.Workflow.Dialect != "phases" {
 		t.Errorf("%+v", shown)
 	}
 	var a run.Answer
-	s.want(t, 201, asAgent, "POST", "/api/runs", `{"workflowId":"phased","context":{"list":["a",{"b":1}]}}`).to(t, &a)
+	s.wantStatus(t, 201, asAgent, "POST", "/api/runs", `{"workflowId":"phased","context":{"list":["a",{"b":1}]}}`).decodeInto(t, &a)
 	if a.Position.ID != "draft" || a.Position.Phase == nil || a.Position.Phase.Number != 1 || a.Position.Phase.Of != 4 {
 		t.Fatalf("%+v", a.Position)
 	}
@@ -63,7 +63,7 @@ func TestPhaseWorkflow(t *testing.T) {
 	next := func(r run.ContinueRequest) {
 		t.Helper()
 		r.Handle = a.Handle
-		got, err := s.runs.Continue(t.Context(), ann(), r)
+		got, err := s.runs.Continue(t.Context(), callerAnn(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,9 +73,9 @@ func TestPhaseWorkflow(t *testing.T) {
 	if d := s.wantState(t, asAgent, a.RunID); d.Status != "paused" {
 		t.Errorf("%+v", d)
 	}
-	// The checkpoint is a person's, over the API too.
+	// Only a person can answer the checkpoint, over the API too.
 	s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"good"}`)
-	s.want(t, 200, browser, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"good","note":"it is","stepId":"word"}`).to(t, &a)
+	s.wantStatus(t, 200, browser, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"good","note":"it is","stepId":"word"}`).decodeInto(t, &a)
 	if a.Position.Loop == nil || a.Position.Loop.Item != "a" || a.Position.Phase.ID != "work" {
 		t.Fatalf("%+v", a.Position)
 	}
@@ -84,8 +84,8 @@ func TestPhaseWorkflow(t *testing.T) {
 	if d.CurrentPhase != 3 || len(d.ActiveLoops) != 1 || d.ActiveLoops[0].CurrentIteration != 2 || d.CheckpointResponses["1-1"].OptionID != "good" || d.DecisionOutcomes["1-1"].BranchID != "on" {
 		t.Errorf("%+v", d)
 	}
-	s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "")
-	s.want(t, 200, asAgent, "GET", "/api/runs", "")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/runs", "")
 	next(run.ContinueRequest{Output: "made"})
 	next(run.ContinueRequest{Output: "told"})
 	if d := s.wantState(t, asAgent, a.RunID); d.Status != "completed" || d.CompletedAt == nil {
@@ -93,18 +93,18 @@ func TestPhaseWorkflow(t *testing.T) {
 	}
 }
 
-// The state of a step workflow is one phase. Another user's run is not there.
-func TestStateOfAStepWorkflow(t *testing.T) {
+// The state of a step workflow is one phase. The run of another user is hidden.
+func TestStepWorkflowState(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	a := s.atGate(t, ann(), "plain", "g")
+	a := s.startAtGate(t, callerAnn(), "plain", "g")
 	if d := s.wantState(t, asAgent, a.RunID); d.WorkflowID != "plain" || d.CurrentPhase != 1 || d.Status != "paused" {
 		t.Errorf("%+v", d)
 	}
-	ben := ann()
+	ben := callerAnn()
 	ben.User = "ben"
-	other := s.atGate(t, ben, "plain", "g")
+	other := s.startAtGate(t, ben, "plain", "g")
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/runs/"+other.RunID+"/state", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/runs/r_00000000000000000000000/state", "")
-	s.want(t, 401, anybody, "GET", "/api/runs/"+a.RunID+"/state", "")
+	s.wantStatus(t, 401, withoutCredential, "GET", "/api/runs/"+a.RunID+"/state", "")
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Problem is how every error looks.
+// Problem is the body of every error response.
 type Problem struct {
 	// Success is false.
 	Success bool `json:"success"`
-	// Error says what happened.
+	// Error is the message.
 	Error string        `json:"error"`
 	Code  guideway.Code `json:"code"`
-	// Fix says what to do.
+	// Fix is the suggested action.
 	Fix string `json:"fix,omitempty"`
-	// Path is the request's, where there is nothing at it.
+	// Path is the path of a request for which there is no route.
 	Path string `json:"path,omitempty"`
-	// Rule and what follows tell of a refused move in a run; see run.Refusal.
+	// Rule and the following members describe a refused command; see run.Refusal.
 	Rule     string          `json:"rule,omitempty"`
 	Given    any             `json:"given,omitempty"`
 	Allowed  any             `json:"allowed,omitempty"`
@@ -31,13 +31,12 @@ type Problem struct {
 	Next     *run.Call       `json:"next,omitempty"`
 	RunID    string          `json:"runId,omitempty"`
 	Position *guide.Position `json:"position,omitempty"`
-	// Candidates are the paths of the documents that an ambiguous request may
-	// mean.
+	// Candidates are the paths of the documents that an ambiguous request may refer to.
 	Candidates []string `json:"candidates,omitempty"`
 }
 
-// status is the table of codes and HTTP statuses.
-func status(code guideway.Code) int {
+// httpStatus returns the HTTP status of an error code.
+func httpStatus(code guideway.Code) int {
 	switch code {
 	case guideway.CodeInvalid:
 		return http.StatusBadRequest
@@ -60,22 +59,22 @@ func status(code guideway.Code) int {
 	}
 }
 
-// ambiguous is an error that names what a request may mean.
-type ambiguous struct {
+// ambiguousError lists the documents that a request may refer to.
+type ambiguousError struct {
 	err        *guideway.Error
 	candidates []string
 }
 
-func (e *ambiguous) Error() string { return e.err.Error() }
+func (e *ambiguousError) Error() string { return e.err.Error() }
 
-// Unwrap gives the error's code to guideway.ErrorCode.
-func (e *ambiguous) Unwrap() error { return e.err }
+// Unwrap lets guideway.ErrorCode find the error's code.
+func (e *ambiguousError) Unwrap() error { return e.err }
 
-// problemOf gives the status and the form of an error.
-func problemOf(err error) (int, Problem) {
+// newProblem returns the status and the body of an error response.
+func newProblem(err error) (int, Problem) {
 	p := Problem{Error: err.Error(), Code: guideway.ErrorCode(err), Fix: guideway.ErrorFix(err)}
-	code := status(p.Code)
-	var several *ambiguous
+	code := httpStatus(p.Code)
+	var several *ambiguousError
 	if errors.As(err, &several) {
 		p.Candidates = several.candidates
 	}
@@ -88,18 +87,18 @@ func problemOf(err error) (int, Problem) {
 		}
 	}
 	if p.Code == guideway.CodeInternal {
-		// The detail is the log's.
-		p = Problem{Error: "internal error", Code: guideway.CodeInternal, Fix: "look into the server's log"}
+		// The detail goes to the log only.
+		p = Problem{Error: "internal error", Code: guideway.CodeInternal, Fix: "see the server's log"}
 	}
 	return code, p
 }
 
-// fail answers with an error.
-func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
+// writeError answers with an error.
+func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody is left to tell
+		return // the client has disconnected
 	}
-	code, p := problemOf(err)
+	code, p := newProblem(err)
 	if code >= http.StatusInternalServerError {
 		a.Logger.Error("answer a request", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
@@ -117,7 +116,7 @@ func writeProblem(w http.ResponseWriter, status int, p Problem) {
 	writeJSON(w, status, append(text, '\n'))
 }
 
-// writeAnswer writes what a handler returned.
+// writeAnswer writes the result of a handler.
 func (c *call) writeAnswer(v any) error {
 	switch v := v.(type) {
 	case responseWritten:
@@ -140,7 +139,7 @@ func (c *call) writeAnswer(v any) error {
 	return nil
 }
 
-// writeJSON writes what is JSON already.
+// writeJSON writes a text that is already JSON.
 func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -148,8 +147,8 @@ func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	_, _ = w.Write(text) //nolint:gosec // G705: it is JSON, said to be, and not sniffed; and the client may be gone
 }
 
-// clip bounds what an answer repeats of a request.
-func clip(s string) string {
+// clipText shortens the part of a request that an answer repeats.
+func clipText(s string) string {
 	const limit = 200
 	if len(s) > limit {
 		return s[:limit] + "…"

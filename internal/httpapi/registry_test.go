@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 )
 
-// TestRegistry is about who reads the registry: whoever may read the API, by GET
-// alone, and nobody else; without the option there is none.
+// TestRegistry checks that the registry can be read, by GET alone, with the right to read
+// the API, and that it is off without the option.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	guard, err := authn.NewGuard(authn.GuardOptions{})

@@ -18,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// maxBody bounds the body of a request.
+// maxBody is the maximum size of a request body.
 const maxBody = 1 << 20
 
 // call is a request to a route.
@@ -26,20 +26,20 @@ type call struct {
 	*http.Request
 
 	w http.ResponseWriter
-	// status is that of the answer.
+	// status is the status of the answer.
 	status int
-	// err is the first error of the parameters.
+	// err is the first error of a parameter.
 	err error
 }
 
-// handler answers a call. The JSON object of the value gets the member "success": true.
-// nil is the empty object, and json.RawMessage is the whole answer.
+// handler answers a call. Its result is encoded as a JSON object with the added member
+// "success": true. nil is the empty object, and json.RawMessage is the whole answer.
 type handler func(*call) (any, error)
 
-// object is an answer without a type of its own.
+// object is an answer without a declared type.
 type object map[string]any
 
-// addText adds a member that is left out if it is empty.
+// addText adds a member if it is not empty.
 func (o object) addText(name, text string) object {
 	if text != "" {
 		o[name] = text
@@ -50,7 +50,7 @@ func (o object) addText(name, text string) object {
 // responseWritten is returned by a handler that has written the response.
 type responseWritten struct{}
 
-// encodeWhole returns v as an answer without the member success, or with its own.
+// encodeWhole returns v as a complete answer, without an added member success.
 func encodeWhole(v any) (any, error) {
 	text, err := json.Marshal(v)
 	return json.RawMessage(append(text, '\n')), err
@@ -60,7 +60,7 @@ func encodeWhole(v any) (any, error) {
 func withBody[T any](handle func(*call, T) (any, error)) handler {
 	return func(c *call) (any, error) {
 		var body T
-		if err := c.decode(&body); err != nil {
+		if err := c.decodeBody(&body); err != nil {
 			return nil, err
 		}
 		return handle(c, body)
@@ -73,7 +73,7 @@ func (c *call) setCreated(collection, id string) {
 	c.status = http.StatusCreated
 }
 
-// replaceNil returns list, or an empty one, so that its JSON is never null.
+// replaceNil returns list, or an empty one if it is nil, so that its JSON is never null.
 func replaceNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -85,9 +85,9 @@ func (c *call) authGrant() authn.Grant { return authn.GrantFrom(c.Context()) }
 
 func (c *call) userName() string { return c.authGrant().Principal.User }
 
-// caller returns the caller of a command: a person for a browser or a token that may
-// answer gates, and else an agent.
-func (c *call) caller() run.Caller {
+// runCaller returns the caller of a command: a person if the credential may answer gates,
+// otherwise an agent.
+func (c *call) runCaller() run.Caller {
 	g := c.authGrant()
 	by := run.Caller{Principal: g.Principal, Via: run.ViaAgent}
 	switch {
@@ -100,13 +100,12 @@ func (c *call) caller() run.Caller {
 	return by
 }
 
-// decode reads a JSON body into one of our structures; no body leaves it as it
-// is. The type must be that of JSON, which a page of another origin cannot send
-// without asking first.
-func (c *call) decode(into any) error {
+// decodeBody decodes a JSON body. An empty body changes nothing. The content type must be
+// JSON: a page of another origin cannot send it without a preflight request.
+func (c *call) decodeBody(into any) error {
 	body := http.MaxBytesReader(c.w, c.Body, maxBody)
 	dec := json.NewDecoder(body)
-	dec.UseNumber() // a float would round what the caller gets back
+	dec.UseNumber() // a float would round the numbers that the caller gets back
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
 	if errors.Is(err, io.EOF) {
@@ -121,18 +120,18 @@ func (c *call) decode(into any) error {
 		return guideway.Errorf(guideway.CodeTooLarge, "the body is larger than %d bytes", maxBody).
 			WithFix("send less")
 	case err != nil:
-		return guideway.Errorf(guideway.CodeInvalid, "the body is not what this route takes: %s", strings.TrimPrefix(err.Error(), "json: ")).
+		return guideway.Errorf(guideway.CodeInvalid, "the body is invalid: %s", strings.TrimPrefix(err.Error(), "json: ")).
 			WithFix("see the route in /api/openapi.json")
 	}
 	if mediaType, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return guideway.Errorf(guideway.CodeInvalid, "the body is not said to be JSON").
+		return guideway.Errorf(guideway.CodeInvalid, "the content type of the body is not JSON").
 			WithFix("send the header Content-Type: application/json")
 	}
 	return nil
 }
 
-// textParam returns a parameter of the URL. As the other methods for parameters it keeps
-// the first error in c.err.
+// textParam returns a query parameter. Like the other parameter methods it records the
+// first error in c.err.
 func (c *call) textParam(name string) string {
 	text := c.URL.Query().Get(name)
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
@@ -142,8 +141,7 @@ func (c *call) textParam(name string) string {
 	return text
 }
 
-// listParam returns the values of a parameter that may be repeated, or separated by
-// commas.
+// listParam returns the values of a parameter that may be repeated or separated by commas.
 func (c *call) listParam(name string) []string {
 	var list []string
 	for _, value := range c.URL.Query()[name] {
@@ -156,7 +154,7 @@ func (c *call) listParam(name string) []string {
 	return list
 }
 
-// intParam returns a parameter from low to high, or fallback if it is missing.
+// intParam returns a parameter between low and high, or fallback if it is missing.
 func (c *call) intParam(name string, fallback, low, high int64) int64 {
 	text := c.textParam(name)
 	if text == "" {
@@ -196,20 +194,20 @@ func (c *call) timeParam(name string) time.Time {
 
 func (c *call) failParam(name, given, allowed string) {
 	if c.err == nil {
-		c.err = guideway.Errorf(guideway.CodeInvalid, "the parameter %s is %q", name, clip(given)).
+		c.err = guideway.Errorf(guideway.CodeInvalid, "the parameter %s is %q", name, clipText(given)).
 			WithFix("give %s", allowed)
 	}
 }
 
-// idempotencyKey returns the header of that name: the same request with the same
-// key is carried out once.
+// idempotencyKey returns the header of that name. A request that is repeated with the same
+// key is executed once.
 func (c *call) idempotencyKey() (string, error) {
 	const most = 128
 	key := c.Header.Get("Idempotency-Key")
 	for _, char := range key {
 		if char < ' ' || char > '~' || len(key) > most {
-			return "", guideway.Errorf(guideway.CodeInvalid, "the header Idempotency-Key is not one").
-				WithFix("give up to %d letters, digits and signs, such as a UUID", most)
+			return "", guideway.Errorf(guideway.CodeInvalid, "the header Idempotency-Key is invalid").
+				WithFix("use up to %d letters, digits and punctuation characters, such as a UUID", most)
 		}
 	}
 	return key, nil

@@ -10,20 +10,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 )
 
-// Requests is what the API needs of the record of requests.
+// Requests is the part of the request log that the API uses.
 type Requests interface {
-	// Reader gives the record; nil where nothing is recorded yet.
+	// Reader returns the log, or nil if there are no entries yet.
 	Reader(context.Context) (*requestlog.Log, error)
-	// Recording says what this server writes down.
+	// Recording reports what this server logs.
 	Recording() Recording
 }
 
-// Recording says what of requests is written down.
+// Recording describes the logging of requests.
 type Recording struct {
-	// On says that entries are written, and Bodies that they hold what was sent.
+	// On reports whether requests are logged, and Bodies whether their bodies are too.
 	On     bool `json:"on"`
 	Bodies bool `json:"bodies"`
-	// Error is why the last entries could not be written.
+	// Error is the reason why the last entries could not be written.
 	Error string `json:"error,omitempty"`
 }
 
@@ -41,7 +41,7 @@ const (
 	maxRequestLimit = 500
 )
 
-// requestFilter reads the parameters that choose entries.
+// requestFilter parses the parameters that select entries.
 func (c *call) requestFilter() (requestlog.Filter, error) {
 	f := requestlog.Filter{
 		User: c.userName(), Client: c.textParam("client"), Upstream: c.textParam("upstream"), Tool: c.textParam("tool"), Method: c.textParam("method"),
@@ -56,7 +56,7 @@ func (c *call) requestFilter() (requestlog.Filter, error) {
 	return f, err
 }
 
-// requestList is a page of the record.
+// requestList is a page of the log.
 type requestList struct {
 	requestlog.Page
 
@@ -98,23 +98,23 @@ func (a *api) getRequest(c *call) (any, error) {
 		return nil, err
 	}
 	if reader == nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no request %q in the record", clip(id))
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no request %q in the record", clipText(id))
 	}
 	e, err := reader.Get(c.Context(), c.userName(), id)
 	return object{"request": e}, err
 }
 
-// figuresTime is how far figures go back that nobody says a time for.
-const figuresTime = 24 * time.Hour
+// defaultStatsTime is the default time range of statistics.
+const defaultStatsTime = 24 * time.Hour
 
-// requestStats returns figures by tool.
+// requestStats returns statistics by tool.
 func (a *api) requestStats(c *call) (any, error) {
 	f, err := c.requestFilter()
 	if err != nil {
 		return nil, err
 	}
 	if f.Since.IsZero() {
-		f.Since = a.Now().Add(-figuresTime).UTC()
+		f.Since = a.Now().Add(-defaultStatsTime).UTC()
 	}
 	tools := []requestlog.ToolStats{}
 	reader, err := a.Requests.Reader(c.Context())
@@ -124,8 +124,8 @@ func (a *api) requestStats(c *call) (any, error) {
 	return object{"since": f.Since, "tools": tools}, err
 }
 
-// hookStats returns figures of the nodes of a hook graph, and of how many requests, the
-// last ones, they are.
+// hookStats returns statistics of the nodes of a hook graph, and the number of latest
+// requests that they cover.
 func (a *api) hookStats(c *call) (any, error) {
 	nodes, requests := []requestlog.NodeStats{}, int64(0)
 	reader, err := a.Requests.Reader(c.Context())
@@ -135,26 +135,26 @@ func (a *api) hookStats(c *call) (any, error) {
 	return object{"requests": requests, "nodes": nodes}, err
 }
 
-// requestsEvent says that there are new entries in the record.
+// requestsEvent reports new entries in the log.
 type requestsEvent struct {
 	Type string `json:"type"`
 	Pos  int64  `json:"pos"`
 }
 
-// newsTime is how often the record is looked at for news: more often than that no
-// stream tells of them.
-const newsTime = time.Second
+// requestPollInterval is how often the log is polled, and so the shortest time between two
+// requestsEvents.
+const requestPollInterval = time.Second
 
-// requestNews gives a value when there are new entries of anybody, until ctx is
-// done; nil where there is no record.
-func (a *api) requestNews(ctx context.Context) <-chan struct{} {
+// watchRequests returns a channel that receives a value after any user has new entries,
+// until ctx is done. It is nil without a log.
+func (a *api) watchRequests(ctx context.Context) <-chan struct{} {
 	if a.Requests == nil {
 		return nil
 	}
 	news := make(chan struct{}, 1)
-	seen := a.latestRequest(ctx) // before the reader is told that it is connected
+	seen := a.latestRequest(ctx) // before the reader receives the event connected
 	go func() {
-		tick := time.NewTicker(newsTime)
+		tick := time.NewTicker(requestPollInterval)
 		defer tick.Stop()
 		for {
 			select {
@@ -166,7 +166,7 @@ func (a *api) requestNews(ctx context.Context) <-chan struct{} {
 				seen = now
 				select {
 				case news <- struct{}{}:
-				default: // it was not told yet
+				default: // a value is pending
 				}
 			}
 		}
@@ -174,8 +174,8 @@ func (a *api) requestNews(ctx context.Context) <-chan struct{} {
 	return news
 }
 
-// latestRequest is the place of the last entry. What cannot be read is no news:
-// whoever reads the list is told why.
+// latestRequest returns the number of the last entry. It ignores errors, because a read of
+// the list reports them.
 func (a *api) latestRequest(ctx context.Context) int64 {
 	reader, err := a.Requests.Reader(ctx)
 	if err != nil || reader == nil {

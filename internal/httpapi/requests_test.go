@@ -15,17 +15,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 )
 
-// requestsOf is a record in a file; nil is none yet.
-type requestsOf struct{ log *requestlog.Log }
+// fakeRequests is a log in a file. It is nil before the first entry.
+type fakeRequests struct{ log *requestlog.Log }
 
-func (r *requestsOf) Reader(context.Context) (*requestlog.Log, error) {
+func (r *fakeRequests) Reader(context.Context) (*requestlog.Log, error) {
 	if r.log == nil {
 		return nil, nil
 	}
 	return r.log, nil
 }
 
-func (r *requestsOf) Recording() httpapi.Recording {
+func (r *fakeRequests) Recording() httpapi.Recording {
 	return httpapi.Recording{On: true, Bodies: true, Error: "x"}
 }
 
@@ -36,7 +36,7 @@ func newRequestsRig(t *testing.T) (*rig, *requestlog.Log) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	return newRig(t, func(o *httpapi.Options) { o.Requests = &requestsOf{log} }), log
+	return newRig(t, func(o *httpapi.Options) { o.Requests = &fakeRequests{log} }), log
 }
 
 func recordedEntry(i int) *requestlog.Entry {
@@ -59,8 +59,8 @@ func recordedEntry(i int) *requestlog.Entry {
 	return e
 }
 
-// The record is read by its user: in pages, narrowed, one entry with its hooks,
-// and in figures. The shapes are those of the document, which the rig checks.
+// A user reads the log: in pages, filtered, one entry with its hooks, and as statistics.
+// The rig checks the answers against the document.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s, log := newRequestsRig(t)
@@ -77,7 +77,7 @@ func TestRequests(t *testing.T) {
 	seen := 0
 	for cursor := ""; ; cursor = page.Next {
 		page.Next = ""
-		s.want(t, 200, asAgent, "GET", "/api/requests?limit=7&cursor="+cursor, "").to(t, &page)
+		s.wantStatus(t, 200, asAgent, "GET", "/api/requests?limit=7&cursor="+cursor, "").decodeInto(t, &page)
 		seen += len(page.Requests)
 		for _, e := range page.Requests {
 			if e.User != "ann" || e.Graphs != nil {
@@ -91,22 +91,22 @@ func TestRequests(t *testing.T) {
 	if seen != 18 || page.Record.Dropped != 20 {
 		t.Errorf("%d were seen, %+v", seen, page.Record)
 	}
-	s.want(t, 200, asAgent, "GET", "/api/requests?failed=true&q=gone+read&slowerThan=15&hook=guard&upstream=files&tool=read_*&method=tools/call&client=claude", "").to(t, &page)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/requests?failed=true&q=gone+read&slowerThan=15&hook=guard&upstream=files&tool=read_*&method=tools/call&client=claude", "").decodeInto(t, &page)
 	if len(page.Requests) != 3 || page.Requests[0].ID != "q_19" {
 		t.Errorf("%+v", page.Requests)
 	}
 	var one struct{ Request requestlog.Entry }
-	s.want(t, 200, asAgent, "GET", "/api/requests/q_19", "").to(t, &one)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/requests/q_19", "").decodeInto(t, &one)
 	if len(one.Request.Graphs) != 1 || one.Request.Graphs[0].Nodes[0].Console[0].Text != "t" {
 		t.Errorf("%+v", one)
 	}
-	s.want(t, 404, asAgent, "GET", "/api/requests/q_20", "") // ben's
-	s.want(t, 400, asAgent, "GET", "/api/requests?status=odd", "")
-	s.want(t, 400, asAgent, "GET", "/api/requests?cursor=12", "")
-	s.want(t, 400, asAgent, "GET", "/api/requests?limit=0", "")
-	s.want(t, 400, asAgent, "GET", "/api/requests?since=yesterday", "")
+	s.wantStatus(t, 404, asAgent, "GET", "/api/requests/q_20", "") // belongs to ben
+	s.wantStatus(t, 400, asAgent, "GET", "/api/requests?status=odd", "")
+	s.wantStatus(t, 400, asAgent, "GET", "/api/requests?cursor=12", "")
+	s.wantStatus(t, 400, asAgent, "GET", "/api/requests?limit=0", "")
+	s.wantStatus(t, 400, asAgent, "GET", "/api/requests?since=yesterday", "")
 	var figures struct{ Tools []requestlog.ToolStats }
-	s.want(t, 200, asAgent, "GET", "/api/requests/stats", "").to(t, &figures)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/requests/stats", "").decodeInto(t, &figures)
 	if len(figures.Tools) != 1 || figures.Tools[0].Count != 18 || figures.Tools[0].Errors != 10 {
 		t.Errorf("%+v", figures)
 	}
@@ -114,32 +114,32 @@ func TestRequests(t *testing.T) {
 		Requests int64
 		Nodes    []requestlog.NodeStats
 	}
-	s.want(t, 200, asAgent, "GET", "/api/hooks/guard/stats", "").to(t, &stats)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/hooks/guard/stats", "").decodeInto(t, &stats)
 	if stats.Requests != 10 || len(stats.Nodes) != 1 || stats.Nodes[0].Errors != 10 || stats.Nodes[0].P50 != 2 {
 		t.Errorf("%+v", stats)
 	}
-	s.want(t, 200, asAgent, "GET", "/api/hooks/none/stats", "").to(t, &stats)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/hooks/none/stats", "").decodeInto(t, &stats)
 	if stats.Requests != 0 {
 		t.Errorf("%+v", stats)
 	}
 }
 
-// Where nothing is recorded yet, everything is empty and nothing an error.
-func TestNoRequestsYet(t *testing.T) {
+// Before the first entry everything is empty and nothing is an error.
+func TestRequestsEmpty(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(o *httpapi.Options) { o.Requests = &requestsOf{} })
+	s := newRig(t, func(o *httpapi.Options) { o.Requests = &fakeRequests{} })
 	for _, path := range []string{"/api/requests", "/api/requests/stats", "/api/hooks/guard/stats"} {
-		s.want(t, 200, asAgent, "GET", path, "")
+		s.wantStatus(t, 200, asAgent, "GET", path, "")
 	}
-	s.want(t, 404, asAgent, "GET", "/api/requests/q_1", "")
+	s.wantStatus(t, 404, asAgent, "GET", "/api/requests/q_1", "")
 }
 
-// A page that follows the changes hears of new requests, at most once a second,
-// whichever process has written them.
-func TestNewsOfRequests(t *testing.T) {
+// A stream reports new requests, at most once a second, no matter which process logged
+// them.
+func TestRequestsEvent(t *testing.T) {
 	t.Parallel()
 	s, log := newRequestsRig(t)
-	read := followed(t, s)
+	read := readStream(t, s)
 	read("event: connected")
 	for i := range 5 {
 		if err := log.Write(t.Context(), requestlog.Batch{Entries: []*requestlog.Entry{recordedEntry(100 + i)}}); err != nil {
@@ -151,8 +151,8 @@ func TestNewsOfRequests(t *testing.T) {
 	}
 }
 
-// followed opens the stream of changes; read gives all of it up to some words.
-func followed(t *testing.T, s *rig) (read func(want string) string) {
+// readStream opens the stream of changes. read returns its text up to and including want.
+func readStream(t *testing.T, s *rig) (read func(want string) string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/api/events", nil)
 	if err != nil {

@@ -30,12 +30,12 @@ const (
 	projectB = "bbbbbbbbbbbb"
 )
 
-// shelf holds definitions, for runs and as a catalog.
-type shelf []*catalog.Opened
+// fakeCatalog holds definitions for runs and for the catalog.
+type fakeCatalog []*catalog.Opened
 
-func newShelf(t *testing.T) shelf {
+func newFakeCatalog(t *testing.T) fakeCatalog {
 	t.Helper()
-	var s shelf
+	var s fakeCatalog
 	for _, text := range []string{
 		`{"id":"person","name":"A person's gate","description":"d","version":"1.0.0","steps":[
 			{"id":"plan","title":"Plan","prompt":"Plan it.","approval":"human","validationCriteria":[{"type":"contains","value":"PLAN","message":"say PLAN"}]},
@@ -70,7 +70,7 @@ func newShelf(t *testing.T) shelf {
 	return s
 }
 
-func (s shelf) Startable(_ context.Context, id string) (*definition.Definition, error) {
+func (s fakeCatalog) Startable(_ context.Context, id string) (*definition.Definition, error) {
 	entry, err := s.Get(id)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s shelf) Startable(_ context.Context, id string) (*definition.Definition, 
 	return entry.Definition, nil
 }
 
-func (s shelf) Get(id string) (*catalog.Opened, error) {
+func (s fakeCatalog) Get(id string) (*catalog.Opened, error) {
 	for _, entry := range s {
 		if entry.Definition.ID == id {
 			return entry, nil
@@ -90,24 +90,24 @@ func (s shelf) Get(id string) (*catalog.Opened, error) {
 	return nil, guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
 }
 
-func (s shelf) List(catalog.Filter) (entries []*catalog.Entry) {
+func (s fakeCatalog) List(catalog.Filter) (entries []*catalog.Entry) {
 	for _, opened := range s {
 		entries = append(entries, opened.Entry)
 	}
 	return entries
 }
 
-func (s shelf) Sources() []catalog.SourceStatus { return nil }
+func (s fakeCatalog) Sources() []catalog.SourceStatus { return nil }
 
-func (s shelf) Diagnostics() []guideway.Diagnostic { return nil }
+func (s fakeCatalog) Diagnostics() []guideway.Diagnostic { return nil }
 
-func (s shelf) Load(context.Context) error { return nil }
+func (s fakeCatalog) Load(context.Context) error { return nil }
 
-func (s shelf) OnChange(func(catalog.Change)) func() { return func() {} }
+func (s fakeCatalog) OnChange(func(catalog.Change)) func() { return func() {} }
 
-// rig is a whole server on a store on a disk, and clients of it.
+// rig is a complete server with a store on disk, and its clients.
 type rig struct {
-	*running
+	*runningServer
 	storePath string
 	store     *sqlite.Store
 	runs      *run.Service
@@ -117,10 +117,10 @@ type rig struct {
 	browsers  *authn.Browsers
 	tokens    *authn.Tokens
 	contract  *contract
-	// configFile has the upstreams.
+	// configFile contains the upstreams.
 	configFile string
-	desks      desks
-	// mcp counts the calls that came through to /mcp.
+	machines   testMachines
+	// mcp counts the calls that reached /mcp.
 	mcp int
 }
 
@@ -138,7 +138,8 @@ func openStore(t *testing.T, path string) *sqlite.Store {
 	return store
 }
 
-// newMemory keeps checkpoints in a store, and what saves them beside the answers.
+// newMemory returns a checkpoint service in a store and the keeper that saves in the
+// background.
 func newMemory(t *testing.T, store *sqlite.Store, dir string) (*checkpoint.Service, *memory.Keeper) {
 	t.Helper()
 	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(dir, "contexts")})
@@ -165,7 +166,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	dir := t.TempDir()
 	r := &rig{storePath: filepath.Join(dir, "store.db")}
 	r.store = openStore(t, r.storePath)
-	shelf := newShelf(t)
+	shelf := newFakeCatalog(t)
 	r.memory, r.keeper = newMemory(t, r.store, dir)
 	var err error
 	r.runs, err = run.New(run.Options{Journal: r.store, Definitions: shelf, Key: bytes.Repeat([]byte{7}, run.KeySize), Observer: r.keeper})
@@ -191,13 +192,13 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	if r.tokens, err = authn.NewTokens(authn.TokenOptions{Dir: filepath.Join(dir, "tokens")}); err != nil {
 		t.Fatal(err)
 	}
-	r.desks = newDesks(t)
+	r.machines = newTestMachines(t)
 	opts := httpapi.Options{
-		Machines: r.desks,
+		Machines: r.machines,
 		MCP:      http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
 		Guard:    guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
-		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyDesk(), Requests: &requestsOf{},
-		Upstreams:      r.upstreams(t, dir),
+		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyService(), Requests: &fakeRequests{},
+		Upstreams:      r.newUpstreams(t, dir),
 		CurrentProject: func(context.Context) run.Project { return run.Project{ID: projectA, Path: "/src/a", Branch: "main"} },
 	}
 	for _, c := range change {
@@ -207,7 +208,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.running = start(t, handler)
+	r.runningServer = startServer(t, handler)
 	r.contract = newContract(t, handler)
 	r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return r
@@ -215,20 +216,20 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 
 const allowedOrigin = "http://localhost:6274"
 
-// credential puts into a request what proves who sends it.
+// credential adds a proof of identity to a request.
 type credential func(*http.Request)
 
-func anybody(*http.Request) {}
+func withoutCredential(*http.Request) {}
 
-func bearer(token string) credential {
+func withBearer(token string) credential {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 }
 
-// asAgent is the token of /mcp.
-func asAgent(r *http.Request) { bearer(token)(r) }
+// asAgent adds the token of /mcp.
+func asAgent(r *http.Request) { withBearer(token)(r) }
 
-// login logs a browser in, and gives it as it reads and as it commands.
-func (s *rig) login(t *testing.T, user string) (reads, commands credential) {
+// loginBrowser logs a browser in. reads is its cookie, commands its cookie and key.
+func (s *rig) loginBrowser(t *testing.T, user string) (reads, commands credential) {
 	t.Helper()
 	code, _, err := s.browsers.NewLink(user)
 	if err != nil {
@@ -238,13 +239,13 @@ func (s *rig) login(t *testing.T, user string) (reads, commands credential) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.ownPage(r)
+	s.addPageHeaders(r)
 	l, err := s.browsers.Redeem(r, code)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reads = func(r *http.Request) {
-		s.ownPage(r)
+		s.addPageHeaders(r)
 		r.AddCookie(l.Cookie)
 	}
 	commands = func(r *http.Request) {
@@ -254,31 +255,31 @@ func (s *rig) login(t *testing.T, user string) (reads, commands credential) {
 	return reads, commands
 }
 
-// ownPage adds what a browser says of a request of a page of ours.
-func (s *rig) ownPage(r *http.Request) {
+// addPageHeaders adds the headers that a browser sends for a page of this server.
+func (s *rig) addPageHeaders(r *http.Request) {
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	if r.Method != http.MethodGet {
 		r.Header.Set("Origin", s.url)
 	}
 }
 
-// reply is an answer with its body read.
+// reply is an answer with its body.
 type reply struct {
 	*http.Response
 	body []byte
 }
 
-// to reads the body into a value.
-func (r reply) to(t *testing.T, into any) {
+// decodeInto decodes the body into a value.
+func (r reply) decodeInto(t *testing.T, into any) {
 	t.Helper()
 	if err := json.Unmarshal(r.body, into); err != nil {
 		t.Fatalf("the body %s: %v", r.body, err)
 	}
 }
 
-// send sends a request with a JSON body, if it is not empty, and holds what is
-// answered against the contract.
-func (s *rig) send(t *testing.T, who credential, method, path, body string, header ...string) reply {
+// sendRequest sends a request with a JSON body, if it is not empty, and checks the answer
+// against the contract.
+func (s *rig) sendRequest(t *testing.T, who credential, method, path, body string, header ...string) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
@@ -300,37 +301,37 @@ func (s *rig) send(t *testing.T, who credential, method, path, body string, head
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.contract.check(t, r, body, resp, got)
+	s.contract.checkAnswer(t, r, body, resp, got)
 	return reply{resp, got}
 }
 
-// want sends a request and checks the status of the answer.
-func (s *rig) want(t *testing.T, status int, who credential, method, path, body string, header ...string) reply {
+// wantStatus sends a request and checks the status of the answer.
+func (s *rig) wantStatus(t *testing.T, status int, who credential, method, path, body string, header ...string) reply {
 	t.Helper()
-	r := s.send(t, who, method, path, body, header...)
+	r := s.sendRequest(t, who, method, path, body, header...)
 	if r.StatusCode != status {
 		t.Fatalf("%s %s: %d %s, want %d", method, path, r.StatusCode, r.body, status)
 	}
 	return r
 }
 
-// wantCode sends a request and checks that it is refused by a problem.
+// wantCode sends a request and checks that it is answered with a Problem.
 func (s *rig) wantCode(t *testing.T, status int, code guideway.Code, who credential, method, path, body string, header ...string) httpapi.Problem {
 	t.Helper()
 	var p httpapi.Problem
-	s.want(t, status, who, method, path, body, header...).to(t, &p)
+	s.wantStatus(t, status, who, method, path, body, header...).decodeInto(t, &p)
 	if p.Success || p.Code != code || p.Error == "" {
 		t.Errorf("%s %s: %+v, want %s", method, path, p, code)
 	}
 	return p
 }
 
-func ann() run.Caller {
+func callerAnn() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "ann", Client: "test"}, Via: run.ViaAgent}
 }
 
-// atGate starts a run of a workflow and brings it to its first gate.
-func (s *rig) atGate(t *testing.T, who run.Caller, workflow, goal string) *run.Answer {
+// startAtGate starts a run of a workflow and moves it to its first gate.
+func (s *rig) startAtGate(t *testing.T, who run.Caller, workflow, goal string) *run.Answer {
 	t.Helper()
 	got, err := s.runs.Start(t.Context(), who, run.StartRequest{WorkflowID: workflow, Goal: goal, Project: run.Project{ID: projectA, Path: "/src/a"}})
 	if err != nil {
@@ -346,8 +347,8 @@ func (s *rig) atGate(t *testing.T, who run.Caller, workflow, goal string) *run.A
 	return got
 }
 
-// document creates a session document.
-func (s *rig) document(t *testing.T, user, project, workflow, id string) {
+// createDocument creates a session document.
+func (s *rig) createDocument(t *testing.T, user, project, workflow, id string) {
 	t.Helper()
 	_, err := s.sessions.Create(t.Context(), guideway.Principal{User: user}, session.CreateRequest{
 		Project: project, ProjectPath: "/src/" + project[:1], Workflow: workflow, ID: id,
@@ -358,7 +359,7 @@ func (s *rig) document(t *testing.T, user, project, workflow, id string) {
 	}
 }
 
-func (s *rig) update(t *testing.T, user, project, workflow, id string, updates map[string]any) {
+func (s *rig) updateDocument(t *testing.T, user, project, workflow, id string, updates map[string]any) {
 	t.Helper()
 	_, err := s.sessions.Update(t.Context(), guideway.Principal{User: user}, session.Name{Project: project, Workflow: workflow, ID: id}, updates)
 	if err != nil {

@@ -11,20 +11,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 )
 
-// open is the right that everybody has.
+// open is the right that every caller has.
 const open authn.Right = ""
 
-// route is a row of the table.
+// route is a row of the route table.
 type route struct {
 	method, path string
-	// right is what the caller must have.
+	// right is the right that the caller must have.
 	right  authn.Right
 	handle handler
 }
 
-// routes is the table of the JSON API. What belongs to a part that is not there
-// is left out.
-func (a *api) routes() []route {
+// routeTable returns the routes of the JSON API. It omits the routes of parts that are nil.
+func (a *api) routeTable() []route {
 	parts := []struct {
 		there bool
 		rows  []route
@@ -32,9 +31,9 @@ func (a *api) routes() []route {
 		{true, []route{
 			{"GET", "/api/health", open, func(*call) (any, error) { return json.RawMessage(`{"status":"ok"}` + "\n"), nil }},
 			{"GET", "/api/openapi.json", authn.RightRead, a.openAPI},
-			{"GET", "/api/me", authn.RightRead, a.me},
+			{"GET", "/api/me", authn.RightRead, a.getMe},
 		}},
-		{a.Browsers != nil, []route{{"POST", "/api/logout", authn.RightRead, a.logout}}},
+		{a.Browsers != nil, []route{{"POST", "/api/logout", authn.RightRead, a.postLogout}}},
 		{a.Catalog != nil, a.workflowRoutes()},
 		{a.Runs != nil, a.runRoutes()},
 		{a.Machines != nil, a.machineRoutes()},
@@ -44,7 +43,7 @@ func (a *api) routes() []route {
 		{a.Requests != nil, a.requestRoutes()},
 		{a.Upstreams != nil, a.upstreamRoutes()},
 		{a.Tokens != nil, a.tokenRoutes()},
-		{a.Feed != nil, []route{{"GET", "/api/events", authn.RightRead, a.events}}},
+		{a.Feed != nil, []route{{"GET", "/api/events", authn.RightRead, a.streamEvents}}},
 		{a.Feed != nil && a.Sessions != nil, []route{{"GET", "/api/sessions/{workflow}/{id}/stream", authn.RightRead, a.sessionStream}}},
 		{a.CurrentProject != nil, []route{{"GET", "/api/current-project", authn.RightRead, a.currentProject}}},
 	}
@@ -60,13 +59,13 @@ func (a *api) routes() []route {
 func (a *api) workflowRoutes() []route {
 	return []route{
 		{"GET", "/api/catalog", authn.RightRead, a.catalogState},
-		{"GET", "/api/workflows", authn.RightRead, a.workflows},
-		{"GET", "/api/workflows/{id}", authn.RightRead, a.workflow},
+		{"GET", "/api/workflows", authn.RightRead, a.listWorkflows},
+		{"GET", "/api/workflows/{id}", authn.RightRead, a.getWorkflow},
 		{"GET", "/api/workflows/{id}/source", authn.RightRead, a.workflowSource},
 		{"PUT", "/api/workflows/{id}/source", authn.RightWork, a.saveWorkflow},
-		{"GET", "/api/schemas/{dialect}", authn.RightRead, a.schema},
-		{"POST", "/api/validate", authn.RightWork, withBody(a.validate)},
-		{"POST", "/api/try", authn.RightWork, withBody(a.try)},
+		{"GET", "/api/schemas/{dialect}", authn.RightRead, a.getSchema},
+		{"POST", "/api/validate", authn.RightWork, withBody(a.validateText)},
+		{"POST", "/api/try", authn.RightWork, withBody(a.tryMoves)},
 	}
 }
 
@@ -94,17 +93,17 @@ func (a *api) sessionRoutes() []route {
 		{"DELETE", "/api/sessions/{workflow}/{id}", authn.RightWork, a.deleteSession},
 		{"POST", "/api/sessions/{workflow}/{id}/restore", authn.RightWork, a.restoreSession},
 		{"GET", "/api/sessions/{workflow}/{id}/validation", authn.RightRead, a.sessionValidation},
-		{"GET", "/api/projects", authn.RightRead, a.projects},
+		{"GET", "/api/projects", authn.RightRead, a.listProjects},
 	}
 }
 
-// methods are the rows of one path.
+// methods are the routes of one path by method.
 type methods map[string]route
 
-// mount puts the table and the pages into mux.
-func (a *api) mount(mux *http.ServeMux) {
+// mountRoutes adds the routes and the pages to mux.
+func (a *api) mountRoutes(mux *http.ServeMux) {
 	byPath := map[string]methods{}
-	for _, row := range a.routes() {
+	for _, row := range a.routeTable() {
 		if byPath[row.path] == nil {
 			byPath[row.path] = methods{}
 		}
@@ -113,23 +112,23 @@ func (a *api) mount(mux *http.ServeMux) {
 	guarded := http.NewServeMux()
 	for path, rows := range byPath {
 		if rows["GET"].right == open && rows["GET"].handle != nil {
-			mux.Handle(path, a.dispatch(rows))
+			mux.Handle(path, a.dispatchMethod(rows))
 			continue
 		}
-		guarded.Handle(path, a.dispatch(rows))
+		guarded.Handle(path, a.dispatchMethod(rows))
 	}
 	guarded.HandleFunc("/", a.notFound)
-	mux.Handle("/api/", a.authenticate(guarded))
-	mux.Handle("/api", a.authenticate(guarded))
+	mux.Handle("/api/", a.requireCredential(guarded))
+	mux.Handle("/api", a.requireCredential(guarded))
 	if a.Browsers != nil {
 		a.mountPages(mux)
 	}
 	mux.HandleFunc("/", a.notFound)
 }
 
-// plainPaths answers in JSON where http.ServeMux would redirect in HTML: paths
-// with dots or doubled slashes are none of ours.
-func (a *api) plainPaths(next http.Handler) http.Handler {
+// rejectUncleanPaths answers paths with dots or double slashes with an error in JSON.
+// http.ServeMux would redirect them in HTML.
+func (a *api) rejectUncleanPaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := r.URL.EscapedPath()
 		if plain := path.Clean(given); given != plain && given != plain+"/" {
@@ -140,25 +139,25 @@ func (a *api) plainPaths(next http.Handler) http.Handler {
 	})
 }
 
-// authenticate lets through who shows any credential of the API, and says in the
-// request's context what it is good for.
-func (a *api) authenticate(next http.Handler) http.Handler {
+// requireCredential lets requests with any credential of the API pass, and adds the
+// credential's grant to the request's context.
+func (a *api) requireCredential(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		grant, err := a.access.Check(r)
 		if err != nil {
 			if guideway.ErrorCode(err) == guideway.CodeUnauthorized {
 				w.Header().Set("WWW-Authenticate", authn.Challenge(r))
 			}
-			a.fail(w, r, err)
+			a.writeError(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(authn.WithGrant(r.Context(), grant)))
 	})
 }
 
-// dispatch answers one path: by the row of the method, if the caller has its
+// dispatchMethod serves one path: it calls the route of the method if the caller has its
 // right.
-func (a *api) dispatch(rows methods) http.Handler {
+func (a *api) dispatchMethod(rows methods) http.Handler {
 	allowed := make([]string, 0, len(rows)+1)
 	for method := range rows {
 		allowed = append(allowed, method)
@@ -177,13 +176,13 @@ func (a *api) dispatch(rows methods) http.Handler {
 		if !ok {
 			w.Header().Set("Allow", list)
 			writeProblem(w, http.StatusMethodNotAllowed, Problem{
-				Error: "the method " + clip(r.Method) + " is not one of this path",
+				Error: "the method " + clipText(r.Method) + " is not allowed at this path",
 				Code:  guideway.CodeInvalid, Fix: "use " + list,
 			})
 			return
 		}
 		c := &call{Request: r, w: w, status: http.StatusOK}
-		err := mayDo(c.authGrant(), row.right)
+		err := checkRight(c.authGrant(), row.right)
 		if err == nil {
 			var v any
 			if v, err = row.handle(c); err == nil {
@@ -191,38 +190,38 @@ func (a *api) dispatch(rows methods) http.Handler {
 			}
 		}
 		if err != nil {
-			a.fail(w, r, err)
+			a.writeError(w, r, err)
 		}
 	})
 }
 
-// mayDo says why a grant is not enough.
-func mayDo(g authn.Grant, right authn.Right) error {
+// checkRight returns the reason why a grant is not sufficient.
+func checkRight(g authn.Grant, right authn.Right) error {
 	switch {
 	case right == open || g.May(right):
 		return nil
 	case g.Proof == authn.ProofBrowser:
-		return guideway.Errorf(guideway.CodeForbidden, "the request does not have this page's key in the header %s", authn.KeyHeader).
+		return guideway.Errorf(guideway.CodeForbidden, "the request lacks this page's key in the header %s", authn.KeyHeader).
 			WithFix("log this browser in at this address: guideway open")
 	case right == authn.RightManage:
-		return guideway.Errorf(guideway.CodeForbidden, "only a person changes what agents are let at").
-			WithFix("use a browser that is logged in, or a token that guideway token create NAME --scope manage has made")
+		return guideway.Errorf(guideway.CodeForbidden, "only a person can change what agents may use").
+			WithFix("use a browser that is logged in, or a token that was created with guideway token create NAME --scope manage")
 	default:
 		return guideway.Errorf(guideway.CodeForbidden, "this token's scopes do not allow it").
 			WithFix("use the token of /mcp, or a browser that is logged in")
 	}
 }
 
-// me returns what the caller may do. The member person says that the caller's answer
-// to a gate counts as a person's.
-func (a *api) me(c *call) (any, error) {
+// getMe returns the rights of the caller. The member person reports whether the caller's
+// answer to a gate counts as a person's.
+func (a *api) getMe(c *call) (any, error) {
 	g := c.authGrant()
 	return object{"user": g.Principal.User, "proof": g.Proof, "rights": g.Rights, "person": g.Person()}, nil
 }
 
 func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, http.StatusNotFound, Problem{
-		Error: "Not found", Code: guideway.CodeNotFound, Path: clip(r.URL.Path),
+		Error: "Not found", Code: guideway.CodeNotFound, Path: clipText(r.URL.Path),
 		Fix: "the MCP endpoint is /mcp; /api/docs describes the API",
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// everything is an API with all its parts; none of them is called.
-func everything() *api {
+// newFullAPI returns an API with all parts. None of them may be called.
+func newFullAPI() *api {
 	return &api{Options: Options{
 		Browsers: &authn.Browsers{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
 		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &memory.Service{}, Hooks: &hookdesk.Desk{}, Requests: struct{ Requests }{},
@@ -26,9 +26,9 @@ func everything() *api {
 	}}
 }
 
-// The table of routes and the document name the same routes, with the same
-// parameters in their paths, and the document says which ones want a page's key.
-func TestRoutesAreThoseOfTheDocument(t *testing.T) {
+// The route table and the document must have the same routes with the same path parameters,
+// and the document must mark the routes that require a page's key.
+func TestRoutesMatchTheDocument(t *testing.T) {
 	t.Parallel()
 	text, err := openAPIJSON()
 	if err != nil {
@@ -60,7 +60,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 		}
 	}
 	served, wantsKey := map[string]bool{}, map[string]bool{}
-	for _, r := range everything().routes() {
+	for _, r := range newFullAPI().routeTable() {
 		served[r.method+" "+r.path] = true
 		if r.right == authn.RightWork || r.right == authn.RightAnswer || r.right == authn.RightManage || r.path == "/api/logout" {
 			wantsKey[r.method+" "+r.path] = true
@@ -77,10 +77,10 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// No route but the health check is open, and nothing that changes is a GET.
+// Only the health check is open, and no GET changes anything.
 func TestRoutesAreGuarded(t *testing.T) {
 	t.Parallel()
-	for _, r := range everything().routes() {
+	for _, r := range newFullAPI().routeTable() {
 		if (r.right == open) != (r.path == "/api/health") {
 			t.Errorf("%s %s has the right %q", r.method, r.path, r.right)
 		}

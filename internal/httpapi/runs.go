@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// listLimit bounds a list by default, maxListLimit in any case.
+	// listLimit is the default length of a list, maxListLimit the maximum.
 	listLimit    = 100
 	maxListLimit = 500
-	// eventLimit bounds the events of a run likewise.
+	// eventLimit is the default number of events, maxEventLimit the maximum.
 	eventLimit    = 500
 	maxEventLimit = 5_000
-	// eventBatch is how many events are read at once. No more are read once
-	// they have maxEventBytes: an event may have a large output.
+	// eventBatch is the number of events read at once. Reading stops after maxEventBytes,
+	// because an event may have a large output.
 	eventBatch    = 50
 	maxEventBytes = 4 << 20
 )
@@ -33,7 +33,7 @@ func (a *api) listRuns(c *call) (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	list, err := a.Runs.List(c.Context(), c.caller(), filter)
+	list, err := a.Runs.List(c.Context(), c.runCaller(), filter)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +43,9 @@ func (a *api) listRuns(c *call) (any, error) {
 	return out, nil
 }
 
-// addNext returns the first limit records of list, which was read with a limit of one
-// more. If there are more, it adds the member next, which continues the list as the
-// parameter cursor.
+// addNext returns the first limit records of list, which was read with a limit of one more.
+// If there are more, it adds the member next, which continues the list as the parameter
+// cursor.
 func (o object) addNext(list []run.Record, limit int) []run.Record {
 	if len(list) > limit {
 		list = list[:limit]
@@ -67,8 +67,8 @@ func (c *call) statusParams() []guide.Status {
 	return statuses
 }
 
-// cursorOf and cursorParam carry the place after a record: what lists are ordered
-// by.
+// cursorOf and cursorParam encode and decode the position of a record in the order of
+// lists.
 func cursorOf(r run.Record) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(r.Updated.Format(time.RFC3339Nano) + " " + r.ID))
 }
@@ -98,19 +98,19 @@ func (a *api) searchRuns(c *call) (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	list, err := a.Runs.Resume(c.Context(), c.caller(), request)
+	list, err := a.Runs.Resume(c.Context(), c.runCaller(), request)
 	return object{"count": len(list), "runs": replaceNil(list)}, err
 }
 
-// getRun returns all of a run but its definition. The member handle is the current
-// one: an answer that carries it is refused if the run has moved on.
+// getRun returns a run without its definition. An answer with the handle that the member
+// handle has is refused if the run has moved on.
 func (a *api) getRun(c *call) (any, error) {
 	after := c.intParam("after", 0, 0, 1<<53)
 	limit := c.intParam("limit", eventLimit, 0, maxEventLimit)
 	if c.err != nil {
 		return nil, c.err
 	}
-	details, err := a.Runs.Look(c.Context(), c.caller(), c.runRef())
+	details, err := a.Runs.Look(c.Context(), c.runCaller(), c.runRef())
 	if err != nil {
 		return nil, err
 	}
@@ -118,22 +118,22 @@ func (a *api) getRun(c *call) (any, error) {
 		details.Variables = map[string]any{}
 	}
 	out := object{"run": details.Record, "position": details.Position, "variables": details.Variables}.addText("handle", details.Current)
-	// Events that came meanwhile do not go with the record.
+	// Newer events than the record are omitted.
 	last := after + min(limit, max(details.Seq-after, 0))
 	events, err := a.runEvents(c, after, last)
 	if n := len(events); n > 0 && events[n-1].Seq < details.Seq {
-		out["nextAfter"] = events[n-1].Seq // it continues the events, as the parameter after
+		out["nextAfter"] = events[n-1].Seq // continues the events as the parameter after
 	}
 	out["events"] = events
 	return out, err
 }
 
-// runEvents reads the events after one up to another of the run of the path, or
-// as many of them as an answer has room for.
+// runEvents returns the events of the run between two sequence numbers, or as many of them
+// as fit into an answer.
 func (a *api) runEvents(c *call, after, last int64) ([]run.Event, error) {
 	events, bytes := []run.Event{}, 0
 	for after < last && bytes < maxEventBytes {
-		batch, err := a.Runs.Events(c.Context(), c.caller(), c.runRef(), after, int(min(last-after, eventBatch)))
+		batch, err := a.Runs.Events(c.Context(), c.runCaller(), c.runRef(), after, int(min(last-after, eventBatch)))
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (a *api) runEvents(c *call, after, last int64) ([]run.Event, error) {
 }
 
 func (a *api) runDefinition(c *call) (any, error) {
-	details, err := a.Runs.Look(c.Context(), c.caller(), c.runRef())
+	details, err := a.Runs.Look(c.Context(), c.runCaller(), c.runRef())
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (a *api) runDefinition(c *call) (any, error) {
 
 // runState answers with the state document alone, without the member success.
 func (a *api) runState(c *call) (any, error) {
-	state, err := a.Runs.State(c.Context(), c.caller(), c.runRef())
+	state, err := a.Runs.State(c.Context(), c.runCaller(), c.runRef())
 	if err != nil {
 		return nil, err
 	}
@@ -169,12 +169,12 @@ func (a *api) runState(c *call) (any, error) {
 }
 
 func (a *api) exportRun(c *call) (any, error) {
-	bundle, err := a.Runs.Export(c.Context(), c.caller(), c.runRef())
+	bundle, err := a.Runs.Export(c.Context(), c.runCaller(), c.runRef())
 	if err == nil {
 		c.w.Header().Set("Content-Disposition", `attachment; filename="guideway-run.json"`)
 	}
 	return json.RawMessage(bundle), err
 }
 
-// runRef returns the run of the path.
+// runRef returns the run that the path names.
 func (c *call) runRef() run.Ref { return run.Ref{RunID: c.PathValue("id")} }

@@ -12,14 +12,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// runPage is what tests read of a list of runs.
+// runPage is the part of a list of runs that tests read.
 type runPage struct {
 	Count int
 	Runs  []struct{ RunID, WorkflowID, Status string }
 	Next  string
 }
 
-// details is what tests read of a run.
+// details is the part of a run that tests read.
 type details struct {
 	Run       struct{ RunID, Status string }
 	Handle    string
@@ -33,38 +33,38 @@ type details struct {
 	NextAfter int64
 }
 
-func TestStartAndLook(t *testing.T) {
+func TestStartAndGetRun(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, browser := s.login(t, "ann")
-	made := s.want(t, 201, browser, "POST", "/api/runs",
+	_, browser := s.loginBrowser(t, "ann")
+	made := s.wantStatus(t, 201, browser, "POST", "/api/runs",
 		`{"workflowId":"plain","goal":"Move the login","context":{"size":12345678901234567890},"project":{"id":"`+projectA+`","path":"/src/a"}}`,
 		"Idempotency-Key", "k1")
 	var a run.Answer
-	made.to(t, &a)
+	made.decodeInto(t, &a)
 	if got := made.Header.Get("Location"); got != "/api/runs/"+a.RunID {
 		t.Errorf("Location %q", got)
 	}
-	again := s.want(t, 200, browser, "POST", "/api/runs", `{"workflowId":"plain","goal":"Move the login","context":{"size":12345678901234567890},"project":{"id":"`+projectA+`","path":"/src/a"}}`, "Idempotency-Key", "k1")
+	again := s.wantStatus(t, 200, browser, "POST", "/api/runs", `{"workflowId":"plain","goal":"Move the login","context":{"size":12345678901234567890},"project":{"id":"`+projectA+`","path":"/src/a"}}`, "Idempotency-Key", "k1")
 	var b run.Answer
-	again.to(t, &b)
+	again.decodeInto(t, &b)
 	if b.RunID != a.RunID || !b.Replayed {
 		t.Errorf("the same key made %+v, then %+v", a, b)
 	}
-	got := s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "")
+	got := s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "")
 	if !strings.Contains(string(got.body), "12345678901234567890") {
 		t.Errorf("a number was rounded: %s", got.body)
 	}
 	var d details
-	got.to(t, &d)
+	got.decodeInto(t, &d)
 	if d.Run.RunID != a.RunID || d.Handle != a.Handle || d.Position.ID != "plan" || len(d.Events) == 0 || d.Events[0].Kind != run.KindCreated || d.Events[0].By.Via != run.ViaBrowser {
 		t.Errorf("the run is %+v", d)
 	}
-	definition := s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"/definition", "")
+	definition := s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"/definition", "")
 	if !strings.Contains(string(definition.body), `"id":"plain"`) {
 		t.Errorf("the definition is %s", definition.body)
 	}
-	bundle := s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"/export", "")
+	bundle := s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"/export", "")
 	if got := bundle.Header.Get("Content-Disposition"); !strings.HasPrefix(got, "attachment") || !json.Valid(bundle.body) {
 		t.Errorf("the bundle: %q %s", got, bundle.body)
 	}
@@ -74,17 +74,17 @@ func TestStartAndLook(t *testing.T) {
 	}
 }
 
-func TestEventsOfARunInPages(t *testing.T) {
+func TestRunEventPages(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	a := s.atGate(t, ann(), "plain", "")
+	a := s.startAtGate(t, callerAnn(), "plain", "")
 	var all details
-	s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "").to(t, &all)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "").decodeInto(t, &all)
 	var seqs []int64
 	after := int64(0)
 	for {
 		var page details
-		s.want(t, 200, asAgent, "GET", fmt.Sprintf("/api/runs/%s?limit=2&after=%d", a.RunID, after), "").to(t, &page)
+		s.wantStatus(t, 200, asAgent, "GET", fmt.Sprintf("/api/runs/%s?limit=2&after=%d", a.RunID, after), "").decodeInto(t, &page)
 		for _, e := range page.Events {
 			seqs = append(seqs, e.Seq)
 		}
@@ -96,26 +96,26 @@ func TestEventsOfARunInPages(t *testing.T) {
 		t.Errorf("pages have the events %v of %d", seqs, len(all.Events))
 	}
 	var none details
-	s.want(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"?limit=0", "").to(t, &none)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"?limit=0", "").decodeInto(t, &none)
 	if len(none.Events) != 0 {
 		t.Errorf("limit=0 gives %v", none.Events)
 	}
 }
 
-// A page of events is bounded in bytes too, and nothing is lost between pages.
-func TestLargeEventsInPages(t *testing.T) {
+// A page of events is bounded in bytes too, and no event is lost between pages.
+func TestRunEventPagesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	got, err := s.runs.Start(t.Context(), ann(), run.StartRequest{WorkflowID: "plain", Context: map[string]any{"size": "small"}})
+	got, err := s.runs.Start(t.Context(), callerAnn(), run.StartRequest{WorkflowID: "plain", Context: map[string]any{"size": "small"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 7 { // each round of the gate has another large output
-		got, err = s.runs.Continue(t.Context(), ann(), run.ContinueRequest{Handle: got.Handle, Output: strings.Repeat("x", 900_000)})
+	for i := range 7 { // every round of the gate has another large output
+		got, err = s.runs.Continue(t.Context(), callerAnn(), run.ContinueRequest{Handle: got.Handle, Output: strings.Repeat("x", 900_000)})
 		if err != nil {
 			t.Fatal(i, err)
 		}
-		got, err = s.runs.Continue(t.Context(), ann(), run.ContinueRequest{Handle: got.Handle, Answer: &guide.Answer{OptionID: guide.OptionRevise, Note: "again"}})
+		got, err = s.runs.Continue(t.Context(), callerAnn(), run.ContinueRequest{Handle: got.Handle, Answer: &guide.Answer{OptionID: guide.OptionRevise, Note: "again"}})
 		if err != nil {
 			t.Fatal(i, err)
 		}
@@ -123,12 +123,12 @@ func TestLargeEventsInPages(t *testing.T) {
 	var seqs []int64
 	pages, after := 0, int64(0)
 	for {
-		r := s.want(t, 200, asAgent, "GET", fmt.Sprintf("/api/runs/%s?after=%d", got.RunID, after), "")
+		r := s.wantStatus(t, 200, asAgent, "GET", fmt.Sprintf("/api/runs/%s?after=%d", got.RunID, after), "")
 		if len(r.body) > 5<<20 {
 			t.Errorf("a page has %d bytes", len(r.body))
 		}
 		var page details
-		r.to(t, &page)
+		r.decodeInto(t, &page)
 		for _, e := range page.Events {
 			seqs = append(seqs, e.Seq)
 		}
@@ -147,19 +147,19 @@ func TestLargeEventsInPages(t *testing.T) {
 	}
 }
 
-func TestListOfRuns(t *testing.T) {
+func TestListRuns(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	ids := map[string]bool{}
 	for i := range 5 {
-		ids[s.atGate(t, ann(), []string{"plain", "person"}[i%2], fmt.Sprintf("goal %d", i)).RunID] = true
+		ids[s.startAtGate(t, callerAnn(), []string{"plain", "person"}[i%2], fmt.Sprintf("goal %d", i)).RunID] = true
 	}
-	s.atGate(t, run.Caller{Principal: guideway.Principal{User: "bob"}}, "person", "not yours")
+	s.startAtGate(t, run.Caller{Principal: guideway.Principal{User: "bob"}}, "person", "not yours")
 	seen := map[string]bool{}
 	path := "/api/runs?limit=2"
 	for pages := 0; path != ""; pages++ {
 		var page runPage
-		s.want(t, 200, asAgent, "GET", path, "").to(t, &page)
+		s.wantStatus(t, 200, asAgent, "GET", path, "").decodeInto(t, &page)
 		for _, r := range page.Runs {
 			if seen[r.RunID] || !ids[r.RunID] {
 				t.Errorf("page %d has the run %s again, or it is another's", pages, r.RunID)
@@ -182,7 +182,7 @@ func TestListOfRuns(t *testing.T) {
 		"since=2020-01-01T00:00:00Z": 5, "until=2020-01-01T00:00:00Z": 0,
 	} {
 		var page runPage
-		s.want(t, 200, asAgent, "GET", "/api/runs?"+query, "").to(t, &page)
+		s.wantStatus(t, 200, asAgent, "GET", "/api/runs?"+query, "").decodeInto(t, &page)
 		if page.Count != count || len(page.Runs) != count {
 			t.Errorf("%s: %d runs, want %d", query, page.Count, count)
 		}
@@ -198,12 +198,12 @@ func TestListOfRuns(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	a := s.atGate(t, ann(), "plain", "refactor the authentication")
-	s.atGate(t, ann(), "plain", "write a poem")
+	a := s.startAtGate(t, callerAnn(), "plain", "refactor the authentication")
+	s.startAtGate(t, callerAnn(), "plain", "write a poem")
 	var found struct {
 		Runs []struct{ RunID, Handle, Why string }
 	}
-	s.want(t, 200, asAgent, "GET", "/api/runs/search?q="+url.QueryEscape("the auth refactoring"), "").to(t, &found)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/runs/search?q="+url.QueryEscape("the auth refactoring"), "").decodeInto(t, &found)
 	if len(found.Runs) == 0 || found.Runs[0].RunID != a.RunID || found.Runs[0].Handle != a.Handle {
 		t.Errorf("found %+v, want %s", found.Runs, a.RunID)
 	}
@@ -211,11 +211,11 @@ func TestSearch(t *testing.T) {
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "GET", "/api/runs/search?q=+", "")
 }
 
-func TestAnswerAGate(t *testing.T) {
+func TestAnswerGate(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, browser := s.login(t, "ann")
-	a := s.atGate(t, ann(), "plain", "")
+	_, browser := s.loginBrowser(t, "ann")
+	a := s.startAtGate(t, callerAnn(), "plain", "")
 	path := "/api/runs/" + a.RunID + "/answer"
 	for body, code := range map[string]guideway.Code{
 		`{}`: guideway.CodeInvalid, `{"optionId":"confirm","decline":true}`: guideway.CodeInvalid, `{"optionId":7}`: guideway.CodeInvalid,
@@ -234,30 +234,30 @@ func TestAnswerAGate(t *testing.T) {
 		t.Errorf("a form's type: %+v", p)
 	}
 	var got run.Answer
-	s.want(t, 200, browser, "POST", path, `{"optionId":"revise","note":"shorter","stepId":"plan","handle":"`+a.Handle+`"}`).to(t, &got)
+	s.wantStatus(t, 200, browser, "POST", path, `{"optionId":"revise","note":"shorter","stepId":"plan","handle":"`+a.Handle+`"}`).decodeInto(t, &got)
 	if got.Position.ID != "plan" || !strings.Contains(got.Position.Message, "shorter") {
 		t.Errorf("sent back, the run is at %+v", got.Position)
 	}
-	// The form that was shown is of a position that is over.
+	// The handle belongs to an earlier position.
 	p = s.wantCode(t, 409, guideway.CodeRefused, browser, "POST", path, `{"optionId":"confirm","handle":"`+a.Handle+`"}`)
 	if p.Rule != run.RuleStaleHandle {
 		t.Errorf("an old handle: %+v", p)
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, browser, "POST", "/api/runs/r_none/answer", `{"optionId":"confirm"}`)
-	other := s.atGate(t, ann(), "plain", "")
+	other := s.startAtGate(t, callerAnn(), "plain", "")
 	s.wantCode(t, 400, guideway.CodeInvalid, browser, "POST", "/api/runs/"+other.RunID+"/answer", `{"optionId":"confirm","handle":"`+got.Handle+`"}`)
 }
 
 func TestAbortAndFork(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	a := s.atGate(t, ann(), "plain", "")
+	a := s.startAtGate(t, callerAnn(), "plain", "")
 	var forked, again run.Answer
-	s.want(t, 201, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", "f").to(t, &forked)
+	s.wantStatus(t, 201, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", "f").decodeInto(t, &forked)
 	if forked.RunID == a.RunID || forked.Position.Kind != guide.PositionGate {
 		t.Errorf("forked: %+v", forked)
 	}
-	s.want(t, 200, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", "f").to(t, &again)
+	s.wantStatus(t, 200, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", "f").decodeInto(t, &again)
 	if again.RunID != forked.RunID {
 		t.Errorf("the same key forked %s and %s", forked.RunID, again.RunID)
 	}
@@ -267,7 +267,7 @@ func TestAbortAndFork(t *testing.T) {
 	}
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", strings.Repeat("k", 129))
 	var ended run.Answer
-	s.want(t, 200, asAgent, "POST", "/api/runs/"+a.RunID+"/abort", `{"reason":"enough"}`).to(t, &ended)
+	s.wantStatus(t, 200, asAgent, "POST", "/api/runs/"+a.RunID+"/abort", `{"reason":"enough"}`).decodeInto(t, &ended)
 	if ended.Status != guide.StatusAborted {
 		t.Errorf("aborted: %+v", ended)
 	}
@@ -277,12 +277,12 @@ func TestAbortAndFork(t *testing.T) {
 	}
 }
 
-// Another user's runs are not there, whatever is asked.
-func TestRunsAreTheUsersOwn(t *testing.T) {
+// The runs of another user are hidden from every route.
+func TestRunsOfOtherUsersAreHidden(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	bob := run.Caller{Principal: guideway.Principal{User: "bob"}}
-	a := s.atGate(t, bob, "plain", "secret goal")
+	a := s.startAtGate(t, bob, "plain", "secret goal")
 	for _, path := range []string{"", "/definition", "/export"} {
 		s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/runs/"+a.RunID+path, "")
 	}
@@ -291,12 +291,12 @@ func TestRunsAreTheUsersOwn(t *testing.T) {
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm","handle":"`+a.Handle+`"}`)
 	for _, path := range []string{"/api/runs", "/api/runs/search?q=secret"} {
-		if got := s.want(t, 200, asAgent, "GET", path, ""); strings.Contains(string(got.body), "secret") {
+		if got := s.wantStatus(t, 200, asAgent, "GET", path, ""); strings.Contains(string(got.body), "secret") {
 			t.Errorf("%s shows bob's run: %s", path, got.body)
 		}
 	}
 	for _, id := range []string{"%00", "%2e%2e%2fetc", "x%2fy", strings.Repeat("a", 5000)} {
-		if got := s.send(t, asAgent, "GET", "/api/runs/"+id, ""); got.StatusCode >= 500 || got.StatusCode < 300 {
+		if got := s.sendRequest(t, asAgent, "GET", "/api/runs/"+id, ""); got.StatusCode >= 500 || got.StatusCode < 300 {
 			t.Errorf("the id %.20q: %d %s", id, got.StatusCode, got.body)
 		}
 	}
@@ -306,11 +306,11 @@ func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	var list struct{ Workflows []struct{ ID, Source string } }
-	s.want(t, 200, asAgent, "GET", "/api/workflows", "").to(t, &list)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/workflows", "").decodeInto(t, &list)
 	if len(list.Workflows) != 3 || list.Workflows[0].Source != "test" {
 		t.Errorf("workflows: %+v", list)
 	}
-	got := s.want(t, 200, asAgent, "GET", "/api/workflows/plain", "")
+	got := s.wantStatus(t, 200, asAgent, "GET", "/api/workflows/plain", "")
 	if !strings.Contains(string(got.body), "Be brief.") {
 		t.Errorf("the definition is not there: %s", got.body)
 	}
@@ -329,11 +329,11 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		t.Errorf("an unknown path: %+v", p)
 	}
 	s.wantCode(t, 405, guideway.CodeInvalid, asAgent, "PUT", "/api/runs", "")
-	if got := s.want(t, 405, asAgent, "DELETE", "/api/runs", "").Header.Get("Allow"); got != "GET, HEAD, POST" {
+	if got := s.wantStatus(t, 405, asAgent, "DELETE", "/api/runs", "").Header.Get("Allow"); got != "GET, HEAD, POST" {
 		t.Errorf("Allow %q", got)
 	}
-	s.want(t, 200, asAgent, "HEAD", "/api/runs", "")
-	s.want(t, 200, asAgent, "HEAD", "/api/events", "")
-	s.want(t, 200, anybody, "GET", "/api/health", "")
-	s.want(t, 200, asAgent, "GET", "/api/openapi.json", "")
+	s.wantStatus(t, 200, asAgent, "HEAD", "/api/runs", "")
+	s.wantStatus(t, 200, asAgent, "HEAD", "/api/events", "")
+	s.wantStatus(t, 200, withoutCredential, "GET", "/api/health", "")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/openapi.json", "")
 }

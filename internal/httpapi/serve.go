@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// headerTime is how long a client may take to send a request's headers,
-	// bodyTime its body. Answers have no limit: they may be streams.
+	// headerTime is the time limit for reading the headers of a request, bodyTime for its
+	// body. Answers have no limit, because they may be streams.
 	headerTime = 10 * time.Second
 	bodyTime   = 30 * time.Second
-	// idleTime ends a connection without requests.
+	// idleTime is the maximum idle time of a connection.
 	idleTime = 2 * time.Minute
-	// maxHeaderBytes bounds the headers of a request.
+	// maxHeaderBytes is the maximum size of a request's headers.
 	maxHeaderBytes = 64 << 10
-	// endTime is how long answers under way may take after ctx is done.
-	endTime = 500 * time.Millisecond
+	// shutdownTime is the time limit for answers in progress after ctx is done.
+	shutdownTime = 500 * time.Millisecond
 )
 
-// Serve serves handler on listener until ctx is done, then returns nil within
-// a second: streams that a client has opened by GET end at once, other answers
-// get half a second, and what is left is closed. The listener is closed.
+// Serve serves handler on listener until ctx is done, then returns nil within a second:
+// streams, which are GET requests, end at once, other answers get half a second, and then
+// the remaining connections are closed. Serve closes the listener.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	srv := &http.Server{
 		Handler:           endStreams(ctx, handler),
@@ -41,10 +41,10 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		return guideway.Errorf(guideway.CodeUnavailable, "serve on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {
-		_ = srv.Close() // what is left loses its connection
+		_ = srv.Close() // closes the remaining connections
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return guideway.Errorf(guideway.CodeUnavailable, "serve on %s: %w", listener.Addr(), err)
@@ -52,8 +52,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// endStreams cancels GET requests when ctx is done: they hold no work, only a
-// place where news would go.
+// endStreams cancels GET requests when ctx is done: they only wait for events.
 func endStreams(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -68,13 +67,13 @@ func endStreams(ctx context.Context, next http.Handler) http.Handler {
 	})
 }
 
-// bodyDeadline ends a request whose body comes too slowly. The server's own
-// ReadTimeout is no help: it would end answers that take longer than it, too.
+// bodyDeadline ends a request whose body is too slow. ReadTimeout of the server would also
+// end answers that take longer.
 func bodyDeadline(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			rc := http.NewResponseController(w)
-			// A writer without deadlines is a test's; it has no network either.
+			// Only the writers of tests do not support deadlines.
 			if rc.SetReadDeadline(time.Now().Add(limit)) == nil {
 				r.Body = &timedBody{ReadCloser: r.Body, rc: rc}
 			}
@@ -83,7 +82,7 @@ func bodyDeadline(next http.Handler, limit time.Duration) http.Handler {
 	})
 }
 
-// timedBody lifts the deadline when the body is read to its end.
+// timedBody removes the deadline after the body has been read.
 type timedBody struct {
 	io.ReadCloser
 	rc *http.ResponseController

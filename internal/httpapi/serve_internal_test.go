@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A body that does not come ends its request; an answer that takes longer than
-// a body may is not cut off.
+// A request whose body does not arrive is ended. An answer that takes longer than the body
+// may take is not cut off.
 func TestBodyDeadline(t *testing.T) {
 	t.Parallel()
 	const limit = 50 * time.Millisecond
@@ -34,7 +34,7 @@ func TestBodyDeadline(t *testing.T) {
 	client := srv.Client()
 	defer client.CloseIdleConnections()
 
-	resp, err := post(t, client, srv.URL, strings.NewReader("hello"))
+	resp, err := sendPost(t, client, srv.URL, strings.NewReader("hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestBodyDeadline(t *testing.T) {
 
 	never, end := io.Pipe()
 	defer func() { _ = end.Close() }()
-	if resp, err := post(t, client, srv.URL, never); err == nil {
+	if resp, err := sendPost(t, client, srv.URL, never); err == nil {
 		_ = resp.Body.Close()
 	}
 	if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -54,7 +54,7 @@ func TestBodyDeadline(t *testing.T) {
 	}
 }
 
-func post(t *testing.T, client *http.Client, url string, body io.Reader) (*http.Response, error) {
+func sendPost(t *testing.T, client *http.Client, url string, body io.Reader) (*http.Response, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// sessionLimit bounds a list of documents by default, maxSessionLimit in
-	// any case.
+	// sessionLimit is the default length of a list of documents, maxSessionLimit the
+	// maximum.
 	sessionLimit    = 200
 	maxSessionLimit = 1_000
-	// bulkLimit bounds what is deleted at once.
+	// bulkLimit is the maximum number of documents deleted by one request.
 	bulkLimit = 500
 )
 
-// sessionInfo is a document without its data.
+// sessionInfo describes a session document without its data.
 type sessionInfo struct {
 	ID          string    `json:"id"`
 	WorkflowID  string    `json:"workflowId"`
@@ -35,11 +35,11 @@ type sessionInfo struct {
 	Revision    int64     `json:"revision"`
 }
 
-// sessionSummary is a document in a list: of the data, what a list shows.
+// sessionSummary describes a session document in a list. Of its data it has the dashboard.
 type sessionSummary struct {
 	sessionInfo
 
-	// URL is the document's page.
+	// URL is the path of the document's page.
 	URL  string           `json:"url"`
 	Data sessionDashboard `json:"data"`
 }
@@ -48,7 +48,7 @@ type sessionDashboard struct {
 	Dashboard json.RawMessage `json:"dashboard,omitempty"`
 }
 
-func summarise(d session.Summary) sessionSummary {
+func summarizeSession(d session.Summary) sessionSummary {
 	return sessionSummary{
 		sessionInfo{d.ID, d.Workflow, d.Project, d.ProjectPath, d.Created, d.Updated, d.Revision},
 		"/dashboard/" + url.PathEscape(d.ID) + "?" + url.Values{"workflow": {d.Workflow}, "project": {d.Project}}.Encode(),
@@ -56,22 +56,22 @@ func summarise(d session.Summary) sessionSummary {
 	}
 }
 
-// fullSession is a whole document.
+// fullSession is a complete session document.
 type fullSession struct {
 	sessionInfo
 
 	Data map[string]any `json:"data"`
 }
 
-func full(d session.Document) fullSession {
+func newFullSession(d session.Document) fullSession {
 	if d.Data == nil {
 		d.Data = map[string]any{}
 	}
 	return fullSession{sessionInfo{d.ID, d.Workflow, d.Project, d.ProjectPath, d.Created, d.Updated, d.Revision}, d.Data}
 }
 
-// clock is the time as stores keep it.
-func (a *api) clock() time.Time { return a.Now().UTC().Truncate(time.Microsecond) }
+// currentTime returns the time in the precision of stores.
+func (a *api) currentTime() time.Time { return a.Now().UTC().Truncate(time.Microsecond) }
 
 func (a *api) listSessions(c *call) (any, error) {
 	filter := session.Filter{
@@ -84,25 +84,27 @@ func (a *api) listSessions(c *call) (any, error) {
 	docs, err := a.Sessions.Summaries(c.Context(), filter)
 	list := make([]sessionSummary, len(docs))
 	for i, d := range docs {
-		list[i] = summarise(d)
+		list[i] = summarizeSession(d)
 	}
-	// unified says that the documents of all projects are there.
+	// The member unified reports whether the list contains all projects.
 	return object{"count": len(list), "unified": filter.Ref.Project == "", "sessions": list}, err
 }
 
-// sessionRef returns the name that a request has: the id, the workflow where the path
-// has it, and the project where the parameter project has it.
+// sessionRef returns the document that a request names: the id, the workflow if the path
+// has it, and the project if there is a parameter project.
 func (c *call) sessionRef() session.Ref {
 	return session.Ref{User: c.userName(), Project: c.URL.Query().Get("project"), Workflow: c.PathValue("workflow"), ID: c.PathValue("id")}
 }
 
-// find returns the name of the one document that a request names.
-func (a *api) find(c *call) (session.Ref, error) { return a.findNamed(c.Context(), c.sessionRef()) }
+// findSession returns the complete reference of the one document that a request names.
+func (a *api) findSession(c *call) (session.Ref, error) {
+	return a.findNamed(c.Context(), c.sessionRef())
+}
 
 func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Ref, error) {
 	const most = 20
 	var docs []session.Summary
-	if named(ref) {
+	if isValidRef(ref) {
 		var err error
 		if docs, err = a.Sessions.Summaries(ctx, session.Filter{Ref: ref, Limit: most}); err != nil {
 			return session.Ref{}, err
@@ -118,7 +120,7 @@ func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Ref, erro
 	for _, d := range docs {
 		workflows[d.Workflow] = true
 	}
-	several := &ambiguous{}
+	several := &ambiguousError{}
 	for _, d := range docs {
 		path := sessionPath(d.Ref)
 		if len(workflows) < len(docs) {
@@ -126,22 +128,22 @@ func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Ref, erro
 		}
 		several.candidates = append(several.candidates, path)
 	}
-	several.err = guideway.Errorf(guideway.CodeConflict, "%d sessions have the id %q", len(docs), clip(ref.ID)).
-		WithFix("ask for /api/sessions/:workflow/:id, such as %s", several.candidates[0])
+	several.err = guideway.Errorf(guideway.CodeConflict, "%d sessions have the id %q", len(docs), clipText(ref.ID)).
+		WithFix("use /api/sessions/:workflow/:id, such as %s", several.candidates[0])
 	return session.Ref{}, several
 }
 
 // wholeSession reads the document that a request names.
 func (a *api) wholeSession(c *call) (session.Document, error) {
-	ref, err := a.find(c)
+	ref, err := a.findSession(c)
 	if err != nil {
 		return session.Document{}, err
 	}
-	return a.read(c.Context(), ref)
+	return a.readSession(c.Context(), ref)
 }
 
-// read reads the document of a whole name.
-func (a *api) read(ctx context.Context, ref session.Ref) (session.Document, error) {
+// readSession reads the document of a complete reference.
+func (a *api) readSession(ctx context.Context, ref session.Ref) (session.Document, error) {
 	docs, err := a.Sessions.Documents(ctx, session.Filter{Ref: ref, Limit: 1})
 	if err != nil {
 		return session.Document{}, err
@@ -153,13 +155,13 @@ func (a *api) read(ctx context.Context, ref session.Ref) (session.Document, erro
 }
 
 func noSession(ref session.Ref) error {
-	return guideway.Errorf(guideway.CodeNotFound, "there is no session %q", clip(ref.ID)).
-		WithFix("GET /api/sessions lists those that there are")
+	return guideway.Errorf(guideway.CodeNotFound, "there is no session %q", clipText(ref.ID)).
+		WithFix("GET /api/sessions lists the sessions")
 }
 
-// named tells whether a reference can be one to a document: the parts come from
-// a URL, where anything can stand.
-func named(ref session.Ref) bool {
+// isValidRef reports whether a reference can belong to a document: its parts come from a
+// URL and may be any text.
+func isValidRef(ref session.Ref) bool {
 	text := ref.Project + ref.Workflow + ref.ID
 	return ref.ID != "" && len(text) < 1<<10 && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
@@ -170,23 +172,23 @@ func sessionPath(ref session.Ref) string {
 
 func (a *api) getSession(c *call) (any, error) {
 	doc, err := a.wholeSession(c)
-	return object{"session": full(doc)}, err
+	return object{"session": newFullSession(doc)}, err
 }
 
-// deletion says what was deleted, and how to have it back.
+// deletion describes a deleted document and how to restore it.
 type deletion struct {
 	Success bool        `json:"success"`
 	Deleted session.Ref `json:"deleted"`
-	// Restore is the path to POST to.
+	// Restore is the path of the POST request that restores it.
 	Restore string `json:"restore"`
 }
 
 func (a *api) deleteSession(c *call) (any, error) {
-	ref, err := a.find(c)
+	ref, err := a.findSession(c)
 	if err != nil {
 		return nil, err
 	}
-	return object{"deleted": ref, "restore": restorePath(ref)}, a.Sessions.DeleteDocument(c.Context(), ref, a.clock())
+	return object{"deleted": ref, "restore": restorePath(ref)}, a.Sessions.DeleteDocument(c.Context(), ref, a.currentTime())
 }
 
 func restorePath(ref session.Ref) string {
@@ -196,16 +198,16 @@ func restorePath(ref session.Ref) string {
 func (a *api) restoreSession(c *call) (any, error) {
 	ref := c.sessionRef()
 	if ref.Project == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a deleted session is in no list, so its project must be named").
-			WithFix("POST to the path that the deletion answered: it has ?project=ID")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a deleted session is not listed, so the request must name its project").
+			WithFix("POST to the path that the deletion returned; it has ?project=ID")
 	}
-	if !named(ref) {
+	if !isValidRef(ref) {
 		return nil, noSession(ref)
 	}
-	return object{"restored": ref}, a.Sessions.RestoreDocument(c.Context(), ref, a.clock())
+	return object{"restored": ref}, a.Sessions.RestoreDocument(c.Context(), ref, a.currentTime())
 }
 
-// bulkBody names documents as the seed's dashboard does.
+// bulkBody names documents like the seed's dashboard does.
 type bulkBody struct {
 	Sessions []bulkRef `json:"sessions"`
 }
@@ -213,11 +215,11 @@ type bulkBody struct {
 type bulkRef struct {
 	WorkflowID string `json:"workflowId"`
 	SessionID  string `json:"sessionId"`
-	// ProjectID is needed where the other two are not unique.
+	// ProjectID is required if workflow and session id are ambiguous.
 	ProjectID string `json:"projectId,omitempty"`
 }
 
-// bulkResult says what became of each. Success says that none failed.
+// bulkResult has the outcome of each deletion. Success is true if none failed.
 type bulkResult struct {
 	Success bool        `json:"success"`
 	Deleted []deletion  `json:"deleted"`
@@ -234,13 +236,13 @@ type bulkError struct {
 func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 	if n := len(body.Sessions); n == 0 || n > bulkLimit {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the body names %d sessions", n).
-			WithFix(`give 1 to %d of them: {"sessions": [{"workflowId": …, "sessionId": …}]}`, bulkLimit)
+			WithFix(`name 1 to %d of them: {"sessions": [{"workflowId": …, "sessionId": …}]}`, bulkLimit)
 	}
 	result := bulkResult{Deleted: []deletion{}, Failed: []bulkError{}}
 	for _, item := range body.Sessions {
 		ref, err := a.deleteNamed(c, item)
 		if err != nil {
-			code, p := problemOf(err)
+			code, p := newProblem(err)
 			if code >= http.StatusInternalServerError {
 				a.Logger.Error("delete a session", "error", err)
 			}
@@ -263,7 +265,7 @@ func (a *api) deleteNamed(c *call, item bulkRef) (session.Ref, error) {
 	if err != nil {
 		return session.Ref{}, err
 	}
-	return ref, a.Sessions.DeleteDocument(c.Context(), ref, a.clock())
+	return ref, a.Sessions.DeleteDocument(c.Context(), ref, a.currentTime())
 }
 
 func (a *api) sessionValidation(c *call) (any, error) {
@@ -271,7 +273,7 @@ func (a *api) sessionValidation(c *call) (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	ref, err := a.find(c)
+	ref, err := a.findSession(c)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +281,7 @@ func (a *api) sessionValidation(c *call) (any, error) {
 	return object{"count": len(entries), "entries": replaceNil(entries)}, err
 }
 
-func (a *api) projects(c *call) (any, error) {
+func (a *api) listProjects(c *call) (any, error) {
 	list, err := a.Sessions.Projects(c.Context(), c.userName())
 	list = slices.Clone(list)
 	for i := range list {
@@ -292,7 +294,7 @@ func (a *api) currentProject(c *call) (any, error) {
 	p := a.CurrentProject(c.Context())
 	if p.ID == "" {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "this server was not started in a project").
-			WithFix("GET /api/projects lists those that there are")
+			WithFix("GET /api/projects lists the projects")
 	}
 	return object{"project": p}, nil
 }

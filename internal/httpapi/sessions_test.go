@@ -12,18 +12,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// The forms that dashboards of the seed's system read.
-func TestSessionsAsInTheSeed(t *testing.T) {
+// The JSON forms that dashboards of the seed's system read.
+func TestSessionsMatchTheSeed(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	s.document(t, "ann", projectA, "bug", "one")
-	s.document(t, "bob", projectA, "bug", "secret")
+	s.createDocument(t, "ann", projectA, "bug", "one")
+	s.createDocument(t, "bob", projectA, "bug", "secret")
 	var list struct {
 		Success, Unified bool
 		Count            int
 		Sessions         []map[string]any
 	}
-	s.want(t, 200, asAgent, "GET", "/api/sessions", "").to(t, &list)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/sessions", "").decodeInto(t, &list)
 	if !list.Success || !list.Unified || list.Count != 1 {
 		t.Fatalf("the list is %+v", list)
 	}
@@ -40,7 +40,7 @@ func TestSessionsAsInTheSeed(t *testing.T) {
 		t.Errorf("url %q", url)
 	}
 	for _, path := range []string{"/api/sessions/one", "/api/sessions/bug/one", "/api/sessions/bug/one?project=" + projectA} {
-		got := s.want(t, 200, asAgent, "GET", path, "")
+		got := s.wantStatus(t, 200, asAgent, "GET", path, "")
 		if !strings.Contains(string(got.body), "12345678901234567890") {
 			t.Errorf("%s: a number was rounded: %s", path, got.body)
 		}
@@ -54,18 +54,18 @@ func TestSessionsAsInTheSeed(t *testing.T) {
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "GET", "/api/sessions?limit=0", "")
 }
 
-// A list of large documents does not carry, and does not read, their data.
-func TestListOfLargeSessions(t *testing.T) {
+// A list of large documents neither reads nor contains their data.
+func TestListLargeSessions(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(o *httpapi.Options) { o.Sessions = headsOnly{o.Sessions, t} })
 	const documents = 20
 	long := strings.Repeat("x", 300_000)
 	for i := range documents {
 		id := fmt.Sprintf("s%d", i)
-		s.document(t, "ann", projectA, "bug", id)
-		s.update(t, "ann", projectA, "bug", id, map[string]any{"log": long, "dashboard.log": long})
+		s.createDocument(t, "ann", projectA, "bug", id)
+		s.updateDocument(t, "ann", projectA, "bug", id, map[string]any{"log": long, "dashboard.log": long})
 	}
-	got := s.want(t, 200, asAgent, "GET", "/api/sessions?limit=1000", "")
+	got := s.wantStatus(t, 200, asAgent, "GET", "/api/sessions?limit=1000", "")
 	if len(got.body) > documents*1000 {
 		t.Errorf("the list has %d bytes", len(got.body))
 	}
@@ -74,7 +74,7 @@ func TestListOfLargeSessions(t *testing.T) {
 			Data struct{ Dashboard map[string]any }
 		}
 	}
-	got.to(t, &list)
+	got.decodeInto(t, &list)
 	if len(list.Sessions) != documents {
 		t.Fatalf("%d documents", len(list.Sessions))
 	}
@@ -83,11 +83,11 @@ func TestListOfLargeSessions(t *testing.T) {
 			t.Errorf("the dashboard in the list is %.200v", d)
 		}
 	}
-	s.want(t, 200, asAgent, "DELETE", "/api/sessions/bug/s0", "")
-	s.want(t, 200, asAgent, "GET", "/api/sessions/bug/s1/validation", "")
+	s.wantStatus(t, 200, asAgent, "DELETE", "/api/sessions/bug/s0", "")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/sessions/bug/s1/validation", "")
 }
 
-// headsOnly fails the test where whole documents are read.
+// headsOnly fails the test if complete documents are read.
 type headsOnly struct {
 	httpapi.Sessions
 	t *testing.T
@@ -101,8 +101,8 @@ func (h headsOnly) Documents(ctx context.Context, f session.Filter) ([]session.D
 func TestAmbiguousSession(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	s.document(t, "ann", projectA, "bug", "one")
-	s.document(t, "ann", projectA, "review", "one")
+	s.createDocument(t, "ann", projectA, "bug", "one")
+	s.createDocument(t, "ann", projectA, "review", "one")
 	p := s.wantCode(t, 409, guideway.CodeConflict, asAgent, "GET", "/api/sessions/one", "")
 	if len(p.Candidates) != 2 || !strings.Contains(p.Fix, "/api/sessions/:workflow/:id") {
 		t.Errorf("two workflows: %+v", p)
@@ -111,15 +111,15 @@ func TestAmbiguousSession(t *testing.T) {
 		if path != "/api/sessions/bug/one" && path != "/api/sessions/review/one" {
 			t.Errorf("the candidate %q", path)
 		}
-		s.want(t, 200, asAgent, "GET", path, "")
+		s.wantStatus(t, 200, asAgent, "GET", path, "")
 	}
-	s.document(t, "ann", projectB, "bug", "one")
+	s.createDocument(t, "ann", projectB, "bug", "one")
 	p = s.wantCode(t, 409, guideway.CodeConflict, asAgent, "GET", "/api/sessions/bug/one", "")
 	if len(p.Candidates) != 2 {
 		t.Errorf("two projects: %+v", p)
 	}
 	for _, path := range p.Candidates {
-		s.want(t, 200, asAgent, "GET", path, "")
+		s.wantStatus(t, 200, asAgent, "GET", path, "")
 	}
 	s.wantCode(t, 409, guideway.CodeConflict, asAgent, "DELETE", "/api/sessions/bug/one", "")
 }
@@ -127,38 +127,38 @@ func TestAmbiguousSession(t *testing.T) {
 func TestDeleteAndRestore(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	s.document(t, "ann", projectA, "bug", "one")
-	s.document(t, "bob", projectA, "bug", "two")
+	s.createDocument(t, "ann", projectA, "bug", "one")
+	s.createDocument(t, "bob", projectA, "bug", "two")
 	var gone struct{ Restore string }
-	s.want(t, 200, asAgent, "DELETE", "/api/sessions/bug/one", "").to(t, &gone)
+	s.wantStatus(t, 200, asAgent, "DELETE", "/api/sessions/bug/one", "").decodeInto(t, &gone)
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/sessions/one", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "DELETE", "/api/sessions/bug/one", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "DELETE", "/api/sessions/bug/two", "")
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/sessions/bug/one/restore", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "POST", "/api/sessions/bug/two/restore?project="+projectA, "")
-	s.want(t, 200, asAgent, "POST", gone.Restore, "")
-	s.want(t, 200, asAgent, "GET", "/api/sessions/one", "")
+	s.wantStatus(t, 200, asAgent, "POST", gone.Restore, "")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/sessions/one", "")
 }
 
 func TestBulkDelete(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	for i := range 3 {
-		s.document(t, "ann", projectA, "bug", fmt.Sprintf("s%d", i))
+		s.createDocument(t, "ann", projectA, "bug", fmt.Sprintf("s%d", i))
 	}
-	s.document(t, "bob", projectA, "bug", "his")
+	s.createDocument(t, "bob", projectA, "bug", "his")
 	var got struct {
 		Success bool
 		Deleted []struct{ Deleted struct{ ID string } }
 		Failed  []struct{ SessionID, Code string }
 	}
-	s.want(t, 200, asAgent, "POST", "/api/sessions/bulk-delete",
-		`{"sessions":[{"workflowId":"bug","sessionId":"s0"},{"workflowId":"bug","sessionId":"his"},{"workflowId":"bug","sessionId":"s2","projectId":"`+projectA+`"},{"workflowId":"","sessionId":"s1"}]}`).to(t, &got)
+	s.wantStatus(t, 200, asAgent, "POST", "/api/sessions/bulk-delete",
+		`{"sessions":[{"workflowId":"bug","sessionId":"s0"},{"workflowId":"bug","sessionId":"his"},{"workflowId":"bug","sessionId":"s2","projectId":"`+projectA+`"},{"workflowId":"","sessionId":"s1"}]}`).decodeInto(t, &got)
 	if got.Success || len(got.Deleted) != 2 || len(got.Failed) != 2 || got.Failed[0].Code != "not_found" || got.Failed[1].Code != "invalid" {
 		t.Errorf("deleted %+v", got)
 	}
 	var list struct{ Count int }
-	s.want(t, 200, asAgent, "GET", "/api/sessions", "").to(t, &list)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/sessions", "").decodeInto(t, &list)
 	if list.Count != 1 {
 		t.Errorf("%d are left, want s1", list.Count)
 	}
@@ -171,27 +171,27 @@ func TestBulkDelete(t *testing.T) {
 func TestProjectsAndValidation(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	s.document(t, "ann", projectA, "bug-investigation", "one")
-	s.update(t, "ann", projectA, "bug-investigation", "one", map[string]any{"dashboard": map[string]any{"status": "complete"}, "hypotheses": "none"})
-	s.atGate(t, ann(), "plain", "")
-	s.document(t, "bob", projectB, "bug", "two")
+	s.createDocument(t, "ann", projectA, "bug-investigation", "one")
+	s.updateDocument(t, "ann", projectA, "bug-investigation", "one", map[string]any{"dashboard": map[string]any{"status": "complete"}, "hypotheses": "none"})
+	s.startAtGate(t, callerAnn(), "plain", "")
+	s.createDocument(t, "bob", projectB, "bug", "two")
 	var projects struct {
 		Projects []struct {
 			ID                     string
 			SessionCount, RunCount int
 		}
 	}
-	s.want(t, 200, asAgent, "GET", "/api/projects", "").to(t, &projects)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/projects", "").decodeInto(t, &projects)
 	if len(projects.Projects) != 1 || projects.Projects[0].ID != projectA || projects.Projects[0].SessionCount != 1 || projects.Projects[0].RunCount != 1 {
 		t.Errorf("projects: %+v", projects)
 	}
 	var log struct{ Count int }
-	s.want(t, 200, asAgent, "GET", "/api/sessions/bug-investigation/one/validation", "").to(t, &log)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/sessions/bug-investigation/one/validation", "").decodeInto(t, &log)
 	if log.Count == 0 {
 		t.Error("the log is empty")
 	}
 	var current struct{ Project run.Project }
-	s.want(t, 200, asAgent, "GET", "/api/current-project", "").to(t, &current)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/current-project", "").decodeInto(t, &current)
 	if current.Project.ID != projectA {
 		t.Errorf("the current project is %+v", current)
 	}

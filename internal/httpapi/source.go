@@ -14,15 +14,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition"
 )
 
-// sourceStatus is a source of definitions for people.
+// sourceStatus describes a source of definitions.
 type sourceStatus struct {
 	catalog.SourceStatus
-	// Writable says that a person may save definitions in it.
+	// Writable reports whether a person can save definitions in the source.
 	Writable bool `json:"writable"`
 }
 
-// catalogState returns the sources in order of precedence, the lowest first, and what
-// did not load.
+// catalogState returns the sources in order of precedence, the lowest first, and the
+// diagnostics of the catalog.
 func (a *api) catalogState(*call) (any, error) {
 	sources := []sourceStatus{}
 	for _, s := range a.Catalog.Sources() {
@@ -31,17 +31,17 @@ func (a *api) catalogState(*call) (any, error) {
 	return object{"sources": sources, "diagnostics": replaceNil(a.Catalog.Diagnostics())}, nil
 }
 
-// workflowText is the text of a definition as its file has it.
+// workflowText is the text of a definition's file.
 type workflowText struct {
 	Workflow workflowSummary `json:"workflow"`
 	Text     string          `json:"text"`
-	// Format is that of the text.
+	// Format is the format of the text.
 	Format string `json:"format"`
-	// Base names this version of the text, for a change of it.
+	// Base identifies this version of the text; a save must name it.
 	Base string `json:"base"`
-	// Writable says that a person may save it where it came from.
+	// Writable reports whether a person can save the text in the same source.
 	Writable bool `json:"writable"`
-	// Diagnostics are what is to be said of the text.
+	// Diagnostics are the diagnostics of the text.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
 
@@ -53,42 +53,41 @@ func (a *api) workflowSource(c *call) (any, error) {
 	}
 	data := entry.Text()
 	if data == nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the text of %q cannot be read just now", clip(id)).
-			WithFix("look whether %s is there", entry.Path)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the text of %q", clipText(id)).
+			WithFix("check that %s exists", entry.Path)
 	}
 	return workflowText{
-		Workflow: summary(entry.Entry), Text: string(data), Format: filing.Format(string(data)), Base: filing.Base(data),
+		Workflow: summarizeEntry(entry.Entry), Text: string(data), Format: filing.Format(string(data)), Base: filing.Base(data),
 		Writable: filing.Writable(entry.Source), Diagnostics: replaceNil(entry.Lint()),
 	}, nil
 }
 
 // saveBody is a new text of a definition.
 type saveBody struct {
-	// Source is where it is saved.
+	// Source is the source to save it in.
 	Source string `json:"source"`
 	Text   string `json:"text"`
-	// Base is the version of the source's text that the change began from; empty
-	// for a definition that the source does not have.
+	// Base is the version of the text that the change started from. It is empty if the
+	// source does not have the definition yet.
 	Base string `json:"base"`
 }
 
-// saveWorkflow writes a definition into a directory of the user or the project.
-// It is a person's: an agent that could change what stands at its gates would
-// have none.
+// saveWorkflow writes a definition into a directory of the user or the project. It requires
+// a person: an agent that could change the gates of its workflow would have none.
 func (a *api) saveWorkflow(c *call) (any, error) {
 	if c.authGrant().Proof != authn.ProofBrowser {
-		return nil, guideway.Errorf(guideway.CodeForbidden, "only a person saves definitions here").
+		return nil, guideway.Errorf(guideway.CodeForbidden, "only a person can save definitions").
 			WithFix("use a browser that is logged in, or edit the file")
 	}
 	var body saveBody
-	if err := c.decode(&body); err != nil {
+	if err := c.decodeBody(&body); err != nil {
 		return nil, err
 	}
 	id := c.PathValue("id")
-	if err := savable(id, body.Text); err != nil {
+	if err := checkSavable(id, body.Text); err != nil {
 		return nil, err
 	}
-	info, name, err := a.fileOf(id, body)
+	info, name, err := a.findFile(id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +103,11 @@ func (a *api) saveWorkflow(c *call) (any, error) {
 	return a.workflowSource(c)
 }
 
-// fileName is what an id must be to name a file.
+// fileName matches the ids that can name a file.
 var fileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`) })
 
-// savable refuses what would not load, or would load as something else.
-func savable(id, text string) error {
+// checkSavable refuses a text that does not load or has another id.
+func checkSavable(id, text string) error {
 	loads, found := definition.Parse("", []byte(text))
 	if loads == nil {
 		err := guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", firstError(found))
@@ -118,11 +117,11 @@ func savable(id, text string) error {
 		return err
 	}
 	if loads.ID != id {
-		return guideway.Errorf(guideway.CodeInvalid, "the definition has the id %q, and is saved as %q", clip(loads.ID), clip(id)).
+		return guideway.Errorf(guideway.CodeInvalid, "the definition has the id %q and cannot be saved as %q", clipText(loads.ID), clipText(id)).
 			WithFix("save it under its own id")
 	}
 	if !fileName().MatchString(id) {
-		return guideway.Errorf(guideway.CodeInvalid, "the id %q cannot name a file", clip(id)).
+		return guideway.Errorf(guideway.CodeInvalid, "the id %q cannot name a file", clipText(id)).
 			WithFix("use letters, digits, dots, hyphens and underscores")
 	}
 	return nil
@@ -130,13 +129,13 @@ func savable(id, text string) error {
 
 func firstError(found []guideway.Diagnostic) string {
 	if len(found) == 0 {
-		return "it is no workflow"
+		return "it is not a workflow"
 	}
 	return found[0].Message
 }
 
-// fileOf finds the directory and the name of the file in it.
-func (a *api) fileOf(id string, body saveBody) (catalog.SourceInfo, string, error) {
+// findFile returns the directory and the file name for a definition.
+func (a *api) findFile(id string, body saveBody) (catalog.SourceInfo, string, error) {
 	var info *catalog.SourceInfo
 	var names []string
 	for _, s := range a.Catalog.Sources() {
@@ -148,7 +147,7 @@ func (a *api) fileOf(id string, body saveBody) (catalog.SourceInfo, string, erro
 		}
 	}
 	if info == nil {
-		return catalog.SourceInfo{}, "", guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in %q", clip(body.Source)).
+		return catalog.SourceInfo{}, "", guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in %q", clipText(body.Source)).
 			WithFix("choose one of: %s", strings.Join(names, ", "))
 	}
 	name := id + "." + filing.Format(body.Text)

@@ -15,8 +15,8 @@ import (
 
 const flowText = `{"id":"flow","name":"Flow","description":"d","version":"1.0.0","steps":[{"id":"one","title":"One","prompt":"Do it."}]}`
 
-// newSources is a rig on a real catalog: one definition that is built in, and
-// the directories of a user and a project.
+// newSources returns a rig with a real catalog: one bundled definition and the directories
+// of a user and a project.
 func newSources(t *testing.T) (s *rig, user, project string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ type sourceAnswer struct {
 	Diagnostics        []guideway.Diagnostic
 }
 
-func saving(t *testing.T, source, text, base string) string {
+func saveRequestJSON(t *testing.T, source, text, base string) string {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"source": source, "text": text, "base": base})
 	if err != nil {
@@ -46,19 +46,19 @@ func saving(t *testing.T, source, text, base string) string {
 	return string(body)
 }
 
-// A person takes a built in definition into the own directory, changes it there,
-// and never overwrites what somebody else has changed meanwhile.
-func TestSaveAWorkflow(t *testing.T) {
+// A person copies a bundled definition into the user's directory and changes it there. A
+// save never overwrites another person's change.
+func TestSaveWorkflow(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newSources(t)
-	_, person := s.login(t, "ann")
+	_, person := s.loginBrowser(t, "ann")
 	var got sourceAnswer
-	s.want(t, 200, person, "GET", "/api/workflows/flow/source", "").to(t, &got)
+	s.wantStatus(t, 200, person, "GET", "/api/workflows/flow/source", "").decodeInto(t, &got)
 	if got.Text != flowText || got.Writable || got.Format != "json" || got.Workflow.Source != "bundled" {
 		t.Fatalf("the source is %+v", got)
 	}
 	changed := strings.Replace(flowText, "1.0.0", "1.1.0", 1)
-	s.want(t, 200, person, "PUT", "/api/workflows/flow/source", saving(t, "user", changed, "")).to(t, &got)
+	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, "")).decodeInto(t, &got)
 	if got.Text != changed || !got.Writable || got.Workflow.Source != "user" || got.Workflow.Version != "1.1.0" {
 		t.Fatalf("saved as %+v", got)
 	}
@@ -66,37 +66,37 @@ func TestSaveAWorkflow(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || string(text) != changed {
 		t.Fatalf("the file has %s, %v", text, err)
 	}
-	// The same base a second time is a change that began from what is gone.
+	// A second save with the same base is a change of an outdated text.
 	again := strings.Replace(flowText, "1.0.0", "1.2.0", 1)
-	s.want(t, 200, person, "PUT", "/api/workflows/flow/source", saving(t, "user", again, got.Base))
-	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saving(t, "user", changed, got.Base))
-	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saving(t, "user", changed, ""))
+	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", again, got.Base))
+	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, got.Base))
+	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, ""))
 	if text, err := os.ReadFile(file); err != nil || string(text) != again {
 		t.Fatalf("a conflict left %s, %v", text, err)
 	}
-	s.want(t, 200, person, "GET", "/api/workflows/flow/source", "").to(t, &got)
+	s.wantStatus(t, 200, person, "GET", "/api/workflows/flow/source", "").decodeInto(t, &got)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saving(t, "user", changed, got.Base))
+	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, got.Base))
 	if left, err := filepath.Glob(filepath.Join(user, ".*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
-// What is saved loads, under its own id, in a directory that is somebody's own.
+// A saved text must load under its own id, and its source must be writable.
 func TestSaveRefuses(t *testing.T) {
 	t.Parallel()
 	s, user, project := newSources(t)
-	reads, person := s.login(t, "ann")
+	reads, person := s.loginBrowser(t, "ann")
 	const path = "/api/workflows/flow/source"
-	s.wantCode(t, 403, guideway.CodeForbidden, asAgent, "PUT", path, saving(t, "user", flowText, ""))
-	s.wantCode(t, 403, guideway.CodeForbidden, reads, "PUT", path, saving(t, "user", flowText, ""))
-	s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", path, saving(t, "bundled", flowText, ""))
-	s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", path, saving(t, "../elsewhere", flowText, ""))
-	s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", "/api/workflows/other/source", saving(t, "user", flowText, ""))
-	s.wantCode(t, 422, guideway.CodeInvalidDefinition, person, "PUT", path, saving(t, "user", `{"id":"flow"}`, ""))
-	s.wantCode(t, 422, guideway.CodeInvalidDefinition, person, "PUT", path, saving(t, "user", `{`, ""))
+	s.wantCode(t, 403, guideway.CodeForbidden, asAgent, "PUT", path, saveRequestJSON(t, "user", flowText, ""))
+	s.wantCode(t, 403, guideway.CodeForbidden, reads, "PUT", path, saveRequestJSON(t, "user", flowText, ""))
+	s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", path, saveRequestJSON(t, "bundled", flowText, ""))
+	s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", path, saveRequestJSON(t, "../elsewhere", flowText, ""))
+	s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", "/api/workflows/other/source", saveRequestJSON(t, "user", flowText, ""))
+	s.wantCode(t, 422, guideway.CodeInvalidDefinition, person, "PUT", path, saveRequestJSON(t, "user", `{"id":"flow"}`, ""))
+	s.wantCode(t, 422, guideway.CodeInvalidDefinition, person, "PUT", path, saveRequestJSON(t, "user", `{`, ""))
 	for _, dir := range []string{user, filepath.Join(project, "workflows")} {
 		if files, err := os.ReadDir(dir); err == nil && len(files) > 0 {
 			t.Errorf("%s has %v", dir, files)
@@ -104,11 +104,11 @@ func TestSaveRefuses(t *testing.T) {
 	}
 }
 
-// Nothing is written out of the directory through a link.
-func TestSaveFollowsNoLinkOut(t *testing.T) {
+// A save does not follow a link out of the directory.
+func TestSaveDoesNotFollowLinksOut(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newSources(t)
-	_, person := s.login(t, "ann")
+	_, person := s.loginBrowser(t, "ann")
 	outside := filepath.Join(t.TempDir(), "flow.json")
 	if err := os.WriteFile(outside, []byte(flowText), 0o600); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestSaveFollowsNoLinkOut(t *testing.T) {
 		t.Skip("links cannot be made here")
 	}
 	changed := strings.Replace(flowText, "1.0.0", "6.6.6", 1)
-	s.wantCode(t, 503, guideway.CodeUnavailable, person, "PUT", "/api/workflows/flow/source", saving(t, "user", changed, ""))
+	s.wantCode(t, 503, guideway.CodeUnavailable, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, ""))
 	if text, err := os.ReadFile(outside); err != nil || string(text) != flowText {
 		t.Errorf("what lies outside is now %s, %v", text, err)
 	}
@@ -129,15 +129,15 @@ func TestSaveFollowsNoLinkOut(t *testing.T) {
 func TestCatalogState(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newSources(t)
-	_, person := s.login(t, "ann")
+	_, person := s.loginBrowser(t, "ann")
 	if err := os.MkdirAll(user, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(user, "broken.json"), []byte(`{"id":"broken"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Saving reads the sources again.
-	s.want(t, 200, person, "PUT", "/api/workflows/flow/source", saving(t, "project", flowText, ""))
+	// A save reads the sources again.
+	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "project", flowText, ""))
 	var got struct {
 		Sources []struct {
 			Name            string
@@ -147,7 +147,7 @@ func TestCatalogState(t *testing.T) {
 		}
 		Diagnostics []guideway.Diagnostic
 	}
-	s.want(t, 200, asAgent, "GET", "/api/catalog", "").to(t, &got)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/catalog", "").decodeInto(t, &got)
 	writable := map[string]bool{}
 	broken := 0
 	for _, source := range got.Sources {
@@ -157,8 +157,8 @@ func TestCatalogState(t *testing.T) {
 	if writable["bundled"] || !writable["user"] || !writable["project"] || broken != 1 || len(got.Diagnostics) == 0 {
 		t.Errorf("the catalog: %+v", got)
 	}
-	s.want(t, 200, asAgent, "GET", "/api/schemas/steps", "")
-	s.want(t, 200, asAgent, "GET", "/api/schemas/phases", "")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/schemas/steps", "")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/schemas/phases", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/schemas/none", "")
 }
 
@@ -189,7 +189,7 @@ func TestValidate(t *testing.T) {
 				Diagnostics []guideway.Diagnostic
 				Definition  json.RawMessage
 			}
-			s.want(t, 200, asAgent, "POST", "/api/validate", string(body)).to(t, &got)
+			s.wantStatus(t, 200, asAgent, "POST", "/api/validate", string(body)).decodeInto(t, &got)
 			if got.Valid != tt.valid || got.ID != tt.id || (got.Definition == nil) == tt.valid {
 				t.Errorf("valid %v, id %q, %v, %s", got.Valid, got.ID, got.Diagnostics, got.Definition)
 			}
@@ -200,11 +200,11 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A trial walks as a run does: gates, conditions and refusals are the engine's.
+// A trial follows the rules of a run: the engine decides on gates, conditions and refusals.
 func TestTry(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	text := newShelf(t)[1].Definition.Canonical // plain: a gate, a condition, a loop
+	text := newFakeCatalog(t)[1].Definition.Canonical // plain has a gate, a condition and a loop.
 	trial := func(moves string) (got struct {
 		Status   string
 		Position struct{ Kind, ID string }
@@ -217,7 +217,7 @@ func TestTry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.want(t, 200, asAgent, "POST", "/api/try", string(body)).to(t, &got)
+		s.wantStatus(t, 200, asAgent, "POST", "/api/try", string(body)).decodeInto(t, &got)
 		return got
 	}
 	if got := trial(`[]`); got.Status != "running" || got.Position.ID != "plan" {
@@ -242,17 +242,16 @@ func TestTry(t *testing.T) {
 	bad(413, guideway.CodeTooLarge, `{"text":"{}","moves":[`+strings.Repeat(`{},`, 500)+`{}]}`)
 }
 
-// A page that follows the changes hears that definitions are others, whoever has
-// changed them, and looks again.
-func TestNewsOfDefinitions(t *testing.T) {
+// A stream reports that definitions have changed, no matter who changed them.
+func TestDefinitionsEvent(t *testing.T) {
 	t.Parallel()
 	s, _, _ := newSources(t)
-	_, person := s.login(t, "ann")
-	read := followed(t, s)
+	_, person := s.loginBrowser(t, "ann")
+	read := readStream(t, s)
 	if told := read("event: connected"); strings.Contains(told, "event: definitions") {
 		t.Errorf("told of a change before there was one: %s", told)
 	}
 	changed := strings.Replace(flowText, "1.0.0", "1.1.0", 1)
-	s.want(t, 200, person, "PUT", "/api/workflows/flow/source", saving(t, "user", changed, ""))
+	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, ""))
 	read(`data: {"type":"definitions","pos":0}`)
 }

@@ -12,21 +12,20 @@ import (
 )
 
 const (
-	// keepalive is how often a stream without news says that it is alive; then
-	// it also looks whether its reader still may read.
+	// keepalive is how often an idle stream sends a comment. It then also checks whether
+	// its reader still has the right to read.
 	keepalive = 30 * time.Second
-	// writeTime is how long a reader may take to read what it is sent. One that
-	// is slower loses its connection, and goes on where it was with the next.
+	// writeTime is the time limit for sending an event to a reader. A slower reader loses
+	// its connection and can continue with a new one.
 	writeTime = 10 * time.Second
-	// retryTime is what browsers are told to wait for before they connect again.
+	// retryTime is the time that browsers wait before they reconnect.
 	retryTime = time.Second
-	// maxStreams bounds the streams of a process, maxUserStreams those of a
-	// user.
+	// maxStreams is the maximum number of streams of a process, maxUserStreams of a user.
 	maxStreams     = 256
 	maxUserStreams = 64
 )
 
-// streams counts the streams that are open.
+// streams counts the open streams.
 type streams struct {
 	mu     sync.Mutex
 	total  int
@@ -35,13 +34,13 @@ type streams struct {
 
 func newStreams() *streams { return &streams{byUser: map[string]int{}} }
 
-// open takes a place for a user's stream; release gives it back.
-func (s *streams) open(user string) (release func(), err error) {
+// reserveStream counts a new stream of a user. release must be called after it has ended.
+func (s *streams) reserveStream(user string) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.total >= maxStreams || s.byUser[user] >= maxUserStreams {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "too many streams are open").
-			WithFix("close pages that you do not look at")
+			WithFix("close pages that you do not use")
 	}
 	s.total++
 	s.byUser[user]++
@@ -55,13 +54,13 @@ func (s *streams) open(user string) (release func(), err error) {
 	}, nil
 }
 
-// stream writes server-sent events. Nothing is on its way before flush.
+// stream writes server-sent events. They are sent by flushEvents.
 type stream struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
 	buf bytes.Buffer
-	// told is the last id that the reader knows.
-	told int64
+	// lastID is the last id that was sent.
+	lastID int64
 }
 
 // newStream answers with the headers of a stream.
@@ -69,17 +68,17 @@ func newStream(w http.ResponseWriter) *stream {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // a proxy in front must not hold news back
+	h.Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
 	w.WriteHeader(http.StatusOK)
-	s := &stream{w: w, rc: http.NewResponseController(w), told: -1}
+	s := &stream{w: w, rc: http.NewResponseController(w), lastID: -1}
 	fmt.Fprintf(&s.buf, "retry: %d\n\n", retryTime.Milliseconds())
 	return s
 }
 
-// event adds an event. Its id is the place in the feed behind it; its name may
-// be empty.
-func (s *stream) event(name string, id int64, data any) error {
-	text, err := json.Marshal(data) // one line, as the format wants
+// addEvent adds an event. Its id is the feed position after the event; its name may be
+// empty.
+func (s *stream) addEvent(name string, id int64, data any) error {
+	text, err := json.Marshal(data) // JSON in one line, as the format requires
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
@@ -87,27 +86,27 @@ func (s *stream) event(name string, id int64, data any) error {
 		fmt.Fprintf(&s.buf, "event: %s\n", name)
 	}
 	fmt.Fprintf(&s.buf, "id: %d\ndata: %s\n\n", id, text)
-	s.told = id
+	s.lastID = id
 	return nil
 }
 
-// alive adds a comment, and the place in the feed if it is not the one that the
-// reader knows: what is not this reader's moves it on too.
-func (s *stream) alive(id int64) {
+// addKeepalive adds a comment, and the feed position if it has changed. It also changes
+// with events that do not concern this reader.
+func (s *stream) addKeepalive(id int64) {
 	s.buf.WriteString(":keepalive\n")
-	if id != s.told {
+	if id != s.lastID {
 		fmt.Fprintf(&s.buf, "id: %d\n", id)
-		s.told = id
+		s.lastID = id
 	}
 	s.buf.WriteString("\n")
 }
 
-// flush sends what was added.
-func (s *stream) flush() error {
+// flushEvents sends the added events.
+func (s *stream) flushEvents() error {
 	if s.buf.Len() == 0 {
 		return nil
 	}
-	// A writer without deadlines is a test's; it has no network either.
+	// Only the writers of tests do not support deadlines.
 	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTime))
 	if _, err := s.w.Write(s.buf.Bytes()); err != nil {
 		return fmt.Errorf("write a stream: %w", err)

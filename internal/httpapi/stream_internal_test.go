@@ -14,13 +14,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// quiet is a feed without a change for this user, whose positions go on.
-type quiet struct {
+// idleFeed is a feed without changes for this user whose positions increase.
+type idleFeed struct {
 	mu     sync.Mutex
 	latest int64
 }
 
-func (q *quiet) Changes(_ context.Context, after int64, _ int) ([]run.Change, bool, error) {
+func (q *idleFeed) Changes(_ context.Context, after int64, _ int) ([]run.Change, bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if after < q.latest {
@@ -29,38 +29,38 @@ func (q *quiet) Changes(_ context.Context, after int64, _ int) ([]run.Change, bo
 	return nil, false, nil
 }
 
-func (q *quiet) Latest(context.Context) (int64, error) {
+func (q *idleFeed) Latest(context.Context) (int64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.latest, nil
 }
 
-func (q *quiet) Watch(ctx context.Context) <-chan struct{} {
+func (q *idleFeed) Watch(ctx context.Context) <-chan struct{} {
 	c := make(chan struct{})
 	context.AfterFunc(ctx, func() { close(c) })
 	return c
 }
 
-// written is an answer that is looked at while it is written.
-type written struct {
+// recordedResponse is a response that can be read while it is written.
+type recordedResponse struct {
 	*httptest.ResponseRecorder
 	mu sync.Mutex
 }
 
-func (w *written) Write(p []byte) (int, error) {
+func (w *recordedResponse) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ResponseRecorder.Write(p)
 }
 
-func (w *written) text() string {
+func (w *recordedResponse) bodyText() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.Body.String()
 }
 
-// A stream without news says every 30 seconds that it is alive, moves its reader
-// on past what is not the reader's, and ends when the login does.
+// An idle stream sends a comment every 30 seconds, reports new positions of the feed, and
+// ends when the login ends.
 func TestKeepalive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestKeepalive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		feed := &quiet{latest: 3}
+		feed := &idleFeed{latest: 3}
 		bearer, err := authn.NewBearer(authn.BearerOptions{Token: strings.Repeat("t", 40), User: "ann"})
 		if err != nil {
 			t.Fatal(err)
@@ -94,14 +94,14 @@ func TestKeepalive(t *testing.T) {
 		}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/events", nil)
 		r.AddCookie(login.Cookie)
-		w := &written{ResponseRecorder: httptest.NewRecorder()}
+		w := &recordedResponse{ResponseRecorder: httptest.NewRecorder()}
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			handler.ServeHTTP(w, r)
 		}()
 		synctest.Wait()
-		if got := w.text(); !strings.Contains(got, `id: 3`) || strings.Contains(got, "keepalive") {
+		if got := w.bodyText(); !strings.Contains(got, `id: 3`) || strings.Contains(got, "keepalive") {
 			t.Fatalf("at first: %q", got)
 		}
 		feed.mu.Lock()
@@ -111,7 +111,7 @@ func TestKeepalive(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(keepalive) //nolint:forbidigo // the same
 		synctest.Wait()
-		if got := w.text(); strings.Count(got, ":keepalive\n") != 2 || !strings.HasSuffix(got, ":keepalive\nid: 8\n\n") || strings.Contains(got, "another") {
+		if got := w.bodyText(); strings.Count(got, ":keepalive\n") != 2 || !strings.HasSuffix(got, ":keepalive\nid: 8\n\n") || strings.Contains(got, "another") {
 			t.Errorf("after a minute: %q", got)
 		}
 		if _, err := browsers.Logout(r); err != nil {

@@ -15,10 +15,10 @@ func (a *api) tokenRoutes() []route {
 	}
 }
 
-// tokenInfo is a token without its secret.
+// tokenInfo describes a token without its secret.
 type tokenInfo struct {
 	authn.NamedToken
-	// Expired says that it has ended.
+	// Expired reports whether the token has expired.
 	Expired bool `json:"expired"`
 }
 
@@ -33,7 +33,7 @@ func (a *api) listTokens(c *call) (any, error) {
 	return object{"tokens": list}, err
 }
 
-// tokenBody is the body that makes a token.
+// tokenBody is the request body that creates a token.
 type tokenBody struct {
 	Name     string         `json:"name"`
 	Scope    authn.Scope    `json:"scope"`
@@ -42,14 +42,14 @@ type tokenBody struct {
 	Expires  *time.Time     `json:"expiresAt"`
 }
 
-// makeToken makes a token of a client, or one that reads. Those that stand for a
-// person are made at a terminal, where the passphrase is asked for.
+// makeToken creates a token of a client or a token that reads. Tokens that act for a person
+// are created at a terminal, which asks for the passphrase.
 func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 	if body.Scope == "" {
 		body.Scope = authn.ScopeMCP
 	}
 	if body.Scope.Person() {
-		return nil, guideway.Errorf(guideway.CodeForbidden, "a token of the scope %s stands for a person, and is made at a terminal", body.Scope).
+		return nil, guideway.Errorf(guideway.CodeForbidden, "a token with the scope %s acts for a person and must be created at a terminal", body.Scope).
 			WithFix("guideway token create NAME --scope %s", body.Scope)
 	}
 	if body.Scope == authn.ScopeMCP && body.Allow == nil {
@@ -75,7 +75,7 @@ func (a *api) revokeToken(c *call) (any, error) {
 	}
 	for _, t := range all {
 		if t.Name == name && t.User != c.userName() {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clip(name))
+			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name))
 		}
 	}
 	return nil, a.Tokens.Revoke(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/manage"
 )
 
-// Upstreams is what the API needs of the MCP servers behind the gateway.
+// Upstreams is the part of the upstream management that the API uses.
 type Upstreams interface {
 	On() bool
 	List() ([]manage.Live, error)
@@ -52,7 +52,7 @@ func (a *api) upstreamRoutes() []route {
 	}
 }
 
-// listUpstreams returns the upstreams. The member on says that agents are offered them.
+// listUpstreams returns the upstreams. The member on reports whether agents can use them.
 func (a *api) listUpstreams(*call) (any, error) {
 	all, err := a.Upstreams.List()
 	return object{"on": a.Upstreams.On(), "upstreams": all}, err
@@ -74,8 +74,8 @@ func (a *api) addUpstream(c *call, body addUpstreamBody) (any, error) {
 	return a.Upstreams.Show(body.Name)
 }
 
-// withoutCancel returns the context of a change: a client that has gone leaves none half
-// done.
+// withoutCancel returns the context of a change. A change completes even if the client
+// disconnects.
 func (c *call) withoutCancel() context.Context { return context.WithoutCancel(c.Context()) }
 
 type changeUpstreamBody struct {
@@ -88,7 +88,7 @@ func (a *api) changeUpstream(c *call, body changeUpstreamBody) (any, error) {
 	return a.showChanged(c, a.Upstreams.Change(c.withoutCancel(), body.Base, body.Config))
 }
 
-// showChanged answers a change with the upstream as it is now.
+// showChanged answers a change with the current state of the upstream.
 func (a *api) showChanged(c *call, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -136,11 +136,11 @@ func (a *api) restartUpstream(c *call) (any, error) {
 	return a.showChanged(c, a.Upstreams.Restart(c.PathValue("name")))
 }
 
-// askTime bounds how long an upstream is waited for.
-const askTime = time.Minute
+// upstreamTime is the time limit for an upstream's answer.
+const upstreamTime = time.Minute
 
 func (a *api) askUpstream(c *call) (any, error) {
-	ctx, cancel := context.WithTimeout(c.Context(), askTime)
+	ctx, cancel := context.WithTimeout(c.Context(), upstreamTime)
 	defer cancel()
 	return a.showChanged(c, a.Upstreams.Ask(ctx, c.PathValue("name")))
 }
@@ -165,7 +165,7 @@ type approveBody struct {
 
 func (a *api) approveTools(c *call, body approveBody) (any, error) {
 	g := c.authGrant()
-	by := g.Principal.User // for the record
+	by := g.Principal.User // recorded with the approval
 	if g.Proof == authn.ProofToken {
 		by += " by the token " + g.Principal.Client
 	}
@@ -177,7 +177,7 @@ func (a *api) upstreamProjects(*call) (any, error) {
 	return object{"projects": projects}, err
 }
 
-// importBody is a client's configuration, and which of its servers to take.
+// importBody is a client's configuration and the servers to import from it.
 type importBody struct {
 	Text   string   `json:"text"`
 	Chosen []string `json:"chosen"`
@@ -186,7 +186,7 @@ type importBody struct {
 
 func (a *api) importUpstreams(c *call, body importBody) (any, error) {
 	if body.Text == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "there is no text to take servers from").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the text to import is empty").
 			WithFix(`give "text", a client's configuration`)
 	}
 	found, err := a.Upstreams.Import(c.withoutCancel(), body.Text, body.Chosen, body.Look)

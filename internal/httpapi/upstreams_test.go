@@ -27,8 +27,8 @@ const someUpstreams = `{
 }
 `
 
-// upstreams are those of a configuration file, without a gateway that uses them.
-func (r *rig) upstreams(t *testing.T, dir string) *manage.Service {
+// newUpstreams returns the upstreams of a configuration file without a gateway.
+func (r *rig) newUpstreams(t *testing.T, dir string) *manage.Service {
 	t.Helper()
 	r.configFile = filepath.Join(dir, "guideway.json")
 	if err := os.WriteFile(r.configFile, []byte(someUpstreams), 0o600); err != nil {
@@ -57,7 +57,7 @@ func (r *rig) upstreams(t *testing.T, dir string) *manage.Service {
 	})
 }
 
-func (r *rig) configured(t *testing.T) string {
+func (r *rig) readConfig(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(r.configFile)
 	if err != nil {
@@ -66,17 +66,17 @@ func (r *rig) configured(t *testing.T) string {
 	return string(text)
 }
 
-// base gives the version of an upstream.
-func (r *rig) base(t *testing.T, name string) string {
+// upstreamBase returns the version of an upstream.
+func (r *rig) upstreamBase(t *testing.T, name string) string {
 	t.Helper()
 	var one struct{ Base string }
-	r.want(t, 200, asAgent, "GET", "/api/upstreams/"+name, "").to(t, &one)
+	r.wantStatus(t, 200, asAgent, "GET", "/api/upstreams/"+name, "").decodeInto(t, &one)
 	return one.Base
 }
 
-// Only a person, and a token that stands for one, changes what agents are let at:
-// no credential of /mcp does, by no route.
-func TestWhoManages(t *testing.T) {
+// Only a person, or a token with the scope manage, can change the tools that agents may
+// use. No credential of /mcp can, at any route.
+func TestUpstreamsRequireAPerson(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	made := func(name string, scope authn.Scope, allow *authn.Allow) credential {
@@ -84,10 +84,10 @@ func TestWhoManages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return bearer(secret)
+		return withBearer(secret)
 	}
-	reads, commands := s.login(t, "ann")
-	base := s.base(t, "files")
+	reads, commands := s.loginBrowser(t, "ann")
+	base := s.upstreamBase(t, "files")
 	moves := []struct{ method, path, body string }{
 		{"POST", "/api/upstreams", `{"name":"evil","config":{"command":"sh"}}`},
 		{"PUT", "/api/upstreams/files", `{"base":"` + base + `","config":{"command":"sh"}}`},
@@ -109,7 +109,7 @@ func TestWhoManages(t *testing.T) {
 		who    credential
 		status int
 	}{
-		{"nobody", anybody, http.StatusUnauthorized},
+		{"nobody", withoutCredential, http.StatusUnauthorized},
 		{"the token of /mcp", asAgent, http.StatusForbidden},
 		{"a client's token", made("client", authn.ScopeMCP, &authn.Allow{All: true}), http.StatusForbidden},
 		{"a token that reads", made("reader", authn.ScopeRead, nil), http.StatusForbidden},
@@ -118,42 +118,42 @@ func TestWhoManages(t *testing.T) {
 		{"a browser and the token of /mcp", func(r *http.Request) { commands(r); asAgent(r) }, http.StatusForbidden},
 	} {
 		for _, m := range moves {
-			if got := s.send(t, tt.who, m.method, m.path, m.body); got.StatusCode != tt.status {
+			if got := s.sendRequest(t, tt.who, m.method, m.path, m.body); got.StatusCode != tt.status {
 				t.Errorf("%s: %s %s: %d %s", tt.name, m.method, m.path, got.StatusCode, got.body)
 			}
 		}
 	}
-	if diff := cmp.Diff(someUpstreams, s.configured(t)); diff != "" {
+	if diff := cmp.Diff(someUpstreams, s.readConfig(t)); diff != "" {
 		t.Errorf("something was changed:\n%s", diff)
 	}
 	if list, err := s.tokens.List(); err != nil || len(list) != 3 {
 		t.Errorf("the tokens are %v, %v", list, err)
 	}
 	for name, who := range map[string]credential{"a manager's token": made("admin", authn.ScopeManage, nil), "a browser": commands} {
-		s.want(t, 200, who, "PUT", "/api/upstreams/files/enabled", `{"base":"`+s.base(t, "files")+`","enabled":false}`)
-		if !strings.Contains(s.configured(t), `"disabled"`) {
+		s.wantStatus(t, 200, who, "PUT", "/api/upstreams/files/enabled", `{"base":"`+s.upstreamBase(t, "files")+`","enabled":false}`)
+		if !strings.Contains(s.readConfig(t), `"disabled"`) {
 			t.Errorf("%s: nothing was changed", name)
 		}
-		s.want(t, 200, who, "PUT", "/api/upstreams/files/enabled", `{"base":"`+s.base(t, "files")+`","enabled":true}`)
-		s.want(t, 200, who, "GET", "/api/upstreams/files/log", "")
-		s.want(t, 200, who, "GET", "/api/tokens", "")
+		s.wantStatus(t, 200, who, "PUT", "/api/upstreams/files/enabled", `{"base":"`+s.upstreamBase(t, "files")+`","enabled":true}`)
+		s.wantStatus(t, 200, who, "GET", "/api/upstreams/files/log", "")
+		s.wantStatus(t, 200, who, "GET", "/api/tokens", "")
 	}
-	// A manager's token answers no gate, and none that answers gates is made here.
+	// A token with the scope manage answers no gate, and the API does not create tokens
+	// that do.
 	s.tryGate(t, made("boss", authn.ScopeManage, nil), "person", http.StatusForbidden, "")
 	for _, scope := range []string{"approve", "manage"} {
 		s.wantCode(t, 403, guideway.CodeForbidden, commands, "POST", "/api/tokens", `{"name":"more","scope":"`+scope+`"}`)
 	}
 }
 
-// Upstreams are added, changed, grouped and removed; what is written is what was
-// meant, and nothing else of the file.
+// Upstreams are added, changed, grouped and removed. The rest of the file stays as it is.
 func TestManageUpstreams(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, me := s.login(t, "ann")
-	made := s.want(t, 201, me, "POST", "/api/upstreams", `{"name":"git","config":{"command":"git-mcp","args":["--repo","/src"],"env":{"TOKEN":"${env:GIT}"},"pins":"approve","timeout":"90s"}}`)
-	if !strings.Contains(s.configured(t), `"listen": "127.0.0.1:3999"`) || made.Header.Get("Location") != "/api/upstreams/git" {
-		t.Errorf("%s in\n%s", made.Header, s.configured(t))
+	_, me := s.loginBrowser(t, "ann")
+	made := s.wantStatus(t, 201, me, "POST", "/api/upstreams", `{"name":"git","config":{"command":"git-mcp","args":["--repo","/src"],"env":{"TOKEN":"${env:GIT}"},"pins":"approve","timeout":"90s"}}`)
+	if !strings.Contains(s.readConfig(t), `"listen": "127.0.0.1:3999"`) || made.Header.Get("Location") != "/api/upstreams/git" {
+		t.Errorf("%s in\n%s", made.Header, s.readConfig(t))
 	}
 	s.wantCode(t, 409, guideway.CodeConflict, me, "POST", "/api/upstreams", `{"name":"git","config":{"command":"x"}}`)
 	for name, body := range map[string]string{
@@ -169,46 +169,46 @@ func TestManageUpstreams(t *testing.T) {
 		"a project":    `{"name":"a","config":{"command":"x","project":" a\nb"}}`,
 		"a bad prefix": `{"name":"a","config":{"command":"x","prefix":"a__"}}`,
 	} {
-		if got := s.send(t, me, "POST", "/api/upstreams", body); got.StatusCode != 400 {
+		if got := s.sendRequest(t, me, "POST", "/api/upstreams", body); got.StatusCode != 400 {
 			t.Errorf("%s: %d %s", name, got.StatusCode, got.body)
 		}
 	}
-	s.want(t, 200, me, "PUT", "/api/upstreams/git/project", `{"base":"`+s.base(t, "git")+`","project":"site"}`)
+	s.wantStatus(t, 200, me, "PUT", "/api/upstreams/git/project", `{"base":"`+s.upstreamBase(t, "git")+`","project":"site"}`)
 	var projects struct{ Projects []manage.Project }
-	s.want(t, 200, asAgent, "GET", "/api/upstream-projects", "").to(t, &projects)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/upstream-projects", "").decodeInto(t, &projects)
 	if diff := cmp.Diff([]manage.Project{{Name: "site", Upstreams: []string{"docs", "git"}}}, projects.Projects); diff != "" {
 		t.Error(diff)
 	}
-	s.want(t, 200, me, "PUT", "/api/upstreams/git/tools/push", `{"base":"`+s.base(t, "git")+`","hide":true}`)
+	s.wantStatus(t, 200, me, "PUT", "/api/upstreams/git/tools/push", `{"base":"`+s.upstreamBase(t, "git")+`","hide":true}`)
 	var list struct {
 		On        bool
 		Upstreams []manage.Live
 	}
-	s.want(t, 200, asAgent, "GET", "/api/upstreams", "").to(t, &list)
+	s.wantStatus(t, 200, asAgent, "GET", "/api/upstreams", "").decodeInto(t, &list)
 	if len(list.Upstreams) != 3 || list.On || list.Upstreams[2].State != manage.StateOff || list.Upstreams[2].Project != "site" {
 		t.Errorf("the list is %+v", list)
 	}
-	if !strings.Contains(s.configured(t), `"push"`) {
-		t.Errorf("the file is\n%s", s.configured(t))
+	if !strings.Contains(s.readConfig(t), `"push"`) {
+		t.Errorf("the file is\n%s", s.readConfig(t))
 	}
 	s.wantCode(t, 409, guideway.CodeConflict, me, "POST", "/api/upstreams/git/restart", "")
-	s.want(t, 200, asAgent, "GET", "/api/upstreams/git/waiting", "")
+	s.wantStatus(t, 200, asAgent, "GET", "/api/upstreams/git/waiting", "")
 	s.wantCode(t, 409, guideway.CodeConflict, me, "POST", "/api/upstreams/git/approve", `{"tools":[{"tool":"push","hash":"x"}]}`)
-	s.want(t, 200, me, "DELETE", "/api/upstreams/git?base="+s.base(t, "git"), "")
+	s.wantStatus(t, 200, me, "DELETE", "/api/upstreams/git?base="+s.upstreamBase(t, "git"), "")
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/upstreams/git", "")
-	if diff := cmp.Diff(someUpstreams, s.configured(t)); diff != "" {
+	if diff := cmp.Diff(someUpstreams, s.readConfig(t)); diff != "" {
 		t.Errorf("the file is not what it was:\n%s", diff)
 	}
 }
 
-// Of two that change one upstream, the second is told and changes nothing.
+// Of two callers that change one upstream, the second gets a conflict and changes nothing.
 func TestUpstreamConflicts(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, me := s.login(t, "ann")
-	old := s.base(t, "docs")
-	s.want(t, 200, me, "PUT", "/api/upstreams/docs/enabled", `{"base":"`+old+`","enabled":false}`)
-	after := s.configured(t)
+	_, me := s.loginBrowser(t, "ann")
+	old := s.upstreamBase(t, "docs")
+	s.wantStatus(t, 200, me, "PUT", "/api/upstreams/docs/enabled", `{"base":"`+old+`","enabled":false}`)
+	after := s.readConfig(t)
 	for _, m := range [][3]string{
 		{"PUT", "/api/upstreams/docs", `{"base":"` + old + `","config":{"url":"https://example.com/other"}}`},
 		{"PUT", "/api/upstreams/docs/enabled", `{"base":"` + old + `","enabled":true}`},
@@ -221,25 +221,24 @@ func TestUpstreamConflicts(t *testing.T) {
 			t.Errorf("%v: %+v", m, p)
 		}
 	}
-	if s.configured(t) != after {
+	if s.readConfig(t) != after {
 		t.Error("a conflict has changed something")
 	}
 }
 
-// Secrets are in no answer; they stay where they were hidden, and go to no other
-// server.
-func TestSecretsOfUpstreams(t *testing.T) {
+// No answer contains a secret. A hidden value stays in its server and goes to no other one.
+func TestUpstreamSecrets(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, me := s.login(t, "ann")
+	_, me := s.loginBrowser(t, "ann")
 	for _, path := range []string{"/api/upstreams", "/api/upstreams/files", "/api/upstreams/docs"} {
-		if got := s.want(t, 200, me, "GET", path, ""); strings.Contains(string(got.body), "s3cr3t") {
+		if got := s.wantStatus(t, 200, me, "GET", path, ""); strings.Contains(string(got.body), "s3cr3t") {
 			t.Errorf("%s tells %s", path, got.body)
 		}
 	}
-	kept := s.want(t, 200, me, "PUT", "/api/upstreams/docs", `{"base":"`+s.base(t, "docs")+`","config":
+	kept := s.wantStatus(t, 200, me, "PUT", "/api/upstreams/docs", `{"base":"`+s.upstreamBase(t, "docs")+`","config":
 		{"url":"https://example.com/v2","bearer":"(hidden)","headers":{"X-Team":"(hidden)","X-New":"1"}}}`)
-	if text := s.configured(t); strings.Count(text, "s3cr3t") != 4 || !strings.Contains(text, "/v2") || strings.Contains(string(kept.body), "s3cr3t") {
+	if text := s.readConfig(t); strings.Count(text, "s3cr3t") != 4 || !strings.Contains(text, "/v2") || strings.Contains(string(kept.body), "s3cr3t") {
 		t.Errorf("%s gives\n%s", kept.body, text)
 	}
 	for name, body := range map[string]string{
@@ -247,7 +246,7 @@ func TestSecretsOfUpstreams(t *testing.T) {
 		"another scheme":   `{"url":"http://example.com/v2","headers":{"X-Team":"(hidden)"}}`,
 		"a secret of none": `{"url":"https://example.com/v2","headers":{"X-Other":"(hidden)"}}`,
 	} {
-		if got := s.send(t, me, "PUT", "/api/upstreams/docs", `{"base":"`+s.base(t, "docs")+`","config":`+body+`}`); got.StatusCode != 400 {
+		if got := s.sendRequest(t, me, "PUT", "/api/upstreams/docs", `{"base":"`+s.upstreamBase(t, "docs")+`","config":`+body+`}`); got.StatusCode != 400 {
 			t.Errorf("%s: %d %s", name, got.StatusCode, got.body)
 		}
 	}
@@ -256,26 +255,26 @@ func TestSecretsOfUpstreams(t *testing.T) {
 		"another argument":  `{"command":"/bin/false","args":["--token=(hidden)","/evil"],"env":{"API_KEY":"(hidden)"}}`,
 		"another directory": `{"command":"/bin/false","args":["--token=(hidden)","/home"],"dir":"/evil","env":{"API_KEY":"(hidden)"}}`,
 	} {
-		if got := s.send(t, me, "PUT", "/api/upstreams/files", `{"base":"`+s.base(t, "files")+`","config":`+body+`}`); got.StatusCode != 400 {
+		if got := s.sendRequest(t, me, "PUT", "/api/upstreams/files", `{"base":"`+s.upstreamBase(t, "files")+`","config":`+body+`}`); got.StatusCode != 400 {
 			t.Errorf("%s: %d %s", name, got.StatusCode, got.body)
 		}
 	}
-	s.want(t, 200, me, "PUT", "/api/upstreams/files", `{"base":"`+s.base(t, "files")+`","config":
+	s.wantStatus(t, 200, me, "PUT", "/api/upstreams/files", `{"base":"`+s.upstreamBase(t, "files")+`","config":
 		{"command":"/bin/false","args":["--token=(hidden)","/home"],"env":{"API_KEY":"(hidden)","OTHER":"${env:Y}"}}}`)
-	if text := s.configured(t); strings.Count(text, "s3cr3t") != 4 || strings.Contains(text, "(hidden)") {
+	if text := s.readConfig(t); strings.Count(text, "s3cr3t") != 4 || strings.Contains(text, "(hidden)") {
 		t.Errorf("the file is\n%s", text)
 	}
 }
 
-// A client's configuration is taken over, as it was looked at.
+// A client's configuration is imported as it was previewed.
 func TestImportUpstreams(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, me := s.login(t, "ann")
+	_, me := s.loginBrowser(t, "ann")
 	const text = `"{\"mcpServers\":{\"files\":{\"command\":\"x\"},\"time\":{\"command\":\"uvx\",\"args\":[\"mcp-server-time\"],\"env\":{\"TIME_KEY\":\"p14in\"}},\"web\":{\"url\":\"https://example.com\"},\"bad\":{\"url\":\"ftp://x\"}}}"`
 	var got struct{ Found []manage.Found }
-	looked := s.want(t, 200, me, "POST", "/api/upstream-import", `{"look":true,"text":`+text+`}`)
-	looked.to(t, &got)
+	looked := s.wantStatus(t, 200, me, "POST", "/api/upstream-import", `{"look":true,"text":`+text+`}`)
+	looked.decodeInto(t, &got)
 	taken := map[string]bool{}
 	for _, f := range got.Found {
 		taken[f.Name] = f.Taken
@@ -283,11 +282,11 @@ func TestImportUpstreams(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"files": false, "time": true, "web": true, "bad": false}, taken); diff != "" {
 		t.Error(diff)
 	}
-	if strings.Contains(string(looked.body), "p14in") || s.configured(t) != someUpstreams {
-		t.Errorf("%s, and the file is\n%s", looked.body, s.configured(t))
+	if strings.Contains(string(looked.body), "p14in") || s.readConfig(t) != someUpstreams {
+		t.Errorf("%s, and the file is\n%s", looked.body, s.readConfig(t))
 	}
-	s.want(t, 200, me, "POST", "/api/upstream-import", `{"chosen":["time"],"text":`+text+`}`)
-	if text := s.configured(t); !strings.Contains(text, "mcp-server-time") || strings.Contains(text, `"web"`) {
+	s.wantStatus(t, 200, me, "POST", "/api/upstream-import", `{"chosen":["time"],"text":`+text+`}`)
+	if text := s.readConfig(t); !strings.Contains(text, "mcp-server-time") || strings.Contains(text, `"web"`) {
 		t.Errorf("the file is\n%s", text)
 	}
 	for _, body := range []string{`{}`, `{"text":"hello"}`, `{"text":"{}"}`} {
@@ -295,41 +294,41 @@ func TestImportUpstreams(t *testing.T) {
 	}
 }
 
-// A token is made, shown once, and revoked.
-func TestTokensOfClients(t *testing.T) {
+// A token is created, shown once and revoked.
+func TestClientTokens(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	_, me := s.login(t, "ann")
+	_, me := s.loginBrowser(t, "ann")
 	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	var made struct {
 		Secret string
 		Token  struct{ Name string }
 	}
-	s.want(t, 201, me, "POST", "/api/tokens", `{"name":"laptop","allow":{"upstreams":["files"],"tools":["docs__get_*"]},"exposure":"search","expiresAt":"`+until+`"}`).to(t, &made)
-	list := s.want(t, 200, me, "GET", "/api/tokens", "")
+	s.wantStatus(t, 201, me, "POST", "/api/tokens", `{"name":"laptop","allow":{"upstreams":["files"],"tools":["docs__get_*"]},"exposure":"search","expiresAt":"`+until+`"}`).decodeInto(t, &made)
+	list := s.wantStatus(t, 200, me, "GET", "/api/tokens", "")
 	if made.Secret == "" || strings.Contains(string(list.body), made.Secret) || !strings.Contains(string(list.body), "docs__get_*") || !strings.Contains(string(list.body), `"exposure":"search"`) {
 		t.Errorf("made %+v, listed as %s", made, list.body)
 	}
-	if got := s.send(t, bearer(made.Secret), "POST", "/mcp", `{}`); got.StatusCode != 200 {
+	if got := s.sendRequest(t, withBearer(made.Secret), "POST", "/mcp", `{}`); got.StatusCode != 200 {
 		t.Errorf("at /mcp: %d", got.StatusCode)
 	}
 	s.wantCode(t, 409, guideway.CodeConflict, me, "POST", "/api/tokens", `{"name":"laptop"}`)
 	for _, body := range []string{`{"name":"a b"}`, `{}`, `{"name":"x","scope":"read","allow":{"all":true}}`, `{"name":"x","allow":{"tools":["["]}}`, `{"name":"x","expiresAt":"2020-01-01T00:00:00Z"}`, `{"name":"x","scope":"root"}`, `{"name":"x","exposure":"none"}`} {
-		if got := s.send(t, me, "POST", "/api/tokens", body); got.StatusCode != 400 {
+		if got := s.sendRequest(t, me, "POST", "/api/tokens", body); got.StatusCode != 400 {
 			t.Errorf("%s: %d %s", body, got.StatusCode, got.body)
 		}
 	}
-	// Another user's are not there.
+	// The tokens of another user are hidden.
 	if _, err := s.tokens.Create(authn.NamedToken{Name: "bobs", User: "bob", Scopes: []authn.Scope{authn.ScopeMCP}}); err != nil {
 		t.Fatal(err)
 	}
-	if list := s.want(t, 200, me, "GET", "/api/tokens", ""); strings.Contains(string(list.body), "bobs") {
+	if list := s.wantStatus(t, 200, me, "GET", "/api/tokens", ""); strings.Contains(string(list.body), "bobs") {
 		t.Errorf("listed: %s", list.body)
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, me, "DELETE", "/api/tokens/bobs", "")
-	s.want(t, 200, me, "DELETE", "/api/tokens/laptop", "")
+	s.wantStatus(t, 200, me, "DELETE", "/api/tokens/laptop", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, me, "DELETE", "/api/tokens/laptop", "")
-	if got := s.send(t, bearer(made.Secret), "POST", "/mcp", `{}`); got.StatusCode != 401 {
+	if got := s.sendRequest(t, withBearer(made.Secret), "POST", "/mcp", `{}`); got.StatusCode != 401 {
 		t.Errorf("at /mcp, revoked: %d", got.StatusCode)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/guide"
 )
 
-func (a *api) schema(c *call) (any, error) {
+func (a *api) getSchema(c *call) (any, error) {
 	dialect := guideway.Dialect(c.PathValue("dialect"))
 	text := definition.Schema(definition.As{Dialect: dialect})
 	if text == nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no dialect %q", clip(string(dialect))).WithFix("ask for steps or phases")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no dialect %q", clipText(string(dialect))).WithFix("ask for steps or phases")
 	}
 	return json.RawMessage(text), nil
 }
@@ -21,9 +21,9 @@ type validateBody struct {
 	Text string `json:"text"`
 }
 
-// validate says what there is to say of a text. It keeps nothing. The member valid says
-// that the definition loads and is fit for use.
-func (a *api) validate(_ *call, body validateBody) (any, error) {
+// validateText returns the diagnostics of a text. It stores nothing. The member valid
+// reports whether the definition loads and has no errors.
+func (a *api) validateText(_ *call, body validateBody) (any, error) {
 	loads, found := definition.Check("", []byte(body.Text))
 	valid := loads != nil
 	for _, d := range found {
@@ -36,18 +36,19 @@ func (a *api) validate(_ *call, body validateBody) (any, error) {
 	return out, nil
 }
 
-// maxTried bounds the moves of a trial: each request walks all of them.
-const maxTried = 500
+// maxTrialMoves is the maximum number of moves of a trial. Each request replays all of
+// them.
+const maxTrialMoves = 500
 
-// tryBody is a trial: what was handed in from the beginning.
-type tryBody struct {
+// trialBody is a trial: the initial context and all moves.
+type trialBody struct {
 	Text    string         `json:"text"`
 	Context map[string]any `json:"context"`
-	Moves   []tryMove      `json:"moves"`
+	Moves   []trialMove    `json:"moves"`
 }
 
-// tryMove is what is handed in at one position.
-type tryMove struct {
+// trialMove is the input at one position.
+type trialMove struct {
 	Output  string         `json:"output"`
 	Notes   string         `json:"notes"`
 	Context map[string]any `json:"context"`
@@ -56,7 +57,7 @@ type tryMove struct {
 	Skip    string         `json:"skip"`
 }
 
-func (m tryMove) command() guide.Command {
+func (m trialMove) guideCommand() guide.Command {
 	c := &guide.Continue{Output: m.Output, Notes: m.Notes, Context: m.Context, Person: true}
 	if m.Option != "" || m.Decline {
 		c.Answer = &guide.Answer{OptionID: m.Option, Decline: m.Decline, Note: m.Notes}
@@ -68,42 +69,42 @@ func (m tryMove) command() guide.Command {
 	return guide.Command{Continue: c}
 }
 
-// triedEvent is an event of a trial. Nobody keeps it, so it has no time.
-type triedEvent struct {
+// trialEvent is an event of a trial. It has no time, because it is not stored.
+type trialEvent struct {
 	Seq  int             `json:"seq"`
 	Kind guide.EventKind `json:"kind"`
 	Data guide.Event     `json:"data"`
 }
 
-// tried is where a trial has come to.
-type tried struct {
+// trialResult is the state of a trial after its last move.
+type trialResult struct {
 	Status guide.Status `json:"status"`
-	// Refused is set if the last move was not legal; the rest is as before it.
+	// Refused is set if the last move was refused. The other fields are as before the move.
 	Refused   *guide.Refusal `json:"refused,omitempty"`
 	Position  guide.Position `json:"position"`
 	Variables map[string]any `json:"variables"`
-	Events    []triedEvent   `json:"events"`
+	Events    []trialEvent   `json:"events"`
 }
 
-// try walks through a definition with the engine that agents get, and keeps
-// nothing: the caller has the moves, and leaves the last one out to undo it.
-func (a *api) try(c *call, body tryBody) (any, error) {
-	if len(body.Moves) > maxTried {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "a trial has at most %d moves", maxTried).WithFix("start a run")
+// tryMoves replays a trial with the engine that runs use and stores nothing. The caller
+// keeps the moves, and removes the last one to undo it.
+func (a *api) tryMoves(c *call, body trialBody) (any, error) {
+	if len(body.Moves) > maxTrialMoves {
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "a trial has at most %d moves", maxTrialMoves).WithFix("start a run")
 	}
 	loads, found := definition.Parse("", []byte(body.Text))
 	if loads == nil {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", firstError(found))
 	}
-	t := &trial{flow: flowOf(loads)}
-	refused := t.move(guide.Command{Start: &guide.Start{Context: body.Context}})
+	t := &trial{flow: compileFlow(loads)}
+	refused := t.applyMove(guide.Command{Start: &guide.Start{Context: body.Context}})
 	for i, m := range body.Moves {
 		if refused == nil {
-			refused = t.move(m.command())
+			refused = t.applyMove(m.guideCommand())
 		}
 		if refused != nil && i+1 < len(body.Moves) {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "move %d is refused: %s", i+1, refused.Message).
-				WithFix("leave it out, and what follows")
+				WithFix("remove it and the moves after it")
 		}
 		if err := c.Context().Err(); err != nil {
 			return nil, err
@@ -112,34 +113,34 @@ func (a *api) try(c *call, body tryBody) (any, error) {
 	if t.state.Vars == nil {
 		t.state.Vars = map[string]any{}
 	}
-	return tried{
+	return trialResult{
 		Status: t.flow.Status(t.state), Refused: refused, Position: t.flow.PositionOf(t.state),
 		Variables: t.state.Vars, Events: t.events,
 	}, nil
 }
 
-func flowOf(d *definition.Definition) guide.Flow {
+func compileFlow(d *definition.Definition) guide.Flow {
 	if d.Phases != nil {
 		return guide.CompilePhases(d.Phases)
 	}
 	return guide.Compile(d.Steps)
 }
 
-// trial is a run that is not kept.
+// trial is a run that is not stored.
 type trial struct {
 	flow   guide.Flow
 	state  guide.State
-	events []triedEvent
+	events []trialEvent
 }
 
-func (t *trial) move(c guide.Command) *guide.Refusal {
+func (t *trial) applyMove(c guide.Command) *guide.Refusal {
 	events, refusal := t.flow.Decide(t.state, c)
 	if t.events == nil {
-		t.events = []triedEvent{}
+		t.events = []trialEvent{}
 	}
 	for _, e := range events {
 		t.state = guide.Apply(t.state, e)
-		t.events = append(t.events, triedEvent{len(t.events) + 1, e.Kind, e})
+		t.events = append(t.events, trialEvent{len(t.events) + 1, e.Kind, e})
 	}
 	return refusal
 }
