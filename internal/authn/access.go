@@ -73,7 +73,7 @@ type Access struct {
 	// Bearer is required.
 	Bearer *Bearer
 	// Browsers and Tokens may be nil. Their credentials are then refused.
-	Browsers *Browsers
+	Browsers *BrowserSessions
 	Tokens   *Tokens
 }
 

@@ -27,7 +27,7 @@ type Allow struct {
 }
 
 // IsEmpty reports whether nothing is allowed.
-func (a *Allow) Nothing() bool {
+func (a *Allow) IsEmpty() bool {
 	return a == nil || !a.All && len(a.Upstreams)+len(a.Projects)+len(a.Tools)+len(a.Toolsets) == 0
 }
 
@@ -43,7 +43,7 @@ func (a *Allow) Covers(b *Allow) bool {
 
 // Delegation is the access that a client with a named token passes to the work that it
 // starts and that continues without it: no more access than its own, and for no longer.
-type Lent struct {
+type Delegation struct {
 	Allow
 	// Token is the ID of the TokenLease.
 	Token string `json:"token,omitempty"`
@@ -51,12 +51,12 @@ type Lent struct {
 
 // Delegate returns the access that the client of ctx passes on. It is nil, which means
 // everything, for a client without a named token.
-func Lend(ctx context.Context) *Lent {
-	h := HolderFrom(ctx)
+func Delegate(ctx context.Context) *Delegation {
+	h := TokenLeaseFrom(ctx)
 	if h == nil {
 		return nil
 	}
-	return &Lent{Allow: h.Allow, Token: h.ID}
+	return &Delegation{Allow: h.Allow, Token: h.ID}
 }
 
 // maxAllowed is the maximum number of names of one kind, and the maximum length of each.

@@ -45,13 +45,13 @@ type BrowserOptions struct {
 
 // BrowserSessions logs browsers in: a link that can be used once sets a cookie. Anyone with
 // write access to the directory can create a link; no link can be created over the network.
-type Browsers struct {
+type BrowserSessions struct {
 	links, sessions tokenStore
 	cookie          string
 }
 
 // NewBrowserSessions returns the sessions of a directory. It does not access the disk.
-func NewBrowsers(opts BrowserOptions) (*Browsers, error) {
+func NewBrowserSessions(opts BrowserOptions) (*BrowserSessions, error) {
 	if opts.Dir == "" {
 		return nil, guideway.Errorf(guideway.CodeInternal, "browser sessions need a directory")
 	}
@@ -59,7 +59,7 @@ func NewBrowsers(opts BrowserOptions) (*Browsers, error) {
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "find the directory %s: %w", opts.Dir, err)
 	}
-	return &Browsers{
+	return &BrowserSessions{
 		links:    newTokenStore(filepath.Join(dir, "links"), opts.Now),
 		sessions: newTokenStore(filepath.Join(dir, "browsers"), opts.Now),
 		// Cookies are not bound to ports: servers with other data directories on this host
@@ -83,7 +83,7 @@ type browser struct {
 
 // NewLink returns the code of a link that logs a user's browser in. The path of the link is
 // "/login/" and the code. The link can be used once, within five minutes.
-func (b *Browsers) NewLink(user string) (code string, expires time.Time, err error) {
+func (b *BrowserSessions) NewLink(user string) (code string, expires time.Time, err error) {
 	if user == "" {
 		return "", time.Time{}, guideway.Errorf(guideway.CodeInvalid, "a login link needs a user")
 	}
@@ -97,13 +97,13 @@ func (b *Browsers) NewLink(user string) (code string, expires time.Time, err err
 }
 
 // LinkIsValid reports whether a code can be redeemed. It does not consume the code.
-func (b *Browsers) LinkIsGood(code string) bool {
+func (b *BrowserSessions) LinkIsValid(code string) bool {
 	_, err := b.findLink(code)
 	return err == nil
 }
 
 // findLink returns the record of a code that has not expired.
-func (b *Browsers) findLink(code string) (link, error) {
+func (b *BrowserSessions) findLink(code string) (link, error) {
 	var l link
 	_, err := b.links.getRecord(code, &l)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +126,7 @@ type Login struct {
 
 // Redeem consumes a link. The request must come from a page of our origin. A GET of the
 // link does not consume it, because prefetchers open links too.
-func (b *Browsers) Redeem(r *http.Request, code string) (Login, error) {
+func (b *BrowserSessions) Redeem(r *http.Request, code string) (Login, error) {
 	if err := fromOwnPage(r, true); err != nil {
 		return Login{}, err
 	}
@@ -153,7 +153,7 @@ func (b *Browsers) Redeem(r *http.Request, code string) (Login, error) {
 
 // newCookie returns the cookie for a secret. It is Secure if a proxy uses TLS. On plain
 // loopback, browsers would not return a Secure cookie.
-func (b *Browsers) newCookie(r *http.Request, secret string) *http.Cookie {
+func (b *BrowserSessions) newCookie(r *http.Request, secret string) *http.Cookie {
 	return &http.Cookie{ //nolint:gosec // G124: Secure would lock out plain loopback; it is set behind TLS
 		Name: b.cookie, Value: secret, Path: "/", MaxAge: int(idleTime / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
@@ -162,13 +162,13 @@ func (b *Browsers) newCookie(r *http.Request, secret string) *http.Cookie {
 }
 
 // hasCookie reports whether a request has a cookie of this server.
-func (b *Browsers) hasCookie(r *http.Request) bool {
+func (b *BrowserSessions) hasCookie(r *http.Request) bool {
 	return len(r.CookiesNamed(b.cookie)) > 0
 }
 
 // findSession returns the session of the request's cookie, whichever page the request comes
 // from.
-func (b *Browsers) findSession(r *http.Request) (secret string, s browser, err error) {
+func (b *BrowserSessions) findSession(r *http.Request) (secret string, s browser, err error) {
 	refused := guideway.Errorf(guideway.CodeUnauthorized, "this browser is not logged in or its login has expired").
 		WithFix("guideway open")
 	cookies := r.CookiesNamed(b.cookie)
@@ -192,7 +192,7 @@ func (b *Browsers) findSession(r *http.Request) (secret string, s browser, err e
 
 // checkRequest returns the user of a logged in browser. The request must come from a page
 // of our origin. commands reports whether it also has the key.
-func (b *Browsers) checkRequest(r *http.Request) (user string, commands bool, err error) {
+func (b *BrowserSessions) checkRequest(r *http.Request) (user string, commands bool, err error) {
 	if err := fromOwnPage(r, false); err != nil {
 		return "", false, err
 	}
@@ -207,7 +207,7 @@ func (b *Browsers) checkRequest(r *http.Request) (user string, commands bool, er
 }
 
 // Renew returns a logged in browser's cookie with a new lifetime, or nil.
-func (b *Browsers) Renew(r *http.Request) *http.Cookie {
+func (b *BrowserSessions) Renew(r *http.Request) *http.Cookie {
 	if !b.hasCookie(r) {
 		return nil
 	}
@@ -220,7 +220,7 @@ func (b *Browsers) Renew(r *http.Request) *http.Cookie {
 
 // Logout ends the session of the request's cookie and returns the cookie that deletes it in
 // the browser.
-func (b *Browsers) Logout(r *http.Request) (*http.Cookie, error) {
+func (b *BrowserSessions) Logout(r *http.Request) (*http.Cookie, error) {
 	for _, c := range r.CookiesNamed(b.cookie) {
 		if _, err := b.sessions.removeRecord(c.Value); err != nil {
 			return nil, err

@@ -36,9 +36,9 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-func newBrowsers(t *testing.T, dir string, c *clock) *authn.Browsers {
+func newBrowsers(t *testing.T, dir string, c *clock) *authn.BrowserSessions {
 	t.Helper()
-	b, err := authn.NewBrowsers(authn.BrowserOptions{Dir: dir, Now: c.Now})
+	b, err := authn.NewBrowserSessions(authn.BrowserOptions{Dir: dir, Now: c.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func fromPage(method, path string) *http.Request {
 	return r
 }
 
-func loginBrowser(t *testing.T, b *authn.Browsers, user string) authn.Login {
+func loginBrowser(t *testing.T, b *authn.BrowserSessions, user string) authn.Login {
 	t.Helper()
 	code, _, err := b.NewLink(user)
 	if err != nil {
@@ -69,7 +69,7 @@ func loginBrowser(t *testing.T, b *authn.Browsers, user string) authn.Login {
 }
 
 // newAccess returns the access check of the API with browsers and tokens.
-func newAccess(t *testing.T, b *authn.Browsers, tokens *authn.Tokens) *authn.Access {
+func newAccess(t *testing.T, b *authn.BrowserSessions, tokens *authn.Tokens) *authn.Access {
 	t.Helper()
 	bearer, err := authn.NewBearer(authn.BearerOptions{Token: secret, User: "ann"})
 	if err != nil {
@@ -87,14 +87,14 @@ func TestLinkWorksOnce(t *testing.T) {
 		t.Fatalf("code %q until %v, %v; want 128 bits for five minutes", code, expires, err)
 	}
 	for range 3 {
-		if !b.LinkIsGood(code) {
+		if !b.LinkIsValid(code) {
 			t.Fatal("to look at a link used it up")
 		}
 	}
 	if _, err := b.Redeem(fromPage("POST", "/"), code); err != nil {
 		t.Fatal(err)
 	}
-	if b.LinkIsGood(code) {
+	if b.LinkIsValid(code) {
 		t.Error("a used link is still good")
 	}
 	if _, err := b.Redeem(fromPage("POST", "/"), code); guideway.ErrorCode(err) != guideway.CodeUnauthorized {
@@ -117,7 +117,7 @@ func TestLinkExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.advance(5*time.Minute - time.Second)
-	if !b.LinkIsGood(code) {
+	if !b.LinkIsValid(code) {
 		t.Error("not good for five minutes")
 	}
 	c.advance(time.Second)
@@ -185,7 +185,7 @@ func TestRedeemRequiresOwnPage(t *testing.T) {
 			t.Errorf("%s: %v, want forbidden", name, err)
 		}
 	}
-	if !b.LinkIsGood(code) {
+	if !b.LinkIsValid(code) {
 		t.Error("a refused request used the link up")
 	}
 }
@@ -381,13 +381,13 @@ func TestNewBrowserSessionsDoesNotAccessDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "access")
 	b := newBrowsers(t, dir, newClock())
 	r := fromPage("GET", "/")
-	if b.LinkIsGood("x") || b.Renew(r) != nil {
+	if b.LinkIsValid("x") || b.Renew(r) != nil {
 		t.Error("somebody is in")
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the directory is there: %v", err)
 	}
-	if _, err := authn.NewBrowsers(authn.BrowserOptions{}); err == nil {
+	if _, err := authn.NewBrowserSessions(authn.BrowserOptions{}); err == nil {
 		t.Error("browsers without a directory")
 	}
 }

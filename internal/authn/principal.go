@@ -20,7 +20,7 @@ func WithPrincipal(ctx context.Context, p guideway.Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// PrincipalFrom returns the principal of a context. ok is false if there is none.
+// PrincipalFrom returns the principal of a context. ok is false without one.
 func PrincipalFrom(ctx context.Context) (p guideway.Principal, ok bool) {
 	p, ok = ctx.Value(principalKey{}).(guideway.Principal)
 	return p, ok

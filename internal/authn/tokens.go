@@ -254,7 +254,7 @@ func (t *Tokens) findToken(secret string) (NamedToken, error) {
 
 // IsValid reports whether the token of a TokenLease's ID is still valid: not revoked by any
 // process, and not expired.
-func (t *Tokens) Good(id string) (bool, error) {
+func (t *Tokens) IsValid(id string) (bool, error) {
 	good := false
 	err := t.visitTokens(func(path string, token NamedToken) error {
 		good = good || tokenID(strings.TrimSuffix(filepath.Base(path), recordSuffix)) == id && token.hasScope(ScopeMCP) && !token.Expired(t.store.now())

@@ -203,7 +203,7 @@ func TestDelegationEndsWithTheToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := &authn.Door{Bearer: newAccess(t, nil, tokens).Bearer, Tokens: tokens}
+	door := &authn.Authenticator{Bearer: newAccess(t, nil, tokens).Bearer, Tokens: tokens}
 	lent := func(name string, expires *time.Time) string {
 		secret, err := tokens.Create(authn.NamedToken{
 			Name: name, User: "bob", Scopes: []authn.Scope{authn.ScopeMCP}, Allow: &authn.Allow{Toolsets: []string{"runs"}}, Expires: expires,
@@ -211,8 +211,8 @@ func TestDelegationEndsWithTheToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var l *authn.Lent
-		door.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { l = authn.Lend(r.Context()) })).
+		var l *authn.Delegation
+		door.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { l = authn.Delegate(r.Context()) })).
 			ServeHTTP(httptest.NewRecorder(), withToken(secret))
 		if l == nil || l.Token == "" || strings.Contains(secret, l.Token) || !slices.Equal(l.Toolsets, []string{"runs"}) {
 			t.Fatalf("%s lends %+v", name, l)
@@ -223,7 +223,7 @@ func TestDelegationEndsWithTheToken(t *testing.T) {
 	first, short := lent("laptop", nil), lent("ci", &soon)
 	good := func(id string, want bool) {
 		t.Helper()
-		if got, err := tokens.Good(id); got != want || err != nil {
+		if got, err := tokens.IsValid(id); got != want || err != nil {
 			t.Errorf("%s is good: %v, %v; want %v", id, got, err, want)
 		}
 	}
@@ -233,7 +233,7 @@ func TestDelegationEndsWithTheToken(t *testing.T) {
 		good(id, false)
 	}
 	c.advance(time.Hour)
-	if got, err := tokens.Good(short); got || err != nil {
+	if got, err := tokens.IsValid(short); got || err != nil {
 		t.Errorf("expired, and good: %v, %v", got, err)
 	}
 	if err := tokens.Revoke("laptop"); err != nil {

@@ -52,11 +52,11 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text []byte
-	door := &authn.Door{Bearer: bearer, Tokens: tokens}
+	door := &authn.Authenticator{Bearer: bearer, Tokens: tokens}
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", nil)
 	request.Header.Set("Authorization", "Bearer "+secret)
 	door.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		text, _ = json.Marshal(authn.Lend(r.Context()))
+		text, _ = json.Marshal(authn.Delegate(r.Context()))
 	})).ServeHTTP(httptest.NewRecorder(), request)
 	narrow := driver.For{User: "ann", Run: "m_1", Machine: "helper", Allow: text}
 	offered := func(f driver.For) (names []string) {

@@ -41,7 +41,7 @@ func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *upstreams) (
 	if err != nil {
 		return nil, err
 	}
-	m := &machineTools{own: own, log: opts.Logger, good: tokens.Good}
+	m := &machineTools{own: own, log: opts.Logger, good: tokens.IsValid}
 	if u != nil {
 		m.gateway = u.Gateway
 	}
@@ -101,11 +101,11 @@ func (m *machineTools) principal(ctx context.Context, f driver.For) (context.Con
 	ctx = authn.WithPrincipal(ctx, p)
 	client := &gateway.Client{Principal: p, Modern: true}
 	if len(f.Allow) > 0 {
-		var lent authn.Lent
+		var lent authn.Delegation
 		if err := json.Unmarshal(f.Allow, &lent); err != nil {
 			return nil, nil, guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
 		}
-		h := &authn.Holder{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
+		h := &authn.TokenLease{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
 		if lent.Token != "" {
 			good, err := m.good(lent.Token)
 			if err != nil {
@@ -115,7 +115,7 @@ func (m *machineTools) principal(ctx context.Context, f driver.For) (context.Con
 				h.Allow = authn.Allow{}
 			}
 		}
-		ctx, client.Holder = authn.WithHolder(ctx, h), h.ID
+		ctx, client.Holder = authn.WithTokenLease(ctx, h), h.ID
 	}
 	return ctx, client, nil
 }
@@ -131,14 +131,14 @@ func machinePermit(cfg *config.Config) (permit, error) {
 		return nil, err
 	}
 	return func(_ context.Context, f driver.For) (string, error) {
-		var lent authn.Lent
+		var lent authn.Delegation
 		if err := json.Unmarshal(f.Allow, &lent); err != nil {
 			return "", guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
 		}
 		if lent.Token == "" {
 			return "", nil
 		}
-		good, err := tokens.Good(lent.Token)
+		good, err := tokens.IsValid(lent.Token)
 		if err != nil {
 			return "", guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that began the run: %w", err)
 		}

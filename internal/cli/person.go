@@ -35,8 +35,8 @@ func (h *Host) passphraseFile(cfg *config.Config) passphrase.File {
 
 // newBrowsers is the check of a person's browser. Every process shares it, so that
 // "guideway open" makes links that any of them takes.
-func newBrowsers(cfg *config.Config) (*authn.Browsers, error) {
-	return authn.NewBrowsers(authn.BrowserOptions{Dir: filepath.Join(personDir(cfg), "access")})
+func newBrowsers(cfg *config.Config) (*authn.BrowserSessions, error) {
+	return authn.NewBrowserSessions(authn.BrowserOptions{Dir: filepath.Join(personDir(cfg), "access")})
 }
 
 // newTokens are the named tokens.

@@ -120,7 +120,7 @@ func (r *recording) Begin(ctx context.Context, x *gateway.Exchange) context.Cont
 	o := &observed{}
 	ctx = r.trace(ctx, o, x)
 	r.counted.flight.Add(1, x.Upstream)
-	if holder := authn.HolderFrom(ctx); holder != nil {
+	if holder := authn.TokenLeaseFrom(ctx); holder != nil {
 		o.token = holder.Name
 	}
 	return context.WithValue(ctx, observedKey{}, o)

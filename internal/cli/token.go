@@ -87,7 +87,7 @@ func allowText(t authn.NamedToken) string {
 	switch {
 	case !slices.Contains(t.Scopes, authn.ScopeMCP):
 		return "-"
-	case t.Allow.Nothing():
+	case t.Allow.IsEmpty():
 		return "nothing"
 	case t.Allow.All:
 		return "everything"

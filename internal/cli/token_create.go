@@ -127,7 +127,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 	if token.User, err = authn.SystemUser(); err != nil {
 		return err
 	}
-	if token.Scopes[0] == authn.ScopeMCP || !o.Allow.Nothing() {
+	if token.Scopes[0] == authn.ScopeMCP || !o.Allow.IsEmpty() {
 		token.Allow = &o.Allow
 	}
 	if o.lasts > 0 {
@@ -164,7 +164,7 @@ func (o *tokenCreateOptions) notes(cfg *config.Config, token authn.NamedToken) [
 		return nil
 	}
 	var notes []string
-	if token.Allow.Nothing() {
+	if token.Allow.IsEmpty() {
 		notes = append(notes, "it may use nothing: name something with --upstream, --project, --tool or --toolset, or give --all.")
 	}
 	for _, name := range token.Allow.Upstreams {

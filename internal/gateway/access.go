@@ -17,7 +17,7 @@ type access struct {
 // may is what a client may use: everything, but for one that came in by a token of
 // its own, which says what.
 func (g *Gateway) may(ctx context.Context) *access {
-	h := authn.HolderFrom(ctx)
+	h := authn.TokenLeaseFrom(ctx)
 	if h == nil {
 		return &access{authn.Allow{All: true}}
 	}

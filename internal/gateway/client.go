@@ -96,7 +96,7 @@ func (c *Client) owner() string {
 
 // by names the token that a client came in by.
 func (c *Client) by(ctx context.Context) {
-	if h := authn.HolderFrom(ctx); h != nil {
+	if h := authn.TokenLeaseFrom(ctx); h != nil {
 		c.Holder = h.ID
 	}
 }

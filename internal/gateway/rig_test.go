@@ -97,7 +97,7 @@ func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
 		ctx := authn.WithPrincipal(req.Context(), guideway.Principal{User: user})
 		if allow, ok := r.allow[user]; ok {
 			// All tokens are of one user here.
-			ctx = authn.WithHolder(authn.WithPrincipal(ctx, guideway.Principal{User: "all"}), &authn.Holder{ID: user, Name: user, Allow: allow, Exposure: r.exposure[user]})
+			ctx = authn.WithTokenLease(authn.WithPrincipal(ctx, guideway.Principal{User: "all"}), &authn.TokenLease{ID: user, Name: user, Allow: allow, Exposure: r.exposure[user]})
 		}
 		req = req.WithContext(ctx)
 		req.Header.Set("Authorization", "Bearer "+user)

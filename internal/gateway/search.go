@@ -27,7 +27,7 @@ func isLazy(name string) bool { return name == toolSearch || name == toolCall }
 // lazyFor tells whether a client gets the two in place of all: as its token says, or
 // else the settings.
 func (g *Gateway) lazyFor(ctx context.Context) bool {
-	if h := authn.HolderFrom(ctx); h != nil && h.Exposure != "" {
+	if h := authn.TokenLeaseFrom(ctx); h != nil && h.Exposure != "" {
 		return h.Exposure == authn.ExposureSearch
 	}
 	return g.lazy.Load()

@@ -32,7 +32,7 @@ type Options struct {
 	// Bearer checks the token on /mcp and /api; required.
 	Bearer *authn.Bearer
 	// Browsers logs a person's browser in. Without it there are no pages.
-	Browsers *authn.Browsers
+	Browsers *authn.BrowserSessions
 	// Tokens checks named tokens.
 	Tokens *authn.Tokens
 
@@ -183,7 +183,7 @@ func NewHandler(opts Options) (http.Handler, error) {
 		a.mountRegistry(mux)
 	}
 	if opts.MCP != nil {
-		door := &authn.Door{Bearer: opts.Bearer, Tokens: opts.Tokens}
+		door := &authn.Authenticator{Bearer: opts.Bearer, Tokens: opts.Tokens}
 		mux.Handle("/mcp", door.Handler(opts.MCP))
 	}
 	return setSecurityHeaders(opts.Guard.Handler(bodyDeadline(a.rejectUncleanPaths(mux), bodyTime))), nil

@@ -19,7 +19,7 @@ import (
 // pageFiles are the pages of the login and the files that they load: plain scripts and
 // styles that need no build.
 //
-// go:embed assets
+//go:embed assets
 var pageFiles embed.FS
 
 // pagePolicy lets a page load files from this server alone. It forbids inline scripts and
@@ -80,7 +80,7 @@ func (p *pages) getApp(c *call) (any, error) {
 func (p *pages) getConfirmPage(c *call) (any, error) {
 	// Without a referrer a browser sends a form with the origin null.
 	c.w.Header().Set("Referrer-Policy", "same-origin")
-	if !p.Browsers.LinkIsGood(c.PathValue("code")) {
+	if !p.Browsers.LinkIsValid(c.PathValue("code")) {
 		return p.renderPage(c, http.StatusUnauthorized, "outside.html", "This link was already used or is older than five minutes.")
 	}
 	return p.renderPage(c, http.StatusOK, "confirm.html", nil)

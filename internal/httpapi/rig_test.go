@@ -114,7 +114,7 @@ type rig struct {
 	sessions  *session.Service
 	memory    *checkpoint.Service
 	keeper    *memory.Keeper
-	browsers  *authn.Browsers
+	browsers  *authn.BrowserSessions
 	tokens    *authn.Tokens
 	contract  *contract
 	// configFile contains the upstreams.
@@ -186,7 +186,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.browsers, err = authn.NewBrowsers(authn.BrowserOptions{Dir: filepath.Join(dir, "access")}); err != nil {
+	if r.browsers, err = authn.NewBrowserSessions(authn.BrowserOptions{Dir: filepath.Join(dir, "access")}); err != nil {
 		t.Fatal(err)
 	}
 	if r.tokens, err = authn.NewTokens(authn.TokenOptions{Dir: filepath.Join(dir, "tokens")}); err != nil {

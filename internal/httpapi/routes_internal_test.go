@@ -19,7 +19,7 @@ import (
 // newFullAPI returns an API with all parts. None of them may be called.
 func newFullAPI() *api {
 	return &api{Options: Options{
-		Browsers: &authn.Browsers{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
+		Browsers: &authn.BrowserSessions{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
 		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &memory.Service{}, Hooks: &hookdesk.Desk{}, Requests: struct{ Requests }{},
 		Upstreams: &manage.Service{}, Machines: struct{ Machines }{}, Tokens: &authn.Tokens{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{} },

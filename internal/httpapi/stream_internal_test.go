@@ -65,7 +65,7 @@ func TestKeepalive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		browsers, err := authn.NewBrowsers(authn.BrowserOptions{Dir: dir})
+		browsers, err := authn.NewBrowserSessions(authn.BrowserOptions{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,7 +63,7 @@ func NewAgentTools(opts Options) (*AgentTools, error) {
 
 // isAllowed reports whether the principal of ctx may use a tool.
 func (a *AgentTools) isAllowed(ctx context.Context, name string) bool {
-	h := authn.HolderFrom(ctx)
+	h := authn.TokenLeaseFrom(ctx)
 	return h == nil || h.Allow.All || allowedToolsets(h.Allow.Toolsets).hasAny(a.toolset[name])
 }
 

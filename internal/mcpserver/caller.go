@@ -19,7 +19,7 @@ const maxClient = 64
 func withClient(ctx context.Context, req *mcp.CallToolRequest) context.Context {
 	p, ok := authn.PrincipalFrom(ctx)
 	info := req.ClientInfo()
-	if !ok || info == nil || authn.HolderFrom(ctx) != nil { // the name of its token identifies it better
+	if !ok || info == nil || authn.TokenLeaseFrom(ctx) != nil { // the name of its token identifies it better
 		return ctx
 	}
 	p.Client = plainLine(info.Name, maxClient)

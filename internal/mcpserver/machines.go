@@ -138,7 +138,7 @@ func (m *machineTools) startTool() *tool {
 // encodeAllow returns the permissions for the agents of a run that this client starts: its
 // own.
 func encodeAllow(ctx context.Context) (json.RawMessage, error) {
-	lent := authn.Lend(ctx)
+	lent := authn.Delegate(ctx)
 	if lent == nil {
 		return nil, nil
 	}
@@ -149,7 +149,7 @@ func encodeAllow(ctx context.Context) (json.RawMessage, error) {
 // the run: it must not read other clients' agents, nor use tools through them that its
 // token does not allow.
 func (m *machineTools) checkOwnRun(ctx context.Context, c run.Caller, id string) error {
-	mine := authn.Lend(ctx)
+	mine := authn.Delegate(ctx)
 	if mine == nil || mine.All {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (m *machineTools) checkOwnRun(ctx context.Context, c run.Caller, id string)
 	if err != nil {
 		return err
 	}
-	var theirs authn.Lent
+	var theirs authn.Delegation
 	if len(s.Allow) > 0 && json.Unmarshal(s.Allow, &theirs) == nil && theirs.Token == mine.Token {
 		return nil
 	}

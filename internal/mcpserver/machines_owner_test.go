@@ -110,7 +110,7 @@ func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 				}
 			}
 			call("machine_start", map[string]any{"machine": "x"})
-			var lent authn.Lent
+			var lent authn.Delegation
 			if err := json.Unmarshal(<-m.begun, &lent); err != nil || lent.Token != "1" || !lent.Covers(&tt.allow) || !tt.allow.Covers(&lent.Allow) {
 				t.Errorf("what it begins may use %+v, %v", lent, err)
 			}

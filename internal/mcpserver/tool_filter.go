@@ -22,7 +22,7 @@ type toolFilter struct {
 // resources.
 func (a *toolFilter) wrapHandler(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		holder := authn.HolderFrom(ctx)
+		holder := authn.TokenLeaseFrom(ctx)
 		if holder == nil || holder.Allow.All {
 			return next(ctx, method, req)
 		}

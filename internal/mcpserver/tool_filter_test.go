@@ -15,8 +15,8 @@ import (
 // connectWithToken connects a client whose token has some permissions.
 func connectWithToken(t *testing.T, r *testServer, allow authn.Allow) *mcp.ClientSession {
 	t.Helper()
-	ctx := authn.WithHolder(authn.WithPrincipal(context.Background(), guideway.Principal{User: "ann", Client: "laptop"}),
-		&authn.Holder{ID: "1", Name: "laptop", Allow: allow})
+	ctx := authn.WithTokenLease(authn.WithPrincipal(context.Background(), guideway.Principal{User: "ann", Client: "laptop"}),
+		&authn.TokenLease{ID: "1", Name: "laptop", Allow: allow})
 	near, far := mcp.NewInMemoryTransports()
 	ss, err := r.server.MCP().Connect(ctx, far, nil)
 	if err != nil {

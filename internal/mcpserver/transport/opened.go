@@ -12,7 +12,7 @@ import (
 func (h *HTTPHandler) opened(w http.ResponseWriter, r *http.Request) {
 	id := w.Header().Get("Mcp-Session-Id")
 	owner, ok := authn.Identity(r.Context())
-	holder := authn.HolderFrom(r.Context())
+	holder := authn.TokenLeaseFrom(r.Context())
 	if id == "" || !ok || r.Header.Get("Mcp-Session-Id") != "" || h.shortcut == nil && holder == nil {
 		return
 	}
@@ -33,7 +33,7 @@ const holderTime = 2 * time.Second
 
 // attend waits for the end of a session, and ends it when its token is no longer
 // good.
-func (h *HTTPHandler) attend(session *mcp.ServerSession, holder *authn.Holder) {
+func (h *HTTPHandler) attend(session *mcp.ServerSession, holder *authn.TokenLease) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -47,7 +47,7 @@ func (h *HTTPHandler) attend(session *mcp.ServerSession, holder *authn.Holder) {
 			case <-over:
 				ended = true
 			case <-look.C:
-				if ended = !holder.Good(); ended {
+				if ended = !holder.IsValid(); ended {
 					_ = session.Close() // it waits for calls under way, which are cancelled
 				}
 			}

@@ -26,7 +26,7 @@ func TestRevokedTokenEndsItsSessions(t *testing.T) {
 	}
 	b := setup(t)
 	h := transport.HTTP(b.server, transport.HTTPOptions{HostsChecked: true})
-	door := &authn.Door{Bearer: bearer, Tokens: tokens}
+	door := &authn.Authenticator{Bearer: bearer, Tokens: tokens}
 	srv := httptest.NewServer(door.Handler(h))
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	comeIn := func(token, version string) *mcp.ClientSession {

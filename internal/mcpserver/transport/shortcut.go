@@ -111,7 +111,7 @@ func (s *shortcut) find(ctx context.Context, id string) *mcp.ServerSession {
 // is no cancellation. That the client's token was revoked is one.
 func outliving(ctx context.Context) (context.Context, func()) {
 	on := context.WithoutCancel(ctx)
-	if authn.HolderFrom(ctx) == nil {
+	if authn.TokenLeaseFrom(ctx) == nil {
 		return on, func() {}
 	}
 	on, cancel := context.WithCancelCause(on)

@@ -15,18 +15,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 )
 
-func newDoor(t *testing.T, tokens *authn.Tokens) *authn.Door {
+func newDoor(t *testing.T, tokens *authn.Tokens) *authn.Authenticator {
 	t.Helper()
-	return &authn.Door{Bearer: newAccess(t, nil, nil).Bearer, Tokens: tokens}
+	return &authn.Authenticator{Bearer: newAccess(t, nil, nil).Bearer, Tokens: tokens}
 }
 
 // authenticate sends a request with a token and returns what the handler sees.
-func authenticate(t *testing.T, d *authn.Door, token string) (status int, body string, user string, holder *authn.Holder) {
+func authenticate(t *testing.T, d *authn.Authenticator, token string) (status int, body string, user string, holder *authn.TokenLease) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	d.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		p, _ := authn.PrincipalFrom(r.Context())
-		user, holder = p.User, authn.HolderFrom(r.Context())
+		user, holder = p.User, authn.TokenLeaseFrom(r.Context())
 	})).ServeHTTP(w, withToken(token))
 	return w.Code, w.Body.String(), user, holder
 }
@@ -57,13 +57,13 @@ func TestAuthenticator(t *testing.T) {
 	d := newDoor(t, tokens)
 
 	status, _, user, holder := authenticate(t, d, laptop)
-	if status != 200 || user != "ann" || holder == nil || holder.Name != "laptop" || !holder.Good() {
+	if status != 200 || user != "ann" || holder == nil || holder.Name != "laptop" || !holder.IsValid() {
 		t.Fatalf("%d for %q by %+v", status, user, holder)
 	}
 	if diff := cmp.Diff(allow, holder.Allow); diff != "" {
 		t.Error(diff)
 	}
-	if _, _, _, holder := authenticate(t, d, bare); holder == nil || !holder.Allow.Nothing() {
+	if _, _, _, holder := authenticate(t, d, bare); holder == nil || !holder.Allow.IsEmpty() {
 		t.Errorf("a token that names nothing allows %+v", holder)
 	}
 	if status, _, user, holder := authenticate(t, d, secret); status != 200 || user == "" || holder != nil {
@@ -80,10 +80,10 @@ func TestAuthenticator(t *testing.T) {
 		"expired":      {short, "has expired"},
 		"revoked":      {lost, "was revoked"},
 		"unknown":      {"gdn_" + strings.Repeat("x", 43), "was revoked"},
-		"of the API":   {made(authn.NamedToken{Name: "read", Scopes: []authn.Scope{authn.ScopeRead}}), "not good here"},
-		"a person's":   {made(authn.NamedToken{Name: "phone", Scopes: []authn.Scope{authn.ScopeApprove}}), "not good here"},
-		"a manager's":  {made(authn.NamedToken{Name: "admin", Scopes: []authn.Scope{authn.ScopeManage, authn.ScopeApprove}}), "not good here"},
-		"of the other": {strings.Repeat("y", 48), "not that of this server"},
+		"of the API":   {made(authn.NamedToken{Name: "read", Scopes: []authn.Scope{authn.ScopeRead}}), "not valid here"},
+		"a person's":   {made(authn.NamedToken{Name: "phone", Scopes: []authn.Scope{authn.ScopeApprove}}), "not valid here"},
+		"a manager's":  {made(authn.NamedToken{Name: "admin", Scopes: []authn.Scope{authn.ScopeManage, authn.ScopeApprove}}), "not valid here"},
+		"of the other": {strings.Repeat("y", 48), "does not belong to this server"},
 	} {
 		status, body, _, _ := authenticate(t, d, tt.token)
 		if status != http.StatusUnauthorized || !strings.Contains(body, tt.want) {
@@ -94,7 +94,7 @@ func TestAuthenticator(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := made(authn.NamedToken{Name: "laptop", Scopes: []authn.Scope{authn.ScopeMCP}})
-	if _, _, _, other := authenticate(t, d, again); holder.Good() || other == nil || other.ID == holder.ID {
+	if _, _, _, other := authenticate(t, d, again); holder.IsValid() || other == nil || other.ID == holder.ID {
 		t.Errorf("a new token of the same name stands for the old one: %+v", other)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Authenticator accepts clients at /mcp: those with the token of the token file, which may
 // use everything, and those with a named token of ScopeMCP, which may use what the token
 // allows.
-type Door struct {
+type Authenticator struct {
 	// Bearer is required.
 	Bearer *Bearer
 	// Tokens may be nil. Named tokens are then refused.
@@ -25,7 +25,7 @@ type Door struct {
 var ErrRevoked = errors.New("the token of the client was revoked")
 
 // TokenLease is the access of a client with a named token, as long as the token is valid.
-type Holder struct {
+type TokenLease struct {
 	// ID identifies the token.
 	ID string
 	// Name is the name of the token.
@@ -35,24 +35,24 @@ type Holder struct {
 	// Exposure is how upstream tools are exposed to it. Empty means the default.
 	Exposure Exposure
 
-	good func() bool
+	isValid func() bool
 }
 
 // IsValid reports whether the token is still valid: not revoked by any process, and not
 // expired.
-func (h *Holder) Good() bool { return h.good == nil || h.good() }
+func (h *TokenLease) IsValid() bool { return h.isValid == nil || h.isValid() }
 
-type holderKey struct{}
+type tokenLeaseKey struct{}
 
 // WithTokenLease returns a context with the lease of a client.
-func WithHolder(ctx context.Context, h *Holder) context.Context {
-	return context.WithValue(ctx, holderKey{}, h)
+func WithTokenLease(ctx context.Context, h *TokenLease) context.Context {
+	return context.WithValue(ctx, tokenLeaseKey{}, h)
 }
 
 // TokenLeaseFrom returns the lease of a context. It is nil for a client that may use
 // everything.
-func HolderFrom(ctx context.Context) *Holder {
-	h, _ := ctx.Value(holderKey{}).(*Holder)
+func TokenLeaseFrom(ctx context.Context) *TokenLease {
+	h, _ := ctx.Value(tokenLeaseKey{}).(*TokenLease)
 	return h
 }
 
@@ -60,7 +60,7 @@ func HolderFrom(ctx context.Context) *Holder {
 // named token, the user and the token. ok is false if the context has no principal.
 func Identity(ctx context.Context) (id string, ok bool) {
 	p, ok := PrincipalFrom(ctx)
-	if h := HolderFrom(ctx); h != nil {
+	if h := TokenLeaseFrom(ctx); h != nil {
 		return p.User + "\x00" + h.ID, ok
 	}
 	return p.User, ok
@@ -69,7 +69,7 @@ func Identity(ctx context.Context) (id string, ok bool) {
 // Handler wraps next as Bearer.Handler does. A request in progress ends within
 // tokenCheckInterval after its token was revoked: its context is cancelled with ErrRevoked,
 // and its connection sends no answer.
-func (d *Door) Handler(next http.Handler) http.Handler {
+func (d *Authenticator) Handler(next http.Handler) http.Handler {
 	others := d.Bearer.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secret, given := bearerToken(r)
@@ -83,11 +83,11 @@ func (d *Door) Handler(next http.Handler) http.Handler {
 			refuseRequest(w, statusOf(err), err)
 			return
 		}
-		h := &Holder{ID: token.id, Name: token.Name, Exposure: token.Exposure, good: func() bool { return d.isSameToken(secret, token.id) }}
+		h := &TokenLease{ID: token.id, Name: token.Name, Exposure: token.Exposure, isValid: func() bool { return d.isSameToken(secret, token.id) }}
 		if token.Allow != nil {
 			h.Allow = *token.Allow
 		}
-		ctx, cancel := context.WithCancelCause(WithHolder(
+		ctx, cancel := context.WithCancelCause(WithTokenLease(
 			WithPrincipal(r.Context(), guideway.Principal{User: token.User, Client: token.Name}), h))
 		defer cancel(nil)
 		defer watchToken(h, func() {
@@ -107,7 +107,7 @@ func statusOf(err *guideway.Error) int {
 }
 
 // findToken returns the named token of a client.
-func (d *Door) findToken(secret string) (NamedToken, *guideway.Error) {
+func (d *Authenticator) findToken(secret string) (NamedToken, *guideway.Error) {
 	token, err := d.Tokens.useToken(secret)
 	var ours *guideway.Error
 	switch {
@@ -124,7 +124,7 @@ func (d *Door) findToken(secret string) (NamedToken, *guideway.Error) {
 
 // isSameToken reports whether a secret still belongs to the token with an id. An error
 // counts as no.
-func (d *Door) isSameToken(secret, id string) bool {
+func (d *Authenticator) isSameToken(secret, id string) bool {
 	token, err := d.Tokens.findToken(secret)
 	return err == nil && token.id == id && token.hasScope(ScopeMCP)
 }
@@ -134,7 +134,7 @@ const tokenCheckInterval = time.Second
 
 // watchToken calls end when a token is no longer valid, until stop is called. It never
 // calls end after stop has returned.
-func watchToken(h *Holder, end func()) (stop func()) {
+func watchToken(h *TokenLease, end func()) (stop func()) {
 	var mu sync.Mutex
 	var timer *time.Timer
 	stopped := false
@@ -145,7 +145,7 @@ func watchToken(h *Holder, end func()) (stop func()) {
 		defer mu.Unlock()
 		switch {
 		case stopped:
-		case h.Good():
+		case h.IsValid():
 			timer.Reset(tokenCheckInterval)
 		default:
 			end()

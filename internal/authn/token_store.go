@@ -95,7 +95,7 @@ func (v tokenStore) touchRecordAt(secret string, at time.Time) error {
 }
 
 // getRecord reads a record and returns its modification time. The error is fs.ErrNotExist
-// if there is none.
+// if the record is missing.
 func (v tokenStore) getRecord(secret string, record any) (touched time.Time, err error) {
 	return v.readRecord(v.recordPath(secret), record)
 }
