@@ -1,10 +1,10 @@
-// Package session keeps session documents: the free-form JSON in which an agent
-// writes down how it gets on, for a person to look at and for itself to read
-// back. A document belongs to a user, a project and a workflow.
+// Package session stores session documents: the free-form JSON in which an agent records
+// its progress, for a person to view and for the agent to read back. A document belongs to
+// a user, a project and a workflow.
 //
-// What an agent writes is kept as it is. Updates are merged into it, a few names
-// and values of the dashboard are brought into one form, and what looks wrong
-// goes into a log; nothing is ever refused for its content.
+// The content is stored as written. Updates are merged into it, a few names and values of
+// the dashboard are normalized, and unusual content is recorded in a log. No content is
+// refused, within the limits of size.
 //
-// All but the Service is pure: no clock, no I/O.
+// Everything except the Service is pure: no clock, no I/O.
 package session

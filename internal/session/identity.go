@@ -9,18 +9,18 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// uriPrefix begins the resource URI of every document.
+// uriPrefix is the start of the resource URI of every document.
 const uriPrefix = "guideway://sessions/"
 
-// URI is the address of the document as an MCP resource:
+// URI returns the address of the document as an MCP resource:
 // guideway://sessions/{projectId}/{workflowId}/{id}.
 func (r Ref) URI() string {
 	return uriPrefix + url.PathEscape(r.Project) + "/" + url.PathEscape(r.Workflow) + "/" + url.PathEscape(r.ID)
 }
 
-// ParseURI reads the resource URI of a document. Errors have CodeInvalid.
+// ParseURI parses the resource URI of a document. Errors have CodeInvalid.
 func ParseURI(uri string) (Name, error) {
-	bad := guideway.Errorf(guideway.CodeInvalid, "%q is not the URI of a session document", clip(uri)).
+	bad := guideway.Errorf(guideway.CodeInvalid, "%q is not the URI of a session document", clipText(uri)).
 		WithFix("use %s{projectId}/{workflowId}/{sessionId}", uriPrefix)
 	rest, ok := strings.CutPrefix(uri, uriPrefix)
 	if !ok {
@@ -38,21 +38,21 @@ func ParseURI(uri string) (Name, error) {
 		parts[i] = unescaped
 	}
 	n := Name{Project: parts[0], Workflow: parts[1], ID: parts[2]}
-	return n, n.check()
+	return n, n.validate()
 }
 
-// Name says which document is meant. Project and Workflow may be left out while
-// the rest names one document of the user's alone.
+// Name identifies a document. Project and Workflow may be empty if the rest identifies one
+// document of the user.
 type Name struct {
 	Project  string
 	Workflow string
 	ID       string
-	// Here is the project that the caller works in. It decides between
-	// documents of several projects, and does not hide those of others.
+	// Here is the project of the caller. It decides between documents of several projects,
+	// but does not hide the other documents.
 	Here string
 }
 
-// String is the name as people write it.
+// String returns the name as people write it.
 func (n Name) String() string {
 	parts := make([]string, 0, 3)
 	for _, part := range []string{n.Project, n.Workflow, n.ID} {
@@ -63,18 +63,18 @@ func (n Name) String() string {
 	return strings.Join(parts, "/")
 }
 
-// identifier is what ids of documents and workflows look like: ticket numbers,
-// slugs, UUIDs, dates with a time. They become parts of addresses and of names
-// of exported files, so that a slash is none of theirs.
+// identifier matches ids of documents and workflows: ticket numbers, slugs, UUIDs, dates
+// with a time. They become parts of URIs and of names of exported files, so they cannot
+// contain a slash.
 var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:-]{0,127}$`) })
 
-// projectID is what ids of projects look like.
+// projectID matches ids of projects.
 var projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{12}$`) })
 
-// check refuses ids that cannot be one. What is left out passes, but the id.
-func (n Name) check() error {
+// validate returns an error for an invalid id. Project and Workflow may be empty.
+func (n Name) validate() error {
 	if n.Project != "" && !projectID().MatchString(n.Project) {
-		return guideway.Errorf(guideway.CodeInvalid, "projectId %q is not the id of a project", clip(n.Project)).
+		return guideway.Errorf(guideway.CodeInvalid, "projectId %q is not the id of a project", clipText(n.Project)).
 			WithFix("give 12 hexadecimal digits, as in lists of projects, or leave it out")
 	}
 	if n.Workflow != "" {
@@ -85,12 +85,12 @@ func (n Name) check() error {
 	return checkID("sessionId", n.ID)
 }
 
-// checkID refuses an id that is none and proposes one that is close to it.
+// checkID refuses an invalid id and proposes a similar valid one.
 func checkID(field, id string) error {
 	if identifier().MatchString(id) && !strings.Contains(id, "..") {
 		return nil
 	}
-	err := guideway.Errorf(guideway.CodeInvalid, "%s %q is not allowed", field, clip(id))
+	err := guideway.Errorf(guideway.CodeInvalid, "%s %q is not allowed", field, clipText(id))
 	if id == "" {
 		err = guideway.Errorf(guideway.CodeInvalid, "%s is missing", field)
 	}
@@ -101,10 +101,10 @@ func checkID(field, id string) error {
 	return err.WithFix("use %s", rule)
 }
 
-// foreign are the runs of characters that ids do not have.
+// foreign matches the characters that ids cannot contain.
 var foreign = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_:-]+`) })
 
-// proposeID makes an allowed id of one that is not, or gives "".
+// proposeID returns a valid id similar to an invalid one, or "".
 func proposeID(id string) string {
 	id = strings.Trim(foreign().ReplaceAllString(id[:min(len(id), 128)], "-"), "-:")
 	if !identifier().MatchString(id) {
@@ -113,8 +113,8 @@ func proposeID(id string) string {
 	return id
 }
 
-// clip shortens what is quoted in a message.
-func clip(text string) string {
+// clipText shortens text that is quoted in a message.
+func clipText(text string) string {
 	const most = 120
 	if len(text) <= most {
 		return text

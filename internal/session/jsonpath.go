@@ -12,42 +12,41 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Bounds of a JSONPath query. A query can be short and yet ask for more nodes
-// than there are atoms; nobody can stop the library, so that it gets one segment
-// at a time and no query whose filters multiply.
+// Limits of a JSONPath query. A short query can select more nodes than there are atoms, and
+// the library cannot be stopped. So the library evaluates one segment at a time, and
+// queries whose filters multiply are refused.
 const (
 	maxNodes  = 10_000
 	maxVisits = 1_000_000
-	// patternVisits is what a pattern counts at each item: the library compiles
-	// it every time.
+	// patternVisits is the cost of a pattern at each item: the library compiles it every
+	// time.
 	patternVisits = 250
 )
 
-// errTooMuch is a query that asks for too much.
-var errTooMuch = errors.New("it asks for too many values")
+// errTooMuch is returned for a query that selects too many values.
+var errTooMuch = errors.New("it selects too many values")
 
-// queryJSONPath reads a part of a document by JSONPath. A query for a single
-// place (names and indices alone) gives what stands there, any other a list.
-// Members come in the order of their names.
+// queryJSONPath evaluates a JSONPath query. A query of names and indices alone returns the
+// selected value, any other a list. Members are in the order of their names.
 func queryJSONPath(data map[string]any, query string) (value any, found bool, err error) {
 	if len(query) > maxPathBytes {
 		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path has %d bytes, more than %d", len(query), maxPathBytes).WithFix(pathFix)
 	}
 	path, err := newParser().Parse(query)
 	if err != nil {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path %q does not parse as JSONPath: %w", clip(query), err).
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path %q does not parse as JSONPath: %w", clipText(query), err).
 			WithFix("%s; as JSONPath, $.hypotheses[?@.status=='active'].id", pathFix)
 	}
 	if err := checkFilters(query); err != nil {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path %q is refused: %w", clip(query), err).
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path %q is refused: %w", clipText(query), err).
 			WithFix("compare with a single value in a filter, as in $.hypotheses[?@.status=='active'], or read the list and choose yourself")
 	}
-	w := walk{root: data, filterVisits: patternVisits * (strings.Count(query, "match(") + strings.Count(query, "search("))}
+	w := queryWalk{root: data, filterVisits: patternVisits * (strings.Count(query, "match(") + strings.Count(query, "search("))}
 	nodes := []any{data}
 	for _, segment := range path.Query().Segments() {
-		if nodes, err = w.all(segment, nodes); err != nil {
-			return nil, false, guideway.Errorf(guideway.CodeTooLarge, "the path %q is refused: %w", clip(query), err).
-				WithFix("name more of the place, and use .. and * less")
+		if nodes, err = w.applyToAll(segment, nodes); err != nil {
+			return nil, false, guideway.Errorf(guideway.CodeTooLarge, "the path %q is refused: %w", clipText(query), err).
+				WithFix("make the query more specific, and use .. and * less")
 		}
 	}
 	if path.Query().Singular() == nil {
@@ -59,8 +58,8 @@ func queryJSONPath(data map[string]any, query string) (value any, found bool, er
 	return nodes[0], true, nil
 }
 
-// newParser makes a parser. The library's match and search panic where an item
-// lacks the member that they look at; by the RFC they do not match (2.4.6).
+// newParser returns a parser. The library's match and search panic if an item lacks the
+// member. By the RFC such an item does not match (2.4.6).
 func newParser() *jsonpath.Parser {
 	functions := registry.New()
 	for _, name := range []string{"match", "search"} {
@@ -76,53 +75,53 @@ func newParser() *jsonpath.Parser {
 	return jsonpath.NewParser(jsonpath.WithRegistry(functions))
 }
 
-// walk takes a query through a document and counts its steps.
-type walk struct {
+// queryWalk evaluates a query on a document and counts its steps.
+type queryWalk struct {
 	root   any
 	visits int
-	// filterVisits are what a filter counts at each item, besides its size.
+	// filterVisits is the cost of a filter at each item, in addition to the item's size.
 	filterVisits int
 	nodes        []any
 }
 
-// all applies a segment to nodes.
-func (w *walk) all(segment *spec.Segment, nodes []any) ([]any, error) {
+// applyToAll applies a segment to nodes.
+func (w *queryWalk) applyToAll(segment *spec.Segment, nodes []any) ([]any, error) {
 	w.nodes = []any{}
 	for _, node := range nodes {
-		if err := w.segment(segment, node); err != nil {
+		if err := w.applySegment(segment, node); err != nil {
 			return nil, err
 		}
 	}
 	return w.nodes, nil
 }
 
-// segment applies a segment to a node, and to all below it if it is a
-// descendant segment.
-func (w *walk) segment(segment *spec.Segment, node any) error {
+// applySegment applies a segment to a node and, if it is a descendant segment, to
+// everything below the node.
+func (w *queryWalk) applySegment(segment *spec.Segment, node any) error {
 	for _, selector := range segment.Selectors() {
-		if err := w.selector(selector, node); err != nil {
+		if err := w.applySelector(selector, node); err != nil {
 			return err
 		}
 	}
 	if !segment.IsDescendant() {
 		return nil
 	}
-	for _, child := range children(node) {
-		if err := w.segment(segment, child); err != nil {
+	for _, child := range childNodes(node) {
+		if err := w.applySegment(segment, child); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// selector adds the nodes that a selector finds in a node.
-func (w *walk) selector(selector spec.Selector, node any) error {
+// applySelector adds the nodes that a selector selects in a node.
+func (w *queryWalk) applySelector(selector spec.Selector, node any) error {
 	w.visits++
 	switch selector := selector.(type) {
 	case *spec.FilterSelector:
-		for _, child := range children(node) {
-			// A filter may look at all that stands below.
-			w.visits += size(child) + w.filterVisits
+		for _, child := range childNodes(node) {
+			// A filter may read everything below the child.
+			w.visits += countNodes(child) + w.filterVisits
 			if w.visits > maxVisits {
 				return errTooMuch
 			}
@@ -131,7 +130,7 @@ func (w *walk) selector(selector spec.Selector, node any) error {
 			}
 		}
 	case spec.WildcardSelector:
-		w.nodes = append(w.nodes, children(node)...)
+		w.nodes = append(w.nodes, childNodes(node)...)
 	default:
 		w.nodes = append(w.nodes, selector.Select(node, w.root)...)
 	}
@@ -141,38 +140,37 @@ func (w *walk) selector(selector spec.Selector, node any) error {
 	return nil
 }
 
-// children gives the items of a list and the members of an object.
-func children(node any) []any {
+// childNodes returns the items of a list or the members of an object.
+func childNodes(node any) []any {
 	switch node := node.(type) {
 	case []any:
 		return node
 	case map[string]any:
-		return members(node)
+		return sortedValues(node)
 	default:
 		return nil
 	}
 }
 
-// size counts a value and all below it.
-func size(value any) int {
+// countNodes returns the number of values in a value, itself included.
+func countNodes(value any) int {
 	total := 1
 	switch value := value.(type) {
 	case []any:
 		for _, item := range value {
-			total += size(item)
+			total += countNodes(item)
 		}
 	case map[string]any:
 		for _, member := range value {
-			total += size(member)
+			total += countNodes(member)
 		}
 	}
 	return total
 }
 
-// checkFilters refuses a query with filters whose work is more than what stands
-// below the value that they look at: $ for anything but a single place, several
-// selectors in one pair of brackets, or .. more than once. The query is known to
-// parse.
+// checkFilters refuses a query whose filters may cost more than the size of the value that
+// they filter: $ for more than a single value, several selectors in one pair of brackets,
+// or .. more than once. The query must parse.
 func checkFilters(query string) error {
 	var open []byte
 	descents := 0
@@ -197,8 +195,8 @@ func checkFilters(query string) error {
 		within := strings.Count(string(open), "?")
 		switch {
 		case within == 0:
-		case c == '$' && !singular(query[i+1:]):
-			return errors.New("$ in a filter leads to more than one place")
+		case c == '$' && !isSingular(query[i+1:]):
+			return errors.New("$ in a filter selects more than one value")
 		case c == ',' && (open[len(open)-1] == '[' || within > 1 && open[len(open)-1] == '?'):
 			return errors.New("a filter has several selectors in one pair of brackets")
 		case c == '.' && strings.HasPrefix(query[i:], ".."):
@@ -211,8 +209,7 @@ func checkFilters(query string) error {
 	return nil
 }
 
-// endOfString gives the place of the quote that ends the string that begins at
-// a place.
+// endOfString returns the position of the quote that ends the string starting at start.
 func endOfString(text string, start int) int {
 	for i := start + 1; i < len(text); i++ {
 		switch text[i] {
@@ -225,15 +222,15 @@ func endOfString(text string, start int) int {
 	return len(text)
 }
 
-// singular tells whether the query that goes on behind a $ leads to a single
-// place: it has names and indices alone.
-func singular(rest string) bool {
+// isSingular reports whether the query that continues after a $ selects at most one value:
+// it has only names and indices.
+func isSingular(rest string) bool {
 	path, err := newParser().Parse("$" + rest[:endOfQuery(rest)])
 	return err == nil && path.Query().Singular() != nil
 }
 
-// endOfQuery gives the place behind the segments that a text begins with. They
-// are known to parse.
+// endOfQuery returns the position after the segments at the start of a text. They must
+// parse.
 func endOfQuery(text string) int {
 	end := 0
 	for {
@@ -258,8 +255,7 @@ func endOfQuery(text string) int {
 	}
 }
 
-// endOfBracket gives the place behind the bracket that closes the one at a
-// place.
+// endOfBracket returns the position after the bracket that closes the one at start.
 func endOfBracket(text string, start int) int {
 	depth := 0
 	for i := start; i < len(text); i++ {

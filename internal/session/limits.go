@@ -10,22 +10,21 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// The limits of a document. They are far above what agents write, and keep one
-// that runs wild from filling the store.
+// The limits of a document. They are far above what agents write, and stop a faulty agent
+// from filling the store.
 const (
-	// MaxBytes bounds the JSON of a document.
+	// MaxBytes is the maximum size of a document's JSON.
 	MaxBytes = 1 << 20
-	// MaxDepth bounds how deep objects and lists stand in each other.
+	// MaxDepth is the maximum nesting of objects and lists.
 	MaxDepth = 64
-	// MaxValues bounds the members of objects and the items of lists, all
-	// counted.
+	// MaxValues is the maximum number of members of objects and items of lists, in total.
 	MaxValues = 50_000
 )
 
-// checkLimits refuses a document that is too large, with CodeTooLarge.
+// checkLimits refuses a document that exceeds a limit, with CodeTooLarge.
 func checkLimits(data map[string]any) error {
 	values := 0
-	if err := count(data, 1, &values); err != nil {
+	if err := countValues(data, 1, &values); err != nil {
 		return err
 	}
 	size, err := json.Marshal(data)
@@ -39,8 +38,8 @@ func checkLimits(data map[string]any) error {
 	return nil
 }
 
-// count counts values and looks how deep they are.
-func count(value any, depth int, values *int) error {
+// countValues counts values and checks their depth.
+func countValues(value any, depth int, values *int) error {
 	if depth > MaxDepth {
 		return tooDeep()
 	}
@@ -52,7 +51,7 @@ func count(value any, depth int, values *int) error {
 		}
 		switch child.(type) {
 		case map[string]any, []any:
-			return count(child, depth+1, values)
+			return countValues(child, depth+1, values)
 		default:
 			return nil
 		}
@@ -79,22 +78,22 @@ func tooDeep() error {
 		WithFix("keep the document flatter")
 }
 
-// cloneObject copies an object into the form that documents have, so that
-// nobody else holds a part of one: objects are map[string]any, lists []any,
-// numbers json.Number. Errors have CodeInvalid or CodeTooLarge.
+// cloneObject returns a deep copy of an object in the form of documents: objects are
+// map[string]any, lists []any, numbers json.Number. Errors have CodeInvalid or
+// CodeTooLarge.
 func cloneObject(object map[string]any) (map[string]any, error) {
 	if object == nil {
 		return map[string]any{}, nil
 	}
-	copied, err := clone(object, 1)
+	copied, err := cloneValue(object, 1)
 	if err != nil {
 		return nil, err
 	}
 	return copied.(map[string]any), nil
 }
 
-// clone copies any JSON value that stands depth deep; see cloneObject.
-func clone(value any, depth int) (any, error) {
+// cloneValue copies a JSON value at a depth; see cloneObject.
+func cloneValue(value any, depth int) (any, error) {
 	switch value := value.(type) {
 	case nil, bool:
 		return value, nil
@@ -102,14 +101,14 @@ func clone(value any, depth int) (any, error) {
 		return strings.ToValidUTF8(value, "\uFFFD"), nil
 	case json.Number:
 		if !isNumber(string(value)) {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a number", clip(string(value)))
+			return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a number", clipText(string(value)))
 		}
 		return value, nil
 	case float64:
 		if math.IsNaN(value) || math.IsInf(value, 0) {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "JSON has no number %v", value)
 		}
-		return number(value), nil
+		return formatNumber(value), nil
 	case int:
 		return json.Number(strconv.Itoa(value)), nil
 	case map[string]any:
@@ -118,7 +117,7 @@ func clone(value any, depth int) (any, error) {
 		}
 		object := make(map[string]any, len(value))
 		for key, member := range value {
-			copied, err := clone(member, depth+1)
+			copied, err := cloneValue(member, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -131,7 +130,7 @@ func clone(value any, depth int) (any, error) {
 		}
 		list := make([]any, len(value))
 		for i, item := range value {
-			copied, err := clone(item, depth+1)
+			copied, err := cloneValue(item, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -143,7 +142,7 @@ func clone(value any, depth int) (any, error) {
 	}
 }
 
-// cloneOther copies a Go value of another type by way of its JSON.
+// cloneOther copies a Go value of another type by encoding it as JSON.
 func cloneOther(value any, depth int) (any, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -155,10 +154,10 @@ func cloneOther(value any, depth int) (any, error) {
 	if err := decoder.Decode(&plain); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a value is not JSON: %w", err)
 	}
-	return clone(plain, depth)
+	return cloneValue(plain, depth)
 }
 
-// isNumber tells whether a text is a number of JSON.
+// isNumber reports whether a text is a JSON number.
 func isNumber(text string) bool {
 	if text == "" || (text[0] != '-' && (text[0] < '0' || text[0] > '9')) {
 		return false
@@ -166,7 +165,7 @@ func isNumber(text string) bool {
 	return json.Valid([]byte(text))
 }
 
-// number writes a number as JSON has it.
-func number(f float64) json.Number {
+// formatNumber returns a number as JSON.
+func formatNumber(f float64) json.Number {
 	return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
 }

@@ -2,11 +2,11 @@ package session
 
 import "maps"
 
-// merge gives the old value with a new one merged into it: objects member by
-// member, everything else, null and lists included, in place of what was there.
-// No member of the old object is lost unless the new one has it. Neither value
-// is changed; the result shares parts with both.
-func merge(old, update any) any {
+// mergeValues returns the old value with a new one merged into it. Objects are merged
+// member by member; everything else, including null and lists, is replaced. No member of
+// the old object is lost unless the new one has it. Neither value is changed; the result
+// shares parts with both.
+func mergeValues(old, update any) any {
 	into, intoObject := old.(map[string]any)
 	from, fromObject := update.(map[string]any)
 	if !intoObject || !fromObject {
@@ -15,7 +15,7 @@ func merge(old, update any) any {
 	merged := maps.Clone(into)
 	for key, value := range from {
 		if was, ok := into[key]; ok {
-			value = merge(was, value)
+			value = mergeValues(was, value)
 		}
 		merged[key] = value
 	}

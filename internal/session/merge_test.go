@@ -22,21 +22,21 @@ func TestMerge(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := merge(object(t, tt.old), object(t, tt.update))
-			if diff := cmp.Diff(decode(t, tt.want), got); diff != "" {
+			got := mergeValues(decodeObject(t, tt.old), decodeObject(t, tt.update))
+			if diff := cmp.Diff(decodeJSON(t, tt.want), got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-// ordered is a random object in which a name always has the same kind of value.
-func ordered(depth int) *rapid.Generator[map[string]any] {
+// orderedObject generates objects in which a name always has the same kind of value.
+func orderedObject(depth int) *rapid.Generator[map[string]any] {
 	return rapid.Custom(func(t *rapid.T) map[string]any {
 		object := map[string]any{}
 		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.ID[string]).Draw(t, "names") {
 			if name == "c" && depth > 0 {
-				object[name] = ordered(depth-1).Draw(t, "object")
+				object[name] = orderedObject(depth-1).Draw(t, "object")
 			} else if name != "c" {
 				object[name] = anyScalar().Draw(t, "value")
 			}
@@ -45,13 +45,13 @@ func ordered(depth int) *rapid.Generator[map[string]any] {
 	})
 }
 
-// Several updates at once do the same as one after the other. Where a name is an
-// object in one document and a text in the next that cannot be.
-func TestMergeIsAssociativeWhereKindsAgree(t *testing.T) {
+// Merging several updates at once equals merging them one after the other, unless a name is
+// an object in one document and a text in the next.
+func TestMergeIsAssociativeIfKindsAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := ordered(3).Draw(t, "a"), ordered(3).Draw(t, "b"), ordered(3).Draw(t, "c")
-		left, right := merge(merge(a, b), c), merge(a, merge(b, c))
+		a, b, c := orderedObject(3).Draw(t, "a"), orderedObject(3).Draw(t, "b"), orderedObject(3).Draw(t, "c")
+		left, right := mergeValues(mergeValues(a, b), c), mergeValues(a, mergeValues(b, c))
 		if diff := cmp.Diff(left, right); diff != "" {
 			t.Error(diff)
 		}
@@ -63,25 +63,25 @@ func TestMergeLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, update := anyObject(3).Draw(t, "old"), anyObject(3).Draw(t, "update")
 		before := cloneFor(t, old)
-		merged := merge(old, update).(map[string]any)
-		covers(t, merged, old, update)
+		merged := mergeValues(old, update).(map[string]any)
+		checkMerged(t, merged, old, update)
 		if diff := cmp.Diff(before, old); diff != "" {
 			t.Errorf("the old document was changed:\n%s", diff)
 		}
-		if diff := cmp.Diff(merged, merge(merged, update)); diff != "" {
+		if diff := cmp.Diff(merged, mergeValues(merged, update)); diff != "" {
 			t.Errorf("merging again changes something:\n%s", diff)
 		}
 	})
 }
 
-// covers checks a merged object name by name, against the rules and not against
-// the code.
-func covers(t *rapid.T, merged, old, update map[string]any) {
+// checkMerged checks a merged object name by name against the rules, independent of the
+// code.
+func checkMerged(t *rapid.T, merged, old, update map[string]any) {
 	for name, value := range update {
 		newObject, isObject := value.(map[string]any)
 		oldObject, wasObject := old[name].(map[string]any)
 		if isObject && wasObject {
-			covers(t, merged[name].(map[string]any), oldObject, newObject)
+			checkMerged(t, merged[name].(map[string]any), oldObject, newObject)
 		} else if !cmp.Equal(merged[name], value) {
 			t.Errorf("%q is %v, not %v", name, merged[name], value)
 		}

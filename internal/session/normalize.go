@@ -12,20 +12,20 @@ import (
 	"sync"
 )
 
-// finding is something about a document that its validation log should have.
-type finding struct {
+// remark is an entry for the validation log of a document.
+type remark struct {
 	pointer, message string
 }
 
-// The words for the status of a dashboard.
+// The values of a dashboard's status.
 const (
 	statusInProgress = "in_progress"
 	statusComplete   = "complete"
 	statusBlocked    = "blocked"
 )
 
-// statusWords are what agents write for a status, in plain form. Any other word
-// is in progress too, but for the log.
+// statusWords are the words that agents use for a status, in plain form. Any other word is
+// logged and means in progress.
 var statusWords = map[string]string{
 	"complete": statusComplete, "completed": statusComplete, "done": statusComplete, "finished": statusComplete,
 	"blocked": statusBlocked, "stuck": statusBlocked, "waiting": statusBlocked,
@@ -33,7 +33,7 @@ var statusWords = map[string]string{
 	"started": statusInProgress, "running": statusInProgress, "working": statusInProgress, "ongoing": statusInProgress,
 }
 
-// alias is a member with the other names that agents give it, best first.
+// alias is a member with the other names that agents use for it, best first.
 type alias struct {
 	name  string
 	other []string
@@ -47,52 +47,51 @@ var (
 	hypothesisAliases = []alias{{"id", []string{"hypothesisId"}}, {"description", []string{"hypothesis", "text"}}}
 )
 
-// normalize brings a document into the form that dashboards read. It changes
-// three members of the dashboard: status becomes one of three words, progress
-// and confidence become numbers in their range. In rootCause, fix, ruledOut and
-// hypotheses it adds the usual name of a member that has another one. Everything
-// else stays as it was written.
+// normalizeDocument returns a document in the form that dashboards read. It changes three
+// members of the dashboard: status becomes one of three words, progress and confidence
+// become numbers in their range. In rootCause, fix, ruledOut and hypotheses it adds the
+// usual name of a member that has another name. Everything else stays as it is.
 //
-// before is the document before the update; nil if it is new. A member that was
-// added for another one follows when that one changes.
+// before is the document before the update, or nil if it is new. An added member is updated
+// when its source changes.
 //
-// normalize(before, normalize(before, after)) is normalize(before, after).
-// Neither document is changed.
-func normalize(before, after map[string]any) (map[string]any, []finding) {
+// normalizeDocument(before, normalizeDocument(before, after)) is normalizeDocument(before,
+// after). Neither document is changed.
+func normalizeDocument(before, after map[string]any) (map[string]any, []remark) {
 	result := maps.Clone(after)
-	var findings []finding
+	var findings []remark
 	if dashboard, ok := after["dashboard"].(map[string]any); ok {
 		result["dashboard"], findings = normalizeDashboard(dashboard)
 	}
 	for name, aliases := range map[string][]alias{"rootCause": rootCauseAliases, "fix": fixAliases} {
 		if section, ok := after[name].(map[string]any); ok {
 			was, _ := before[name].(map[string]any)
-			result[name] = fill(was, section, aliases)
+			result[name] = addUsualNames(was, section, aliases)
 		}
 	}
 	for name, aliases := range map[string][]alias{"ruledOut": ruledOutAliases, "hypotheses": hypothesisAliases} {
 		if list, ok := after[name].([]any); ok {
 			was, _ := before[name].([]any)
-			result[name] = fillList(was, list, aliases)
+			result[name] = addUsualNamesToItems(was, list, aliases)
 		}
 	}
 	return result, findings
 }
 
-// normalizeDashboard brings the three members of the dashboard into their form.
-func normalizeDashboard(dashboard map[string]any) (map[string]any, []finding) {
+// normalizeDashboard normalizes the three members of the dashboard.
+func normalizeDashboard(dashboard map[string]any) (map[string]any, []remark) {
 	result := maps.Clone(dashboard)
-	var findings []finding
+	var findings []remark
 	note := func(name, message string) {
 		if message != "" {
-			findings = append(findings, finding{"/dashboard/" + name, message})
+			findings = append(findings, remark{"/dashboard/" + name, message})
 		}
 	}
 	if word, ok := dashboard["status"].(string); ok {
 		status, known := statusWords[plainWord(word)]
 		if !known {
 			status = statusInProgress
-			note("status", fmt.Sprintf("%q is none of in_progress, complete and blocked; it is kept as in_progress", clip(word)))
+			note("status", fmt.Sprintf("%q is not one of in_progress, complete and blocked; it is kept as in_progress", clipText(word)))
 		}
 		result["status"] = status
 	}
@@ -109,27 +108,27 @@ func normalizeDashboard(dashboard map[string]any) (map[string]any, []finding) {
 	return result, findings
 }
 
-// separators stand between the words of a status.
+// separators separate the words of a status.
 var separators = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\s_-]+`) })
 
-// plainWord is a word without case and with one kind of separator.
+// plainWord returns a word in lower case with one kind of separator.
 func plainWord(word string) string {
 	return separators().ReplaceAllString(strings.ToLower(strings.TrimSpace(word)), "_")
 }
 
-// quantity is a number as people write it: 85, 85%, ~85 percent, 7/10.
+// quantity matches a number as people write it: 85, 85%, ~85 percent, 7/10.
 var quantity = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*~?\s*(-?\d+(?:\.\d+)?)\s*(?:%|percent|/\s*(\d+))?\s*$`)
 })
 
-// inRange gives a number between 0 and a most of a number or of a text that
-// stands for one. Anything else stays. message says what was changed in value.
+// inRange returns the number in value, clamped to 0 to most. The value may be a text. Any
+// other value is returned unchanged. message describes the change.
 func inRange(value any, most float64) (number any, message string) {
 	var given float64
 	number = value
 	switch value := value.(type) {
 	case json.Number:
-		// Out of the range of floats it is an infinity, which will do.
+		// A value out of the range of floats becomes an infinity, which is then clamped.
 		given, _ = strconv.ParseFloat(string(value), 64)
 	case string:
 		parts := quantity().FindStringSubmatch(value)
@@ -142,19 +141,19 @@ func inRange(value any, most float64) (number any, message string) {
 		return value, ""
 	}
 	if kept := min(max(given, 0), most); kept != given {
-		return json.Number(formatFloat(kept)), fmt.Sprintf("%v is not between 0 and %v; it is kept as %v", clip(fmt.Sprint(value)), most, kept)
+		return json.Number(formatFloat(kept)), fmt.Sprintf("%v is not between 0 and %v; it is kept as %v", clipText(fmt.Sprint(value)), most, kept)
 	}
 	return number, ""
 }
 
-// formatFloat writes a number as JSON has it.
-func formatFloat(f float64) string { return string(number(f)) }
+// formatFloat returns a number as a JSON text.
+func formatFloat(f float64) string { return string(formatNumber(f)) }
 
-// fill adds the members of a section that it has by another name only.
-func fill(before, section map[string]any, aliases []alias) map[string]any {
+// addUsualNames adds the members that a section has only by another name.
+func addUsualNames(before, section map[string]any, aliases []alias) map[string]any {
 	result := maps.Clone(section)
 	for _, a := range aliases {
-		value, ok := a.value(section)
+		value, ok := a.findValue(section)
 		if !ok {
 			continue
 		}
@@ -163,9 +162,9 @@ func fill(before, section map[string]any, aliases []alias) map[string]any {
 			result[a.name] = value
 			continue
 		}
-		// Where both said the same, and only the other one has changed, the
-		// member is ours and follows.
-		said, ok := a.value(before)
+		// If both had the same value, the member was added by us. It changes with its
+		// source.
+		said, ok := a.findValue(before)
 		if ok && reflect.DeepEqual(before[a.name], said) && reflect.DeepEqual(current, said) {
 			result[a.name] = value
 		}
@@ -173,8 +172,8 @@ func fill(before, section map[string]any, aliases []alias) map[string]any {
 	return result
 }
 
-// value gives what a section has by another name.
-func (a alias) value(section map[string]any) (any, bool) {
+// findValue returns the value that a section has by another name.
+func (a alias) findValue(section map[string]any) (any, bool) {
 	for _, name := range a.other {
 		if value, ok := section[name]; ok && value != nil && value != "" {
 			return value, true
@@ -183,8 +182,8 @@ func (a alias) value(section map[string]any) (any, bool) {
 	return nil, false
 }
 
-// fillList fills the items of a list.
-func fillList(before, list []any, aliases []alias) []any {
+// addUsualNamesToItems adds the usual names to the items of a list.
+func addUsualNamesToItems(before, list []any, aliases []alias) []any {
 	result := slices.Clone(list)
 	for i, item := range list {
 		object, ok := item.(map[string]any)
@@ -195,7 +194,7 @@ func fillList(before, list []any, aliases []alias) []any {
 		if i < len(before) {
 			was, _ = before[i].(map[string]any)
 		}
-		result[i] = fill(was, object, aliases)
+		result[i] = addUsualNames(was, object, aliases)
 	}
 	return result
 }

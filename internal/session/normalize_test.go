@@ -55,20 +55,20 @@ func TestNormalize(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			data := object(t, tt.data)
-			got, _ := normalize(nil, data)
-			if diff := cmp.Diff(object(t, tt.want), got); diff != "" {
+			data := decodeObject(t, tt.data)
+			got, _ := normalizeDocument(nil, data)
+			if diff := cmp.Diff(decodeObject(t, tt.want), got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(object(t, tt.data), data); diff != "" {
+			if diff := cmp.Diff(decodeObject(t, tt.data), data); diff != "" {
 				t.Errorf("the document was changed:\n%s", diff)
 			}
 		})
 	}
 }
 
-// An added name must not go on saying what its source said earlier.
-func TestAnAddedNameFollowsItsSource(t *testing.T) {
+// An added member must not keep an outdated value of its source.
+func TestAddedNameFollowsItsSource(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, data, updates, want string }{
 		{"it follows", `{"fix":{"summary":"old"}}`, `{"fix":{"summary":"new"}}`, `{"fix":{"summary":"new","approach":"new"}}`},
@@ -79,20 +79,20 @@ func TestAnAddedNameFollowsItsSource(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			before, _ := normalize(nil, object(t, tt.data))
-			after, err := apply(before, object(t, tt.updates))
+			before, _ := normalizeDocument(nil, decodeObject(t, tt.data))
+			after, err := applyUpdates(before, decodeObject(t, tt.updates))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _ := normalize(before, after)
-			if diff := cmp.Diff(object(t, tt.want), got); diff != "" {
+			got, _ := normalizeDocument(before, after)
+			if diff := cmp.Diff(decodeObject(t, tt.want), got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-// anyInvestigation is a random document that has the names that matter.
+// anyInvestigation generates documents with the names that are normalized.
 func anyInvestigation() *rapid.Generator[map[string]any] {
 	value := rapid.OneOf(anyScalar(), rapid.Map(rapid.SampledFrom([]string{"85%", "done", "Stuck", "7/10", "150", "-1", "", "x"}), func(s string) any { return s }))
 	section := func(names ...string) *rapid.Generator[any] {
@@ -126,21 +126,21 @@ func TestNormalizeIsIdempotentAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := anyInvestigation().Draw(t, "before"), anyInvestigation().Draw(t, "after")
-		before, _ = normalize(nil, before)
-		once, _ := normalize(before, after)
-		twice, findings := normalize(before, once)
+		before, _ = normalizeDocument(nil, before)
+		once, _ := normalizeDocument(before, after)
+		twice, findings := normalizeDocument(before, once)
 		if diff := cmp.Diff(once, twice); diff != "" || len(findings) > 0 {
 			t.Errorf("the second time changes %s and finds %v", diff, findings)
 		}
-		alone, _ := normalize(nil, after)
-		keeps(t, "", after, alone)
-		_ = validate("bug-investigation", once)
+		alone, _ := normalizeDocument(nil, after)
+		checkKept(t, "", after, alone)
+		_ = validateDocument("bug-investigation", once)
 	})
 }
 
-// keeps checks that all of a value is in another one, but for the three members
-// of the dashboard that are brought into one form.
-func keeps(t *rapid.T, pointer string, was, is any) {
+// checkKept checks that a value contains everything of another one, except for the three
+// normalized members of the dashboard.
+func checkKept(t *rapid.T, pointer string, was, is any) {
 	switch was := was.(type) {
 	case map[string]any:
 		object, ok := is.(map[string]any)
@@ -155,7 +155,7 @@ func keeps(t *rapid.T, pointer string, was, is any) {
 			if pointer == "/dashboard" && slices.Contains([]string{"status", "progress", "confidence"}, name) {
 				continue
 			}
-			keeps(t, pointer+"/"+name, value, kept)
+			checkKept(t, pointer+"/"+name, value, kept)
 		}
 	case []any:
 		list, ok := is.([]any)
@@ -163,7 +163,7 @@ func keeps(t *rapid.T, pointer string, was, is any) {
 			t.Fatalf("%s has lost items", pointer)
 		}
 		for i := range was {
-			keeps(t, pointer+"/*", was[i], list[i])
+			checkKept(t, pointer+"/*", was[i], list[i])
 		}
 	default:
 		if !cmp.Equal(was, is) {
@@ -190,7 +190,7 @@ func TestValidate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, f := range added(nil, validate(tt.workflow, object(t, tt.data))) {
+			for _, f := range newRemarks(nil, validateDocument(tt.workflow, decodeObject(t, tt.data))) {
 				got = append(got, f.pointer)
 				if f.message == "" {
 					t.Errorf("%s has no message", f.pointer)
@@ -201,13 +201,12 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-	if got := validate("any", object(t, `{"hypotheses":[`+strings.Repeat("1,", 500)+`1]}`)); len(got) != maxFindings {
+	if got := validateDocument("any", decodeObject(t, `{"hypotheses":[`+strings.Repeat("1,", 500)+`1]}`)); len(got) != maxRemarks {
 		t.Errorf("%d findings", len(got))
 	}
 }
 
-// Two descriptions of one thing drift apart unless a test holds them together:
-// what the schema says and what the validator finds.
+// The schema and the validator must agree.
 func TestSchemaAgreesWithTheValidator(t *testing.T) {
 	t.Parallel()
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
@@ -227,13 +226,12 @@ func TestSchemaAgreesWithTheValidator(t *testing.T) {
 		t.Fatalf("no examples: %v", err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		data, _ := normalize(nil, anyInvestigation().Draw(t, "data"))
-		// The schema cannot say what a time looks like without the library's
-		// formats.
+		data, _ := normalizeDocument(nil, anyInvestigation().Draw(t, "data"))
+		// The schema cannot describe a time without the library's formats.
 		if dashboard, ok := data["dashboard"].(map[string]any); ok {
 			delete(dashboard, "startedAt")
 		}
-		findings := validate("any", data)
+		findings := validateDocument("any", data)
 		if err := schema.Validate(data); (err == nil) != (len(findings) == 0) {
 			t.Errorf("the schema says %v, the validator %v", err, findings)
 		}
@@ -243,7 +241,7 @@ func TestSchemaAgreesWithTheValidator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := schema.Validate(data); err != nil || len(validate("bug-investigation", data)) > 0 {
+		if err := schema.Validate(data); err != nil || len(validateDocument("bug-investigation", data)) > 0 {
 			t.Errorf("an example does not fit: %v", err)
 		}
 	}

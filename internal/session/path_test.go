@@ -75,45 +75,45 @@ func TestReadPaths(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.path, func(t *testing.T) {
 			t.Parallel()
-			got, found, err := query(object(t, investigation), tt.path)
+			got, found, err := queryDocument(decodeObject(t, investigation), tt.path)
 			if err != nil || !found {
 				t.Fatalf("found %v, %v", found, err)
 			}
-			if diff := cmp.Diff(tt.want, encode(t, got)); diff != "" {
+			if diff := cmp.Diff(tt.want, encodeJSON(t, got)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestWhatIsMissingIsNotFound(t *testing.T) {
+func TestMissingValuesAreNotFound(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
 		"nowhere", "dashboard.nowhere", "dashboard.title.deeper", "hypotheses[3]", "hypotheses[-4]", "hypotheses.nowhere",
 		"dashboard[0]", "nowhere[?a=='b']", "dashboard[?a=='b']", "hypotheses[*].nowhere", "nothing.deeper", "$.nowhere", "$.hypotheses[9]",
 		"constructor", "__proto__.x",
 	} {
-		if got, found, err := query(object(t, investigation), path); found || err != nil {
+		if got, found, err := queryDocument(decodeObject(t, investigation), path); found || err != nil {
 			t.Errorf("%s: got %v, %v, %v", path, got, found, err)
 		}
 	}
 }
 
-func TestBadPathsSayWhatIsAllowed(t *testing.T) {
+func TestBadPathsExplainTheForm(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
 		".", "a.", ".a", "a..b", "a[", "a[]", "a[x]", "a[1", "a['b", "a['b'", "a]b", "a[0]b", "a[--1]", "a[99999999999999999999]",
 		"a[?b]", "a[?b==]", "a[?=='x']", "a[?b[0]=='x']", "a[?(@.b=='x')]", "a [0].b", "$.", "$[", "$x", "$.a[?@.b=]", strings.Repeat("a.", 600) + "a",
 		strings.Repeat("a.", 64) + "a", "$" + strings.Repeat(".a", 600), "a\x00",
 	} {
-		_, _, err := query(object(t, investigation), path)
+		_, _, err := queryDocument(decodeObject(t, investigation), path)
 		if guideway.ErrorCode(err) != guideway.CodeInvalid || guideway.ErrorFix(err) == "" {
 			t.Errorf("%q: %v, fix %q", path, err, guideway.ErrorFix(err))
 		}
 	}
 }
 
-// What a query costs must not depend on how clever it is.
+// Queries with a multiplying cost are refused.
 func TestQueriesThatMultiplyAreRefused(t *testing.T) {
 	t.Parallel()
 	chain := any(map[string]any{})
@@ -122,7 +122,7 @@ func TestQueriesThatMultiplyAreRefused(t *testing.T) {
 	}
 	wide := make([]any, 3000)
 	for i := range wide {
-		wide[i] = map[string]any{"v": number(float64(i))}
+		wide[i] = map[string]any{"v": formatNumber(float64(i))}
 	}
 	texts := make([]any, 20_000)
 	for i := range texts {
@@ -170,13 +170,13 @@ func TestJSONPathAnswersAreInOrder(t *testing.T) {
 	want := `["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q","r","s","t","u","v","w","x","y","z"]`
 	for _, query := range []string{"$.*", "$..*", "$[?@!='1']"} {
 		got, _, err := queryJSONPath(data, query)
-		if err != nil || encode(t, got) != want {
-			t.Errorf("%s: %s, %v", query, encode(t, got), err)
+		if err != nil || encodeJSON(t, got) != want {
+			t.Errorf("%s: %s, %v", query, encodeJSON(t, got), err)
 		}
 	}
 }
 
-// anyPath is a random path to a single place.
+// anyPath generates paths to a single value.
 func anyPath() *rapid.Generator[docPath] {
 	part := rapid.OneOf(
 		rapid.Map(anyName(), func(name string) pathPart { return pathPart{name: name} }),
@@ -196,8 +196,7 @@ func TestPathsParseToThemselves(t *testing.T) {
 			names := rapid.SliceOfN(anyName(), 1, 3).Draw(t, "field")
 			var field docPath
 			for _, name := range names {
-				// A field is read up to ==, quotes or not, so that it cannot hold a =
-				// where another one may follow.
+				// The field ends at the first ==, even in quotes, so it must not contain =.
 				field = append(field, pathPart{name: "a" + strings.ReplaceAll(name, "=", "")})
 			}
 			path = append(path, pathPart{kind: partFilter, field: field, value: rapid.String().Draw(t, "value")})
@@ -240,11 +239,11 @@ func FuzzPath(f *testing.F) {
 				t.Errorf("%q became %q:\n%s", text, path.String(), diff)
 			}
 		}
-		data := object(t, investigation)
-		before := encode(t, data)
-		_, _ = path.get(data)
-		_, _ = apply(data, map[string]any{text: "x"})
-		if encode(t, data) != before {
+		data := decodeObject(t, investigation)
+		before := encodeJSON(t, data)
+		_, _ = path.findValue(data)
+		_, _ = applyUpdates(data, map[string]any{text: "x"})
+		if encodeJSON(t, data) != before {
 			t.Errorf("the document was changed by %q", text)
 		}
 	})
@@ -261,8 +260,8 @@ func FuzzJSONPath(f *testing.F) {
 		if !strings.HasPrefix(query, "$") {
 			query = "$" + query
 		}
-		data := object(t, investigation)
-		before := encode(t, data)
+		data := decodeObject(t, investigation)
+		before := encodeJSON(t, data)
 		value, found, err := queryJSONPath(data, query)
 		switch code := guideway.ErrorCode(err); {
 		case err == nil && !found && value != nil:
@@ -270,10 +269,10 @@ func FuzzJSONPath(f *testing.F) {
 		case err != nil && code != guideway.CodeInvalid && code != guideway.CodeTooLarge:
 			t.Errorf("%q: %v", query, err)
 		}
-		if again, _, _ := queryJSONPath(data, query); err == nil && encode(t, value) != encode(t, again) {
+		if again, _, _ := queryJSONPath(data, query); err == nil && encodeJSON(t, value) != encodeJSON(t, again) {
 			t.Errorf("%q gives two answers", query)
 		}
-		if encode(t, data) != before {
+		if encodeJSON(t, data) != before {
 			t.Errorf("%q changed the document", query)
 		}
 	})

@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// schemaPath asks for the schema of documents in place of a part of one.
+// schemaPath selects the schema of documents.
 const schemaPath = "$schema"
 
-// query reads a part of a document: all of it for an empty path, by JSONPath
-// (RFC 9535) where the path begins with $, else by a docPath. A member whose
-// name is the whole path goes before what a docPath leads to, and is what a $
-// stands for that does not begin a JSONPath. found is false
-// where nothing stands there; a filter of a list that is there finds a list,
-// which may be empty.
-func query(data map[string]any, path string) (value any, found bool, err error) {
+// queryDocument returns a part of a document: all of it for an empty path, by JSONPath (RFC
+// 9535) if the path starts with $, otherwise by a docPath. A member whose name is the whole
+// path takes precedence over a docPath, and is what a text with $ selects that does not
+// parse as the start of a JSONPath. found is false if there is no such value. A filter of a
+// list finds a list, which may be empty.
+func queryDocument(data map[string]any, path string) (value any, found bool, err error) {
 	if path == "" {
 		return data, true, nil
 	}
@@ -35,13 +34,13 @@ func query(data map[string]any, path string) (value any, found bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
-	value, found = parsed.get(data)
+	value, found = parsed.findValue(data)
 	return value, found, nil
 }
 
-// get gives what a path leads to. Behind a filter or [*], a name is read of
-// every item, and an index picks one of them.
-func (p docPath) get(root any) (value any, found bool) {
+// findValue returns the value that a path selects. After a filter or [*], a name selects
+// the member of every item, and an index selects one of them.
+func (p docPath) findValue(root any) (value any, found bool) {
 	current, many := root, false
 	for _, part := range p {
 		list, isList := current.([]any)
@@ -49,18 +48,18 @@ func (p docPath) get(root any) (value any, found bool) {
 		case partName:
 			current, found = getName(current, part.name, many)
 		case partIndex:
-			at, ok := place(part.index, len(list))
+			at, ok := listIndex(part.index, len(list))
 			if !isList || !ok {
 				return nil, false
 			}
 			current, found, many = list[at], true, false
 		case partEach:
 			if object, isObject := current.(map[string]any); isObject {
-				list, isList = members(object), true
+				list, isList = sortedValues(object), true
 			}
 			current, found, many = list, isList, true
 		case partFilter:
-			current, found, many = part.keep(list), isList, true
+			current, found, many = part.filterItems(list), isList, true
 		}
 		if !found {
 			return nil, false
@@ -69,7 +68,7 @@ func (p docPath) get(root any) (value any, found bool) {
 	return current, true
 }
 
-// getName gives a member of an object, or the member of every item that has it.
+// getName returns a member of an object, or the member of every item that has it.
 func getName(value any, name string, many bool) (any, bool) {
 	list, isList := value.([]any)
 	if many {
@@ -82,7 +81,7 @@ func getName(value any, name string, many bool) (any, bool) {
 		return values, len(values) > 0 || len(list) == 0
 	}
 	if isList {
-		// hypotheses.0.status, as it is often written.
+		// An index as a name, as in hypotheses.0.status, is common.
 		at, err := strconv.Atoi(name)
 		if err != nil || at < 0 || at >= len(list) {
 			return nil, false
@@ -94,17 +93,17 @@ func getName(value any, name string, many bool) (any, bool) {
 	return member, ok
 }
 
-// place gives the place of an index in a list; a negative one counts from the
+// listIndex returns the position of an index in a list. A negative index counts from the
 // end.
-func place(index, length int) (int, bool) {
+func listIndex(index, length int) (int, bool) {
 	if index < 0 {
 		index += length
 	}
 	return index, index >= 0 && index < length
 }
 
-// members gives the values of an object, in the order of their names.
-func members(object map[string]any) []any {
+// sortedValues returns the values of an object in the order of their names.
+func sortedValues(object map[string]any) []any {
 	values := make([]any, 0, len(object))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		values = append(values, object[key])
@@ -112,19 +111,18 @@ func members(object map[string]any) []any {
 	return values
 }
 
-// keep gives the items that pass a filter.
-func (p pathPart) keep(list []any) []any {
+// filterItems returns the items that match a filter.
+func (p pathPart) filterItems(list []any) []any {
 	kept := []any{}
 	for _, item := range list {
-		if value, ok := p.field.get(item); ok && textEquals(value, p.value) {
+		if value, ok := p.field.findValue(item); ok && textEquals(value, p.value) {
 			kept = append(kept, item)
 		}
 	}
 	return kept
 }
 
-// textEquals compares a value with a text, as which a filter has all values:
-// numbers by what they amount to.
+// textEquals compares a value with the text of a filter. It compares numbers by value.
 func textEquals(value any, text string) bool {
 	switch value := value.(type) {
 	case nil:

@@ -8,31 +8,29 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// mostCandidates bounds how many documents are looked at where a name fits
-// several.
-const mostCandidates = 10
+// maxCandidates is the maximum number of documents read to resolve an ambiguous name.
+const maxCandidates = 10
 
-// Get gives a document. The name may leave out the project, or the project and
-// the workflow, while it fits one document of the user's alone, or one alone in
-// the project that the caller works in. CodeConflict where it fits several, with
-// their names.
+// Get returns a document. The name may omit the project, or the project and the workflow,
+// if it matches one document of the user, or one in the caller's project. If it matches
+// several, the error has CodeConflict and their names.
 func (s *Service) Get(ctx context.Context, p guideway.Principal, n Name) (*Document, error) {
 	if err := checkUser(p.User); err != nil {
 		return nil, err
 	}
-	if err := n.check(); err != nil {
+	if err := n.validate(); err != nil {
 		return nil, err
 	}
 	ref := Ref{User: p.User, Project: n.Project, Workflow: n.Workflow, ID: n.ID}
-	list, err := s.store.Documents(ctx, Filter{Ref: ref, Limit: mostCandidates})
+	list, err := s.store.Documents(ctx, Filter{Ref: ref, Limit: maxCandidates})
 	if err != nil {
-		return nil, wrap(err, "find session "+n.String())
+		return nil, wrapError(err, "find session "+n.String())
 	}
 	if len(list) > 1 && n.Here != "" && n.Project == "" {
 		ref.Project = n.Here
-		here, err := s.store.Documents(ctx, Filter{Ref: ref, Limit: mostCandidates})
+		here, err := s.store.Documents(ctx, Filter{Ref: ref, Limit: maxCandidates})
 		if err != nil {
-			return nil, wrap(err, "find session "+n.String())
+			return nil, wrapError(err, "find session "+n.String())
 		}
 		if len(here) > 0 {
 			list = here
@@ -44,13 +42,13 @@ func (s *Service) Get(ctx context.Context, p guideway.Principal, n Name) (*Docum
 	case 1:
 		return &list[0], nil
 	default:
-		return nil, ambiguous(n, list)
+		return nil, ambiguousName(n, list)
 	}
 }
 
-// resolve gives the whole name of a document. A name that is whole already is
-// not looked up.
-func (s *Service) resolve(ctx context.Context, p guideway.Principal, n Name) (Ref, error) {
+// resolveName returns the complete reference of a document. It does not look up a complete
+// name.
+func (s *Service) resolveName(ctx context.Context, p guideway.Principal, n Name) (Ref, error) {
 	if n.Project != "" && n.Workflow != "" {
 		ref := Ref{User: p.User, Project: n.Project, Workflow: n.Workflow, ID: n.ID}
 		return ref, checkRef(ref)
@@ -62,7 +60,7 @@ func (s *Service) resolve(ctx context.Context, p guideway.Principal, n Name) (Re
 	return d.Ref, nil
 }
 
-// checkRef refuses a name that is not whole.
+// checkRef refuses an incomplete reference.
 func checkRef(ref Ref) error {
 	if err := checkUser(ref.User); err != nil {
 		return err
@@ -74,10 +72,10 @@ func checkRef(ref Ref) error {
 			return guideway.Errorf(guideway.CodeInvalid, "%s is missing", part.field).WithFix("name projectId, workflowId and sessionId")
 		}
 	}
-	return Name{Project: ref.Project, Workflow: ref.Workflow, ID: ref.ID}.check()
+	return Name{Project: ref.Project, Workflow: ref.Workflow, ID: ref.ID}.validate()
 }
 
-// checkUser keeps a caller without a name from being taken for anybody.
+// checkUser refuses a caller without a user name.
 func checkUser(user string) error {
 	if user == "" {
 		return guideway.Errorf(guideway.CodeUnauthorized, "session documents belong to a user, and the caller has no name")
@@ -85,7 +83,7 @@ func checkUser(user string) error {
 	return nil
 }
 
-// notFound is the answer for a document that is not there or somebody else's.
+// notFound is the error for a missing document and for one of another user.
 func notFound(n Name) error {
 	where := ""
 	if n.Project != "" {
@@ -93,11 +91,11 @@ func notFound(n Name) error {
 		n.Project = ""
 	}
 	return guideway.Errorf(guideway.CodeNotFound, "session not found: %s%s", n, where).
-		WithFix("make sure the session exists: workrail_create_session makes it, guideway sessions list shows which there are")
+		WithFix("create the session with workrail_create_session, or list the existing ones with guideway sessions list")
 }
 
-// ambiguous is the answer for a name that fits several documents.
-func ambiguous(n Name, list []Document) error {
+// ambiguousName is the error for a name that matches several documents.
+func ambiguousName(n Name, list []Document) error {
 	names := make([]string, len(list))
 	workflows, projects := map[string]bool{}, map[string]bool{}
 	for i, d := range list {
@@ -115,7 +113,7 @@ func ambiguous(n Name, list []Document) error {
 		missing = "projectId and workflowId"
 	}
 	more := ""
-	if len(list) == mostCandidates {
+	if len(list) == maxCandidates {
 		more = " and maybe more"
 	}
 	return guideway.Errorf(guideway.CodeConflict, "session %s is not unique: %s%s", n, strings.Join(names, ", "), more).

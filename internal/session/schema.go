@@ -8,8 +8,8 @@ import (
 //go:embed schema.json
 var schemaText []byte
 
-// Schema is the JSON Schema (2020-12) of what dashboards read of a session
-// document. Documents need not fit it.
+// Schema returns the JSON Schema (2020-12) of the members that dashboards read. Documents
+// need not match it.
 func Schema() json.RawMessage {
 	return json.RawMessage(append([]byte(nil), schemaText...))
 }

@@ -7,25 +7,25 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Options are what a Service works with.
+// Options are the dependencies of a Service.
 type Options struct {
-	// Store keeps the documents. It is needed.
+	// Store stores the documents; required.
 	Store Store
-	// Now tells the time; nil is time.Now.
+	// Now returns the time. Nil is time.Now.
 	Now func() time.Time
 }
 
-// Service keeps the session documents of users. Its methods may be called by
-// many goroutines at once, and by many processes on one store. Every method acts
-// for the principal's user and sees nobody else's documents. Errors carry a code
-// and, where there is one, the way out: CodeInvalid and CodeTooLarge for what
-// the caller can mend, CodeNotFound, CodeConflict, and those of the store.
+// Service stores the session documents of users. It is safe for use by several goroutines,
+// and by several processes on one store. Every method acts for the principal's user and
+// sees only that user's documents. Errors have a code and often a fix: CodeInvalid and
+// CodeTooLarge for errors of the caller, CodeNotFound, CodeConflict, and the codes of the
+// store.
 type Service struct {
 	store Store
 	now   func() time.Time
 }
 
-// New makes a service.
+// New returns a service.
 func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -35,18 +35,17 @@ func New(o Options) *Service {
 
 // CreateRequest is a new document.
 type CreateRequest struct {
-	// Project is the id of the project, ProjectPath where it is.
+	// Project is the id of the project, ProjectPath its directory.
 	Project     string
 	ProjectPath string
 	Workflow    string
 	ID          string
-	// Data is kept with its names as they are: dots and brackets have no
-	// meaning in them.
+	// Data is stored with its names unchanged: dots and brackets have no meaning in them.
 	Data map[string]any
 }
 
-// Create stores a new document and returns it as it is stored. It never
-// overwrites: a document that is there is CodeConflict.
+// Create stores a new document and returns it as stored. It never overwrites: an existing
+// document is CodeConflict.
 func (s *Service) Create(ctx context.Context, p guideway.Principal, r CreateRequest) (*Document, error) {
 	ref := Ref{User: p.User, Project: r.Project, Workflow: r.Workflow, ID: r.ID}
 	if err := checkRef(ref); err != nil {
@@ -54,83 +53,83 @@ func (s *Service) Create(ctx context.Context, p guideway.Principal, r CreateRequ
 	}
 	data, err := cloneObject(r.Data)
 	if err != nil {
-		return nil, refuse("create", ref, err)
+		return nil, addContext("create", ref, err)
 	}
-	data, findings := normalize(nil, data)
+	data, findings := normalizeDocument(nil, data)
 	if err := checkLimits(data); err != nil {
-		return nil, refuse("create", ref, err)
+		return nil, addContext("create", ref, err)
 	}
 	now := s.timestamp()
 	d := Document{Ref: ref, ProjectPath: r.ProjectPath, Created: now, Updated: now, Revision: 1, Data: data}
-	findings = append(findings, added(nil, validate(ref.Workflow, data))...)
-	err = s.store.CreateDocument(ctx, d, entries(findings, now, d.Revision))
+	findings = append(findings, newRemarks(nil, validateDocument(ref.Workflow, data))...)
+	err = s.store.CreateDocument(ctx, d, newLogEntries(findings, now, d.Revision))
 	switch {
 	case guideway.ErrorCode(err) == guideway.CodeConflict:
 		return nil, guideway.Errorf(guideway.CodeConflict, "session already exists: %s/%s", ref.Workflow, ref.ID).
 			WithFix("change it with workrail_update_session, read it with workrail_read_session, or take another sessionId")
 	case err != nil:
-		return nil, refuse("create", ref, err)
+		return nil, addContext("create", ref, err)
 	}
 	return &d, nil
 }
 
-// Update merges updates into a document, in one transaction, and returns the
-// document as it is stored. The names of the updates' members may be paths; see
-// docs/sessions.md. Either all of them are stored or none.
+// Update merges updates into a document in one transaction and returns the document as
+// stored. The names of the updates' members may be paths; see docs/sessions.md. Either all
+// updates are stored or none.
 func (s *Service) Update(ctx context.Context, p guideway.Principal, n Name, updates map[string]any) (*Document, error) {
-	ref, err := s.resolve(ctx, p, n)
+	ref, err := s.resolveName(ctx, p, n)
 	if err != nil {
 		return nil, err
 	}
 	updates, err = cloneObject(updates)
 	if err != nil {
-		return nil, refuse("update", ref, err)
+		return nil, addContext("update", ref, err)
 	}
 	d, err := s.store.UpdateDocument(ctx, ref, func(d Document) (Document, []LogEntry, error) {
-		return s.next(d, updates)
+		return s.nextRevision(d, updates)
 	})
 	if err != nil {
-		return nil, s.failed("update", ref, err)
+		return nil, s.storeError("update", ref, err)
 	}
 	return &d, nil
 }
 
-// next makes the next revision of a document.
-func (s *Service) next(d Document, updates map[string]any) (Document, []LogEntry, error) {
-	data, err := apply(d.Data, updates)
+// nextRevision returns the next revision of a document.
+func (s *Service) nextRevision(d Document, updates map[string]any) (Document, []LogEntry, error) {
+	data, err := applyUpdates(d.Data, updates)
 	if err != nil {
 		return Document{}, nil, err
 	}
 	before := d.Data
-	data, findings := normalize(before, data)
+	data, findings := normalizeDocument(before, data)
 	if err := checkLimits(data); err != nil {
 		return Document{}, nil, err
 	}
-	findings = append(findings, added(validate(d.Workflow, before), validate(d.Workflow, data))...)
-	// Clocks of several machines differ; a document never gets younger.
+	findings = append(findings, newRemarks(validateDocument(d.Workflow, before), validateDocument(d.Workflow, data))...)
+	// The clocks of machines differ; the time of a document never decreases.
 	if now := s.timestamp(); now.After(d.Updated) {
 		d.Updated = now
 	}
 	d.Revision++
 	d.Data = data
-	return d, entries(findings, d.Updated, d.Revision), nil
+	return d, newLogEntries(findings, d.Updated, d.Revision), nil
 }
 
-// ReadResult is what a path leads to.
+// ReadResult is the value that a path selects.
 type ReadResult struct {
-	// Ref and Revision are the document's; empty for the path "$schema".
+	// Ref and Revision identify the document. They are empty for the path "$schema".
 	Ref      Ref
 	Revision int64
 	// Query is the path, or "(full session)".
 	Query string
-	// Found is false where nothing stands at the place; Data is nil then, as
-	// it also is where null stands there.
+	// Found is false if the path selects nothing. Data is then nil, as it is for a stored
+	// null.
 	Found bool
 	Data  any
 }
 
-// Read reads a document, or the part of it that a path leads to. The path
-// "$schema" answers the schema of documents, also where there is no document.
+// Read returns a document, or the part of it that a path selects. The path "$schema"
+// returns the schema of documents, even if the document does not exist.
 func (s *Service) Read(ctx context.Context, p guideway.Principal, n Name, path string) (*ReadResult, error) {
 	if path == schemaPath {
 		return &ReadResult{Query: path, Found: true, Data: Schema()}, nil
@@ -143,85 +142,85 @@ func (s *Service) Read(ctx context.Context, p guideway.Principal, n Name, path s
 	if path == "" {
 		result.Query = "(full session)"
 	}
-	if result.Data, result.Found, err = query(d.Data, path); err != nil {
-		return nil, refuse("read", d.Ref, err)
+	if result.Data, result.Found, err = queryDocument(d.Data, path); err != nil {
+		return nil, addContext("read", d.Ref, err)
 	}
 	return result, nil
 }
 
-// Delete takes a document out of all lists and returns which it was. Restore
-// brings it back until another one with its name is created.
+// Delete deletes a document and returns its reference. Restore brings it back until another
+// document with its name is created.
 func (s *Service) Delete(ctx context.Context, p guideway.Principal, n Name) (Ref, error) {
-	ref, err := s.resolve(ctx, p, n)
+	ref, err := s.resolveName(ctx, p, n)
 	if err != nil {
 		return Ref{}, err
 	}
 	if err := s.store.DeleteDocument(ctx, ref, s.timestamp()); err != nil {
-		return Ref{}, s.failed("delete", ref, err)
+		return Ref{}, s.storeError("delete", ref, err)
 	}
 	return ref, nil
 }
 
-// Restore brings a deleted document back. It needs the whole name, since a
-// deleted document stands in no list.
+// Restore restores a deleted document. It needs the complete name, because a deleted
+// document is not listed.
 func (s *Service) Restore(ctx context.Context, p guideway.Principal, n Name) (Ref, error) {
 	ref := Ref{User: p.User, Project: n.Project, Workflow: n.Workflow, ID: n.ID}
 	if err := checkRef(ref); err != nil {
 		return Ref{}, err
 	}
 	if err := s.store.RestoreDocument(ctx, ref, s.timestamp()); err != nil {
-		return Ref{}, s.failed("restore", ref, err)
+		return Ref{}, s.storeError("restore", ref, err)
 	}
 	return ref, nil
 }
 
-// ListOptions choose documents. An empty field does not choose.
+// ListOptions filter documents. An empty field does not filter.
 type ListOptions struct {
 	Project  string
 	Workflow string
 	ID       string
-	// Limit bounds the answer; 0 is 1000.
+	// Limit is the maximum number of documents; 0 means 1000.
 	Limit int
 }
 
-// List gives the user's documents, the last changed first.
+// List returns the user's documents, the last changed first.
 func (s *Service) List(ctx context.Context, p guideway.Principal, o ListOptions) ([]Document, error) {
 	if err := checkUser(p.User); err != nil {
 		return nil, err
 	}
-	list, err := s.store.Documents(ctx, o.filter(p))
-	return list, wrap(err, "list session documents")
+	list, err := s.store.Documents(ctx, o.storeFilter(p))
+	return list, wrapError(err, "list session documents")
 }
 
-// Summaries gives the summaries of the user's documents, the last changed first.
+// Summaries returns the summaries of the user's documents, the last changed first.
 func (s *Service) Summaries(ctx context.Context, p guideway.Principal, o ListOptions) ([]Summary, error) {
 	if err := checkUser(p.User); err != nil {
 		return nil, err
 	}
-	list, err := s.store.Summaries(ctx, o.filter(p))
-	return list, wrap(err, "list session documents")
+	list, err := s.store.Summaries(ctx, o.storeFilter(p))
+	return list, wrapError(err, "list session documents")
 }
 
-func (o ListOptions) filter(p guideway.Principal) Filter {
+func (o ListOptions) storeFilter(p guideway.Principal) Filter {
 	return Filter{
 		Ref:   Ref{User: p.User, Project: o.Project, Workflow: o.Workflow, ID: o.ID},
 		Limit: o.Limit,
 	}
 }
 
-// Projects gives the projects in which the user has documents or runs.
+// Projects returns the projects in which the user has documents or runs.
 func (s *Service) Projects(ctx context.Context, p guideway.Principal) ([]ProjectSummary, error) {
 	if err := checkUser(p.User); err != nil {
 		return nil, err
 	}
 	list, err := s.store.Projects(ctx, p.User)
-	return list, wrap(err, "list projects")
+	return list, wrapError(err, "list projects")
 }
 
-// ValidationLog gives the newest entries of a document's log, newest first; a
-// limit of 0 or less is 100.
+// ValidationLog returns the newest entries of a document's log, newest first. A limit of 0
+// or less means 100.
 func (s *Service) ValidationLog(ctx context.Context, p guideway.Principal, n Name, limit int) ([]LogEntry, error) {
-	ref, err := s.resolve(ctx, p, n)
+	ref, err := s.resolveName(ctx, p, n)
 	if err != nil {
 		return nil, err
 	}
@@ -230,39 +229,39 @@ func (s *Service) ValidationLog(ctx context.Context, p guideway.Principal, n Nam
 	}
 	list, err := s.store.ValidationLog(ctx, ref, limit)
 	if err != nil {
-		return nil, s.failed("read the validation log of", ref, err)
+		return nil, s.storeError("read the validation log of", ref, err)
 	}
 	return list, nil
 }
 
-// timestamp is the time as stores keep it.
+// timestamp returns the time in the precision of stores.
 func (s *Service) timestamp() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
-// entries makes a log of findings.
-func entries(findings []finding, at time.Time, revision int64) []LogEntry {
+// newLogEntries returns remarks as log entries.
+func newLogEntries(findings []remark, at time.Time, revision int64) []LogEntry {
 	var log []LogEntry
-	for _, f := range findings[:min(len(findings), maxFindings)] {
+	for _, f := range findings[:min(len(findings), maxRemarks)] {
 		log = append(log, LogEntry{At: at, Revision: revision, Pointer: f.pointer, Message: f.message})
 	}
 	return log
 }
 
-// refuse says what was being done to which document. Code and fix stay.
-func refuse(doing string, ref Ref, err error) error {
-	return wrap(err, doing+" session "+ref.Workflow+"/"+ref.ID)
+// addContext adds the action and the document to an error. The code and the fix stay.
+func addContext(doing string, ref Ref, err error) error {
+	return wrapError(err, doing+" session "+ref.Workflow+"/"+ref.ID)
 }
 
-// failed is refuse for errors of the store, which may say that the document is
-// not there.
-func (s *Service) failed(doing string, ref Ref, err error) error {
+// storeError adds the action and the document to an error of the store, which may mean that
+// the document does not exist.
+func (s *Service) storeError(doing string, ref Ref, err error) error {
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return notFound(Name{Project: ref.Project, Workflow: ref.Workflow, ID: ref.ID})
 	}
-	return refuse(doing, ref, err)
+	return addContext(doing, ref, err)
 }
 
-// wrap says what was being done. The code and the fix stay; nil stays nil.
-func wrap(err error, doing string) error {
+// wrapError adds the action to an error. The code and the fix stay. It returns nil for nil.
+func wrapError(err error, doing string) error {
 	if err == nil {
 		return nil
 	}

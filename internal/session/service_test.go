@@ -22,31 +22,31 @@ var (
 	bob = guideway.Principal{User: "bob"}
 )
 
-// bundle is a service on a store of its own, with a clock that a test moves.
-type bundle struct {
+// fixture is a service with its own store and a clock that a test sets.
+type fixture struct {
 	*Service
 	t     *testing.T
-	store *memory
+	store *memoryStore
 	clock time.Time
 }
 
-func setup(t *testing.T) *bundle {
-	b := &bundle{t: t, store: newMemory(), clock: time.Date(2026, 1, 31, 12, 0, 0, 123456789, time.FixedZone("", 3600))}
+func newFixture(t *testing.T) *fixture {
+	b := &fixture{t: t, store: newMemory(), clock: time.Date(2026, 1, 31, 12, 0, 0, 123456789, time.FixedZone("", 3600))}
 	b.Service = New(Options{Store: b.store, Now: func() time.Time { return b.clock }})
 	return b
 }
 
-// create makes a document of ann's.
-func (b *bundle) create(project, workflow, id, data string) *Document {
+// createDocument creates a document of ann.
+func (b *fixture) createDocument(project, workflow, id, data string) *Document {
 	b.t.Helper()
-	d, err := b.Create(b.t.Context(), ann, CreateRequest{Project: project, ProjectPath: "/srv/" + project, Workflow: workflow, ID: id, Data: object(b.t, data)})
+	d, err := b.Create(b.t.Context(), ann, CreateRequest{Project: project, ProjectPath: "/srv/" + project, Workflow: workflow, ID: id, Data: decodeObject(b.t, data)})
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return d
 }
 
-// wantError checks the code of an error, that it has a way out, and what it says.
+// wantError checks the code of an error, that it has a fix, and its text.
 func wantError(t *testing.T, err error, code guideway.Code, parts ...string) {
 	t.Helper()
 	if guideway.ErrorCode(err) != code || guideway.ErrorFix(err) == "" {
@@ -60,16 +60,16 @@ func wantError(t *testing.T, err error, code guideway.Code, parts ...string) {
 	}
 }
 
-func TestADocumentFromCreationToRestoration(t *testing.T) {
+func TestDocumentLifecycle(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newFixture(t)
 	ctx := t.Context()
 	name := Name{Project: projectA, Workflow: "bug-hunt", ID: "BUG-1"}
-	created := b.create(projectA, "bug-hunt", "BUG-1", `{"a":{"b":1},"dashboard":{"status":"done","x.y":1}}`)
+	created := b.createDocument(projectA, "bug-hunt", "BUG-1", `{"a":{"b":1},"dashboard":{"status":"done","x.y":1}}`)
 	want := &Document{
 		Ref: Ref{User: "ann", Project: projectA, Workflow: "bug-hunt", ID: "BUG-1"}, ProjectPath: "/srv/" + projectA,
 		Created: time.Date(2026, 1, 31, 11, 0, 0, 123456000, time.UTC), Updated: time.Date(2026, 1, 31, 11, 0, 0, 123456000, time.UTC),
-		Revision: 1, Data: object(t, `{"a":{"b":1},"dashboard":{"status":"complete","x.y":1}}`),
+		Revision: 1, Data: decodeObject(t, `{"a":{"b":1},"dashboard":{"status":"complete","x.y":1}}`),
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
 		t.Errorf("created (-want +got):\n%s", diff)
@@ -79,12 +79,12 @@ func TestADocumentFromCreationToRestoration(t *testing.T) {
 	}
 
 	b.clock = b.clock.Add(time.Minute)
-	updated, err := b.Update(ctx, ann, name, object(t, `{"a":{"c":2},"dashboard.progress":"25%"}`))
+	updated, err := b.Update(ctx, ann, name, decodeObject(t, `{"a":{"c":2},"dashboard.progress":"25%"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want.Updated, want.Revision = want.Updated.Add(time.Minute), 2
-	want.Data = object(t, `{"a":{"b":1,"c":2},"dashboard":{"status":"complete","progress":25,"x.y":1}}`)
+	want.Data = decodeObject(t, `{"a":{"b":1,"c":2},"dashboard":{"status":"complete","progress":25,"x.y":1}}`)
 	if diff := cmp.Diff(want, updated); diff != "" {
 		t.Errorf("updated (-want +got):\n%s", diff)
 	}
@@ -117,22 +117,22 @@ func TestADocumentFromCreationToRestoration(t *testing.T) {
 
 func TestCreateNeverOverwrites(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	b.create(projectA, "w", "s", `{"keep":1}`)
+	b := newFixture(t)
+	b.createDocument(projectA, "w", "s", `{"keep":1}`)
 	_, err := b.Create(t.Context(), ann, CreateRequest{Project: projectA, Workflow: "w", ID: "s"})
 	wantError(t, err, guideway.CodeConflict, "session already exists: w/s", "workrail_update_session")
 	if strings.Contains(err.Error(), "it is there") {
 		t.Errorf("the error repeats what the store says, which may be SQL: %v", err)
 	}
-	if got, _ := b.Get(t.Context(), ann, Name{ID: "s"}); encode(t, got.Data) != `{"keep":1}` {
+	if got, _ := b.Get(t.Context(), ann, Name{ID: "s"}); encodeJSON(t, got.Data) != `{"keep":1}` {
 		t.Errorf("it is %v now", got.Data)
 	}
 }
 
-func TestConcurrentUpdatesAreAllKept(t *testing.T) {
+func TestConcurrentUpdates(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	b.create(projectA, "w", "s", `{}`)
+	b := newFixture(t)
+	b.createDocument(projectA, "w", "s", `{}`)
 	var group sync.WaitGroup
 	for i := range 20 {
 		group.Go(func() {
@@ -148,28 +148,28 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	}
 }
 
-func TestAnUpdateIsAllOrNothing(t *testing.T) {
+func TestUpdateIsAtomic(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	b.create(projectA, "w", "s", `{"a":1}`)
+	b := newFixture(t)
+	b.createDocument(projectA, "w", "s", `{"a":1}`)
 	_, err := b.Update(t.Context(), ann, Name{ID: "s"}, map[string]any{"b": 2, "a.c": 3})
 	wantError(t, err, guideway.CodeInvalid, "update session w/s", `update "a.c": a is a number`)
-	if got, _ := b.Get(t.Context(), ann, Name{ID: "s"}); encode(t, got.Data) != `{"a":1}` || got.Revision != 1 {
+	if got, _ := b.Get(t.Context(), ann, Name{ID: "s"}); encodeJSON(t, got.Data) != `{"a":1}` || got.Revision != 1 {
 		t.Errorf("it is %+v now", got)
 	}
 }
 
 func TestRead(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	d := b.create(projectA, "w", "s", investigation)
+	b := newFixture(t)
+	d := b.createDocument(projectA, "w", "s", investigation)
 	tests := []struct {
 		path  string
 		query string
 		found bool
 		data  string
 	}{
-		{"", "(full session)", true, encode(t, d.Data)},
+		{"", "(full session)", true, encodeJSON(t, d.Data)},
 		{"hypotheses[0].status", "hypotheses[0].status", true, `"active"`},
 		{"$.hypotheses[0].status", "$.hypotheses[0].status", true, `"active"`},
 		{"nothing", "nothing", true, `null`},
@@ -181,32 +181,32 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q: %v", tt.path, err)
 			continue
 		}
-		if got.Query != tt.query || got.Found != tt.found || encode(t, got.Data) != tt.data || got.Ref != d.Ref || got.Revision != 1 {
+		if got.Query != tt.query || got.Found != tt.found || encodeJSON(t, got.Data) != tt.data || got.Ref != d.Ref || got.Revision != 1 {
 			t.Errorf("%q: got %+v", tt.path, got)
 		}
 	}
 	_, err := b.Read(t.Context(), ann, Name{ID: "s"}, "a[")
 	wantError(t, err, guideway.CodeInvalid, "read session w/s", "hypotheses[0].status")
-	// The schema is there before any document is.
+	// The schema exists without any document.
 	got, err := b.Read(t.Context(), bob, Name{ID: "none"}, "$schema")
-	if err != nil || !got.Found || !strings.Contains(encode(t, got.Data), "json-schema.org/draft/2020-12") {
+	if err != nil || !got.Found || !strings.Contains(encodeJSON(t, got.Data), "json-schema.org/draft/2020-12") {
 		t.Errorf("$schema: %+v, %v", got, err)
 	}
 }
 
-func TestNamesInPart(t *testing.T) {
+func TestPartialNames(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	b.create(projectA, "w1", "alone", `{}`)
-	b.create(projectA, "w1", "flows", `{}`)
-	b.create(projectA, "w2", "flows", `{}`)
-	b.create(projectA, "w1", "places", `{}`)
-	b.create(projectB, "w1", "places", `{}`)
-	b.create(projectA, "w1", "both", `{}`)
-	b.create(projectB, "w2", "both", `{}`)
+	b := newFixture(t)
+	b.createDocument(projectA, "w1", "alone", `{}`)
+	b.createDocument(projectA, "w1", "flows", `{}`)
+	b.createDocument(projectA, "w2", "flows", `{}`)
+	b.createDocument(projectA, "w1", "places", `{}`)
+	b.createDocument(projectB, "w1", "places", `{}`)
+	b.createDocument(projectA, "w1", "both", `{}`)
+	b.createDocument(projectB, "w2", "both", `{}`)
 	tests := []struct {
 		name Name
-		want string // the URI, or what the error has to say
+		want string // the URI, or a part of the error
 	}{
 		{Name{ID: "alone"}, "guideway://sessions/aaaaaaaaaaaa/w1/alone"},
 		{Name{ID: "alone", Here: projectB}, "guideway://sessions/aaaaaaaaaaaa/w1/alone"},
@@ -236,11 +236,11 @@ func TestNamesInPart(t *testing.T) {
 	}
 }
 
-func TestNobodySeesTheDocumentsOfOthers(t *testing.T) {
+func TestDocumentsOfOtherUsersAreHidden(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newFixture(t)
 	ctx := t.Context()
-	b.create(projectA, "w", "s", `{"secret":1}`)
+	b.createDocument(projectA, "w", "s", `{"secret":1}`)
 	for _, name := range []Name{{ID: "s"}, {Project: projectA, Workflow: "w", ID: "s"}} {
 		_, err := b.Get(ctx, bob, name)
 		wantError(t, err, guideway.CodeNotFound)
@@ -262,7 +262,7 @@ func TestNobodySeesTheDocumentsOfOthers(t *testing.T) {
 	if list, err := b.Projects(ctx, ann); err != nil || len(list) != 1 || list[0].Sessions != 1 {
 		t.Errorf("ann's projects are %v, %v", list, err)
 	}
-	// Without a name, a caller is nobody, not everybody.
+	// A caller without a name sees no documents.
 	nobody := guideway.Principal{}
 	_, errList := b.List(ctx, nobody, ListOptions{})
 	_, errProjects := b.Projects(ctx, nobody)
@@ -277,10 +277,10 @@ func TestNobodySeesTheDocumentsOfOthers(t *testing.T) {
 
 func TestListsAreFiltered(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newFixture(t)
 	for i, ref := range []Ref{{Project: projectA, Workflow: "w1", ID: "one"}, {Project: projectA, Workflow: "w2", ID: "two"}, {Project: projectB, Workflow: "w1", ID: "one"}} {
 		b.clock = b.clock.Add(time.Duration(i) * time.Minute)
-		b.create(ref.Project, ref.Workflow, ref.ID, `{}`)
+		b.createDocument(ref.Project, ref.Workflow, ref.ID, `{}`)
 	}
 	tests := []struct {
 		options ListOptions
@@ -303,13 +303,13 @@ func TestListsAreFiltered(t *testing.T) {
 	}
 }
 
-func TestTheLogSaysWhatIsNew(t *testing.T) {
+func TestLogHasNewRemarksOnly(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newFixture(t)
 	ctx := t.Context()
-	b.create(projectA, "w", "s", `{"dashboard":{"status":"odd","progress":150},"fix":"x"}`)
+	b.createDocument(projectA, "w", "s", `{"dashboard":{"status":"odd","progress":150},"fix":"x"}`)
 	for _, updates := range []string{`{"other":1}`, `{"hypotheses":[1]}`, `{"dashboard.progress":"-5%"}`} {
-		if _, err := b.Update(ctx, ann, Name{ID: "s"}, object(t, updates)); err != nil {
+		if _, err := b.Update(ctx, ann, Name{ID: "s"}, decodeObject(t, updates)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,7 +326,7 @@ func TestTheLogSaysWhatIsNew(t *testing.T) {
 		"3 /hypotheses/0 it is a number; dashboards read an object",
 		"1 /fix it is a text; dashboards read an object",
 		"1 /dashboard/progress 150 is not between 0 and 100; it is kept as 100",
-		`1 /dashboard/status "odd" is none of in_progress, complete and blocked; it is kept as in_progress`,
+		`1 /dashboard/status "odd" is not one of in_progress, complete and blocked; it is kept as in_progress`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -338,9 +338,9 @@ func TestTheLogSaysWhatIsNew(t *testing.T) {
 
 func TestIDs(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newFixture(t)
 	for _, id := range []string{"BUG-1699999999999", "abc", "7", "_x", "2026-01-31T12:00:00", "a.b", "0b9e7b0c-6f0e-4f37-9a5d-0d6d3a7c6f11", strings.Repeat("x", 128)} {
-		b.create(projectA, id, id, `{}`)
+		b.createDocument(projectA, id, id, `{}`)
 		d, err := b.Get(t.Context(), ann, Name{ID: id})
 		if err != nil {
 			t.Errorf("%q: %v", id, err)
@@ -360,7 +360,7 @@ func TestIDs(t *testing.T) {
 			_, err := b.Create(t.Context(), ann, r)
 			wantError(t, err, guideway.CodeInvalid, proposal)
 			if r.Workflow == "" {
-				continue // a workflow that is left out is looked for
+				continue // An empty workflow is resolved, not refused.
 			}
 			_, err = b.Update(t.Context(), ann, Name{Project: r.Project, Workflow: r.Workflow, ID: r.ID}, nil)
 			wantError(t, err, guideway.CodeInvalid)
@@ -404,30 +404,30 @@ func TestLimits(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t)
+			b := newFixture(t)
 			_, err := b.Create(t.Context(), ann, CreateRequest{Project: projectA, Workflow: "w", ID: "s", Data: tt.data})
 			if guideway.ErrorCode(err) != tt.code {
 				t.Errorf("create: %v", err)
 			}
-			b.create(projectA, "w", "empty", `{}`)
+			b.createDocument(projectA, "w", "empty", `{}`)
 			_, err = b.Update(t.Context(), ann, Name{ID: "empty"}, tt.data)
 			if guideway.ErrorCode(err) != tt.code {
 				t.Errorf("update: %v", err)
 			}
 		})
 	}
-	// An update may be small and its result too large.
-	b := setup(t)
+	// The result of a small update may be too large.
+	b := newFixture(t)
 	half := strings.Repeat("x", MaxBytes*2/3)
-	b.create(projectA, "w", "s", `{"a":"`+half+`"}`)
+	b.createDocument(projectA, "w", "s", `{"a":"`+half+`"}`)
 	_, err := b.Update(t.Context(), ann, Name{ID: "s"}, map[string]any{"b": half})
 	wantError(t, err, guideway.CodeTooLarge, "update session w/s")
 }
 
 func TestNumbersKeepTheirDigits(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	b.create(projectA, "w", "s", `{"a":1.50,"b":12345678901234567890,"c":1e400}`)
+	b := newFixture(t)
+	b.createDocument(projectA, "w", "s", `{"a":1.50,"b":12345678901234567890,"c":1e400}`)
 	if _, err := b.Update(t.Context(), ann, Name{ID: "s"}, map[string]any{"d": 0.1, "e": int64(1) << 60, "f": []int{1}, "g": uint8(7)}); err != nil {
 		t.Fatal(err)
 	}
@@ -436,14 +436,14 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"a":1.50,"b":12345678901234567890,"c":1e400,"d":0.1,"e":1152921504606846976,"f":[1],"g":7}`
-	if encode(t, got.Data) != want {
-		t.Errorf("got %s", encode(t, got.Data))
+	if encodeJSON(t, got.Data) != want {
+		t.Errorf("got %s", encodeJSON(t, got.Data))
 	}
 }
 
 func TestErrorsOfTheStoreKeepTheirCode(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newFixture(t)
 	b.store.failing = guideway.Errorf(guideway.CodeUnavailable, "the disk is full").WithFix("free some space")
 	ctx, name := t.Context(), Name{Project: projectA, Workflow: "w", ID: "s"}
 	_, errCreate := b.Create(ctx, ann, CreateRequest{Project: projectA, Workflow: "w", ID: "s"})
@@ -456,11 +456,11 @@ func TestErrorsOfTheStoreKeepTheirCode(t *testing.T) {
 	}
 }
 
-// Clocks go back; what a document was last changed at does not.
-func TestTimesDoNotGoBack(t *testing.T) {
+// If the clock goes back, the time of the last change does not.
+func TestTimesNeverDecrease(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	d := b.create(projectA, "w", "s", `{}`)
+	b := newFixture(t)
+	d := b.createDocument(projectA, "w", "s", `{}`)
 	b.clock = b.clock.Add(-time.Hour)
 	got, err := b.Update(t.Context(), ann, Name{ID: "s"}, map[string]any{"a": 1})
 	if err != nil || !got.Updated.Equal(d.Updated) || got.Revision != 2 {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Ref names a session document. All parts belong to its key.
+// Ref identifies a session document. All fields are part of its key.
 type Ref struct {
-	// User owns the document.
+	// User is the owner of the document.
 	User string `json:"-"`
 	// Project is the id of the project, 12 hexadecimal digits.
 	Project  string `json:"projectId"`
@@ -15,33 +15,32 @@ type Ref struct {
 	ID       string `json:"id"`
 }
 
-// Document is a session document: free-form JSON that an agent keeps for a
-// person to look at.
+// Document is a session document: free-form JSON that an agent maintains for a person to
+// view.
 type Document struct {
 	Ref
-	// ProjectPath is where the client worked when it was created.
+	// ProjectPath is the directory of the client that created the document.
 	ProjectPath string    `json:"projectPath,omitempty"`
 	Created     time.Time `json:"createdAt"`
 	Updated     time.Time `json:"updatedAt"`
-	// Revision counts the changes, from 1 on.
+	// Revision counts the changes, starting at 1.
 	Revision int64 `json:"revision"`
-	// Data is the document itself; numbers in it are json.Number.
+	// Data is the document itself. Its numbers are json.Number.
 	Data map[string]any `json:"data"`
 }
 
 // LogEntry is a line of a document's validation log. Validation never blocks.
 type LogEntry struct {
 	At time.Time `json:"at"`
-	// Revision is the one that was validated.
+	// Revision is the validated revision.
 	Revision int64 `json:"revision"`
-	// Pointer is the JSON pointer to the value in question.
+	// Pointer is the JSON pointer to the value.
 	Pointer string `json:"pointer"`
 	Message string `json:"message"`
 }
 
-// Store keeps session documents. What it acknowledges survives. Each writing
-// method is one transaction and adds one change to the feed. Errors carry a
-// code, as those of run.Journal do.
+// Store stores session documents durably. Each writing method is one transaction and adds
+// one change to the feed. Errors carry a code, like those of run.Journal.
 type Store interface {
 	Documents
 	Finder
@@ -49,37 +48,37 @@ type Store interface {
 
 // Documents are the methods for one document.
 type Documents interface {
-	// CreateDocument stores a new one. CodeConflict where there is one with
-	// that Ref; a deleted one is replaced, and can no longer be restored.
+	// CreateDocument stores a new document. An existing document with that Ref is
+	// CodeConflict; a deleted one is replaced and can no longer be restored.
 	CreateDocument(ctx context.Context, d Document, log []LogEntry) error
-	// UpdateDocument reads a document, lets change make the next one of it and
-	// stores that, with nobody in between. change may be called more than
-	// once. An error of change is returned as it is, and nothing is stored.
+	// UpdateDocument atomically replaces a document with the result of change, which may be
+	// called more than once. An error of change is returned unchanged, and nothing is
+	// stored.
 	UpdateDocument(ctx context.Context, ref Ref, change func(Document) (Document, []LogEntry, error)) (Document, error)
-	// DeleteDocument takes a document out of all lists; RestoreDocument brings
-	// it back. CodeNotFound where there is none.
+	// DeleteDocument removes a document from all lists; RestoreDocument restores it. A
+	// missing document is CodeNotFound.
 	DeleteDocument(ctx context.Context, ref Ref, at time.Time) error
 	RestoreDocument(ctx context.Context, ref Ref, at time.Time) error
 }
 
 // Finder finds documents.
 type Finder interface {
-	// Documents lists documents, the last changed first. An empty field of the
-	// Ref in the filter does not choose, but for the user's.
+	// Documents lists documents, the last changed first. Empty fields of the filter's Ref,
+	// except the user, do not filter.
 	Documents(ctx context.Context, f Filter) ([]Document, error)
-	// Summaries lists what Documents does, without a look at the data: its cost
-	// does not grow with the size of the documents.
+	// Summaries lists the same documents without reading their data: its cost does not grow
+	// with the size of the documents.
 	Summaries(ctx context.Context, f Filter) ([]Summary, error)
 	// Projects lists the projects that have documents or runs of the user.
 	Projects(ctx context.Context, user string) ([]ProjectSummary, error)
-	// ValidationLog gives the newest entries of a document's log, newest first.
+	// ValidationLog returns the newest entries of a document's log, newest first.
 	ValidationLog(ctx context.Context, ref Ref, limit int) ([]LogEntry, error)
 }
 
-// Filter chooses documents.
+// Filter selects documents.
 type Filter struct {
 	Ref Ref
-	// Limit bounds the answer; 0 is 1000.
+	// Limit is the maximum number of documents; 0 means 1000.
 	Limit int
 }
 
@@ -90,6 +89,6 @@ type ProjectSummary struct {
 	Updated  time.Time `json:"updatedAt"`
 	Sessions int       `json:"sessionCount"`
 	Runs     int       `json:"runCount"`
-	// Workflows are the ids of workflows that documents or runs are about.
+	// Workflows are the ids of the workflows of the documents and runs.
 	Workflows []string `json:"workflows"`
 }

@@ -11,24 +11,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
-// MaxDashboard bounds the dashboard in a Summary, in bytes of JSON.
+// MaxDashboard is the maximum size of the dashboard in a Summary, in bytes of JSON.
 const MaxDashboard = 4 << 10
 
-// Summary is a document in a list: all but its data, and of these what people
-// look for in a list.
+// Summary is a document in a list. It has the dashboard in place of the data.
 type Summary struct {
 	Ref
 	ProjectPath string    `json:"projectPath,omitempty"`
 	Created     time.Time `json:"createdAt"`
 	Updated     time.Time `json:"updatedAt"`
 	Revision    int64     `json:"revision"`
-	// Dashboard is the JSON of the data's member "dashboard"; nil where there
-	// is none. Of one that has more than MaxDashboard bytes the longest members
-	// are left out.
+	// Dashboard is the JSON of the data's member "dashboard", or nil. If it has more than
+	// MaxDashboard bytes, its longest members are omitted.
 	Dashboard json.RawMessage `json:"dashboard,omitempty"`
 }
 
-// Summary gives the summary of a document.
+// Summary returns the summary of a document.
 func (d Document) Summary() (Summary, error) {
 	dashboard, err := summaryDashboard(d.Data["dashboard"])
 	if err != nil {
@@ -48,15 +46,15 @@ func summaryDashboard(value any) (json.RawMessage, error) {
 		return text, err
 	}
 	members, _ := value.(map[string]any)
-	return shortest(members)
+	return shortestMembers(members)
 }
 
-// shortest gives an object of the shortest members, as many as a summary has room
-// for. Title, status and progress are short.
-func shortest(members map[string]any) (json.RawMessage, error) {
+// shortestMembers returns an object of as many of the shortest members as a summary has
+// room for. Title, status and progress are short.
+func shortestMembers(members map[string]any) (json.RawMessage, error) {
 	sizes := make(map[string]int, len(members))
 	for name, value := range members {
-		text, err := jsontext.Marshal(map[string]any{name: value}) // the braces stand for the comma
+		text, err := jsontext.Marshal(map[string]any{name: value}) // the length of the braces accounts for the comma
 		if err != nil {
 			return nil, err
 		}

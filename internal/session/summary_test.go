@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What lists show of a dashboard is bounded, and keeps what is short.
-func TestSummaryOfDashboards(t *testing.T) {
+// The dashboard of a summary is bounded and keeps its short members.
+func TestDashboardSummary(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", MaxDashboard)
 	many := map[string]any{"title": "Login fails"}
@@ -42,8 +42,8 @@ func TestSummaryOfDashboards(t *testing.T) {
 	}
 }
 
-// However large the members are, a summary is within its bound, an object of
-// members that are as they were, and the same each time.
+// A summary never exceeds its bound. It is an object of unchanged members, and always the
+// same for a document.
 func TestSummaryIsBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

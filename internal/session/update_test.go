@@ -40,22 +40,22 @@ func TestUpdates(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			data, updates := object(t, tt.data), object(t, tt.updates)
-			got, err := apply(data, updates)
+			data, updates := decodeObject(t, tt.data), decodeObject(t, tt.updates)
+			got, err := applyUpdates(data, updates)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(object(t, tt.want), got); diff != "" {
+			if diff := cmp.Diff(decodeObject(t, tt.want), got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(object(t, tt.data), data); diff != "" {
+			if diff := cmp.Diff(decodeObject(t, tt.data), data); diff != "" {
 				t.Errorf("the document was changed:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestUpdatesThatWouldDestroyAreRefused(t *testing.T) {
+func TestDestructiveUpdatesAreRefused(t *testing.T) {
 	t.Parallel()
 	data := `{"dashboard":{"progress":25,"title":"x","done":true},"h":[{"id":1},2]}`
 	tests := []struct{ key, message string }{
@@ -65,19 +65,19 @@ func TestUpdatesThatWouldDestroyAreRefused(t *testing.T) {
 		{"dashboard[0]", "dashboard is an object, not a list"},
 		{"h.status", "h is a list of 2, not an object"},
 		{"h[1].status", "h[1] is a number, not an object"},
-		{"h[3].id", "h has 2 items, so that there is no index 3"},
+		{"h[3].id", "h has 2 items, so there is no index 3"},
 		{"h[-3].id", "no index -3"},
 		{"new[1]", "new has 0 items"},
 		{"[0]", "the document is an object, not a list"},
-		{"h[?id=='1'].status", "names no single place"},
-		{"h[*].status", "names no single place"},
+		{"h[?id=='1'].status", "does not select a single value"},
+		{"h[*].status", "does not select a single value"},
 		{"h[0.status", "does not parse"},
 		{"h[x]", "does not parse"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.key, func(t *testing.T) {
 			t.Parallel()
-			_, err := apply(object(t, data), map[string]any{tt.key: "v", "fine": 1})
+			_, err := applyUpdates(decodeObject(t, data), map[string]any{tt.key: "v", "fine": 1})
 			if guideway.ErrorCode(err) != guideway.CodeInvalid || guideway.ErrorFix(err) == "" || !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("got %v (fix %q), want %q", err, guideway.ErrorFix(err), tt.message)
 			}
@@ -85,8 +85,8 @@ func TestUpdatesThatWouldDestroyAreRefused(t *testing.T) {
 	}
 }
 
-// What is written to a place can be read from it, and nothing else changes.
-func TestWhatIsSetIsRead(t *testing.T) {
+// A written value can be read at its path, and nothing else changes.
+func TestUpdatedValueCanBeRead(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		data := anyObject(3).Draw(t, "data")
@@ -94,7 +94,7 @@ func TestWhatIsSetIsRead(t *testing.T) {
 		value := anyScalar().Draw(t, "value")
 		key := path.String()
 		before := cloneFor(t, data)
-		got, err := apply(data, map[string]any{key: value})
+		got, err := applyUpdates(data, map[string]any{key: value})
 		if diff := cmp.Diff(before, data); diff != "" {
 			t.Fatalf("the document was changed:\n%s", diff)
 		}
@@ -105,7 +105,7 @@ func TestWhatIsSetIsRead(t *testing.T) {
 			}
 			return
 		}
-		read, found, err := query(got, key)
+		read, found, err := queryDocument(got, key)
 		if err != nil || !found || !cmp.Equal(read, value) {
 			t.Fatalf("%s: read %v, %v, %v", key, read, found, err)
 		}
@@ -120,22 +120,22 @@ func TestWhatIsSetIsRead(t *testing.T) {
 	})
 }
 
-// A path is short for objects in each other.
-func TestPathsDoWhatObjectsDo(t *testing.T) {
+// A path is short for nested objects.
+func TestPathsEqualNestedObjects(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		data := ordered(3).Draw(t, "data")
+		data := orderedObject(3).Draw(t, "data")
 		value := anyScalar().Draw(t, "value")
 		path := append(rapid.SliceOfN(rapid.Just("c"), 0, 3).Draw(t, "objects"), rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name"))
 		nested := value
 		for i := len(path) - 1; i >= 0; i-- {
 			nested = map[string]any{path[i]: nested}
 		}
-		got, err := apply(data, map[string]any{strings.Join(path, "."): value})
+		got, err := applyUpdates(data, map[string]any{strings.Join(path, "."): value})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(merge(data, nested), any(got)); diff != "" {
+		if diff := cmp.Diff(mergeValues(data, nested), any(got)); diff != "" {
 			t.Errorf("-nested +path:\n%s", diff)
 		}
 	})

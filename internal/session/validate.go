@@ -8,57 +8,57 @@ import (
 	"time"
 )
 
-// maxFindings bounds what one update adds to the log.
-const maxFindings = 50
+// maxRemarks is the maximum number of log entries of one update.
+const maxRemarks = 50
 
-// validate says what in a document would confuse who looks at it. It is written
-// to the log and blocks nothing. The document is a normalized one.
-func validate(workflow string, data map[string]any) []finding {
+// validateDocument returns remarks about content that dashboards cannot display. They are
+// logged and block nothing. The document must be normalized.
+func validateDocument(workflow string, data map[string]any) []remark {
 	v := validator{}
-	v.dashboard(data)
+	v.checkDashboard(data)
 	for _, name := range []string{"rootCause", "fix"} {
 		if value := data[name]; value != nil && !isObject(value) {
-			v.note("/"+name, "it is %s; dashboards read an object", kindOf(value))
+			v.addRemark("/"+name, "it is %s; dashboards read an object", kindOf(value))
 		}
 	}
-	v.items(data, "ruledOut", func(string, map[string]any) {})
-	v.items(data, "hypotheses", func(pointer string, item map[string]any) {
-		v.word(pointer+"/status", item["status"], "active", "confirmed", "ruled_out")
+	v.checkItems(data, "ruledOut", func(string, map[string]any) {})
+	v.checkItems(data, "hypotheses", func(pointer string, item map[string]any) {
+		v.checkWord(pointer+"/status", item["status"], "active", "confirmed", "ruled_out")
 	})
-	// The seed asks more of these documents, since their workflow fills them.
+	// The seed requires more of these documents, because their workflow fills them.
 	if strings.Contains(workflow, "bug-investigation") {
-		v.investigation(data)
+		v.checkInvestigation(data)
 	}
 	return v.findings
 }
 
-// validator collects findings.
+// validator collects remarks.
 type validator struct {
-	findings []finding
+	findings []remark
 }
 
-func (v *validator) note(pointer, format string, args ...any) {
-	if len(v.findings) < maxFindings {
-		v.findings = append(v.findings, finding{pointer, fmt.Sprintf(format, args...)})
+func (v *validator) addRemark(pointer, format string, args ...any) {
+	if len(v.findings) < maxRemarks {
+		v.findings = append(v.findings, remark{pointer, fmt.Sprintf(format, args...)})
 	}
 }
 
-// dashboard checks what is read of every document.
-func (v *validator) dashboard(data map[string]any) {
+// checkDashboard checks the members that dashboards read of every document.
+func (v *validator) checkDashboard(data map[string]any) {
 	value := data["dashboard"]
 	if value == nil {
 		return
 	}
 	dashboard, ok := value.(map[string]any)
 	if !ok {
-		v.note("/dashboard", "it is %s; dashboards read an object", kindOf(value))
+		v.addRemark("/dashboard", "it is %s; dashboards read an object", kindOf(value))
 		return
 	}
-	v.word("/dashboard/status", dashboard["status"], statusInProgress, statusComplete, statusBlocked)
+	v.checkWord("/dashboard/status", dashboard["status"], statusInProgress, statusComplete, statusBlocked)
 	for name, most := range map[string]int{"progress": 100, "confidence": 10} {
 		if value := dashboard[name]; value != nil {
 			if _, ok := value.(json.Number); !ok {
-				v.note("/dashboard/"+name, "it is %s, %v; dashboards read a number from 0 to %d", kindOf(value), clip(fmt.Sprint(value)), most)
+				v.addRemark("/dashboard/"+name, "it is %s, %v; dashboards read a number from 0 to %d", kindOf(value), clipText(fmt.Sprint(value)), most)
 			}
 		}
 	}
@@ -66,68 +66,68 @@ func (v *validator) dashboard(data map[string]any) {
 		if value := dashboard[name]; value != nil {
 			text, _ := value.(string)
 			if _, err := time.Parse(time.RFC3339, text); err != nil {
-				v.note("/dashboard/"+name, "%v is not a time such as 2026-01-31T12:00:00Z", clip(fmt.Sprint(value)))
+				v.addRemark("/dashboard/"+name, "%v is not a time such as 2026-01-31T12:00:00Z", clipText(fmt.Sprint(value)))
 			}
 		}
 	}
 }
 
-// word checks that a value, if there is one, is one of some words.
-func (v *validator) word(pointer string, value any, allowed ...string) {
+// checkWord checks that a value, if present, is one of the allowed words.
+func (v *validator) checkWord(pointer string, value any, allowed ...string) {
 	if value == nil {
 		return
 	}
 	if word, ok := value.(string); !ok || !slices.Contains(allowed, word) {
-		v.note(pointer, "%v is none of %s", clip(fmt.Sprint(value)), strings.Join(allowed, ", "))
+		v.addRemark(pointer, "%v is not one of %s", clipText(fmt.Sprint(value)), strings.Join(allowed, ", "))
 	}
 }
 
-// items checks a list of objects.
-func (v *validator) items(data map[string]any, name string, check func(pointer string, item map[string]any)) {
+// checkItems checks a list of objects.
+func (v *validator) checkItems(data map[string]any, name string, check func(pointer string, item map[string]any)) {
 	value := data[name]
 	list, ok := value.([]any)
 	if !ok && value != nil {
-		v.note("/"+name, "it is %s; dashboards read a list of objects", kindOf(value))
+		v.addRemark("/"+name, "it is %s; dashboards read a list of objects", kindOf(value))
 	}
 	for i, item := range list {
 		pointer := fmt.Sprintf("/%s/%d", name, i)
 		if object, ok := item.(map[string]any); ok {
 			check(pointer, object)
 		} else {
-			v.note(pointer, "it is %s; dashboards read an object", kindOf(item))
+			v.addRemark(pointer, "it is %s; dashboards read an object", kindOf(item))
 		}
 	}
 }
 
-// investigation checks what the seed asks of a bug investigation.
-func (v *validator) investigation(data map[string]any) {
+// checkInvestigation checks the requirements of the seed for a bug investigation.
+func (v *validator) checkInvestigation(data map[string]any) {
 	dashboard, _ := data["dashboard"].(map[string]any)
 	for _, name := range []string{"status", "progress", "confidence"} {
 		if dashboard[name] == nil {
-			v.note("/dashboard/"+name, "it is missing, and a bug investigation should have it")
+			v.addRemark("/dashboard/"+name, "it is missing, and a bug investigation should have it")
 		}
 	}
 	if dashboard["status"] == statusComplete && data["rootCause"] == nil {
-		v.note("/rootCause", "the investigation is complete, but no root cause is given")
+		v.addRemark("/rootCause", "the investigation is complete but has no root cause")
 	}
 }
 
-// isObject tells whether a value is an object.
+// isObject reports whether a value is an object.
 func isObject(value any) bool {
 	_, ok := value.(map[string]any)
 	return ok
 }
 
-// added gives the findings that were not there before: a log that repeats
-// itself at every update is not read.
-func added(before, after []finding) []finding {
-	var fresh []finding
+// newRemarks returns the remarks that are new since the last revision: repeating them at
+// every update would flood the log.
+func newRemarks(before, after []remark) []remark {
+	var fresh []remark
 	for _, f := range after {
 		if !slices.Contains(before, f) {
 			fresh = append(fresh, f)
 		}
 	}
-	slices.SortFunc(fresh, func(a, b finding) int {
+	slices.SortFunc(fresh, func(a, b remark) int {
 		return strings.Compare(a.pointer+"\x00"+a.message, b.pointer+"\x00"+b.message)
 	})
 	return fresh

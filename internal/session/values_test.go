@@ -8,17 +8,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// object reads an object of JSON as documents have it.
-func object(t testing.TB, text string) map[string]any {
+// decodeObject parses an object in the form of documents.
+func decodeObject(t testing.TB, text string) map[string]any {
 	t.Helper()
-	value, ok := decode(t, text).(map[string]any)
+	value, ok := decodeJSON(t, text).(map[string]any)
 	if !ok {
 		t.Fatalf("%s is not an object", text)
 	}
 	return value
 }
 
-func decode(t testing.TB, text string) any {
+func decodeJSON(t testing.TB, text string) any {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.UseNumber()
@@ -29,8 +29,8 @@ func decode(t testing.TB, text string) any {
 	return value
 }
 
-// encode gives the JSON of a value.
-func encode(t testing.TB, value any) string {
+// encodeJSON returns the JSON of a value.
+func encodeJSON(t testing.TB, value any) string {
 	t.Helper()
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -41,26 +41,26 @@ func encode(t testing.TB, value any) string {
 	return string(bytes.TrimSpace(text.Bytes()))
 }
 
-// names are the names in random documents: few, so that two documents meet in
-// them, and some that paths have to quote.
+// names are the names in random documents: few, so that two documents share some, and some
+// that paths must quote.
 var names = []string{"a", "b", "dashboard", "phase-1", "x y", "with.dot", "it's", `"`, "[0]", "", "ü", "0"}
 
-// anyName is a random name.
+// anyName generates names.
 func anyName() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.SampledFrom(names), rapid.String())
 }
 
-// anyScalar is a random value without members.
+// anyScalar generates values without members.
 func anyScalar() *rapid.Generator[any] {
 	return rapid.OneOf(
 		rapid.Just[any](nil),
 		rapid.Map(rapid.Bool(), func(b bool) any { return b }),
-		rapid.Map(rapid.Int32(), func(i int32) any { return number(float64(i)) }),
+		rapid.Map(rapid.Int32(), func(i int32) any { return formatNumber(float64(i)) }),
 		rapid.Map(rapid.StringN(0, 8, -1), func(s string) any { return s }),
 	)
 }
 
-// anyValue is a random value of a depth at most.
+// anyValue generates values with a maximum depth.
 func anyValue(depth int) *rapid.Generator[any] {
 	if depth == 0 {
 		return anyScalar()
@@ -72,7 +72,7 @@ func anyValue(depth int) *rapid.Generator[any] {
 	)
 }
 
-// anyObject is a random object.
+// anyObject generates objects.
 func anyObject(depth int) *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(anyName(), anyValue(depth), 0, 5)
 }

@@ -12,26 +12,25 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// memory is a Store for tests. Like a store that has to try again, it calls
-// every change twice, and it keeps documents as JSON, so that nobody shares a
-// part of one.
-type memory struct {
+// memoryStore is a Store for tests. Like a store that retries, it calls every change twice.
+// It stores documents as JSON, so that callers share no part of one.
+type memoryStore struct {
 	mu      sync.Mutex
-	kept    map[Ref]keptDocument
+	kept    map[Ref]storedDocument
 	failing error
 }
 
-type keptDocument struct {
+type storedDocument struct {
 	text    []byte
 	deleted bool
 	log     []LogEntry
 }
 
-var _ Store = (*memory)(nil)
+var _ Store = (*memoryStore)(nil)
 
-func newMemory() *memory { return &memory{kept: map[Ref]keptDocument{}} }
+func newMemory() *memoryStore { return &memoryStore{kept: map[Ref]storedDocument{}} }
 
-func (m *memory) load(ref Ref) (Document, error) {
+func (m *memoryStore) loadDocument(ref Ref) (Document, error) {
 	kept, ok := m.kept[ref]
 	if !ok || kept.deleted {
 		return Document{}, guideway.Errorf(guideway.CodeNotFound, "no such document")
@@ -46,16 +45,16 @@ func (m *memory) load(ref Ref) (Document, error) {
 	return d, nil
 }
 
-func (m *memory) save(d Document, log []LogEntry) error {
+func (m *memoryStore) saveDocument(d Document, log []LogEntry) error {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	m.kept[d.Ref] = keptDocument{text: text, log: append(m.kept[d.Ref].log, log...)}
+	m.kept[d.Ref] = storedDocument{text: text, log: append(m.kept[d.Ref].log, log...)}
 	return nil
 }
 
-func (m *memory) CreateDocument(_ context.Context, d Document, log []LogEntry) error {
+func (m *memoryStore) CreateDocument(_ context.Context, d Document, log []LogEntry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.failing != nil {
@@ -65,10 +64,10 @@ func (m *memory) CreateDocument(_ context.Context, d Document, log []LogEntry) e
 		return guideway.Errorf(guideway.CodeConflict, "it is there")
 	}
 	delete(m.kept, d.Ref)
-	return m.save(d, log)
+	return m.saveDocument(d, log)
 }
 
-func (m *memory) UpdateDocument(_ context.Context, ref Ref, change func(Document) (Document, []LogEntry, error)) (Document, error) {
+func (m *memoryStore) UpdateDocument(_ context.Context, ref Ref, change func(Document) (Document, []LogEntry, error)) (Document, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.failing != nil {
@@ -77,7 +76,7 @@ func (m *memory) UpdateDocument(_ context.Context, ref Ref, change func(Document
 	var next Document
 	var log []LogEntry
 	for range 2 {
-		d, err := m.load(ref)
+		d, err := m.loadDocument(ref)
 		if err != nil {
 			return Document{}, err
 		}
@@ -85,10 +84,10 @@ func (m *memory) UpdateDocument(_ context.Context, ref Ref, change func(Document
 			return Document{}, err
 		}
 	}
-	return next, m.save(next, log)
+	return next, m.saveDocument(next, log)
 }
 
-func (m *memory) mark(ref Ref, deleted bool) error {
+func (m *memoryStore) markDeleted(ref Ref, deleted bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	kept, ok := m.kept[ref]
@@ -100,15 +99,15 @@ func (m *memory) mark(ref Ref, deleted bool) error {
 	return nil
 }
 
-func (m *memory) DeleteDocument(_ context.Context, ref Ref, _ time.Time) error {
-	return m.mark(ref, true)
+func (m *memoryStore) DeleteDocument(_ context.Context, ref Ref, _ time.Time) error {
+	return m.markDeleted(ref, true)
 }
 
-func (m *memory) RestoreDocument(_ context.Context, ref Ref, _ time.Time) error {
-	return m.mark(ref, false)
+func (m *memoryStore) RestoreDocument(_ context.Context, ref Ref, _ time.Time) error {
+	return m.markDeleted(ref, false)
 }
 
-func (m *memory) Documents(_ context.Context, f Filter) ([]Document, error) {
+func (m *memoryStore) Documents(_ context.Context, f Filter) ([]Document, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.failing != nil {
@@ -120,7 +119,7 @@ func (m *memory) Documents(_ context.Context, f Filter) ([]Document, error) {
 		if ref.User != f.Ref.User || !fits(f.Ref.Project, ref.Project) || !fits(f.Ref.Workflow, ref.Workflow) || !fits(f.Ref.ID, ref.ID) {
 			continue
 		}
-		if d, err := m.load(ref); err == nil {
+		if d, err := m.loadDocument(ref); err == nil {
 			list = append(list, d)
 		}
 	}
@@ -130,7 +129,7 @@ func (m *memory) Documents(_ context.Context, f Filter) ([]Document, error) {
 	return list[:min(len(list), cmp.Or(f.Limit, 1000))], nil
 }
 
-func (m *memory) Summaries(ctx context.Context, f Filter) ([]Summary, error) {
+func (m *memoryStore) Summaries(ctx context.Context, f Filter) ([]Summary, error) {
 	list, err := m.Documents(ctx, f)
 	summaries := make([]Summary, len(list))
 	for i, d := range list {
@@ -141,7 +140,7 @@ func (m *memory) Summaries(ctx context.Context, f Filter) ([]Summary, error) {
 	return summaries, err
 }
 
-func (m *memory) Projects(ctx context.Context, user string) ([]ProjectSummary, error) {
+func (m *memoryStore) Projects(ctx context.Context, user string) ([]ProjectSummary, error) {
 	list, err := m.Documents(ctx, Filter{Ref: Ref{User: user}})
 	if err != nil {
 		return nil, err
@@ -158,10 +157,10 @@ func (m *memory) Projects(ctx context.Context, user string) ([]ProjectSummary, e
 	return projects, nil
 }
 
-func (m *memory) ValidationLog(_ context.Context, ref Ref, limit int) ([]LogEntry, error) {
+func (m *memoryStore) ValidationLog(_ context.Context, ref Ref, limit int) ([]LogEntry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := m.load(ref); err != nil {
+	if _, err := m.loadDocument(ref); err != nil {
 		return nil, err
 	}
 	log := slices.Clone(m.kept[ref].log)
