@@ -149,8 +149,8 @@ func readApprovals(cfg *config.Config, now func() time.Time) (approval.Records, 
 	return store.List()
 }
 
-// Looks implements gateway.Hooks.
-func (h *hooksAround) Looks(method, upstream, tool string) bool {
+// Applies implements gateway.Hooks.
+func (h *hooksAround) Applies(method, upstream, tool string) bool {
 	p, err := h.set.Load().For(hooks.Type(method), upstream, tool)
 	return p != nil || err != nil
 }

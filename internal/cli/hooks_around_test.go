@@ -65,14 +65,14 @@ func TestHooksAroundCalls(t *testing.T) {
 	const params = `{"name":"read","arguments":{"path":"/home/u/.ssh/id_rsa"}}`
 	d := newHooksDesk(t)
 	h := around(t, d)
-	if h.Looks("tools/call", "files", "read") {
+	if h.Applies("tools/call", "files", "read") {
 		t.Error("something looks at a call though no graph is enabled")
 	}
 	if _, sent, err := h.call(t, params, `{"content":[]}`); err != nil || sent != params {
 		t.Errorf("sent %s, %v", sent, err)
 	}
 	d.want(exitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
-	await(t, func() bool { return h.Looks("tools/call", "files", "read") })
+	await(t, func() bool { return h.Applies("tools/call", "files", "read") })
 	if _, sent, err := h.call(t, params, ""); guideway.ErrorCode(err) != guideway.CodeRefused || sent != "" {
 		t.Errorf("sent %s, %v", sent, err)
 	}

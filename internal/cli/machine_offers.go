@@ -36,9 +36,9 @@ func (a *app) machineOffers(ctx context.Context, cfg *config.Config) (machines.A
 		o.Tools = append(o.Tools, plainName(name))
 	}
 	for _, s := range known.Upstreams {
-		o.Servers = append(o.Servers, plainName(s.Begins))
-		if !s.Asked {
-			o.Unasked = append(o.Unasked, plainName(s.Begins))
+		o.Servers = append(o.Servers, plainName(s.Prefix))
+		if !s.Known {
+			o.Unasked = append(o.Unasked, plainName(s.Prefix))
 		}
 	}
 	return o, nil

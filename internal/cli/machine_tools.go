@@ -166,7 +166,7 @@ func (m *machineTools) Tools(ctx context.Context, f driver.For) ([]engine.ToolIn
 	if m.gateway == nil {
 		return out, nil
 	}
-	for _, raw := range m.gateway.Offered(ctx, client) {
+	for _, raw := range m.gateway.CallableTools(ctx, client) {
 		info, name, ok := toolInfo(raw)
 		if !ok || seen[info.Name] {
 			m.log.WarnContext(ctx, "a tool is not offered to agents: models do not take its name, or another one has it", "tool", name)
@@ -226,7 +226,7 @@ func (m *machineTools) Call(ctx context.Context, f driver.For, c engine.ToolCall
 		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
 	}
 	name := c.Name
-	for _, raw := range m.gateway.Offered(ctx, client) {
+	for _, raw := range m.gateway.CallableTools(ctx, client) {
 		if info, original, ok := toolInfo(raw); ok && info.Name == c.Name {
 			name = original
 			break

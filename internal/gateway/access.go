@@ -9,14 +9,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/authn"
 )
 
-// access says what a client may use. The zero value is nothing.
+// access is the set of upstreams and tools a client may use. The zero value allows nothing.
 type access struct {
 	authn.Allow
 }
 
-// may is what a client may use: everything, but for one that came in by a token of
-// its own, which says what.
-func (g *Gateway) may(ctx context.Context) *access {
+// accessOf returns the access of a client. A client with its own token is limited to the
+// token's access; all other clients may use everything.
+func (g *Gateway) accessOf(ctx context.Context) *access {
 	h := authn.TokenLeaseFrom(ctx)
 	if h == nil {
 		return &access{authn.Allow{All: true}}
@@ -24,29 +24,29 @@ func (g *Gateway) may(ctx context.Context) *access {
 	return &access{h.Allow}
 }
 
-// none tells whether nothing of any upstream may be used.
-func (a *access) none() bool {
+// isEmpty reports whether access allows nothing at all.
+func (a *access) isEmpty() bool {
 	return !a.All && len(a.Upstreams)+len(a.Projects)+len(a.Tools) == 0
 }
 
-// upstream tells whether all of an upstream may be used.
-func (a *access) upstream(m *member) bool {
+// allowsUpstream reports whether the whole upstream may be used.
+func (a *access) allowsUpstream(m *member) bool {
 	return a.All || slices.Contains(a.Upstreams, m.Name()) || m.Project != "" && slices.Contains(a.Projects, m.Project)
 }
 
-// tool tells whether a tool may be used.
-func (a *access) tool(t *tool) bool {
-	return a.upstream(t.member) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
+// allowsTool reports whether a tool may be used.
+func (a *access) allowsTool(t *tool) bool {
+	return a.allowsUpstream(t.member) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
 		ok, err := path.Match(pattern, t.name)
 		return ok && err == nil
 	})
 }
 
-// perhaps tells whether anything of an upstream may be used, whatever it turns out
-// to offer.
-func (a *access) perhaps(m *member) bool {
-	prefix := m.prefix()
-	return a.upstream(m) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
+// mayAllow reports whether any part of an upstream could be allowed, before its tools are
+// known.
+func (a *access) mayAllow(m *member) bool {
+	prefix := m.namePrefix()
+	return a.allowsUpstream(m) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
 		plain := pattern
 		if at := strings.IndexAny(pattern, `*?[\`); at >= 0 {
 			plain = pattern[:at]
@@ -58,7 +58,7 @@ func (a *access) perhaps(m *member) bool {
 	})
 }
 
-// some tells whether anything of an upstream may be used.
-func (a *access) some(s *surface, m *member) bool {
-	return a.upstream(m) || slices.ContainsFunc(s.tools, func(t *tool) bool { return t.member.Upstream == m.Upstream && a.tool(t) })
+// allowsPart reports whether any part of an upstream may be used.
+func (a *access) allowsPart(s *surface, m *member) bool {
+	return a.allowsUpstream(m) || slices.ContainsFunc(s.tools, func(t *tool) bool { return t.member.Upstream == m.Upstream && a.allowsTool(t) })
 }

@@ -14,37 +14,35 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// Request is what a client asks of an upstream: the params of the call, taken
-// apart.
+// Request is a client's request to an upstream, with parsed params.
 type Request struct {
-	// Name is the tool's or prompt's name, or the resource's address.
+	// Name is the name of the tool or prompt, or the URI of the resource.
 	Name string
-	// Arguments are passed on as they are; nil where there are none.
+	// Arguments are forwarded unchanged. They may be nil.
 	Arguments json.RawMessage
 	// Meta is the client's _meta.
 	Meta json.RawMessage
-	// Responses and State come with the answer to a question, in the modern
-	// era.
+	// Responses and State are the answers to an input request in the modern protocol.
 	Responses json.RawMessage
 	State     string
-	// Header came with the call over HTTP; nil is nothing to compare with.
+	// Header holds the HTTP headers of the request. If nil, no headers are compared.
 	Header http.Header
 
-	// trace goes to the upstream in place of the client's own, where it is set.
+	// trace, if set, replaces the client's trace context.
 	trace Trace
-	// fate, if set, is told how far the call has come.
-	fate *callFate
+	// delivery, if set, records the progress of the call.
+	delivery *delivery
 }
 
-// Has tells whether a tool is one of an upstream.
-func (g *Gateway) Has(name string) bool {
+// HasTool reports whether a name belongs to an upstream's tool.
+func (g *Gateway) HasTool(name string) bool {
 	s := g.surface.Load()
-	return s.byName[name] != nil || isLazy(name) || g.unlisted(name) != nil
+	return s.byName[name] != nil || isLazy(name) || g.unlistedTool(name) != nil
 }
 
-// Call calls a tool. An error that is a *wire.Error is for the client as it is.
+// Call calls a tool. The client gets an error of type *wire.Error unchanged.
 func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
-	if isLazy(r.Name) { // also for a client that holds a list of before
+	if isLazy(r.Name) { // also for a client that holds an older list
 		return g.lazyCall(ctx, c, r)
 	}
 	return g.callTool(ctx, c, r)
@@ -52,66 +50,67 @@ func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessa
 
 func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	o := g.observe(c, methodCall, &r)
-	t, err := g.find(ctx, c, r.Name)
+	t, err := g.findTool(ctx, c, r.Name)
 	if err != nil {
-		if t = g.unlisted(r.Name); t == nil || !g.may(ctx).tool(t) {
-			return o.turnDown(ctx, err)
+		if t = g.unlistedTool(r.Name); t == nil || !g.accessOf(ctx).allowsTool(t) {
+			return o.endUnrouted(ctx, err)
 		}
 	}
-	ctx = o.about(ctx, t.member, t.original, &r)
+	ctx = o.setTarget(ctx, t.member, t.original, &r)
 	result, err := g.callFound(ctx, c, t, r, o)
-	o.end(ctx, result, err)
+	o.endWith(ctx, result, err)
 	return result, err
 }
 
-// callFound calls a tool that the client may call, if nothing else holds it back.
+// callFound calls a tool that the client may call, unless a pin or a limit refuses the
+// call.
 func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, o *observation) (json.RawMessage, error) {
 	if c.Modern && r.Header != nil {
-		if failure := mismatch(t.headers, r.Header, r.Arguments); failure != nil {
-			o.refused(failure.Message)
+		if failure := checkHeaders(t.headers, r.Header, r.Arguments); failure != nil {
+			o.setRefused(failure.Message)
 			return nil, failure
 		}
 	}
 	if t.blocked != "" {
-		why := fmt.Sprintf("the tool %s is held back: %s", t.name, t.blocked)
-		o.refused(why)
-		return c.finish(toolError(guideway.CodeForbidden, why, approveFix(t)), nil)
+		why := fmt.Sprintf("the tool %s waits for approval: %s", t.name, t.blocked)
+		o.setRefused(why)
+		return c.finishResult(toolError(guideway.CodeForbidden, why, approveFix(t)), nil)
 	}
-	if !g.limits.first(r.State) {
-		if err := g.limited(c, t); err != nil {
-			o.refused(err.Error())
-			return c.finish(toolError(guideway.ErrorCode(err), err.Error(), guideway.ErrorFix(err)), nil)
+	if !g.limits.isFirstAnswer(r.State) {
+		if err := g.checkLimits(c, t); err != nil {
+			o.setRefused(err.Error())
+			return c.finishResult(toolError(guideway.ErrorCode(err), err.Error(), guideway.ErrorFix(err)), nil)
 		}
 	}
 	var result json.RawMessage
 	var err error
-	if g.looks(methodCall, t.member, t.original) {
-		result, err = g.hooked(ctx, c, t, r)
+	if g.hooksApply(methodCall, t.member, t.original) {
+		result, err = g.callWithHooks(ctx, c, t, r)
 	} else {
 		result, err = g.sendTool(ctx, c, t, t, r)
 	}
-	o.settle(ctx, result, err)
-	if r.fate != nil {
-		r.fate.err = err
+	o.setOutcome(ctx, result, err)
+	if r.delivery != nil {
+		r.delivery.err = err
 	}
 	if err == nil {
-		result = g.readdress(t.member, result)
+		result = g.rewriteURIs(t.member, result)
 	}
 	return g.toolAnswer(c, t, result, err)
 }
 
-// approveFix says what lets a tool that is held back be called.
+// approveFix returns the next action for a tool that waits for approval.
 func approveFix(t *tool) string {
-	return "ask the user to look at it and to run: guideway upstream approve " + t.member.Name()
+	return "ask the user to review it and to run: guideway upstream approve " + t.member.Name()
 }
 
-// sendTool sends the call of one tool to another one of its upstream, or to
-// itself.
+// sendTool sends a call of one tool to a tool of the same upstream, which may be the same
+// tool.
 func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r Request) (json.RawMessage, error) {
-	return g.send(ctx, c, ask{method: methodCall, member: to.member, original: to.original, shown: called.name, headers: to.headers}, r)
+	return g.send(ctx, c, route{method: methodCall, member: to.member, original: to.original, shown: called.name, headers: to.headers}, r)
 }
 
-// toolAnswer gives errors of ours the form that a model reads.
+// toolAnswer turns errors of the gateway into tool errors, which a model can read.
 func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err error) (json.RawMessage, error) {
 	var failure *wire.Error
 	switch {
@@ -122,29 +121,29 @@ func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err err
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return nil, err
 	}
-	g.logger.Warn("a call to an upstream has failed", "upstream", t.member.Name(), "tool", t.original, "error", err)
+	g.logger.Warn("a call to an upstream failed", "upstream", t.member.Name(), "tool", t.original, "error", err)
 	code := guideway.ErrorCode(err)
 	if code == guideway.CodeInternal {
 		code = guideway.CodeUnavailable
 	}
-	return c.finish(toolError(code, fmt.Sprintf("%s: %v", t.name, err), guideway.ErrorFix(err)), nil)
+	return c.finishResult(toolError(code, fmt.Sprintf("%s: %v", t.name, err), guideway.ErrorFix(err)), nil)
 }
 
-// find gives a tool that the client may call.
-func (g *Gateway) find(ctx context.Context, c *Client, name string) (*tool, error) {
+// findTool returns a tool that the client may call.
+func (g *Gateway) findTool(ctx context.Context, c *Client, name string) (*tool, error) {
 	s := g.surface.Load()
 	t := s.byName[name]
 	if t == nil && strings.Contains(name, separator) {
-		s = g.ready(ctx, c) // its upstream may not be known yet
+		s = g.readySurface(ctx, c) // the upstream's tools may not be known yet
 		t = s.byName[name]
 	}
-	may := g.may(ctx)
-	if t != nil && may.tool(t) {
+	may := g.accessOf(ctx)
+	if t != nil && may.allowsTool(t) {
 		return t, nil
 	}
 	var known []string
 	for _, each := range s.tools {
-		if may.tool(each) {
+		if may.allowsTool(each) {
 			known = append(known, each.name)
 		}
 	}
@@ -152,37 +151,37 @@ func (g *Gateway) find(ctx context.Context, c *Client, name string) (*tool, erro
 }
 
 func unknownTool(name string, known []string) error {
-	message := fmt.Sprintf("unknown tool %q", clip(name, maxName))
+	message := fmt.Sprintf("unknown tool %q", clipText(name, maxName))
 	if near := spelling.Closest(name, known); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return &wire.Error{Code: wire.CodeInvalidParams, Message: message}
 }
 
-func clip(text string, most int) string {
+func clipText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// ask is where a request goes.
-type ask struct {
+// route is the destination of a request.
+type route struct {
 	method string
 	member *member
-	// original is what the upstream calls it, shown what clients do.
+	// original is the upstream's name, shown the clients' name.
 	original, shown string
 	headers         []headerArgument
 }
 
-// send sends a request to its upstream, once, and brings what the upstream asks
-// meanwhile to the client, by the era of both.
-func (g *Gateway) send(ctx context.Context, c *Client, a ask, r Request) (json.RawMessage, error) {
+// send sends a request to its upstream once. It forwards questions of the upstream to the
+// client, depending on the protocol versions of both.
+func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json.RawMessage, error) {
 	markSent(ctx)
 	var st state
 	if r.State != "" {
 		var err error
-		if st, err = g.sealer.open(r.State, c.owner(), a.shown); err != nil {
+		if st, err = g.sealer.openState(r.State, c.stateOwner(), a.shown); err != nil {
 			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: err.Error()}
 		}
 		if st.Parked != "" {
@@ -193,7 +192,7 @@ func (g *Gateway) send(ctx context.Context, c *Client, a ask, r Request) (json.R
 	if known := a.member.Known(); known != nil {
 		modern = known.Info.Version >= upstream.ModernVersion
 	}
-	want, parked := g.want(c, a.member, modern)
+	want, parked := g.sessionFor(c, a.member, modern)
 	if parked {
 		return g.park(ctx, c, want, a, r)
 	}
@@ -202,23 +201,24 @@ func (g *Gateway) send(ctx context.Context, c *Client, a ask, r Request) (json.R
 		return nil, err
 	}
 	defer done()
-	return g.converse(ctx, c, s, a, r, st.Upstream)
+	return g.exchange(ctx, c, s, a, r, st.Upstream)
 }
 
-// want says which session a request needs, and whether it may have to be parked.
-func (g *Gateway) want(c *Client, m *member, modern bool) (want upstream.Want, parked bool) {
+// sessionFor returns which upstream session a request needs, and whether the call may have
+// to be parked.
+func (g *Gateway) sessionFor(c *Client, m *member, modern bool) (want upstream.Want, parked bool) {
 	own := m.Sessions == SessionsClient
 	switch {
-	case m.Sessions == SessionsShared, modern && !own, !c.interactive() && !own:
+	case m.Sessions == SessionsShared, modern && !own, !c.canAsk() && !own:
 		return upstream.Want{}, false
-	case modern || !c.interactive() || !c.Modern:
-		return upstream.Want{Client: c.name(), Capabilities: c.capabilities(), Ask: g.asker(c, m)}, false
+	case modern || !c.canAsk() || !c.Modern:
+		return upstream.Want{Client: c.sharingKey(), Capabilities: c.encodeCapabilities(), Ask: g.newAsker(c, m)}, false
 	}
-	return upstream.Want{Client: c.name(), Capabilities: c.capabilities(), Alone: true}, true
+	return upstream.Want{Client: c.sharingKey(), Capabilities: c.encodeCapabilities(), Alone: true}, true
 }
 
-// call makes the call to an upstream.
-func (c *Client) call(a ask, r Request, extra ...wire.Member) upstream.Call {
+// newCall builds the call to an upstream.
+func (c *Client) newCall(a route, r Request, extra ...wire.Member) upstream.Call {
 	key := "name"
 	if a.method == "resources/read" {
 		key = "uri"
@@ -230,12 +230,12 @@ func (c *Client) call(a ask, r Request, extra ...wire.Member) upstream.Call {
 	}
 	call := upstream.Call{
 		Method: a.method, Name: a.original, Members: append(members, extra...),
-		Meta: passed(r.Meta), Capabilities: c.capabilities(), Headers: headersOf(a.headers, r.Arguments),
+		Meta: forwardedMeta(r.Meta), Capabilities: c.encodeCapabilities(), Headers: headersOf(a.headers, r.Arguments),
 	}
 	if c.Level != "" {
 		call.Meta = append(call.Meta, wire.Member{Key: metaLevel, Value: wire.Text(c.Level)})
 	}
-	r.trace.carry(&call)
+	r.trace.addTo(&call)
 	return call
 }
 
@@ -248,12 +248,13 @@ func asksLogs(meta []wire.Member) bool {
 	return false
 }
 
-// metaLevel says in the modern era which log messages a request wants.
+// metaLevel is the member of _meta that sets the log level of a request in the modern
+// protocol.
 const metaLevel = "io.modelcontextprotocol/logLevel"
 
-// passed is what of a client's _meta goes on: not what is about the connection
-// between the client and us.
-func passed(meta json.RawMessage) []wire.Member {
+// forwardedMeta returns the members of a client's _meta to forward. It leaves out those
+// that describe the connection between the client and the gateway.
+func forwardedMeta(meta json.RawMessage) []wire.Member {
 	if meta == nil {
 		return nil
 	}
@@ -270,12 +271,12 @@ func passed(meta json.RawMessage) []wire.Member {
 	return kept
 }
 
-// maxRounds bounds how often an upstream may ask in one call.
+// maxRounds is the maximum number of input requests of an upstream in one call.
 const maxRounds = 10
 
-// converse does a call in a session that is right for it. A client of the legacy
-// era is asked by us what an upstream of the modern era wants to know.
-func (g *Gateway) converse(ctx context.Context, c *Client, s *upstream.Session, a ask, r Request, upstreamState string) (json.RawMessage, error) {
+// exchange makes a call in a suitable session. If a modern upstream asks for input, it asks
+// a legacy client directly.
+func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, a route, r Request, upstreamState string) (json.RawMessage, error) {
 	responses := r.Responses
 	for range maxRounds {
 		var extra []wire.Member
@@ -285,42 +286,42 @@ func (g *Gateway) converse(ctx context.Context, c *Client, s *upstream.Session, 
 		if upstreamState != "" {
 			extra = append(extra, wire.Member{Key: "requestState", Value: wire.Text(upstreamState)})
 		}
-		call := c.call(a, r, extra...)
-		call.Notify = c.notes(ctx)
+		call := c.newCall(a, r, extra...)
+		call.Notify = c.notifier(ctx)
 		call.Logs = s.Modern() && asksLogs(call.Meta)
-		if r.fate != nil {
-			r.fate.sent.Store(true)
+		if r.delivery != nil {
+			r.delivery.sent.Store(true)
 		}
 		result, err := s.Do(ctx, call)
 		if err != nil {
 			return nil, err
 		}
 		if !s.Modern() {
-			return c.final(result, false)
+			return c.finalResult(result, false)
 		}
-		questions, next, err := wanted(result)
+		questions, next, err := parseInputRequests(result)
 		if err != nil {
-			return nil, guideway.Errorf(guideway.CodeUnavailable, "the server's answer cannot be used: %w", err)
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "the server's answer is invalid: %w", err)
 		}
 		if questions == nil {
-			return c.final(result, true)
+			return c.finalResult(result, true)
 		}
-		if questions, err = g.allowed(c, a.member, questions); err != nil {
+		if questions, err = g.checkQuestions(c, a.member, questions); err != nil {
 			return nil, err
 		}
 		if c.Modern {
-			return c.asking(questions, g.sealer.seal(state{User: c.owner(), Tool: a.shown, Upstream: next}))
+			return c.inputResult(questions, g.sealer.sealState(state{User: c.stateOwner(), Tool: a.shown, Upstream: next}))
 		}
 		if responses, err = g.askAll(ctx, c, questions); err != nil {
 			return nil, err
 		}
 		upstreamState = next
 	}
-	return nil, guideway.Errorf(guideway.CodeUnavailable, "the server has asked %d times and still wants to know more", maxRounds)
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "the server asked for input %d times and still asks for more", maxRounds)
 }
 
-// notes gives what hands on the notifications of a call.
-func (c *Client) notes(ctx context.Context) func(string, json.RawMessage) {
+// notifier returns a function that forwards the notifications of a call.
+func (c *Client) notifier(ctx context.Context) func(string, json.RawMessage) {
 	if c.Notify == nil {
 		return nil
 	}

@@ -15,20 +15,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Many clients of both eras at many upstreams get their own answers.
-func TestAnswersNeverCross(t *testing.T) {
+// Many legacy and modern clients at many upstreams get their own answers.
+func TestConcurrentCallsGetTheirOwnAnswers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "old"), entry(t, "new", upstreamtest.Modern)}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "old"), newEntry(t, "new", upstreamtest.Modern)}})
 	var wg sync.WaitGroup
 	for i := range 6 {
 		version := []string{legacy, modern}[i%2]
 		p := r.connect(t, ways{user: fmt.Sprint("user", i/2), version: version, mute: i%3 == 0})
-		p.names()
+		p.toolNames()
 		for j := range 4 {
 			wg.Go(func() {
 				for k := range 20 {
 					text := fmt.Sprintf("%d %d %d %s", i, j, k, strings.Repeat("x", k*100))
-					if got := p.call([]string{"old__echo", "new__echo"}[k%2], args{"text": text}); got != text {
+					if got := p.callTool([]string{"old__echo", "new__echo"}[k%2], args{"text": text}); got != text {
 						t.Errorf("got %.40q, want %.40q", got, text)
 					}
 				}
@@ -38,44 +38,44 @@ func TestAnswersNeverCross(t *testing.T) {
 	wg.Wait()
 }
 
-// A call that has failed, in whatever way, is not sent again.
-func TestNothingIsSentTwice(t *testing.T) {
+// A failed call is never sent again.
+func TestFailedCallIsNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
-		e := entry(t, "one")
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+		e := newEntry(t, "one")
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 		p := r.connect(t, ways{user: "ann", version: version})
-		p.names()
+		p.toolNames()
 		var wg sync.WaitGroup
 		for range 5 {
-			wg.Go(func() { p.call("one__count", nil) })
+			wg.Go(func() { p.callTool("one__count", nil) })
 		}
 		wg.Wait()
-		before := counted(e)
+		before := countCalls(e)
 		if before != 5 {
 			t.Errorf("five calls were done %d times", before)
 		}
-		got := p.call("one__crash", nil)
+		got := p.callTool("one__crash", nil)
 		if !strings.Contains(got, "not known") || !strings.Contains(got, "exit status 3") {
 			t.Errorf("the crash is told as %s", got)
 		}
-		if got := p.call("one__echo", args{"text": "back"}); got != "back" {
+		if got := p.callTool("one__echo", args{"text": "back"}); got != "back" {
 			t.Errorf("after the crash: %s", got)
 		}
-		if after := counted(e); after != before {
+		if after := countCalls(e); after != before {
 			t.Errorf("the crash has had %d calls done again", after-before)
 		}
 	}
 }
 
-// A client that gives up has its call cancelled at the upstream.
+// If a client cancels a call, the call is cancelled at the upstream.
 func TestCancellation(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
-		e := entry(t, "one") // the tool "sleep" counts its cancellations
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+		e := newEntry(t, "one") // the tool "sleep" counts its cancellations
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 		p := r.connect(t, ways{user: "ann", version: version})
-		p.names()
+		p.toolNames()
 		ctx, cancel := context.WithCancel(t.Context())
 		params := &mcp.CallToolParams{Name: "one__sleep", Arguments: args{"ms": 60000}}
 		params.SetProgressToken("t")
@@ -84,16 +84,16 @@ func TestCancellation(t *testing.T) {
 			_, err := p.session.CallTool(ctx, params)
 			done <- err
 		}()
-		<-p.progressed // the call has come to the upstream
+		<-p.progressed // the call has reached the upstream
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("the call has ended by %v", err)
 		}
-		await(t, func() bool { return counted(e) == 1 })
+		await(t, func() bool { return countCalls(e) == 1 })
 	}
 }
 
-// await waits until something holds.
+// await waits until a condition holds.
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -108,26 +108,26 @@ func await(t *testing.T, holds func() bool) {
 	}
 }
 
-// Clients that follow a resource are told of its updates, all others are not.
+// Clients that follow a resource get its updates, all others do not.
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
 	ann, bob := r.connect(t, ways{user: "ann", version: legacy}), r.connect(t, ways{user: "bob", version: legacy})
-	ann.names()
+	ann.toolNames()
 	if err := ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
 		t.Fatal(err)
 	}
-	// The upstream tells of an update at each subscription; the SDK may lose one
-	// that comes before it knows of the subscription.
+	// The upstream sends an update at each subscription; the SDK may lose one that arrives
+	// before it knows the subscription.
 	await(t, func() bool {
 		_ = ann.session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "note://one"})
 		_ = ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"})
-		return len(ann.noted(&ann.updated)) > 0
+		return len(ann.takeEntries(&ann.updated)) > 0
 	})
-	if got := ann.noted(&ann.updated)[0]; got != "note://one" {
+	if got := ann.takeEntries(&ann.updated)[0]; got != "note://one" {
 		t.Errorf("the update is of %s", got)
 	}
-	if got := bob.noted(&bob.updated); len(got) > 0 {
+	if got := bob.takeEntries(&bob.updated); len(got) > 0 {
 		t.Errorf("bob was told of %v", got)
 	}
 	if err := ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "other://x"}); err == nil {
@@ -135,12 +135,12 @@ func TestSubscriptions(t *testing.T) {
 	}
 }
 
-// A client is told when the tools of an upstream have changed.
+// Clients are notified when the tools of an upstream have changed.
 func TestListChanged(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Growing)}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Growing)}})
 	p := r.connect(t, ways{user: "ann", version: legacy})
-	before := p.names()
+	before := p.toolNames()
 	if err := r.RefreshAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -149,22 +149,22 @@ func TestListChanged(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the client was not told")
 	}
-	after := p.names()
+	after := p.toolNames()
 	if slices.Equal(before, after) || !slices.ContainsFunc(after, func(n string) bool { return strings.HasPrefix(n, "one__new") }) {
 		t.Errorf("the tools are %v", after)
 	}
 }
 
-// A changed configuration is taken over while calls are under way.
+// A changed configuration is applied while calls are in progress.
 func TestApply(t *testing.T) {
 	t.Parallel()
-	one, two := entry(t, "one"), entry(t, "two")
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one, two}})
+	one, two := newEntry(t, "one"), newEntry(t, "two")
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, two}})
 	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
-	p.names()
+	p.toolNames()
 	got := make(chan string, 1)
-	go func() { got <- p.call("one__sleep", args{"ms": 400}) }()
-	p.call("one__echo", nil)
+	go func() { got <- p.callTool("one__sleep", args{"ms": 400}) }()
+	p.callTool("one__echo", nil)
 	changed := one
 	changed.Spec.Args = []string{"changed"}
 	if err := r.Apply([]gateway.Entry{changed}); err != nil {
@@ -173,30 +173,30 @@ func TestApply(t *testing.T) {
 	if text := <-got; text != "slept" {
 		t.Errorf("the call under way has got %s", text)
 	}
-	names := p.names()
+	names := p.toolNames()
 	if !slices.Contains(names, "one__echo") || slices.Contains(names, "two__echo") {
 		t.Errorf("the tools are %v", names)
 	}
 	if err := r.Apply([]gateway.Entry{changed, changed}); err == nil {
 		t.Error("two upstreams of one name were taken")
 	}
-	if text := p.call("one__echo", args{"text": "x"}); text != "x" {
+	if text := p.callTool("one__echo", args{"text": "x"}); text != "x" {
 		t.Errorf("after a configuration that was refused: %s", text)
 	}
 }
 
-// Eight clients have calls under way while upstreams are added, changed and removed, and
-// a configuration is refused: each call is answered by the server that it went to, and
-// clients are told of what is new without asking.
-func TestApplyDropsNothing(t *testing.T) {
+// Eight clients have calls in progress while upstreams are added, changed and removed, and
+// one configuration is rejected: each call is answered by the server that received it, and
+// clients are notified of new tools.
+func TestApplyKeepsCallsInProgress(t *testing.T) {
 	t.Parallel()
-	one, two, three := entry(t, "one"), entry(t, "two"), entry(t, "three")
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one, two}})
+	one, two, three := newEntry(t, "one"), newEntry(t, "two"), newEntry(t, "three")
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, two}})
 	var calls sync.WaitGroup
 	var people []*person
 	for n := range 8 {
 		p := r.connect(t, ways{user: fmt.Sprint("user", n), version: []string{legacy, modern}[n/4], mute: n%2 == 0})
-		p.names()
+		p.toolNames()
 		people = append(people, p)
 		calls.Go(func() {
 			params := &mcp.CallToolParams{Name: []string{"one__sleep", "two__sleep"}[n%2], Arguments: args{"ms": 600}}
@@ -208,15 +208,15 @@ func TestApplyDropsNothing(t *testing.T) {
 		})
 	}
 	for _, p := range people {
-		<-p.progressed // the call has come to the upstream
+		<-p.progressed // the call has reached the upstream
 	}
 	changed := one
 	changed.Spec.Args = []string{"changed"}
 	if err := r.Apply([]gateway.Entry{changed, two, three}); err != nil {
 		t.Fatal(err)
 	}
-	<-people[0].changed // told of the third, which nobody has asked for
-	if names := people[0].names(); !slices.Contains(names, "three__echo") {
+	<-people[0].changed // notified of the third one, which was never listed
+	if names := people[0].toolNames(); !slices.Contains(names, "three__echo") {
 		t.Errorf("the tools are %v", names)
 	}
 	if err := r.Apply([]gateway.Entry{changed, {}}); err == nil {
@@ -225,7 +225,7 @@ func TestApplyDropsNothing(t *testing.T) {
 	if err := r.Apply([]gateway.Entry{changed, three}); err != nil {
 		t.Fatal(err)
 	}
-	if names := people[0].names(); slices.Contains(names, "two__echo") || !slices.Contains(names, "one__echo") {
+	if names := people[0].toolNames(); slices.Contains(names, "two__echo") || !slices.Contains(names, "one__echo") {
 		t.Errorf("the tools are %v", names)
 	}
 	calls.Wait()

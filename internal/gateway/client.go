@@ -10,52 +10,51 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// Client is who calls, by one request.
+// Client describes the client of one request.
 type Client struct {
-	// Session names the session of the legacy era; empty in the modern one,
-	// which has none.
+	// Session is the session ID of a legacy client; empty for a modern one, which has no
+	// session.
 	Session   string
 	Principal guideway.Principal
-	// Holder names the client's own token; empty is that of the token file.
+	// Holder is the name of the client's token; empty for the token file's.
 	Holder string
-	// Modern is the era of the request.
+	// Modern reports whether the request uses the modern protocol.
 	Modern bool
-	// Can is what the client can be asked for.
-	Can Can
-	// Ask asks the client; for the legacy era alone.
+	// Capabilities are the input requests that the client supports.
+	Capabilities Capabilities
+	// Ask asks the client; for legacy clients only.
 	Ask upstream.Asker
-	// Notify sends a notification on the way of the request; nil drops it. It
-	// gets progress only if Token is set.
+	// Notify sends a notification with the response to the request; if nil, notifications
+	// are dropped. Progress is sent only if Token is set.
 	Notify func(ctx context.Context, method string, params json.RawMessage)
-	// Token is the client's own progress token.
+	// Token is the client's progress token.
 	Token json.RawMessage
-	// Logs says that the client wants log messages.
+	// Logs reports whether the client wants log messages.
 	Logs bool
-	// Level is the least level of log messages that a client of the legacy era
-	// has asked for; empty is none.
+	// Level is the minimum level of the log messages that a legacy client asked for; empty
+	// disables them.
 	Level string
-	// Trace is the one that the headers of the request say it is part of.
+	// Trace is the trace context from the headers of the request.
 	Trace Trace
 }
 
-// Can is what a client can be asked for: capabilities as it has declared them,
-// nil where it has not.
-type Can struct {
+// Capabilities are the declared capabilities of a client that concern input requests; nil
+// means not declared.
+type Capabilities struct {
 	Elicitation json.RawMessage
 	Sampling    json.RawMessage
 	Roots       json.RawMessage
 }
 
-// interactive tells whether the client can be asked what an upstream may want to
-// know in the midst of a call.
-func (c *Client) interactive() bool {
-	return c.Can.Elicitation != nil || c.Can.Sampling != nil || c.Can.Roots != nil && !c.Modern
+// canAsk reports whether an upstream can ask the client for input during a call.
+func (c *Client) canAsk() bool {
+	return c.Capabilities.Elicitation != nil || c.Capabilities.Sampling != nil || c.Capabilities.Roots != nil && !c.Modern
 }
 
-// capabilities are those of the client, as an upstream is told.
-func (c *Client) capabilities() json.RawMessage {
+// encodeCapabilities returns the client's capabilities in the form that upstreams get.
+func (c *Client) encodeCapabilities() json.RawMessage {
 	var members []wire.Member
-	for _, m := range []wire.Member{{Key: "elicitation", Value: c.Can.Elicitation}, {Key: "roots", Value: c.Can.Roots}, {Key: "sampling", Value: c.Can.Sampling}} {
+	for _, m := range []wire.Member{{Key: "elicitation", Value: c.Capabilities.Elicitation}, {Key: "roots", Value: c.Capabilities.Roots}, {Key: "sampling", Value: c.Capabilities.Sampling}} {
 		if m.Value != nil {
 			members = append(members, m)
 		}
@@ -63,39 +62,39 @@ func (c *Client) capabilities() json.RawMessage {
 	return wire.Object(members...)
 }
 
-// can tells whether the client has declared what a method of a question needs,
-// and what that is.
-func (c *Client) can(method string) (ok bool, capability string) {
+// supports reports whether the client has declared the capability that a method needs, and
+// returns its name.
+func (c *Client) supports(method string) (ok bool, capability string) {
 	switch method {
 	case "elicitation/create":
-		return c.Can.Elicitation != nil, "elicitation"
+		return c.Capabilities.Elicitation != nil, "elicitation"
 	case "sampling/createMessage":
-		return c.Can.Sampling != nil, "sampling"
+		return c.Capabilities.Sampling != nil, "sampling"
 	case "roots/list":
-		return c.Can.Roots != nil, "roots"
+		return c.Capabilities.Roots != nil, "roots"
 	}
 	return false, method
 }
 
-// name tells clients apart that share nothing.
-func (c *Client) name() string {
+// sharingKey returns a key that differs for clients that share nothing.
+func (c *Client) sharingKey() string {
 	if c.Session != "" {
 		return "session:" + c.Session
 	}
-	return "user:" + c.owner() + ":" + c.Principal.Client
+	return "user:" + c.stateOwner() + ":" + c.Principal.Client
 }
 
-// owner is whose a question is: the user's, and a token's own where the client has
-// one.
-func (c *Client) owner() string {
+// stateOwner returns the owner of a request state: the user, and the token if the client
+// has one.
+func (c *Client) stateOwner() string {
 	if c.Holder == "" {
 		return c.Principal.User
 	}
 	return c.Principal.User + "\x00" + c.Holder
 }
 
-// by names the token that a client came in by.
-func (c *Client) by(ctx context.Context) {
+// setHolder sets the name of the client's token.
+func (c *Client) setHolder(ctx context.Context) {
 	if h := authn.TokenLeaseFrom(ctx); h != nil {
 		c.Holder = h.ID
 	}
@@ -103,7 +102,7 @@ func (c *Client) by(ctx context.Context) {
 
 const modernVersion = upstream.ModernVersion
 
-// call is a call of ours to an upstream.
-func call(method string, members ...wire.Member) upstream.Call {
+// newUpstreamCall builds a call that the gateway makes for its own purposes.
+func newUpstreamCall(method string, members ...wire.Member) upstream.Call {
 	return upstream.Call{Method: method, Members: members}
 }

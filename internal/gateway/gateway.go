@@ -1,9 +1,9 @@
-// Package gateway makes one surface of many MCP servers: their tools, prompts
-// and resources under names that cannot clash, routed to where they belong, and
-// what they ask on the way brought to the client whose call it is.
+// Package gateway combines many MCP servers into one: it lists their tools, prompts and
+// resources under unique names, routes requests to the right upstream, and forwards an
+// upstream's questions to the client whose call caused them.
 //
-// Messages pass as bytes. What is looked into is the name, the _meta and what a
-// policy needs; arguments and results are not decoded unless a hook wants them.
+// Messages are forwarded as bytes. The gateway reads the name, the _meta and the members
+// that a policy needs; arguments and results are decoded only if a hook needs them.
 package gateway
 
 import (
@@ -22,118 +22,118 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// Entry is one upstream as it is configured.
+// Entry is the configuration of one upstream.
 type Entry struct {
 	Spec upstream.Spec
-	// Disabled keeps the upstream from being used.
+	// Disabled excludes the upstream.
 	Disabled bool
-	// Project groups upstreams; empty is none.
+	// Project groups upstreams; it may be empty.
 	Project string
-	// Prefix stands before the names of tools and prompts in place of the
-	// upstream's name; NoPrefix leaves the names as they are.
+	// Prefix replaces the upstream's name as the prefix of tool and prompt names. NoPrefix
+	// removes the prefix.
 	Prefix   string
 	NoPrefix bool
-	// Tools changes single tools, by the upstream's names.
+	// Tools holds rules for single tools by the upstream's tool names.
 	Tools map[string]ToolRule
-	// Sessions says which clients share a session.
+	// Sessions sets which clients share a session.
 	Sessions Sessions
-	// Pins says what a tool needs to be offered.
+	// Pins sets which tools need approval.
 	Pins PinMode
-	// PerMinute bounds the calls to the upstream, and ToolPerMinute those to
-	// each tool, in a minute; zero is no bound.
+	// PerMinute limits the calls to the upstream per minute, and ToolPerMinute the calls to
+	// each tool; zero means unlimited.
 	PerMinute, ToolPerMinute int
 }
 
 // ToolRule changes one tool.
 type ToolRule struct {
-	// Hide keeps the tool from being offered and called.
+	// Hide removes the tool from lists and refuses calls.
 	Hide bool
-	// Name and Description take the place of the upstream's own.
+	// Name and Description replace the upstream's own.
 	Name        string
 	Description string
 }
 
-// Sessions says which clients share a session with an upstream.
+// Sessions sets which clients share a session with an upstream.
 type Sessions string
 
 // The ways to share sessions.
 const (
-	// SessionsAuto gives a client a session of its own where the upstream could
-	// ask it something; the others share one. It is the default.
+	// SessionsAuto creates a session for each client that the upstream could ask for input;
+	// all other clients share one. It is the default.
 	SessionsAuto Sessions = "auto"
-	// SessionsShared gives one session to all, in which nobody can be asked.
+	// SessionsShared uses one session for all clients, without input requests.
 	SessionsShared Sessions = "shared"
-	// SessionsClient gives each client its own.
+	// SessionsClient gives each client its own session.
 	SessionsClient Sessions = "client"
 )
 
-// Options say what a gateway works with.
+// Options configure a gateway.
 type Options struct {
-	// Upstreams are the servers behind it, in order of precedence.
+	// Upstreams are the upstream servers in order of precedence.
 	Upstreams []Entry
-	// Upstream says how they are reached. Its Changed and Notified are ours.
+	// Upstream configures the connections. The gateway sets Changed and Notified.
 	Upstream upstream.Options
-	// Lazy offers tool_search and tool_call in place of the tools, to clients whose
-	// token does not say otherwise.
+	// Lazy offers tool_search and tool_call instead of the tools, unless a client's token
+	// sets otherwise.
 	Lazy bool
-	// Project, if set, leaves only the upstreams of that project.
+	// Project, if set, limits the gateway to the upstreams of that project.
 	Project string
-	// Pins remembers the tools that were approved; nil approves all.
+	// Pins stores the approved tools; if nil, all tools are approved.
 	Pins Pins
-	// ClientPerMinute bounds the calls of one client in a minute; zero is no
-	// bound.
+	// ClientPerMinute limits the calls of one client per minute; zero means unlimited.
 	ClientPerMinute int
-	// ListTime is how long a list waits for upstreams that nothing is known of, 15
-	// seconds if zero.
+	// ListTime is the maximum time that a list waits for unknown upstreams, 15 seconds if
+	// zero.
 	ListTime time.Duration
-	// Hooks looks at calls before and after they are made; nil is nobody.
+	// Hooks runs before and after calls; may be nil.
 	Hooks Hooks
-	// Observer is told of every request; nil is nobody.
+	// Observer observes every request; may be nil.
 	Observer Observer
-	// Key signs what clients hand back; needed, of 32 bytes at least.
+	// Key signs the request state that clients return. It is required, at least 32 bytes
+	// long.
 	Key []byte
-	// Logger gets what goes wrong; nil is silence.
+	// Logger logs errors; may be nil.
 	Logger *slog.Logger
 }
 
-// Gateway is many upstreams as one surface.
+// Gateway serves many upstreams as one server.
 type Gateway struct {
 	opts    Options
 	logger  *slog.Logger
 	sealer  sealer
 	parking parking
 	limits  limits
-	// shortcuts are the calls that pass the SDK by.
-	shortcuts shortcuts
+	// fastCalls are the calls that bypass the SDK.
+	fastCalls fastCalls
 
 	surface atomic.Pointer[surface]
-	// held says that a client may hold a list.
+	// held reports whether a client may hold a list.
 	held atomic.Bool
-	// late has the upstreams that a list was waiting for in vain.
+	// late holds the upstreams that did not answer in time for a list.
 	late sync.Map
-	// clientPerMinute and lazy are those of the settings that are in force.
+	// clientPerMinute and lazy are the current settings.
 	clientPerMinute atomic.Int64
 	lazy            atomic.Bool
 
 	mu      sync.Mutex
 	members []*member
-	// project is the setting that is in force.
+	// project is the current setting.
 	project string
 	notify  func(kind Kind)
-	own     own
+	own     reservedNames
 	hear    func(client, method string, params json.RawMessage)
-	// downstream is where clients come from.
+	// downstream connects the gateway to the clients.
 	downstream *downstream
 	closed     bool
 	settle     *time.Timer
 	wg         sync.WaitGroup
-	// subscriptions has who follows which resource.
+	// subscriptions holds the followers of each resource.
 	subscriptions map[subscription]*following
 	life          context.Context //nolint:containedctx // that of what is followed
 	end           context.CancelFunc
 }
 
-// Kind is a list that clients hold.
+// Kind is a kind of list that clients hold.
 type Kind string
 
 // The kinds.
@@ -149,11 +149,10 @@ type member struct {
 	*upstream.Upstream
 }
 
-// New makes a gateway. It starts no upstream. An entry that cannot be used is an
-// error that names it.
+// New returns a gateway. It starts no upstream. If an entry is invalid, the error names it.
 func New(opts Options) (*Gateway, error) {
 	if len(opts.Key) < 32 {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the gateway needs a key of 32 bytes")
+		return nil, guideway.Errorf(guideway.CodeInternal, "the gateway needs a key of at least 32 bytes")
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -163,7 +162,7 @@ func New(opts Options) (*Gateway, error) {
 		subscriptions: map[subscription]*following{},
 	}
 	g.life, g.end = context.WithCancel(context.Background())
-	g.parking.init()
+	g.parking.initCalls()
 	if err := g.Configure(Settings{
 		Upstreams: opts.Upstreams, Lazy: opts.Lazy, Project: opts.Project, ClientPerMinute: opts.ClientPerMinute,
 	}); err != nil {
@@ -180,10 +179,10 @@ type Settings struct {
 	ClientPerMinute int
 }
 
-// Configure has other settings in force from now on. One upstream that cannot be used
-// leaves all as it was. What holds for upstreams is told by Apply; clients are told
-// where their tools are offered in another way, and the names of the other way stay
-// good for those that have not asked again.
+// Configure applies new settings. If one upstream is invalid, nothing changes. Apply
+// changes the upstreams; Configure notifies clients if their tools are now offered in
+// another form. The names of the previous form stay valid for clients that have not listed
+// again.
 func (g *Gateway) Configure(s Settings) error {
 	if err := checkEntries(s.Upstreams); err != nil {
 		return err
@@ -204,16 +203,16 @@ func checkEntries(entries []Entry) error {
 			return guideway.Errorf(guideway.ErrorCode(err), "the upstream %q: %w", e.Spec.Name, err).WithFix("%s", guideway.ErrorFix(err))
 		}
 		if seen[e.Spec.Name] {
-			return guideway.Errorf(guideway.CodeConflict, "there are two upstreams %q", e.Spec.Name).WithFix("rename one")
+			return guideway.Errorf(guideway.CodeConflict, "duplicate upstream %q", e.Spec.Name).WithFix("rename one")
 		}
 		seen[e.Spec.Name] = true
 	}
 	return nil
 }
 
-// Apply takes other upstreams in place of those that are in use. One whose
-// configuration is the same goes on as it is; calls under way to one that is
-// gone or changed are answered, new ones go to the new one.
+// Apply replaces the upstreams. An upstream with an unchanged configuration keeps running.
+// Calls in progress to a removed or changed upstream finish; new calls go to its
+// replacement.
 func (g *Gateway) Apply(entries []Entry) error {
 	if err := checkEntries(entries); err != nil {
 		return err
@@ -236,7 +235,7 @@ func (g *Gateway) Apply(entries []Entry) error {
 			now = append(now, &member{Entry: e, Upstream: g.members[i].Upstream})
 			continue
 		}
-		now = append(now, &member{Entry: e, Upstream: g.open(e)})
+		now = append(now, &member{Entry: e, Upstream: g.openUpstream(e)})
 	}
 	for _, old := range g.members {
 		if !slices.ContainsFunc(now, func(m *member) bool { return m.Upstream == old.Upstream }) {
@@ -246,32 +245,32 @@ func (g *Gateway) Apply(entries []Entry) error {
 	g.members = now
 	g.mu.Unlock()
 	g.rebuild()
-	if g.held.Load() { // who holds a list is to be told what a new upstream adds to it
+	if g.held.Load() { // a client that holds a list must learn what a new upstream adds to it
 		for _, m := range now {
 			m.Discover()
 		}
 	}
-	g.retire(gone...)
+	g.retireMembers(gone...)
 	return nil
 }
 
-// Check refuses an entry that cannot be used.
+// Check returns an error if the entry is invalid.
 func (e *Entry) Check() error {
 	if err := e.Spec.Check(); err != nil {
 		return err
 	}
 	invalid := func(what string, given any, allowed ...any) error {
-		return guideway.Errorf(guideway.CodeInvalid, "%q is not one of its %s", given, what).WithFix("use one of %v", allowed)
+		return guideway.Errorf(guideway.CodeInvalid, "invalid %[2]s: %[1]q", given, what).WithFix("use one of %v", allowed)
 	}
 	switch e.Sessions {
 	case "", SessionsAuto, SessionsShared, SessionsClient:
 	default:
-		return invalid("ways to share sessions", e.Sessions, SessionsAuto, SessionsShared, SessionsClient)
+		return invalid("sessions mode", e.Sessions, SessionsAuto, SessionsShared, SessionsClient)
 	}
 	switch e.Pins {
 	case "", PinFirstUse, PinApprove, PinOff:
 	default:
-		return invalid("ways to pin tools", e.Pins, PinFirstUse, PinApprove, PinOff)
+		return invalid("pin mode", e.Pins, PinFirstUse, PinApprove, PinOff)
 	}
 	if e.Prefix != "" {
 		return upstream.CheckName(e.Prefix)
@@ -279,11 +278,11 @@ func (e *Entry) Check() error {
 	return nil
 }
 
-func (g *Gateway) open(e Entry) *upstream.Upstream {
+func (g *Gateway) openUpstream(e Entry) *upstream.Upstream {
 	opts := g.opts.Upstream
-	opts.Changed = g.changed
+	opts.Changed = g.scheduleRebuild
 	opts.Notified = func(client, method string, params json.RawMessage) {
-		g.notified(e.Spec.Name, client, method, params)
+		g.handleNotification(e.Spec.Name, client, method, params)
 	}
 	if opts.Logger == nil {
 		opts.Logger = g.logger
@@ -291,7 +290,7 @@ func (g *Gateway) open(e Entry) *upstream.Upstream {
 	return upstream.New(e.Spec, opts)
 }
 
-// Close ends all upstreams. ctx bounds the wait for calls under way.
+// Close closes all upstreams. ctx bounds the wait for calls in progress.
 func (g *Gateway) Close(ctx context.Context) {
 	g.mu.Lock()
 	g.closed = true
@@ -300,7 +299,7 @@ func (g *Gateway) Close(ctx context.Context) {
 		g.settle.Stop()
 	}
 	g.mu.Unlock()
-	g.parking.close()
+	g.parking.closeAll()
 	g.end()
 	var ends sync.WaitGroup
 	for _, m := range members {
@@ -310,15 +309,15 @@ func (g *Gateway) Close(ctx context.Context) {
 	g.wg.Wait()
 }
 
-// members of now.
-func (g *Gateway) all() []*member {
+// allMembers returns the current members.
+func (g *Gateway) allMembers() []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.members
 }
 
-func (g *Gateway) member(name string) *member {
-	for _, m := range g.all() {
+func (g *Gateway) findMember(name string) *member {
+	for _, m := range g.allMembers() {
 		if m.Name() == name {
 			return m
 		}
@@ -326,12 +325,12 @@ func (g *Gateway) member(name string) *member {
 	return nil
 }
 
-// changeTime is how long after a change of an upstream clients are told: several
-// that start at once are one change.
+// changeTime is the delay between a change of an upstream and the notification of clients:
+// several upstreams that start together cause one notification.
 const changeTime = 100 * time.Millisecond
 
-// changed has the surface made anew after a while.
-func (g *Gateway) changed() {
+// scheduleRebuild rebuilds the surface after changeTime.
+func (g *Gateway) scheduleRebuild() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed || g.settle != nil {
@@ -345,20 +344,19 @@ func (g *Gateway) changed() {
 	})
 }
 
-// Reload makes the surface anew, for when pins were approved.
+// Reload rebuilds the surface after an approval.
 func (g *Gateway) Reload() { g.rebuild() }
 
-// rebuild makes the surface of what is known, and tells clients what has
-// changed.
+// rebuild builds the surface from the known catalogs and notifies clients of changed lists.
 func (g *Gateway) rebuild() {
 	g.mu.Lock()
 	before := g.surface.Load()
-	next := g.build(g.members)
+	next := g.buildSurface(g.members)
 	g.surface.Store(next)
 	notify := g.notify
 	g.mu.Unlock()
 	if notify == nil || before == nil || !g.held.Load() {
-		return // nobody holds a list yet
+		return // no client holds a list yet
 	}
 	for _, kind := range []Kind{KindTools, KindPrompts, KindResources} {
 		if before.prints[kind] != next.prints[kind] {
@@ -367,28 +365,27 @@ func (g *Gateway) rebuild() {
 	}
 }
 
-// OnChange has f called with each list that has changed.
+// OnChange calls f for each list that changed.
 func (g *Gateway) OnChange(f func(Kind)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.notify = f
 }
 
-// listTime is the usual Options.ListTime.
+// listTime is the default of Options.ListTime.
 const listTime = 15 * time.Second
 
-// ready gives the surface, after every upstream that nothing is known of was
-// asked, all at once. One that does not answer is left out: the others are not
-// held up by it for longer than listTime, and once only: then it is asked aside, and
-// clients are told when it has answered. Servers may offer more to clients that
-// can be asked, so it is a session of the client's that is asked first. One that
-// the client may use nothing of is not asked: it would be started for a client, and
-// could ask it things, that nobody has let at it.
-func (g *Gateway) ready(ctx context.Context, c *Client) *surface {
-	may := g.may(ctx)
+// readySurface returns the surface after it has asked all unknown upstreams concurrently.
+// An upstream that does not answer is left out after listTime. Later lists do not wait for
+// it again: it is asked in the background, and clients are notified when it has answered. A
+// server may offer more to clients that it can ask, so the client's own session is asked
+// first. An upstream of which the client may use nothing is not asked: it would start for a
+// client without access, and could send it questions.
+func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
+	may := g.accessOf(ctx)
 	var unknown []*member
-	for _, m := range g.all() {
-		if m.Known() != nil || !may.perhaps(m) {
+	for _, m := range g.allMembers() {
+		if m.Known() != nil || !may.mayAllow(m) {
 			continue
 		}
 		if _, late := g.late.Load(m.Upstream); late {
@@ -406,9 +403,9 @@ func (g *Gateway) ready(ctx context.Context, c *Client) *surface {
 	var asked sync.WaitGroup
 	for _, m := range unknown {
 		asked.Go(func() {
-			want, parked := g.want(c, m, false)
+			want, parked := g.sessionFor(c, m, false)
 			if parked {
-				want.Client += " lists" // what the server asks meanwhile cannot wait for a call
+				want.Client += " lists" // its questions cannot wait for a call
 			}
 			if _, err := m.Catalog(ctx, want); err != nil {
 				g.logger.Warn("an upstream is left out", "upstream", m.Name(), "error", err)
@@ -424,20 +421,20 @@ func (g *Gateway) ready(ctx context.Context, c *Client) *surface {
 	return g.surface.Load()
 }
 
-// Notes are what a person should know of the upstreams.
+// Notes returns the warnings about the upstreams.
 func (g *Gateway) Notes() []Note { return g.surface.Load().notes }
 
-// Known gives what is known of an upstream; nil is nothing.
+// Known returns the known catalog of an upstream, or nil.
 func (g *Gateway) Known(name string) *upstream.Catalog {
-	if m := g.member(name); m != nil {
+	if m := g.findMember(name); m != nil {
 		return m.Upstream.Known()
 	}
 	return nil
 }
 
-// RefreshAll asks all upstreams for what they offer now.
+// RefreshAll reloads the catalogs of all upstreams.
 func (g *Gateway) RefreshAll(ctx context.Context) error {
-	members := g.all()
+	members := g.allMembers()
 	failed := make([]error, len(members))
 	var asked sync.WaitGroup
 	for i, m := range members {
@@ -447,8 +444,8 @@ func (g *Gateway) RefreshAll(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// toolError is the answer to a call that the gateway itself refuses: one that a
-// model can read.
+// toolError returns the tool error, readable for a model, for a call that the gateway
+// refuses.
 func toolError(code guideway.Code, message, fix string) json.RawMessage {
 	said := []wire.Member{{Key: "code", Value: wire.Text(string(code))}, {Key: "error", Value: wire.Text(message)}}
 	if fix != "" {
@@ -462,15 +459,15 @@ func toolError(code guideway.Code, message, fix string) json.RawMessage {
 		wire.Member{Key: "isError", Value: json.RawMessage("true")})
 }
 
-// MemberHealth is how one upstream is.
+// MemberHealth is the health of one upstream.
 type MemberHealth struct {
 	Name string
 	upstream.Health
 }
 
-// MembersHealth tells how the upstreams are, in order of precedence.
+// MembersHealth returns the health of the upstreams in order of precedence.
 func (g *Gateway) MembersHealth() []MemberHealth {
-	members := g.all()
+	members := g.allMembers()
 	list := make([]MemberHealth, len(members))
 	for i, m := range members {
 		list[i] = MemberHealth{m.Name(), m.Upstream.Health()}

@@ -11,26 +11,25 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// headerArgument is an argument that a server of the modern era wants in a
-// header too (SEP-2243).
+// headerArgument is an argument that a modern server also requires as a header (SEP-2243).
 type headerArgument struct {
 	path   []string
 	header string
 }
 
-// The bounds of what is looked for in a schema.
+// Limits of the search in a schema.
 const (
 	maxHeaderDepth = 8
 	maxHeaders     = 32
 )
 
-// schemaPart is what matters here of a schema.
+// schemaPart holds the members of a schema that define header arguments.
 type schemaPart struct {
 	Header     string                `json:"x-mcp-header"`
 	Properties map[string]schemaPart `json:"properties"`
 }
 
-// headerArguments finds them in a tool's input schema.
+// headerArguments returns the header arguments in a tool's input schema.
 func headerArguments(tool json.RawMessage) []headerArgument {
 	if !strings.Contains(string(tool), "x-mcp-header") {
 		return nil
@@ -44,7 +43,7 @@ func headerArguments(tool json.RawMessage) []headerArgument {
 	var found []headerArgument
 	var look func(part schemaPart, path []string)
 	look = func(part schemaPart, path []string) {
-		if part.Header != "" && len(path) > 0 && headerName(part.Header) {
+		if part.Header != "" && len(path) > 0 && isHeaderName(part.Header) {
 			found = append(found, headerArgument{slices.Clone(path), "Mcp-Param-" + part.Header})
 		}
 		if len(path) == maxHeaderDepth {
@@ -61,14 +60,14 @@ func headerArguments(tool json.RawMessage) []headerArgument {
 	return found
 }
 
-// headerName tells whether a text may be part of a header's name.
-func headerName(text string) bool {
+// isHeaderName reports whether a text may be part of a header's name.
+func isHeaderName(text string) bool {
 	return len(text) <= 64 && !strings.ContainsFunc(text, func(r rune) bool {
 		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})
 }
 
-// headersOf are the headers of a call.
+// headersOf returns the headers of a call.
 func headersOf(list []headerArgument, arguments json.RawMessage) map[string]string {
 	headers := map[string]string{}
 	for _, h := range list {
@@ -88,13 +87,12 @@ func headersOf(list []headerArgument, arguments json.RawMessage) map[string]stri
 	return headers
 }
 
-// headerMismatch is the protocol's error for headers that say other than the
-// body.
+// headerMismatch is the MCP error code for headers that differ from the body.
 const headerMismatch = -32020
 
-// mismatch compares the headers of a call with its arguments: what stands between
-// a client and us may decide by the headers, so they must say the same.
-func mismatch(list []headerArgument, header http.Header, arguments json.RawMessage) *wire.Error {
+// checkHeaders compares the headers of a call with its arguments. They must be equal,
+// because a proxy between a client and the gateway may decide by the headers.
+func checkHeaders(list []headerArgument, header http.Header, arguments json.RawMessage) *wire.Error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -109,13 +107,13 @@ func mismatch(list []headerArgument, header http.Header, arguments json.RawMessa
 			got, ok = upstream.HeaderText(given[0])
 		}
 		if !ok || got != wanted {
-			return &wire.Error{Code: headerMismatch, Message: "the header " + h.header + " is not what the argument " + strings.Join(h.path, ".") + " says"}
+			return &wire.Error{Code: headerMismatch, Message: "the header " + h.header + " differs from the argument " + strings.Join(h.path, ".") + " says"}
 		}
 	}
 	return nil
 }
 
-// headerText writes a text, a whole number or a truth value.
+// headerText formats a string, an integer or a boolean.
 func headerText(value json.RawMessage) (string, bool) {
 	if len(value) == 0 {
 		return "", false
@@ -134,8 +132,8 @@ func headerText(value json.RawMessage) (string, bool) {
 	return "", false
 }
 
-// ParamHeaders gives what makes the headers of a tool's calls of their arguments;
-// nil where the tool has none.
+// ParamHeaders returns a function that computes the headers of a tool's calls from their
+// arguments; nil if the tool has none.
 func ParamHeaders(tool json.RawMessage) func(arguments json.RawMessage) map[string]string {
 	list := headerArguments(tool)
 	if len(list) == 0 {

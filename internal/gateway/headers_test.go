@@ -8,14 +8,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
 )
 
-// What stands before us may route or refuse by the headers of a call; one whose
-// headers say other than its arguments is refused, by the way past the SDK and
-// through it.
-func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
+// A proxy in front of the gateway may route or refuse by the headers of a call. A call
+// whose headers differ from its arguments is refused, on the fast path and through the SDK.
+func TestHeadersMustMatchArguments(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"", slow} {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Headed)}}, way)
-		open(t, r)
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Headed)}}, way)
+		openSession(t, r)
 		for name, c := range map[string]struct {
 			argument, header string
 			fine             bool
@@ -35,7 +34,7 @@ func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
 			if c.header != "" {
 				header["Mcp-Param-Text"] = c.header
 			}
-			status, body, _ := post(t, r.url, header, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__headed","arguments":`+c.argument+`,`+meta+`}}`)
+			status, body, _ := postRaw(t, r.url, header, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__headed","arguments":`+c.argument+`,`+meta+`}}`)
 			if refused := strings.Contains(body, "-32020"); refused == c.fine || way == "" && (status == 200) != c.fine {
 				t.Errorf("%s%s: %d %s", way, name, status, body)
 			}

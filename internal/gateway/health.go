@@ -10,16 +10,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
 
-// maxBackoff is how many times the interval at most an upstream that does not
-// answer is left alone.
+// maxBackoff limits the delay for a failing upstream, in multiples of the interval.
 const maxBackoff = 10
 
-// Watch looks after the upstreams until ctx ends: it pings those that run, and
-// tries those again that have failed, every interval at first and less and less
-// often where that is in vain. What was never needed is not started. The interval is
-// the last one that came; zero, or none yet, is never.
+// Watch checks the upstreams until ctx ends: it pings those that run and retries those that
+// failed, first at every interval and then less and less often. It does not start upstreams
+// that were never used. The interval is the last one received; zero disables the checks, as
+// before the first one.
 func (g *Gateway) Watch(ctx context.Context, intervals <-chan time.Duration) {
-	w := &watcher{}
+	w := &recorder{}
 	tick := time.NewTicker(time.Hour)
 	tick.Stop()
 	defer tick.Stop()
@@ -29,41 +28,41 @@ func (g *Gateway) Watch(ctx context.Context, intervals <-chan time.Duration) {
 			w.wg.Wait()
 			return
 		case every := <-intervals:
-			w.begin(every)
+			w.reset(every)
 			if tick.Stop(); every > 0 {
 				tick.Reset(every)
 			}
 		case now := <-tick.C:
-			w.look(ctx, now, g.all())
+			w.checkDue(ctx, now, g.allMembers())
 		}
 	}
 }
 
-// watcher remembers when each upstream is due.
-type watcher struct {
+// recorder stores the next check of each upstream.
+type recorder struct {
 	wg sync.WaitGroup
 
 	mu    sync.Mutex
 	every time.Duration
-	due   map[*upstream.Upstream]*turn
+	due   map[*upstream.Upstream]*schedule
 }
 
-// begin forgets who was due when.
-func (w *watcher) begin(every time.Duration) {
+// reset clears the schedule.
+func (w *recorder) reset(every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.every, w.due = every, map[*upstream.Upstream]*turn{}
+	w.every, w.due = every, map[*upstream.Upstream]*schedule{}
 }
 
-// turn is when an upstream is looked at again.
-type turn struct {
+// schedule is the next check of an upstream.
+type schedule struct {
 	at   time.Time
 	wait time.Duration
 	busy bool
 }
 
-// look looks after those that are due, each by itself.
-func (w *watcher) look(ctx context.Context, now time.Time, members []*member) {
+// checkDue checks the upstreams that are due, each concurrently.
+func (w *recorder) checkDue(ctx context.Context, now time.Time, members []*member) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	there := map[*upstream.Upstream]bool{}
@@ -72,14 +71,14 @@ func (w *watcher) look(ctx context.Context, now time.Time, members []*member) {
 		there[u] = true
 		t := w.due[u]
 		if t == nil {
-			t = &turn{wait: w.every}
+			t = &schedule{wait: w.every}
 			w.due[u] = t
 		}
 		if t.busy || now.Before(t.at) {
 			continue
 		}
 		t.busy = true
-		w.wg.Go(func() { w.attend(ctx, u, t) })
+		w.wg.Go(func() { w.checkUpstream(ctx, u, t) })
 	}
 	for _, u := range slices.Collect(maps.Keys(w.due)) {
 		if !there[u] {
@@ -88,8 +87,8 @@ func (w *watcher) look(ctx context.Context, now time.Time, members []*member) {
 	}
 }
 
-// attend looks after one upstream.
-func (w *watcher) attend(ctx context.Context, u *upstream.Upstream, t *turn) {
+// check checks one upstream.
+func (w *recorder) checkUpstream(ctx context.Context, u *upstream.Upstream, t *schedule) {
 	var err error
 	if u.Health().Condition == upstream.ConditionFailed {
 		_, err = u.Refresh(ctx)
@@ -104,6 +103,6 @@ func (w *watcher) attend(ctx context.Context, u *upstream.Upstream, t *turn) {
 	} else {
 		t.wait = w.every
 	}
-	// A little early, so that the tick of that time finds it due.
+	// Slightly early, so that the tick at that time finds it due.
 	t.at = time.Now().Add(t.wait - w.every/10)
 }

@@ -11,22 +11,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// Hooks are a user's own logic around calls and lists of tools.
+// Hooks run user-defined logic before and after calls and tool lists.
 type Hooks interface {
-	// Looks tells whether any hook looks at a method of an upstream's tool; the
-	// tool is "" for tools/list. It is asked at every call.
-	Looks(method, upstream, tool string) bool
-	// Around does a call with the hooks. send makes the call itself, once at
-	// most. The result is what the client gets.
+	// Applies reports whether a hook applies to a method of an upstream's tool; the tool is
+	// "" for tools/list. It runs at every call.
+	Applies(method, upstream, tool string) bool
+	// Around makes a call with its hooks. send makes the call itself and may be called at
+	// most once. The client gets the returned result.
 	Around(ctx context.Context, call HookCall, send func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error)
 }
 
-// HookCall is what hooks are told of a call, in the upstream's own names.
+// HookCall describes a call to hooks, with the upstream's own names.
 type HookCall struct {
 	Method, Upstream, Tool string
-	// Before is the tool that the call was of, where hooks have looked at it and
-	// made it one of Tool. They have done their part; only others that look at
-	// Tool are left.
+	// Before is the original tool of a call that a hook redirected to Tool. The hooks of
+	// Before have run; only other hooks that apply to Tool remain.
 	Before string
 	Client guideway.Principal
 	Params json.RawMessage
@@ -37,31 +36,31 @@ const (
 	methodList = "tools/list"
 )
 
-func (g *Gateway) looks(method string, m *member, tool string) bool {
-	return g.opts.Hooks != nil && g.opts.Hooks.Looks(method, m.Name(), tool)
+func (g *Gateway) hooksApply(method string, m *member, tool string) bool {
+	return g.opts.Hooks != nil && g.opts.Hooks.Applies(method, m.Name(), tool)
 }
 
-// unlisted gives a name that no tool of an upstream has, where hooks look at calls
-// of it: they may know the tool that it means, or answer themselves. nil is none.
-func (g *Gateway) unlisted(name string) *tool {
+// unlistedTool returns a tool for a name that no upstream has, if a hook applies to calls of
+// it: the hook may redirect the call or answer it. Otherwise it returns nil.
+func (g *Gateway) unlistedTool(name string) *tool {
 	if g.opts.Hooks == nil || len(name) > maxName || g.surface.Load().names.taken[name] {
 		return nil
 	}
-	for _, m := range g.all() {
-		original, ok := strings.CutPrefix(name, m.prefix())
-		if ok && original != "" && !m.Tools[original].Hide && g.looks(methodCall, m, original) {
-			return &tool{entry: entry{member: m, name: name, original: original}, unlisted: true}
+	for _, m := range g.allMembers() {
+		original, ok := strings.CutPrefix(name, m.namePrefix())
+		if ok && original != "" && !m.Tools[original].Hide && g.hooksApply(methodCall, m, original) {
+			return &tool{newEntry: newEntry{member: m, name: name, original: original}, unlisted: true}
 		}
 	}
 	return nil
 }
 
-// hooked does a call with the hooks around it. They may make it one of another
-// tool of the same upstream, which is looked at as if the client had called it.
-func (g *Gateway) hooked(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
+// callWithHooks makes a call with its hooks. They may redirect it to another tool of the
+// same upstream, which is checked as if the client had called it.
+func (g *Gateway) callWithHooks(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
 	result, err := g.aroundCall(ctx, c, t, r)
-	if err == nil && !wire.Valid(result) { // it is written into the answer as it is
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook has made a result that is no JSON")
+	if err == nil && !wire.Valid(result) { // the answer contains it unchanged
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result that is not JSON")
 	}
 	return result, err
 }
@@ -72,7 +71,7 @@ func (g *Gateway) aroundCall(ctx context.Context, c *Client, t *tool, r Request)
 		if err != nil {
 			return nil, err
 		}
-		if to == t || !g.looks(methodCall, to.member, to.original) {
+		if to == t || !g.hooksApply(methodCall, to.member, to.original) {
 			return g.sendTool(ctx, c, t, to, r)
 		}
 		return g.opts.Hooks.Around(ctx, hookCall(c, to, t.original, r), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
@@ -81,8 +80,8 @@ func (g *Gateway) aroundCall(ctx context.Context, c *Client, t *tool, r Request)
 				return nil, err
 			}
 			if last != to {
-				return nil, guideway.Errorf(guideway.CodeRefused, "one hook made the call of %q one of %q, and another one of %q", t.original, to.original, last.original).
-					WithFix("let one hook alone change the tool")
+				return nil, guideway.Errorf(guideway.CodeRefused, "a hook redirected the call of %q to %q, and another hook to %q", t.original, to.original, last.original).
+					WithFix("let only one hook change the tool")
 			}
 			return g.sendTool(ctx, c, t, to, r)
 		})
@@ -100,35 +99,35 @@ func hookCall(c *Client, t *tool, before string, r Request) HookCall {
 	}
 }
 
-// afterHooks reads what hooks have made of a call. A member that would not go on is
-// an error: what a hook does is done, or said not to be.
+// afterHooks reads the call that hooks return. A member that cannot be forwarded is an
+// error: a hook's change is applied or reported.
 func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request, params json.RawMessage) (*tool, Request, error) {
 	members, err := wire.Members(params, "name", "arguments")
 	if err != nil {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook has made params that are none: %w", err)
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned invalid params: %w", err)
 	}
 	for key := range members {
 		if key != "name" && key != "arguments" {
-			return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook has set params.%s; hooks change the name and the arguments", clip(key, maxName)).
+			return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook set params.%s; hooks can only change the name and the arguments", clipText(key, maxName)).
 				WithFix("change params.arguments")
 		}
 	}
 	if r.Arguments = members["arguments"]; r.Arguments != nil && r.Arguments[0] != '{' && string(r.Arguments) != "null" {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook has made arguments that are no object")
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned arguments that are not an object")
 	}
 	var name string
 	if json.Unmarshal(members["name"], &name) != nil || name == "" {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook has taken the name of the tool away")
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook removed the name of the tool")
 	}
 	if name == t.original && !t.unlisted {
 		return t, r, nil
 	}
-	to, err := g.target(ctx, c, t, name)
+	to, err := g.redirectTarget(ctx, c, t, name)
 	return to, r, err
 }
 
-// target is the tool that hooks have chosen, if the client may call it.
-func (g *Gateway) target(ctx context.Context, c *Client, t *tool, name string) (*tool, error) {
+// redirectTarget returns the tool that hooks chose, if the client may call it.
+func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, name string) (*tool, error) {
 	var to *tool
 	for _, each := range g.surface.Load().byName {
 		if each.member.Upstream == t.member.Upstream && each.original == name {
@@ -136,25 +135,25 @@ func (g *Gateway) target(ctx context.Context, c *Client, t *tool, name string) (
 		}
 	}
 	switch {
-	case to != nil && name != t.original && g.may(ctx).tool(to):
+	case to != nil && name != t.original && g.accessOf(ctx).allowsTool(to):
 	case name == t.original:
 		return nil, unknownTool(t.name, nil)
 	default:
-		return nil, guideway.Errorf(guideway.CodeRefused, "a hook made the call of %q one of %q, which is no tool of %s that this client may call",
-			t.original, clip(name, maxName), t.member.Name()).WithFix("look at the names in the hook graph")
+		return nil, guideway.Errorf(guideway.CodeRefused, "a hook redirected the call of %q to %q, which is not a tool of %s that this client may call",
+			t.original, clipText(name, maxName), t.member.Name()).WithFix("check the names in the hook graph")
 	}
 	if to.blocked != "" {
-		return nil, guideway.Errorf(guideway.CodeForbidden, "the tool %s is held back: %s", to.name, to.blocked).
+		return nil, guideway.Errorf(guideway.CodeForbidden, "the tool %s waits for approval: %s", to.name, to.blocked).
 			WithFix("%s", approveFix(to))
 	}
-	return to, g.toolLimited(to)
+	return to, g.checkToolLimit(to)
 }
 
-// listed are the tools that a client sees, as the hooks have them that look at
-// lists. An upstream whose hooks fail is left out: what a hook should have changed
-// is not shown without it.
-func (g *Gateway) listed(ctx context.Context, c *Client) []*tool {
-	tools := g.visible(ctx, c)
+// listedTools returns the tools that a client sees, after the list hooks. If the hooks of
+// an upstream fail, its tools are left out: a list without a required change must not be
+// shown.
+func (g *Gateway) listedTools(ctx context.Context, c *Client) []*tool {
+	tools := g.visibleTools(ctx, c)
 	if g.opts.Hooks == nil {
 		return tools
 	}
@@ -166,10 +165,10 @@ func (g *Gateway) listed(ctx context.Context, c *Client) []*tool {
 		}
 		part := tools[:n]
 		tools = tools[n:]
-		if g.looks(methodList, m, "") {
+		if g.hooksApply(methodList, m, "") {
 			var err error
-			if part, err = g.relisted(ctx, c, m, part); err != nil {
-				g.logger.Warn("the tools of an upstream are left out: a hook that looks at them has not let them pass", "upstream", m.Name(), "error", err)
+			if part, err = g.applyListHooks(ctx, c, m, part); err != nil {
+				g.logger.Warn("the tools of an upstream are left out: a tools/list hook failed", "upstream", m.Name(), "error", err)
 			}
 		}
 		out = append(out, part...)
@@ -177,8 +176,8 @@ func (g *Gateway) listed(ctx context.Context, c *Client) []*tool {
 	return out
 }
 
-// relisted has hooks look at the tools of one upstream.
-func (g *Gateway) relisted(ctx context.Context, c *Client, m *member, tools []*tool) ([]*tool, error) {
+// applyListHooks runs the list hooks on the tools of one upstream.
+func (g *Gateway) applyListHooks(ctx context.Context, c *Client, m *member, tools []*tool) ([]*tool, error) {
 	known := map[string]*tool{}
 	list := make([]json.RawMessage, len(tools))
 	for i, t := range tools {
@@ -195,47 +194,47 @@ func (g *Gateway) relisted(ctx context.Context, c *Client, m *member, tools []*t
 	}
 	r := Request{}
 	o := g.observe(c, methodList, &r)
-	ctx = o.about(ctx, m, "", &r)
+	ctx = o.setTarget(ctx, m, "", &r)
 	result, err := g.opts.Hooks.Around(ctx, HookCall{
 		Method: methodList, Upstream: m.Name(), Client: c.Principal, Params: json.RawMessage(`{}`),
 	}, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		markSent(ctx)
 		return wire.Object(wire.Member{Key: "tools", Value: text}), nil
 	})
-	o.end(ctx, result, err)
+	o.endWith(ctx, result, err)
 	if err != nil {
 		return nil, err
 	}
 	members, err := wire.Members(result, "tools")
 	if err != nil || json.Unmarshal(members["tools"], &list) != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook has made a list of tools that is none")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned an invalid list of tools")
 	}
-	part, err := g.renamed(m, known, list)
-	may := g.may(ctx)
-	return slices.DeleteFunc(part, func(t *tool) bool { return !may.tool(t) }), err
+	part, err := g.toolsFromHooks(m, known, list)
+	may := g.accessOf(ctx)
+	return slices.DeleteFunc(part, func(t *tool) bool { return !may.allowsTool(t) }), err
 }
 
-// renamed gives the tools of a list that hooks have made the names that clients
+// toolsFromHooks converts the list that hooks return to tools with the names that clients
 // use.
-func (g *Gateway) renamed(m *member, known map[string]*tool, list []json.RawMessage) ([]*tool, error) {
+func (g *Gateway) toolsFromHooks(m *member, known map[string]*tool, list []json.RawMessage) ([]*tool, error) {
 	s := g.surface.Load()
 	seen := map[string]bool{}
 	out := make([]*tool, 0, len(list))
 	for _, raw := range list {
 		members, err := wire.Members(raw, "name", "description", "inputSchema")
-		original := member1(raw, "name")
+		original := textMember(raw, "name")
 		if schema := members["inputSchema"]; err != nil || original == "" || len(schema) == 0 || schema[0] != '{' {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook has made a tool without a name or an inputSchema: %s", clip(string(raw), maxName))
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a tool without a name or an inputSchema: %s", clipText(string(raw), maxName))
 		}
-		t := tool{entry: entry{member: m, original: original, name: m.prefix() + original}, description: member1(raw, "description")}
+		t := tool{newEntry: newEntry{member: m, original: original, name: m.namePrefix() + original}, description: textMember(raw, "description")}
 		if old := known[original]; old != nil {
 			t.name = old.name
-		} else if clean(t.name) != t.name || len(t.name) > maxName || s.names.taken[t.name] {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook has given a tool the name %q, which is taken, reserved or no name", clip(original, maxName)).
-				WithFix("use letters, digits, dots, dashes and underscores, and a name of its own")
+		} else if replaceInvalid(t.name) != t.name || len(t.name) > maxName || s.names.taken[t.name] {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook renamed a tool to %q, which is taken, reserved or invalid", clipText(original, maxName)).
+				WithFix("use a unique name of letters, digits, dots, dashes and underscores")
 		}
 		if seen[t.name] {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook has given two tools the name %q", original)
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave two tools the name %q", original)
 		}
 		seen[t.name] = true
 		if t.shown, err = wire.With(raw, wire.Member{Key: "name", Value: wire.Text(t.name)}); err != nil {
@@ -246,8 +245,7 @@ func (g *Gateway) renamed(m *member, known map[string]*tool, list []json.RawMess
 	return out, nil
 }
 
-// Relist tells clients to ask for the tools anew, for when other hooks look at
-// lists.
+// Relist tells clients to list the tools again after the list hooks changed.
 func (g *Gateway) Relist() {
 	g.mu.Lock()
 	notify := g.notify

@@ -15,18 +15,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
 )
 
-// replacing are hooks that replace texts in what goes through: by "METHOD TOOL",
-// pairs of an old text and a new one, for the request and the response alike.
-type replacing struct {
+// replaceHooks replace texts in messages: for "METHOD TOOL", pairs of an old and a new
+// text, in the request and the response alike.
+type replaceHooks struct {
 	pairs map[string][]string
 
 	mu    sync.Mutex
 	calls []string
 }
 
-func (h *replacing) Looks(method, _, tool string) bool { return h.pairs[method+" "+tool] != nil }
+func (h *replaceHooks) Applies(method, _, tool string) bool { return h.pairs[method+" "+tool] != nil }
 
-func (h *replacing) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+func (h *replaceHooks) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
 	h.mu.Lock()
 	h.calls = append(h.calls, fmt.Sprintf("%s %s/%s<%s %s", call.Method, call.Upstream, call.Tool, call.Before, call.Params))
 	h.mu.Unlock()
@@ -41,32 +41,31 @@ func (h *replacing) Around(ctx context.Context, call gateway.HookCall, send func
 	return change(result), err
 }
 
-func (h *replacing) seen() []string {
+func (h *replaceHooks) seen() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
 }
 
-// A hook in tools/list renames a tool, and one in tools/call has calls of the new
-// name find it, over both ways that calls take and where tools are found by need.
+// A tools/list hook renames a tool, and a tools/call hook maps the new name back, on both
+// call paths and with tool search.
 func TestRenamedByHooks(t *testing.T) {
 	t.Parallel()
 	for name, version := range map[string]string{"legacy": legacy, "modern": modern} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hooks := &replacing{pairs: map[string][]string{
+			hooks := &replaceHooks{pairs: map[string][]string{
 				"tools/list ":     {`"echo"`, `"say"`, "The tool env.", "The environment."},
 				"tools/call say":  {`"say"`, `"echo"`},
 				"tools/call echo": {`"text":"`, `"text":"guarded `},
 			}}
-			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}, Hooks: hooks})
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Hooks: hooks})
 			p := r.connect(t, ways{user: "ann", version: version})
-			if names := p.names(); !slices.Contains(names, "one__say") || slices.Contains(names, "one__echo") || !slices.Contains(names, "one__env") {
+			if names := p.toolNames(); !slices.Contains(names, "one__say") || slices.Contains(names, "one__echo") || !slices.Contains(names, "one__env") {
 				t.Errorf("the tools are %v", names)
 			}
-			// The graph that looks at the real tool sees the call too: a new name is
-			// no way around it.
-			if got := p.call("one__say", args{"text": "hi"}); got != "guarded guarded hi" {
+			// The graph of the real tool runs too: a new name does not bypass it.
+			if got := p.callTool("one__say", args{"text": "hi"}); got != "guarded guarded hi" {
 				t.Errorf("the call gives %s", got)
 			}
 			want := []string{
@@ -77,32 +76,32 @@ func TestRenamedByHooks(t *testing.T) {
 			if got := hooks.seen(); !slices.Equal(got, want) {
 				t.Errorf("the hooks saw %q", got)
 			}
-			if got := p.call("one__nothing", nil); !strings.Contains(got, `unknown tool "one__nothing"`) {
+			if got := p.callTool("one__nothing", nil); !strings.Contains(got, `unknown tool "one__nothing"`) {
 				t.Errorf("a tool that is not there: %s", got)
 			}
 		})
 	}
 }
 
-// Where tools are found by need, they are found under the names that hooks gave.
+// Tool search finds tools under the names that hooks gave them.
 func TestRenamedByHooksAndSearched(t *testing.T) {
 	t.Parallel()
-	hooks := &replacing{pairs: map[string][]string{"tools/list ": {`"echo"`, `"parrot"`}, "tools/call parrot": {`"parrot"`, `"echo"`}}}
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}, Hooks: hooks, Lazy: true})
+	hooks := &replaceHooks{pairs: map[string][]string{"tools/list ": {`"echo"`, `"parrot"`}, "tools/call parrot": {`"parrot"`, `"echo"`}}}
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Hooks: hooks, Lazy: true})
 	p := r.connect(t, ways{user: "ann", version: legacy})
-	if got := p.call("tool_search", args{"query": "parrot"}); !strings.Contains(got, `"one__parrot"`) {
+	if got := p.callTool("tool_search", args{"query": "parrot"}); !strings.Contains(got, `"one__parrot"`) {
 		t.Errorf("the search gives %s", got)
 	}
-	if got := p.call("tool_call", args{"name": "one__parrot", "arguments": args{"text": "hi"}}); got != "hi" {
+	if got := p.callTool("tool_call", args{"name": "one__parrot", "arguments": args{"text": "hi"}}); got != "hi" {
 		t.Errorf("the call gives %s", got)
 	}
 }
 
-// What a hook makes of a call is done, or said not to be; nothing that it did is
-// dropped, and nothing is sent that the client may not call.
-func TestHooksAreNotIgnored(t *testing.T) {
+// Each change that a hook makes to a call is applied or reported; nothing is sent that the
+// client may not call.
+func TestHookChangesAreAppliedOrReported(t *testing.T) {
 	t.Parallel()
-	hidden := entry(t, "one")
+	hidden := newEntry(t, "one")
 	hidden.Tools = map[string]gateway.ToolRule{"env": {Hide: true}}
 	for name, tt := range map[string]struct {
 		pairs map[string][]string
@@ -125,24 +124,23 @@ func TestHooksAreNotIgnored(t *testing.T) {
 			t.Parallel()
 			e := hidden
 			e.Spec.Env = map[string]string{upstreamtest.Variable: "", upstreamtest.CountFile: countFile(t)}
-			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Hooks: &replacing{pairs: tt.pairs}})
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Hooks: &replaceHooks{pairs: tt.pairs}})
 			r.allow = map[string]authn.Allow{"ann": {Tools: []string{"one__echo", "one__env", "one__params", "one__fail", "one__said"}}}
 			p := r.connect(t, ways{user: "ann", version: legacy})
-			p.names()
-			got := p.call(tt.tool, args{"text": "x"})
+			p.toolNames()
+			got := p.callTool(tt.tool, args{"text": "x"})
 			if !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), tt.want) || !strings.HasPrefix(got, "isError") && !strings.HasPrefix(got, "error") {
 				t.Errorf("the call gives %s", got)
 			}
-			if n := counted(e); n != 0 {
+			if n := countCalls(e); n != 0 {
 				t.Errorf("it was done %d times", n)
 			}
 		})
 	}
 }
 
-// A list that hooks refuse, or make unusable, leaves that upstream out and no
-// other.
-func TestListsFailClosed(t *testing.T) {
+// A list that hooks refuse or make invalid leaves out that upstream only.
+func TestListHooksFailClosed(t *testing.T) {
 	t.Parallel()
 	for name, pairs := range map[string][]string{
 		"refused":       {"fail", ""},
@@ -154,9 +152,9 @@ func TestListsFailClosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hooks := &hooksOf{"one", &replacing{pairs: map[string][]string{"tools/list ": pairs}}}
-			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), entry(t, "two")}, Hooks: hooks})
-			names := r.connect(t, ways{user: "ann", version: legacy}).names()
+			hooks := &upstreamHooks{"one", &replaceHooks{pairs: map[string][]string{"tools/list ": pairs}}}
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two")}, Hooks: hooks})
+			names := r.connect(t, ways{user: "ann", version: legacy}).toolNames()
 			if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "one__") }) || !slices.Contains(names, "two__echo") {
 				t.Errorf("the tools are %v", names)
 			}
@@ -164,22 +162,22 @@ func TestListsFailClosed(t *testing.T) {
 	}
 }
 
-// hooksOf are hooks of one upstream.
-type hooksOf struct {
+// upstreamHooks are hooks of one upstream.
+type upstreamHooks struct {
 	upstream string
 	gateway.Hooks
 }
 
-func (h *hooksOf) Looks(method, upstream, tool string) bool {
-	return upstream == h.upstream && h.Hooks.Looks(method, upstream, tool)
+func (h *upstreamHooks) Applies(method, upstream, tool string) bool {
+	return upstream == h.upstream && h.Hooks.Applies(method, upstream, tool)
 }
 
-// A client that holds a list is told when other hooks look at it.
+// A client that holds a list is notified when the list hooks change.
 func TestRelist(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
 	p := r.connect(t, ways{user: "ann", version: legacy})
-	p.names()
+	p.toolNames()
 	r.Relist()
 	<-p.changed
 }

@@ -10,12 +10,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limits bounds how often is called: a bucket for each client, upstream and tool
-// that has a bound.
+// limits limits call rates: one bucket for each client, upstream and tool that has a limit.
 type limits struct {
 	mu      sync.Mutex
 	buckets map[string]*bucket
-	// answered are the states that have come back, until they are too old.
+	// answered holds the request states that have come back, until they expire.
 	answered map[string]time.Time
 }
 
@@ -25,20 +24,20 @@ type bucket struct {
 	used      time.Time
 }
 
-// maxBuckets bounds the memory; those that were unused for a minute are full
-// again, and nothing is lost with them.
+// maxBuckets bounds the memory. Buckets unused for a minute are full again and can be
+// dropped.
 const maxBuckets = 10000
 
-// bound is a limit of one bucket.
+// bound is the limit of one bucket.
 type bound struct {
-	// what and name are the bucket, said begins a refusal.
+	// what and name identify the bucket, said begins a refusal.
 	what, name, said string
 	perMinute        int
 }
 
-// take takes one call out of the buckets of all bounds, or out of none: then it gives
-// the bound that holds longest, and when it does not any more.
-func (l *limits) take(bounds ...bound) (over *bound, wait time.Duration) {
+// takeAll takes one call out of the buckets of all bounds, or out of none. In the second case
+// it returns the bound that blocks longest and the time to wait.
+func (l *limits) takeAll(bounds ...bound) (over *bound, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -47,7 +46,7 @@ func (l *limits) take(bounds ...bound) (over *bound, wait time.Duration) {
 		if b.perMinute <= 0 {
 			continue
 		}
-		each := l.bucket(now, b)
+		each := l.bucketOf(now, b)
 		from = append(from, each)
 		if missing := 1 - each.TokensAt(now); missing > 0 {
 			left := time.Duration(math.Ceil(missing*60/float64(b.perMinute))) * time.Second
@@ -64,13 +63,13 @@ func (l *limits) take(bounds ...bound) (over *bound, wait time.Duration) {
 	return over, wait
 }
 
-// bucket gives the bucket of a bound. mu is held.
-func (l *limits) bucket(now time.Time, of bound) *bucket {
+// bucketOf returns the bucket of a bound. The caller holds mu.
+func (l *limits) bucketOf(now time.Time, of bound) *bucket {
 	key := of.what + "\x00" + of.name
 	b := l.buckets[key]
 	if b == nil || b.perMinute != of.perMinute {
 		if len(l.buckets) >= maxBuckets {
-			l.sweep(now)
+			l.removeIdle(now)
 		}
 		if l.buckets == nil {
 			l.buckets = map[string]*bucket{}
@@ -82,10 +81,10 @@ func (l *limits) bucket(now time.Time, of bound) *bucket {
 	return b
 }
 
-// first tells whether a call comes with the answer to a question for the first time: it
-// belongs to a call that was counted. One that comes with the same state again is
-// another call, of which a question makes no end.
-func (l *limits) first(state string) bool {
+// isFirstAnswer reports whether a request state comes back for the first time. Such a call
+// continues one that was counted. The same state again is a new call, so that repeating an
+// answer does not avoid the limits.
+func (l *limits) isFirstAnswer(state string) bool {
 	if state == "" {
 		return false
 	}
@@ -113,7 +112,7 @@ func (l *limits) first(state string) bool {
 	return true
 }
 
-func (l *limits) sweep(now time.Time) {
+func (l *limits) removeIdle(now time.Time) {
 	for key, b := range l.buckets {
 		if now.Sub(b.used) > time.Minute {
 			delete(l.buckets, key)
@@ -121,45 +120,45 @@ func (l *limits) sweep(now time.Time) {
 	}
 }
 
-// limited refuses a call that is over a limit, and says when it is not any more. What
-// is refused counts for nothing.
-func (g *Gateway) limited(c *Client, t *tool) error {
-	bounds := g.bounds(c, t.member)
-	if !t.unlisted { // else it is the tool that it turns out to be that counts
-		bounds = append(bounds, t.bound())
+// checkLimits refuses a call that exceeds a limit and returns when it is allowed again. A
+// refused call does not count.
+func (g *Gateway) checkLimits(c *Client, t *tool) error {
+	bounds := g.boundsOf(c, t.member)
+	if !t.unlisted { // otherwise the tool that the hooks choose counts
+		bounds = append(bounds, t.toolBound())
 	}
-	return g.limits.refuse(bounds...)
+	return g.limits.refuseOver(bounds...)
 }
 
-// bounds are those of every request of a client to an upstream.
-func (g *Gateway) bounds(c *Client, m *member) []bound {
+// boundsOf returns the bounds of every request of a client to an upstream.
+func (g *Gateway) boundsOf(c *Client, m *member) []bound {
 	return []bound{
-		{"client", c.owner() + "\x00" + c.Principal.Client, "this client has called too often", int(g.clientPerMinute.Load())},
+		{"client", c.stateOwner() + "\x00" + c.Principal.Client, "too many calls of this client", int(g.clientPerMinute.Load())},
 		{"upstream", m.Name(), "the upstream " + m.Name() + " was called too often", m.PerMinute},
 	}
 }
 
-// requestLimited is limited for what is no call of a tool: a prompt, a resource, a
-// completion. It costs an upstream as much.
-func (g *Gateway) requestLimited(c *Client, m *member, r Request) error {
-	if g.limits.first(r.State) {
+// checkRequestLimits checks the limits of a request that is not a tool call: a prompt, a
+// resource or a completion. It costs an upstream as much.
+func (g *Gateway) checkRequestLimits(c *Client, m *member, r Request) error {
+	if g.limits.isFirstAnswer(r.State) {
 		return nil
 	}
-	return g.limits.refuse(g.bounds(c, m)...)
+	return g.limits.refuseOver(g.boundsOf(c, m)...)
 }
 
-// toolLimited is limited for the tool alone.
-func (g *Gateway) toolLimited(t *tool) error { return g.limits.refuse(t.bound()) }
+// checkToolLimit checks the limit of the tool only.
+func (g *Gateway) checkToolLimit(t *tool) error { return g.limits.refuseOver(t.toolBound()) }
 
-func (t *tool) bound() bound {
+func (t *tool) toolBound() bound {
 	return bound{"tool", t.member.Name() + "\x00" + t.original, "the tool " + t.name + " was called too often", t.member.ToolPerMinute}
 }
 
-func (l *limits) refuse(bounds ...bound) error {
-	over, wait := l.take(bounds...)
+func (l *limits) refuseOver(bounds ...bound) error {
+	over, wait := l.takeAll(bounds...)
 	if over == nil {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "%s, its limit is %d calls in a minute; call again in %s", over.said, over.perMinute, wait).
+	return guideway.Errorf(guideway.CodeUnavailable, "%s: the limit is %d calls per minute; call again in %s", over.said, over.perMinute, wait).
 		WithFix("call again in %s, or another tool until then", wait)
 }

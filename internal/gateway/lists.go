@@ -9,110 +9,110 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// Tools gives the tools that a client sees, or the two that find and call them.
+// Tools returns the tools that a client sees: all of them, or tool_search and tool_call.
 func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 	switch {
-	case g.may(ctx).none():
-		return nil // there is nothing to search either
+	case g.accessOf(ctx).isEmpty():
+		return nil // there is nothing to search
 	case g.lazyFor(ctx):
 		return lazyTools()
 	}
 	var out []json.RawMessage
-	for _, t := range g.listed(ctx, c) {
+	for _, t := range g.listedTools(ctx, c) {
 		out = append(out, t.shown)
 	}
 	return out
 }
 
-// visible are the tools that a client may call.
-func (g *Gateway) visible(ctx context.Context, c *Client) []*tool {
-	s, may := g.ready(ctx, c), g.may(ctx)
+// visibleTools returns the tools that a client may call.
+func (g *Gateway) visibleTools(ctx context.Context, c *Client) []*tool {
+	s, may := g.readySurface(ctx, c), g.accessOf(ctx)
 	var out []*tool
 	for _, t := range s.tools {
-		if may.tool(t) {
+		if may.allowsTool(t) {
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-// Prompts gives the prompts that a client sees.
+// Prompts returns the prompts that a client sees.
 func (g *Gateway) Prompts(ctx context.Context, c *Client) []json.RawMessage {
-	return g.shown(ctx, c, func(s *surface) []*entry { return s.prompts })
+	return g.shownEntries(ctx, c, func(s *surface) []*newEntry { return s.prompts })
 }
 
-// Resources gives the resources that a client sees.
+// Resources returns the resources that a client sees.
 func (g *Gateway) Resources(ctx context.Context, c *Client) []json.RawMessage {
-	return g.shown(ctx, c, func(s *surface) []*entry { return s.resources })
+	return g.shownEntries(ctx, c, func(s *surface) []*newEntry { return s.resources })
 }
 
-// Templates gives the resource templates that a client sees.
+// Templates returns the resource templates that a client sees.
 func (g *Gateway) Templates(ctx context.Context, c *Client) []json.RawMessage {
-	return g.shown(ctx, c, func(s *surface) []*entry { return s.templates })
+	return g.shownEntries(ctx, c, func(s *surface) []*newEntry { return s.templates })
 }
 
-func (g *Gateway) shown(ctx context.Context, c *Client, list func(*surface) []*entry) []json.RawMessage {
-	s, may := g.ready(ctx, c), g.may(ctx)
+func (g *Gateway) shownEntries(ctx context.Context, c *Client, list func(*surface) []*newEntry) []json.RawMessage {
+	s, may := g.readySurface(ctx, c), g.accessOf(ctx)
 	var out []json.RawMessage
 	for _, e := range list(s) {
-		if may.upstream(e.member) {
+		if may.allowsUpstream(e.member) {
 			out = append(out, e.shown)
 		}
 	}
 	return out
 }
 
-// HasPrompt tells whether a prompt is one of an upstream.
+// HasPrompt reports whether a prompt belongs to an upstream.
 func (g *Gateway) HasPrompt(ctx context.Context, c *Client, name string) bool {
 	if g.surface.Load().prompt[name] != nil {
 		return true
 	}
-	// Its upstream may not be known yet.
-	return strings.Contains(name, separator) && g.ready(ctx, c).prompt[name] != nil
+	// The upstream's prompts may not be known yet.
+	return strings.Contains(name, separator) && g.readySurface(ctx, c).prompt[name] != nil
 }
 
-// hasTemplate tells whether a template is one of an upstream.
+// hasTemplate reports whether a template belongs to an upstream.
 func (g *Gateway) hasTemplate(ctx context.Context, c *Client, uri string) bool {
 	if g.surface.Load().address[uri] != nil {
 		return true
 	}
-	ours := strings.HasPrefix(uri, "guideway:") // nothing is started to know that
-	return uri != "" && !ours && g.ready(ctx, c).address[uri] != nil
+	ours := strings.HasPrefix(uri, "guideway:") // do not start upstreams for this server's own addresses
+	return uri != "" && !ours && g.readySurface(ctx, c).address[uri] != nil
 }
 
 // GetPrompt gets a prompt.
 func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	o := g.observe(c, "prompts/get", &r)
-	e := g.ready(ctx, c).prompt[r.Name]
-	if e == nil || !g.may(ctx).upstream(e.member) {
-		return o.turnDown(ctx, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clip(r.Name, maxName))})
+	e := g.readySurface(ctx, c).prompt[r.Name]
+	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
+		return o.endUnrouted(ctx, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clipText(r.Name, maxName))})
 	}
-	ctx = o.about(ctx, e.member, e.original, &r)
-	if err := g.requestLimited(c, e.member, r); err != nil {
-		return o.turnDown(ctx, err)
+	ctx = o.setTarget(ctx, e.member, e.original, &r)
+	if err := g.checkRequestLimits(c, e.member, r); err != nil {
+		return o.endUnrouted(ctx, err)
 	}
-	result, err := g.send(ctx, c, ask{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
-	o.end(ctx, result, err)
+	result, err := g.send(ctx, c, route{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
+	o.endWith(ctx, result, err)
 	if err != nil {
 		return nil, err
 	}
-	return g.readdress(e.member, result), nil
+	return g.rewriteURIs(e.member, result), nil
 }
 
-// resourceNotFound is the protocol's error for an address that nobody has, by
-// the era.
+// resourceNotFound returns the MCP error for an unknown URI in the client's protocol
+// version.
 func resourceNotFound(c *Client, uri string) error {
-	failure := &wire.Error{Code: -32002, Message: "Resource not found", Data: wire.Object(wire.Member{Key: "uri", Value: wire.Text(clip(uri, maxAddress))})}
+	failure := &wire.Error{Code: -32002, Message: "Resource not found", Data: wire.Object(wire.Member{Key: "uri", Value: wire.Text(clipText(uri, maxAddress))})}
 	if c.Modern {
 		failure.Code = wire.CodeInvalidParams
 	}
 	return failure
 }
 
-// owner finds whose resource an address is.
-func (g *Gateway) owner(ctx context.Context, c *Client, uri string) (*member, string, error) {
-	m, original := g.ready(ctx, c).route(g, uri)
-	if m == nil || !g.may(ctx).upstream(m) {
+// findOwner returns the upstream of a resource and the upstream's URI for it.
+func (g *Gateway) findOwner(ctx context.Context, c *Client, uri string) (*member, string, error) {
+	m, original := g.readySurface(ctx, c).findRoute(g, uri)
+	if m == nil || !g.accessOf(ctx).allowsUpstream(m) {
 		return nil, "", resourceNotFound(c, uri)
 	}
 	return m, original, nil
@@ -121,25 +121,25 @@ func (g *Gateway) owner(ctx context.Context, c *Client, uri string) (*member, st
 // ReadResource reads a resource.
 func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	o := g.observe(c, "resources/read", &r)
-	m, original, err := g.owner(ctx, c, r.Name)
+	m, original, err := g.findOwner(ctx, c, r.Name)
 	if err != nil {
-		return o.turnDown(ctx, err)
+		return o.endUnrouted(ctx, err)
 	}
-	ctx = o.about(ctx, m, original, &r)
-	if err := g.requestLimited(c, m, r); err != nil {
-		return o.turnDown(ctx, err)
+	ctx = o.setTarget(ctx, m, original, &r)
+	if err := g.checkRequestLimits(c, m, r); err != nil {
+		return o.endUnrouted(ctx, err)
 	}
-	result, err := g.send(ctx, c, ask{method: "resources/read", member: m, original: original, shown: r.Name}, r)
-	o.end(ctx, result, err)
+	result, err := g.send(ctx, c, route{method: "resources/read", member: m, original: original, shown: r.Name}, r)
+	o.endWith(ctx, result, err)
 	if err != nil {
 		return nil, err
 	}
-	return c.cacheable(g.readdress(m, result), nil)
+	return c.withCacheHints(g.rewriteURIs(m, result), nil)
 }
 
-// cacheable adds to what was read what a client of the modern era has to be told
-// of caches, where an upstream of the legacy era says nothing of them.
-func (c *Client) cacheable(result json.RawMessage, err error) (json.RawMessage, error) {
+// withCacheHints adds the cache hints that a modern client requires to a resource of a
+// legacy upstream, which has none.
+func (c *Client) withCacheHints(result json.RawMessage, err error) (json.RawMessage, error) {
 	if err != nil || !c.Modern {
 		return result, err
 	}
@@ -157,55 +157,55 @@ func (c *Client) cacheable(result json.RawMessage, err error) (json.RawMessage, 
 	return wire.With(result, missing...)
 }
 
-// HasResource tells whether an address may be one of an upstream.
+// HasResource reports whether a URI may belong to an upstream.
 func (g *Gateway) HasResource(ctx context.Context, c *Client, uri string) bool {
-	m, _ := g.ready(ctx, c).route(g, uri)
+	m, _ := g.readySurface(ctx, c).findRoute(g, uri)
 	return m != nil
 }
 
-// Complete completes an argument of a prompt or of a template. ref is the
-// member of that name, rest the others.
+// Complete completes an argument of a prompt or of a template. ref is the member of that
+// name, rest holds the other members.
 func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMessage) (json.RawMessage, error) {
 	members, err := wire.Members(ref, "type", "name", "uri")
 	if err != nil {
 		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the ref is not an object"}
 	}
-	s := g.ready(ctx, c)
-	var e *entry
+	s := g.readySurface(ctx, c)
+	var e *newEntry
 	key := "name"
-	if name := member1(ref, "name"); members["name"] != nil {
+	if name := textMember(ref, "name"); members["name"] != nil {
 		e = s.prompt[name]
 	} else {
 		key = "uri"
-		e = s.address[member1(ref, "uri")]
+		e = s.address[textMember(ref, "uri")]
 	}
-	if e == nil || !g.may(ctx).upstream(e.member) {
-		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the ref names nothing that is there"}
+	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "unknown ref"}
 	}
 	if ref, err = wire.With(ref, wire.Member{Key: key, Value: wire.Text(e.original)}); err != nil {
 		return nil, err
 	}
 	r := Request{Name: e.name, Arguments: rest}
 	o := g.observe(c, "completion/complete", &r)
-	ctx = o.about(ctx, e.member, e.original, &r)
-	if err := g.requestLimited(c, e.member, r); err != nil {
-		return o.turnDown(ctx, err)
+	ctx = o.setTarget(ctx, e.member, e.original, &r)
+	if err := g.checkRequestLimits(c, e.member, r); err != nil {
+		return o.endUnrouted(ctx, err)
 	}
-	result, err := g.complete(ctx, c, e, ref, r)
-	o.end(ctx, result, err)
+	result, err := g.sendCompletion(ctx, c, e, ref, r)
+	o.endWith(ctx, result, err)
 	return result, err
 }
 
-// complete sends what is to be completed to its upstream.
-func (g *Gateway) complete(ctx context.Context, c *Client, e *entry, ref json.RawMessage, r Request) (json.RawMessage, error) {
+// sendCompletion sends a completion request to its upstream.
+func (g *Gateway) sendCompletion(ctx context.Context, c *Client, e *newEntry, ref json.RawMessage, r Request) (json.RawMessage, error) {
 	markSent(ctx)
-	want, _ := g.want(c, e.member, true)
+	want, _ := g.sessionFor(c, e.member, true)
 	session, done, err := e.member.Session(ctx, want)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	call := c.call(ask{method: "completion/complete", member: e.member}, Request{trace: r.trace})
+	call := c.newCall(route{method: "completion/complete", member: e.member}, Request{trace: r.trace})
 	call.Name = ""
 	call.Members = []wire.Member{{Key: "ref", Value: ref}}
 	err = wire.Each(r.Arguments, func(key string, value json.RawMessage) error {
@@ -221,5 +221,5 @@ func (g *Gateway) complete(ctx context.Context, c *Client, e *entry, ref json.Ra
 	if err != nil {
 		return nil, err
 	}
-	return c.final(result, session.Modern())
+	return c.finalResult(result, session.Modern())
 }

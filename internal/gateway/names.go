@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// separator stands between the name of an upstream and that of its tool. No
-// upstream's name has it, so that a name can be taken apart in one way only.
+// separator separates the upstream's name from the tool's name. It never occurs in an
+// upstream's name, so that a name can be split in only one way.
 const separator = "__"
 
-// maxName is the longest name that the protocol allows.
+// maxName is the maximum length of a name in MCP.
 const maxName = 128
 
-// names gives names that are unique, of the characters that the protocol allows,
-// and not reserved. It is given all names in the same order each time, so that
-// it gives each the same name.
+// names assigns names that are unique, valid in MCP and not reserved. It gets all names in
+// the same order each time and so assigns the same names.
 type names struct{ taken map[string]bool }
 
 func newNames(reserved []string) *names {
@@ -26,14 +25,14 @@ func newNames(reserved []string) *names {
 	return n
 }
 
-// own has the names of tools and prompts that are the server's own.
-type own struct{ tools, prompts []string }
+// reservedNames holds the names of this server's own tools and prompts.
+type reservedNames struct{ tools, prompts []string }
 
-// give names a tool. What had to be changed to make it fit is told apart by a
-// hash of the original, so that no upstream can take the name of another's or
-// have its own changed by what else is there.
-func (n *names) give(prefix, original string) (name string, ok bool) {
-	name = prefix + clean(original)
+// assign assigns a name to a tool. A name that had to be changed gets a hash of the
+// original. So no upstream can take another one's name, and no name depends on the other
+// upstreams.
+func (n *names) assignName(prefix, original string) (name string, ok bool) {
+	name = prefix + replaceInvalid(original)
 	if len(name) > maxName || name != prefix+original {
 		mark := "_" + hashOf(original)
 		name = name[:min(len(name), maxName-len(mark))] + mark
@@ -45,8 +44,8 @@ func (n *names) give(prefix, original string) (name string, ok bool) {
 	return name, true
 }
 
-// clean replaces the characters that a name may not have.
-func clean(name string) string {
+// replaceInvalid replaces the characters that a name must not contain.
+func replaceInvalid(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '.':
@@ -56,7 +55,7 @@ func clean(name string) string {
 	}, name)
 }
 
-// hashOf is a short hash of a name.
+// hashOf returns a short hash of a name.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])

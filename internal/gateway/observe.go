@@ -14,91 +14,89 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// Observer is told of each request that is about an upstream. It is on the way of
-// every call, so it must not wait for anything.
+// Observer observes each request to an upstream. It runs within every call, so it must not
+// block.
 type Observer interface {
-	// Begin is told of a request once it is known whose it is, before anything is
-	// sent. The Trace that it leaves goes to the upstream; the context that it
-	// gives is that of the rest of the request, hooks included.
+	// Begin is called when the upstream of a request is known, before anything is sent. The
+	// upstream gets the Trace that Begin sets; the returned context applies to the rest of
+	// the request, hooks included.
 	Begin(ctx context.Context, x *Exchange) context.Context
-	// End is told how the request came out. Nobody changes x any more.
+	// End is called with the outcome of the request. x does not change afterwards.
 	End(ctx context.Context, x *Exchange)
 }
 
-// Exchange is one request of a client and what came of it.
+// Exchange is one request of a client and its outcome.
 type Exchange struct {
 	// Method is such as "tools/call".
 	Method string
 	Client guideway.Principal
-	// Upstream and Project say whose it is, both empty where nobody's; Name is
-	// the tool, prompt or address by its upstream's name, Shown by the client's.
+	// Upstream and Project are empty if no upstream has the name. Name is the upstream's
+	// name of the tool, prompt or URI, Shown the client's.
 	Upstream, Project, Name, Shown string
 	// Began and Ended are the times; Ended is zero until the end.
 	Began, Ended time.Time
 	Outcome      Outcome
-	// Error says why there is no good answer; empty where there is one.
+	// Error is the reason of an unsuccessful outcome; otherwise empty.
 	Error string
-	// Arguments are those of the client and Result is what it got. They must not
-	// be changed, nor kept beyond End without being counted.
+	// Arguments are the client's and Result is the client's answer. They must not be
+	// changed, and must be accounted for if kept after End.
 	Arguments, Result json.RawMessage
-	// Trace is the client's own at Begin.
+	// Trace is the client's trace context until Begin changes it.
 	Trace Trace
 
-	// sent says that something was handed to an upstream.
+	// sent reports whether anything was sent to an upstream.
 	sent bool
 }
 
-// Trace is the context of a trace, as W3C Trace Context writes it.
+// Trace is a W3C Trace Context.
 type Trace struct{ Parent, State string }
 
-// Outcome is how a request came out.
+// Outcome is the outcome of a request.
 type Outcome string
 
 // The outcomes.
 const (
 	// OutcomeOK is an answer of the upstream.
 	OutcomeOK Outcome = "ok"
-	// OutcomeToolError is an answer of the upstream that says of itself that it
-	// is an error.
+	// OutcomeToolError is an answer of the upstream with isError set.
 	OutcomeToolError Outcome = "tool_error"
-	// OutcomeAnswered is an answer of a hook in the upstream's place.
+	// OutcomeAnswered is an answer of a hook instead of the upstream.
 	OutcomeAnswered Outcome = "answered"
-	// OutcomeAsked is a question to the client, whose answer is another request.
+	// OutcomeAsked is an input request to the client, which answers it with another
+	// request.
 	OutcomeAsked Outcome = "asked"
-	// OutcomeRefused is a request that the gateway or a hook has refused.
+	// OutcomeRefused is a refusal by the gateway or a hook.
 	OutcomeRefused Outcome = "refused"
-	// OutcomeTimeout, OutcomeCancelled and OutcomeCrash are requests without an
-	// answer: none came in time, the client took it back, or the server was not
-	// there or went away.
+	// OutcomeTimeout, OutcomeCancelled and OutcomeCrash mean that there is no answer: the
+	// time was up, the client cancelled, or the server was unreachable or exited.
 	OutcomeTimeout   Outcome = "timeout"
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeCrash     Outcome = "crash"
-	// OutcomeError is any other failure: an error of the protocol, a hook that
-	// failed.
+	// OutcomeError is any other error, such as an MCP error or a failed hook.
 	OutcomeError Outcome = "error"
 )
 
-// observation is a request that somebody watches; nil is one that nobody does.
+// observation is an observed request; nil if there is no observer.
 type observation struct {
 	Exchange
 	observer Observer
 	begun    bool
 }
 
-// observe begins to watch a request.
+// observe starts the observation of a request.
 func (g *Gateway) observe(c *Client, method string, r *Request) *observation {
 	if g.opts.Observer == nil {
 		return nil
 	}
 	return &observation{observer: g.opts.Observer, Exchange: Exchange{
-		Method: method, Client: c.Principal, Name: clip(r.Name, maxAddress), Shown: clip(r.Name, maxAddress), Began: time.Now(), Arguments: r.Arguments,
+		Method: method, Client: c.Principal, Name: clipText(r.Name, maxAddress), Shown: clipText(r.Name, maxAddress), Began: time.Now(), Arguments: r.Arguments,
 		Trace: traceOf(c, r.Meta),
 	}}
 }
 
-// about says whose the request is, which begins it. The request carries on what
-// the observer made of the trace.
-func (o *observation) about(ctx context.Context, m *member, original string, r *Request) context.Context {
+// setTarget sets the upstream of the request and calls Begin. The request carries the trace
+// that the observer set.
+func (o *observation) setTarget(ctx context.Context, m *member, original string, r *Request) context.Context {
 	if o == nil {
 		return ctx
 	}
@@ -113,15 +111,15 @@ func (o *observation) about(ctx context.Context, m *member, original string, r *
 
 type observationKey struct{}
 
-// markSent notes that a request went to an upstream.
+// markSent records that a request was sent to an upstream.
 func markSent(ctx context.Context) {
 	if o, ok := ctx.Value(observationKey{}).(*observation); ok {
 		o.sent = true
 	}
 }
 
-// settle notes how a request came out, from what is known inside.
-func (o *observation) settle(ctx context.Context, result json.RawMessage, err error) {
+// setOutcome records the outcome of a request from the error.
+func (o *observation) setOutcome(ctx context.Context, result json.RawMessage, err error) {
 	if o == nil || o.Outcome != "" {
 		return
 	}
@@ -135,37 +133,37 @@ func (o *observation) settle(ctx context.Context, result json.RawMessage, err er
 	}
 }
 
-// refused notes a refusal of the gateway's own.
-func (o *observation) refused(why string) {
+// setRefused records a refusal by the gateway.
+func (o *observation) setRefused(why string) {
 	if o != nil {
 		o.Outcome, o.Error = OutcomeRefused, why
 	}
 }
 
-// turnDown ends a request that is nobody's.
-func (o *observation) turnDown(ctx context.Context, err error) (json.RawMessage, error) {
-	o.refused(err.Error())
-	o.end(ctx, nil, err)
+// endUnrouted ends a request that belongs to no upstream.
+func (o *observation) endUnrouted(ctx context.Context, err error) (json.RawMessage, error) {
+	o.setRefused(err.Error())
+	o.endWith(ctx, nil, err)
 	return nil, err
 }
 
-// end tells the observer. The answer is the one that the client gets.
-func (o *observation) end(ctx context.Context, result json.RawMessage, err error) {
+// endWith calls End with the answer for the client.
+func (o *observation) endWith(ctx context.Context, result json.RawMessage, err error) {
 	if o == nil {
 		return
 	}
-	o.settle(ctx, result, err)
+	o.setOutcome(ctx, result, err)
 	if !o.begun {
-		ctx = o.about(ctx, nil, "", &Request{})
+		ctx = o.setTarget(ctx, nil, "", &Request{})
 	}
 	o.Result, o.Ended = result, time.Now()
 	o.observer.End(ctx, &o.Exchange)
 }
 
-// answerOf tells an answer by what it says of itself.
+// answerOf returns the outcome of a successful answer.
 func (o *observation) answerOf(result json.RawMessage) Outcome {
 	says := func(key, value string) bool {
-		if !bytes.Contains(result, []byte(key)) { // most answers are only searched
+		if !bytes.Contains(result, []byte(key)) { // most answers need no decoding
 			return false
 		}
 		found := false
@@ -186,7 +184,7 @@ func (o *observation) answerOf(result json.RawMessage) Outcome {
 	return OutcomeOK
 }
 
-// failureOf tells failures apart.
+// failureOf returns the outcome of an error.
 func failureOf(ctx context.Context, err error) Outcome {
 	var failure *wire.Error
 	var none *upstream.NoAnswer
@@ -206,7 +204,7 @@ func failureOf(ctx context.Context, err error) Outcome {
 	return OutcomeError
 }
 
-// firstText is what an answer says first, cut.
+// firstText returns the first text of an answer, shortened.
 func firstText(result json.RawMessage) string {
 	const most = 1 << 10
 	members, err := wire.Members(result)
@@ -219,28 +217,28 @@ func firstText(result json.RawMessage) string {
 	if json.Unmarshal(members["content"], &content) != nil || len(content) == 0 {
 		return ""
 	}
-	return clip(content[0].Text, most)
+	return clipText(content[0].Text, most)
 }
 
-// The members of _meta that carry a trace (2026-07-28); the headers of HTTP are
-// called the same.
+// The members of _meta that carry a trace (2026-07-28); the HTTP headers have the same
+// names.
 const (
 	traceParent = "traceparent"
 	traceState  = "tracestate"
 )
 
-// traceOf is the trace that a request is part of, by its client: what its _meta
-// says, or else the headers of HTTP.
+// traceOf returns the trace context of a request: from its _meta, or else from the HTTP
+// headers.
 func traceOf(c *Client, meta json.RawMessage) Trace {
 	if bytes.Contains(meta, []byte(traceParent)) {
-		if parent := member1(meta, traceParent); parent != "" {
-			return Trace{Parent: parent, State: member1(meta, traceState)}
+		if parent := textMember(meta, traceParent); parent != "" {
+			return Trace{Parent: parent, State: textMember(meta, traceState)}
 		}
 	}
 	return c.Trace
 }
 
-// traceOfHeader is the trace that a request over HTTP is part of.
+// traceOfHeader returns the trace context of an HTTP request.
 func traceOfHeader(h http.Header) Trace {
 	if h == nil {
 		return Trace{}
@@ -248,8 +246,8 @@ func traceOfHeader(h http.Header) Trace {
 	return Trace{Parent: h.Get(traceParent), State: h.Get(traceState)}
 }
 
-// carry has a call to an upstream carry a trace, in its _meta and as headers.
-func (t Trace) carry(call *upstream.Call) {
+// addTo adds a trace context to a call to an upstream, in its _meta and as headers.
+func (t Trace) addTo(call *upstream.Call) {
 	if t.Parent == "" {
 		return
 	}

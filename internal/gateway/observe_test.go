@@ -17,8 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// watcher keeps what it is told.
-type watcher struct {
+// recorder records exchanges.
+type recorder struct {
 	parent string
 
 	mu     sync.Mutex
@@ -28,11 +28,11 @@ type watcher struct {
 	told   chan struct{}
 }
 
-func newWatcher(parent string) *watcher {
-	return &watcher{parent: parent, told: make(chan struct{}, 1000)}
+func newWatcher(parent string) *recorder {
+	return &recorder{parent: parent, told: make(chan struct{}, 1000)}
 }
 
-func (w *watcher) Begin(ctx context.Context, x *gateway.Exchange) context.Context {
+func (w *recorder) Begin(ctx context.Context, x *gateway.Exchange) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun++
@@ -43,15 +43,15 @@ func (w *watcher) Begin(ctx context.Context, x *gateway.Exchange) context.Contex
 	return ctx
 }
 
-func (w *watcher) End(_ context.Context, x *gateway.Exchange) {
+func (w *recorder) End(_ context.Context, x *gateway.Exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = append(w.ended, *x)
 	w.told <- struct{}{}
 }
 
-// last waits for one more end, and gives it.
-func (w *watcher) last(t *testing.T) gateway.Exchange {
+// waitForEnd waits for the next ended exchange and returns it.
+func (w *recorder) last(t *testing.T) gateway.Exchange {
 	t.Helper()
 	select {
 	case <-w.told:
@@ -66,8 +66,8 @@ func (w *watcher) last(t *testing.T) gateway.Exchange {
 	return w.ended[len(w.ended)-1]
 }
 
-// Whoever watches is told of every request once, with whose it was and how it came
-// out, on both ways that calls take and in both eras.
+// The observer gets each request once, with its upstream and its outcome, on both call
+// paths and in both protocol versions.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	type expectation struct {
@@ -81,15 +81,15 @@ func TestOutcomes(t *testing.T) {
 			t.Run(name+" "+version, func(t *testing.T) {
 				t.Parallel()
 				w := newWatcher("")
-				impatient := entry(t, "two")
+				impatient := newEntry(t, "two")
 				impatient.Spec.Timeout = 100 * time.Millisecond
-				one := entry(t, "one")
+				one := newEntry(t, "one")
 				one.Tools = map[string]gateway.ToolRule{"log": {Hide: true}}
 				one.Project = "site"
 				hooks := &refusing{}
-				r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one, impatient}, Observer: w, Hooks: hooks}, change...)
+				r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, impatient}, Observer: w, Hooks: hooks}, change...)
 				p := r.connect(t, ways{user: "ann", version: version})
-				p.names()
+				p.toolNames()
 				for _, e := range []expectation{
 					{"one__echo", "hi", gateway.OutcomeOK, "one", ""},
 					{"one__fail", "", gateway.OutcomeToolError, "one", "it failed"},
@@ -101,7 +101,7 @@ func TestOutcomes(t *testing.T) {
 					{"one__crash", "", gateway.OutcomeCrash, "one", "has gone"},
 					{"two__sleep", "", gateway.OutcomeTimeout, "two", "within 100ms"},
 				} {
-					p.call(e.tool, args{"text": e.text, "ms": 60_000})
+					p.callTool(e.tool, args{"text": e.text, "ms": 60_000})
 					x := w.last(t)
 					if x.Outcome != e.outcome || x.Upstream != e.upstream || !strings.Contains(x.Error, e.failure) || (x.Error == "") != (e.failure == "") {
 						t.Errorf("%s: %s of %q, %q; want %s of %q, %q", e.tool, x.Outcome, x.Upstream, x.Error, e.outcome, e.upstream, e.failure)
@@ -118,10 +118,10 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// refusing answers calls of env and refuses those of count.
+// refusing is a set of hooks that answers calls of env and refuses those of count.
 type refusing struct{}
 
-func (*refusing) Looks(_, _, tool string) bool { return tool == "env" || tool == "count" }
+func (*refusing) Applies(_, _, tool string) bool { return tool == "env" || tool == "count" }
 
 func (*refusing) Around(_ context.Context, call gateway.HookCall, _ func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
 	if call.Tool == "count" {
@@ -130,14 +130,14 @@ func (*refusing) Around(_ context.Context, call gateway.HookCall, _ func(context
 	return json.RawMessage(`{"content":[]}`), nil
 }
 
-// A call that the client takes back is told as such, and so is one that is held
-// back or beyond a limit.
+// A call that the client cancels has that outcome, and so has one that waits for approval
+// or exceeds a limit.
 func TestOutcomesOfTheGateway(t *testing.T) {
 	t.Parallel()
 	w := newWatcher("")
-	one := entry(t, "one")
+	one := newEntry(t, "one")
 	one.ToolPerMinute = 1
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one}, Observer: w})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one}, Observer: w})
 	p := r.connect(t, ways{user: "ann", version: legacy})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -155,24 +155,23 @@ func TestOutcomesOfTheGateway(t *testing.T) {
 	if x := w.last(t); x.Outcome != gateway.OutcomeCancelled {
 		t.Errorf("a call that was taken back is %s, %s", x.Outcome, x.Error)
 	}
-	p.call("one__sleep", args{"ms": 1})
+	p.callTool("one__sleep", args{"ms": 1})
 	if x := w.last(t); x.Outcome != gateway.OutcomeRefused || !strings.Contains(x.Error, "limit") {
 		t.Errorf("a call beyond the limit is %s, %s", x.Outcome, x.Error)
 	}
-	p.call("one__ask", args{"text": "may I?"})
+	p.callTool("one__ask", args{"text": "may I?"})
 	if x := w.last(t); x.Outcome != gateway.OutcomeOK {
 		t.Errorf("a call with a question in it is %s, %s", x.Outcome, x.Error)
 	}
 }
 
-// A question to a client of 2026-07-28 is an outcome of its own, and its answer a
-// request of its own.
-func TestQuestionsAreTold(t *testing.T) {
+// A question to a client of 2026-07-28 is an outcome, and its answer is a request.
+func TestQuestionsAreObserved(t *testing.T) {
 	t.Parallel()
 	w := newWatcher("")
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}, Observer: w})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Observer: w})
 	p := r.connect(t, ways{user: "ann", version: modern})
-	p.call("one__ask", args{"text": "may I?"})
+	p.callTool("one__ask", args{"text": "may I?"})
 	if first, second := w.last(t), w.last(t); first.Method != "tools/call" || second.Method != "tools/call" {
 		t.Errorf("%+v, %+v", first, second)
 	}
@@ -183,11 +182,11 @@ func TestQuestionsAreTold(t *testing.T) {
 	}
 }
 
-// Prompts, resources and completions are told as calls of tools are.
-func TestOtherRequestsAreTold(t *testing.T) {
+// Prompts, resources and completions are observed like tool calls.
+func TestOtherRequestsAreObserved(t *testing.T) {
 	t.Parallel()
 	w := newWatcher("")
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}, Observer: w})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Observer: w})
 	p := r.connect(t, ways{user: "ann", version: modern})
 	for prompt, err := range p.session.Prompts(t.Context(), nil) {
 		if err != nil {
@@ -218,8 +217,8 @@ func TestOtherRequestsAreTold(t *testing.T) {
 
 const theirs = "00-11111111111111111111111111111111-2222222222222222-01"
 
-// The client's trace is told, from its _meta or the headers, and what the observer
-// makes of it is what the upstream gets, once.
+// The observer gets the client's trace, from the _meta or the headers, and the upstream
+// gets the observer's trace, once.
 func TestTraceContext(t *testing.T) {
 	t.Parallel()
 	const ours = "00-11111111111111111111111111111111-3333333333333333-01"
@@ -228,7 +227,7 @@ func TestTraceContext(t *testing.T) {
 			t.Parallel()
 			for _, parent := range []string{"", ours} {
 				w := newWatcher(parent)
-				r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}, Observer: w}, change...)
+				r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Observer: w}, change...)
 				p := r.connect(t, ways{user: "ann", version: modern})
 				params := &mcp.CallToolParams{Name: "one__params", Arguments: args{"text": "hi"}}
 				params.Meta = mcp.Meta{"traceparent": theirs, "tracestate": "a=b"}
@@ -253,13 +252,13 @@ func TestTraceContext(t *testing.T) {
 	}
 }
 
-// Over HTTP the headers say the same, in both directions.
+// Over HTTP the headers have the same trace, in both directions.
 func TestTraceHeaders(t *testing.T) {
 	t.Parallel()
 	const ours = "00-11111111111111111111111111111111-3333333333333333-01"
 	var mu sync.Mutex
 	seen := map[string]string{}
-	behind := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "deep")}})
+	behind := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "deep")}})
 	spy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		if strings.Contains(string(body), `"tools/call"`) {
@@ -287,9 +286,9 @@ func TestTraceHeaders(t *testing.T) {
 		w := newWatcher(ours)
 		e := gateway.Entry{}
 		e.Spec.Name, e.Spec.URL, e.Spec.Protocol = "web", spy.URL, version
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Observer: w})
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Observer: w})
 		p := r.connect(t, ways{user: "ann", version: legacy})
-		if got := p.call("web__deep__echo", args{"text": "hi"}); got != "hi" {
+		if got := p.callTool("web__deep__echo", args{"text": "hi"}); got != "hi" {
 			t.Fatalf("the call gives %s", got)
 		}
 		w.last(t)

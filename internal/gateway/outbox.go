@@ -2,9 +2,8 @@ package gateway
 
 import "sync"
 
-// outbox sends what upstreams tell a client outside of calls, one after the other, and
-// keeps no more of it than a bound for a client that does not read: what comes then is
-// dropped.
+// outbox sends an upstream's notifications to a client in order. For a client that does not
+// read, it keeps a bounded number and drops the rest.
 type outbox struct {
 	mu    sync.Mutex
 	queue []parcel
@@ -12,8 +11,8 @@ type outbox struct {
 	busy  bool
 }
 
-// parcel is one notification. Of two with the same name the first one that waits is
-// enough; an empty name is of no other.
+// parcel is one notification. While one waits, another with the same name is dropped; those
+// without a name are all kept.
 type parcel struct {
 	name string
 	size int
@@ -25,8 +24,8 @@ const (
 	maxParcelBytes = 1 << 20
 )
 
-// put adds a notification, and tells whether it will be sent.
-func (o *outbox) put(p parcel) bool {
+// addParcel adds a notification and reports whether it will be sent.
+func (o *outbox) addParcel(p parcel) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, each := range o.queue {
@@ -40,13 +39,13 @@ func (o *outbox) put(p parcel) bool {
 	o.queue, o.bytes = append(o.queue, p), o.bytes+p.size
 	if !o.busy {
 		o.busy = true
-		go o.work()
+		go o.sendAll()
 	}
 	return true
 }
 
-// work sends until nothing waits.
-func (o *outbox) work() {
+// sendAll sends until the queue is empty.
+func (o *outbox) sendAll() {
 	for {
 		o.mu.Lock()
 		if len(o.queue) == 0 {

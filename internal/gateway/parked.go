@@ -14,46 +14,45 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// parking keeps the calls that wait for an answer of a client of the modern
-// era. Such a client is told what is asked and calls again; an upstream of the
-// legacy era holds the call open for as long.
+// parking holds the calls that wait for an answer of a modern client. Such a client gets
+// the question as a result and calls again; a legacy upstream keeps the call open until
+// then.
 type parking struct {
 	mu    sync.Mutex
 	calls map[string]*parkedCall
 	over  bool
 }
 
-// maxParked bounds the calls that wait, and maxParkedOf those of one client.
+// maxParked limits the parked calls, and maxParkedOf those of one client.
 const (
 	maxParked   = 256
 	maxParkedOf = 64
 )
 
-// parkedCall is a call under way that outlives the requests of its client.
+// parkedCall is a call in progress that outlives the requests of its client.
 type parkedCall struct {
 	id     string
 	client string
 	cancel context.CancelCauseFunc
 	asks   chan parkedQuestion
-	done   chan struct{} // closed when result and err are there
+	done   chan struct{} // closed when result and err are set
 	result json.RawMessage
 	err    error
-	// notify hands on notifications to the request that waits now.
+	// notify forwards notifications to the current request.
 	notify atomic.Pointer[func(string, json.RawMessage)]
 
 	mu     sync.Mutex
 	turn   int
 	open   *parkedQuestion
 	expiry *time.Timer
-	// answered is closed when the open question has its answer; nil where none
-	// is open.
+	// answered is closed when the open question has its answer; nil if no question is open.
 	answered chan struct{}
 }
 
-// untilAnswered waits until no question to the client is open. A server may ask
-// what has nothing to do with the call that is under way, and be done with that
-// before it has its answer: the result is kept for the client that comes back.
-func (call *parkedCall) untilAnswered(life context.Context) {
+// waitForAnswers waits until no question to the client is open. A server may ask a question
+// that is unrelated to the call and finish the call before the answer arrives: the result
+// is kept until the client returns.
+func (call *parkedCall) waitForAnswers(life context.Context) {
 	call.mu.Lock()
 	answered := call.answered
 	call.mu.Unlock()
@@ -71,21 +70,21 @@ type parkedQuestion struct {
 	answer chan json.RawMessage
 }
 
-func (p *parking) init() { p.calls = map[string]*parkedCall{} }
+func (p *parking) initCalls() { p.calls = map[string]*parkedCall{} }
 
-func (p *parking) close() {
+func (p *parking) closeAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
 	for _, call := range p.calls {
-		call.cancel(errors.New("the gateway ends"))
+		call.cancel(errors.New("the gateway is closing"))
 	}
 }
 
-var errParkedFull = guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: too many calls wait for an answer").
-	WithFix("answer the questions that are open, or call again later")
+var errParkedFull = guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: too many calls wait for answers").
+	WithFix("answer the open questions, or call again later")
 
-func (p *parking) add(call *parkedCall) error {
+func (p *parking) addCall(call *parkedCall) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	own := 0
@@ -101,23 +100,22 @@ func (p *parking) add(call *parkedCall) error {
 	return nil
 }
 
-func (p *parking) remove(id string) {
+func (p *parking) removeCall(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.calls, id)
 }
 
-func (p *parking) find(id string) *parkedCall {
+func (p *parking) findCall(id string) *parkedCall {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[id]
 }
 
-// park begins a call that may have to wait for the client, in a session that is
-// its own for as long.
-func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a ask, r Request) (json.RawMessage, error) {
+// park starts a call that may have to wait for the client, in a separate upstream session.
+func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a route, r Request) (json.RawMessage, error) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	call := &parkedCall{id: rand.Text(), client: c.name(), cancel: cancel, asks: make(chan parkedQuestion), done: make(chan struct{})}
+	call := &parkedCall{id: rand.Text(), client: c.sharingKey(), cancel: cancel, asks: make(chan parkedQuestion), done: make(chan struct{})}
 	want.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
 		return g.askParked(ctx, life, c, a.member, call, method, params)
 	}
@@ -126,12 +124,12 @@ func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a ask
 		cancel(nil)
 		return nil, err
 	}
-	if err := g.parking.add(call); err != nil {
+	if err := g.parking.addCall(call); err != nil {
 		giveBack()
 		cancel(nil)
 		return nil, err
 	}
-	up := c.call(a, r)
+	up := c.newCall(a, r)
 	up.Ask = want.Ask
 	up.Notify = func(method string, params json.RawMessage) {
 		if f := call.notify.Load(); f != nil && *f != nil {
@@ -141,22 +139,22 @@ func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a ask
 	g.wg.Go(func() {
 		defer giveBack()
 		defer cancel(nil)
-		defer g.parking.remove(call.id)
+		defer g.parking.removeCall(call.id)
 		call.result, call.err = s.Do(life, up)
 		call.mu.Lock()
-		if call.answered == nil { // before the client has its answer, for its next call goes to this session
+		if call.answered == nil { // before the client has its answer: its next call uses this session
 			giveBack()
 		}
 		close(call.done)
 		call.mu.Unlock()
-		call.untilAnswered(life)
+		call.waitForAnswers(life)
 	})
 	return g.waitParked(ctx, c, call, a)
 }
 
-// askParked hands a question to the request that waits for the call.
+// askParked passes a question to the request that waits for the call.
 func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, call *parkedCall, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
-	questions, err := g.allowed(c, m, []question{{ID: "q", Method: method, Params: params}})
+	questions, err := g.checkQuestions(c, m, []question{{ID: "q", Method: method, Params: params}})
 	var failure *wire.Error
 	if errors.As(err, &failure) {
 		return nil, failure
@@ -170,63 +168,63 @@ func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, cal
 	select {
 	case answer := <-q.answer:
 		if answer == nil {
-			return nil, &wire.Error{Code: wire.CodeInternal, Message: "the client has not answered"}
+			return nil, &wire.Error{Code: wire.CodeInternal, Message: "the client did not answer"}
 		}
 		return answer, nil
 	case <-life.Done():
 	case <-ctx.Done():
 	}
 	select {
-	case answer := <-q.answer: // it came with the end
+	case answer := <-q.answer: // it arrived together with the end
 		if answer != nil {
 			return answer, nil
 		}
 	default:
 	}
-	return nil, &wire.Error{Code: wire.CodeInternal, Message: "nobody waits for the answer any more"}
+	return nil, &wire.Error{Code: wire.CodeInternal, Message: "the answer is not needed any more"}
 }
 
 // waitParked waits for the result of a parked call or for its next question.
-func (g *Gateway) waitParked(ctx context.Context, c *Client, call *parkedCall, a ask) (json.RawMessage, error) {
-	notify := c.notes(ctx)
+func (g *Gateway) waitParked(ctx context.Context, c *Client, call *parkedCall, a route) (json.RawMessage, error) {
+	notify := c.notifier(ctx)
 	call.notify.Store(&notify)
 	defer call.notify.Store(nil)
 	select {
 	case <-call.done:
-		return call.outcome(c)
+		return call.resultFor(c)
 	case q := <-call.asks:
 		call.mu.Lock()
 		select {
-		case <-call.done: // meanwhile; nobody is to be asked any more
+		case <-call.done: // the call finished first; its question is obsolete
 			call.mu.Unlock()
-			return call.outcome(c)
+			return call.resultFor(c)
 		default:
 		}
 		call.turn++
 		call.open, call.answered = &q, make(chan struct{})
 		turn := call.turn
-		call.expiry = time.AfterFunc(stateTime, func() { call.cancel(errors.New("nobody has answered in time")) })
+		call.expiry = time.AfterFunc(stateTime, func() { call.cancel(errors.New("no answer in time")) })
 		call.mu.Unlock()
-		return c.asking([]question{q.question}, g.sealer.seal(state{User: c.owner(), Tool: a.shown, Parked: call.id, Turn: turn}))
+		return c.inputResult([]question{q.question}, g.sealer.sealState(state{User: c.stateOwner(), Tool: a.shown, Parked: call.id, Turn: turn}))
 	case <-ctx.Done():
 		call.cancel(context.Cause(ctx))
 		return nil, context.Cause(ctx)
 	}
 }
 
-// outcome is the answer of a call that is done.
-func (call *parkedCall) outcome(c *Client) (json.RawMessage, error) {
+// resultFor returns the result of a finished call.
+func (call *parkedCall) resultFor(c *Client) (json.RawMessage, error) {
 	if call.err != nil {
 		return nil, call.err
 	}
-	return c.final(call.result, false)
+	return c.finalResult(call.result, false)
 }
 
-var errParkedGone = &wire.Error{Code: wire.CodeInvalidParams, Message: "the call does not wait any more: it has ended, was answered before, or the gateway was started anew; look whether it was done before you make it again"}
+var errParkedGone = &wire.Error{Code: wire.CodeInvalidParams, Message: "the call does not wait for an answer: it has ended, was answered before, or the gateway was restarted; check whether it was carried out before you repeat it"}
 
-// resume brings the client's answer to the call that waits for it, once.
-func (g *Gateway) resume(ctx context.Context, c *Client, st state, a ask, responses json.RawMessage) (json.RawMessage, error) {
-	call := g.parking.find(st.Parked)
+// resume passes the client's answer to the parked call, once.
+func (g *Gateway) resume(ctx context.Context, c *Client, st state, a route, responses json.RawMessage) (json.RawMessage, error) {
+	call := g.parking.findCall(st.Parked)
 	if call == nil {
 		return nil, errParkedGone
 	}
@@ -243,7 +241,7 @@ func (g *Gateway) resume(ctx context.Context, c *Client, st state, a ask, respon
 	answer := members[q.ID]
 	if answer == nil {
 		call.mu.Unlock()
-		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the inputResponses have no answer to " + q.ID}
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the inputResponses lack an answer to " + q.ID}
 	}
 	answered := call.answered
 	call.open, call.answered = nil, nil

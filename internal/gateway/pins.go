@@ -15,46 +15,45 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// PinMode says what a tool needs to be offered.
+// PinMode sets which tools need approval.
 type PinMode string
 
-// The ways to pin.
+// The pin modes.
 const (
-	// PinFirstUse approves what an upstream offers when it is seen first; what
-	// it changes or adds later waits for a person. It is the default.
+	// PinFirstUse approves all tools at first sight; later changes and additions wait for
+	// human approval. It is the default.
 	PinFirstUse PinMode = "first-use"
-	// PinApprove has everything wait for a person.
+	// PinApprove requires human approval for every tool.
 	PinApprove PinMode = "approve"
 	// PinOff approves everything.
 	PinOff PinMode = "off"
 )
 
-// Pin is what was approved of one tool.
+// Pin is the approved state of one tool.
 type Pin struct {
 	Hash string `json:"hash"`
-	// Definition is what the hash is of.
+	// Definition is the hashed definition.
 	Definition json.RawMessage `json:"definition"`
 	Approved   time.Time       `json:"approvedAt"`
 	By         string          `json:"by"`
 }
 
-// Pins remembers the tools of upstreams that were approved.
+// Pins stores the approved tools of upstreams.
 type Pins interface {
-	// Approved gives the pins of an upstream by the names of its tools; nil
-	// where nothing was ever approved.
+	// Approved returns the pins of an upstream by tool name; nil if nothing was ever
+	// approved.
 	Approved(upstream string) (map[string]Pin, error)
-	// Approve adds pins, and takes those away that are there with an empty
-	// hash.
+	// Approve adds pins. A pin with an empty hash removes the stored one.
 	Approve(upstream string, pins map[string]Pin) error
 }
 
-// pinOf is what a tool is pinned by: everything that a model reads of it.
+// pinOf returns the pin of a tool. It covers everything that a model reads.
 func pinOf(raw json.RawMessage) (Pin, error) {
 	var kept []wire.Member
 	err := wire.Each(raw, func(key string, value json.RawMessage) error {
 		switch key {
 		case "name", "title", "description", "inputSchema", "outputSchema", "annotations":
-			kept = append(kept, wire.Member{Key: key, Value: canonical(value)})
+			kept = append(kept, wire.Member{Key: key, Value: canonicalJSON(value)})
 		}
 		return nil
 	})
@@ -67,8 +66,8 @@ func pinOf(raw json.RawMessage) (Pin, error) {
 	return Pin{Hash: hex.EncodeToString(sum[:]), Definition: definition}, nil
 }
 
-// canonical writes JSON in one way, whatever the order and the white space were.
-func canonical(value json.RawMessage) json.RawMessage {
+// canonicalJSON encodes JSON independently of the order of members and white space.
+func canonicalJSON(value json.RawMessage) json.RawMessage {
 	dec := json.NewDecoder(bytes.NewReader(value))
 	dec.UseNumber()
 	var decoded any
@@ -82,8 +81,8 @@ func canonical(value json.RawMessage) json.RawMessage {
 	return out
 }
 
-// judge says which tools of an upstream are held back, and why.
-func (g *Gateway) judge(m *member, c *upstream.Catalog) map[string]string {
+// checkPins returns the tools of an upstream that wait for approval, with the reasons.
+func (g *Gateway) checkPins(m *member, c *upstream.Catalog) map[string]string {
 	held := map[string]string{}
 	if g.opts.Pins == nil || m.Pins == PinOff {
 		return held
@@ -91,14 +90,14 @@ func (g *Gateway) judge(m *member, c *upstream.Catalog) map[string]string {
 	approved, err := g.opts.Pins.Approved(m.Name())
 	if err != nil {
 		for _, raw := range c.Tools {
-			held[member1(raw, "name")] = "what was approved cannot be read: " + err.Error()
+			held[textMember(raw, "name")] = "the approvals cannot be read: " + err.Error()
 		}
 		return held
 	}
 	first := approved == nil && m.Pins != PinApprove
 	fresh := map[string]Pin{}
 	for _, raw := range c.Tools {
-		name := member1(raw, "name")
+		name := textMember(raw, "name")
 		pin, err := pinOf(raw)
 		old, known := approved[name]
 		switch {
@@ -121,21 +120,21 @@ func (g *Gateway) judge(m *member, c *upstream.Catalog) map[string]string {
 	return held
 }
 
-// Waiting is a tool that waits for a person.
+// Waiting is a tool that waits for human approval.
 type Waiting struct {
 	Tool string `json:"tool"`
 	Why  string `json:"why"`
-	// Before is what was approved, nil where nothing was; After is what the
-	// upstream offers, nil where it offers the tool no more.
+	// Before is the approved definition, nil for a new tool; After is the current
+	// definition, nil for a removed tool.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
-	// Hash is of After, so that one can approve what one has seen and nothing
-	// else.
+	// Hash is the hash of After. It ensures that the approved definition is the reviewed
+	// one.
 	Hash string `json:"hash,omitempty"`
 	pin  Pin
 }
 
-// Review tells what of a catalog differs from what was approved.
+// Review returns the differences between a catalog and the approved tools.
 func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 	approved, err := pins.Approved(name)
 	if err != nil {
@@ -144,7 +143,7 @@ func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 	var waiting []Waiting
 	offered := map[string]bool{}
 	for _, raw := range c.Tools {
-		tool := member1(raw, "name")
+		tool := textMember(raw, "name")
 		offered[tool] = true
 		pin, err := pinOf(raw)
 		if err != nil {
@@ -166,7 +165,7 @@ func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 	return waiting, nil
 }
 
-// Accept approves what was reviewed.
+// Accept approves reviewed tools.
 func Accept(pins Pins, name, by string, list []Waiting) error {
 	accepted := map[string]Pin{}
 	for _, w := range list {
@@ -179,18 +178,17 @@ func Accept(pins Pins, name, by string, list []Waiting) error {
 	return pins.Approve(name, accepted)
 }
 
-// Change is one value of a definition that differs. Characters that cannot be seen
-// are written out.
+// Change is one difference between definitions. Hidden characters are escaped.
 type Change struct {
-	// Path is the value's place, such as "/inputSchema/properties/path/type".
+	// Path is a JSON pointer such as "/inputSchema/properties/path/type".
 	Path   string `json:"path"`
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
 
-// Changes tells what has changed, in the order of the paths.
+// Changes returns the differences in the order of the paths.
 func (w Waiting) Changes() []Change {
-	before, after := flat(w.Before), flat(w.After)
+	before, after := flatten(w.Before), flatten(w.After)
 	keys := slices.Collect(maps.Keys(after))
 	for key := range before {
 		if _, both := after[key]; !both {
@@ -201,13 +199,13 @@ func (w Waiting) Changes() []Change {
 	var list []Change
 	for _, key := range keys {
 		if before[key] != after[key] {
-			list = append(list, Change{Path: visible(key), Before: before[key], After: after[key]})
+			list = append(list, Change{Path: escapeHidden(key), Before: before[key], After: after[key]})
 		}
 	}
 	return list
 }
 
-// Diff is Changes for a terminal, one line for each member.
+// Diff formats Changes for a terminal, one line for each member.
 func (w Waiting) Diff() string {
 	var b strings.Builder
 	for _, c := range w.Changes() {
@@ -221,8 +219,8 @@ func (w Waiting) Diff() string {
 	return b.String()
 }
 
-// flat has every value by its path.
-func flat(definition json.RawMessage) map[string]string {
+// flatten returns every value by its path.
+func flatten(definition json.RawMessage) map[string]string {
 	out := map[string]string{}
 	var walk func(path string, value any)
 	walk = func(path string, value any) {
@@ -242,9 +240,9 @@ func flat(definition json.RawMessage) map[string]string {
 				walk(fmt.Sprintf("%s/%d", path, i), sub)
 			}
 		case string:
-			out[path] = visible(v)
+			out[path] = escapeHidden(v)
 		default:
-			text, _ := json.Marshal(v) // numbers, truth values and null always marshal
+			text, _ := json.Marshal(v) // strings, numbers, booleans and null always marshal
 			out[path] = string(text)
 		}
 	}
@@ -255,14 +253,14 @@ func flat(definition json.RawMessage) map[string]string {
 	return out
 }
 
-// visible writes out what a person would not see.
-func visible(text string) string {
+// escapeHidden escapes hidden characters.
+func escapeHidden(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
 		case r == '\n':
 			b.WriteString(`\n`)
-		case hidden(r) || r == '\r' || r == '\t':
+		case isHidden(r) || r == '\r' || r == '\t':
 			fmt.Fprintf(&b, `\u{%04X}`, r)
 		default:
 			b.WriteRune(r)
@@ -271,11 +269,11 @@ func visible(text string) string {
 	return b.String()
 }
 
-// ToolNames are the names of the tools of a catalog, as the upstream has them.
+// ToolNames returns the upstream's names of the tools of a catalog.
 func ToolNames(c *upstream.Catalog) []string {
 	var names []string
 	for _, raw := range c.Tools {
-		names = append(names, member1(raw, "name"))
+		names = append(names, textMember(raw, "name"))
 	}
 	return names
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
 )
 
-// A tool that changes after it was approved is held back, from lists and from
-// calls, until a person approves the change.
-func TestQuarantine(t *testing.T) {
+// A tool that changes after its approval is not listed and cannot be called until a person
+// approves the change.
+func TestChangedToolNeedsApproval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ mode, tool, why, diff string }{
 		{upstreamtest.Changing, "echo", "changed", "+ /description: Now sends all to evil"},
@@ -28,17 +28,17 @@ func TestQuarantine(t *testing.T) {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()
 			pins := newPins(t, t.TempDir())
-			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", c.mode)}, Pins: pins})
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", c.mode)}, Pins: pins})
 			p := r.connect(t, ways{user: "ann", version: legacy})
-			p.names()
+			p.toolNames()
 			if err := r.RefreshAll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			r.Reload()
-			if names := p.names(); slices.Contains(names, "one__"+c.tool) || !slices.Contains(names, "one__env") {
+			if names := p.toolNames(); slices.Contains(names, "one__"+c.tool) || !slices.Contains(names, "one__env") {
 				t.Errorf("the tools are %v", names)
 			}
-			if got := p.call("one__"+c.tool, args{"text": "x"}); !strings.Contains(got, "held back") || !strings.Contains(got, "guideway upstream approve one") {
+			if got := p.callTool("one__"+c.tool, args{"text": "x"}); !strings.Contains(got, "held back") || !strings.Contains(got, "guideway upstream approve one") {
 				t.Errorf("the call gives %s", got)
 			}
 			waiting, err := gateway.Review(pins, r.Known("one"), "one")
@@ -49,41 +49,39 @@ func TestQuarantine(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Reload()
-			if names := p.names(); !slices.Contains(names, "one__"+c.tool) {
+			if names := p.toolNames(); !slices.Contains(names, "one__"+c.tool) {
 				t.Errorf("after approval the tools are %v", names)
 			}
 		})
 	}
 }
 
-// Where everything waits for a person, nothing is offered at first.
+// If everything needs approval, nothing is offered at first.
 func TestApproveAll(t *testing.T) {
 	t.Parallel()
-	e := entry(t, "one")
+	e := newEntry(t, "one")
 	e.Pins = gateway.PinApprove
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: newPins(t, t.TempDir())})
-	if names := r.connect(t, ways{user: "ann", version: legacy}).names(); len(names) != 1 {
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: newPins(t, t.TempDir())})
+	if names := r.connect(t, ways{user: "ann", version: legacy}).toolNames(); len(names) != 1 {
 		t.Errorf("the tools are %v", names)
 	}
 }
 
-// Approvals that cannot be read, or that somebody has edited, are not taken for
-// none.
+// Unreadable or edited approvals do not count as empty.
 func TestDamagedPins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "approvals.json"), []byte(`{"form":1,"records":[],"mac":""}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}, Pins: newPins(t, dir)})
-	if names := r.connect(t, ways{user: "ann", version: legacy}).names(); len(names) != 1 {
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Pins: newPins(t, dir)})
+	if names := r.connect(t, ways{user: "ann", version: legacy}).toolNames(); len(names) != 1 {
 		t.Errorf("the tools are %v", names)
 	}
 }
 
-// What earlier versions kept in files is taken over, once: what waited goes on
-// waiting, what was approved stays so, and a file that is put there later counts
-// for nothing.
+// The pin files of earlier versions are imported once: waiting tools still wait, approved
+// tools stay approved, and a file that is added later has no effect.
 func TestPinsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -122,7 +120,7 @@ func TestPinsOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// A definition that somebody has edited is not shown as what was approved.
+// An edited definition is not shown as the approved one.
 func TestPinnedDefinitions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -146,7 +144,7 @@ func TestPinnedDefinitions(t *testing.T) {
 	}
 }
 
-// newPins are the pins in a directory.
+// newPins returns a pin store in a directory.
 func newPins(t *testing.T, dir string) gateway.PinStore {
 	t.Helper()
 	store, err := approval.Open(approval.Options{Path: filepath.Join(dir, "approvals.json"), Key: []byte("key")})
@@ -156,7 +154,7 @@ func newPins(t *testing.T, dir string) gateway.PinStore {
 	return gateway.PinStore{Approvals: store, Dir: filepath.Join(dir, "pins")}
 }
 
-// A difference shows what a person would not see.
+// A difference shows hidden characters.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	w := gateway.Waiting{Before: []byte(`{"description":"a","x":{"y":1}}`), After: []byte("{\"description\":\"a\u200bb\\n\",\"x\":{\"y\":1}}")}

@@ -22,42 +22,42 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
 
-// Approvals are the store of all approvals: an *approval.Store, or what opens one
-// when it is needed.
+// Approvals is the store of all approvals: an *approval.Store, or a value that opens one on
+// first use.
 type Approvals interface {
 	List() (approval.Records, error)
 	Change(ctx context.Context, edit func(approval.Records) (approval.Records, error)) error
 }
 
-// PinStore keeps pins among the approvals. What the hashes are of lies beside, to
-// show what has changed; a definition that does not fit its hash counts for
-// nothing. Several processes may use it.
+// PinStore stores pins as approvals. The hashed definitions are stored in files, to show
+// changes; a definition that does not match its hash is ignored. Several processes may use
+// the store.
 type PinStore struct {
 	Approvals Approvals
-	// Dir has the definitions. Earlier versions kept the pins there too, a file
-	// for each upstream; those are taken over once.
+	// Dir holds the definitions. Earlier versions also stored the pins there, one file for
+	// each upstream; those files are imported once.
 	Dir string
 }
 
 var _ Pins = PinStore{}
 
 const (
-	// maxPins bounds what is read.
+	// maxPins limits the size of a file.
 	maxPins = 64 << 20
-	// lockTime is how long another process may take with the approvals.
+	// lockTime is the maximum wait for another process that holds the lock.
 	lockTime = 5 * time.Second
-	// pinned is the hash of records that are of no content.
+	// pinned is the hash of records without content.
 	pinned = "pinned"
 )
 
-// seenKey is of the record that says that an upstream was pinned: from then on
-// what it adds waits.
+// seenKey returns the key of the record that an upstream was pinned: from then on its
+// additions wait for approval.
 func seenKey(name string) approval.Key {
 	return approval.Key{Kind: approval.KindUpstream, Source: "configuration", Subject: name}
 }
 
-// movedKey is of the record that says that the files of earlier versions were
-// taken over: one that is put there later is not.
+// movedKey returns the key of the record that the files of earlier versions were imported:
+// files added later are not.
 func movedKey() approval.Key {
 	return approval.Key{Kind: approval.KindUpstream, Source: "files", Subject: "moved"}
 }
@@ -66,12 +66,12 @@ func toolKey(name, tool string) approval.Key {
 	return approval.Key{Kind: approval.KindUpstreamTool, Source: "upstream:" + name, Subject: tool}
 }
 
-func mark(k approval.Key, hash, who string, when time.Time) approval.Record {
+func newRecord(k approval.Key, hash, who string, when time.Time) approval.Record {
 	return approval.Record{Kind: k.Kind, Source: k.Source, Subject: k.Subject, Hash: hash, Who: who, When: when.UTC().Truncate(time.Millisecond)}
 }
 
-// Approved implements Pins. Approvals that cannot be read are an error and never
-// nothing: everything would be approved anew.
+// Approved implements Pins. If approvals cannot be read, it returns an error: an empty
+// result would approve everything again.
 func (p PinStore) Approved(name string) (map[string]Pin, error) {
 	if err := upstream.CheckName(name); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (p PinStore) Approved(name string) (map[string]Pin, error) {
 	}
 	if old, err := p.oldFiles(); err != nil || len(old) > 0 && records.Find(movedKey()) == nil {
 		if err == nil {
-			err = p.change(nil)
+			err = p.updateRecords(nil)
 		}
 		if err == nil {
 			records, err = p.Approvals.List()
@@ -94,7 +94,7 @@ func (p PinStore) Approved(name string) (map[string]Pin, error) {
 	if records.Find(seenKey(name)) == nil {
 		return nil, nil
 	}
-	definitions, err := p.definitions(name)
+	definitions, err := p.readDefinitions(name)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +122,12 @@ func (p PinStore) Approve(name string, add map[string]Pin) error {
 	if err := upstream.CheckName(name); err != nil {
 		return err
 	}
-	return p.change(func(records approval.Records) (approval.Records, error) {
-		return p.add(records, name, add)
+	return p.updateRecords(func(records approval.Records) (approval.Records, error) {
+		return p.addPins(records, name, add)
 	})
 }
 
-// Forget takes all pins of an upstream away.
+// Forget removes all pins of an upstream.
 func (p PinStore) Forget(name string) error {
 	records, err := p.Approvals.List()
 	if err != nil {
@@ -140,22 +140,22 @@ func (p PinStore) Forget(name string) error {
 	if err != nil || records.Find(seenKey(name)) == nil && len(old) == 0 {
 		return err
 	}
-	return p.change(func(records approval.Records) (approval.Records, error) {
+	return p.updateRecords(func(records approval.Records) (approval.Records, error) {
 		return slices.DeleteFunc(records, func(r approval.Record) bool {
 			return r.Key() == seenKey(name) || r.Key() == toolKey(name, r.Subject)
 		}), nil
 	})
 }
 
-// change edits the approvals, after it has taken over what earlier versions kept.
-func (p PinStore) change(edit func(approval.Records) (approval.Records, error)) error {
+// update edits the approvals after it has imported the files of earlier versions.
+func (p PinStore) updateRecords(edit func(approval.Records) (approval.Records, error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 	defer cancel()
 	var moved []string
 	err := p.Approvals.Change(ctx, func(records approval.Records) (_ approval.Records, err error) {
 		records = slices.Clone(records)
 		if records.Find(movedKey()) == nil {
-			if records, moved, err = p.takeOver(records); err != nil {
+			if records, moved, err = p.importOldFiles(records); err != nil {
 				return nil, err
 			}
 		}
@@ -165,17 +165,17 @@ func (p PinStore) change(edit func(approval.Records) (approval.Records, error)) 
 		return edit(records)
 	})
 	if err != nil {
-		return fmt.Errorf("keep the approved tools: %w", err)
+		return fmt.Errorf("store the approved tools: %w", err)
 	}
 	for _, file := range moved {
-		_ = os.Remove(file) // it is not read any more
+		_ = os.Remove(file) // it is not read again
 	}
 	return nil
 }
 
-// add puts pins among the records.
-func (p PinStore) add(records approval.Records, name string, pins map[string]Pin) (approval.Records, error) {
-	definitions, err := p.definitions(name)
+// addPins adds pins to the records.
+func (p PinStore) addPins(records approval.Records, name string, pins map[string]Pin) (approval.Records, error) {
+	definitions, err := p.readDefinitions(name)
 	if err != nil {
 		return nil, err
 	}
@@ -187,35 +187,35 @@ func (p PinStore) add(records approval.Records, name string, pins map[string]Pin
 			definitions[tool] = pin.Definition
 		}
 	}
-	first := mark(seenKey(name), pinned, "first use", time.Now())
+	first := newRecord(seenKey(name), pinned, "first use", time.Now())
 	if seen := records.Find(seenKey(name)); seen != nil {
 		first = *seen
 	}
 	records = append(slices.DeleteFunc(records, func(r approval.Record) bool { return gone[r.Key()] }), first)
 	for _, tool := range slices.Sorted(maps.Keys(pins)) {
 		if pin := pins[tool]; pin.Hash != "" {
-			records = append(records, mark(toolKey(name, tool), pin.Hash, pin.By, pin.Approved))
+			records = append(records, newRecord(toolKey(name, tool), pin.Hash, pin.By, pin.Approved))
 		}
 	}
-	return records, p.keep(name, definitions)
+	return records, p.writeDefinitions(name, definitions)
 }
 
-// takeOver reads the files of earlier versions.
-func (p PinStore) takeOver(records approval.Records) (approval.Records, []string, error) {
+// importOldFiles imports the files of earlier versions.
+func (p PinStore) importOldFiles(records approval.Records) (approval.Records, []string, error) {
 	files, err := p.oldFiles()
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
-		text, err := p.private(file).Read()
+		text, err := p.privateFile(file).Read()
 		if err != nil {
 			return nil, nil, err
 		}
 		pins := map[string]Pin{}
 		if err := json.Unmarshal([]byte(text), &pins); err != nil {
 			return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the file of approved tools %s is damaged", file).
-				WithFix("look at it, or move it away to approve the tools anew")
+				WithFix("check it, or move it away to approve the tools again")
 		}
 		for tool, pin := range pins { // the file was indented
 			var compact bytes.Buffer
@@ -224,18 +224,18 @@ func (p PinStore) takeOver(records approval.Records) (approval.Records, []string
 				pins[tool] = pin
 			}
 		}
-		if records, err = p.add(records, name, pins); err != nil {
+		if records, err = p.addPins(records, name, pins); err != nil {
 			return nil, nil, err
 		}
 	}
-	return append(records, mark(movedKey(), pinned, "guideway", time.Now())), files, nil
+	return append(records, newRecord(movedKey(), pinned, "guideway", time.Now())), files, nil
 }
 
-// oldFiles are the files of earlier versions that are there.
+// oldFiles returns the existing files of earlier versions.
 func (p PinStore) oldFiles() ([]string, error) {
 	entries, err := os.ReadDir(p.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("look for approved tools: %w", err)
+		return nil, fmt.Errorf("find files of approved tools: %w", err)
 	}
 	var files []string
 	for _, e := range entries {
@@ -246,7 +246,7 @@ func (p PinStore) oldFiles() ([]string, error) {
 	return files, nil
 }
 
-func (p PinStore) private(path string) privatefile.File {
+func (p PinStore) privateFile(path string) privatefile.File {
 	return privatefile.File{Path: path, What: "file of approved tools", IfSeen: "nothing is lost: it holds no secret", MaxBytes: maxPins}
 }
 
@@ -254,11 +254,11 @@ func (p PinStore) definitionsPath(name string) string {
 	return filepath.Join(p.Dir, "definitions", name+".json")
 }
 
-// definitions are those of the tools of an upstream. A file that is damaged is as
-// good as none: nothing is decided by it.
-func (p PinStore) definitions(name string) (map[string]json.RawMessage, error) {
+// readDefinitions returns the stored definitions of an upstream's tools. It ignores a
+// damaged file: no decision depends on it.
+func (p PinStore) readDefinitions(name string) (map[string]json.RawMessage, error) {
 	found := map[string]json.RawMessage{}
-	text, err := p.private(p.definitionsPath(name)).Read()
+	text, err := p.privateFile(p.definitionsPath(name)).Read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return found, nil
@@ -271,7 +271,7 @@ func (p PinStore) definitions(name string) (map[string]json.RawMessage, error) {
 	return found, nil
 }
 
-func (p PinStore) keep(name string, definitions map[string]json.RawMessage) error {
+func (p PinStore) writeDefinitions(name string, definitions map[string]json.RawMessage) error {
 	path := p.definitionsPath(name)
 	if err := privatefile.MakeDir(filepath.Dir(path)); err != nil {
 		return err

@@ -9,32 +9,32 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 )
 
-// scheme begins an address that says which upstream it is of.
+// scheme is the prefix of a URI that names its upstream.
 const scheme = "guideway-upstream:"
 
 func addressOf(m *member, uri string) string { return scheme + m.Name() + "/" + uri }
 
-// reserved tells whether an address is of a scheme of ours: what an upstream says of
-// itself must not take the place of our workflows and runs.
-func reserved(uri string) bool {
+// isReservedURI reports whether a URI has one of this server's schemes. An upstream must
+// not replace our workflows and runs.
+func isReservedURI(uri string) bool {
 	name, _, _ := strings.Cut(uri, ":")
 	return strings.EqualFold(name, "guideway") || strings.EqualFold(name+":", scheme)
 }
 
-// maxAddress bounds what is matched against templates.
+// maxAddress is the maximum length of a URI that is matched against templates.
 const maxAddress = 4 << 10
 
-// addResources adds resources and templates. An address that an earlier upstream
-// has too, or that is one of ours, is offered with the upstream's name in it.
+// addResources adds resources and templates. A URI that an earlier upstream also has, or
+// that is reserved, is offered with the upstream's name in it.
 func (s *surface) addResources(m *member, c *upstream.Catalog) {
-	add := func(raw json.RawMessage, key string, claims bool) *entry {
-		e := &entry{member: m, original: member1(raw, key)}
+	add := func(raw json.RawMessage, key string, claims bool) *newEntry {
+		e := &newEntry{member: m, original: textMember(raw, key)}
 		e.name = e.original
 		if s.address[e.name] != nil || !claims {
 			e.name = addressOf(m, e.original)
 		}
 		if s.address[e.name] != nil {
-			s.note(m, e.original, "the resource is left out: its address is taken")
+			s.addNote(m, e.original, "the resource is left out: its URI is taken")
 			return nil
 		}
 		e.shown = s.shownAs(m, raw, key, e.name)
@@ -49,59 +49,59 @@ func (s *surface) addResources(m *member, c *upstream.Catalog) {
 		return e
 	}
 	for _, raw := range c.Resources {
-		if e := add(raw, "uri", !reserved(member1(raw, "uri"))); e != nil {
+		if e := add(raw, "uri", !isReservedURI(textMember(raw, "uri"))); e != nil {
 			s.resources = append(s.resources, e)
 		}
 	}
 	for _, raw := range c.Templates {
-		original := member1(raw, "uriTemplate")
+		original := textMember(raw, "uriTemplate")
 		literal, _, _ := strings.Cut(original, "{")
-		claims := claimable(literal)
+		claims := isClaimable(literal)
 		e := add(raw, "uriTemplate", claims)
 		if e == nil {
 			continue
 		}
 		if !claims {
-			s.note(m, original, "the resource template is for nearly everything, or for addresses of Guideway: it is offered as "+e.name)
+			s.addNote(m, original, "the resource template is too general or uses Guideway's URIs: it is offered as "+e.name)
 		}
 		s.addTemplate(m, e, literal)
 	}
 }
 
-// addTemplate adds a template whose address is settled.
-func (s *surface) addTemplate(m *member, e *entry, literal string) {
+// addTemplate adds a template whose address is final.
+func (s *surface) addTemplate(m *member, e *newEntry, literal string) {
 	if len(e.name) > 1<<10 {
-		s.note(m, e.original, "the template is too long to be matched")
+		s.addNote(m, e.original, "the template is too long to be matched")
 		return
 	}
 	template, err := uritemplate.New(e.name)
 	if err != nil {
-		s.note(m, "", fmt.Sprintf("a resource template is left out: %v", err))
+		s.addNote(m, "", fmt.Sprintf("a resource template is left out: %v", err))
 		return
 	}
-	if e.name == e.original { // one with the upstream's name in it needs no search
+	if e.name == e.original { // a template with the upstream's name needs no search
 		e.match, e.literal = template.Regexp(), literal
 	}
 	s.templates = append(s.templates, e)
 }
 
-// claimable tells whether what a template begins with says enough for an upstream to
-// be asked for what nobody has listed: a scheme and something behind it, and of the
-// schemes of all the world a part of the authority, or of the path. With less than that
-// it would be told addresses that are no business of its own.
-func claimable(literal string) bool {
+// isClaimable reports whether the literal start of a template is specific enough to send
+// unlisted URIs to its upstream: it needs a scheme and a following text, and for public
+// schemes a part of the authority or of the path. A shorter start would send URIs of other
+// servers to the upstream.
+func isClaimable(literal string) bool {
 	name, rest, ok := strings.Cut(literal, ":")
-	if !ok || name == "" || reserved(literal) {
+	if !ok || name == "" || isReservedURI(literal) {
 		return false
 	}
-	if worldly(name) {
+	if isPublicScheme(name) {
 		rest = strings.TrimPrefix(rest, "//")
 	}
 	return rest != ""
 }
 
-// worldly tells whether addresses of a scheme are of many.
-func worldly(scheme string) bool {
+// isPublicScheme reports whether many servers use URIs of a scheme.
+func isPublicScheme(scheme string) bool {
 	switch strings.ToLower(scheme) {
 	case "http", "https", "ws", "wss", "ftp", "file", "data", "urn", "mailto":
 		return true
@@ -109,16 +109,15 @@ func worldly(scheme string) bool {
 	return false
 }
 
-// realmOf is what an address shares with others of the same upstream: its scheme, and
-// of the schemes of all the world the authority too. It is empty where those are not
-// settled.
+// realmOf returns the part that a URI shares with others of the same upstream: its scheme,
+// and for public schemes also the authority. It returns "" if these contain variables.
 func realmOf(uri string) string {
 	name, rest, ok := strings.Cut(uri, ":")
-	if !ok || name == "" || strings.Contains(name, "{") || reserved(uri) {
+	if !ok || name == "" || strings.Contains(name, "{") || isReservedURI(uri) {
 		return ""
 	}
 	name = strings.ToLower(name)
-	if !worldly(name) {
+	if !isPublicScheme(name) {
 		return name
 	}
 	authority, found := strings.CutPrefix(rest, "//")
@@ -134,22 +133,22 @@ func realmOf(uri string) string {
 	return name + "://" + strings.ToLower(authority)
 }
 
-// route finds whose resource an address is, and how the upstream calls it: who lists
-// it, or else whose template says the most of it, in order of precedence where several
-// say the same. An address that nobody has offered goes to the upstream whose realm it
-// is of, if there is one such. It never goes to several: an address may be a secret.
-func (s *surface) route(g *Gateway, uri string) (*member, string) {
+// findRoute returns the upstream of a URI and the upstream's URI. The order is: the
+// upstream that lists it; the upstream with the most specific matching template, by
+// precedence among equals; the only upstream that uses the realm of the URI. A URI is never
+// sent to several upstreams, because it may be a secret.
+func (s *surface) findRoute(g *Gateway, uri string) (*member, string) {
 	if rest, ok := strings.CutPrefix(uri, scheme); ok {
 		name, original, _ := strings.Cut(rest, "/")
-		return g.member(name), original
+		return g.findMember(name), original
 	}
 	if e := s.address[uri]; e != nil {
 		return e.member, e.original
 	}
-	if len(uri) > maxAddress || reserved(uri) {
+	if len(uri) > maxAddress || isReservedURI(uri) {
 		return nil, ""
 	}
-	var best *entry
+	var best *newEntry
 	for _, e := range s.templates {
 		if e.match != nil && (best == nil || len(e.literal) > len(best.literal)) && e.match.MatchString(uri) {
 			best = e

@@ -11,16 +11,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// An upstream is asked for what it lists, for what a template of its own says enough
-// of, and for what else is of its realm. It is told no other address, stands it first or
-// not: not those of other upstreams, nor of the web, nor ours, whose contents it could
-// make up.
-func TestResourcesAreNotGrasped(t *testing.T) {
+// An upstream is asked for the resources that it lists, for those that match one of its
+// sufficiently specific templates, and for others of its realm. It never gets other URIs,
+// even with the highest precedence: not those of other upstreams, of the web or of this
+// server, whose contents it could fake.
+func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "grasping", upstreamtest.Grasping), entry(t, "good")}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "grasping", upstreamtest.Grasping), newEntry(t, "good")}})
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "ann", version: version})
-		p.names() // both are asked
+		p.toolNames() // asks both upstreams
 		for uri, want := range map[string]string{
 			"note://one":                                          "the note",
 			"other://secret":                                      "",
@@ -66,14 +66,14 @@ func TestResourcesAreNotGrasped(t *testing.T) {
 	}
 }
 
-// Of the templates that match, the one that says the most of an address has it, whoever
-// comes first; an address that is listed is who lists it's.
-func TestNarrowTemplatesComeFirst(t *testing.T) {
+// The most specific matching template gets a URI, regardless of precedence; a listed URI
+// goes to the upstream that lists it.
+func TestMostSpecificTemplateWins(t *testing.T) {
 	t.Parallel()
-	wide := entry(t, "grasping", upstreamtest.Grasping)
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{wide, entry(t, "deep", upstreamtest.Deep), entry(t, "good")}})
+	wide := newEntry(t, "grasping", upstreamtest.Grasping)
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{wide, newEntry(t, "deep", upstreamtest.Deep), newEntry(t, "good")}})
 	p := r.connect(t, ways{user: "ann", version: legacy})
-	p.names()
+	p.toolNames()
 	for uri, want := range map[string]string{
 		"note://x":          "grasped",
 		"note://deep/x":     "the note",
@@ -92,14 +92,14 @@ func TestNarrowTemplatesComeFirst(t *testing.T) {
 	}
 }
 
-// An address that an upstream gives leads to that upstream, also where another one has
-// the same; a page of the web is left as it is, and so is the one whose address it is.
-func TestAddressesLeadBack(t *testing.T) {
+// A URI in a result leads back to its upstream, even if another one has the same URI. Web
+// pages and the URIs of the upstream with precedence stay unchanged.
+func TestURIsInResultsLeadToTheirUpstream(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Vile), entry(t, "two", upstreamtest.Vile)}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Vile), newEntry(t, "two", upstreamtest.Vile)}})
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "ann", version: version})
-		p.names()
+		p.toolNames()
 		for upstream, want := range map[string][]string{
 			"one": {"note://one", "note://two", "https://example.com/", "guideway-upstream:one/guideway://runs"},
 			"two": {"guideway-upstream:two/note://one", "guideway-upstream:two/note://two", "https://example.com/", "guideway-upstream:two/guideway://runs"},
@@ -135,7 +135,7 @@ func TestAddressesLeadBack(t *testing.T) {
 				}
 				note, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 				if err != nil || note.Contents[0].URI != uri {
-					t.Errorf("%s: %s is read as %s %v", version, uri, marshal(t, note), err)
+					t.Errorf("%s: %s is read as %s %v", version, uri, marshalText(t, note), err)
 				}
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Extend has a server say what it can do with the gateway.
+// Extend adds the capabilities of the gateway to a server.
 func (g *Gateway) Extend(opts *mcp.ServerOptions) {
 	if opts.Capabilities == nil {
 		opts.Capabilities = &mcp.ServerCapabilities{}
@@ -32,8 +32,8 @@ func (g *Gateway) Extend(opts *mcp.ServerOptions) {
 	opts.Instructions += " Where there is tool_search, it finds tools of other MCP servers, and tool_call calls them."
 }
 
-// Attach has a server offer what the gateway offers, besides its own tools, whose
-// names no upstream gets.
+// Attach adds the gateway's offer to a server. tools are the server's own tools, whose
+// names no upstream can use.
 func (g *Gateway) Attach(server *mcp.Server, tools []string) {
 	d := &downstream{gateway: g, server: server, sessions: map[*mcp.ServerSession]*downstreamSession{}}
 	d.handle = d.handlers()
@@ -42,12 +42,11 @@ func (g *Gateway) Attach(server *mcp.Server, tools []string) {
 	g.mu.Unlock()
 	g.rebuild()
 	server.AddReceivingMiddleware(d.middleware)
-	g.OnChange(d.poke)
-	g.OnNotification(d.hear)
+	g.OnChange(d.notifyChanged)
+	g.OnNotification(d.forwardNotification)
 }
 
-// Reserve keeps names of prompts for the server's own: no upstream has one of them
-// from now on.
+// Reserve reserves names of prompts for the server: no upstream can use them from now on.
 func (g *Gateway) Reserve(prompts []string) {
 	g.mu.Lock()
 	g.own.prompts = prompts
@@ -64,23 +63,23 @@ type downstream struct {
 	mu       sync.Mutex
 	next     int
 	sessions map[*mcp.ServerSession]*downstreamSession
-	// updates are on their way to all who follow a resource.
+	// updates is the queue of resource updates for all followers.
 	updates outbox
 }
 
-// downstreamSession is a session of the legacy era, or one on stdio.
+// downstreamSession is a legacy session or a session on stdio.
 type downstreamSession struct {
 	id    string
 	level string
 	logs  *outbox
 }
 
-// changeMark is a name that appears and disappears in a list, for the SDK to
-// tell clients that the list has changed.
+// changeMark is a name that is added to a list and removed again, so that the SDK notifies
+// clients of a changed list.
 const changeMark = "guideway-list-changed"
 
-// poke tells clients that a list has changed.
-func (d *downstream) poke(kind Kind) {
+// notifyChanged notifies clients that a list has changed.
+func (d *downstream) notifyChanged(kind Kind) {
 	switch kind {
 	case KindTools:
 		d.server.AddTool(&mcp.Tool{Name: changeMark, InputSchema: map[string]any{"type": "object"}},
@@ -102,13 +101,13 @@ func (d *downstream) poke(kind Kind) {
 	}
 }
 
-// hear hands on what upstreams tell outside of calls.
-func (d *downstream) hear(client, method string, params json.RawMessage) {
+// forward forwards notifications that an upstream sends outside of calls.
+func (d *downstream) forwardNotification(client, method string, params json.RawMessage) {
 	ctx := context.Background()
 	if method == "notifications/resources/updated" {
 		var p mcp.ResourceUpdatedNotificationParams
 		if json.Unmarshal(params, &p) == nil {
-			d.updates.put(parcel{name: p.URI, size: len(params), send: func() { _ = d.server.ResourceUpdated(ctx, &p) }})
+			d.updates.addParcel(parcel{name: p.URI, size: len(params), send: func() { _ = d.server.ResourceUpdated(ctx, &p) }})
 		}
 		return
 	}
@@ -122,17 +121,17 @@ func (d *downstream) hear(client, method string, params json.RawMessage) {
 	}
 	d.mu.Unlock()
 	if to != nil {
-		logs.put(parcel{size: len(params), send: func() { notify(ctx, to, method, params) }})
+		logs.addParcel(parcel{size: len(params), send: func() { sendNotification(ctx, to, method, params) }})
 	}
 }
 
-// notify sends a notification on the way of the request that ctx is of.
-func notify(ctx context.Context, session *mcp.ServerSession, method string, params json.RawMessage) {
+// sendNotification sends a notification with the response to the request of ctx.
+func sendNotification(ctx context.Context, session *mcp.ServerSession, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/progress":
 		var p mcp.ProgressNotificationParams
 		if json.Unmarshal(params, &p) == nil {
-			_ = session.NotifyProgress(ctx, &p) // the client may be gone
+			_ = session.NotifyProgress(ctx, &p) // the client may have disconnected
 		}
 	case "notifications/message":
 		var p mcp.LoggingMessageParams //nolint:staticcheck // SA1019: legacy clients listen
@@ -142,7 +141,7 @@ func notify(ctx context.Context, session *mcp.ServerSession, method string, para
 	}
 }
 
-// request is what all requests of clients have.
+// request is the interface of all requests of clients.
 type request interface {
 	mcp.Request
 	ProtocolVersion() string
@@ -150,26 +149,26 @@ type request interface {
 	ClientCapabilities() *mcp.ClientCapabilities
 }
 
-// client tells who makes a request.
-func (d *downstream) client(ctx context.Context, req request) (*Client, error) {
+// clientOf returns the client of a request.
+func (d *downstream) clientOf(ctx context.Context, req request) (*Client, error) {
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	if !ok {
 		return nil, errors.New("the request has no session")
 	}
 	principal, _ := authn.PrincipalFrom(ctx)
 	if info := req.ClientInfo(); info != nil && principal.Client == "" {
-		principal.Client = clip(info.Name, 64)
+		principal.Client = clipText(info.Name, 64)
 	}
 	c := &Client{
 		Principal: principal, Modern: req.ProtocolVersion() >= upstream.ModernVersion, Logs: true,
-		Notify: func(ctx context.Context, method string, params json.RawMessage) { notify(ctx, session, method, params) },
+		Notify: func(ctx context.Context, method string, params json.RawMessage) { sendNotification(ctx, session, method, params) },
 	}
-	c.by(ctx)
+	c.setHolder(ctx)
 	if extra := req.GetExtra(); extra != nil {
 		c.Trace = traceOfHeader(extra.Header)
 	}
 	if caps := req.ClientCapabilities(); caps != nil {
-		c.Can = canOf(caps)
+		c.Capabilities = capabilitiesOf(caps)
 	}
 	if !c.Modern {
 		of := d.sessionOf(session)
@@ -181,9 +180,9 @@ func (d *downstream) client(ctx context.Context, req request) (*Client, error) {
 	return c, nil
 }
 
-// canOf are the capabilities of a client, as it has declared them.
-func canOf(caps *mcp.ClientCapabilities) Can {
-	var can Can
+// capabilitiesOf returns the declared capabilities of a client.
+func capabilitiesOf(caps *mcp.ClientCapabilities) Capabilities {
+	var can Capabilities
 	declared := func(v any) json.RawMessage {
 		text, err := json.Marshal(v)
 		if err != nil {
@@ -203,7 +202,7 @@ func canOf(caps *mcp.ClientCapabilities) Can {
 	return can
 }
 
-// sessionOf names a session, and ends what belongs to it when it ends.
+// sessionOf returns the ID of a session, and releases the session's state when it ends.
 func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -213,7 +212,7 @@ func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 		of = &downstreamSession{id: strconv.Itoa(d.next), logs: &outbox{}}
 		d.sessions[session] = of
 		go func() {
-			_ = session.Wait() // however it has ended
+			_ = session.Wait() // the reason does not matter
 			d.mu.Lock()
 			delete(d.sessions, session)
 			d.mu.Unlock()
@@ -223,18 +222,18 @@ func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 	return *of
 }
 
-// askClient asks a client of the legacy era. The context of the request has the
-// question go out on the request's own way, and is not what ends it: the call
-// that asks may be another one of the same client. The other context ends with
-// the upstream's interest.
+// askClient asks a legacy client. ctx is the context of the request: the question is sent
+// with that request's response. It does not end the question, because the call that asks
+// may be another one of the same client. The until context ends when the upstream withdraws
+// the question.
 func askClient(ctx, until context.Context, session *mcp.ServerSession, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(until, cancel)()
 	result, err := askTyped(ctx, session, method, params)
 	if failure := (*jsonrpc.Error)(nil); errors.As(err, &failure) && failure.Code == codeRejected {
-		// The request was answered in between. What belongs to none goes out on
-		// the client's stream of notifications.
+		// The request was answered in the meantime. A message without a request is sent on
+		// the client's notification stream.
 		apart, end := context.WithCancel(context.Background())
 		defer end()
 		defer context.AfterFunc(until, end)()
@@ -243,7 +242,7 @@ func askClient(ctx, until context.Context, session *mcp.ServerSession, method st
 	return typedAnswer(result, err)
 }
 
-// typedAnswer is an answer of the SDK as it is on the wire.
+// typedAnswer encodes an answer of the SDK.
 func typedAnswer(result any, err error) (json.RawMessage, *wire.Error) {
 	if err == nil {
 		var text json.RawMessage
@@ -258,8 +257,7 @@ func typedAnswer(result any, err error) (json.RawMessage, *wire.Error) {
 	return nil, &wire.Error{Code: wire.CodeInternal, Message: "the client could not be asked: " + err.Error()}
 }
 
-// codeRejected is the SDK's error for what is sent on the way of a request that
-// was answered.
+// codeRejected is the SDK's error code for a message whose request was already answered.
 const codeRejected = -32005
 
 func askTyped(ctx context.Context, session *mcp.ServerSession, method string, params json.RawMessage) (any, error) {
@@ -272,7 +270,7 @@ func askTyped(ctx context.Context, session *mcp.ServerSession, method string, pa
 		if err := json.Unmarshal(params, &p); err != nil {
 			return nil, err
 		}
-		p.Meta = nil // the tokens in it are of another connection
+		p.Meta = nil // its tokens belong to another connection
 		return session.Elicit(ctx, &p)
 	case "sampling/createMessage":
 		var p mcp.CreateMessageWithToolsParams //nolint:staticcheck // SA1019: legacy clients have it
@@ -287,7 +285,7 @@ func askTyped(ctx context.Context, session *mcp.ServerSession, method string, pa
 	return nil, fmt.Errorf("a client is not asked %q", method)
 }
 
-// middleware answers what is about upstreams, and adds them to lists.
+// middleware answers requests to upstreams and adds them to lists.
 func (d *downstream) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		handle, ok := d.handle[method]
@@ -295,7 +293,7 @@ func (d *downstream) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		if !ok || !typed {
 			return next(ctx, method, req)
 		}
-		c, err := d.client(ctx, from)
+		c, err := d.clientOf(ctx, from)
 		if err != nil {
 			return nil, err
 		}
@@ -308,32 +306,32 @@ func (d *downstream) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// handler answers a request; own is the answer without the gateway.
+// handler answers a request; own answers it without the gateway.
 type handler func(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error)
 
 func (d *downstream) handlers() map[string]handler {
 	g := d.gateway
 	return map[string]handler{
-		"tools/list":               merged("tools", "name", g.Tools),
-		"prompts/list":             merged("prompts", "name", g.Prompts),
-		"resources/list":           merged("resources", "uri", g.Resources),
-		"resources/templates/list": merged("resourceTemplates", "uriTemplate", g.Templates),
+		"tools/list":               mergeLists("tools", "name", g.Tools),
+		"prompts/list":             mergeLists("prompts", "name", g.Prompts),
+		"resources/list":           mergeLists("resources", "uri", g.Resources),
+		"resources/templates/list": mergeLists("resourceTemplates", "uriTemplate", g.Templates),
 		"tools/call":               d.callTool,
 		"prompts/get":              d.getPrompt,
 		"resources/read":           d.readResource,
-		"completion/complete":      d.complete,
+		"completion/complete":      d.completeArgument,
 		"logging/setLevel":         d.setLevel,
 	}
 }
 
-// raw is a result that is written already.
-type raw struct {
+// encodedResult is a result that is already encoded.
+type encodedResult struct {
 	text json.RawMessage
 	mcp.ResultBase
 }
 
 // MarshalJSON implements json.Marshaler.
-func (r *raw) MarshalJSON() ([]byte, error) {
+func (r *encodedResult) MarshalJSON() ([]byte, error) {
 	if len(r.Meta) == 0 {
 		return r.text, nil
 	}
@@ -365,12 +363,12 @@ func rawResult(text json.RawMessage, err error) (mcp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &raw{text: text}, nil
+	return &encodedResult{text: text}, nil
 }
 
-// merged gives our own list with that of the upstreams behind it, on the last
-// page.
-func merged(member, id string, theirs func(context.Context, *Client) []json.RawMessage) handler {
+// mergeLists returns a handler that appends the upstreams' list to the last page of the
+// server's own list.
+func mergeLists(member, id string, theirs func(context.Context, *Client) []json.RawMessage) handler {
 	return func(ctx context.Context, c *Client, _ mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
 		result, err := own()
 		if err != nil {
@@ -391,7 +389,7 @@ func merged(member, id string, theirs func(context.Context, *Client) []json.RawM
 			}
 		}
 		list = slices.DeleteFunc(list, func(entry json.RawMessage) bool {
-			name := member1(entry, id)
+			name := textMember(entry, id)
 			return name == changeMark || name == "guideway://"+changeMark
 		})
 		if members["nextCursor"] == nil {
@@ -405,7 +403,7 @@ func merged(member, id string, theirs func(context.Context, *Client) []json.RawM
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
 		text, err = wire.With(text, wire.Member{Key: member, Value: all})
-		return rawResult(c.finish(text, err))
+		return rawResult(c.finishResult(text, err))
 	}
 }
 
@@ -415,10 +413,10 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 		return own()
 	}
 	p := r.Params
-	if !d.gateway.Has(p.Name) && d.own(ctx, p.Name) {
+	if !d.gateway.HasTool(p.Name) && d.isOwnTool(ctx, p.Name) {
 		return own()
 	}
-	in, err := d.request(c, p.Name, p.Meta, p.InputResponses, p.RequestState)
+	in, err := d.newRequest(c, p.Name, p.Meta, p.InputResponses, p.RequestState)
 	if err != nil {
 		return nil, err
 	}
@@ -429,19 +427,19 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 	return rawResult(d.gateway.Call(ctx, c, in))
 }
 
-// own tells whether a tool that no upstream has is to be looked for among ours:
-// one with the name of an upstream before it never is.
-func (d *downstream) own(_ context.Context, name string) bool {
-	for _, m := range d.gateway.all() {
-		if p := m.prefix(); p != "" && len(name) > len(p) && name[:len(p)] == p {
+// isOwnTool reports whether to look up a tool that no upstream has among the server's own
+// tools. It is false for a name with an upstream's prefix.
+func (d *downstream) isOwnTool(_ context.Context, name string) bool {
+	for _, m := range d.gateway.allMembers() {
+		if p := m.namePrefix(); p != "" && len(name) > len(p) && name[:len(p)] == p {
 			return false
 		}
 	}
 	return true
 }
 
-// request takes params apart.
-func (d *downstream) request(c *Client, name string, meta mcp.Meta, responses mcp.InputResponseMap, state string) (Request, error) {
+// newRequest builds a Request from SDK params.
+func (d *downstream) newRequest(c *Client, name string, meta mcp.Meta, responses mcp.InputResponseMap, state string) (Request, error) {
 	r := Request{Name: name, State: state}
 	var err error
 	if len(meta) > 0 {
@@ -466,7 +464,7 @@ func (d *downstream) getPrompt(ctx context.Context, c *Client, req mcp.Request, 
 		return own()
 	}
 	p := r.Params
-	in, err := d.request(c, p.Name, p.Meta, p.InputResponses, p.RequestState)
+	in, err := d.newRequest(c, p.Name, p.Meta, p.InputResponses, p.RequestState)
 	if err == nil && p.Arguments != nil {
 		in.Arguments, err = json.Marshal(p.Arguments)
 	}
@@ -482,14 +480,14 @@ func (d *downstream) readResource(ctx context.Context, c *Client, req mcp.Reques
 		return own()
 	}
 	p := r.Params
-	in, err := d.request(c, p.URI, p.Meta, p.InputResponses, p.RequestState)
+	in, err := d.newRequest(c, p.URI, p.Meta, p.InputResponses, p.RequestState)
 	if err != nil {
 		return nil, err
 	}
 	return rawResult(d.gateway.ReadResource(ctx, c, in))
 }
 
-func (d *downstream) complete(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
+func (d *downstream) completeArgument(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
 	r, ok := req.(*mcp.CompleteRequest)
 	if !ok || r.Params.Ref == nil {
 		return own()
@@ -528,7 +526,7 @@ func (d *downstream) setLevel(ctx context.Context, c *Client, req mcp.Request, o
 }
 
 func (g *Gateway) subscribeHandler(ctx context.Context, req *mcp.SubscribeRequest) error {
-	c, err := g.downstreamOf().client(ctx, req)
+	c, err := g.downstreamOf().clientOf(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -541,7 +539,7 @@ func (g *Gateway) subscribeHandler(ctx context.Context, req *mcp.SubscribeReques
 }
 
 func (g *Gateway) unsubscribeHandler(ctx context.Context, req *mcp.UnsubscribeRequest) error {
-	c, err := g.downstreamOf().client(ctx, req)
+	c, err := g.downstreamOf().clientOf(ctx, req)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// The tools that stand for all others where those are found by need.
+// The tools that replace the full list when tools are found by search.
 const (
 	toolSearch = "tool_search"
 	toolCall   = "tool_call"
@@ -24,8 +24,8 @@ func lazyNames() []string { return []string{toolSearch, toolCall} }
 
 func isLazy(name string) bool { return name == toolSearch || name == toolCall }
 
-// lazyFor tells whether a client gets the two in place of all: as its token says, or
-// else the settings.
+// lazyFor reports whether a client gets tool search instead of all tools: the token
+// decides, or else the settings.
 func (g *Gateway) lazyFor(ctx context.Context) bool {
 	if h := authn.TokenLeaseFrom(ctx); h != nil && h.Exposure != "" {
 		return h.Exposure == authn.ExposureSearch
@@ -33,11 +33,11 @@ func (g *Gateway) lazyFor(ctx context.Context) bool {
 	return g.lazy.Load()
 }
 
-// lazyTools are the two as clients see them.
+// lazyTools returns the definitions of tool_search and tool_call.
 func lazyTools() []json.RawMessage {
 	return []json.RawMessage{
-		json.RawMessage(`{"name":"tool_search","title":"Find tools","description":"Find tools of the connected MCP servers by what you want to do. ` +
-			`Gives their names, descriptions and input schemas, best first; call one with tool_call.",` +
+		json.RawMessage(`{"name":"tool_search","title":"Find tools","description":"Find tools of the connected MCP servers for a task. ` +
+			`Returns names, descriptions and input schemas, best match first; call one with tool_call.",` +
 			`"inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What you want to do, in a few words; empty lists all"},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Default 8"}},"required":["query"]},` +
 			`"annotations":{"readOnlyHint":true}}`),
@@ -47,10 +47,10 @@ func lazyTools() []json.RawMessage {
 	}
 }
 
-// lazyCall does one of the two.
+// lazyCall calls tool_search or tool_call.
 func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	bad := func(message string) (json.RawMessage, error) {
-		return c.finish(toolError(guideway.CodeInvalid, message, `such as {"query": "read a file"}, then {"name": "files__read", "arguments": {…}}`), nil)
+		return c.finishResult(toolError(guideway.CodeInvalid, message, `such as {"query": "read a file"}, then {"name": "files__read", "arguments": {…}}`), nil)
 	}
 	arguments := r.Arguments
 	if arguments == nil {
@@ -58,7 +58,7 @@ func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawM
 	}
 	members, err := wire.Members(arguments, "query", "limit", "name", "arguments")
 	if err != nil {
-		return bad("the arguments cannot be read: " + err.Error())
+		return bad("the arguments are invalid: " + err.Error())
 	}
 	if r.Name == toolCall {
 		var name string
@@ -74,17 +74,17 @@ func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawM
 	}
 	query, limit := "", 8
 	if members["query"] != nil && json.Unmarshal(members["query"], &query) != nil {
-		return bad("query must be a text")
+		return bad("query must be a string")
 	}
 	if members["limit"] != nil && (json.Unmarshal(members["limit"], &limit) != nil || limit < 1 || limit > 50) {
 		return bad("limit must be a number from 1 to 50")
 	}
-	return c.finish(found(g.listed(ctx, c), clip(query, 1<<10), limit), nil)
+	return c.finishResult(searchResult(g.listedTools(ctx, c), clipText(query, 1<<10), limit), nil)
 }
 
-// found is the answer of tool_search.
-func found(tools []*tool, query string, limit int) json.RawMessage {
-	best := rank(tools, query)
+// searchResult returns the answer of tool_search.
+func searchResult(tools []*tool, query string, limit int) json.RawMessage {
+	best := rankTools(tools, query)
 	total := len(best)
 	var list []byte
 	for i, t := range best[:min(limit, total)] {
@@ -110,7 +110,7 @@ func found(tools []*tool, query string, limit int) json.RawMessage {
 		wire.Member{Key: "structuredContent", Value: body})
 }
 
-// The weights of BM25, and how much more a word in the name says than one in the
+// The weights of BM25, and the factor of a word in the name compared to one in the
 // description.
 const (
 	bm25K      = 1.2
@@ -118,10 +118,10 @@ const (
 	nameWeight = 4
 )
 
-// rank gives the tools that a query is about, best first (BM25 over names and
-// descriptions); all of them, by name, for an empty query.
-func rank(tools []*tool, query string) []*tool {
-	wanted := words(query)
+// rankTools returns the tools that match a query, best first (BM25 over names and
+// descriptions); for an empty query all tools by name.
+func rankTools(tools []*tool, query string) []*tool {
+	wanted := splitWords(query)
 	if len(wanted) == 0 {
 		return slices.SortedFunc(slices.Values(tools), func(a, b *tool) int { return strings.Compare(a.name, b.name) })
 	}
@@ -131,10 +131,10 @@ func rank(tools []*tool, query string) []*tool {
 	sum := 0.0
 	for i, t := range tools {
 		counts[i] = map[string]float64{}
-		for _, w := range words(t.name) {
+		for _, w := range splitWords(t.name) {
 			counts[i][w] += nameWeight
 		}
-		for _, w := range words(t.description) {
+		for _, w := range splitWords(t.description) {
 			counts[i][w]++
 		}
 		for w, n := range counts[i] {
@@ -173,9 +173,9 @@ func rank(tools []*tool, query string) []*tool {
 	return out
 }
 
-// words takes a text apart: at what is no letter or digit, and at capitals
-// within a word. A plural is taken for the singular.
-func words(text string) []string {
+// splitWords splits a text at characters other than letters and digits, and at capitals
+// within a word. It turns plurals into singulars.
+func splitWords(text string) []string {
 	var out []string
 	var word []rune
 	end := func() {

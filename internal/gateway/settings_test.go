@@ -11,13 +11,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Without a prefix an upstream takes none of the server's own prompts, those among
-// them that came later; it has them back when the server has them no more.
-func TestNoPrefixTakesNoPrompt(t *testing.T) {
+// An upstream without a prefix cannot take the names of the server's own prompts, including
+// later ones. It gets a name back when the server drops the prompt.
+func TestNoPrefixCannotTakeServerPrompts(t *testing.T) {
 	t.Parallel()
-	bare := entry(t, "bare")
+	bare := newEntry(t, "bare")
 	bare.NoPrefix = true
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{bare}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{bare}})
 	r.server.AddPrompt(&mcp.Prompt{Name: "other"}, nil)
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "ann", version: version, mute: true})
@@ -48,15 +48,15 @@ func TestNoPrefixTakesNoPrompt(t *testing.T) {
 	}
 }
 
-// In which way tools are offered, and those of which project, changes while calls are
-// under way: they are answered, clients are told, and what a client has of the list
-// before is still good. Settings that cannot be used change nothing.
+// The exposure of tools and the project change while calls are in progress: the calls are
+// answered, clients are notified, and names from an earlier list stay valid. Invalid
+// settings change nothing.
 func TestConfigure(t *testing.T) {
 	t.Parallel()
-	one, two := entry(t, "one"), entry(t, "two")
+	one, two := newEntry(t, "one"), newEntry(t, "two")
 	two.Project = "p"
 	all := []gateway.Entry{one, two}
-	r := newRig(t, gateway.Options{Upstreams: all})
+	r := newFixture(t, gateway.Options{Upstreams: all})
 	for _, version := range []string{legacy, modern} {
 		configure := func(s gateway.Settings) {
 			t.Helper()
@@ -66,7 +66,7 @@ func TestConfigure(t *testing.T) {
 		}
 		configure(gateway.Settings{Upstreams: all})
 		p := r.connect(t, ways{user: "ann", version: version, mute: true})
-		p.names()
+		p.toolNames()
 		got := make(chan error, 1)
 		go func() {
 			params := &mcp.CallToolParams{Name: "one__sleep", Arguments: args{"ms": 300}}
@@ -74,27 +74,27 @@ func TestConfigure(t *testing.T) {
 			_, err := p.session.CallTool(t.Context(), params)
 			got <- err
 		}()
-		<-p.progressed // the call has come to the upstream
+		<-p.progressed // the call has reached the upstream
 		configure(gateway.Settings{Upstreams: all, Lazy: true})
 		<-p.changed
-		if names := p.names(); !slices.Equal(names, []string{"own_tool", "tool_search", "tool_call"}) {
+		if names := p.toolNames(); !slices.Equal(names, []string{"own_tool", "tool_search", "tool_call"}) {
 			t.Errorf("%s: with a search the tools are %v", version, names)
 		}
-		if text := p.call("one__echo", args{"text": "as before"}); text != "as before" {
+		if text := p.callTool("one__echo", args{"text": "as before"}); text != "as before" {
 			t.Errorf("%s: a tool of the list before gives %s", version, text)
 		}
 		configure(gateway.Settings{Upstreams: all, Project: "p"})
 		<-p.changed
-		if names := p.names(); slices.Contains(names, "one__echo") || !slices.Contains(names, "two__echo") || slices.Contains(names, "tool_call") {
+		if names := p.toolNames(); slices.Contains(names, "one__echo") || !slices.Contains(names, "two__echo") || slices.Contains(names, "tool_call") {
 			t.Errorf("%s: with one project the tools are %v", version, names)
 		}
-		if text := p.call("tool_call", args{"name": "two__echo", "arguments": args{"text": "as found"}}); text != "as found" {
+		if text := p.callTool("tool_call", args{"name": "two__echo", "arguments": args{"text": "as found"}}); text != "as found" {
 			t.Errorf("%s: a tool that was found before gives %s", version, text)
 		}
 		if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, one}, Lazy: true}); err == nil {
 			t.Error("two upstreams of one name were taken")
 		}
-		if names := p.names(); slices.Contains(names, "one__echo") || !slices.Contains(names, "two__echo") {
+		if names := p.toolNames(); slices.Contains(names, "one__echo") || !slices.Contains(names, "two__echo") {
 			t.Errorf("%s: after settings that were refused the tools are %v", version, names)
 		}
 		if err := <-got; err != nil {
@@ -103,30 +103,30 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-// A token says in which way its client is offered tools, whatever the settings are;
-// both ways lead to the tools that the token allows, and to no others.
+// A token sets the exposure of its client regardless of the settings; both forms reach only
+// the tools that the token allows.
 func TestExposureOfTokens(t *testing.T) {
 	t.Parallel()
 	for _, lazy := range []bool{false, true} {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), entry(t, "two")}, Lazy: lazy})
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two")}, Lazy: lazy})
 		r.allow = map[string]authn.Allow{"open": {Upstreams: []string{"one"}}, "searching": {Upstreams: []string{"one"}}, "unsaid": {Upstreams: []string{"one"}}, "none": {Toolsets: []string{"steps"}}}
-		if names := r.connect(t, ways{user: "none", version: modern, mute: true}).names(); !slices.Equal(names, []string{"own_tool"}) {
+		if names := r.connect(t, ways{user: "none", version: modern, mute: true}).toolNames(); !slices.Equal(names, []string{"own_tool"}) {
 			t.Errorf("settings %v: who may use nothing is offered %v", lazy, names)
 		}
 		r.exposure = map[string]authn.Exposure{"open": authn.ExposureAll, "searching": authn.ExposureSearch}
 		for user, searches := range map[string]bool{"open": false, "searching": true, "unsaid": lazy} {
 			p := r.connect(t, ways{user: user, version: modern, mute: true})
-			names := p.names()
+			names := p.toolNames()
 			if slices.Contains(names, "tool_search") != searches || slices.Contains(names, "one__echo") == searches || slices.Contains(names, "two__echo") {
 				t.Errorf("settings %v: %s is offered %v", lazy, user, names)
 			}
-			if found := p.call("tool_search", args{"query": "echo"}); !strings.Contains(found, "one__echo") || strings.Contains(found, "two__") {
+			if found := p.callTool("tool_search", args{"query": "echo"}); !strings.Contains(found, "one__echo") || strings.Contains(found, "two__") {
 				t.Errorf("settings %v: %s finds %s", lazy, user, found)
 			}
-			if text := p.call("one__echo", args{"text": "x"}); text != "x" {
+			if text := p.callTool("one__echo", args{"text": "x"}); text != "x" {
 				t.Errorf("settings %v: %s calls and gets %s", lazy, user, text)
 			}
-			if text := p.call("tool_call", args{"name": "two__echo"}); !strings.Contains(text, "unknown tool") {
+			if text := p.callTool("tool_call", args{"name": "two__echo"}); !strings.Contains(text, "unknown tool") {
 				t.Errorf("settings %v: %s calls what it may not and gets %s", lazy, user, text)
 			}
 		}

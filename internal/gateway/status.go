@@ -10,33 +10,32 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
 
-// ToolStatus is a tool of an upstream as a person sees it.
+// ToolStatus is the status of an upstream's tool for a person.
 type ToolStatus struct {
-	// Name is the upstream's own, Shown the one that clients use; Shown is empty
-	// where they do not see the tool.
+	// Name is the upstream's name, Shown the clients' name; Shown is empty if they do not
+	// see the tool.
 	Name  string `json:"name"`
 	Shown string `json:"shown,omitempty"`
-	// Description is what clients read.
+	// Description is the description that clients get.
 	Description string `json:"description,omitempty"`
-	// Held says why the tool is held back.
+	// Held is the reason why the tool waits for approval.
 	Held string `json:"held,omitempty"`
-	// Hidden says that the configuration hides it.
+	// Hidden reports whether the configuration hides it.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// Health tells how an upstream is; ok is false where it is not in use.
+// Health returns the health of an upstream; ok is false if it is not in use.
 func (g *Gateway) Health(name string) (h upstream.Health, ok bool) {
-	m := g.member(name)
+	m := g.findMember(name)
 	if m == nil {
 		return upstream.Health{}, false
 	}
 	return m.Upstream.Health(), true
 }
 
-// ToolsOf gives the tools of an upstream that is in use, in the order in which it
-// offers them.
+// ToolsOf returns the tools of an upstream in use, in the upstream's order.
 func (g *Gateway) ToolsOf(name string) []ToolStatus {
-	m := g.member(name)
+	m := g.findMember(name)
 	if m == nil || m.Known() == nil {
 		return nil
 	}
@@ -48,8 +47,8 @@ func (g *Gateway) ToolsOf(name string) []ToolStatus {
 	}
 	var list []ToolStatus
 	for _, raw := range m.Known().Tools {
-		status := ToolStatus{Name: member1(raw, "name"), Hidden: m.Tools[member1(raw, "name")].Hide}
-		status.Description, _ = described(member1(raw, "description"))
+		status := ToolStatus{Name: textMember(raw, "name"), Hidden: m.Tools[textMember(raw, "name")].Hide}
+		status.Description, _ = cleanDescription(textMember(raw, "description"))
 		if t := shown[status.Name]; t != nil {
 			status.Description, status.Held = t.description, t.blocked
 			if t.blocked == "" {
@@ -61,12 +60,12 @@ func (g *Gateway) ToolsOf(name string) []ToolStatus {
 	return list
 }
 
-// ToolsIn are the tools of a catalog, as they are known without a gateway.
+// ToolsIn returns the tools of a catalog without a gateway.
 func ToolsIn(c *upstream.Catalog, rules map[string]ToolRule) []ToolStatus {
 	var list []ToolStatus
 	for _, raw := range c.Tools {
-		name := member1(raw, "name")
-		description, _ := described(member1(raw, "description"))
+		name := textMember(raw, "name")
+		description, _ := cleanDescription(textMember(raw, "description"))
 		if rule := rules[name]; rule.Description != "" {
 			description = rule.Description
 		}
@@ -75,7 +74,7 @@ func ToolsIn(c *upstream.Catalog, rules map[string]ToolRule) []ToolStatus {
 	return list
 }
 
-// PromptsOf are the names by which clients know the prompts of an upstream.
+// PromptsOf returns the clients' names of an upstream's prompts.
 func (g *Gateway) PromptsOf(name string) []string {
 	var names []string
 	for _, p := range g.surface.Load().prompts {
@@ -86,7 +85,7 @@ func (g *Gateway) PromptsOf(name string) []string {
 	return names
 }
 
-// NotesOf are what a person should know of an upstream.
+// NotesOf returns the warnings about an upstream.
 func (g *Gateway) NotesOf(name string) []string {
 	var texts []string
 	for _, n := range g.Notes() {
@@ -97,9 +96,9 @@ func (g *Gateway) NotesOf(name string) []string {
 	return texts
 }
 
-// Refresh asks an upstream for what it offers now.
+// Refresh reloads the catalog of an upstream.
 func (g *Gateway) Refresh(ctx context.Context, name string) error {
-	m := g.member(name)
+	m := g.findMember(name)
 	if m == nil {
 		return notInUse(name)
 	}
@@ -109,12 +108,12 @@ func (g *Gateway) Refresh(ctx context.Context, name string) error {
 }
 
 func notInUse(name string) error {
-	return guideway.Errorf(guideway.CodeNotFound, "the upstream %q is not in use", clip(name, upstream.MaxNameLength)).
-		WithFix("see whether it is disabled, or of another project")
+	return guideway.Errorf(guideway.CodeNotFound, "the upstream %q is not in use", clipText(name, upstream.MaxNameLength)).
+		WithFix("check whether it is disabled or in another project")
 }
 
-// Restart ends the sessions of an upstream and has the next call begin anew, its
-// failures forgotten. Calls under way are answered.
+// Restart closes the sessions of an upstream and forgets its failures. The next call starts
+// it again. Calls in progress finish.
 func (g *Gateway) Restart(name string) error {
 	g.mu.Lock()
 	i := slices.IndexFunc(g.members, func(m *member) bool { return m.Name() == name })
@@ -124,15 +123,15 @@ func (g *Gateway) Restart(name string) error {
 	}
 	old := g.members[i]
 	g.members = slices.Clone(g.members)
-	g.members[i] = &member{Entry: old.Entry, Upstream: g.open(old.Entry)}
+	g.members[i] = &member{Entry: old.Entry, Upstream: g.openUpstream(old.Entry)}
 	g.mu.Unlock()
 	g.rebuild()
-	g.retire(old)
+	g.retireMembers(old)
 	return nil
 }
 
-// retire ends upstreams that are no longer in use, once their calls are answered.
-func (g *Gateway) retire(gone ...*member) {
+// retireMembers closes upstreams that are no longer in use, after their calls have finished.
+func (g *Gateway) retireMembers(gone ...*member) {
 	for _, m := range gone {
 		g.late.Delete(m.Upstream)
 		g.wg.Go(func() {
@@ -143,5 +142,5 @@ func (g *Gateway) retire(gone ...*member) {
 	}
 }
 
-// drainTime is how long calls to an upstream that was taken out may take.
+// drainTime is the maximum time for calls in progress to a removed upstream.
 const drainTime = 2 * time.Minute

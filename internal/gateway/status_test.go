@@ -11,14 +11,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
 )
 
-// What runs is pinged, in both eras; what was never needed is not started, and what
-// has crashed comes back by itself.
+// Running upstreams are pinged in both protocol versions; unused ones are not started, and
+// a crashed one restarts automatically.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "old"), entry(t, "new", upstreamtest.Modern), entry(t, "idle")}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "old"), newEntry(t, "new", upstreamtest.Modern), newEntry(t, "idle")}})
 	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
 	for _, tool := range []string{"old__echo", "new__echo"} {
-		if got := p.call(tool, args{"text": "hi"}); got != "hi" {
+		if got := p.callTool(tool, args{"text": "hi"}); got != "hi" {
 			t.Fatal(got)
 		}
 	}
@@ -43,8 +43,8 @@ func TestWatch(t *testing.T) {
 	if h := health("idle"); h.Condition != upstream.ConditionIdle || h.Pinged != nil {
 		t.Errorf("idle is %+v", h)
 	}
-	p.call("old__crash", nil)
-	p.call("old__crash", nil)
+	p.callTool("old__crash", nil)
+	p.callTool("old__crash", nil)
 	await(t, func() bool { h := health("old"); return h.Condition == upstream.ConditionRunning && h.Restarts > 0 })
 	cancel()
 	<-done
@@ -53,19 +53,19 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A restart ends no call that is under way, and the next one goes to a new process.
+// A restart ends no call in progress, and the next call goes to a new process.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
 	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
-	p.names()
+	p.toolNames()
 	got := make(chan string, 1)
-	go func() { got <- p.call("one__sleep", args{"ms": 300}) }()
+	go func() { got <- p.callTool("one__sleep", args{"ms": 300}) }()
 	await(t, func() bool { h, _ := r.Health("one"); return h.Sessions > 0 })
 	if err := r.Restart("one"); err != nil {
 		t.Fatal(err)
 	}
-	if text := p.call("one__echo", args{"text": "new"}); text != "new" {
+	if text := p.callTool("one__echo", args{"text": "new"}); text != "new" {
 		t.Errorf("after the restart: %s", text)
 	}
 	if text := <-got; text == "" || text[:5] == "isErr" || text[:5] == "error" {
@@ -76,13 +76,13 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A person sees each tool with what becomes of it.
+// The status of each tool shows how it is offered.
 func TestToolsOf(t *testing.T) {
 	t.Parallel()
-	e := entry(t, "one")
+	e := newEntry(t, "one")
 	e.Tools = map[string]gateway.ToolRule{"count": {Hide: true}, "echo": {Name: "say", Description: "Says it."}}
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	r.connect(t, ways{user: "ann", version: legacy}).names()
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	r.connect(t, ways{user: "ann", version: legacy}).toolNames()
 	tools := map[string]gateway.ToolStatus{}
 	for _, tool := range r.ToolsOf("one") {
 		tools[tool.Name] = tool

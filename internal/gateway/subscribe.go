@@ -11,57 +11,57 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// subscription is a resource that somebody follows: in the session that all share,
-// with an empty client, or in one that is a client's own. A server on standard input
-// and output is a process for each session, and tells of what its own clients do to a
-// resource.
+// subscription is a followed resource: in the shared session if client is empty, otherwise
+// in the client's own session. A server on stdio runs one process for each session and
+// reports changes by its own clients only.
 type subscription struct{ upstream, uri, client string }
 
-// follower is a client that follows a resource, by the address that it uses for it.
+// follower is a client that follows a resource, and the URI that it uses.
 type follower struct{ client, shown string }
 
-// following is the one subscription in a session that stands for all clients.
+// following is the single upstream subscription for all followers in a session.
 type following struct {
 	want upstream.Want
-	// users counts the subscriptions of each: nobody ends another's.
+	// users counts the subscriptions of each follower, so that none ends another's.
 	users map[follower]int
 	stop  context.CancelFunc
-	// ready is closed when the upstream has agreed, or err is set.
+	// ready is closed when the upstream has accepted the subscription or err is set.
 	ready chan struct{}
 	err   error
 }
 
-// maxFollowed bounds what one client follows: each is a subscription at an upstream.
+// maxFollowed limits the resources that one client follows: each is a subscription at an
+// upstream.
 const maxFollowed = 256
 
-// Subscribe follows a resource for a client. Each call wants an Unsubscribe.
+// Subscribe follows a resource for a client. Each call needs an Unsubscribe.
 func (g *Gateway) Subscribe(ctx context.Context, c *Client, uri string) error {
-	m, original, err := g.owner(ctx, c, uri)
+	m, original, err := g.findOwner(ctx, c, uri)
 	if err != nil {
 		return err
 	}
 	modern := m.Known() != nil && m.Known().Info.Version >= modernVersion
-	want, _ := g.want(c, m, modern)
+	want, _ := g.sessionFor(c, m, modern)
 	want.Alone, want.Watch, want.Ask = false, true, nil
-	key, who := subscription{m.Name(), original, want.Client}, follower{c.name(), uri}
-	f, err := g.join(key, who, want)
+	key, who := subscription{m.Name(), original, want.Client}, follower{c.sharingKey(), uri}
+	f, err := g.addFollower(key, who, want)
 	if err != nil {
 		return err
 	}
 	select {
 	case <-f.ready:
 	case <-ctx.Done():
-		g.leave(key, who)
+		g.removeFollower(key, who)
 		return context.Cause(ctx)
 	}
 	if f.err != nil {
-		g.leave(key, who)
+		g.removeFollower(key, who)
 	}
 	return f.err
 }
 
-// join adds a follower, and begins to follow for the first one.
-func (g *Gateway) join(key subscription, who follower, want upstream.Want) (*following, error) {
+// addFollower adds a follower. The first one starts the subscription.
+func (g *Gateway) addFollower(key subscription, who follower, want upstream.Want) (*following, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -78,30 +78,30 @@ func (g *Gateway) join(key subscription, who follower, want upstream.Want) (*fol
 			}
 		}
 		if n >= maxFollowed {
-			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "a client cannot follow that many resources at once; end some of the subscriptions"}
+			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "too many subscriptions of this client; end some of them"}
 		}
 	}
 	if f == nil {
 		life, stop := context.WithCancel(g.life)
 		f = &following{want: want, users: map[follower]int{}, ready: make(chan struct{}), stop: stop}
 		g.subscriptions[key] = f
-		g.wg.Go(func() { g.follow(life, key, f) })
+		g.wg.Go(func() { g.keepFollowing(life, key, f) })
 	}
 	f.users[who]++
 	return f, nil
 }
 
-// The least and the most time after which a resource whose upstream has gone is
-// followed again.
+// The minimum and maximum delay before the gateway follows a resource again after its
+// upstream has exited.
 const (
 	minRefollow = 500 * time.Millisecond
 	maxRefollow = time.Minute
 )
 
-// follow has the upstream tell of a resource for as long as somebody follows it, also
-// when the upstream is started anew or has another configuration: what may have been
-// missed in between is told as one update.
-func (g *Gateway) follow(life context.Context, key subscription, f *following) {
+// keepFollowing follows a resource while it has followers, also after the upstream is
+// restarted or has another configuration. Updates that may have been missed in between are
+// reported as one.
+func (g *Gateway) keepFollowing(life context.Context, key subscription, f *following) {
 	agreed := func(err error) {
 		f.err = err
 		close(f.ready)
@@ -114,11 +114,11 @@ func (g *Gateway) follow(life context.Context, key subscription, f *following) {
 				agreed(nil)
 				return
 			}
-			g.tellFollowers(key, wire.Object(wire.Member{Key: "uri", Value: wire.Text(key.uri)}))
+			g.notifyFollowers(key, wire.Object(wire.Member{Key: "uri", Value: wire.Text(key.uri)}))
 		})
 		switch {
 		case first:
-			if err == nil { // it was not waited for
+			if err == nil { // the caller did not wait for it
 				err = context.Cause(life)
 			}
 			agreed(err)
@@ -137,10 +137,9 @@ func (g *Gateway) follow(life context.Context, key subscription, f *following) {
 	}
 }
 
-// followOnce follows a resource in one session: the updates are told to those who
-// follow, by us.
+// followOnce follows a resource in one session and forwards its updates to the followers.
 func (g *Gateway) followOnce(life context.Context, key subscription, want upstream.Want, agreed func()) error {
-	m := g.member(key.upstream)
+	m := g.findMember(key.upstream)
 	if m == nil {
 		return notInUse(key.upstream)
 	}
@@ -160,11 +159,11 @@ func (g *Gateway) followOnce(life context.Context, key subscription, want upstre
 			case <-until.Done():
 			}
 		}()
-		s.Subscribe(until, key.uri, func(method string, params json.RawMessage) { g.notified(key.upstream, key.client, method, params) })
+		s.Subscribe(until, key.uri, func(method string, params json.RawMessage) { g.handleNotification(key.upstream, key.client, method, params) })
 		return nil
 	}
 	member := wire.Member{Key: "uri", Value: wire.Text(key.uri)}
-	if _, err = s.Do(life, call("resources/subscribe", member)); err != nil {
+	if _, err = s.Do(life, newUpstreamCall("resources/subscribe", member)); err != nil {
 		return err
 	}
 	agreed()
@@ -177,7 +176,7 @@ func (g *Gateway) followOnce(life context.Context, key subscription, want upstre
 	return nil
 }
 
-// unfollow ends a subscription at an upstream that goes on.
+// unfollow ends a subscription at a running upstream.
 func unfollow(u *upstream.Upstream, s *upstream.Session, uri wire.Member) {
 	ctx, cancel := context.WithTimeout(context.Background(), listTime)
 	defer cancel()
@@ -188,18 +187,18 @@ func unfollow(u *upstream.Upstream, s *upstream.Session, uri wire.Member) {
 		case <-ctx.Done():
 		}
 	}()
-	_, _ = s.Do(ctx, call("resources/unsubscribe", uri)) // the session may have ended
+	_, _ = s.Do(ctx, newUpstreamCall("resources/unsubscribe", uri)) // the session may have ended
 }
 
-// Unsubscribe ends what Subscribe began, wherever the address leads by now.
+// Unsubscribe ends a subscription, even if the URI now leads to another upstream.
 func (g *Gateway) Unsubscribe(_ context.Context, c *Client, uri string) {
-	who := follower{c.name(), uri}
-	if all := g.followed(func(each follower) bool { return each == who }); len(all) > 0 {
-		g.leave(all[0].subscription, who)
+	who := follower{c.sharingKey(), uri}
+	if all := g.followedBy(func(each follower) bool { return each == who }); len(all) > 0 {
+		g.removeFollower(all[0].subscription, who)
 	}
 }
 
-func (g *Gateway) leave(key subscription, who follower) {
+func (g *Gateway) removeFollower(key subscription, who follower) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := g.subscriptions[key]
@@ -221,8 +220,8 @@ type followedBy struct {
 	who follower
 }
 
-// followed has each subscription of some followers as often as it was made.
-func (g *Gateway) followed(by func(follower) bool) []followedBy {
+// followedBy returns each subscription of the matching followers, as often as it was made.
+func (g *Gateway) followedBy(by func(follower) bool) []followedBy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var all []followedBy
@@ -238,10 +237,10 @@ func (g *Gateway) followed(by func(follower) bool) []followedBy {
 	return all
 }
 
-// notified takes what an upstream tells outside of calls.
-func (g *Gateway) notified(name, client, method string, params json.RawMessage) {
+// handleNotification handles notifications that upstreams send outside of calls.
+func (g *Gateway) handleNotification(name, client, method string, params json.RawMessage) {
 	if method == "notifications/resources/updated" {
-		g.tellFollowers(subscription{name, member1(params, "uri"), client}, params)
+		g.notifyFollowers(subscription{name, textMember(params, "uri"), client}, params)
 		return
 	}
 	g.mu.Lock()
@@ -252,8 +251,8 @@ func (g *Gateway) notified(name, client, method string, params json.RawMessage) 
 	}
 }
 
-// tellFollowers tells of an update, by every address that somebody uses for it.
-func (g *Gateway) tellFollowers(key subscription, params json.RawMessage) {
+// notifyFollowers reports an update under each URI that a follower uses for it.
+func (g *Gateway) notifyFollowers(key subscription, params json.RawMessage) {
 	g.mu.Lock()
 	hear := g.hear
 	shown := map[string]bool{}
@@ -273,26 +272,25 @@ func (g *Gateway) tellFollowers(key subscription, params json.RawMessage) {
 	}
 }
 
-// OnNotification has f called with what upstreams tell outside of calls: updates
-// of resources that are followed, and the log messages of a client's own
-// sessions, with the client. f must not block for long.
+// OnNotification calls f for notifications that upstreams send outside of calls: updates of
+// followed resources, and the log messages of a client's own sessions together with the
+// client. f must not block for long.
 func (g *Gateway) OnNotification(f func(client, method string, params json.RawMessage)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.hear = f
 }
 
-// SetLevel tells the upstreams which log messages a client wants, in the
-// sessions that are the client's own.
+// SetLevel sets the log level of a client at the upstreams, in the client's own sessions.
 func (g *Gateway) SetLevel(ctx context.Context, c *Client, level string) {
 	var told sync.WaitGroup
-	s, may := g.surface.Load(), g.may(ctx)
-	for _, m := range g.all() {
+	s, may := g.surface.Load(), g.accessOf(ctx)
+	for _, m := range g.allMembers() {
 		known := m.Known()
-		if known == nil || !may.some(s, m) || known.Info.Capabilities.Logging == nil || known.Info.Version >= modernVersion {
+		if known == nil || !may.allowsPart(s, m) || known.Info.Capabilities.Logging == nil || known.Info.Version >= modernVersion {
 			continue
 		}
-		want, parked := g.want(c, m, false)
+		want, parked := g.sessionFor(c, m, false)
 		if want.Client == "" || parked {
 			continue
 		}
@@ -302,19 +300,19 @@ func (g *Gateway) SetLevel(ctx context.Context, c *Client, level string) {
 				return
 			}
 			defer done()
-			_, _ = s.Do(ctx, call("logging/setLevel", wire.Member{Key: "level", Value: wire.Text(level)})) // as much as there is
+			_, _ = s.Do(ctx, newUpstreamCall("logging/setLevel", wire.Member{Key: "level", Value: wire.Text(level)})) // best effort
 		})
 	}
 	told.Wait()
 }
 
-// Release ends what belongs to a client whose session has ended.
+// Release releases everything that belongs to a client whose session has ended.
 func (g *Gateway) Release(c *Client) {
-	name := c.name()
-	for _, each := range g.followed(func(who follower) bool { return who.client == name }) {
-		g.leave(each.subscription, each.who)
+	name := c.sharingKey()
+	for _, each := range g.followedBy(func(who follower) bool { return who.client == name }) {
+		g.removeFollower(each.subscription, each.who)
 	}
-	for _, m := range g.all() {
-		m.Upstream.Release(c.name())
+	for _, m := range g.allMembers() {
+		m.Upstream.Release(c.sharingKey())
 	}
 }

@@ -11,63 +11,63 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// surface is what the gateway offers, made of what the upstreams offer. It does
-// not change.
+// surface is the immutable combined offer of the upstreams.
 type surface struct {
 	tools  []*tool
 	byName map[string]*tool
-	// names are those that are taken or reserved, of tools.
+	// names holds the taken and the reserved tool names.
 	names   *names
-	prompts []*entry
-	prompt  map[string]*entry
-	// resources and templates keep the upstreams' addresses where they are
-	// unique, so that results that name them need no change.
-	resources []*entry
-	templates []*entry
-	address   map[string]*entry
-	// realms has the upstream of each realm that only one uses; see realmOf.
+	prompts []*newEntry
+	prompt  map[string]*newEntry
+	// resources and templates keep the upstreams' URIs if they are unique, so that results
+	// that mention them need no change.
+	resources []*newEntry
+	templates []*newEntry
+	address   map[string]*newEntry
+	// realms maps each realm that only one upstream uses to it; see realmOf.
 	realms map[string]*member
-	// prints change with the lists.
+	// prints are the fingerprints of the lists.
 	prints map[Kind]string
-	// notes are what a person should know.
+	// notes are warnings for a person.
 	notes []Note
 }
 
-// Note is something about an upstream that a person should know.
+// Note is a warning about an upstream for a person.
 type Note struct {
 	Upstream string `json:"upstream"`
 	Tool     string `json:"tool,omitempty"`
 	Message  string `json:"message"`
 }
 
-// entry is a prompt or resource.
-type entry struct {
+// newEntry is a prompt or resource.
+type newEntry struct {
 	member *member
-	// name is what clients say, original what the upstream says.
+	// name is the clients' name, original the upstream's.
 	name, original string
 	shown          json.RawMessage
-	// match is set for a template that addresses are looked for in; literal is what
-	// it begins with.
+	// match matches the URIs of a template; nil for templates that are not searched.
+	// literal is the text before the first variable.
 	match   *regexp.Regexp
 	literal string
 }
 
 // tool is one tool of an upstream.
 type tool struct {
-	entry
+	newEntry
 	description string
-	// headers are the arguments that go along as headers, by their place.
+	// headers are the arguments that are also sent as headers, by path.
 	headers []headerArgument
-	// blocked says why the tool is not offered; empty is not at all.
+	// blocked is the reason why the tool is not offered; empty for an offered tool.
 	blocked string
 	// unlisted marks a name that no upstream's tool has; see Gateway.unlisted.
 	unlisted bool
 }
 
-// build makes the surface of what is known of the members. mu is held.
-func (g *Gateway) build(members []*member) *surface {
+// buildSurface builds the surface from the known catalogs of the members. The caller holds
+// mu.
+func (g *Gateway) buildSurface(members []*member) *surface {
 	s := &surface{
-		names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
+		names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*newEntry{}, address: map[string]*newEntry{},
 		realms: map[string]*member{}, prints: map[Kind]string{},
 	}
 	promptNames := newNames(g.own.prompts)
@@ -77,27 +77,27 @@ func (g *Gateway) build(members []*member) *surface {
 			continue
 		}
 		for _, text := range c.Notes {
-			s.note(m, "", text)
+			s.addNote(m, "", text)
 		}
-		prefix := m.prefix()
+		prefix := m.namePrefix()
 		g.addTools(s, m, c, prefix)
 		for _, raw := range c.Prompts {
-			original := member1(raw, "name")
-			name, ok := promptNames.give(prefix, original)
+			original := textMember(raw, "name")
+			name, ok := promptNames.assignName(prefix, original)
 			if !ok {
-				s.note(m, original, "the prompt is left out: its name is taken or reserved")
+				s.addNote(m, original, "the prompt is left out: its name is taken or reserved")
 				continue
 			}
-			e := &entry{member: m, name: name, original: original, shown: s.shownAs(m, raw, "name", name)}
+			e := &newEntry{member: m, name: name, original: original, shown: s.shownAs(m, raw, "name", name)}
 			s.prompts, s.prompt[name] = append(s.prompts, e), e
 		}
 		s.addResources(m, c)
 	}
-	s.print(g.lazy.Load())
+	s.setPrints(g.lazy.Load())
 	return s
 }
 
-func (m *member) prefix() string {
+func (m *member) namePrefix() string {
 	switch {
 	case m.NoPrefix:
 		return ""
@@ -107,15 +107,15 @@ func (m *member) prefix() string {
 	return m.Name() + separator
 }
 
-func (s *surface) note(m *member, tool, text string) {
+func (s *surface) addNote(m *member, tool, text string) {
 	s.notes = append(s.notes, Note{Upstream: m.Name(), Tool: tool, Message: text})
 }
 
-// addTools adds the tools of an upstream that may be offered.
+// addTools adds the offered tools of an upstream.
 func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix string) {
-	verdicts := g.judge(m, c)
+	verdicts := g.checkPins(m, c)
 	for _, raw := range c.Tools {
-		original := member1(raw, "name")
+		original := textMember(raw, "name")
 		rule := m.Tools[original]
 		if rule.Hide {
 			continue
@@ -124,28 +124,28 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix st
 		if rule.Name != "" {
 			want = rule.Name
 		}
-		name, ok := s.names.give(prefix, want)
+		name, ok := s.names.assignName(prefix, want)
 		if !ok {
-			s.note(m, original, "the tool is left out: its name is taken or reserved")
+			s.addNote(m, original, "the tool is left out: its name is taken or reserved")
 			continue
 		}
-		t := &tool{entry: entry{member: m, name: name, original: original}}
+		t := &tool{newEntry: newEntry{member: m, name: name, original: original}}
 		if rule.Description != "" {
 			t.description = rule.Description
 		} else {
 			var found []string
-			t.description, found = described(member1(raw, "description"))
+			t.description, found = cleanDescription(textMember(raw, "description"))
 			for _, text := range found {
-				s.note(m, original, text)
+				s.addNote(m, original, text)
 			}
 		}
 		t.blocked = verdicts[original]
 		if t.blocked != "" {
-			s.note(m, original, t.blocked)
+			s.addNote(m, original, t.blocked)
 		}
-		shown, found := cleared(raw)
+		shown, found := sanitize(raw)
 		for _, text := range found {
-			s.note(m, original, text)
+			s.addNote(m, original, text)
 		}
 		t.shown = shownTool(shown, name, t.description)
 		t.headers = headerArguments(raw)
@@ -156,42 +156,42 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix st
 	}
 }
 
-// shownTool is a tool as clients see it. What it says besides is kept; texts
-// that a person reads are rid of what they would not see.
+// shownTool returns a tool as clients see it. Members other than the texts stay unchanged;
+// hidden characters are removed from texts that a person reads.
 func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
 	set := []wire.Member{{Key: "name", Value: wire.Text(name)}}
 	if description != "" {
 		set = append(set, wire.Member{Key: "description", Value: wire.Text(description)})
 	}
-	if title := member1(raw, "title"); title != "" {
-		shown, _ := described(title)
+	if title := textMember(raw, "title"); title != "" {
+		shown, _ := cleanDescription(title)
 		set = append(set, wire.Member{Key: "title", Value: wire.Text(shown)})
 	}
 	out, err := wire.With(raw, set...)
-	if err != nil { // it was read before
+	if err != nil { // it was parsed before
 		return raw
 	}
 	return out
 }
 
-// shownAs is a prompt, a resource or a template as clients see it.
+// shownAs returns a prompt, a resource or a template as clients see it.
 func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) json.RawMessage {
 	set := []wire.Member{{Key: key, Value: wire.Text(value)}}
-	inner, found := cleared(raw)
+	inner, found := sanitize(raw)
 	for _, each := range []string{"description", "title"} {
-		if text := member1(raw, each); text != "" {
-			shown, wrong := described(text)
+		if text := textMember(raw, each); text != "" {
+			shown, wrong := cleanDescription(text)
 			set = append(set, wire.Member{Key: each, Value: wire.Text(shown)})
 			found = append(found, wrong...)
 		}
 	}
-	if name := member1(raw, "name"); key != "name" && name != "" { // of a resource it is read by people alone
-		shown, wrong := described(name)
+	if name := textMember(raw, "name"); key != "name" && name != "" { // only people read the name of a resource
+		shown, wrong := cleanDescription(name)
 		set = append(set, wire.Member{Key: "name", Value: wire.Text(shown)})
 		found = append(found, wrong...)
 	}
 	for _, text := range found {
-		s.note(m, member1(raw, key), text)
+		s.addNote(m, textMember(raw, key), text)
 	}
 	out, err := wire.With(inner, set...)
 	if err != nil {
@@ -200,8 +200,8 @@ func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) jso
 	return out
 }
 
-// member1 is one text of an object, or "".
-func member1(raw json.RawMessage, key string) string {
+// textMember returns a text member of an object, or "".
+func textMember(raw json.RawMessage, key string) string {
 	var text string
 	_ = wire.Each(raw, func(name string, value json.RawMessage) error {
 		if name == key {
@@ -212,10 +212,10 @@ func member1(raw json.RawMessage, key string) string {
 	return text
 }
 
-// print notes what the lists are, to see when they change; lazy is by which way the
-// tools are offered to most.
-func (s *surface) print(lazy bool) {
-	mark := func(kind Kind, lists ...[]*entry) {
+// setPrints computes the fingerprints of the lists, to detect changes; lazy is the form in
+// which most clients get the tools.
+func (s *surface) setPrints(lazy bool) {
+	mark := func(kind Kind, lists ...[]*newEntry) {
 		hash := sha256.New()
 		for _, list := range lists {
 			for _, e := range list {
@@ -224,9 +224,9 @@ func (s *surface) print(lazy bool) {
 		}
 		s.prints[kind] = hex.EncodeToString(hash.Sum(nil))
 	}
-	tools := make([]*entry, len(s.tools))
+	tools := make([]*newEntry, len(s.tools))
 	for i, t := range s.tools {
-		tools[i] = &t.entry
+		tools[i] = &t.newEntry
 	}
 	mark(KindTools, tools)
 	s.prints[KindTools] += strconv.FormatBool(lazy)

@@ -15,15 +15,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Whatever an upstream calls its tools, the names are unique, within the rules
-// of the protocol and the upstream's own; and they are the same at every start.
+// Tool names are unique and valid, for all names that an upstream may use, and the same at
+// every start.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	list := func() []string {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{
-			entry(t, "a", upstreamtest.Colliding), entry(t, "a.b", upstreamtest.Colliding), entry(t, "a_b"),
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{
+			newEntry(t, "a", upstreamtest.Colliding), newEntry(t, "a.b", upstreamtest.Colliding), newEntry(t, "a_b"),
 		}})
-		return r.connect(t, ways{user: "ann", version: legacy}).names()
+		return r.connect(t, ways{user: "ann", version: legacy}).toolNames()
 	}
 	names := list()
 	form := regexp.MustCompile(`^(own_tool|(a|a\.b|a_b)__[A-Za-z0-9_.-]+)$`)
@@ -44,15 +44,15 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Without a prefix an upstream still takes neither our names nor another's.
+// Without a prefix an upstream cannot take names of this server or of another upstream.
 func TestNoPrefix(t *testing.T) {
 	t.Parallel()
-	bare := entry(t, "bare", upstreamtest.Colliding)
+	bare := newEntry(t, "bare", upstreamtest.Colliding)
 	bare.NoPrefix = true
-	second := entry(t, "second")
+	second := newEntry(t, "second")
 	second.NoPrefix = true
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{bare, second}})
-	names := r.connect(t, ways{user: "ann", version: legacy}).names()
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{bare, second}})
+	names := r.connect(t, ways{user: "ann", version: legacy}).toolNames()
 	slices.Sort(names)
 	if len(slices.Compact(slices.Clone(names))) != len(names) {
 		t.Errorf("names are there twice: %v", names)
@@ -68,33 +68,33 @@ func TestNoPrefix(t *testing.T) {
 	}
 }
 
-// Tools can be hidden, renamed and described anew, for lists and calls alike.
+// Tools can be hidden, renamed and given new descriptions, for lists and calls alike.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	e := entry(t, "one")
+	e := newEntry(t, "one")
 	e.Tools = map[string]gateway.ToolRule{
 		"env": {Hide: true}, "echo": {Name: "say", Description: "Says it."},
 	}
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 	p := r.connect(t, ways{user: "ann", version: legacy})
-	names := p.names()
+	names := p.toolNames()
 	if slices.Contains(names, "one__env") || slices.Contains(names, "one__echo") || !slices.Contains(names, "one__say") {
 		t.Errorf("the names are %v", names)
 	}
-	if got := p.call("one__say", args{"text": "x"}); got != "x" {
+	if got := p.callTool("one__say", args{"text": "x"}); got != "x" {
 		t.Errorf("say: %q", got)
 	}
 	for _, hidden := range []string{"one__env", "one__echo"} {
-		if got := p.call(hidden, nil); !strings.Contains(got, "unknown tool") {
+		if got := p.callTool(hidden, nil); !strings.Contains(got, "unknown tool") {
 			t.Errorf("%s: %q", hidden, got)
 		}
 	}
 }
 
-// What a person would not see in a description is taken out, and said.
+// Hidden characters in a description are removed and reported.
 func TestPoisonedDescription(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Poisoned)}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Poisoned)}})
 	p := r.connect(t, ways{user: "ann", version: legacy})
 	for tool, err := range p.session.Tools(t.Context(), nil) {
 		if err != nil {
@@ -116,7 +116,7 @@ func TestPoisonedDescription(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := marshal(t, []any{prompts, resources, tools}); strings.ContainsAny(all, "\u200b\u202e\U000E0041\U000E0042") || !strings.Contains(all, "What it is") {
+	if all := marshalText(t, []any{prompts, resources, tools}); strings.ContainsAny(all, "\u200b\u202e\U000E0041\U000E0042") || !strings.Contains(all, "What it is") {
 		t.Errorf("something is hidden in %q", all)
 	}
 	notes := fmt.Sprint(r.Notes())
@@ -126,12 +126,12 @@ func TestPoisonedDescription(t *testing.T) {
 	}
 }
 
-// A principal sees and calls what it may and nothing else.
+// A principal sees and calls only what it may use.
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	two := entry(t, "two")
+	two := newEntry(t, "two")
 	two.Project = "p"
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), two}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), two}})
 	r.allow = map[string]authn.Allow{
 		"upstream": {Upstreams: []string{"one"}}, "project": {Projects: []string{"p"}},
 		"tool": {Tools: []string{"one__e*"}}, "all": {All: true}, "nothing": {},
@@ -145,13 +145,13 @@ func TestAccess(t *testing.T) {
 	} {
 		for _, version := range []string{legacy, modern} {
 			p := r.connect(t, ways{user: user, version: version})
-			names := p.names()
+			names := p.toolNames()
 			for _, tool := range []string{"one__echo", "one__env", "one__count", "two__echo", "two__count"} {
 				allowed := want[tool] || tool == "one__env" && (user == "upstream")
 				if slices.Contains(names, tool) != allowed {
 					t.Errorf("%s sees %s: want %v", user, tool, allowed)
 				}
-				got := p.call(tool, args{"text": "x"})
+				got := p.callTool(tool, args{"text": "x"})
 				if refused := strings.Contains(got, "unknown tool"); refused == allowed {
 					t.Errorf("%s calls %s: %s", user, tool, got)
 				}
@@ -161,7 +161,7 @@ func TestAccess(t *testing.T) {
 				t.Fatal(err)
 			}
 			if some := len(resources.Resources) > 0; some != (user != "nothing" && user != "tool") {
-				t.Errorf("%s sees the resources %s", user, marshal(t, resources))
+				t.Errorf("%s sees the resources %s", user, marshalText(t, resources))
 			}
 		}
 	}
@@ -169,14 +169,14 @@ func TestAccess(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	one, two := entry(t, "one"), entry(t, "two")
+	one, two := newEntry(t, "one"), newEntry(t, "two")
 	one.PerMinute, two.ToolPerMinute = 3, 2
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one, two}, ClientPerMinute: 20})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, two}, ClientPerMinute: 20})
 	ann := r.connect(t, ways{user: "ann", version: legacy})
-	ann.names()
+	ann.toolNames()
 	over := func(p *person, tool string) (calls int) {
 		for calls = range 100 {
-			if got := p.call(tool, args{"text": "x"}); strings.HasPrefix(got, "isError") {
+			if got := p.callTool(tool, args{"text": "x"}); strings.HasPrefix(got, "isError") {
 				if !strings.Contains(got, "call again in") {
 					t.Errorf("%s: %s", tool, got)
 				}
@@ -194,8 +194,8 @@ func TestLimits(t *testing.T) {
 	if n := over(ann, "two__count"); n != 2 {
 		t.Errorf("the other tool was called %d times, its limit is 2", n)
 	}
-	// What is refused for one limit counts for no other one.
-	three := entry(t, "three")
+	// A call that one limit refuses does not count for another one.
+	three := newEntry(t, "three")
 	three.PerMinute, three.ToolPerMinute = 3, 2
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, two, three}, ClientPerMinute: 100}); err != nil {
 		t.Fatal(err)
@@ -207,10 +207,10 @@ func TestLimits(t *testing.T) {
 	if n := over(ann, "three__env"); n != 1 {
 		t.Errorf("what was left of the upstream's limit were %d calls", n)
 	}
-	if got := counted(two); got != 2 {
+	if got := countCalls(two); got != 2 {
 		t.Errorf("the upstream has counted %d calls", got)
 	}
-	// as a changed configuration does
+	// like a changed configuration
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, two}, ClientPerMinute: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -220,8 +220,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// An upstream that has a limit is not worn out by what is no call of a tool either:
-// prompts, resources and completions count with the calls.
+// The limit of an upstream also covers requests other than tool calls: prompts, resources
+// and completions count too.
 func TestLimitsOfAllRequests(t *testing.T) {
 	t.Parallel()
 	for name, request := range map[string]func(p *person) error{
@@ -240,10 +240,10 @@ func TestLimitsOfAllRequests(t *testing.T) {
 			return err
 		},
 	} {
-		one := entry(t, "one")
+		one := newEntry(t, "one")
 		one.PerMinute = 2
-		p := newRig(t, gateway.Options{Upstreams: []gateway.Entry{one}}).connect(t, ways{user: "ann", version: modern})
-		if got := p.call("one__echo", args{"text": "x"}); strings.HasPrefix(got, "isError") {
+		p := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one}}).connect(t, ways{user: "ann", version: modern})
+		if got := p.callTool("one__echo", args{"text": "x"}); strings.HasPrefix(got, "isError") {
 			t.Fatal(got)
 		}
 		if err := request(p); err != nil {
@@ -252,95 +252,95 @@ func TestLimitsOfAllRequests(t *testing.T) {
 		if err := request(p); err == nil || !strings.Contains(err.Error(), "call again in") {
 			t.Errorf("%s over the limit: %v", name, err)
 		}
-		if got := p.call("one__echo", args{"text": "x"}); !strings.Contains(got, "call again in") {
+		if got := p.callTool("one__echo", args{"text": "x"}); !strings.Contains(got, "call again in") {
 			t.Errorf("a call after %s: %s", name, got)
 		}
 	}
 }
 
-// Where tools are found by need, two tools stand for all.
+// With tool search, two tools replace all others.
 func TestLazy(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), entry(t, "two", upstreamtest.Poisoned)}, Lazy: true})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two", upstreamtest.Poisoned)}, Lazy: true})
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "ann", version: version})
-		if names := p.names(); !slices.Equal(names, []string{"own_tool", "tool_search", "tool_call"}) {
+		if names := p.toolNames(); !slices.Equal(names, []string{"own_tool", "tool_search", "tool_call"}) {
 			t.Errorf("the tools are %v", names)
 		}
-		got := p.call("tool_search", args{"query": "what is the weather like", "limit": 1})
+		got := p.callTool("tool_search", args{"query": "what is the weather like", "limit": 1})
 		if !strings.Contains(got, `"name":"two__weather"`) || !strings.Contains(got, "inputSchema") || strings.Contains(got, "__echo") {
 			t.Errorf("the search gives %s", got)
 		}
-		if got := p.call("tool_call", args{"name": "one__echo", "arguments": args{"text": "through two"}}); got != "through two" {
+		if got := p.callTool("tool_call", args{"name": "one__echo", "arguments": args{"text": "through two"}}); got != "through two" {
 			t.Errorf("the call gives %s", got)
 		}
-		if got := p.call("tool_call", args{"name": "one__ask", "arguments": args{"text": "sure?"}}); !strings.Contains(got, "ann says yes") {
+		if got := p.callTool("tool_call", args{"name": "one__ask", "arguments": args{"text": "sure?"}}); !strings.Contains(got, "ann says yes") {
 			t.Errorf("the question gives %s", got)
 		}
 		for _, bad := range []args{{}, {"name": 1}, {"name": "tool_call"}, {"name": "one__echo", "arguments": 1}} {
-			if got := p.call("tool_call", bad); !strings.HasPrefix(got, "isError") {
+			if got := p.callTool("tool_call", bad); !strings.HasPrefix(got, "isError") {
 				t.Errorf("%v gives %s", bad, got)
 			}
 		}
-		if got := p.call("tool_call", args{"name": "one__none"}); !strings.Contains(got, "unknown tool") {
+		if got := p.callTool("tool_call", args{"name": "one__none"}); !strings.Contains(got, "unknown tool") {
 			t.Errorf("an unknown tool gives %s", got)
 		}
 	}
 }
 
-// An upstream that does not answer holds up nobody for long, and the others are
-// offered without it.
-func TestOneIsMissing(t *testing.T) {
+// An upstream that does not answer delays lists only once, and the others are offered
+// without it.
+func TestListsWithoutSilentUpstream(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{
+	r := newFixture(t, gateway.Options{
 		Upstreams: []gateway.Entry{
-			entry(t, "good"), entry(t, "mute", upstreamtest.Mute), {Spec: upstream.Spec{Name: "none", Command: "no-such-program"}},
+			newEntry(t, "good"), newEntry(t, "mute", upstreamtest.Mute), {Spec: upstream.Spec{Name: "none", Command: "no-such-program"}},
 		},
 		Upstream: upstream.Options{StartTime: 500 * time.Millisecond},
 	})
-	names := r.connect(t, ways{user: "ann", version: legacy}).names()
+	names := r.connect(t, ways{user: "ann", version: legacy}).toolNames()
 	if !slices.Contains(names, "good__echo") {
 		t.Errorf("the tools are %v", names)
 	}
 }
 
-// A server may offer more to clients that can be asked. They see it from the first
-// list on, and the lists stay the same, whatever sessions there are.
-func TestOfferToWhoCanBeAsked(t *testing.T) {
+// A server may offer more to clients that it can ask. They see it from the first list on,
+// and the lists stay the same for all sessions.
+func TestListsOfClientsWithCapabilities(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Choosy)}})
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Choosy)}})
 		p := r.connect(t, ways{user: "ann", version: version})
-		if names := p.names(); !slices.Contains(names, "one__choosy") {
+		if names := p.toolNames(); !slices.Contains(names, "one__choosy") {
 			t.Errorf("%s: the tools are %v", version, names)
 		}
 		mute := r.connect(t, ways{user: "bob", version: version, mute: true})
-		mute.call("one__echo", args{"text": "x"}) // there is a session now in which nobody can be asked
-		p.call("one__echo", args{"text": "x"})
+		mute.callTool("one__echo", args{"text": "x"}) // now there is a session without capabilities
+		p.callTool("one__echo", args{"text": "x"})
 		for range 5 {
 			if err := r.RefreshAll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			r.Reload()
-			if names := p.names(); !slices.Contains(names, "one__choosy") {
+			if names := p.toolNames(); !slices.Contains(names, "one__choosy") {
 				t.Errorf("%s: after a refresh the tools are %v", version, names)
 			}
 		}
 	}
 }
 
-// A prompt and a template are found by who has asked for no list, of an upstream that
-// nothing is known of yet.
+// A prompt and a template of an upstream whose catalog is unknown are found without listing
+// first.
 func TestUnlistedPrompts(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
 		p := r.connect(t, ways{user: "ann", version: version})
 		if _, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__greet", Arguments: map[string]string{"who": "you"}}); err != nil {
 			t.Errorf("%s: %v", version, err)
 		}
 		for _, ref := range []*mcp.CompleteReference{{Type: "ref/prompt", Name: "two__greet"}, {Type: "ref/resource", URI: "note://{id}"}} {
-			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "two")}})
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "two")}})
 			p := r.connect(t, ways{user: "ann", version: version})
 			if _, err := p.session.Complete(t.Context(), &mcp.CompleteParams{Ref: ref, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"}}); err != nil {
 				t.Errorf("%s: %s%s: %v", version, ref.Name, ref.URI, err)

@@ -6,16 +6,16 @@ import (
 	"unicode"
 )
 
-// maxDescription bounds what a tool may say of itself.
+// maxDescription is the maximum length of a tool's description.
 const maxDescription = 4 << 10
 
-// hidden tells the characters that a person does not see and a model reads:
-// zero-width ones, those that turn the direction of text, and tags.
-func hidden(r rune) bool {
+// isHidden reports whether a character is invisible to a person but readable for a model:
+// zero-width characters, direction marks and tags.
+func isHidden(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == '\r':
 		return false
-	case r >= 0xFE00 && r <= 0xFE0F: // they choose between two looks of a sign
+	case r >= 0xFE00 && r <= 0xFE0F: // variation selectors choose between two forms of a character
 		return r != 0xFE0E && r != 0xFE0F
 	case r >= 0xE0100 && r <= 0xE01EF:
 		return true
@@ -23,22 +23,23 @@ func hidden(r rune) bool {
 	return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Co, r)
 }
 
-// described is a description that is safe to show, and what was wrong with it.
-func described(text string) (string, []string) {
+// cleanDescription returns a description that is safe to show, and a warning if it was
+// changed.
+func cleanDescription(text string) (string, []string) {
 	var found []string
 	count := 0
 	shown := strings.Map(func(r rune) rune {
-		if hidden(r) {
+		if isHidden(r) {
 			count++
 			return -1
 		}
 		return r
 	}, text)
 	if count > 0 {
-		found = append(found, fmt.Sprintf("its description hides %d characters, which are taken out", count))
+		found = append(found, fmt.Sprintf("its description contains %d hidden characters, which were removed", count))
 	}
 	if len(shown) > maxDescription {
-		found = append(found, fmt.Sprintf("its description is cut to %d of %d bytes", maxDescription, len(shown)))
+		found = append(found, fmt.Sprintf("its description was cut to %d of %d bytes", maxDescription, len(shown)))
 		shown = strings.ToValidUTF8(shown[:maxDescription-len("…")], "") + "…"
 	}
 	return shown, found

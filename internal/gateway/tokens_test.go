@@ -14,18 +14,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// everything is done by two clients of one user at once, each with a token of its
-// own that allows the same: neither sees the other's answers, progress or
-// questions, though both call themselves the same.
-func TestTokensNeverCross(t *testing.T) {
+// Two clients of one user do everything at once, each with its own token and the same
+// access: neither sees the other's answers, progress or questions, although both use the
+// same client name.
+func TestTokensAreIsolated(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode, way string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}}, way)
+	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}}, way)
 		r.allow = map[string]authn.Allow{"phone": {Upstreams: []string{"one"}}, "laptop": {Tools: []string{"one__*"}}}
 		people := map[string]*person{}
 		for name := range r.allow {
 			people[name] = r.connect(t, ways{user: name, version: version})
-			people[name].names()
+			people[name].toolNames()
 			if version == legacy {
 				if err := people[name].session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: legacy clients listen
 					t.Fatal(err)
@@ -35,30 +35,30 @@ func TestTokensNeverCross(t *testing.T) {
 		var wg sync.WaitGroup
 		for name, p := range people {
 			for i := range 6 {
-				wg.Go(func() { converse(t, p, name, i) })
+				wg.Go(func() { runExchange(t, p, name, i) })
 			}
 		}
 		wg.Wait()
 		if phone := people["phone"]; version == legacy && mode == "" {
-			await(t, func() bool { return len(phone.noted(&phone.logs)) == 6 })
+			await(t, func() bool { return len(phone.takeEntries(&phone.logs)) == 6 })
 		}
 		for name, p := range people {
-			for _, text := range slices.Concat(p.noted(&p.asked), p.noted(&p.progress), p.noted(&p.logs)) {
+			for _, text := range slices.Concat(p.takeEntries(&p.asked), p.takeEntries(&p.progress), p.takeEntries(&p.logs)) {
 				if !strings.Contains(text, name) {
 					t.Errorf("%s was told %q", name, text)
 				}
 			}
-			if n := len(p.noted(&p.asked)); n != 6 {
+			if n := len(p.takeEntries(&p.asked)); n != 6 {
 				t.Errorf("%s was asked %d times", name, n)
 			}
 		}
 	})
 }
 
-// converse has a client call, follow progress and answer a question.
-func converse(t *testing.T, p *person, name string, i int) {
+// runExchange makes a call, follows its progress and answers its question.
+func runExchange(t *testing.T, p *person, name string, i int) {
 	text := fmt.Sprintf("%s %d %s", name, i, strings.Repeat("x", i*50))
-	if got := p.call("one__echo", args{"text": text}); got != text {
+	if got := p.callTool("one__echo", args{"text": text}); got != text {
 		t.Errorf("%s got %.40q", name, got)
 	}
 	params := &mcp.CallToolParams{Name: "one__slow", Arguments: args{"ms": 2, "text": name}}
@@ -66,59 +66,59 @@ func converse(t *testing.T, p *person, name string, i int) {
 	if _, err := p.session.CallTool(t.Context(), params); err != nil {
 		t.Error(err)
 	}
-	if got := p.call("one__ask", args{"text": fmt.Sprintf("question %d of %s", i, name)}); !strings.Contains(got, name+" says yes") {
+	if got := p.callTool("one__ask", args{"text": fmt.Sprintf("question %d of %s", i, name)}); !strings.Contains(got, name+" says yes") {
 		t.Errorf("%s got %s", name, got)
 	}
 	prompt, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__greet", Arguments: map[string]string{"who": text}})
-	if name == "laptop" { // it may use the tools alone
+	if name == "laptop" { // this token allows the tools only
 		if err == nil {
 			t.Errorf("%s has got a prompt", name)
 		}
 		return
 	}
-	if err != nil || !strings.Contains(marshal(t, prompt), text) {
-		t.Errorf("%s has got the prompt %s %v", name, marshal(t, prompt), err)
+	if err != nil || !strings.Contains(marshalText(t, prompt), text) {
+		t.Errorf("%s has got the prompt %s %v", name, marshalText(t, prompt), err)
 	}
 	uri := fmt.Sprintf("note://%s-%d", name, i)
 	note, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 	if err != nil || note.Contents[0].URI != uri {
-		t.Errorf("%s has read %s as %s %v", name, uri, marshal(t, note), err)
+		t.Errorf("%s has read %s as %s %v", name, uri, marshalText(t, note), err)
 	}
-	p.call("one__log", args{"text": text})
+	p.callTool("one__log", args{"text": text})
 }
 
-// A token that names one tool of one upstream reaches nothing else: by no method,
-// by no way, and by no name.
-func TestEachIllegalAccessIsRefused(t *testing.T) {
+// A token for one tool of one upstream reaches nothing else: by no method, on no path, and
+// under no name.
+func TestAccessOutsideTokenIsRefused(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode, way string) {
-		two := entry(t, "two", mode)
+	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
+		two := newEntry(t, "two", mode)
 		two.Project = "secret"
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode), two}}, way)
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode), two}}, way)
 		r.allow = map[string]authn.Allow{
 			"laptop": {Upstreams: []string{"one"}}, "phone": {Tools: []string{"one__echo"}}, "watch": {Projects: []string{"none"}}, "tv": {},
 		}
-		all := r.connect(t, ways{user: "ann", version: version}) // what is there is known
-		all.names()
+		all := r.connect(t, ways{user: "ann", version: version}) // all tools are known
+		all.toolNames()
 		for name := range r.allow {
 			p := r.connect(t, ways{user: name, version: version})
-			for _, tool := range p.names() {
+			for _, tool := range p.toolNames() {
 				if tool != "own_tool" && (!strings.HasPrefix(tool, "one__") || name == "phone" && tool != "one__echo" || name != "laptop" && name != "phone") {
 					t.Errorf("%s sees %s", name, tool)
 				}
 			}
-			refusals(t, p, name, name == "laptop")
+			checkRefusals(t, p, name, name == "laptop")
 		}
 	})
 }
 
-// refusals tries what is of the upstream "two", and what else of "one" a token has
-// no right to.
-func refusals(t *testing.T, p *person, name string, one bool) {
+// checkRefusals tries all of upstream "two" and the parts of "one" that a token does not
+// allow.
+func checkRefusals(t *testing.T, p *person, name string, one bool) {
 	t.Helper()
 	ctx := t.Context()
 	for tool, ok := range map[string]bool{"two__echo": false, "two__count": false, "two__nothing": false, "one__count": one, "one__echo": one || name == "phone"} {
-		if got := p.call(tool, args{"text": "x"}); strings.Contains(got, "unknown tool") == ok {
+		if got := p.callTool(tool, args{"text": "x"}); strings.Contains(got, "unknown tool") == ok {
 			t.Errorf("%s calls %s: %s", name, tool, got)
 		}
 	}
@@ -140,16 +140,16 @@ func refusals(t *testing.T, p *person, name string, one bool) {
 	}
 	lists := ""
 	prompts, err := p.session.ListPrompts(ctx, nil)
-	lists += marshal(t, prompts)
+	lists += marshalText(t, prompts)
 	if err == nil {
 		var resources *mcp.ListResourcesResult
 		resources, err = p.session.ListResources(ctx, nil)
-		lists += marshal(t, resources)
+		lists += marshalText(t, resources)
 	}
 	if err == nil {
 		var templates *mcp.ListResourceTemplatesResult
 		templates, err = p.session.ListResourceTemplates(ctx, nil)
-		lists += marshal(t, templates)
+		lists += marshalText(t, templates)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -164,31 +164,31 @@ func refusals(t *testing.T, p *person, name string, one bool) {
 	}
 }
 
-// Search and its call know no more than the token does.
-func TestSearchIsNarrowed(t *testing.T) {
+// Tool search respects the access of the token.
+func TestSearchRespectsToken(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Lazy: true, Upstreams: []gateway.Entry{entry(t, "one"), entry(t, "two")}})
+	r := newFixture(t, gateway.Options{Lazy: true, Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two")}})
 	r.allow = map[string]authn.Allow{"laptop": {Tools: []string{"one__echo"}}}
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "laptop", version: version})
-		if got := p.call("tool_search", args{"query": ""}); !strings.Contains(got, "one__echo") || !strings.Contains(got, `"of":1`) {
+		if got := p.callTool("tool_search", args{"query": ""}); !strings.Contains(got, "one__echo") || !strings.Contains(got, `"of":1`) {
 			t.Errorf("found: %s", got)
 		}
-		if got := p.call("tool_call", args{"name": "one__echo", "arguments": args{"text": "hi"}}); got != "hi" {
+		if got := p.callTool("tool_call", args{"name": "one__echo", "arguments": args{"text": "hi"}}); got != "hi" {
 			t.Errorf("called: %s", got)
 		}
 		for _, tool := range []string{"two__echo", "one__count"} {
-			if got := p.call("tool_call", args{"name": tool}); !strings.Contains(got, "unknown tool") {
+			if got := p.callTool("tool_call", args{"name": tool}); !strings.Contains(got, "unknown tool") {
 				t.Errorf("%s: %s", tool, got)
 			}
 		}
 	}
 }
 
-// A list, or a name that nobody knows, starts no server that the client may use
-// nothing of, and lets none ask the client. What the token names by a pattern is
-// asked, because nobody knows what it has before.
-func TestOthersServersAreNotStarted(t *testing.T) {
+// A list or an unknown name does not start a server of which the client may use nothing,
+// and no such server can ask the client. An upstream that a token's pattern may match is
+// asked, because its tools are not known before.
+func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -206,13 +206,13 @@ func TestOthersServersAreNotStarted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			two := entry(t, "two")
+			two := newEntry(t, "two")
 			two.Project = "site"
-			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one"), two}})
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), two}})
 			r.allow = map[string]authn.Allow{"laptop": tt.allow}
 			p := r.connect(t, ways{user: "laptop", version: legacy})
-			p.names()
-			p.call("two__nothing", args{})
+			p.toolNames()
+			p.callTool("two__nothing", args{})
 			if _, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "none://x"}); err == nil {
 				t.Error("a resource that nobody has was read")
 			}
@@ -225,14 +225,14 @@ func TestOthersServersAreNotStarted(t *testing.T) {
 	}
 }
 
-// Nobody takes another's subscription, session or question over by knowing its
-// name, not even with another token of the same user.
-func TestTokensTakeNothingOver(t *testing.T) {
+// A client cannot take over a subscription, session or question of another one by knowing
+// its name, not even with another token of the same user.
+func TestTokensCannotTakeOverState(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
 	r.allow = map[string]authn.Allow{"laptop": {Upstreams: []string{"one"}}, "phone": {Upstreams: []string{"one"}}}
 	laptop := r.connect(t, ways{user: "laptop", version: legacy})
-	laptop.names()
+	laptop.toolNames()
 	if err := laptop.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
 		t.Fatal(err)
 	}
@@ -242,16 +242,16 @@ func TestTokensTakeNothingOver(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"stolen"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"resources/unsubscribe","params":{"uri":"note://one"}}`,
 		} {
-			status, text := r.post(t, user, body, map[string]string{"Mcp-Session-Id": laptop.session.ID(), "Mcp-Protocol-Version": legacy})
+			status, text := r.postAs(t, user, body, map[string]string{"Mcp-Session-Id": laptop.session.ID(), "Mcp-Protocol-Version": legacy})
 			if status != http.StatusForbidden {
 				t.Errorf("%q in the session of another token: %d %s", user, status, text)
 			}
 		}
 	}
-	// An answer to a question of the other's call.
+	// An answer to a question of the other client's call.
 	asked := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__ask","arguments":{"text":"who?"},%s` + modernMeta + `}}`
 	header := map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__ask"}
-	_, text := r.post(t, "laptop", fmt.Sprintf(asked, ""), header)
+	_, text := r.postAs(t, "laptop", fmt.Sprintf(asked, ""), header)
 	var question struct {
 		Result struct {
 			RequestState string `json:"requestState"`
@@ -261,10 +261,10 @@ func TestTokensTakeNothingOver(t *testing.T) {
 		t.Fatalf("%v in %s", err, text)
 	}
 	answer := fmt.Sprintf(asked, `"requestState":"`+question.Result.RequestState+`","inputResponses":{"q":{"action":"accept","content":{"ok":"stolen"}}},`)
-	if _, text := r.post(t, "phone", answer, header); !strings.Contains(text, "not one of this call") {
+	if _, text := r.postAs(t, "phone", answer, header); !strings.Contains(text, "not one of this call") {
 		t.Errorf("another token has answered: %s", text)
 	}
-	if _, text := r.post(t, "laptop", answer, header); !strings.Contains(text, "stolen") {
+	if _, text := r.postAs(t, "laptop", answer, header); !strings.Contains(text, "stolen") {
 		t.Errorf("its own answer: %s", text)
 	}
 }
@@ -272,8 +272,8 @@ func TestTokensTakeNothingOver(t *testing.T) {
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
 
-// post sends a message and gives the answer, out of its event if it came as one.
-func (r *rig) post(t *testing.T, user, body string, header map[string]string) (int, string) {
+// postAs sends a message and returns the answer, extracted from its event if it is one.
+func (r *fixture) postAs(t *testing.T, user, body string, header map[string]string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader(body))
 	if err != nil {

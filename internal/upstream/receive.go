@@ -49,7 +49,7 @@ func (s *Session) respond(m *wire.Message, call string) {
 func (s *Session) unreadable(call string, err error) {
 	s.opts.logger.Warn("an upstream has sent what is no message", "upstream", s.opts.spec.Name, "error", err)
 	if guideway.ErrorCode(err) == guideway.CodeInternal {
-		err = guideway.Errorf(guideway.CodeUnavailable, "the server's answer cannot be used: %w", err)
+		err = guideway.Errorf(guideway.CodeUnavailable, "the server's answer is invalid: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -190,7 +190,7 @@ func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done fun
 				continue
 			case <-patience.C:
 				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: every session that this client may have with the upstream %s is at work, or waits for an answer", u.spec.Name).
-					WithFix("answer the questions that are open, or call again later")
+					WithFix("answer the open questions, or call again later")
 			case <-ctx.Done():
 				return nil, nil, context.Cause(ctx)
 			}

@@ -10,48 +10,47 @@ import (
 	"time"
 )
 
-// sealer signs what a client hands back, and tells its own from others'.
+// sealer signs request states and verifies returned ones.
 type sealer struct {
 	key []byte
 	now func() time.Time
 }
 
-// state is what an answer that asks for input lets the client hand back. It is
-// good for one owner (see Client.owner) and one tool.
+// state is the request state that a client returns with its answer. It is valid for one
+// owner (see Client.stateOwner) and one tool.
 type state struct {
 	User string `json:"u"`
 	Tool string `json:"t"`
-	// Parked names a call that waits with us, and Turn the question that it
-	// waits for.
+	// Parked identifies a parked call, and Turn the question that it waits for.
 	Parked string `json:"p,omitempty"`
 	Turn   int    `json:"n,omitempty"`
-	// Upstream is the upstream's own state.
+	// Upstream is the upstream's request state.
 	Upstream string `json:"s,omitempty"`
 	Expires  int64  `json:"e"`
 }
 
-// stateTime is how long a question may stay open.
+// stateTime is the lifetime of a question.
 const stateTime = 30 * time.Minute
 
-var errState = errors.New("the requestState is not one of this call, or is too old")
+var errState = errors.New("the requestState belongs to another call or has expired")
 
-func (s sealer) mac(text string) string {
+func (s sealer) signText(text string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte("gateway state\x00" + text))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func (s sealer) seal(st state) string {
+func (s sealer) sealState(st state) string {
 	st.Expires = s.now().Add(stateTime).Unix()
-	text, _ := json.Marshal(st) // texts and numbers always marshal
+	text, _ := json.Marshal(st) // strings and numbers always marshal
 	body := base64.RawURLEncoding.EncodeToString(text)
-	return body + "." + s.mac(body)
+	return body + "." + s.signText(body)
 }
 
-// open gives the state that was sealed for a user and a tool.
-func (s sealer) open(sealed, user, tool string) (state, error) {
+// openState verifies and returns a state that was sealed for a user and a tool.
+func (s sealer) openState(sealed, user, tool string) (state, error) {
 	body, mac, _ := strings.Cut(sealed, ".")
-	if !hmac.Equal([]byte(mac), []byte(s.mac(body))) {
+	if !hmac.Equal([]byte(mac), []byte(s.signText(body))) {
 		return state{}, errState
 	}
 	var st state

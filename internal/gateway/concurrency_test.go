@@ -18,20 +18,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client that leaves the questions of an upstream open takes no more of its sessions
-// than a part: the others' calls are answered, and its own next one is refused in time,
-// with the word that it was not sent.
-func TestOpenQuestionsHoldNobodyUp(t *testing.T) {
+// A client that leaves the questions of an upstream open uses only a part of its sessions:
+// calls of others are answered, and its own next call is refused in time, with a message
+// that it was not sent.
+func TestOpenQuestionsDoNotBlockOtherClients(t *testing.T) {
 	t.Parallel()
-	e := entry(t, "one")
+	e := newEntry(t, "one")
 	e.Spec.Timeout = 4 * time.Second
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}, Upstream: upstream.Options{MaxSessions: 6}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Upstream: upstream.Options{MaxSessions: 6}})
 	ask := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__%s","arguments":{"text":"who?"},` + modernMeta + `}}`
 	post := func(user, tool string) string {
-		_, text := r.post(t, user, fmt.Sprintf(ask, tool), map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__" + tool})
+		_, text := r.postAs(t, user, fmt.Sprintf(ask, tool), map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__" + tool})
 		return text
 	}
-	r.connect(t, ways{user: "first", version: modern, mute: true}).names()
+	r.connect(t, ways{user: "first", version: modern, mute: true}).toolNames()
 	var greedy sync.WaitGroup
 	refused := make(chan string, 9)
 	for range cap(refused) {
@@ -57,16 +57,16 @@ func TestOpenQuestionsHoldNobodyUp(t *testing.T) {
 	}
 	for _, mute := range []bool{false, true} {
 		p := r.connect(t, ways{user: "modest", version: legacy, mute: mute})
-		if got := p.call("one__echo", args{"text": "x"}); got != "x" {
+		if got := p.callTool("one__echo", args{"text": "x"}); got != "x" {
 			t.Errorf("another client of the older era: %s", got)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// A list waits once for an upstream that does not answer. Later ones come without it at
-// once, for all clients, until it has answered; then clients are told.
-func TestListsWaitOnce(t *testing.T) {
+// A list waits once for an upstream that does not answer. Later lists of all clients do not
+// wait for it until it has answered; then clients are notified.
+func TestListsWaitOnceForSilentUpstream(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	server := mcp.NewServer(&mcp.Implementation{Name: "late", Version: "1"}, nil)
@@ -82,40 +82,40 @@ func TestListsWaitOnce(t *testing.T) {
 	t.Cleanup(srv.Close)
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
-	r := newRig(t, gateway.Options{
-		Upstreams: []gateway.Entry{{Spec: upstream.Spec{Name: "late", URL: srv.URL, Transport: upstream.TransportHTTP}}, entry(t, "one")},
+	r := newFixture(t, gateway.Options{
+		Upstreams: []gateway.Entry{{Spec: upstream.Spec{Name: "late", URL: srv.URL, Transport: upstream.TransportHTTP}}, newEntry(t, "one")},
 		Upstream:  upstream.Options{HTTP: base, StartTime: time.Hour}, ListTime: 2 * time.Second,
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a hundred waits are longer
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a hundred waits take longer
 	defer cancel()
 	ann, bob := r.connect(t, ways{user: "ann", version: legacy}), r.connect(t, ways{user: "bob", version: modern})
-	await(t, func() bool { return slices.Contains(ann.names(), "one__echo") })
+	await(t, func() bool { return slices.Contains(ann.toolNames(), "one__echo") })
 	for range 50 {
 		for _, p := range []*person{ann, bob} {
 			list, err := p.session.ListTools(ctx, nil)
-			if err != nil || !strings.Contains(marshal(t, list), "one__echo") {
-				t.Fatalf("%s %v", marshal(t, list), err)
+			if err != nil || !strings.Contains(marshalText(t, list), "one__echo") {
+				t.Fatalf("%s %v", marshalText(t, list), err)
 			}
 		}
 	}
 	close(release)
 	<-ann.changed
-	if names := ann.names(); !slices.Contains(names, "late__echo") {
+	if names := ann.toolNames(); !slices.Contains(names, "late__echo") {
 		t.Errorf("the tools are %v", names)
 	}
 }
 
-// A client that calls one thing after the other has one process of a server, whatever
-// it remembers from call to call.
-func TestOneAfterTheOther(t *testing.T) {
+// A client that makes one call after the other uses one process of a server, however much
+// state it keeps between the calls.
+func TestSequentialCallsUseOneProcess(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
 	for user, version := range map[string]string{"ann": modern, "bob": legacy} {
 		p := r.connect(t, ways{user: user, version: version})
-		p.names()
+		p.toolNames()
 		before, _ := r.Health("one")
 		for range 200 {
-			if got := p.call("one__echo", args{"text": "x"}); got != "x" {
+			if got := p.callTool("one__echo", args{"text": "x"}); got != "x" {
 				t.Fatal(got)
 			}
 		}
@@ -125,18 +125,18 @@ func TestOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// asks posts a call of the newer era with an answer or without one.
-func (r *rig) asks(t *testing.T, user, state string) string {
+// callAsk posts a modern call with or without an answer.
+func (r *fixture) callAsk(t *testing.T, user, state string) string {
 	t.Helper()
 	if state != "" {
 		state = `"requestState":"` + state + `","inputResponses":{"q":{"action":"accept","content":{"ok":"yes"}}},`
 	}
 	body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__ask","arguments":{"text":"who?"},` + state + modernMeta + `}}`
-	_, text := r.post(t, user, body, map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__ask"})
+	_, text := r.postAs(t, user, body, map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__ask"})
 	return text
 }
 
-// stateIn is the state that an answer wants back.
+// stateIn returns the request state in an answer.
 func stateIn(t *testing.T, answer string) string {
 	t.Helper()
 	var asked struct {
@@ -150,47 +150,47 @@ func stateIn(t *testing.T, answer string) string {
 	return asked.Result.RequestState
 }
 
-// The answer to a question belongs to a call that was counted; the same answer once more
-// is another call, and limits hold for it.
-func TestAnswersGoRoundNoLimit(t *testing.T) {
+// The answer to a question belongs to a call that was counted; the same answer again is
+// another call, and counts.
+func TestRepeatedAnswersCountForLimits(t *testing.T) {
 	t.Parallel()
-	e := entry(t, "one", upstreamtest.Modern)
+	e := newEntry(t, "one", upstreamtest.Modern)
 	e.PerMinute = 3
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	r.connect(t, ways{user: "ann", version: modern}).names()
-	state := stateIn(t, r.asks(t, "ann", ""))
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	r.connect(t, ways{user: "ann", version: modern}).toolNames()
+	state := stateIn(t, r.callAsk(t, "ann", ""))
 	done := 0
 	for range 10 {
-		if got := r.asks(t, "ann", state); strings.Contains(got, "yes") {
+		if got := r.callAsk(t, "ann", state); strings.Contains(got, "yes") {
 			done++
 		} else if !strings.Contains(got, "call again in") {
 			t.Errorf("refused with %s", got)
 		}
 	}
-	if done != 3 { // one for the call that was counted, and two calls more
+	if done != 3 { // one for the counted call, and two more calls
 		t.Errorf("with a limit of 3 calls one answer has done %d", done)
 	}
 }
 
-// A call that waits for an answer is lost with the gateway: the one after it does not
-// make it again, and says so.
-func TestParkedCallIsLostWithTheGateway(t *testing.T) {
+// A call that waits for an answer is lost if the gateway exits: the next gateway does not
+// repeat the call and reports the loss.
+func TestParkedCallIsLostOnRestart(t *testing.T) {
 	t.Parallel()
-	e := entry(t, "one")
-	first := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	first.connect(t, ways{user: "ann", version: modern}).names()
-	state := stateIn(t, first.asks(t, "ann", ""))
-	second := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // with the same key
-	second.connect(t, ways{user: "ann", version: modern}).names()
+	e := newEntry(t, "one")
+	first := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	first.connect(t, ways{user: "ann", version: modern}).toolNames()
+	state := stateIn(t, first.callAsk(t, "ann", ""))
+	second := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // with the same key
+	second.connect(t, ways{user: "ann", version: modern}).toolNames()
 	for range 2 {
-		if got := second.asks(t, "ann", state); !strings.Contains(got, "look whether it was done") {
+		if got := second.callAsk(t, "ann", state); !strings.Contains(got, "look whether it was done") {
 			t.Errorf("the answer gives %s", got)
 		}
 	}
-	if got := first.asks(t, "ann", state); !strings.Contains(got, "yes") {
+	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "yes") {
 		t.Errorf("where the call waits the answer gives %s", got)
 	}
-	if got := first.asks(t, "ann", state); !strings.Contains(got, "look whether it was done") {
+	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "look whether it was done") {
 		t.Errorf("the same answer again gives %s", got)
 	}
 }

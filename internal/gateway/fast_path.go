@@ -17,37 +17,35 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// shortcuts are the calls that pass the SDK by, and what is asked on their way.
-// The bytes of arguments and results are not decoded there.
-type shortcuts struct {
+// fastCalls holds the calls that bypass the SDK and their open questions. The fast path
+// does not decode arguments and results.
+type fastCalls struct {
 	mu sync.Mutex
-	// calls are those under way, for their cancellation.
-	calls map[shortcutID]*underway
-	// asked are the questions to clients of the legacy era, by our ids, which
-	// nobody can guess.
-	asked map[shortcutID]chan *wire.Message
+	// calls are the calls in progress, for their cancellation.
+	calls map[fastCallID]*fastCall
+	// asked are the open questions to legacy clients by unguessable IDs.
+	asked map[fastCallID]chan *wire.Message
 }
 
-// underway is a call that was taken. It can be cancelled before anybody works at
-// it: what is read next may be its cancellation.
-type underway struct {
+// fastCall is an accepted call. It can be cancelled before its work starts: the next
+// message may be its cancellation.
+type fastCall struct {
 	cancel    context.CancelCauseFunc
 	cancelled bool
 }
 
-type shortcutID struct {
+type fastCallID struct {
 	session *mcp.ServerSession
 	id      string
 }
 
-// errCancelled is a call that the client has taken back.
-var errCancelled = errors.New("the client has cancelled the call")
+// errCancelled is returned for a call that the client has cancelled.
+var errCancelled = errors.New("the client cancelled the call")
 
-// Take implements the transport's Shortcut: it takes calls of tools of upstreams
-// that are as they should be, the answers to what was asked on their way, and
-// nothing else.
+// Take implements the transport's FastPath: it accepts well-formed calls of upstreams'
+// tools and the answers to their questions, and nothing else.
 func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte, send func(int, ...[]byte) error) func(context.Context) {
-	if len(text) > maxShortcut {
+	if len(text) > maxFastCall {
 		return nil
 	}
 	m, err := wire.Parse(text)
@@ -58,37 +56,37 @@ func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header h
 	case m.IsResponse():
 		return g.takeResponse(session, m)
 	case m.Method == "notifications/cancelled" && session != nil:
-		g.shortcuts.cancel(session, m.Params)
+		g.fastCalls.cancelCall(session, m.Params)
 		return nil // the SDK may know the call
 	case m.Method != "tools/call" || m.ID == nil || m.Params == nil || bytes.ContainsAny(m.ID, ".eE") && m.ID[0] != '"':
 		return nil
 	}
-	r, t := g.shortcutCall(m.Params)
+	r, t := g.parseFastCall(m.Params)
 	if t == nil {
 		return nil
 	}
-	c := g.shortcutClient(ctx, session, header, r.Meta, t)
+	c := g.fastClient(ctx, session, header, r.Meta, t)
 	if c == nil {
 		return nil
 	}
 	r.Header = header
-	g.converses(c, session, send)
-	work := g.shortcuts.begin(session, m.ID)
+	g.connectFast(c, session, send)
+	work := g.fastCalls.addCall(session, m.ID)
 	return func(ctx context.Context) {
 		ctx, done := work(ctx)
 		defer done()
 		result, err := g.Call(ctx, c, r)
 		if context.Cause(ctx) == errCancelled && header == nil { //nolint:errorlint // it is the value itself
-			return // nobody waits for the answer
+			return // the client cancelled the call
 		}
-		_ = send(statusOf(err), answerTo(m.ID, result, err)...) // the client may be gone
+		_ = send(statusOf(err), answerTo(m.ID, result, err)...) // the client may have disconnected
 	}
 }
 
-// shortcutCall reads the params of a call, and gives no tool where the SDK or the
-// gateway's other way has to judge. Hooks may look at the tool: both ways lead to
-// Call, which has them stand around it.
-func (g *Gateway) shortcutCall(params json.RawMessage) (Request, *tool) {
+// parseFastCall parses the params of a call. It returns no tool if the SDK or the gateway's
+// slow path has to decide. Hooks may apply to the tool: both paths lead to Call, which runs
+// them.
+func (g *Gateway) parseFastCall(params json.RawMessage) (Request, *tool) {
 	var r Request
 	var name, responses, state json.RawMessage
 	err := wire.Pick(params, wire.Wanted{Key: "name", Value: &name}, wire.Wanted{Key: "arguments", Value: &r.Arguments},
@@ -106,11 +104,11 @@ func (g *Gateway) shortcutCall(params json.RawMessage) (Request, *tool) {
 	return r, t
 }
 
-// maxShortcut bounds what is looked at: larger messages are rare, and the limits
-// of the way in hold for them.
-const maxShortcut = 8 << 20
+// maxFastCall is the maximum size of a message on the fast path. Larger messages are rare,
+// and the transport's limits apply to them.
+const maxFastCall = 8 << 20
 
-// statusOf is the status that HTTP wants for an answer.
+// statusOf returns the HTTP status of an answer.
 func statusOf(err error) int {
 	var failure *wire.Error
 	if errors.As(err, &failure) && (failure.Code == missingCapability || failure.Code == headerMismatch) {
@@ -119,14 +117,14 @@ func statusOf(err error) int {
 	return http.StatusOK
 }
 
-// answerTo is the answer to a request on one line, in parts.
+// answerTo returns the answer to a request on one line, in parts.
 func answerTo(id, result json.RawMessage, err error) [][]byte {
 	var failure *wire.Error
 	switch {
 	case err == nil:
 	case errors.As(err, &failure):
 	default:
-		failure = &wire.Error{Code: wire.CodeInternal, Message: "the call has failed: " + err.Error()}
+		failure = &wire.Error{Code: wire.CodeInternal, Message: "the call failed: " + err.Error()}
 	}
 	parts := wire.ResponseParts(id, result, failure)
 	for i, part := range parts {
@@ -135,11 +133,11 @@ func answerTo(id, result json.RawMessage, err error) [][]byte {
 	return parts
 }
 
-// shortcutClient tells who calls, or gives nil where the SDK has to judge.
-func (g *Gateway) shortcutClient(ctx context.Context, session *mcp.ServerSession, header http.Header, meta json.RawMessage, t *tool) *Client {
+// fastClient returns the client of a message, or nil if the SDK has to decide.
+func (g *Gateway) fastClient(ctx context.Context, session *mcp.ServerSession, header http.Header, meta json.RawMessage, t *tool) *Client {
 	principal, _ := authn.PrincipalFrom(ctx)
 	c := &Client{Principal: principal, Logs: true, Trace: traceOfHeader(header)}
-	c.by(ctx)
+	c.setHolder(ctx)
 	var has map[string]json.RawMessage
 	if meta != nil {
 		var err error
@@ -152,7 +150,7 @@ func (g *Gateway) shortcutClient(ctx context.Context, session *mcp.ServerSession
 		return nil
 	}
 	if has[metaVersion] != nil {
-		return c.fromMeta(header, has, t)
+		return c.setFromMeta(header, has, t)
 	}
 	if session == nil {
 		return nil
@@ -161,14 +159,14 @@ func (g *Gateway) shortcutClient(ctx context.Context, session *mcp.ServerSession
 	if params == nil || params.ProtocolVersion >= upstream.ModernVersion {
 		return nil
 	}
-	if header != nil && header.Get("Mcp-Protocol-Version") != params.ProtocolVersion || !accepts(header) {
+	if header != nil && header.Get("Mcp-Protocol-Version") != params.ProtocolVersion || !acceptsBoth(header) {
 		return nil
 	}
 	if params.Capabilities != nil {
-		c.Can = canOf(params.Capabilities)
+		c.Capabilities = capabilitiesOf(params.Capabilities)
 	}
 	if params.ClientInfo != nil && c.Principal.Client == "" {
-		c.Principal.Client = clip(params.ClientInfo.Name, 64)
+		c.Principal.Client = clipText(params.ClientInfo.Name, 64)
 	}
 	of := g.downstreamOf().sessionOf(session)
 	c.Session, c.Level = of.id, of.level
@@ -181,15 +179,15 @@ const (
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 )
 
-// fromMeta reads what a request of the modern era says of its client. The
-// headers must say the same, or the SDK refuses the request.
-func (c *Client) fromMeta(header http.Header, has map[string]json.RawMessage, t *tool) *Client {
+// setFromMeta reads the client from the _meta of a modern request. The headers must be
+// equal, otherwise the SDK refuses the request.
+func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage, t *tool) *Client {
 	var version string
 	if json.Unmarshal(has[metaVersion], &version) != nil || version != upstream.ModernVersion {
 		return nil
 	}
 	if header != nil && (header.Get("Mcp-Protocol-Version") != version || header.Get("Mcp-Method") != "tools/call" ||
-		header.Get("Mcp-Name") != t.name || !accepts(header)) {
+		header.Get("Mcp-Name") != t.name || !acceptsBoth(header)) {
 		return nil
 	}
 	capabilities := has[metaCapabilities]
@@ -205,7 +203,7 @@ func (c *Client) fromMeta(header http.Header, has map[string]json.RawMessage, t 
 			return nil
 		}
 	}
-	c.Can = Can{Elicitation: declared["elicitation"], Sampling: declared["sampling"], Roots: declared["roots"]}
+	c.Capabilities = Capabilities{Elicitation: declared["elicitation"], Sampling: declared["sampling"], Roots: declared["roots"]}
 	var info struct {
 		Name string `json:"name"`
 	}
@@ -213,7 +211,7 @@ func (c *Client) fromMeta(header http.Header, has map[string]json.RawMessage, t 
 		return nil
 	}
 	if c.Principal.Client == "" {
-		c.Principal.Client = clip(info.Name, 64)
+		c.Principal.Client = clipText(info.Name, 64)
 	}
 	if has[metaLevel] != nil && json.Unmarshal(has[metaLevel], &c.Level) != nil {
 		return nil
@@ -222,9 +220,9 @@ func (c *Client) fromMeta(header http.Header, has map[string]json.RawMessage, t 
 	return c
 }
 
-// accepts tells whether a client takes both forms of an answer; on stdio there
-// is one.
-func accepts(header http.Header) bool {
+// acceptsBoth reports whether a client accepts both content types of an answer; stdio has
+// only one.
+func acceptsBoth(header http.Header) bool {
 	if header == nil {
 		return true
 	}
@@ -232,47 +230,48 @@ func accepts(header http.Header) bool {
 	return strings.Contains(accept, "application/json") && strings.Contains(accept, "text/event-stream")
 }
 
-// levels are those of log messages, the least first.
-func levels() []string {
+// logLevels returns the log levels, lowest first.
+func logLevels() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
 
-// converses has a client told and asked on the way of its call.
-func (g *Gateway) converses(c *Client, session *mcp.ServerSession, send func(int, ...[]byte) error) {
+// connectFast lets the client receive notifications and questions during a call on the fast
+// path.
+func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(int, ...[]byte) error) {
 	c.Notify = func(_ context.Context, method string, params json.RawMessage) {
 		if method == "notifications/message" {
-			least := slices.Index(levels(), c.Level)
-			if least < 0 || slices.Index(levels(), member1(params, "level")) < least {
+			least := slices.Index(logLevels(), c.Level)
+			if least < 0 || slices.Index(logLevels(), textMember(params, "level")) < least {
 				return
 			}
 		}
-		_ = send(0, wire.OneLine(wire.Request(nil, method, params))) // the client may be gone
+		_ = send(0, wire.OneLine(wire.Request(nil, method, params))) // the client may have disconnected
 	}
 	if c.Modern {
 		return
 	}
 	c.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
-		key := shortcutID{session, string(wire.Text("gateway-" + rand.Text()))}
-		answer := g.shortcuts.ask(key)
-		defer g.shortcuts.forget(key)
+		key := fastCallID{session, string(wire.Text("gateway-" + rand.Text()))}
+		answer := g.fastCalls.addQuestion(key)
+		defer g.fastCalls.removeQuestion(key)
 		if err := send(0, wire.OneLine(wire.Request(json.RawMessage(key.id), method, params))); err != nil {
-			result, failure := askTyped(ctx, session, method, params) // the call was answered in between
+			result, failure := askTyped(ctx, session, method, params) // the call was answered in the meantime
 			return typedAnswer(result, failure)
 		}
 		select {
 		case m := <-answer:
 			return m.Result, m.Err
 		case <-ctx.Done():
-			return nil, &wire.Error{Code: wire.CodeInternal, Message: "nobody waits for the answer any more"}
+			return nil, &wire.Error{Code: wire.CodeInternal, Message: "the answer is not needed any more"}
 		}
 	}
 }
 
-// takeResponse takes the answer to a question of ours.
+// takeResponse takes the answer to one of the gateway's questions.
 func (g *Gateway) takeResponse(session *mcp.ServerSession, m *wire.Message) func(context.Context) {
-	g.shortcuts.mu.Lock()
-	answer := g.shortcuts.asked[shortcutID{session, string(m.ID)}]
-	g.shortcuts.mu.Unlock()
+	g.fastCalls.mu.Lock()
+	answer := g.fastCalls.asked[fastCallID{session, string(m.ID)}]
+	g.fastCalls.mu.Unlock()
 	if answer == nil || session == nil {
 		return nil
 	}
@@ -284,34 +283,34 @@ func (g *Gateway) takeResponse(session *mcp.ServerSession, m *wire.Message) func
 	}
 }
 
-func (s *shortcuts) ask(key shortcutID) chan *wire.Message {
+func (s *fastCalls) addQuestion(key fastCallID) chan *wire.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked == nil {
-		s.asked = map[shortcutID]chan *wire.Message{}
+		s.asked = map[fastCallID]chan *wire.Message{}
 	}
 	answer := make(chan *wire.Message, 1)
 	s.asked[key] = answer
 	return answer
 }
 
-func (s *shortcuts) forget(key shortcutID) {
+func (s *fastCalls) removeQuestion(key fastCallID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.asked, key)
 }
 
-// begin makes a call known for its cancellation, and gives what the work at it
-// begins with.
-func (s *shortcuts) begin(session *mcp.ServerSession, id json.RawMessage) func(context.Context) (context.Context, func()) {
+// addCall registers a call for cancellation. It returns a function that starts the work on
+// it.
+func (s *fastCalls) addCall(session *mcp.ServerSession, id json.RawMessage) func(context.Context) (context.Context, func()) {
 	if session == nil {
 		return func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 	}
-	key, call := shortcutID{session, string(id)}, &underway{}
+	key, call := fastCallID{session, string(id)}, &fastCall{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls == nil {
-		s.calls = map[shortcutID]*underway{}
+		s.calls = map[fastCallID]*fastCall{}
 	}
 	s.calls[key] = call
 	return func(ctx context.Context) (context.Context, func()) {
@@ -333,7 +332,7 @@ func (s *shortcuts) begin(session *mcp.ServerSession, id json.RawMessage) func(c
 	}
 }
 
-func (s *shortcuts) cancel(session *mcp.ServerSession, params json.RawMessage) {
+func (s *fastCalls) cancelCall(session *mcp.ServerSession, params json.RawMessage) {
 	if params == nil {
 		return
 	}
@@ -343,7 +342,7 @@ func (s *shortcuts) cancel(session *mcp.ServerSession, params json.RawMessage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	call := s.calls[shortcutID{session, string(members["requestId"])}]
+	call := s.calls[fastCallID{session, string(members["requestId"])}]
 	if call == nil {
 		return
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// eras are all pairs of a client's and an upstream's era,
-// by the way through the SDK and past it.
-func eras(t *testing.T, f func(t *testing.T, client, mode, way string)) {
+// forEachVersionPair runs f for all pairs of a client's and an upstream's protocol version,
+// through the SDK and on the fast path.
+func forEachVersionPair(t *testing.T, f func(t *testing.T, client, mode, way string)) {
 	for _, client := range []string{legacy, modern} {
 		for _, mode := range []string{"", upstreamtest.Modern} {
 			for _, way := range []string{"", slow} {
@@ -30,42 +30,42 @@ func eras(t *testing.T, f func(t *testing.T, client, mode, way string)) {
 	}
 }
 
-// What an upstream offers comes through in every pair of eras.
-func TestEverythingComesThrough(t *testing.T) {
+// All that an upstream offers reaches the client for every pair of protocol versions.
+func TestAllListsAndCallsPassThrough(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode, way string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode), entry(t, "two", mode)}}, way)
+	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode), newEntry(t, "two", mode)}}, way)
 		p := r.connect(t, ways{user: "ann", version: version})
-		names := p.names()
+		names := p.toolNames()
 		for _, want := range []string{"own_tool", "one__echo", "two__echo"} {
 			if !slices.Contains(names, want) {
 				t.Errorf("%s is not among %v", want, names)
 			}
 		}
-		if got := p.call("two__echo", args{"text": "hi é\n\u2028<&>"}); got != "hi é\n\u2028<&>" {
+		if got := p.callTool("two__echo", args{"text": "hi é\n\u2028<&>"}); got != "hi é\n\u2028<&>" {
 			t.Errorf("echo: %q", got)
 		}
-		if got := p.call("own_tool", nil); got != "own" {
+		if got := p.callTool("own_tool", nil); got != "own" {
 			t.Errorf("the own tool: %q", got)
 		}
-		if got := p.call("one__fail", nil); got != "isError: it failed" {
+		if got := p.callTool("one__fail", nil); got != "isError: it failed" {
 			t.Errorf("fail: %q", got)
 		}
-		if got := p.call("one__refuse", nil); !strings.Contains(got, "not today") {
+		if got := p.callTool("one__refuse", nil); !strings.Contains(got, "not today") {
 			t.Errorf("refuse: %q", got)
 		}
-		if got := p.call("one__nothing", nil); !strings.Contains(got, "unknown tool") {
+		if got := p.callTool("one__nothing", nil); !strings.Contains(got, "unknown tool") {
 			t.Errorf("no such tool: %q", got)
 		}
-		checkOthers(t, p)
+		checkOtherLists(t, p)
 	})
 }
 
-// checkOthers looks at what is not tools.
-func checkOthers(t *testing.T, p *person) {
+// checkOtherLists checks the lists other than tools.
+func checkOtherLists(t *testing.T, p *person) {
 	t.Helper()
 	prompt, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "two__greet", Arguments: map[string]string{"who": "you"}})
-	if err != nil || !strings.Contains(marshal(t, prompt), `\"who\":\"you\"`) {
+	if err != nil || !strings.Contains(marshalText(t, prompt), `\"who\":\"you\"`) {
 		t.Errorf("prompt: %v %v", prompt, err)
 	}
 	for _, uri := range []string{"note://one", "note://any", "guideway-upstream:two/note://one"} {
@@ -86,22 +86,22 @@ func checkOthers(t *testing.T, p *person) {
 	}
 }
 
-// What an upstream asks is brought to the client whose call it is, and the
-// answer back, in every pair of eras.
+// The questions of an upstream reach the client whose call it is, and the answers reach the
+// upstream, for every pair of protocol versions.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode, way string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}}, way)
+	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}}, way)
 		people := map[string]*person{}
 		for _, user := range []string{"ann", "bob"} {
 			people[user] = r.connect(t, ways{user: user, version: version})
-			people[user].names()
+			people[user].toolNames()
 		}
 		var wg sync.WaitGroup
 		for user, p := range people {
 			for i := range 8 {
 				wg.Go(func() {
-					got := p.call("one__ask", args{"text": fmt.Sprintf("question %d of %s", i, user)})
+					got := p.callTool("one__ask", args{"text": fmt.Sprintf("question %d of %s", i, user)})
 					if !strings.Contains(got, user+" says yes") {
 						t.Errorf("%s got %s", user, got)
 					}
@@ -110,7 +110,7 @@ func TestQuestions(t *testing.T) {
 		}
 		wg.Wait()
 		for user, p := range people {
-			asked := p.noted(&p.asked)
+			asked := p.takeEntries(&p.asked)
 			if len(asked) != 8 {
 				t.Errorf("%s was asked %d times", user, len(asked))
 			}
@@ -123,14 +123,14 @@ func TestQuestions(t *testing.T) {
 	})
 }
 
-// Who cannot be asked is not asked, and the upstream is told so.
-func TestQuestionToTheMute(t *testing.T) {
+// A client without the capability gets no question, and the upstream gets an error.
+func TestQuestionToClientWithoutCapability(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode, way string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}}, way)
+	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}}, way)
 		p := r.connect(t, ways{user: "ann", version: version, mute: true})
-		p.names()
-		got := p.call("one__ask", args{"text": "anybody?"})
+		p.toolNames()
+		got := p.callTool("one__ask", args{"text": "anybody?"})
 		if !strings.Contains(got, "-32601") && !strings.Contains(got, "capability") {
 			t.Errorf("the answer is %s", got)
 		}
@@ -140,22 +140,22 @@ func TestQuestionToTheMute(t *testing.T) {
 // Progress reaches the client whose call it is, with the client's own token.
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode, way string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode)}}, way)
+	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}}, way)
 		var wg sync.WaitGroup
 		for _, user := range []string{"ann", "bob"} {
 			p := r.connect(t, ways{user: user, version: version})
-			p.names()
+			p.toolNames()
 			wg.Go(func() {
 				params := &mcp.CallToolParams{Name: "one__slow", Arguments: args{"ms": 10, "text": user}}
 				params.SetProgressToken("token of " + user)
 				if _, err := p.session.CallTool(t.Context(), params); err != nil {
 					t.Error(err)
 				}
-				for range 4 { // the SDK's client hands on answers before notifications
+				for range 4 { // the SDK's client may deliver an answer before earlier notifications
 					<-p.progressed
 				}
-				got := p.noted(&p.progress)
+				got := p.takeEntries(&p.progress)
 				var want []string
 				for i := range 4 {
 					want = append(want, fmt.Sprintf("token of %s %d %s", user, i, user))
@@ -169,11 +169,10 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// A page that an upstream wants opened must be one of the web, and the client
-// must be able to open pages.
-func TestPhishing(t *testing.T) {
+// An upstream may only have web pages opened, and only by clients that can open pages.
+func TestOnlyWebPagesAreOpened(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Phishing)}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Phishing)}})
 	for _, c := range []struct {
 		url  string
 		can  bool
@@ -187,43 +186,43 @@ func TestPhishing(t *testing.T) {
 		{"https://bank.example@evil.example/", true, false},
 	} {
 		p := r.connect(t, ways{user: "ann", version: legacy, url: c.can})
-		p.names()
-		got := p.call("one__ask", args{"text": c.url})
-		if asked := len(p.noted(&p.asked)) > 0; asked != c.want {
+		p.toolNames()
+		got := p.callTool("one__ask", args{"text": c.url})
+		if asked := len(p.takeEntries(&p.asked)) > 0; asked != c.want {
 			t.Errorf("%s, the client can %v: asked %v, answer %s", c.url, c.can, asked, got)
 		}
 	}
 }
 
-// A server may ask what has nothing to do with the call that is under way, and
-// answer the call meanwhile. The client gets that answer, and the server gets its
-// own, each once.
-func TestQuestionOfNoCall(t *testing.T) {
+// A server may ask a question that is unrelated to the current call, and answer the call
+// before the question. The client gets that answer, and the server gets its answer, each
+// once.
+func TestUnrelatedQuestionDuringCall(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
-		e := entry(t, "one")
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+		e := newEntry(t, "one")
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, nil },
 		})
 		client.AddRoots(&mcp.Root{URI: "file:///r"}) //nolint:staticcheck // SA1019: servers still ask for roots
 		base := &http.Transport{}
 		t.Cleanup(base.CloseIdleConnections)
-		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: as(base, "ann")}},
+		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: asUser(base, "ann")}},
 			&mcp.ClientSessionOptions{ProtocolVersion: version})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = session.Close() })
 		p := &person{t: t, session: session}
-		p.names()
+		p.toolNames()
 		for i := range 20 {
-			if got := p.call("one__astray", nil); got != "gone on" {
+			if got := p.callTool("one__astray", nil); got != "gone on" {
 				t.Errorf("%s, call %d: %s", version, i, got)
 			}
 		}
-		if version == legacy { // a question that comes too late for a modern client is not brought to it
-			await(t, func() bool { return counted(e) == 20 })
+		if version == legacy { // a question that comes too late does not reach a modern client
+			await(t, func() bool { return countCalls(e) == 20 })
 		}
 	}
 }

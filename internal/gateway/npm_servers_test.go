@@ -22,8 +22,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// realServer is a server from npm and what is asked of it, as testdata/real/calls.json
-// has it; conformance/upstreams asks the same by other clients.
+// realServer is a server from npm and its test plan from testdata/real/calls.json;
+// conformance/upstreams runs the same plan with other clients.
 type realServer struct {
 	Package string            `json:"package"`
 	Args    []string          `json:"args"`
@@ -39,20 +39,20 @@ type realServer struct {
 	} `json:"prompts"`
 	Resources   []string             `json:"resources"`
 	Completions []mcp.CompleteParams `json:"completions"`
-	// Follow is a resource and a tool that has the server tell of its updates, and at
-	// the next call no more.
+	// Follow is a resource and a tool that starts its update notifications and stops them
+	// at the next call.
 	Follow *struct{ URI, Tool string } `json:"follow"`
-	// Logs is a tool that does so with log messages.
+	// Logs is a tool that starts log messages in the same way.
 	Logs string `json:"logs"`
-	// Cancel is a call that takes long and tells of progress.
+	// Cancel is a slow call that reports progress.
 	Cancel *struct {
 		Name      string         `json:"name"`
 		Arguments map[string]any `json:"arguments"`
 	} `json:"cancel"`
 }
 
-// realServers reads the plan for one directory; the test is skipped where the
-// servers are not there.
+// realServers reads the plan of one directory; it skips the test if the servers are not
+// installed.
 func realServers(t *testing.T, dir, url string) map[string]realServer {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "real", "calls.json"))
@@ -66,8 +66,8 @@ func realServers(t *testing.T, dir, url string) map[string]realServer {
 	return servers
 }
 
-// spec starts the server.
-func (s *realServer) spec(t *testing.T, name string) upstream.Spec {
+// newSpec returns the spec that starts the server.
+func (s *realServer) newSpec(t *testing.T, name string) upstream.Spec {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -83,20 +83,20 @@ func (s *realServer) spec(t *testing.T, name string) upstream.Spec {
 	return upstream.Spec{Name: name, Command: node, Args: append([]string{main}, s.Args...), Env: s.Env}
 }
 
-// heard is what a server has told and asked a client.
-type heard struct {
+// transcript holds the notifications and questions of a server.
+type transcript struct {
 	mu                             sync.Mutex
 	progress, asked, updated, logs []string
 }
 
-func (h *heard) note(list *[]string, text string) {
+func (h *transcript) addEntry(list *[]string, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	*list = append(*list, text)
 }
 
-// take gives a list and begins it anew.
-func (h *heard) take(list *[]string) []string {
+// takeAll returns a list and empties it.
+func (h *transcript) takeAll(list *[]string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := *list
@@ -104,99 +104,99 @@ func (h *heard) take(list *[]string) []string {
 	return all
 }
 
-func (h *heard) count(list *[]string) int {
+func (h *transcript) countEntries(list *[]string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(*list)
 }
 
-// whoAsks is what the gateway adds to a question.
+// whoAsks matches the text that the gateway adds to a question.
 var whoAsks = regexp.MustCompile(`The MCP server \\"[^"]*\\" asks: |,"includeContext":"[^"]*"`)
 
-// asks notes a question as the server has asked it.
-func (h *heard) asks(params any) {
-	text, _ := json.Marshal(params) // what was read is written
-	h.note(&h.asked, whoAsks.ReplaceAllString(string(text), ""))
+// addQuestion records a question in the server's form.
+func (h *transcript) addQuestion(params any) {
+	text, _ := json.Marshal(params) // it was decoded before
+	h.addEntry(&h.asked, whoAsks.ReplaceAllString(string(text), ""))
 }
 
-// realClient is a client of the SDK that answers whatever it is asked.
-func realClient(dir string, h *heard) *mcp.Client {
+// realClient returns an SDK client that answers every question.
+func realClient(dir string, h *transcript) *mcp.Client {
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			req.Params.Meta = nil
-			h.asks(req.Params)
+			h.addQuestion(req.Params)
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann", "check": true}}, nil
 		},
 		CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // SA1019: the server samples
 			req.Params.Meta = nil
-			h.asks(req.Params)
+			h.addQuestion(req.Params)
 			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "said"}}, nil //nolint:staticcheck // SA1019: the server samples
 		},
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-			h.note(&h.progress, fmt.Sprint(req.Params.Progress, " of ", req.Params.Total, " ", req.Params.Message))
+			h.addEntry(&h.progress, fmt.Sprint(req.Params.Progress, " of ", req.Params.Total, " ", req.Params.Message))
 		},
 		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
-			h.note(&h.updated, req.Params.URI)
+			h.addEntry(&h.updated, req.Params.URI)
 		},
 		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { //nolint:staticcheck // SA1019: the server logs
-			h.note(&h.logs, fmt.Sprint(req.Params.Data))
+			h.addEntry(&h.logs, fmt.Sprint(req.Params.Data))
 		},
 	})
 	client.AddRoots(&mcp.Root{URI: "file://" + dir, Name: "root"}) //nolint:staticcheck // SA1019: the server asks for roots
 	return client
 }
 
-// varies is what differs between two answers to the same question.
+// varies matches the parts that differ between two answers to the same question.
 var varies = regexp.MustCompile(`\b\d{1,2}:\d{2}:\d{2}( [AP]M)?|\w{3} \w{3} \d{2} \d{4}|GMT[+-]\d{4} \([^)]*\)|\\"date\\": \\"[^,]*|"blob":"UmVz[^"]*"|(created|modified|accessed): [^\\]*|"etag[^,]*|127.0.0.1:\d+`)
 
-// told is an answer as it is compared.
-func told(t *testing.T, prefix, dir string, answer any, err error) string {
+// normalize returns an answer in a comparable form.
+func normalizeReal(t *testing.T, prefix, dir string, answer any, err error) string {
 	t.Helper()
 	if err != nil {
 		return "error: " + regexp.MustCompile(`^calling "[^"]*": `).ReplaceAllString(err.Error(), "")
 	}
 	var members map[string]any
-	if err := json.Unmarshal([]byte(marshal(t, answer)), &members); err != nil {
+	if err := json.Unmarshal([]byte(marshalText(t, answer)), &members); err != nil {
 		t.Fatal(err)
 	}
-	for _, ours := range []string{"_meta", "resultType", "ttlMs", "cacheScope"} { // of the era and the server that answers
+	for _, ours := range []string{"_meta", "resultType", "ttlMs", "cacheScope"} { // they depend on the protocol version and the answering server
 		delete(members, ours)
 	}
-	text := strings.NewReplacer(prefix, "", dir, "$DIR").Replace(marshal(t, members))
-	if raw, err := json.Marshal(dir); err == nil { // in a text that is JSON itself
+	text := strings.NewReplacer(prefix, "", dir, "$DIR").Replace(marshalText(t, members))
+	if raw, err := json.Marshal(dir); err == nil { // within a text that is JSON
 		text = strings.ReplaceAll(text, strings.Trim(string(raw), `"`), "$DIR")
 	}
 	return varies.ReplaceAllString(text, "")
 }
 
-// walk asks all that there is and gives the answers by the questions.
-func (s *realServer) walk(t *testing.T, session *mcp.ClientSession, prefix, dir string, h *heard) map[string]string {
+// askEverything sends all requests and returns the answers by request.
+func (s *realServer) askEverything(t *testing.T, session *mcp.ClientSession, prefix, dir string, h *transcript) map[string]string {
 	t.Helper()
 	ctx, answers := t.Context(), map[string]string{}
 	for _, tool := range s.Tools {
 		params := &mcp.CallToolParams{Name: prefix + tool.Name, Arguments: tool.Arguments}
-		h.take(&h.progress)
-		h.take(&h.asked)
+		h.takeAll(&h.progress)
+		h.takeAll(&h.asked)
 		if tool.Progress > 0 {
 			params.SetProgressToken("p")
 		}
 		result, err := session.CallTool(ctx, params)
-		question := "tool " + tool.Name + " " + strings.ReplaceAll(marshal(t, tool.Arguments), dir, "$DIR")
-		answers[question] = told(t, prefix, dir, result, err)
+		question := "tool " + tool.Name + " " + strings.ReplaceAll(marshalText(t, tool.Arguments), dir, "$DIR")
+		answers[question] = normalizeReal(t, prefix, dir, result, err)
 		if tool.Progress > 0 {
-			await(t, func() bool { return h.count(&h.progress) >= int(tool.Progress) })
-			answers[question+": progress"] = strings.Join(h.take(&h.progress), ", ")
+			await(t, func() bool { return h.countEntries(&h.progress) >= int(tool.Progress) })
+			answers[question+": progress"] = strings.Join(h.takeAll(&h.progress), ", ")
 		}
-		answers[question+": asked"] = strings.ReplaceAll(strings.Join(h.take(&h.asked), ", "), dir, "$DIR")
+		answers[question+": asked"] = strings.ReplaceAll(strings.Join(h.takeAll(&h.asked), ", "), dir, "$DIR")
 	}
-	s.live(t, session, prefix, h, answers)
+	s.checkNotifications(t, session, prefix, h, answers)
 	for _, p := range s.Prompts {
 		result, err := session.GetPrompt(ctx, &mcp.GetPromptParams{Name: prefix + p.Name, Arguments: p.Arguments})
-		answers["prompt "+p.Name] = told(t, prefix, dir, result, err)
+		answers["prompt "+p.Name] = normalizeReal(t, prefix, dir, result, err)
 	}
 	for _, uri := range s.Resources {
 		result, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
-		answers["resource "+uri] = told(t, prefix, dir, result, err)
+		answers["resource "+uri] = normalizeReal(t, prefix, dir, result, err)
 	}
 	for _, c := range s.Completions {
 		if c.Ref.Name != "" {
@@ -205,13 +205,13 @@ func (s *realServer) walk(t *testing.T, session *mcp.ClientSession, prefix, dir 
 			c.Ref = &ref
 		}
 		result, err := session.Complete(ctx, &c)
-		answers["complete "+c.Ref.URI+c.Argument.Name] = told(t, prefix, dir, result, err)
+		answers["complete "+c.Ref.URI+c.Argument.Name] = normalizeReal(t, prefix, dir, result, err)
 	}
 	return answers
 }
 
-// live has a server tell what it tells by itself, and takes a call back.
-func (s *realServer) live(t *testing.T, session *mcp.ClientSession, prefix string, h *heard, answers map[string]string) {
+// checkNotifications makes a server send notifications, and cancels a call.
+func (s *realServer) checkNotifications(t *testing.T, session *mcp.ClientSession, prefix string, h *transcript, answers map[string]string) {
 	t.Helper()
 	toggle := func(tool string) {
 		t.Helper()
@@ -223,27 +223,27 @@ func (s *realServer) live(t *testing.T, session *mcp.ClientSession, prefix strin
 		if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: s.Follow.URI}); err != nil {
 			t.Errorf("follow: %v", err)
 		}
-		await(t, func() bool { // a client of the newer era does not say from when on it is told
+		await(t, func() bool { // a modern client cannot tell when its subscription starts
 			toggle(s.Follow.Tool)
 			toggle(s.Follow.Tool)
-			return h.count(&h.updated) > 0
+			return h.countEntries(&h.updated) > 0
 		})
-		answers["follow"] = h.take(&h.updated)[0]
+		answers["follow"] = h.takeAll(&h.updated)[0]
 		if err := session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: s.Follow.URI}); err != nil {
 			t.Errorf("no longer follow: %v", err)
 		}
 	}
-	if s.Logs != "" && session.InitializeResult().ProtocolVersion < modern { // newer ones ask for logs call by call
+	if s.Logs != "" && session.InitializeResult().ProtocolVersion < modern { // modern clients ask for logs at each call
 		if err := session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: the server logs
 			t.Errorf("log: %v", err)
 		}
-		h.take(&h.logs)
+		h.takeAll(&h.logs)
 		toggle(s.Logs)
-		await(t, func() bool { return h.count(&h.logs) > 0 })
+		await(t, func() bool { return h.countEntries(&h.logs) > 0 })
 		toggle(s.Logs)
 	}
 	if s.Cancel != nil {
-		h.take(&h.progress)
+		h.takeAll(&h.progress)
 		params := &mcp.CallToolParams{Name: prefix + s.Cancel.Name, Arguments: s.Cancel.Arguments}
 		params.SetProgressToken("cancelled")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -253,22 +253,22 @@ func (s *realServer) live(t *testing.T, session *mcp.ClientSession, prefix strin
 			_, err := session.CallTool(ctx, params)
 			failed <- err
 		}()
-		await(t, func() bool { return h.count(&h.progress) > 0 })
+		await(t, func() bool { return h.countEntries(&h.progress) > 0 })
 		cancel()
 		answers["cancel"] = fmt.Sprint(errors.Is(<-failed, context.Canceled))
 	}
 }
 
-// lists are what a server offers, each by its name, below a prefix.
-func lists(t *testing.T, session *mcp.ClientSession, prefix string) map[string]string {
+// listAll returns the lists of a server by name, below a prefix.
+func listAll(t *testing.T, session *mcp.ClientSession, prefix string) map[string]string {
 	t.Helper()
 	ctx, offered := t.Context(), map[string]string{}
 	note := func(kind, name string, entry any, err error) {
 		if err != nil {
-			return // it has no such list
+			return // the server has no such list
 		}
 		if short, ok := strings.CutPrefix(name, prefix); ok {
-			offered[kind+short] = strings.Replace(marshal(t, entry), `"`+prefix, `"`, 1)
+			offered[kind+short] = strings.Replace(marshalText(t, entry), `"`+prefix, `"`, 1)
 		}
 	}
 	for tool, err := range session.Tools(ctx, nil) {
@@ -298,8 +298,8 @@ func lists(t *testing.T, session *mcp.ClientSession, prefix string) map[string]s
 	return offered
 }
 
-// Through the gateway a real server offers and answers what it does directly, all
-// of it, in both eras of the client.
+// A real server offers and answers the same through the gateway as directly, for both
+// protocol versions of the client.
 func TestRealServers(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -310,10 +310,10 @@ func TestRealServers(t *testing.T) {
 	for name := range realServers(t, "", "") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &heard{}
-			dir := resolved(t)
+			h := &transcript{}
+			dir := realTempDir(t)
 			server := realServers(t, dir, web.URL)[name]
-			spec := server.spec(t, name)
+			spec := server.newSpec(t, name)
 			cmd := exec.CommandContext(context.WithoutCancel(t.Context()), spec.Command, spec.Args...)
 			for key, value := range spec.Env {
 				cmd.Env = append(os.Environ(), key+"="+value)
@@ -323,26 +323,26 @@ func TestRealServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { session.Close() })
-			offered := lists(t, session, "")
-			want := server.walk(t, session, "", dir, h)
+			offered := listAll(t, session, "")
+			want := server.askEverything(t, session, "", dir, h)
 			for _, version := range []string{legacy, modern} {
-				dir, h := resolved(t), &heard{} // what the server keeps is new
+				dir, h := realTempDir(t), &transcript{} // the server's state is new
 				server := realServers(t, dir, web.URL)[name]
-				spec := server.spec(t, name)
+				spec := server.newSpec(t, name)
 				spec.Env = server.Env
-				r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{{Spec: spec}}})
+				r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{{Spec: spec}}})
 				base := &http.Transport{}
 				t.Cleanup(base.CloseIdleConnections)
 				through, err := realClient(dir, h).Connect(t.Context(),
-					&mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: as(base, "ann")}}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+					&mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: asUser(base, "ann")}}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { through.Close() })
-				if diff := cmp.Diff(offered, lists(t, through, name+"__")); diff != "" {
+				if diff := cmp.Diff(offered, listAll(t, through, name+"__")); diff != "" {
 					t.Errorf("%s: what is offered (-direct +through the gateway):\n%s", version, diff)
 				}
-				if diff := cmp.Diff(want, server.walk(t, through, name+"__", dir, h)); diff != "" {
+				if diff := cmp.Diff(want, server.askEverything(t, through, name+"__", dir, h)); diff != "" {
 					t.Errorf("%s: what is answered (-direct +through the gateway):\n%s", version, diff)
 				}
 			}
@@ -350,8 +350,9 @@ func TestRealServers(t *testing.T) {
 	}
 }
 
-// resolved is a new directory by its real name, which servers answer with.
-func resolved(t *testing.T) string {
+// realTempDir returns a new directory with its symlinks resolved; servers answer with the
+// real path.
+func realTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Texts that explain are cleaned wherever they are in a schema, under whatever name a
-// property has; what decides something stays as it is, and is said.
-func TestCleared(t *testing.T) {
+// Descriptions are cleaned everywhere in a schema, under any property name; texts that
+// programs depend on stay unchanged and are reported.
+func TestSanitize(t *testing.T) {
 	t.Parallel()
 	const bad = `a\u200bb` + "\U000E0041" + `c\u202Ed`
 	long := strings.Repeat("x", maxDescription+1)
@@ -56,7 +56,7 @@ func TestCleared(t *testing.T) {
 		},
 		"a number that is exact": {`{"a":{"description":"` + bad + `","maximum":12345678901234567890.10}}`, `{"a":{"description":"abcd","maximum":12345678901234567890.10}}`, []string{"descriptions in it hide 3 characters, which are taken out"}},
 	} {
-		got, found := cleared(json.RawMessage(tt.raw))
+		got, found := sanitize(json.RawMessage(tt.raw))
 		if string(got) != tt.want || !slices.Equal(found, tt.found) {
 			t.Errorf("%s: %.300s with %q, want %.300s with %q", name, got, found, tt.want, tt.found)
 		}

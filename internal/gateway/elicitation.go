@@ -14,19 +14,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream/wire"
 )
 
-// question is one thing that an upstream wants to know.
+// question is one input request of an upstream.
 type question struct {
 	ID     string
 	Method string
 	Params json.RawMessage
 }
 
-// resultType marks a result in the modern era.
+// resultType marks a result in the modern protocol.
 const resultType = "resultType"
 
-// wanted takes apart a result that asks for input; nil is a result that does
-// not.
-func wanted(result json.RawMessage) (questions []question, state string, err error) {
+// parseInputRequests parses a result that asks for input. It returns no questions for any
+// other result.
+func parseInputRequests(result json.RawMessage) (questions []question, state string, err error) {
 	asks := false
 	var requests json.RawMessage
 	err = wire.Each(result, func(key string, value json.RawMessage) error {
@@ -57,26 +57,26 @@ func wanted(result json.RawMessage) (questions []question, state string, err err
 		return json.Unmarshal(members["method"], &questions[len(questions)-1].Method)
 	})
 	if len(questions) > maxQuestions {
-		return nil, "", fmt.Errorf("it asks %d questions at once", len(questions))
+		return nil, "", fmt.Errorf("it asks too many questions at once: %d", len(questions))
 	}
 	return questions, state, err
 }
 
-// maxQuestions bounds what is asked at once.
+// maxQuestions is the maximum number of questions in one result.
 const maxQuestions = 16
 
-// missingCapability is the protocol's error for a client that cannot be asked.
+// missingCapability is the MCP error code for a client that lacks a capability.
 const missingCapability = -32021
 
-// allowed checks what an upstream wants to know against what the client can be
-// asked, and marks who asks.
-func (g *Gateway) allowed(c *Client, m *member, questions []question) ([]question, error) {
+// checkQuestions checks the questions of an upstream against the capabilities of the client
+// and adds the upstream's name to them.
+func (g *Gateway) checkQuestions(c *Client, m *member, questions []question) ([]question, error) {
 	for i, q := range questions {
-		if ok, capability := c.can(q.Method); !ok {
+		if ok, capability := c.supports(q.Method); !ok {
 			data := wire.Object(wire.Member{Key: "requiredCapabilities", Value: wire.Object(wire.Member{Key: capability, Value: json.RawMessage(`{}`)})})
-			return nil, &wire.Error{Code: missingCapability, Message: "the upstream needs a client that has the capability " + capability, Data: data}
+			return nil, &wire.Error{Code: missingCapability, Message: "the upstream requires the client capability " + capability, Data: data}
 		}
-		params, err := checked(c, m, q.Method, q.Params)
+		params, err := sanitizeQuestion(c, m, q.Method, q.Params)
 		if err != nil {
 			return nil, &wire.Error{Code: wire.CodeInternal, Message: err.Error()}
 		}
@@ -85,29 +85,29 @@ func (g *Gateway) allowed(c *Client, m *member, questions []question) ([]questio
 	return questions, nil
 }
 
-// checked is a question as the person may be shown it: with the name of who
-// asks, without hidden characters, and with no address but one of the web.
-func checked(c *Client, m *member, method string, params json.RawMessage) (json.RawMessage, error) {
+// sanitizeQuestion returns a question that is safe to show to a person: it has the
+// upstream's name, no hidden characters, and no URL other than http or https.
+func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessage) (json.RawMessage, error) {
 	if method == "sampling/createMessage" {
-		return narrowed(params)
+		return withoutServerContext(params)
 	}
 	if method != "elicitation/create" {
 		return params, nil
 	}
 	members, err := wire.Members(params, "mode", "message", "url", "requestedSchema")
 	if err != nil {
-		return nil, fmt.Errorf("the upstream asks in a form that cannot be shown: %w", err)
+		return nil, fmt.Errorf("the upstream's question is invalid: %w", err)
 	}
 	if string(members["mode"]) == `"url"` {
 		var form struct {
 			URL json.RawMessage `json:"url"`
 		}
-		if json.Unmarshal(c.Can.Elicitation, &form) != nil || form.URL == nil {
-			return nil, errors.New("the upstream wants a page to be opened, and the client cannot do that")
+		if json.Unmarshal(c.Capabilities.Elicitation, &form) != nil || form.URL == nil {
+			return nil, errors.New("the upstream asks to open a page, which the client does not support")
 		}
 		var address string
-		if json.Unmarshal(members["url"], &address) != nil || !webPage(address) {
-			return nil, errors.New("the upstream wants a page to be opened that is not one of the web")
+		if json.Unmarshal(members["url"], &address) != nil || !isWebPage(address) {
+			return nil, errors.New("the upstream asks to open a URL that is not a web page")
 		}
 	}
 	if m.NoPrefix {
@@ -115,9 +115,9 @@ func checked(c *Client, m *member, method string, params json.RawMessage) (json.
 	}
 	var message string
 	_ = json.Unmarshal(members["message"], &message)
-	message, _ = described(message)
+	message, _ = cleanDescription(message)
 	if schema := members["requestedSchema"]; schema != nil {
-		shown, _ := cleared(schema)
+		shown, _ := sanitize(schema)
 		params, err = wire.With(params, wire.Member{Key: "requestedSchema", Value: shown})
 		if err != nil {
 			return nil, err
@@ -126,13 +126,12 @@ func checked(c *Client, m *member, method string, params json.RawMessage) (json.
 	return wire.With(params, wire.Member{Key: "message", Value: wire.Text(fmt.Sprintf("The MCP server %q asks: %s", m.Name(), message))})
 }
 
-// narrowed is a question to the client's model without what that would add to it of
-// other servers: to the client all upstreams are one server, and none is to learn what
-// another one has said.
-func narrowed(params json.RawMessage) (json.RawMessage, error) {
+// withoutServerContext removes includeContext from a sampling request. To the client all
+// upstreams are one server, and no upstream may learn what another one said.
+func withoutServerContext(params json.RawMessage) (json.RawMessage, error) {
 	members, err := wire.Members(params, "includeContext")
 	if err != nil {
-		return nil, fmt.Errorf("the upstream asks in a form that cannot be shown: %w", err)
+		return nil, fmt.Errorf("the upstream's question is invalid: %w", err)
 	}
 	if members["includeContext"] == nil {
 		return params, nil
@@ -140,9 +139,9 @@ func narrowed(params json.RawMessage) (json.RawMessage, error) {
 	return wire.With(params, wire.Member{Key: "includeContext", Value: json.RawMessage(`"none"`)})
 }
 
-// webPage takes addresses that a browser shows with their host: no scripts, no
-// files, and no name and password that look like another host.
-func webPage(address string) bool {
+// isWebPage accepts http and https URLs with a host and without user info: no scripts, no
+// files, and no name or password that looks like another host.
+func isWebPage(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
 		return false
@@ -151,24 +150,24 @@ func webPage(address string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && (host == "localhost" || host == "127.0.0.1" || host == "::1")
 }
 
-// asker brings the questions of an upstream of the legacy era to a client of the
-// legacy era.
-func (g *Gateway) asker(c *Client, m *member) upstream.Asker {
+// newAsker returns a function that forwards questions of a legacy upstream to a legacy
+// client.
+func (g *Gateway) newAsker(c *Client, m *member) upstream.Asker {
 	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
-		questions, err := g.allowed(c, m, []question{{Method: method, Params: params}})
+		questions, err := g.checkQuestions(c, m, []question{{Method: method, Params: params}})
 		var failure *wire.Error
 		if errors.As(err, &failure) {
 			return nil, failure
 		}
 		if c.Ask == nil {
-			return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the client cannot be asked"}
+			return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the client does not support input requests"}
 		}
 		return c.Ask(ctx, method, questions[0].Params)
 	}
 }
 
-// askAll asks a client of the legacy era and gives the answers as an upstream of
-// the modern era wants them.
+// askAll sends questions to a legacy client and returns the answers in the form of the
+// modern protocol.
 func (g *Gateway) askAll(ctx context.Context, c *Client, questions []question) (json.RawMessage, error) {
 	answers := make([]wire.Member, len(questions))
 	failures := make([]*wire.Error, len(questions))
@@ -188,12 +187,12 @@ func (g *Gateway) askAll(ctx context.Context, c *Client, questions []question) (
 	return wire.Object(answers...), nil
 }
 
-// asking is the result that has a client of the modern era asked.
-func (c *Client) asking(questions []question, state string) (json.RawMessage, error) {
+// inputResult returns the result that asks a modern client for input.
+func (c *Client) inputResult(questions []question, state string) (json.RawMessage, error) {
 	requests := make([]wire.Member, len(questions))
 	for i, q := range questions {
 		params := q.Params
-		if params == nil { // a request for roots may do without, and clients expect them
+		if params == nil { // params are optional for roots/list, but clients expect them
 			params = json.RawMessage(`{}`)
 		}
 		requests[i] = wire.Member{Key: q.ID, Value: wire.Object(
@@ -205,10 +204,10 @@ func (c *Client) asking(questions []question, state string) (json.RawMessage, er
 		wire.Member{Key: "requestState", Value: wire.Text(state)}), nil
 }
 
-// final is the result of a call that is done, in the form of the client's era. What a
-// client would take for a question of ours must not be in it: no such question was
-// checked, and clients ask by what they find there, whatever their era.
-func (c *Client) final(result json.RawMessage, modern bool) (json.RawMessage, error) {
+// finalResult returns the result of a finished call in the client's protocol version. It
+// rejects a result that looks like an input request: such a request was not checked, and
+// clients of every version look at the result only.
+func (c *Client) finalResult(result json.RawMessage, modern bool) (json.RawMessage, error) {
 	marks := 0
 	err := wire.Each(result, func(key string, value json.RawMessage) error {
 		switch len(key) {
@@ -224,17 +223,17 @@ func (c *Client) final(result json.RawMessage, modern bool) (json.RawMessage, er
 		case !strings.EqualFold(key, "inputRequests") && !strings.EqualFold(key, "requestState"), string(value) == "null":
 			return nil
 		}
-		return guideway.Errorf(guideway.CodeUnavailable, "the server has done the call, and its answer cannot be used: it asks for input in a way that no server may (%q)", key).
-			WithFix("look at the server before you call again")
+		return guideway.Errorf(guideway.CodeUnavailable, "the server carried out the call, but its answer is invalid: it asks for input with %q", key).
+			WithFix("check the server before you call again")
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.finish(result, nil)
+	return c.finishResult(result, nil)
 }
 
-// finish gives a result the form of the client's era.
-func (c *Client) finish(result json.RawMessage, err error) (json.RawMessage, error) {
+// finishResult converts a result to the client's protocol version.
+func (c *Client) finishResult(result json.RawMessage, err error) (json.RawMessage, error) {
 	if err != nil || !c.Modern {
 		return result, err
 	}

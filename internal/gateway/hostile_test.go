@@ -16,10 +16,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Whatever an upstream does in the midst of a call, the call has an answer or an error
-// that says why, the calls of another client in the same process of that upstream are
-// answered, and memory and goroutines stay bounded.
-func TestVileUpstreams(t *testing.T) {
+// For every misbehavior of an upstream during a call, the call returns an answer or an
+// error with the reason, calls of another client in the same upstream process are answered,
+// and memory and goroutines stay bounded.
+func TestHostileUpstreams(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ tool, want string }{
 		{upstreamtest.Unasked, "after all"},
@@ -32,26 +32,26 @@ func TestVileUpstreams(t *testing.T) {
 		{upstreamtest.Deaf, "after all"},
 	} {
 		if testing.Short() && tt.tool != upstreamtest.Deaf && tt.tool != upstreamtest.Shout {
-			continue // these have most to do with who does what at once
+			continue // these have the most concurrency
 		}
 		t.Run(tt.tool, func(t *testing.T) {
 			t.Parallel()
-			e := entry(t, "one", upstreamtest.Vile)
-			r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+			e := newEntry(t, "one", upstreamtest.Vile)
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 			ann := r.connect(t, ways{user: "ann", version: legacy, mute: true})
 			bob := r.connect(t, ways{user: "bob", version: modern, mute: true})
-			ann.names()
-			bob.names()
+			ann.toolNames()
+			bob.toolNames()
 			begun := make(chan string, 1)
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				params := &mcp.CallToolParams{Name: "one__slow", Arguments: args{"ms": 100, "text": "bob"}}
 				params.SetProgressToken("bob")
 				result, err := bob.session.CallTool(t.Context(), params)
-				begun <- fmt.Sprint(marshal(t, result), err)
+				begun <- fmt.Sprint(marshalText(t, result), err)
 			})
 			<-bob.progressed
-			if got := ann.call("one__"+tt.tool, nil); !strings.Contains(got, tt.want) {
+			if got := ann.callTool("one__"+tt.tool, nil); !strings.Contains(got, tt.want) {
 				t.Errorf("the answer is %.300s", got)
 			}
 			if n := runtime.NumGoroutine(); n > 10000 {
@@ -65,44 +65,44 @@ func TestVileUpstreams(t *testing.T) {
 	}
 }
 
-// A server of the older era cannot have a client of the newer one asked by an answer
-// that says so: such a question would pass everything that questions are checked for.
-func TestPretendedQuestion(t *testing.T) {
+// A legacy server cannot ask a modern client with a fake input request in an answer: it
+// would bypass the checks of questions.
+func TestFakeInputRequest(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode, way string) {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", mode, upstreamtest.Vile)}}, way)
+	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode, upstreamtest.Vile)}}, way)
 		p := r.connect(t, ways{user: "ann", version: version, url: true})
-		p.names()
+		p.toolNames()
 		for _, tool := range []string{upstreamtest.Pretend, upstreamtest.PretendTwice} {
-			got := p.call("one__"+tool, nil)
-			if asked := p.noted(&p.asked); len(asked) > 0 || strings.Contains(got, "too many") {
+			got := p.callTool("one__"+tool, nil)
+			if asked := p.takeEntries(&p.asked); len(asked) > 0 || strings.Contains(got, "too many") {
 				t.Errorf("%s: the client was asked %q: %s", tool, asked, got)
 			}
 		}
 	})
 }
 
-// What a list is made of breaks no list: what cannot be offered is left out, and said.
-func TestVileLists(t *testing.T) {
+// Invalid entries do not break a list: they are left out and reported.
+func TestHostileLists(t *testing.T) {
 	t.Parallel()
 	for _, lazy := range []bool{false, true} {
 		if lazy && testing.Short() {
 			continue
 		}
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Vile), entry(t, "two")}, Lazy: lazy})
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Vile), newEntry(t, "two")}, Lazy: lazy})
 		for _, version := range []string{legacy, modern} {
 			p := r.connect(t, ways{user: "ann", version: version})
 			var names []string
 			if lazy {
 				for _, query := range []string{"pit", "whisper", "many", "cycle", "echo", ""} {
-					got := p.call("tool_search", args{"query": query, "limit": 50})
+					got := p.callTool("tool_search", args{"query": query, "limit": 50})
 					if strings.Contains(got, "rror") || strings.ContainsAny(got, "\u200b\u202e\u2066") {
 						t.Errorf("%s: %q finds %.300s", version, query, got)
 					}
 				}
 				continue
 			}
-			names = p.names()
+			names = p.toolNames()
 			for _, want := range []string{"one__echo", "two__echo", "one__many", "one__cycle", "one__whisper"} {
 				if !slices.Contains(names, want) {
 					t.Errorf("%s: %s is not among %.2000v", version, want, names)
@@ -112,7 +112,7 @@ func TestVileLists(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if text := marshal(t, tool); strings.ContainsAny(text, "\u200b\u202e\u2066\x00") || tool.Name == "one__whisper" && len(text) > 5<<10 {
+				if text := marshalText(t, tool); strings.ContainsAny(text, "\u200b\u202e\u2066\x00") || tool.Name == "one__whisper" && len(text) > 5<<10 {
 					t.Errorf("%s: %.500q", version, text)
 				}
 			}
@@ -126,15 +126,15 @@ func TestVileLists(t *testing.T) {
 	}
 }
 
-// To a client all upstreams are one server: one that has the client's model asked gets
-// nothing of what another one has said.
-func TestSamplingHasNoContext(t *testing.T) {
+// To a client all upstreams are one server: a sampling request gets no context of other
+// upstreams.
+func TestSamplingGetsNoServerContext(t *testing.T) {
 	t.Parallel()
-	eras(t, func(t *testing.T, version, mode, way string) {
+	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
 		if mode != "" {
-			return // it asks as a server of the older era alone
+			return // only legacy servers ask in this way
 		}
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one", upstreamtest.Vile)}}, way)
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Vile)}}, way)
 		var added atomic.Value
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 			CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // SA1019: servers sample
@@ -144,15 +144,15 @@ func TestSamplingHasNoContext(t *testing.T) {
 		})
 		base := &http.Transport{}
 		t.Cleanup(base.CloseIdleConnections)
-		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: as(base, "ann")}},
+		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: asUser(base, "ann")}},
 			&mcp.ClientSessionOptions{ProtocolVersion: version})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = session.Close() })
 		p := &person{t: t, session: session}
-		p.names()
-		if got := p.call("one__nosy", nil); !strings.Contains(got, "said") || added.Load() != "none" {
+		p.toolNames()
+		if got := p.callTool("one__nosy", nil); !strings.Contains(got, "said") || added.Load() != "none" {
 			t.Errorf("the answer is %s; the model was asked with the context %q", got, added.Load())
 		}
 	})

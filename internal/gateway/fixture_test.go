@@ -24,7 +24,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is also the upstream that the tests start: the test binary itself.
+// TestMain also runs the upstream that the tests start: the test binary is the upstream.
 func TestMain(m *testing.M) {
 	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
 		server := upstreamtest.New(os.Stdout, modes)
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 
-// entry is an upstream that is this test binary in a mode.
-func entry(t *testing.T, name string, modes ...string) gateway.Entry {
+// newEntry returns an upstream that runs this test binary in the given modes.
+func newEntry(t *testing.T, name string, modes ...string) gateway.Entry {
 	t.Helper()
 	return gateway.Entry{Spec: upstream.Spec{Name: name, Command: os.Args[0], Env: map[string]string{
 		upstreamtest.Variable: strings.Join(modes, ","), upstreamtest.CountFile: countFile(t),
@@ -53,26 +53,26 @@ func entry(t *testing.T, name string, modes ...string) gateway.Entry {
 
 func countFile(t *testing.T) string { return filepath.Join(t.TempDir(), "count") }
 
-// counted says how often the tool "count" was done.
-func counted(e gateway.Entry) int {
+// countCalls returns the number of completed calls of the tool "count".
+func countCalls(e gateway.Entry) int {
 	text, _ := os.ReadFile(e.Spec.Env[upstreamtest.CountFile])
 	return strings.Count(string(text), "once")
 }
 
-type rig struct {
+type fixture struct {
 	*gateway.Gateway
 	server *mcp.Server
 	url    string
-	// allow are the users that have a token of their own, with what it allows. It
-	// is set before they connect.
+	// allow maps users with a token of their own to the access of the token. Set it before
+	// they connect.
 	allow map[string]authn.Allow
-	// exposure is what their tokens say of how tools are offered.
+	// exposure maps users to the exposure of their token.
 	exposure map[string]authn.Exposure
 }
 
-// newRig makes a gateway behind an HTTP endpoint of both eras, with a tool of its
-// own.
-func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
+// newFixture returns a gateway with its own tool and an HTTP endpoint for both protocol
+// versions.
+func newFixture(t *testing.T, opts gateway.Options, change ...string) *fixture {
 	t.Helper()
 	opts.Key = []byte(strings.Repeat("k", 32))
 	g, err := gateway.New(opts)
@@ -81,7 +81,7 @@ func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
 	}
 	so := &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{}}
 	g.Extend(so)
-	r := &rig{Gateway: g, server: mcp.NewServer(&mcp.Implementation{Name: "rig", Version: "1"}, so)}
+	r := &fixture{Gateway: g, server: mcp.NewServer(&mcp.Implementation{Name: "rig", Version: "1"}, so)}
 	r.server.AddTool(&mcp.Tool{Name: "own_tool", InputSchema: map[string]any{"type": "object"}},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "own"}}}, nil
@@ -96,7 +96,7 @@ func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
 		user := req.Header.Get("X-User")
 		ctx := authn.WithPrincipal(req.Context(), guideway.Principal{User: user})
 		if allow, ok := r.allow[user]; ok {
-			// All tokens are of one user here.
+			// All tokens belong to one user here.
 			ctx = authn.WithTokenLease(authn.WithPrincipal(ctx, guideway.Principal{User: "all"}), &authn.TokenLease{ID: user, Name: user, Allow: allow, Exposure: r.exposure[user]})
 		}
 		req = req.WithContext(ctx)
@@ -116,7 +116,7 @@ func newRig(t *testing.T, opts gateway.Options, change ...string) *rig {
 	return r
 }
 
-// person is somebody at a client.
+// person is a connected client.
 type person struct {
 	t       *testing.T
 	session *mcp.ClientSession
@@ -127,41 +127,41 @@ type person struct {
 	updated  []string
 	logs     []string
 	changed  chan struct{}
-	// progressed gets a value with each sign of progress.
+	// progressed gets a value with each progress notification.
 	progressed chan struct{}
 }
 
-// slow has all calls go through the SDK.
+// slow routes all calls through the SDK.
 const slow = "slow"
 
 type ways struct {
 	user, version string
-	// mute cannot be asked.
+	// mute: the client has no capabilities.
 	mute bool
 	url  bool
 }
 
-// connect is a client of the SDK.
-func (r *rig) connect(t *testing.T, w ways) *person {
+// connect connects a client of the SDK.
+func (r *fixture) connect(t *testing.T, w ways) *person {
 	t.Helper()
 	p := &person{t: t, changed: make(chan struct{}, 100), progressed: make(chan struct{}, 100)}
 	opts := &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{},
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
 			defer func() { p.progressed <- struct{}{} }()
-			p.note(&p.progress, fmt.Sprint(req.Params.ProgressToken, " ", req.Params.Progress, " ", req.Params.Message))
+			p.addEntry(&p.progress, fmt.Sprint(req.Params.ProgressToken, " ", req.Params.Progress, " ", req.Params.Message))
 		},
 		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
-			p.note(&p.updated, req.Params.URI)
+			p.addEntry(&p.updated, req.Params.URI)
 		},
 		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { //nolint:staticcheck // SA1019: legacy clients listen
-			p.note(&p.logs, fmt.Sprint(req.Params.Data))
+			p.addEntry(&p.logs, fmt.Sprint(req.Params.Data))
 		},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { p.changed <- struct{}{} },
 	}
 	if !w.mute {
 		opts.ElicitationHandler = func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			p.note(&p.asked, req.Params.Message)
+			p.addEntry(&p.asked, req.Params.Message)
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"ok": w.user + " says yes"}}, nil
 		}
 		if w.url {
@@ -171,7 +171,7 @@ func (r *rig) connect(t *testing.T, w ways) *person {
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
-	var to mcp.Transport = &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: as(base, w.user)}}
+	var to mcp.Transport = &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: asUser(base, w.user)}}
 	session, err := client.Connect(t.Context(), to, &mcp.ClientSessionOptions{ProtocolVersion: w.version})
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func as(base http.RoundTripper, user string) http.RoundTripper {
+func asUser(base http.RoundTripper, user string) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Set("X-User", user)
@@ -193,20 +193,20 @@ func as(base http.RoundTripper, user string) http.RoundTripper {
 	})
 }
 
-func (p *person) note(list *[]string, text string) {
+func (p *person) addEntry(list *[]string, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*list = append(*list, text)
 }
 
-func (p *person) noted(list *[]string) []string {
+func (p *person) takeEntries(list *[]string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), *list...)
 }
 
-// names are the tools that the client sees.
-func (p *person) names() []string {
+// toolNames returns the tools that the client sees.
+func (p *person) toolNames() []string {
 	p.t.Helper()
 	var names []string
 	for tool, err := range p.session.Tools(p.t.Context(), nil) {
@@ -220,8 +220,8 @@ func (p *person) names() []string {
 
 type args map[string]any
 
-// call calls a tool and gives its text.
-func (p *person) call(tool string, arguments any) string {
+// callTool calls a tool and returns its text.
+func (p *person) callTool(tool string, arguments any) string {
 	p.t.Helper()
 	result, err := p.session.CallTool(p.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
 	if err != nil {
@@ -239,7 +239,7 @@ func (p *person) call(tool string, arguments any) string {
 	return text
 }
 
-func marshal(t *testing.T, v any) string {
+func marshalText(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// post sends a message over HTTP as it is.
-func post(t *testing.T, url string, header map[string]string, body string) (int, string, http.Header) {
+// postRaw sends a message over HTTP unchanged.
+func postRaw(t *testing.T, url string, header map[string]string, body string) (int, string, http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -62,21 +62,21 @@ func post(t *testing.T, url string, header map[string]string, body string) (int,
 
 const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// open begins a session of the legacy era and gives its headers.
-func open(t *testing.T, r *rig) map[string]string {
+// openSession opens a legacy session and returns its headers.
+func openSession(t *testing.T, r *fixture) map[string]string {
 	t.Helper()
-	_, _, h := post(t, r.url, nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	_, _, h := postRaw(t, r.url, nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	header := map[string]string{"Mcp-Session-Id": h.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": legacy}
-	post(t, r.url, header, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	post(t, r.url, header, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	postRaw(t, r.url, header, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	postRaw(t, r.url, header, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
 	return header
 }
 
 var serverInfo = regexp.MustCompile(`"_meta":\{"io.modelcontextprotocol/serverInfo":\{[^}]*\}\},?|,"_meta":\{"io.modelcontextprotocol/serverInfo":\{[^}]*\}\}`)
 
-// outcome is an answer without what may differ: white space, the order of
-// members, and who answers.
-func outcome(t *testing.T, status int, body string) string {
+// normalizeAnswer returns an answer without the parts that may differ: white space, the
+// order of members, and the server's name.
+func normalizeAnswer(t *testing.T, status int, body string) string {
 	t.Helper()
 	body = serverInfo.ReplaceAllString(body, "")
 	var v map[string]any
@@ -93,8 +93,8 @@ func outcome(t *testing.T, status int, body string) string {
 	return fmt.Sprint(status, " ", body)
 }
 
-// Whatever is sent, the way past the SDK has the outcome of the way through it.
-func TestShortcutIsNoOtherWay(t *testing.T) {
+// Every message has the same outcome on the fast path and through the SDK.
+func TestFastPathEqualsSDK(t *testing.T) {
 	t.Parallel()
 	for name, pairs := range map[string]map[string][]string{
 		"no hooks":          nil,
@@ -107,30 +107,30 @@ func TestShortcutIsNoOtherWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			noOtherWay(t, pairs)
+			comparePaths(t, pairs)
 		})
 	}
 }
 
-// noOtherWay compares both ways, with hooks that replace texts where there are
-// some. They must have seen the same calls.
-func noOtherWay(t *testing.T, pairs map[string][]string) {
+// comparePaths compares both paths, with text-replacing hooks where given. Both must have
+// seen the same calls.
+func comparePaths(t *testing.T, pairs map[string][]string) {
 	t.Helper()
-	e := entry(t, "one")
+	e := newEntry(t, "one")
 	opts := gateway.Options{Upstreams: []gateway.Entry{e}}
-	seenBy := map[*rig]*replacing{}
-	make1 := func(change ...string) *rig {
+	seenBy := map[*fixture]*replaceHooks{}
+	make1 := func(change ...string) *fixture {
 		opts := opts
-		hooks := &replacing{pairs: pairs}
+		hooks := &replaceHooks{pairs: pairs}
 		if pairs != nil {
 			opts.Hooks = hooks
 		}
-		r := newRig(t, opts, change...)
+		r := newFixture(t, opts, change...)
 		seenBy[r] = hooks
 		return r
 	}
 	fast, through := make1(), make1(slow)
-	headers := map[*rig]map[string]string{fast: open(t, fast), through: open(t, through)}
+	headers := map[*fixture]map[string]string{fast: openSession(t, fast), through: openSession(t, through)}
 	modernHeader := map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__echo"}
 	with := func(base map[string]string, pairs ...string) map[string]string {
 		out := map[string]string{}
@@ -181,14 +181,14 @@ func noOtherWay(t *testing.T, pairs map[string][]string) {
 		"modern, bad meta":      {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, modern: true},
 		"modern, other version": {body: strings.ReplaceAll(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{`+echo+`,`+meta+`}}`, modern, "2027-01-01"), modern: true},
 	} {
-		outcomes := map[*rig]string{}
-		for _, r := range []*rig{fast, through} {
+		outcomes := map[*fixture]string{}
+		for _, r := range []*fixture{fast, through} {
 			header := headers[r]
 			if c.modern {
 				header = modernHeader
 			}
-			status, body, _ := post(t, r.url, with(header, c.header...), c.body)
-			outcomes[r] = outcome(t, status, body)
+			status, body, _ := postRaw(t, r.url, with(header, c.header...), c.body)
+			outcomes[r] = normalizeAnswer(t, status, body)
 		}
 		if diff := cmp.Diff(outcomes[through], outcomes[fast]); diff != "" {
 			t.Errorf("%s (-through the SDK +past it):\n%s", name, diff)
@@ -202,13 +202,13 @@ func noOtherWay(t *testing.T, pairs map[string][]string) {
 	}
 }
 
-// A session that has ended is gone for the shortcut too.
-func TestShortcutOfAnEndedSession(t *testing.T) {
+// The fast path also rejects an ended session.
+func TestFastPathOfEndedSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{entry(t, "one")}})
-	header := open(t, r)
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
+	header := openSession(t, r)
 	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"x"}}}`
-	if status, body, _ := post(t, r.url, header, call); status != http.StatusOK || !strings.Contains(body, `"x"`) {
+	if status, body, _ := postRaw(t, r.url, header, call); status != http.StatusOK || !strings.Contains(body, `"x"`) {
 		t.Fatalf("%d %s", status, body)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, r.url, nil)
@@ -223,19 +223,19 @@ func TestShortcutOfAnEndedSession(t *testing.T) {
 	}
 	resp.Body.Close()
 	await(t, func() bool {
-		status, _, _ := post(t, r.url, header, call)
+		status, _, _ := postRaw(t, r.url, header, call)
 		return status == http.StatusNotFound
 	})
 }
 
-// stdio is a client at the other end of standard input and output.
-type stdio struct {
+// stdioClient is a client on standard input and output.
+type stdioClient struct {
 	t     *testing.T
 	in    *io.PipeWriter
 	lines chan string
 }
 
-func (r *rig) stdio(t *testing.T) *stdio {
+func (r *fixture) connectStdio(t *testing.T) *stdioClient {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -245,7 +245,7 @@ func (r *rig) stdio(t *testing.T) *stdio {
 		defer close(done)
 		_ = transport.Stdio(ctx, r.server, r.Gateway, inR, outW)
 	}()
-	s := &stdio{t: t, in: inW, lines: make(chan string, 100)}
+	s := &stdioClient{t: t, in: inW, lines: make(chan string, 100)}
 	go func() {
 		defer close(s.lines)
 		scan := bufio.NewScanner(outR)
@@ -258,14 +258,14 @@ func (r *rig) stdio(t *testing.T) *stdio {
 	return s
 }
 
-func (s *stdio) send(text string) {
+func (s *stdioClient) sendLine(text string) {
 	s.t.Helper()
 	if _, err := io.WriteString(s.in, text+"\n"); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *stdio) receive() string {
+func (s *stdioClient) receiveLine() string {
 	s.t.Helper()
 	select {
 	case line := <-s.lines:
@@ -276,72 +276,71 @@ func (s *stdio) receive() string {
 	return ""
 }
 
-// On stdio too calls, questions, progress and cancellation pass the SDK by.
-func TestShortcutOnStdio(t *testing.T) {
+// On stdio, calls, questions, progress and cancellation use the fast path too.
+func TestFastPathOnStdio(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", upstreamtest.Modern} {
-		e := entry(t, "one", mode)
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-		s := r.stdio(t)
-		s.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
-		s.receive()
-		s.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		s.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-		s.receive()
-		s.send(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"one__echo","arguments":{"text":"hi"}}}`)
-		if got, want := s.receive(), `{"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"hi"}]}}`; got != want {
+		e := newEntry(t, "one", mode)
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+		s := r.connectStdio(t)
+		s.sendLine(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+		s.receiveLine()
+		s.sendLine(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		s.sendLine(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+		s.receiveLine()
+		s.sendLine(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"one__echo","arguments":{"text":"hi"}}}`)
+		if got, want := s.receiveLine(), `{"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"hi"}]}}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		s.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"one__ask","arguments":{"text":"sure?"}}}`)
+		s.sendLine(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"one__ask","arguments":{"text":"sure?"}}}`)
 		var question struct {
 			ID     string
 			Method string
 			Params struct{ Message string }
 		}
-		if err := json.Unmarshal([]byte(s.receive()), &question); err != nil || !strings.HasPrefix(question.ID, "gateway-") ||
+		if err := json.Unmarshal([]byte(s.receiveLine()), &question); err != nil || !strings.HasPrefix(question.ID, "gateway-") ||
 			question.Method != "elicitation/create" || question.Params.Message != `The MCP server "one" asks: sure?` {
 			t.Fatalf("the question is %+v %v", question, err)
 		}
-		s.send(`{"jsonrpc":"2.0","id":"` + question.ID + `","result":{"action":"accept","content":{"ok":"yes"}}}`)
-		if got := s.receive(); !strings.Contains(got, `"id":3`) || !strings.Contains(got, `\"yes\"`) {
+		s.sendLine(`{"jsonrpc":"2.0","id":"` + question.ID + `","result":{"action":"accept","content":{"ok":"yes"}}}`)
+		if got := s.receiveLine(); !strings.Contains(got, `"id":3`) || !strings.Contains(got, `\"yes\"`) {
 			t.Errorf("the answer is %s", got)
 		}
-		s.send(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"one__slow","arguments":{"ms":1,"text":"m"},"_meta":{"progressToken":"mine"}}}`)
+		s.sendLine(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"one__slow","arguments":{"ms":1,"text":"m"},"_meta":{"progressToken":"mine"}}}`)
 		for i := range 4 {
-			if got := s.receive(); !strings.Contains(got, `"progressToken":"mine"`) || !strings.Contains(got, fmt.Sprintf(`"progress":%d`, i)) {
+			if got := s.receiveLine(); !strings.Contains(got, `"progressToken":"mine"`) || !strings.Contains(got, fmt.Sprintf(`"progress":%d`, i)) {
 				t.Errorf("progress: %s", got)
 			}
 		}
-		if got := s.receive(); !strings.Contains(got, "done m") {
+		if got := s.receiveLine(); !strings.Contains(got, "done m") {
 			t.Errorf("slow: %s", got)
 		}
-		s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000},"_meta":{"progressToken":"begun"}}}`)
-		if got := s.receive(); !strings.Contains(got, `"begun"`) {
+		s.sendLine(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000},"_meta":{"progressToken":"begun"}}}`)
+		if got := s.receiveLine(); !strings.Contains(got, `"begun"`) {
 			t.Errorf("the upstream's first word is %s", got)
 		}
-		s.send(`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"meanwhile"}}}`)
-		if got := s.receive(); !strings.Contains(got, "meanwhile") {
+		s.sendLine(`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"meanwhile"}}}`)
+		if got := s.receiveLine(); !strings.Contains(got, "meanwhile") {
 			t.Errorf("meanwhile: %s", got)
 		}
-		s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
-		await(t, func() bool { return counted(e) == 1 })
+		s.sendLine(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+		await(t, func() bool { return countCalls(e) == 1 })
 	}
 }
 
-// A cancellation that is read before anybody works at its call reaches it all
-// the same.
-func TestCancelledBeforeItBegins(t *testing.T) {
+// A cancellation that arrives before the work on its call starts still cancels it.
+func TestCancelBeforeCallStarts(t *testing.T) {
 	t.Parallel()
-	e := entry(t, "one")
-	r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	open(t, r) // its tools are known now
+	e := newEntry(t, "one")
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+	openSession(t, r) // its tools are known now
 	session, err := r.server.Connect(authn.WithPrincipal(t.Context(), guideway.Principal{User: "ann"}),
 		&mcp.IOTransport{Reader: io.NopCloser(strings.NewReader("")), Writer: discard{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	// As a client of the modern era: who calls is in the request.
+	// A modern client identifies itself in the request.
 	call := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000},` + meta + `}}`
 	var sent []string
 	send := func(_ int, text ...[]byte) error { sent = append(sent, string(bytes.Join(text, nil))); return nil }
@@ -361,13 +360,13 @@ type discard struct{}
 func (discard) Write(text []byte) (int, error) { return len(text), nil }
 func (discard) Close() error                   { return nil }
 
-// A plain call passes the SDK by, which would answer it with events.
-func TestShortcutIsTaken(t *testing.T) {
+// A plain call uses the fast path; the SDK would answer it with events.
+func TestFastPathIsTaken(t *testing.T) {
 	t.Parallel()
-	e := entry(t, "one")
+	e := newEntry(t, "one")
 	for _, c := range []struct{ way, want string }{{"", "application/json"}, {slow, "text/event-stream"}} {
-		r := newRig(t, gateway.Options{Upstreams: []gateway.Entry{e}}, c.way)
-		_, body, header := post(t, r.url, open(t, r), `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"\u0041"}}}`)
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}, c.way)
+		_, body, header := postRaw(t, r.url, openSession(t, r), `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"\u0041"}}}`)
 		if got := header.Get("Content-Type"); got != c.want {
 			t.Errorf("%q: answered by %s, want %s", c.way, got, c.want)
 		}

@@ -1,0 +1,92 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// CallableTools returns the tools that a client may call, as list hooks show them, even if
+// the client itself is offered tool search only. It serves agents of this server, which
+// choose tools by name.
+func (g *Gateway) CallableTools(ctx context.Context, c *Client) []json.RawMessage {
+	var out []json.RawMessage
+	for _, t := range g.listedTools(ctx, c) {
+		out = append(out, t.shown)
+	}
+	return out
+}
+
+// Names holds the tool names that are known without asking an upstream.
+type Names struct {
+	// Tools lists all known tools, regardless of access.
+	Tools     []string
+	Upstreams []UpstreamNames
+}
+
+// UpstreamNames is the prefix of one upstream's tool names, which may be empty, and whether
+// its tools are known.
+type UpstreamNames struct {
+	Prefix string
+	Known  bool
+}
+
+// Names returns the known names. It starts no upstream.
+func (g *Gateway) Names() Names {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var n Names
+	for _, t := range g.surface.Load().tools {
+		n.Tools = append(n.Tools, t.name)
+	}
+	for _, m := range g.members {
+		n.Upstreams = append(n.Upstreams, UpstreamNames{Prefix: m.namePrefix(), Known: m.Known() != nil})
+	}
+	return n
+}
+
+// DeliveryStatus is the progress of a call that has no result.
+type DeliveryStatus int
+
+// The delivery statuses.
+const (
+	// NotSent: the gateway refused the call or could not send it.
+	NotSent DeliveryStatus = iota
+	// Answered: the upstream answered with an error, or a hook stopped the answer.
+	Answered
+	// Unknown: the call was sent, and it is unknown whether it was carried out.
+	Unknown
+)
+
+// delivery records whether a call was sent and why it failed.
+type delivery struct {
+	sent atomic.Bool
+	err  error
+}
+
+// Do calls a tool like Call. For a failed call it returns an error and the delivery status,
+// where Call returns an error result for the model. The status is meaningless without an
+// error.
+func (g *Gateway) Do(ctx context.Context, c *Client, r Request) (result json.RawMessage, fate DeliveryStatus, err error) {
+	r.delivery = &delivery{}
+	result, err = g.callTool(ctx, c, r)
+	if r.delivery.err != nil {
+		err = r.delivery.err
+	}
+	var failure *wire.Error
+	var gone *upstream.GoneError
+	switch code := guideway.ErrorCode(err); {
+	case err == nil:
+		return result, NotSent, nil
+	case !r.delivery.sent.Load() || errors.As(err, &gone):
+		return nil, NotSent, err
+	case errors.As(err, &failure), code == guideway.CodeRefused, code == guideway.CodeInvalid, code == guideway.CodeForbidden:
+		return nil, Answered, err
+	}
+	return nil, Unknown, err
+}

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/upstream/wire"
+)
+
+// rewriteURIs changes the resource URIs in a result so that they lead to the upstream that
+// returned them, if they would lead to another one: two servers of the same kind have the
+// same URIs. Links to web pages and texts that are no resource URIs stay unchanged; a
+// result without any is returned byte for byte.
+func (g *Gateway) rewriteURIs(m *member, result json.RawMessage) json.RawMessage {
+	if !bytes.Contains(result, []byte(`"uri"`)) {
+		return result
+	}
+	known := m.Known()
+	if known == nil || known.Info.Capabilities.Resources == nil {
+		return result
+	}
+	a := uriRewriter{gateway: g, surface: g.surface.Load(), member: m}
+	return a.rewriteMembers(result, map[string]change{
+		"content": a.rewriteItems, "contents": a.rewriteContents,
+		"messages": func(raw json.RawMessage) json.RawMessage {
+			return rewriteList(raw, func(message json.RawMessage) json.RawMessage {
+				return a.rewriteMembers(message, map[string]change{"content": a.rewriteItems})
+			})
+		},
+	})
+}
+
+// uriRewriter rewrites the URIs of one upstream.
+type uriRewriter struct {
+	gateway *Gateway
+	surface *surface
+	member  *member
+}
+
+type change func(json.RawMessage) json.RawMessage
+
+// rewriteMembers changes some members of an object, and returns the same bytes if nothing changes.
+func (a *uriRewriter) rewriteMembers(raw json.RawMessage, by map[string]change) json.RawMessage {
+	if len(raw) == 0 || raw[0] != '{' {
+		return raw
+	}
+	var all []wire.Member
+	changed := false
+	err := wire.Each(raw, func(key string, value json.RawMessage) error {
+		next := value
+		if f := by[key]; f != nil {
+			next = f(value)
+		}
+		changed = changed || !sameBytes(next, value)
+		all = append(all, wire.Member{Key: key, Value: next})
+		return nil
+	})
+	if err != nil || !changed {
+		return raw
+	}
+	return wire.Object(all...)
+}
+
+// rewriteList changes the entries of a list; f also gets a value that is not a list.
+func rewriteList(raw json.RawMessage, f change) json.RawMessage {
+	if raw[0] != '[' {
+		return f(raw)
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil {
+		return raw
+	}
+	changed := false
+	for i, part := range parts {
+		parts[i] = f(part)
+		changed = changed || !sameBytes(parts[i], part)
+	}
+	if !changed {
+		return raw
+	}
+	return append(append(json.RawMessage{'['}, bytes.Join(rawParts(parts), []byte{','})...), ']')
+}
+
+// rewriteItems rewrites parts of a message or of a tool's answer.
+func (a *uriRewriter) rewriteItems(raw json.RawMessage) json.RawMessage {
+	return rewriteList(raw, func(item json.RawMessage) json.RawMessage {
+		switch textMember(item, "type") {
+		case "resource_link":
+			return a.rewriteMembers(item, map[string]change{"uri": a.rewriteURI})
+		case "resource":
+			return a.rewriteMembers(item, map[string]change{"resource": a.rewriteContents})
+		}
+		return item
+	})
+}
+
+// rewriteContents rewrites the contents of read resources.
+func (a *uriRewriter) rewriteContents(raw json.RawMessage) json.RawMessage {
+	return rewriteList(raw, func(item json.RawMessage) json.RawMessage { return a.rewriteMembers(item, map[string]change{"uri": a.rewriteURI}) })
+}
+
+func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {
+	var uri string
+	if json.Unmarshal(raw, &uri) != nil || uri == "" {
+		return raw
+	}
+	owner, _ := a.surface.findRoute(a.gateway, uri)
+	name, _, _ := strings.Cut(uri, ":")
+	switch {
+	case owner != nil && owner.Name() == a.member.Name() && !strings.HasPrefix(uri, scheme):
+		return raw
+	case owner == nil && isPublicScheme(name):
+		return raw
+	}
+	return wire.Text(addressOf(a.member, uri))
+}
