@@ -138,7 +138,7 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 		d.Action = "replaced"
 	}
 	if d.Action == "replaced" && !o.Replace {
-		return guideway.Errorf(guideway.CodeConflict, "there is an upstream %q", u.Name).WithFix("add --replace, or take another name")
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", u.Name).WithFix("add --replace, or take another name")
 	}
 	if d.File, err = o.app.putUpstream(ctx, cfg, u); err != nil {
 		return err

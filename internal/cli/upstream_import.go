@@ -119,7 +119,7 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 		e := manage.EntryOf(u)
 		switch err := e.Check(); {
 		case taken[u.Name]:
-			row.Notes = append(row.Notes, "left out: there is an upstream of this name")
+			row.Notes = append(row.Notes, "left out: an upstream has this name")
 		case err != nil:
 			row.Notes = append(row.Notes, "left out: "+err.Error())
 		default:

@@ -121,7 +121,7 @@ func (f *fileReader) upstreams(at int) {
 				return offset, problem
 			}
 			if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-				return 0, faultf("leave it out for no bound", "%s has a bound below zero", of)
+				return 0, faultf("omit it for no limit", "%s has a bound below zero", of)
 			}
 			f.config.Upstreams = append(f.config.Upstreams, u)
 			return 0, nil

@@ -97,7 +97,9 @@ func (a *uriRewriter) rewriteItems(raw json.RawMessage) json.RawMessage {
 
 // rewriteContents rewrites the contents of read resources.
 func (a *uriRewriter) rewriteContents(raw json.RawMessage) json.RawMessage {
-	return rewriteList(raw, func(item json.RawMessage) json.RawMessage { return a.rewriteMembers(item, map[string]change{"uri": a.rewriteURI}) })
+	return rewriteList(raw, func(item json.RawMessage) json.RawMessage {
+		return a.rewriteMembers(item, map[string]change{"uri": a.rewriteURI})
+	})
 }
 
 func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {

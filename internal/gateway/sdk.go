@@ -161,7 +161,9 @@ func (d *downstream) clientOf(ctx context.Context, req request) (*Client, error)
 	}
 	c := &Client{
 		Principal: principal, Modern: req.ProtocolVersion() >= upstream.ModernVersion, Logs: true,
-		Notify: func(ctx context.Context, method string, params json.RawMessage) { sendNotification(ctx, session, method, params) },
+		Notify: func(ctx context.Context, method string, params json.RawMessage) {
+			sendNotification(ctx, session, method, params)
+		},
 	}
 	c.setHolder(ctx)
 	if extra := req.GetExtra(); extra != nil {

@@ -159,7 +159,9 @@ func (g *Gateway) followOnce(life context.Context, key subscription, want upstre
 			case <-until.Done():
 			}
 		}()
-		s.Subscribe(until, key.uri, func(method string, params json.RawMessage) { g.handleNotification(key.upstream, key.client, method, params) })
+		s.Subscribe(until, key.uri, func(method string, params json.RawMessage) {
+			g.handleNotification(key.upstream, key.client, method, params)
+		})
 		return nil
 	}
 	member := wire.Member{Key: "uri", Value: wire.Text(key.uri)}

@@ -37,7 +37,7 @@ func (d *Desk) Enable(ctx context.Context, r EnableRequest) (replaced []string, 
 	}
 	if r.Pin != record.Hash {
 		return nil, guideway.Errorf(guideway.CodeConflict, "%s is not what you have looked at: it was changed since", r.ID).
-			WithFix("look at what it is now, and enable that")
+			WithFix("review it again, and enable that")
 	}
 	found, err := sandbox.Check(ctx, d.opts.Scripts, e.Linked)
 	if err != nil {

@@ -98,7 +98,7 @@ func (a *api) getRequest(c *call) (any, error) {
 		return nil, err
 	}
 	if reader == nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no request %q in the record", clipText(id))
+		return nil, guideway.Errorf(guideway.CodeNotFound, "unknown request %q", clipText(id))
 	}
 	e, err := reader.Get(c.Context(), c.userName(), id)
 	return object{"request": e}, err

@@ -13,46 +13,47 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
 
-// Add puts a new upstream into the configuration. One whose name is taken is
-// CodeConflict.
+// Add adds a new upstream to the configuration. It returns CodeConflict if the name is
+// taken.
 func (s *Service) Add(ctx context.Context, u config.Upstream) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	if err := s.free(u.Name); err != nil {
+	if err := s.checkNameFree(u.Name); err != nil {
 		return err
 	}
-	if err := check(u); err != nil {
+	if err := checkUpstream(u); err != nil {
 		return err
 	}
-	return s.write(ctx, u)
+	return s.writeUpstream(ctx, u)
 }
 
-// free refuses a name that is taken.
-func (s *Service) free(name string) error {
-	_, _, err := s.find(name)
+// checkNameFree returns CodeConflict if a name is taken.
+func (s *Service) checkNameFree(name string) error {
+	_, _, err := s.findUpstream(name)
 	switch {
 	case err == nil:
-		return guideway.Errorf(guideway.CodeConflict, "there is an upstream %q", clip(name)).WithFix("change that one, or take another name")
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", clipName(name)).WithFix("change that one, or use another name")
 	case guideway.ErrorCode(err) != guideway.CodeNotFound:
 		return err
 	}
 	return nil
 }
 
-// maxProject bounds the name of a project.
+// maxProject is the maximum length of a project's name.
 const maxProject = 64
 
-// CheckProject refuses what is no name for a project; empty is none.
+// CheckProject returns an error if a project's name is invalid. An empty name means no
+// project.
 func CheckProject(name string) error {
 	if len(name) > maxProject || strings.TrimSpace(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
-		return guideway.Errorf(guideway.CodeInvalid, "%.*q is not a name for a project", maxProject, name).
-			WithFix("use up to %d letters", maxProject)
+		return guideway.Errorf(guideway.CodeInvalid, "invalid project name %.*q", maxProject, name).
+			WithFix("use at most %d characters", maxProject)
 	}
 	return nil
 }
 
-// check refuses an upstream that a gateway could not use.
-func check(u config.Upstream) error {
+// checkUpstream returns an error if a gateway cannot use an upstream.
+func checkUpstream(u config.Upstream) error {
 	e := EntryOf(u)
 	if err := e.Check(); err != nil {
 		return err
@@ -61,56 +62,56 @@ func check(u config.Upstream) error {
 		return err
 	}
 	if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "a bound is below zero").WithFix("leave it out for no bound")
+		return guideway.Errorf(guideway.CodeInvalid, "a limit is negative").WithFix("omit it for no limit")
 	}
 	return refuseHidden(u)
 }
 
-// Change puts an upstream in the place of the version that the change began from.
-// Secrets that it has hidden stay what they are. Where there is another version by
-// now it is CodeConflict, and nothing is changed.
+// Change replaces the version of an upstream that base names. Hidden secrets keep their
+// values. If the configuration has another version by now, Change returns CodeConflict and
+// changes nothing.
 func (s *Service) Change(ctx context.Context, base string, next config.Upstream) error {
-	return s.edit(ctx, next.Name, base, func(now config.Upstream) (config.Upstream, error) {
-		return restored(next, now)
+	return s.editUpstream(ctx, next.Name, base, func(now config.Upstream) (config.Upstream, error) {
+		return restoreSecrets(next, now)
 	})
 }
 
-// edit changes one upstream.
-func (s *Service) edit(ctx context.Context, name, base string, change func(config.Upstream) (config.Upstream, error)) error {
+// editUpstream changes one upstream.
+func (s *Service) editUpstream(ctx context.Context, name, base string, change func(config.Upstream) (config.Upstream, error)) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	_, now, err := s.find(name)
+	_, now, err := s.findUpstream(name)
 	if err != nil {
 		return err
 	}
-	if base != s.base(now) {
+	if base != s.baseOf(now) {
 		return guideway.Errorf(guideway.CodeConflict, "the upstream %q was changed since this change began", name).
-			WithFix("look at what is there now, and change that")
+			WithFix("read the current version, and change that")
 	}
 	next, err := change(now)
 	if err != nil {
 		return err
 	}
 	next.Name = name
-	if err := check(next); err != nil {
+	if err := checkUpstream(next); err != nil {
 		return err
 	}
-	return s.write(ctx, next)
+	return s.writeUpstream(ctx, next)
 }
 
-// write puts an upstream into the configuration, and in force.
-func (s *Service) write(ctx context.Context, u config.Upstream) error {
+// writeUpstream writes an upstream to the configuration and applies it.
+func (s *Service) writeUpstream(ctx context.Context, u config.Upstream) error {
 	text, err := json.Marshal(u)
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write an upstream: %w", err)
 	}
-	return s.apply(s.Edit(ctx, func(src []byte) ([]byte, error) {
+	return s.applyWritten(s.Edit(ctx, func(src []byte) ([]byte, error) {
 		return install.SetMember(src, []string{"upstreams", u.Name}, text)
 	}))
 }
 
-// apply puts in force what was written.
-func (s *Service) apply(err error) error {
+// applyWritten applies the configuration after a write.
+func (s *Service) applyWritten(err error) error {
 	if err != nil || s.Apply == nil {
 		return err
 	}
@@ -119,28 +120,28 @@ func (s *Service) apply(err error) error {
 
 // Switch enables or disables an upstream.
 func (s *Service) Switch(ctx context.Context, name, base string, on bool) error {
-	return s.edit(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
+	return s.editUpstream(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
 		u.Disabled = !on
 		return u, nil
 	})
 }
 
-// SetProject moves an upstream into a project; empty is none.
+// SetProject moves an upstream into a project; an empty name removes it from its project.
 func (s *Service) SetProject(ctx context.Context, name, base, project string) error {
-	return s.edit(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
+	return s.editUpstream(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
 		u.Project = project
 		return u, nil
 	})
 }
 
-// SetTool hides, renames or describes a tool anew; the zero rule leaves it as it
-// is.
+// SetTool hides, renames or describes a tool; the zero rule restores the upstream's
+// version.
 func (s *Service) SetTool(ctx context.Context, name, base, tool string, rule config.UpstreamTool) error {
 	if tool == "" || len(tool) > 256 || len(rule.Name) > 128 || len(rule.Description) > 4<<10 {
-		return guideway.Errorf(guideway.CodeInvalid, "the tool has no name, or one of its texts is too long").
-			WithFix("give names of up to 128 characters, and descriptions of up to 4 kB")
+		return guideway.Errorf(guideway.CodeInvalid, "the tool's name is empty, or one of its texts is too long").
+			WithFix("use names of at most 128 characters, and descriptions of at most 4 kB")
 	}
-	return s.edit(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
+	return s.editUpstream(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
 		tools := map[string]config.UpstreamTool{}
 		for each, old := range u.Tools {
 			tools[each] = old
@@ -154,20 +155,20 @@ func (s *Service) SetTool(ctx context.Context, name, base, tool string, rule con
 	})
 }
 
-// Remove takes an upstream out of the configuration, and forgets what it offered
-// and what was approved of it.
+// Remove removes an upstream from the configuration, with its cached catalog and its
+// approvals.
 func (s *Service) Remove(ctx context.Context, name, base string) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	_, u, err := s.find(name)
+	_, u, err := s.findUpstream(name)
 	if err != nil {
 		return err
 	}
-	if base != s.base(u) {
+	if base != s.baseOf(u) {
 		return guideway.Errorf(guideway.CodeConflict, "the upstream %q was changed since this change began", name).
-			WithFix("look at what is there now")
+			WithFix("read the current version")
 	}
-	err = s.apply(s.Edit(ctx, func(src []byte) ([]byte, error) {
+	err = s.applyWritten(s.Edit(ctx, func(src []byte) ([]byte, error) {
 		out, _, err := install.RemoveMember(src, []string{"upstreams", name})
 		return out, err
 	}))
@@ -183,37 +184,37 @@ func (s *Service) Remove(ctx context.Context, name, base string) error {
 	return upstream.Forget(s.CacheDir, name)
 }
 
-// Restart ends the sessions of an upstream and forgets its failures; the next call
-// begins anew.
+// Restart closes the sessions of an upstream and forgets its failures; the next call starts
+// it again.
 func (s *Service) Restart(name string) error {
-	if _, _, err := s.find(name); err != nil {
+	if _, _, err := s.findUpstream(name); err != nil {
 		return err
 	}
 	if s.Gateway == nil {
-		return off()
+		return offError()
 	}
 	return s.Gateway.Restart(name)
 }
 
-// Ask starts an upstream where it must, and asks it for what it offers.
+// Ask reloads the catalog of an upstream, which starts it if necessary.
 func (s *Service) Ask(ctx context.Context, name string) error {
-	if _, _, err := s.find(name); err != nil {
+	if _, _, err := s.findUpstream(name); err != nil {
 		return err
 	}
 	if s.Gateway == nil {
-		return off()
+		return offError()
 	}
 	return s.Gateway.Refresh(ctx, name)
 }
 
-func off() error {
+func offError() error {
 	return guideway.Errorf(guideway.CodeConflict, `upstreams are not used here: the toolset "gateway" is off`).
-		WithFix(`put "gateway" into "toolsets" of guideway.json, and start the server again`)
+		WithFix(`add "gateway" to "toolsets" in guideway.json, and restart the server`)
 }
 
-// Lines gives the last lines that an upstream has said on its error output.
+// Lines returns the last lines of an upstream's stderr.
 func (s *Service) Lines(name string, n int) ([]string, error) {
-	if _, _, err := s.find(name); err != nil {
+	if _, _, err := s.findUpstream(name); err != nil {
 		return nil, err
 	}
 	lines, err := s.Logs(name, n)

@@ -1,6 +1,5 @@
-// Package manage looks after the upstreams of the configuration: what is told of
-// them, and how they are changed while a gateway uses them. The command line and
-// the HTTP API are two surfaces of it.
+// Package manage shows and changes the upstreams of the configuration while a gateway uses
+// them. The CLI and the HTTP API call it.
 package manage
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
 
-// Pins are the approvals of tools, with the way to forget those of an upstream.
+// Pins are the approvals of tools, which can be removed for an upstream.
 type Pins interface {
 	gateway.Pins
 	Forget(name string) error
@@ -28,84 +27,83 @@ type Pins interface {
 
 var _ Pins = gateway.PinStore{}
 
-// Options are what a Service works with. All but Gateway and Apply are needed.
+// Options configure a Service. All but Gateway and Apply are required.
 type Options struct {
-	// Load reads the configuration as it is now.
+	// Load reads the current configuration.
 	Load func() (*config.Config, error)
-	// Edit changes the configuration file. It is CodeConflict where the file was
-	// changed in between.
+	// Edit changes the configuration file. It returns CodeConflict if the file was changed
+	// in between.
 	Edit func(ctx context.Context, edit func([]byte) ([]byte, error)) error
-	// Gateway uses the upstreams; nil where the toolset is off.
+	// Gateway uses the upstreams; nil if the toolset is off.
 	Gateway *gateway.Gateway
-	// Apply has the gateway use what the configuration says now; nil where there
-	// is no gateway.
+	// Apply applies the current configuration to the gateway; nil if there is no gateway.
 	Apply func() error
 	// Pins are the approvals of tools.
 	Pins Pins
-	// CacheDir has what upstreams have offered; empty is nowhere.
+	// CacheDir holds the catalogs of the upstreams; if empty, they are not cached.
 	CacheDir string
-	// Logs gives the last lines that an upstream has said.
+	// Logs returns the last lines of an upstream's log.
 	Logs func(name string, lines int) ([]string, error)
-	// Machine knows what entries in a client's configuration are our own.
+	// Machine detects entries for Guideway in a client's configuration.
 	Machine install.Env
 }
 
-// Service looks after upstreams. It may be used from several goroutines.
+// Service manages upstreams. It is safe for concurrent use.
 type Service struct {
 	Options
-	// key makes versions, which are good for this process: who may read an
-	// upstream is not to find its secrets by trying.
+	// key keys the versions, which are valid for this process only: a reader of an upstream
+	// must not find its secrets by guessing.
 	key []byte
-	// editing lets one change be made at a time.
+	// editing serializes changes.
 	editing sync.Mutex
 }
 
-// New makes a service. It does no I/O.
+// New returns a service. It does no I/O.
 func New(opts Options) *Service {
 	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // never fails: the process ends instead
+	_, _ = rand.Read(key) // never fails: the process exits instead
 	return &Service{Options: opts, key: key}
 }
 
-// On tells whether the upstreams are offered to agents.
+// On reports whether the upstreams are offered to agents.
 func (s *Service) On() bool { return s.Gateway != nil }
 
-// config is the configuration as it is now. One that somebody has broken is no fault
-// of who asks.
-func (s *Service) config() (*config.Config, error) {
+// loadConfig reads the current configuration. A broken file is CodeUnavailable, since the
+// caller did not cause it.
+func (s *Service) loadConfig() (*config.Config, error) {
 	cfg, err := s.Load()
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the configuration: %w", err).WithFix("mend the file; guideway doctor")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the configuration: %w", err).WithFix("fix the file; guideway doctor")
 	}
 	return cfg, nil
 }
 
-// find gives an upstream of the configuration.
-func (s *Service) find(name string) (*config.Config, config.Upstream, error) {
-	cfg, err := s.config()
+// findUpstream returns an upstream of the configuration.
+func (s *Service) findUpstream(name string) (*config.Config, config.Upstream, error) {
+	cfg, err := s.loadConfig()
 	if err != nil {
 		return nil, config.Upstream{}, err
 	}
 	i := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name })
 	if i < 0 {
-		return cfg, config.Upstream{}, guideway.Errorf(guideway.CodeNotFound, "there is no upstream %q", clip(name)).
+		return cfg, config.Upstream{}, guideway.Errorf(guideway.CodeNotFound, "there is no upstream %q", clipName(name)).
 			WithFix("guideway upstream list")
 	}
 	return cfg, cfg.Upstreams[i], nil
 }
 
-func clip(text string) string { return text[:min(len(text), upstream.MaxNameLength)] }
+func clipName(text string) string { return text[:min(len(text), upstream.MaxNameLength)] }
 
-// base names a version of an upstream, for a change of it.
-func (s *Service) base(u config.Upstream) string {
-	text, _ := json.Marshal(u) // texts, lists and maps always marshal
+// baseOf returns the version of an upstream, which a change of it must name.
+func (s *Service) baseOf(u config.Upstream) string {
+	text, _ := json.Marshal(u) // strings, lists and maps always marshal
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(u.Name + "\x00"))
 	mac.Write(text)
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// EntryOf is an upstream of the configuration as a gateway has it.
+// EntryOf converts an upstream of the configuration to a gateway entry.
 func EntryOf(u config.Upstream) gateway.Entry {
 	e := gateway.Entry{
 		Spec:     specOf(u),

@@ -18,15 +18,15 @@ type Found struct {
 	Name    string `json:"name"`
 	Reached string `json:"reached"`
 	Where   string `json:"where"`
-	// Taken says that it was taken over, or would be.
+	// Taken reports whether it was imported, or would be.
 	Taken bool     `json:"taken"`
 	Notes []string `json:"notes"`
 }
 
-// Import takes over the servers of a client's configuration: JSON as Claude,
-// Cursor, Windsurf and VS Code have it, one server of it alone, or TOML as Codex
-// has it. Only those that are chosen, by the names that they get here; nil is all.
-// With look nothing is changed.
+// Import imports the servers of a client's configuration: JSON in the format of Claude,
+// Cursor, Windsurf and VS Code, a single server of it, or TOML in the format of Codex. If
+// chosen is not nil, it imports only these, by the names that they get here. With look it
+// changes nothing.
 func (s *Service) Import(ctx context.Context, text string, chosen []string, look bool) ([]Found, error) {
 	servers, err := install.Paste(s.Machine, []byte(text))
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 	}
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	cfg, err := s.config()
+	cfg, err := s.loadConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +47,10 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 	for _, server := range servers {
 		u, notes := UpstreamOf(server)
 		row := Found{Name: u.Name, Notes: notes}
-		row.Reached, row.Where = s.told(u)
-		switch err := check(u); {
+		row.Reached, row.Where = s.targetOf(u)
+		switch err := checkUpstream(u); {
 		case taken[u.Name]:
-			row.Notes = append(row.Notes, "left out: there is an upstream of this name")
+			row.Notes = append(row.Notes, "left out: an upstream has this name")
 		case err != nil:
 			row.Notes = append(row.Notes, "left out: "+err.Error())
 		case chosen != nil && !slices.Contains(chosen, u.Name):
@@ -65,23 +65,23 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 		return list, nil
 	}
 	for _, u := range take {
-		if err := s.write(ctx, u); err != nil {
-			return nil, guideway.Errorf(guideway.ErrorCode(err), "take over %s: %w", u.Name, err).WithFix("%s", guideway.ErrorFix(err))
+		if err := s.writeUpstream(ctx, u); err != nil {
+			return nil, guideway.Errorf(guideway.ErrorCode(err), "import %s: %w", u.Name, err).WithFix("%s", guideway.ErrorFix(err))
 		}
 	}
 	return list, nil
 }
 
-func (s *Service) told(u config.Upstream) (reached, where string) {
+func (s *Service) targetOf(u config.Upstream) (reached, where string) {
 	e := EntryOf(u)
 	if where = WithoutSecrets(u.URL); u.Command != "" {
-		where = WithoutSecrets(strings.Join(append([]string{u.Command}, hiddenArgs(u.Args)...), " "))
+		where = WithoutSecrets(strings.Join(append([]string{u.Command}, hideArgs(u.Args)...), " "))
 	}
 	return string(e.Spec.Kind()), where
 }
 
-// UpstreamOf is a client's server as an upstream, with a name that fits, and what
-// a person should know of it.
+// UpstreamOf converts a client's server to an upstream with a valid name, and returns
+// warnings about it.
 func UpstreamOf(s install.Server) (config.Upstream, []string) {
 	u := config.Upstream{
 		Name: nameOf(s.Name), Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.Dir,
@@ -101,16 +101,16 @@ func UpstreamOf(s install.Server) (config.Upstream, []string) {
 	for _, key := range slices.Concat(slices.Sorted(maps.Keys(s.Env)), slices.Sorted(maps.Keys(s.Headers))) {
 		value := s.Env[key] + s.Headers[key]
 		if LooksSecret(key) && !strings.Contains(value, "${") && value != "" {
-			notes = append(notes, fmt.Sprintf("%s is written down in plain text: better is ${keychain:%s}", key, key))
+			notes = append(notes, fmt.Sprintf("%s is stored in plain text; use ${keychain:%s} instead", key, key))
 		}
 	}
 	if s.Bearer != "" && !strings.Contains(s.Bearer, "${") {
-		notes = append(notes, "the bearer token is written down in plain text: better is ${keychain:"+u.Name+"}")
+		notes = append(notes, "the bearer token is stored in plain text; use ${keychain:"+u.Name+"}")
 	}
 	return u, notes
 }
 
-// nameOf makes a name that an upstream may have.
+// nameOf returns a valid upstream name.
 func nameOf(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {

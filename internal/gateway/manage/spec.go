@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
 
-// specOf says how an upstream of the configuration is reached.
+// specOf returns the connection settings of an upstream.
 func specOf(u config.Upstream) upstream.Spec {
 	s := upstream.Spec{
 		Name: u.Name, Command: u.Command, Args: u.Args, Dir: u.Dir, Env: u.Env,
@@ -30,7 +30,7 @@ func specOf(u config.Upstream) upstream.Spec {
 	return s
 }
 
-// Hidden stands for a secret that is not shown.
+// Hidden replaces a secret that is not shown.
 const Hidden = "(hidden)"
 
 var (
@@ -43,28 +43,28 @@ var (
 	})
 )
 
-// hidden is a value as a person may be shown it: a reference as it is, all else
+// hideValue returns a value to show to a person: a reference unchanged, anything else
 // hidden.
-func hidden(text string) string {
+func hideValue(text string) string {
 	if text == "" || wholeReference().MatchString(text) {
 		return text
 	}
 	return Hidden
 }
 
-// WithoutSecrets hides what looks like a secret in a command or an address.
+// WithoutSecrets hides likely secrets in a command or a URL.
 func WithoutSecrets(text string) string { return secretInText().ReplaceAllString(text, "${1}"+Hidden) }
 
-// LooksSecret tells whether the name of a variable or header is that of a secret.
+// LooksSecret reports whether a variable or header with this name likely holds a secret.
 func LooksSecret(name string) bool { return secretInText().MatchString(name + "=x") }
 
-// hiddenArgs are arguments without what looks like a secret in them.
-func hiddenArgs(args []string) []string {
+// hideArgs returns arguments with likely secrets hidden.
+func hideArgs(args []string) []string {
 	out := slices.Clone(args)
 	for i, arg := range args {
 		out[i] = WithoutSecrets(arg)
 		if i > 0 && secretFlag().MatchString(args[i-1]) {
-			out[i] = hidden(arg)
+			out[i] = hideValue(arg)
 		}
 	}
 	return out
@@ -73,27 +73,27 @@ func hiddenArgs(args []string) []string {
 func hiddenTexts(texts map[string]string) map[string]string {
 	out := maps.Clone(texts)
 	for key, value := range out {
-		out[key] = hidden(value)
+		out[key] = hideValue(value)
 	}
 	return out
 }
 
-// WithoutSecret is an upstream as it may be shown.
+// WithoutSecret returns an upstream with its secrets hidden.
 func WithoutSecret(u config.Upstream) config.Upstream {
-	u.Env, u.Headers, u.Bearer = hiddenTexts(u.Env), hiddenTexts(u.Headers), hidden(u.Bearer)
-	u.Args, u.URL = hiddenArgs(u.Args), WithoutSecrets(u.URL)
+	u.Env, u.Headers, u.Bearer = hiddenTexts(u.Env), hiddenTexts(u.Headers), hideValue(u.Bearer)
+	u.Args, u.URL = hideArgs(u.Args), WithoutSecrets(u.URL)
 	if u.OAuth != nil {
 		copied := *u.OAuth
-		copied.ClientSecret = hidden(copied.ClientSecret)
+		copied.ClientSecret = hideValue(copied.ClientSecret)
 		u.OAuth = &copied
 	}
 	return u
 }
 
-// restored puts secrets back that a change has kept hidden. They stay with the
-// server that they were for: a change of where it is needs them anew, so that
-// nobody who may not see a secret has it sent to a place of his own.
-func restored(next, now config.Upstream) (config.Upstream, error) {
+// restoreSecrets restores the secrets that a change left hidden. They stay with their
+// server: a change of the command or host needs them again. Otherwise a person who may not
+// see a secret could have it sent to another server.
+func restoreSecrets(next, now config.Upstream) (config.Upstream, error) {
 	shown := WithoutSecret(now)
 	if next.URL == shown.URL {
 		next.URL = now.URL
@@ -126,26 +126,26 @@ func restored(next, now config.Upstream) (config.Upstream, error) {
 		next.OAuth = &copied
 	}
 	if kept && !sameServer(next, now) {
-		return next, guideway.Errorf(guideway.CodeInvalid, "the hidden secrets were for another server").
-			WithFix("give them anew, or as ${env:NAME} or ${keychain:NAME}")
+		return next, guideway.Errorf(guideway.CodeInvalid, "the hidden secrets belong to another server").
+			WithFix("enter them again, or use ${env:NAME} or ${keychain:NAME}")
 	}
 	return next, refuseHidden(next)
 }
 
-// refuseHidden refuses what stands for a secret and is none.
+// refuseHidden returns an error for a placeholder that has no stored secret.
 func refuseHidden(u config.Upstream) error {
 	texts := slices.Concat(u.Args, slices.Collect(maps.Values(u.Env)), slices.Collect(maps.Values(u.Headers)), []string{u.Bearer, u.URL})
 	if u.OAuth != nil {
 		texts = append(texts, u.OAuth.ClientSecret)
 	}
 	if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, Hidden) }) {
-		return guideway.Errorf(guideway.CodeInvalid, "%q stands for a secret that is not known here", Hidden).
-			WithFix("give the secret, or ${env:NAME} or ${keychain:NAME}")
+		return guideway.Errorf(guideway.CodeInvalid, "%q is a placeholder for a secret that is not stored here", Hidden).
+			WithFix("enter the secret, or use ${env:NAME} or ${keychain:NAME}")
 	}
 	return nil
 }
 
-// sameServer tells whether two upstreams are one server: the same program with the
+// sameServer reports whether two upstreams are the same server: the same program with the
 // same arguments, or the same host.
 func sameServer(a, b config.Upstream) bool {
 	return a.Command == b.Command && a.Dir == b.Dir && slices.Equal(a.Args, b.Args) && hostOf(a.URL) == hostOf(b.URL) && tokenHost(a) == tokenHost(b)

@@ -12,22 +12,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/upstream"
 )
 
-// State is how an upstream is, in a word.
+// State is the state of an upstream.
 type State string
 
 // The states.
 const (
-	// StateWrong cannot be used as it is configured, StateDisabled is not to be
-	// used, and StateElsewhere is of another project than the gateway's.
+	// StateWrong has an invalid configuration, StateDisabled is disabled, and
+	// StateElsewhere belongs to another project than the gateway's.
 	StateWrong     State = "wrong"
 	StateDisabled  State = "disabled"
 	StateElsewhere State = "elsewhere"
-	// StateIdle was not needed yet, StateRunning runs, StateFailed has failed and
-	// is tried again.
+	// StateIdle was not needed yet, StateRunning is running, StateFailed has failed and is
+	// retried.
 	StateIdle    State = "idle"
 	StateRunning State = "running"
 	StateFailed  State = "failed"
-	// StateOff is of a gateway that is off.
+	// StateOff: the gateway is off.
 	StateOff State = "off"
 )
 
@@ -38,40 +38,39 @@ type Summary struct {
 	Where    string `json:"where"`
 	Project  string `json:"project,omitempty"`
 	Disabled bool   `json:"disabled,omitempty"`
-	// Problem is why it cannot be used as it is configured.
+	// Problem is the reason why its configuration is invalid.
 	Problem string `json:"problem,omitempty"`
-	// Tools and Waiting are as they were when the upstream was last asked;
-	// Tools is -1 where it never was.
+	// Tools and Waiting are from the last catalog; Tools is -1 if there is none.
 	Tools   int        `json:"tools"`
 	Waiting int        `json:"waiting"`
 	Asked   *time.Time `json:"askedAt,omitempty"`
 }
 
-// Summarize tells of an upstream what is known without starting it.
+// Summarize returns the summary of an upstream without starting it.
 func (s *Service) Summarize(u config.Upstream) Summary {
 	e := EntryOf(u)
 	row := Summary{Name: u.Name, Reached: string(e.Spec.Kind()), Where: u.URL, Project: u.Project, Disabled: u.Disabled, Tools: -1}
 	if u.Command != "" {
-		row.Where = strings.Join(append([]string{u.Command}, hiddenArgs(u.Args)...), " ")
+		row.Where = strings.Join(append([]string{u.Command}, hideArgs(u.Args)...), " ")
 	}
 	row.Where = WithoutSecrets(row.Where)
 	if err := e.Check(); err != nil {
 		row.Problem = err.Error()
 		return row
 	}
-	c := s.known(e)
+	c := s.knownCatalog(e)
 	if c == nil {
 		return row
 	}
 	row.Tools, row.Asked = len(c.Tools), &c.Fetched
-	if waiting, err := s.waiting(e, c); err == nil {
+	if waiting, err := s.waitingTools(e, c); err == nil {
 		row.Waiting = len(waiting)
 	}
 	return row
 }
 
-// known is what an upstream has offered, by the gateway or by what is kept.
-func (s *Service) known(e gateway.Entry) *upstream.Catalog {
+// knownCatalog returns the catalog of an upstream, from the gateway or from the cache.
+func (s *Service) knownCatalog(e gateway.Entry) *upstream.Catalog {
 	if s.Gateway != nil {
 		if c := s.Gateway.Known(e.Spec.Name); c != nil {
 			return c
@@ -80,31 +79,31 @@ func (s *Service) known(e gateway.Entry) *upstream.Catalog {
 	return upstream.Cached(s.CacheDir, e.Spec)
 }
 
-// Live is an upstream in a list, with how it is just now.
+// Live is an upstream in a list with its current health.
 type Live struct {
 	Summary
 	State State `json:"state"`
-	// Health is of one that is in use.
+	// Health is set for an upstream in use.
 	Health *upstream.Health `json:"health,omitempty"`
 	// Base names this version of its configuration.
 	Base string `json:"base"`
 }
 
-// List gives all upstreams of the configuration, in its order.
+// List returns all upstreams of the configuration, in its order.
 func (s *Service) List() ([]Live, error) {
-	cfg, err := s.config()
+	cfg, err := s.loadConfig()
 	if err != nil {
 		return nil, err
 	}
 	list := []Live{}
 	for _, u := range cfg.Upstreams {
-		list = append(list, s.live(u))
+		list = append(list, s.liveOf(u))
 	}
 	return list, nil
 }
 
-func (s *Service) live(u config.Upstream) Live {
-	row := Live{Summary: s.Summarize(u), Base: s.base(u), State: StateOff}
+func (s *Service) liveOf(u config.Upstream) Live {
+	row := Live{Summary: s.Summarize(u), Base: s.baseOf(u), State: StateOff}
 	switch {
 	case row.Problem != "":
 		row.State = StateWrong
@@ -119,35 +118,35 @@ func (s *Service) live(u config.Upstream) Live {
 	return row
 }
 
-// Details are all that is told of one upstream.
+// Details describe one upstream completely.
 type Details struct {
 	Live
 	// Config is its configuration, with secrets hidden.
 	Config config.Upstream `json:"config"`
-	// Origin is where it is configured.
+	// Origin is the file that configures it.
 	Origin string `json:"origin"`
-	// Server is what it has said of itself.
+	// Server is its server information.
 	Server *upstream.Info `json:"server,omitempty"`
-	// Offered are its tools. Prompts are the names by which clients know its
-	// prompts, Resources counts its resources and templates.
+	// Offered are its tools. Prompts are the clients' names of its prompts, Resources
+	// counts its resources and templates.
 	Offered   []gateway.ToolStatus `json:"offered"`
 	Prompts   []string             `json:"prompts"`
 	Resources int                  `json:"resources"`
 	Notes     []string             `json:"notes"`
 }
 
-// Show tells all of an upstream, without starting it.
+// Show returns the details of an upstream without starting it.
 func (s *Service) Show(name string) (*Details, error) {
-	_, u, err := s.find(name)
+	_, u, err := s.findUpstream(name)
 	if err != nil {
 		return nil, err
 	}
 	d := &Details{
-		Live: s.live(u), Config: WithoutSecret(u), Origin: u.Origin.String(),
+		Live: s.liveOf(u), Config: WithoutSecret(u), Origin: u.Origin.String(),
 		Offered: []gateway.ToolStatus{}, Prompts: []string{}, Notes: []string{},
 	}
 	e := EntryOf(u)
-	c := s.known(e)
+	c := s.knownCatalog(e)
 	if c == nil || d.Problem != "" {
 		return d, nil
 	}
@@ -170,9 +169,9 @@ type Project struct {
 	Upstreams []string `json:"upstreams"`
 }
 
-// Projects gives the projects that upstreams are in, by name.
+// Projects returns the projects of all upstreams, by name.
 func (s *Service) Projects() ([]Project, error) {
-	cfg, err := s.config()
+	cfg, err := s.loadConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// cursorPrefix begins a cursor, so that no other number is taken for one.
+// cursorPrefix distinguishes a cursor from other numbers.
 const cursorPrefix = "q"
 
-// Cursor writes a place in the record, for a list to go on behind it.
+// Cursor returns the cursor of a position in the log, for the next page.
 func Cursor(num int64) string { return cursorPrefix + strconv.FormatInt(num, 36) }
 
-// ParseCursor reads a place; "" is 0.
+// ParseCursor parses a cursor; "" is 0.
 func ParseCursor(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -22,21 +22,20 @@ func ParseCursor(text string) (int64, error) {
 		num, err = strconv.ParseInt(text[1:], 36, 64)
 	}
 	if err != nil || num <= 0 {
-		return 0, guideway.Errorf(guideway.CodeInvalid, "%.40q is no cursor of this list", text).
-			WithFix("give the cursor that the page before names, or none")
+		return 0, guideway.Errorf(guideway.CodeInvalid, "%.40q is not a cursor of this list", text).
+			WithFix("use the cursor of the previous page, or none")
 	}
 	return num, nil
 }
 
-// Page is a part of the record.
+// Page is a page of the log.
 type Page struct {
 	Entries []Entry `json:"requests"`
-	// Next continues the list, as the cursor; it is empty at the end.
+	// Next is the cursor of the next page; empty on the last one.
 	Next string `json:"next,omitempty"`
 }
 
-// PageOf makes a page of a list that was read with one entry more than the page
-// has.
+// PageOf makes a page of a list that was read with one entry more than the limit.
 func PageOf(list []Entry, limit int) Page {
 	p := Page{Entries: list}
 	if len(list) > limit {

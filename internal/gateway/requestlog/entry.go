@@ -1,12 +1,12 @@
-// Package requestlog keeps what went through the gateway: one entry for each request
-// of a client to an upstream, with what hooks did to it. It is kept for people who look
-// for what was slow or went wrong.
+// Package requestlog records the requests to upstreams: one entry for each request of a
+// client, with the effects of its hooks. It serves people who look for slow or failed
+// requests.
 //
-// A Recorder writes entries after the answer, with one writer, from a queue that drops
-// and counts what it has no room for. What a request and its answer held is left out
-// unless the settings ask for it. A Log is a SQLite file apart from the store of runs:
-// what is written here at every call must never delay an append there, and may be
-// lost (ADR 16). Several processes may write to one file.
+// A Recorder writes entries after the answer was sent. Its queue is bounded; entries
+// without room are dropped and counted. Arguments and results are recorded only if the
+// settings ask for it. A Log is a SQLite file separate from the store of runs: a write at
+// every call must never delay a commit there, and may be lost (ADR 16). Several processes
+// may write to one file.
 package requestlog
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/hookgraph"
 )
 
-// Status is how a request came out.
+// Status is the outcome of a request.
 type Status string
 
-// The statuses, in the words of the gateway's outcomes.
+// The statuses have the names of the gateway's outcomes.
 const (
 	StatusOK        Status = "ok"
 	StatusToolError Status = "tool_error"
@@ -34,14 +34,14 @@ const (
 	StatusError     Status = "error"
 )
 
-// Statuses are all of them.
+// Statuses returns all statuses.
 func Statuses() []Status {
 	return []Status{
 		StatusOK, StatusToolError, StatusAnswered, StatusAsked, StatusRefused, StatusTimeout, StatusCancelled, StatusCrash, StatusError,
 	}
 }
 
-// Failed tells whether a status is one that somebody may have to look at.
+// Failed reports whether a status may need attention.
 func (s Status) Failed() bool {
 	switch s {
 	case StatusToolError, StatusTimeout, StatusCrash, StatusError:
@@ -51,98 +51,98 @@ func (s Status) Failed() bool {
 	}
 }
 
-// Entry is one request and what came of it.
+// Entry is one request and its outcome.
 type Entry struct {
-	// ID names the entry; Num is its place in the record.
+	// ID identifies the entry; Num is its position in the log.
 	ID  string `json:"id"`
 	Num int64  `json:"-"`
-	// At is when the request came.
+	// At is the time of the request.
 	At   time.Time `json:"at"`
 	User string    `json:"user"`
-	// Client is what the client calls itself, Token the name of its token.
+	// Client is the name that the client reports, Token the name of its token.
 	Client string `json:"client,omitempty"`
 	Token  string `json:"token,omitempty"`
-	// Method is such as "tools/call", and Tool the tool, prompt or address by the
-	// name that its upstream gives it.
+	// Method is such as "tools/call", and Tool the upstream's name of the tool, prompt or
+	// URI.
 	Method   string `json:"method"`
 	Upstream string `json:"upstream,omitempty"`
 	Project  string `json:"project,omitempty"`
 	Tool     string `json:"tool,omitempty"`
 	Status   Status `json:"status"`
-	// Error says why there is no good answer. Likely secrets are taken out.
+	// Error is the reason of an unsuccessful outcome. Likely secrets are removed.
 	Error string `json:"error,omitempty"`
-	// MS is how long it took, in milliseconds.
+	// MS is the duration in milliseconds.
 	MS float64 `json:"ms"`
 	// BytesIn and BytesOut are the sizes of the arguments and of the answer.
 	BytesIn  int64 `json:"bytesIn"`
 	BytesOut int64 `json:"bytesOut"`
-	// Hooks are the ids of the hook graphs that stood around it.
+	// Hooks are the IDs of the hook graphs that applied to it.
 	Hooks []string `json:"hooks,omitempty"`
-	// TraceID is that of the distributed trace, where there is one.
+	// TraceID is the ID of the distributed trace, if any.
 	TraceID string `json:"traceId,omitempty"`
 
-	// Graphs are what the hook graphs did; a list of entries leaves them out.
+	// Graphs are the effects of the hook graphs; a list of entries omits them.
 	Graphs []Graph `json:"graphs,omitempty"`
-	// Request and Response are what was sent, where that is kept.
+	// Request and Response are the recorded bodies, if enabled.
 	Request  *Body `json:"request,omitempty"`
 	Response *Body `json:"response,omitempty"`
 
-	// Arguments and Result are what Request and Response are made of, behind the
-	// answer.
+	// Arguments and Result are the source of Request and Response, which are made after the
+	// answer was sent.
 	Arguments json.RawMessage `json:"-"`
 	Result    json.RawMessage `json:"-"`
 }
 
-// Graph is what one hook graph did to a request.
+// Graph is the effect of one hook graph on a request.
 type Graph struct {
 	ID      string           `json:"id"`
 	Outcome hookgraph.Status `json:"outcome"`
-	// Node is the one that refused, answered or failed.
+	// Node is the node that refused, answered or failed.
 	Node  string `json:"node,omitempty"`
 	Nodes []Node `json:"nodes"`
 }
 
-// Node is what one node did.
+// Node is the effect of one node.
 type Node struct {
 	Label string `json:"label,omitempty"`
 	hookgraph.NodeTrace
 }
 
-// Body is what was sent one way, without likely secrets.
+// Body is a recorded body, without likely secrets.
 type Body struct {
-	// Text is JSON, cut where it is long.
+	// Text is JSON, cut to a maximum length.
 	Text string `json:"text"`
-	// Cut says that there was more, and Redacted that something was taken out.
+	// Cut reports whether the text was shortened, and Redacted whether secrets were
+	// removed.
 	Cut      bool `json:"cut,omitempty"`
 	Redacted bool `json:"redacted,omitempty"`
 }
 
-// Filter chooses entries. Zero fields choose all.
+// Filter selects entries. Zero fields select all.
 type Filter struct {
 	User     string
 	Client   string
 	Upstream string
-	// Tool chooses by name; a star at its end stands for any rest.
+	// Tool selects by name; a star at its end matches any suffix.
 	Tool     string
 	Method   string
 	Statuses []Status
-	// Since and Until are the times between which the requests came.
+	// Since and Until limit the time of the requests.
 	Since, Until time.Time
-	// Words are looked for in names and errors; an entry has all of them.
+	// Words are searched in names and errors; an entry must contain all of them.
 	Words []string
-	// Slower chooses what took at least so long.
+	// Slower selects requests with at least this duration.
 	Slower time.Duration
-	// Graph chooses what this hook graph stood around; Hooked any graph.
+	// Graph selects requests that this hook graph applied to; Hooked those with any graph.
 	Graph  string
 	Hooked bool
-	// Before and After are places in the record, which the list begins behind
-	// and ends before; 0 is either end.
+	// Before and After are exclusive positions that limit the list; 0 means no limit.
 	Before, After int64
-	// Limit bounds the list; 100 if zero.
+	// Limit is the maximum number of entries; 100 if zero.
 	Limit int
 }
 
-// ToolStats are figures of one tool, prompt or resource.
+// ToolStats are the statistics of one tool, prompt or resource.
 type ToolStats struct {
 	Method   string  `json:"method"`
 	Upstream string  `json:"upstream"`
@@ -154,7 +154,7 @@ type ToolStats struct {
 	BytesOut int64   `json:"bytesOut"`
 }
 
-// NodeStats are figures of one node of a hook graph.
+// NodeStats are the statistics of one node of a hook graph.
 type NodeStats struct {
 	ID     string  `json:"id"`
 	Label  string  `json:"label,omitempty"`
@@ -164,31 +164,31 @@ type NodeStats struct {
 	P99    float64 `json:"p99"`
 }
 
-// Summary says what the record holds.
+// Summary describes the contents of the log.
 type Summary struct {
 	Count  int64     `json:"count"`
 	Oldest time.Time `json:"oldest,omitzero"`
 	Bytes  int64     `json:"bytes"`
-	// Dropped is how many were not written in the time that the record covers.
+	// Dropped is the number of entries that were not written in the period that the log
+	// covers.
 	Dropped int64 `json:"dropped"`
 }
 
-// Batch is what is written at once.
+// Batch is a set of entries to write in one transaction.
 type Batch struct {
 	Entries []*Entry
-	// Graphs take the place of those of entries that were written before, by
-	// their ids.
+	// Graphs replace those of entries that were written before, by ID.
 	Graphs map[string][]Graph
-	// Dropped is how many entries were left out since the batch before.
+	// Dropped is the number of entries that were dropped since the previous batch.
 	Dropped int64
 }
 
-// ParseStatuses reads the words of statuses; failed adds those of failures.
+// ParseStatuses parses statuses; failed adds all statuses of failures.
 func ParseStatuses(words []string, failed bool) ([]Status, error) {
 	var list []Status
 	for _, word := range words {
 		if !slices.Contains(Statuses(), Status(word)) {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "there is no status %.40q", word).WithFix("use some of %v", Statuses())
+			return nil, guideway.Errorf(guideway.CodeInvalid, "unknown status %.40q", word).WithFix("use values of %v", Statuses())
 		}
 		list = append(list, Status(word))
 	}

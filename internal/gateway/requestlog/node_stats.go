@@ -2,7 +2,7 @@ package requestlog
 
 import "slices"
 
-// nodeStats adds up what the nodes of one hook graph did.
+// nodeStats sums up the effects of the nodes of one hook graph.
 type nodeStats struct {
 	graph    string
 	requests int64
@@ -20,7 +20,7 @@ func newNodeStats(graph string) *nodeStats {
 	return &nodeStats{graph: graph, nodes: map[string]*nodeSamples{}}
 }
 
-// addGraphs adds what the graphs of one request did. It skips other graphs, and nodes
+// addGraphs adds the effects of the graphs on one request. It skips other graphs and nodes
 // that have not ended.
 func (s *nodeStats) addGraphs(graphs []Graph) {
 	found := false
@@ -54,7 +54,7 @@ func (s *nodeStats) addNode(n *Node) {
 	}
 }
 
-// nodeList returns the figures, in the order in which nodes were first seen.
+// nodeList returns the statistics in the order in which nodes were first seen.
 func (s *nodeStats) nodeList() []NodeStats {
 	list := make([]NodeStats, 0, len(s.order))
 	for _, id := range s.order {
@@ -67,8 +67,8 @@ func (s *nodeStats) nodeList() []NodeStats {
 	return list
 }
 
-// percentile returns the value that at least so many percent of a sorted list do not
-// exceed: of few values the 99th is the largest.
+// percentile returns the smallest value that at least the given percentage of a sorted list
+// does not exceed: of a short list the 99th is the largest.
 func percentile(sorted []float64, percent int) float64 {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }

@@ -25,38 +25,38 @@ import (
 var schemaSQL string
 
 const (
-	// applicationID is in the file's header: "gdwq". unreleasedID is in that of files
+	// applicationID is in the file's header: "gdwq". unreleasedID is in the header of files
 	// made before the first release: "gdwr".
 	applicationID = 0x67647771
 	unreleasedID  = 0x67647772
-	// schemaVersion counts the changes of the schema.
+	// schemaVersion is the version of the schema.
 	schemaVersion = 1
-	// busyTime is how long a connection waits for another process.
+	// busyTime is the maximum time that a connection waits for another process.
 	busyTime = 5 * time.Second
 )
 
-// Log is the record of requests in a file.
+// Log is a request log in a file.
 type Log struct {
 	path string
 	db   *sql.DB
 }
 
-// Open opens a file, which it makes, for this user alone, where there is none.
+// Open opens a file. If it does not exist, Open creates it, readable only by this user.
 func Open(ctx context.Context, path string) (*Log, error) {
-	l, err := open(ctx, path)
+	l, err := openDatabase(ctx, path)
 	if err != nil {
-		return nil, l.fault("open the record of requests", err)
+		return nil, l.wrapError("open the request log", err)
 	}
 	return l, nil
 }
 
-// Exists tells whether there is a file.
+// Exists reports whether the file exists.
 func Exists(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() > 0
 }
 
-func open(ctx context.Context, path string) (*Log, error) {
+func openDatabase(ctx context.Context, path string) (*Log, error) {
 	l := &Log{path: path}
 	if err := privatefile.MakeDir(filepath.Dir(path)); err != nil {
 		return l, err
@@ -70,13 +70,13 @@ func open(ctx context.Context, path string) (*Log, error) {
 	case !errors.Is(err, fs.ErrExist):
 		return l, err
 	}
-	// Locks then last even if somebody in this process opens and closes the file.
-	// Not every system has them.
+	// With OFD locks, locks survive if other code in this process opens and closes the
+	// file. Not every system has them.
 	_, _ = driver.OFDLocking(true)
 	if l.db, err = sql.Open("sqlite", dataSource(path)); err != nil {
 		return l, err
 	}
-	// One connection writes; the others look. They go when nobody uses them.
+	// One connection writes; the others read. Idle ones are closed.
 	l.db.SetMaxOpenConns(4)
 	l.db.SetMaxIdleConns(1)
 	l.db.SetConnMaxIdleTime(time.Minute)
@@ -86,11 +86,11 @@ func open(ctx context.Context, path string) (*Log, error) {
 	return l, nil
 }
 
-// dataSource names the file for the driver. Pragmas stand in it because each
+// dataSource returns the data source name of the file. It contains the pragmas because each
 // connection needs them. A crash may lose the last entries, and nothing else.
 func dataSource(path string) string {
 	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") { // a volume
+	if !strings.HasPrefix(path, "/") { // a Windows volume
 		path = "/" + path
 	}
 	pragmas := url.Values{"_pragma": {
@@ -101,32 +101,33 @@ func dataSource(path string) string {
 }
 
 // prepareWhenFree prepares the file. SQLite's busy timeout does not cover the change
-// to a write-ahead log, so where several processes make the file at once, those that
-// find it busy try again.
+// to a write-ahead log. So if several processes create the file at once, those that
+// find it busy retry.
 func (l *Log) prepareWhenFree(ctx context.Context) error {
 	for begun := time.Now(); ; {
-		err := l.prepare(ctx)
+		err := l.prepareTables(ctx)
 		if !hasCode(err, codeBusy) || time.Since(begun) > busyTime || pause.For(ctx, 10*time.Millisecond) != nil {
 			return err
 		}
 	}
 }
 
-// SQLite's codes of errors.
+// SQLite error codes.
 const (
 	codeBusy         = 5
 	codeCorrupt      = 11
 	codeNotADatabase = 26
 )
 
-// hasCode reports whether an error is SQLite's with one of some codes.
+// hasCode reports whether an error is a SQLite error with one of the codes.
 func hasCode(err error, codes ...int) bool {
 	var failure *driver.Error
 	return errors.As(err, &failure) && slices.Contains(codes, failure.Code()&0xff)
 }
 
-// prepare makes the tables of a new file, and refuses one that is another's.
-func (l *Log) prepare(ctx context.Context) error {
+// prepareTables creates the tables of a new file, and returns an error for a file of
+// another program.
+func (l *Log) prepareTables(ctx context.Context) error {
 	var id, version int
 	if err := l.db.QueryRowContext(ctx, "SELECT a.application_id, u.user_version FROM pragma_application_id a, pragma_user_version u").Scan(&id, &version); err != nil {
 		return err
@@ -135,19 +136,19 @@ func (l *Log) prepare(ctx context.Context) error {
 	case id == applicationID && version == schemaVersion:
 		return nil
 	case id == applicationID:
-		return guideway.Errorf(guideway.CodeUnavailable, "the record of requests %s has the schema %d, this version of guideway knows %d", l.path, version, schemaVersion).
-			WithFix("use a later guideway, or move the file away: a new one is begun")
+		return guideway.Errorf(guideway.CodeUnavailable, "the request log %s has schema version %d, but this version of guideway supports only %d", l.path, version, schemaVersion).
+			WithFix("use a later guideway, or move the file away to start a new log")
 	case id == unreleasedID:
-		return guideway.Errorf(guideway.CodeUnavailable, "%s is a record of requests that a development version of guideway made before the first release; this version cannot open it; it was left as it is", l.path).
-			WithFix("move the file away: a new one is begun; the guideway that made it still reads it")
+		return guideway.Errorf(guideway.CodeUnavailable, "%s is a request log of a development version before the first release; this version cannot open it; the file was not changed", l.path).
+			WithFix("move the file away to start a new log; the version that created it can still read it")
 	case id != 0 || version != 0:
-		return guideway.Errorf(guideway.CodeUnavailable, "%s is another program's database; it was left as it is", l.path).WithFix("move the file away")
+		return guideway.Errorf(guideway.CodeUnavailable, "%s is the database of another program; the file was not changed", l.path).WithFix("move the file away")
 	}
 	if _, err := l.db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {
 		return err
 	}
-	return l.within(ctx, func(tx *sql.Tx) error {
-		// Another process may have been faster.
+	return l.inTransaction(ctx, func(tx *sql.Tx) error {
+		// Another process may have created them first.
 		if err := tx.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil || id == applicationID {
 			return err
 		}
@@ -156,13 +157,13 @@ func (l *Log) prepare(ctx context.Context) error {
 	})
 }
 
-// within does something in a transaction that writes.
-func (l *Log) within(ctx context.Context, do func(*sql.Tx) error) error {
+// inTransaction runs a function in a write transaction.
+func (l *Log) inTransaction(ctx context.Context, do func(*sql.Tx) error) error {
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // behind a commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
 	if err := do(tx); err != nil {
 		return err
 	}
@@ -172,17 +173,17 @@ func (l *Log) within(ctx context.Context, do func(*sql.Tx) error) error {
 // Close closes the file.
 func (l *Log) Close() error { return l.db.Close() }
 
-// fault gives an error the form that a person gets.
-func (l *Log) fault(doing string, err error) error {
+// wrapError adds the operation and the next action to an error.
+func (l *Log) wrapError(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case guideway.ErrorCode(err) != guideway.CodeInternal, errors.Is(err, context.Canceled):
 		return err
 	}
-	fix := "look at the disk and at the rights of the file"
+	fix := "check the disk and the permissions of the file"
 	if hasCode(err, codeNotADatabase, codeCorrupt) {
-		fix = "the file is damaged; move it away: a new one is begun, and nothing but the record is lost"
+		fix = "the file is damaged; move it away to start a new log; only the log is lost"
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: %s: %w", doing, l.path, err).WithFix("%s", fix)
 }

@@ -14,19 +14,19 @@ import (
 
 const listColumns = "num, id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace"
 
-// where are the conditions of a filter.
+// where holds the conditions of a filter.
 type where struct {
 	parts []string
 	args  []any
 }
 
-func (w *where) add(part string, args ...any) {
+func (w *where) addCondition(part string, args ...any) {
 	w.parts, w.args = append(w.parts, part), append(w.args, args...)
 }
 
-func (w *where) equal(column, value string) {
+func (w *where) addEqual(column, value string) {
 	if value != "" {
-		w.add(column+" = ?", value)
+		w.addCondition(column+" = ?", value)
 	}
 }
 
@@ -37,21 +37,21 @@ func (w *where) String() string {
 	return " WHERE " + strings.Join(w.parts, " AND ")
 }
 
-// like is a text for LIKE that stands for itself.
-func like(text string) string {
+// escapeLike escapes a text for LIKE.
+func escapeLike(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
-func conditions(f Filter) *where {
+func filterConditions(f Filter) *where {
 	w := &where{}
-	w.equal("user", f.User)
-	w.equal("client", f.Client)
-	w.equal("upstream", f.Upstream)
-	w.equal("method", f.Method)
+	w.addEqual("user", f.User)
+	w.addEqual("client", f.Client)
+	w.addEqual("upstream", f.Upstream)
+	w.addEqual("method", f.Method)
 	if stem, ok := strings.CutSuffix(f.Tool, "*"); ok {
-		w.add(`tool LIKE ? ESCAPE '\'`, like(stem)+"%")
+		w.addCondition(`tool LIKE ? ESCAPE '\'`, escapeLike(stem)+"%")
 	} else {
-		w.equal("tool", f.Tool)
+		w.addEqual("tool", f.Tool)
 	}
 	if len(f.Statuses) > 0 {
 		marks := strings.TrimSuffix(strings.Repeat("?,", len(f.Statuses)), ",")
@@ -59,33 +59,33 @@ func conditions(f Filter) *where {
 		for i, s := range f.Statuses {
 			args[i] = string(s)
 		}
-		w.add("status IN ("+marks+")", args...)
+		w.addCondition("status IN ("+marks+")", args...)
 	}
 	if !f.Since.IsZero() {
-		w.add("at >= ?", f.Since.UnixMicro())
+		w.addCondition("at >= ?", f.Since.UnixMicro())
 	}
 	if !f.Until.IsZero() {
-		w.add("at < ?", f.Until.UnixMicro())
+		w.addCondition("at < ?", f.Until.UnixMicro())
 	}
 	for _, word := range f.Words {
-		text := "%" + like(word) + "%"
-		w.add(`(tool LIKE ? ESCAPE '\' OR upstream LIKE ? ESCAPE '\' OR client LIKE ? ESCAPE '\' OR token LIKE ? ESCAPE '\' OR error LIKE ? ESCAPE '\' OR method LIKE ? ESCAPE '\' OR hooks LIKE ? ESCAPE '\' OR id = ?)`,
+		text := "%" + escapeLike(word) + "%"
+		w.addCondition(`(tool LIKE ? ESCAPE '\' OR upstream LIKE ? ESCAPE '\' OR client LIKE ? ESCAPE '\' OR token LIKE ? ESCAPE '\' OR error LIKE ? ESCAPE '\' OR method LIKE ? ESCAPE '\' OR hooks LIKE ? ESCAPE '\' OR id = ?)`,
 			text, text, text, text, text, text, text, word)
 	}
 	if f.Slower > 0 {
-		w.add("took >= ?", f.Slower.Microseconds())
+		w.addCondition("took >= ?", f.Slower.Microseconds())
 	}
 	if f.Hooked || f.Graph != "" {
-		w.add("hooks <> ''")
+		w.addCondition("hooks <> ''")
 	}
 	if f.Graph != "" {
-		w.add("instr(hooks, ?) > 0", ","+f.Graph+",")
+		w.addCondition("instr(hooks, ?) > 0", ","+f.Graph+",")
 	}
 	if f.Before > 0 {
-		w.add("num < ?", f.Before)
+		w.addCondition("num < ?", f.Before)
 	}
 	if f.After > 0 {
-		w.add("num > ?", f.After)
+		w.addCondition("num > ?", f.After)
 	}
 	return w
 }
@@ -112,27 +112,27 @@ func scanEntry(row scanner, more ...any) (*Entry, error) {
 
 const defaultLimit = 100
 
-// List returns entries, the last first, without what hooks did and what was sent.
+// List returns entries, the latest first, without graphs and bodies.
 func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
-	w := conditions(f)
+	w := filterConditions(f)
 	limit := f.Limit
 	if limit <= 0 {
 		limit = defaultLimit
 	}
 	rows, err := l.db.QueryContext(ctx, "SELECT "+listColumns+" FROM requests"+w.String()+" ORDER BY num DESC LIMIT ?", append(w.args, limit)...) //nolint:gosec // G202: the conditions are ours, and what others say is bound
 	if err != nil {
-		return nil, l.fault("read the record of requests", err)
+		return nil, l.wrapError("read the request log", err)
 	}
 	defer rows.Close()
 	list := []Entry{}
 	for rows.Next() {
 		e, err := scanEntry(rows)
 		if err != nil {
-			return nil, l.fault("read the record of requests", err)
+			return nil, l.wrapError("read the request log", err)
 		}
 		list = append(list, *e)
 	}
-	return list, l.fault("read the record of requests", rows.Err())
+	return list, l.wrapError("read the request log", rows.Err())
 }
 
 // Get returns a complete entry of a user, or an error of CodeNotFound.
@@ -141,11 +141,11 @@ func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 	row := l.db.QueryRowContext(ctx, "SELECT "+listColumns+", graphs, request, response FROM requests WHERE id = ? AND user = ?", id, user)
 	e, err := scanEntry(row, &graphs, &request, &response)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no request %q in the record", id).
-			WithFix("guideway requests list; old ones are taken out")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "unknown request %q", id).
+			WithFix("guideway requests list; old requests are removed")
 	}
 	if err != nil {
-		return nil, l.fault("read the record of requests", err)
+		return nil, l.wrapError("read the request log", err)
 	}
 	for _, part := range []struct {
 		text string
@@ -161,7 +161,7 @@ func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 	return e, nil
 }
 
-// failedSQL are the statuses that count as errors.
+// failedSQL returns the statuses that count as errors.
 func failedSQL() string {
 	var list []string
 	for _, s := range Statuses() {
@@ -172,12 +172,13 @@ func failedSQL() string {
 	return strings.Join(list, ", ")
 }
 
-// maxTools bounds the answer of Tools.
+// maxTools is the maximum number of results of Tools.
 const maxTools = 500
 
-// Tools returns figures of the entries that a filter chooses, the most called first.
+// Tools returns statistics of the entries that a filter selects, the most called tool
+// first.
 func (l *Log) Tools(ctx context.Context, f Filter) ([]ToolStats, error) {
-	w := conditions(f)
+	w := filterConditions(f)
 	rows, err := l.db.QueryContext(ctx, fmt.Sprintf(`
 		SELECT method, upstream, tool, n, sum(status IN (%s)), sum(bytes_out),
 			max(CASE WHEN r = (n * 50 + 99) / 100 THEN took END), max(CASE WHEN r = (n * 99 + 99) / 100 THEN took END)
@@ -187,7 +188,7 @@ func (l *Log) Tools(ctx context.Context, f Filter) ([]ToolStats, error) {
 			FROM requests%s)
 		GROUP BY method, upstream, tool ORDER BY n DESC, method, upstream, tool LIMIT %d`, failedSQL(), w, maxTools), w.args...)
 	if err != nil {
-		return nil, l.fault("count requests", err)
+		return nil, l.wrapError("count requests", err)
 	}
 	defer rows.Close()
 	list := []ToolStats{}
@@ -195,56 +196,56 @@ func (l *Log) Tools(ctx context.Context, f Filter) ([]ToolStats, error) {
 		var t ToolStats
 		var p50, p99 int64
 		if err := rows.Scan(&t.Method, &t.Upstream, &t.Tool, &t.Count, &t.Errors, &t.BytesOut, &p50, &p99); err != nil {
-			return nil, l.fault("count requests", err)
+			return nil, l.wrapError("count requests", err)
 		}
 		t.P50, t.P99 = float64(p50)/1000, float64(p99)/1000
 		list = append(list, t)
 	}
-	return list, l.fault("count requests", rows.Err())
+	return list, l.wrapError("count requests", rows.Err())
 }
 
-// maxStatsRequests bounds the requests that the figures of nodes are of.
+// maxStatsRequests is the maximum number of requests in the statistics of nodes.
 const maxStatsRequests = 2000
 
-// Nodes returns figures of the nodes of a graph over its last requests, and the number
+// Nodes returns statistics of the nodes of a graph over its last requests, and the number
 // of those requests.
 func (l *Log) Nodes(ctx context.Context, user, graph string) ([]NodeStats, int64, error) {
-	w := conditions(Filter{User: user, Graph: graph})
+	w := filterConditions(Filter{User: user, Graph: graph})
 	rows, err := l.db.QueryContext(ctx, "SELECT graphs FROM requests"+w.String()+" ORDER BY num DESC LIMIT ?", append(w.args, maxStatsRequests)...) //nolint:gosec // G202: the conditions are ours, and what others say is bound
 	if err != nil {
-		return nil, 0, l.fault("read what hooks did", err)
+		return nil, 0, l.wrapError("read the effects of hooks", err)
 	}
 	defer rows.Close()
 	stats := newNodeStats(graph)
 	for rows.Next() {
 		var text string
 		if err := rows.Scan(&text); err != nil {
-			return nil, 0, l.fault("read what hooks did", err)
+			return nil, 0, l.wrapError("read the effects of hooks", err)
 		}
 		var graphs []Graph
 		if json.Unmarshal([]byte(text), &graphs) == nil {
 			stats.addGraphs(graphs)
 		}
 	}
-	return stats.nodeList(), stats.requests, l.fault("read what hooks did", rows.Err())
+	return stats.nodeList(), stats.requests, l.wrapError("read the effects of hooks", rows.Err())
 }
 
-// Summary returns what the record holds.
+// Summary describes the contents of the log.
 func (l *Log) Summary(ctx context.Context) (Summary, error) {
 	var s Summary
 	var oldest int64
 	err := l.db.QueryRowContext(ctx, "SELECT count(*), coalesce(min(at), 0), (SELECT coalesce(sum(count), 0) FROM losses) FROM requests").Scan(&s.Count, &oldest, &s.Dropped)
 	if err == nil {
-		s.Bytes, err = l.used(ctx)
+		s.Bytes, err = l.usedBytes(ctx)
 	}
 	if oldest > 0 {
 		s.Oldest = time.UnixMicro(oldest).UTC()
 	}
-	return s, l.fault("read the record of requests", err)
+	return s, l.wrapError("read the request log", err)
 }
 
-// Latest returns the place of the last entry, 0 where there is none.
+// Latest returns the position of the last entry, or 0 for an empty log.
 func (l *Log) Latest(ctx context.Context) (num int64, err error) {
 	err = l.db.QueryRowContext(ctx, "SELECT coalesce(max(num), 0) FROM requests").Scan(&num)
-	return num, l.fault("read the record of requests", err)
+	return num, l.wrapError("read the request log", err)
 }

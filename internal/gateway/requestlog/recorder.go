@@ -8,43 +8,43 @@ import (
 	"time"
 )
 
-// RecorderOptions adjust a Recorder; only Open is needed.
+// RecorderOptions configure a Recorder; only Open is required.
 type RecorderOptions struct {
-	// Open opens the log, when the first entry comes. It is tried again after a
-	// failure.
+	// Open opens the log when the first entry arrives. It is retried after an error.
 	Open func(ctx context.Context) (*Log, error)
-	// Redact makes what is kept of entries.
+	// Redact redacts entries before they are written.
 	Redact *Redactor
-	// Retention and MaxBytes say what is kept; zero does not bound.
+	// Retention and MaxBytes limit the log; zero means unlimited.
 	Retention time.Duration
 	MaxBytes  int64
-	// Queue is how many entries wait at most: 4096.
+	// Queue is the maximum number of waiting entries: 4096 by default.
 	Queue int
-	// Gather is how long the writer waits for more before it writes: 100 ms.
+	// Gather is the time that the writer waits for more entries before it writes: 100 ms by
+	// default.
 	Gather time.Duration
-	// Logger gets what goes wrong; nil is silence.
+	// Logger logs errors; may be nil.
 	Logger *slog.Logger
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
 
 const (
-	// batchSize bounds a batch.
+	// batchSize is the maximum number of entries in a batch.
 	batchSize = 512
-	// pruneEvery is how often what is too old is taken out.
+	// pruneEvery is the interval between removals of old entries.
 	pruneEvery = 10 * time.Minute
-	// maxWaiting bounds what the arguments and results of waiting entries take.
+	// maxWaiting limits the arguments and results of waiting entries in bytes.
 	maxWaiting = 16 << 20
 )
 
-// Recorder writes entries behind the answers. Its methods never wait.
+// Recorder writes entries after the answers were sent. Its methods never block.
 type Recorder struct {
 	opts  RecorderOptions
 	queue chan item
 	begin sync.Once
 	begun atomic.Bool
-	// stop ends the writer, which then writes what is left; done is closed when
-	// it has.
+	// stop ends the writer, which then writes the remaining entries; done is closed after
+	// that.
 	stop, done chan struct{}
 	end        sync.Once
 
@@ -54,7 +54,7 @@ type Recorder struct {
 	pruned                            time.Time
 }
 
-// item is an entry, or what has become known of one that was written.
+// item is an entry, or an update of one that was written.
 type item struct {
 	entry  *Entry
 	id     string
@@ -62,8 +62,7 @@ type item struct {
 	size   int64
 }
 
-// NewRecorder returns a recorder. It opens nothing and starts nothing before the first
-// entry.
+// NewRecorder returns a recorder. It opens and starts nothing before the first entry.
 func NewRecorder(opts RecorderOptions) *Recorder {
 	if opts.Queue <= 0 {
 		opts.Queue = 4096
@@ -83,32 +82,32 @@ func NewRecorder(opts RecorderOptions) *Recorder {
 	return &Recorder{opts: opts, stop: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Bodies tells whether arguments and results are kept.
-func (r *Recorder) Bodies() bool { return r.opts.Redact.bodies() }
+// Bodies reports whether arguments and results are recorded.
+func (r *Recorder) Bodies() bool { return r.opts.Redact.keepsBodies() }
 
-// Add has an entry written. It is the recorder's from then on.
+// Add queues an entry. The recorder owns it from then on.
 func (r *Recorder) Add(e *Entry) {
 	i := item{entry: e, size: int64(len(e.Arguments) + len(e.Result))}
 	if i.size > 0 && r.waitingBytes.Load()+i.size > maxWaiting {
 		e.Arguments, e.Result, i.size = nil, nil, 0
 		r.trimmed.Add(1)
 	}
-	r.put(i)
+	r.putItem(i)
 }
 
-// Settle has what hooks did to an entry written again: hooks that run aside end
-// later.
-func (r *Recorder) Settle(id string, graphs []Graph) { r.put(item{id: id, graphs: graphs}) }
+// Settle updates the graphs of an entry: fire-and-forget hooks end after the entry was
+// added.
+func (r *Recorder) Settle(id string, graphs []Graph) { r.putItem(item{id: id, graphs: graphs}) }
 
-func (r *Recorder) put(i item) {
+func (r *Recorder) putItem(i item) {
 	r.begin.Do(func() {
 		r.queue = make(chan item, r.opts.Queue)
 		r.begun.Store(true)
-		go r.write()
+		go r.runWriter()
 	})
 	select {
 	case <-r.stop:
-		r.drop(i)
+		r.dropItem(i)
 		return
 	default:
 	}
@@ -117,30 +116,32 @@ func (r *Recorder) put(i item) {
 	case r.queue <- i:
 	default:
 		r.waitingBytes.Add(-i.size)
-		r.drop(i)
+		r.dropItem(i)
 	}
 }
 
-func (r *Recorder) drop(i item) {
+func (r *Recorder) dropItem(i item) {
 	if i.entry != nil {
 		r.dropped.Add(1)
 		r.unsaid.Add(1)
 	}
 }
 
-// Health says how the recorder does, in this process.
+// Health is the state of the recorder in this process.
 type Health struct {
 	Written int64 `json:"written"`
-	// Dropped entries had no room in the queue, or could not be written.
+	// Dropped counts entries without room in the queue and entries that could not be
+	// written.
 	Dropped int64 `json:"dropped"`
 	Waiting int   `json:"waiting"`
-	// Trimmed entries were written without what was sent: too much waited.
+	// Trimmed counts entries that were written without bodies because too many bytes
+	// waited.
 	Trimmed int64 `json:"trimmed,omitempty"`
-	// Error is the last failure, until something is written again.
+	// Error is the last error, until a write succeeds.
 	Error string `json:"error,omitempty"`
 }
 
-// Health says how the recorder does.
+// Health returns the state of the recorder.
 func (r *Recorder) Health() Health {
 	h := Health{Written: r.written.Load(), Dropped: r.dropped.Load(), Trimmed: r.trimmed.Load()}
 	if r.begun.Load() {
@@ -152,25 +153,25 @@ func (r *Recorder) Health() Health {
 	return h
 }
 
-// Close writes what waits, until ctx is done.
+// Close writes the waiting entries, until ctx is done.
 func (r *Recorder) Close(ctx context.Context) {
 	r.end.Do(func() { close(r.stop) })
-	r.begin.Do(func() { close(r.done) }) // there is no writer, and none begins
+	r.begin.Do(func() { close(r.done) }) // there is no writer, and none starts later
 	select {
 	case <-r.done:
 	case <-ctx.Done():
 	}
 }
 
-// write is the one writer.
-func (r *Recorder) write() {
+// runWriter is the loop of the only writer.
+func (r *Recorder) runWriter() {
 	defer close(r.done)
 	for {
 		var first item
 		select {
 		case first = <-r.queue:
 		case <-r.stop:
-			r.rest()
+			r.writeRest()
 			return
 		}
 		timer := time.NewTimer(r.opts.Gather)
@@ -179,35 +180,35 @@ func (r *Recorder) write() {
 		case <-r.stop:
 			timer.Stop()
 		}
-		r.flush(first)
+		r.writeBatch(first)
 	}
 }
 
-// rest writes what is left at the end.
-func (r *Recorder) rest() {
+// writeRest writes the remaining entries at the end.
+func (r *Recorder) writeRest() {
 	for {
 		select {
 		case i := <-r.queue:
-			r.flush(i)
+			r.writeBatch(i)
 		default:
 			return
 		}
 	}
 }
 
-// flush writes what waits, as one batch.
-func (r *Recorder) flush(first item) {
+// writeBatch writes the waiting entries as one batch.
+func (r *Recorder) writeBatch(first item) {
 	b := Batch{}
 	var size int64
 	for i, more := first, true; more; {
 		if i.entry != nil {
-			r.opts.Redact.entry(i.entry)
+			r.opts.Redact.redactEntry(i.entry)
 			b.Entries = append(b.Entries, i.entry)
 		} else {
 			if b.Graphs == nil {
 				b.Graphs = map[string][]Graph{}
 			}
-			r.opts.Redact.graphs(i.graphs)
+			r.opts.Redact.redactGraphs(i.graphs)
 			b.Graphs[i.id] = i.graphs
 		}
 		size += i.size
@@ -221,7 +222,7 @@ func (r *Recorder) flush(first item) {
 	}
 	r.waitingBytes.Add(-size)
 	b.Dropped = r.unsaid.Swap(0)
-	// The process may be ending: what was taken is written all the same.
+	// The process may be exiting: write the accepted entries regardless.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	log, err := r.opts.Open(ctx)
@@ -229,7 +230,7 @@ func (r *Recorder) flush(first item) {
 		if err = log.Write(ctx, b); err == nil {
 			r.written.Add(int64(len(b.Entries)))
 			r.lastErr.Store(nil)
-			r.prune(ctx, log)
+			r.pruneOld(ctx, log)
 			return
 		}
 	}
@@ -242,8 +243,8 @@ func (r *Recorder) flush(first item) {
 	}
 }
 
-// prune takes out what is too old or too much, now and then.
-func (r *Recorder) prune(ctx context.Context, log *Log) {
+// pruneOld removes old and excess entries from time to time.
+func (r *Recorder) pruneOld(ctx context.Context, log *Log) {
 	now := r.opts.Now()
 	if now.Sub(r.pruned) < pruneEvery {
 		return
@@ -258,8 +259,8 @@ func (r *Recorder) prune(ctx context.Context, log *Log) {
 	}
 	gone, err := log.Prune(ctx, before, r.opts.MaxBytes)
 	if err != nil {
-		r.opts.Logger.Warn("old entries of the record of requests could not be taken out", "error", err)
+		r.opts.Logger.Warn("old entries of the request log could not be removed", "error", err)
 	} else if gone > 0 {
-		r.opts.Logger.Debug("old entries of the record of requests are gone", "entries", gone)
+		r.opts.Logger.Debug("old entries of the request log were removed", "entries", gone)
 	}
 }

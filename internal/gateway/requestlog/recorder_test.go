@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A call is never delayed: while the log cannot be opened, entries are taken, and
-// those without room are dropped, counted, and noted with the next batch.
+// The recorder never delays a call: while the log cannot be opened, it accepts entries,
+// drops those without room, counts them, and reports the number with the next batch.
 func TestRecorderNeverWaits(t *testing.T) {
 	t.Parallel()
 	log, _ := newLog(t)
@@ -37,7 +37,7 @@ func TestRecorderNeverWaits(t *testing.T) {
 			}
 		}})
 		r.Add(&requestlog.Entry{ID: "old"})
-		<-time.After(time.Second) // the writer has the first one now
+		<-time.After(time.Second) // the writer holds the first one now
 		begun := time.Now()
 		for i := range 10 {
 			r.Add(&requestlog.Entry{ID: fmt.Sprint("new-", i), At: begun})
@@ -61,8 +61,8 @@ func TestRecorderNeverWaits(t *testing.T) {
 	}
 }
 
-// Entries that come together are written together. Where the log fails they are lost,
-// which is counted and noted once it works again.
+// Entries that arrive together are written together. If a write fails, they are lost,
+// counted and reported once the log works again.
 func TestRecorderSurvivesFailures(t *testing.T) {
 	t.Parallel()
 	log, _ := newLog(t)
@@ -98,7 +98,7 @@ func TestRecorderSurvivesFailures(t *testing.T) {
 	}
 }
 
-// A recorder that nobody uses starts nothing and opens nothing.
+// An unused recorder starts and opens nothing.
 func TestIdleRecorder(t *testing.T) {
 	t.Parallel()
 	r := requestlog.NewRecorder(requestlog.RecorderOptions{Open: func(context.Context) (*requestlog.Log, error) {
@@ -115,8 +115,8 @@ func TestIdleRecorder(t *testing.T) {
 	}
 }
 
-// keep writes an entry and gives what is kept of it.
-func keep(t *testing.T, most int, e *requestlog.Entry) *requestlog.Entry {
+// writeEntry writes an entry and returns its stored form.
+func writeEntry(t *testing.T, most int, e *requestlog.Entry) *requestlog.Entry {
 	t.Helper()
 	log, _ := newLog(t)
 	r := requestlog.NewRecorder(requestlog.RecorderOptions{
@@ -132,7 +132,7 @@ func keep(t *testing.T, most int, e *requestlog.Entry) *requestlog.Entry {
 	return kept
 }
 
-func hostile() *requestlog.Entry {
+func hostileEntry() *requestlog.Entry {
 	const token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 	inner, _ := json.Marshal(`{"user":"ann","apiKey":"k-1234567890"}`)
 	return &requestlog.Entry{
@@ -151,12 +151,12 @@ func hostile() *requestlog.Entry {
 	}
 }
 
-// What was sent is not kept unless somebody wants it, whatever way it would get
-// into an entry; secrets are never kept, by key and by shape.
-func TestNothingSecretIsKept(t *testing.T) {
+// Arguments and results are not stored unless enabled, in any part of an entry; secrets are
+// never stored, whether recognized by key or by shape.
+func TestSecretsAreRedacted(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{0, 1 << 10} {
-		e := keep(t, most, hostile())
+		e := writeEntry(t, most, hostileEntry())
 		text, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestNothingSecretIsKept(t *testing.T) {
 			t.Errorf("what was changed is not told: %+v", e.Graphs)
 		}
 	}
-	e := keep(t, 1<<10, hostile())
+	e := writeEntry(t, 1<<10, hostileEntry())
 	want := `{"content":[{"text":"{\"apiKey\":\"[redacted]\",\"user\":\"ann\"}","type":"text"}],"big":12345678901234567890}`
 	var got, expected any
 	if json.Unmarshal([]byte(e.Response.Text), &got) != nil || json.Unmarshal([]byte(want), &expected) != nil || !cmp.Equal(got, expected) {
@@ -193,14 +193,14 @@ func TestNothingSecretIsKept(t *testing.T) {
 	}
 }
 
-// Bodies are bounded, and cut between letters; what is not JSON is not kept.
+// Bodies are limited, and cut between characters; text that is not JSON is not stored.
 func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
-	e := keep(t, 8, &requestlog.Entry{ID: "q", Arguments: json.RawMessage(`{"a":"ääääääää"}`), Result: json.RawMessage(`{broken`)})
+	e := writeEntry(t, 8, &requestlog.Entry{ID: "q", Arguments: json.RawMessage(`{"a":"ääääääää"}`), Result: json.RawMessage(`{broken`)})
 	if e.Request.Text != `{"a":"ä` || !e.Request.Cut || e.Response != nil {
 		t.Errorf("%+v, %+v", e.Request, e.Response)
 	}
-	e = keep(t, 8, &requestlog.Entry{ID: "q", Arguments: json.RawMessage(`"` + strings.Repeat("x", 2<<20) + `"`)})
+	e = writeEntry(t, 8, &requestlog.Entry{ID: "q", Arguments: json.RawMessage(`"` + strings.Repeat("x", 2<<20) + `"`)})
 	if len(e.Request.Text) > 100 || !e.Request.Cut {
 		t.Errorf("%d bytes are kept", len(e.Request.Text))
 	}

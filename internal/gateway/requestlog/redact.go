@@ -10,74 +10,74 @@ import (
 	"github.com/guideway-dev/guideway/internal/jsontext"
 )
 
-// Redactor makes what is kept of an entry: without what it held, unless that is
-// wanted, and without likely secrets, by key and by shape.
+// Redactor redacts entries: it removes the bodies unless they are enabled, and likely
+// secrets, recognized by key or by shape.
 type Redactor struct {
 	scanner *secret.Scanner
 	most    int
 }
 
-// The bounds of what an entry keeps besides bodies.
+// Limits of the parts of an entry other than bodies.
 const (
 	maxError   = 2 << 10
 	maxConsole = 100
 	maxLine    = 1 << 10
-	// maxScanned bounds what of a body is looked at: it is decoded for that.
+	// maxScanned limits the size of a body that is decoded and scanned.
 	maxScanned = 1 << 20
 )
 
-// NewRedactor makes a redactor that keeps so many bytes of arguments and of
-// results; 0 keeps none.
+// NewRedactor returns a redactor that keeps at most the given number of bytes of arguments
+// and of results; 0 removes them.
 func NewRedactor(most int) *Redactor {
 	return &Redactor{scanner: secret.NewScanner(), most: most}
 }
 
-func (r *Redactor) bodies() bool { return r.most > 0 }
+func (r *Redactor) keepsBodies() bool { return r.most > 0 }
 
-// entry takes out of an entry what is not to be kept.
-func (r *Redactor) entry(e *Entry) {
-	e.Error = r.text(e.Error, maxError)
-	e.Tool, _ = r.scanner.Redact(e.Tool) // addresses carry secrets, too
-	r.graphs(e.Graphs)
-	if r.bodies() {
-		e.Request, e.Response = r.body(e.Arguments), r.body(e.Result)
+// redactEntry redacts an entry.
+func (r *Redactor) redactEntry(e *Entry) {
+	e.Error = r.redactText(e.Error, maxError)
+	e.Tool, _ = r.scanner.Redact(e.Tool) // URIs may contain secrets, too
+	r.redactGraphs(e.Graphs)
+	if r.keepsBodies() {
+		e.Request, e.Response = r.redactBody(e.Arguments), r.redactBody(e.Result)
 	}
 	e.Arguments, e.Result = nil, nil
 }
 
-// text takes likely secrets out of a text, and cuts it.
-func (r *Redactor) text(text string, most int) string {
+// redactText removes likely secrets from a text, and shortens it.
+func (r *Redactor) redactText(text string, most int) string {
 	text, _ = r.scanner.Redact(text)
 	if len(text) > most {
-		text = cut(text, most) + "…"
+		text = cutText(text, most) + "…"
 	}
 	return text
 }
 
-func cut(text string, most int) string {
+func cutText(text string, most int) string {
 	for most > 0 && !utf8.RuneStart(text[most]) {
 		most--
 	}
 	return text[:most]
 }
 
-// graphs does the same for what hooks did. The values that a hook changed are
-// parts of bodies, and kept as those are.
-func (r *Redactor) graphs(graphs []Graph) {
+// redactGraphs redacts the effects of hooks. The values that a hook changed are parts of
+// bodies and are redacted in the same way.
+func (r *Redactor) redactGraphs(graphs []Graph) {
 	for g := range graphs {
 		for n := range graphs[g].Nodes {
 			node := &graphs[g].Nodes[n]
-			node.Console = r.console(node.Console)
+			node.Console = r.redactLines(node.Console)
 			if node.Error != nil {
 				failure := *node.Error
-				failure.Message = r.text(failure.Message, maxError)
+				failure.Message = r.redactText(failure.Message, maxError)
 				node.Error = &failure
 			}
 			changes := make([]hookgraph.Change, len(node.Changes))
 			for i, c := range node.Changes {
 				changes[i] = hookgraph.Change{Op: c.Op, Pointer: c.Pointer}
-				if r.bodies() {
-					changes[i].Before, changes[i].After = r.value(c.Pointer, c.Before), r.value(c.Pointer, c.After)
+				if r.keepsBodies() {
+					changes[i].Before, changes[i].After = r.redactValue(c.Pointer, c.Before), r.redactValue(c.Pointer, c.After)
 				}
 			}
 			node.Changes = changes
@@ -85,25 +85,25 @@ func (r *Redactor) graphs(graphs []Graph) {
 	}
 }
 
-func (r *Redactor) console(lines []hookgraph.Line) []hookgraph.Line {
+func (r *Redactor) redactLines(lines []hookgraph.Line) []hookgraph.Line {
 	out := make([]hookgraph.Line, 0, min(len(lines), maxConsole))
 	for _, line := range lines[:min(len(lines), maxConsole)] {
-		out = append(out, hookgraph.Line{Level: line.Level, Text: r.text(line.Text, maxLine)})
+		out = append(out, hookgraph.Line{Level: line.Level, Text: r.redactText(line.Text, maxLine)})
 	}
 	return out
 }
 
-// value is a part of a body as it is kept; pointer says where it was, and so its
+// redactValue redacts a part of a body; pointer is its JSON pointer, which ends with its
 // key.
-func (r *Redactor) value(pointer string, raw json.RawMessage) json.RawMessage {
+func (r *Redactor) redactValue(pointer string, raw json.RawMessage) json.RawMessage {
 	if raw == nil {
 		return nil
 	}
-	tree, err := decode(raw)
+	tree, err := decodeJSON(raw)
 	if err != nil {
 		return nil
 	}
-	tree, _ = r.walk(lastKey(pointer), tree)
+	tree, _ = r.redactTree(lastKey(pointer), tree)
 	text, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil
@@ -111,36 +111,36 @@ func (r *Redactor) value(pointer string, raw json.RawMessage) json.RawMessage {
 	return text
 }
 
-// body is what of arguments or a result is kept.
-func (r *Redactor) body(raw json.RawMessage) *Body {
+// redactBody returns the stored form of arguments or a result.
+func (r *Redactor) redactBody(raw json.RawMessage) *Body {
 	if len(raw) == 0 {
 		return nil
 	}
 	if len(raw) > maxScanned {
-		return &Body{Text: `"too large to be kept"`, Cut: true}
+		return &Body{Text: `"too large to record"`, Cut: true}
 	}
-	tree, err := decode(raw)
+	tree, err := decodeJSON(raw)
 	if err != nil {
 		return nil
 	}
-	tree, redacted := r.walk("", tree)
+	tree, redacted := r.redactTree("", tree)
 	text, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil
 	}
 	b := &Body{Text: string(text), Redacted: redacted}
 	if len(b.Text) > r.most {
-		b.Text, b.Cut = cut(b.Text, r.most), true
+		b.Text, b.Cut = cutText(b.Text, r.most), true
 	}
 	return b
 }
 
-// redacted stands where a secret was.
+// redacted replaces a secret.
 const redacted = "[redacted]"
 
-// walk gives a tree without likely secrets, and whether there were any. A text
-// that is JSON itself is looked into: results carry it.
-func (r *Redactor) walk(key string, value any) (any, bool) {
+// redactTree returns a tree without likely secrets, and whether there were any. It also
+// decodes strings that contain JSON, because results contain such strings.
+func (r *Redactor) redactTree(key string, value any) (any, bool) {
 	if secret.NamesSecret(key) && value != nil {
 		return redacted, true
 	}
@@ -148,7 +148,7 @@ func (r *Redactor) walk(key string, value any) (any, bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for k, inner := range v {
-			changed, hit := r.walk(k, inner)
+			changed, hit := r.redactTree(k, inner)
 			if hit {
 				v[k], found = changed, true
 			}
@@ -159,14 +159,14 @@ func (r *Redactor) walk(key string, value any) (any, bool) {
 		}
 	case []any:
 		for i, inner := range v {
-			changed, hit := r.walk("", inner)
+			changed, hit := r.redactTree("", inner)
 			if hit {
 				v[i], found = changed, true
 			}
 		}
 	case string:
-		if inner, ok := nested(v); ok {
-			if changed, hit := r.walk("", inner); hit {
+		if inner, ok := parseNested(v); ok {
+			if changed, hit := r.redactTree("", inner); hit {
 				if text, err := jsontext.Marshal(changed); err == nil {
 					return string(text), true
 				}
@@ -177,17 +177,17 @@ func (r *Redactor) walk(key string, value any) (any, bool) {
 	return value, found
 }
 
-// nested reads a text that is an object or a list.
-func nested(text string) (any, bool) {
+// parseNested parses a text that is an object or a list.
+func parseNested(text string) (any, bool) {
 	trimmed := bytes.TrimSpace([]byte(text))
 	if len(trimmed) < 2 || trimmed[0] != '{' && trimmed[0] != '[' {
 		return nil, false
 	}
-	tree, err := decode(trimmed)
+	tree, err := decodeJSON(trimmed)
 	return tree, err == nil
 }
 
-func decode(raw []byte) (any, error) {
+func decodeJSON(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var tree any
@@ -195,7 +195,7 @@ func decode(raw []byte) (any, error) {
 	return tree, err
 }
 
-// lastKey is the last part of a JSON pointer.
+// lastKey returns the last part of a JSON pointer.
 func lastKey(pointer string) string {
 	for i := len(pointer) - 1; i >= 0; i-- {
 		if pointer[i] == '/' {

@@ -39,14 +39,14 @@ func openLog(t *testing.T, path string) *requestlog.Log {
 	return l
 }
 
-func write(t *testing.T, l *requestlog.Log, entries ...*requestlog.Entry) {
+func writeAll(t *testing.T, l *requestlog.Log, entries ...*requestlog.Entry) {
 	t.Helper()
 	if err := l.Write(t.Context(), requestlog.Batch{Entries: entries}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func entry(i int) *requestlog.Entry {
+func newEntry(i int) *requestlog.Entry {
 	e := &requestlog.Entry{
 		ID: fmt.Sprintf("q_%03d", i), At: noon.Add(time.Duration(i) * time.Minute), User: "ann", Client: "claude", Method: "tools/call",
 		Upstream: "files", Tool: "read_file", Status: requestlog.StatusOK, MS: float64(i), BytesIn: 10, BytesOut: 20,
@@ -64,7 +64,7 @@ func entry(i int) *requestlog.Entry {
 	return e
 }
 
-func ids(list []requestlog.Entry) []string {
+func entryIDs(list []requestlog.Entry) []string {
 	out := []string{}
 	for _, e := range list {
 		out = append(out, e.ID)
@@ -72,18 +72,18 @@ func ids(list []requestlog.Entry) []string {
 	return out
 }
 
-// An entry comes back as it was written, and a user sees no other's.
-func TestEntriesComeBack(t *testing.T) {
+// An entry is read as it was written, and a user sees no entries of others.
+func TestEntriesRoundTrip(t *testing.T) {
 	t.Parallel()
 	l, path := newLog(t)
-	e := entry(3)
+	e := newEntry(3)
 	e.Project, e.Token, e.TraceID = "site", "laptop", "abc"
 	e.Graphs = []requestlog.Graph{{ID: "redact", Outcome: hookgraph.StatusChanged, Nodes: []requestlog.Node{{Label: "Redact", NodeTrace: hookgraph.NodeTrace{
 		ID: "h", Kind: hooks.HookNode, MS: 1.5, Console: []hookgraph.Line{{Level: "log", Text: "hi"}},
 		Changes: []hookgraph.Change{{Op: "add", Pointer: "/x"}},
 	}}}}}
 	e.Request = &requestlog.Body{Text: "{}", Redacted: true}
-	write(t, l, e)
+	writeAll(t, l, e)
 	want := *e
 	want.Num = 1
 	got, err := l.Get(t.Context(), "ann", e.ID)
@@ -108,24 +108,24 @@ func TestEntriesComeBack(t *testing.T) {
 	}
 }
 
-// A batch of any size is written whole, whatever of it goes in one statement, and an
-// entry that is there already is not written again.
+// A batch of any size is written completely, however its entries are split into statements,
+// and an existing entry is not written again.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 15, 16, 17, 33, 64} {
 		l, _ := newLog(t)
-		write(t, l, entry(0))
+		writeAll(t, l, newEntry(0))
 		batch, want := []*requestlog.Entry{}, []string{}
 		for i := range size {
-			batch = append(batch, entry(i))
-			want = append(want, entry(i).ID)
+			batch = append(batch, newEntry(i))
+			want = append(want, newEntry(i).ID)
 		}
-		write(t, l, batch...)
+		writeAll(t, l, batch...)
 		list, err := l.List(t.Context(), requestlog.Filter{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := ids(list)
+		got := entryIDs(list)
 		slices.Reverse(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("of %d entries: %s", size, diff)
@@ -141,7 +141,7 @@ func TestFilters(t *testing.T) {
 	t.Parallel()
 	l, _ := newLog(t)
 	for i := range 10 {
-		write(t, l, entry(i))
+		writeAll(t, l, newEntry(i))
 	}
 	tests := []struct {
 		name   string
@@ -176,14 +176,14 @@ func TestFilters(t *testing.T) {
 			for _, n := range strings.Fields(tt.want) {
 				want = append(want, "q_00"+n)
 			}
-			if got := ids(list); !slices.Equal(got, want) {
+			if got := entryIDs(list); !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", got, want)
 			}
 		})
 	}
 }
 
-// Pages give every entry once and in order, also while others come.
+// Pages return every entry once and in order, also while entries are added.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -196,7 +196,7 @@ func TestPages(t *testing.T) {
 		limit := rapid.IntRange(1, 12).Draw(rt, "limit")
 		want := []string{}
 		for i := range count {
-			write(t, l, &requestlog.Entry{ID: fmt.Sprint(i), At: noon})
+			writeAll(t, l, &requestlog.Entry{ID: fmt.Sprint(i), At: noon})
 			want = append([]string{fmt.Sprint(i)}, want...)
 		}
 		got := []string{}
@@ -207,14 +207,14 @@ func TestPages(t *testing.T) {
 				rt.Fatal(err)
 			}
 			page := requestlog.PageOf(list, limit)
-			got = append(got, ids(page.Entries)...)
+			got = append(got, entryIDs(page.Entries)...)
 			if page.Next == "" {
 				break
 			}
 			if f.Before, err = requestlog.ParseCursor(page.Next); err != nil {
 				rt.Fatal(err)
 			}
-			write(t, l, &requestlog.Entry{ID: fmt.Sprint("new", n), At: noon})
+			writeAll(t, l, &requestlog.Entry{ID: fmt.Sprint("new", n), At: noon})
 		}
 		if !slices.Equal(got, want) {
 			rt.Fatalf("%v, want %v", got, want)
@@ -222,7 +222,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
-func TestFigures(t *testing.T) {
+func TestStats(t *testing.T) {
 	t.Parallel()
 	l, _ := newLog(t)
 	var entries []*requestlog.Entry
@@ -244,7 +244,7 @@ func TestFigures(t *testing.T) {
 		entries = append(entries, e)
 	}
 	entries = append(entries, &requestlog.Entry{ID: "other", At: noon, User: "ben", Method: "tools/call", Upstream: "files", Tool: "read", Status: requestlog.StatusOK, MS: 9999})
-	write(t, l, entries...)
+	writeAll(t, l, entries...)
 	tools, err := l.Tools(t.Context(), requestlog.Filter{User: "ann"})
 	want := []requestlog.ToolStats{{Method: "tools/call", Upstream: "files", Tool: "read", Count: 200, Errors: 20, P50: 100, P99: 198, BytesOut: 400}}
 	if err != nil || !cmp.Equal(tools, want) {
@@ -257,7 +257,7 @@ func TestFigures(t *testing.T) {
 	}
 	few := []float64{3, 1, 700}
 	for i, ms := range few {
-		write(t, l, &requestlog.Entry{ID: fmt.Sprint("few", i), At: noon, User: "cleo", Method: "tools/call", Upstream: "files", Tool: "read", Status: requestlog.StatusOK, MS: ms, Hooks: []string{"g"}, Graphs: []requestlog.Graph{
+		writeAll(t, l, &requestlog.Entry{ID: fmt.Sprint("few", i), At: noon, User: "cleo", Method: "tools/call", Upstream: "files", Tool: "read", Status: requestlog.StatusOK, MS: ms, Hooks: []string{"g"}, Graphs: []requestlog.Graph{
 			{ID: "g", Nodes: []requestlog.Node{{NodeTrace: hookgraph.NodeTrace{ID: "a", MS: ms}}}},
 		}})
 	}
@@ -274,8 +274,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// What is too old goes, then the oldest of what is too much, and the disk gets
-// its room back.
+// Old entries are removed first, then the oldest excess entries, and the file shrinks.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	l, path := newLog(t)
@@ -283,7 +282,7 @@ func TestPrune(t *testing.T) {
 	for i := range 3000 {
 		entries = append(entries, &requestlog.Entry{ID: fmt.Sprint(i), At: noon.Add(time.Duration(i) * time.Second), Error: strings.Repeat("e", 500)})
 	}
-	write(t, l, entries...)
+	writeAll(t, l, entries...)
 	gone, err := l.Prune(t.Context(), noon.Add(1000*time.Second), 0)
 	if err != nil || gone != 1000 {
 		t.Fatalf("%d went, %v", gone, err)
@@ -314,7 +313,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// Several processes write to one file, which the first of them makes.
+// Several processes write to one file, which the first of them creates.
 func TestSeveralWriters(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "requests.db")
@@ -341,9 +340,9 @@ func TestSeveralWriters(t *testing.T) {
 	}
 }
 
-// A file that is another's, damaged or of a later version is left as it is, and
-// the error says what to do.
-func TestFilesThatAreNotOurs(t *testing.T) {
+// A file that is foreign, damaged or of a later version is not changed, and the error has a
+// next action.
+func TestForeignFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "requests.db")
 	text := strings.Repeat("no database ", 500)
@@ -365,8 +364,7 @@ func TestFilesThatAreNotOurs(t *testing.T) {
 	}
 }
 
-// A record of a development version before the first release is refused, and the
-// error says what to do with it.
+// A file of a development version before the first release is refused, with a next action.
 func TestUnreleasedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "requests.db")

@@ -14,15 +14,15 @@ const (
 	(id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace, graphs, request, response)
 	VALUES `
 	rowSQL = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-	// together is how many entries one statement inserts where there are many: most
-	// of what an entry took was the way to the database and back.
-	together = 16
+	// rowsPerInsert is the number of entries that one statement inserts: the round trip to
+	// the database took most of the time of an entry.
+	rowsPerInsert = 16
 )
 
-// Write adds a batch, completely or not at all.
+// Write writes a batch completely or not at all.
 func (l *Log) Write(ctx context.Context, b Batch) error {
-	return l.fault("write the record of requests", l.within(ctx, func(tx *sql.Tx) error {
-		if err := insert(ctx, tx, b.Entries); err != nil {
+	return l.wrapError("write the request log", l.inTransaction(ctx, func(tx *sql.Tx) error {
+		if err := insertEntries(ctx, tx, b.Entries); err != nil {
 			return err
 		}
 		for id, graphs := range b.Graphs {
@@ -42,8 +42,8 @@ func (l *Log) Write(ctx context.Context, b Batch) error {
 	}))
 }
 
-func insert(ctx context.Context, tx *sql.Tx, entries []*Entry) error {
-	for _, size := range []int{together, 1} {
+func insertEntries(ctx context.Context, tx *sql.Tx, entries []*Entry) error {
+	for _, size := range []int{rowsPerInsert, 1} {
 		if len(entries) < size {
 			continue
 		}
@@ -68,7 +68,7 @@ func insert(ctx context.Context, tx *sql.Tx, entries []*Entry) error {
 	return nil
 }
 
-// appendRow adds the values of an entry.
+// appendRow appends the values of an entry.
 func appendRow(values []any, e *Entry) ([]any, error) {
 	graphs, err := jsonText(e.Graphs, len(e.Graphs) == 0)
 	if err != nil {
@@ -101,46 +101,48 @@ func jsonText(v any, empty bool) (string, error) {
 	return string(text), nil
 }
 
-// pruneStep is how many entries go in one transaction: others write in between.
+// pruneStep is the number of entries that one transaction removes: others can write in
+// between.
 const pruneStep = 2000
 
-// Prune removes what came before a time, and then the oldest entries until the rest
-// takes at most so many bytes; a zero time or size does not bound. It returns how many
-// entries it removed.
+// Prune removes the entries before a time, and then the oldest entries until the rest takes
+// at most the given number of bytes; a zero time or size means unlimited. It returns the
+// number of removed entries.
 func (l *Log) Prune(ctx context.Context, before time.Time, most int64) (int64, error) {
 	var gone int64
 	if !before.IsZero() {
-		n, err := l.remove(ctx, "at < ?", before.UnixMicro())
+		n, err := l.removeWhere(ctx, "at < ?", before.UnixMicro())
 		if err != nil {
-			return n, l.fault("prune the record of requests", err)
+			return n, l.wrapError("prune the request log", err)
 		}
 		gone += n
 		if _, err := l.db.ExecContext(ctx, "DELETE FROM losses WHERE at < ?", before.UnixMicro()); err != nil {
-			return gone, l.fault("prune the record of requests", err)
+			return gone, l.wrapError("prune the request log", err)
 		}
 	}
 	for most > 0 {
-		used, err := l.used(ctx)
+		used, err := l.usedBytes(ctx)
 		if err != nil || used <= most {
-			return gone, l.fault("prune the record of requests", err)
+			return gone, l.wrapError("prune the request log", err)
 		}
 		var count int64
 		if err := l.db.QueryRowContext(ctx, "SELECT count(*) FROM requests").Scan(&count); err != nil || count == 0 {
-			return gone, l.fault("prune the record of requests", err)
+			return gone, l.wrapError("prune the request log", err)
 		}
-		// Some more than what is too much, so that not every entry is followed by this.
+		// Removes slightly more than the excess, so that the next entry does not cause
+		// another removal.
 		share := max(count*(used-most)/used+count/20, 1)
-		n, err := l.remove(ctx, "num < (SELECT num FROM requests ORDER BY num LIMIT 1 OFFSET ?)", min(share, count-1))
+		n, err := l.removeWhere(ctx, "num < (SELECT num FROM requests ORDER BY num LIMIT 1 OFFSET ?)", min(share, count-1))
 		gone += n
 		if err != nil || n == 0 {
-			return gone, l.fault("prune the record of requests", err)
+			return gone, l.wrapError("prune the request log", err)
 		}
 	}
 	return gone, nil
 }
 
-// remove takes entries out that a condition holds for, and gives their room back.
-func (l *Log) remove(ctx context.Context, where string, arg int64) (int64, error) {
+// removeWhere removes the entries that match a condition, and frees their space.
+func (l *Log) removeWhere(ctx context.Context, where string, arg int64) (int64, error) {
 	var last sql.NullInt64
 	if err := l.db.QueryRowContext(ctx, "SELECT max(num) FROM requests WHERE "+where, arg).Scan(&last); err != nil || !last.Valid {
 		return 0, err
@@ -163,16 +165,16 @@ func (l *Log) remove(ctx context.Context, where string, arg int64) (int64, error
 		}
 	}
 	if gone > 0 {
-		if err := l.compact(ctx); err != nil {
+		if err := l.compactFile(ctx); err != nil {
 			return gone, err
 		}
 	}
 	return gone, nil
 }
 
-// compact gives room back to the disk.
-func (l *Log) compact(ctx context.Context) error {
-	rows, err := l.db.QueryContext(ctx, "PRAGMA incremental_vacuum") // a row for each page
+// compactFile returns free pages to the file system.
+func (l *Log) compactFile(ctx context.Context) error {
+	rows, err := l.db.QueryContext(ctx, "PRAGMA incremental_vacuum") // one row for each page
 	if err != nil {
 		return err
 	}
@@ -181,8 +183,8 @@ func (l *Log) compact(ctx context.Context) error {
 	return rows.Close()
 }
 
-// used is how much entries take.
-func (l *Log) used(ctx context.Context) (bytes int64, err error) {
+// usedBytes returns the size of the entries.
+func (l *Log) usedBytes(ctx context.Context) (bytes int64, err error) {
 	err = l.db.QueryRowContext(ctx, `SELECT (p.page_count - f.freelist_count) * s.page_size
 		FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s`).Scan(&bytes)
 	return bytes, err

@@ -170,7 +170,7 @@ func (s *Store) wantEmpty(ctx context.Context) error {
 }
 
 func (s *Store) foreign() error {
-	return guideway.Errorf(guideway.CodeUnavailable, "%s is another program's database; it was left as it is", s.o.Path).
+	return guideway.Errorf(guideway.CodeUnavailable, "%s is the database of another program; the file was not changed", s.o.Path).
 		WithFix("choose another data directory, or move that file away")
 }
 

@@ -73,7 +73,7 @@ function Filters({ search, set }: { search: URLSearchParams; set: (name: string,
 function Listed({ filter }: { filter: RequestFilter }) {
   const requests = useRequests(filter);
   if (requests.isPending) return <Skeleton rows={12} />;
-  if (requests.isError) return <Failed error={requests.error} doing="read the record of requests" retry={() => void requests.refetch()} />;
+  if (requests.isError) return <Failed error={requests.error} doing="read the request log" retry={() => void requests.refetch()} />;
   const rows = requests.data.pages.flatMap((p) => p.requests);
   const { record, recording } = requests.data.pages[0] ?? { record: undefined, recording: undefined };
   const more = () => {
