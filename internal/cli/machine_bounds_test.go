@@ -71,7 +71,7 @@ func TestAnAgentMeetsAHeldTool(t *testing.T) {
 		t.Errorf("offered are %v", names)
 	}
 	call := engine.ToolCall{ID: "c", Name: "one__count", Arguments: `{"text":"x"}`}
-	if r, err := m.Call(t.Context(), f, call); err != nil || !r.Error || !strings.Contains(r.Content, "is held back") {
+	if r, err := m.Call(t.Context(), f, call); err != nil || !r.Error || !strings.Contains(r.Content, "waits for approval") {
 		t.Errorf("the gateway says %+v, %v", r, err)
 	}
 	var told, tools []string

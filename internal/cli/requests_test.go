@@ -80,7 +80,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 	d.want(exitOK, "echo", "requests stats")
 	d.want(exitUsage, "no status", "requests list --status odd")
 	d.want(exitUsage, "no cursor", "requests list --cursor 7")
-	d.want(exitFailed, "there is no request", "requests show q_nothing")
+	d.want(exitFailed, "unknown request", "requests show q_nothing")
 	if got := d.requests("--failed"); len(got) != 1 || got[0].Tool != "fail" {
 		t.Errorf("what failed is %+v", got)
 	}
