@@ -83,7 +83,7 @@ func callerOf(b *testing.B, server *mcpserver.Server, e era) (c *pipeCaller, end
 	outRead, outWrite := io.Pipe()
 	ended := make(chan error, 1)
 	ctx := authn.WithPrincipal(context.WithoutCancel(b.Context()), benchCaller().Principal)
-	go func() { ended <- transport.Stdio(ctx, server.MCP(), nil, inRead, outWrite) }()
+	go func() { ended <- transport.ServeStdio(ctx, server.MCP(), nil, inRead, outWrite) }()
 	c = &pipeCaller{in: inWrite, out: bufio.NewReaderSize(outRead, 1<<20), era: e}
 	if e == legacy {
 		if _, _, err := c.call(b.Context(), "initialize", initializeParams()); err != nil {

@@ -42,9 +42,9 @@ type fastCallID struct {
 // errCancelled is returned for a call that the client has cancelled.
 var errCancelled = errors.New("the client cancelled the call")
 
-// Take implements the transport's FastPath: it accepts well-formed calls of upstreams'
+// Accept implements the transport's FastPath: it accepts well-formed calls of upstreams'
 // tools and the answers to their questions, and nothing else.
-func (g *Gateway) Take(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte, send func(int, ...[]byte) error) func(context.Context) {
+func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte, send func(int, ...[]byte) error) func(context.Context) {
 	if len(text) > maxFastCall {
 		return nil
 	}

@@ -243,7 +243,7 @@ func (r *fixture) connectStdio(t *testing.T) *stdioClient {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = transport.Stdio(ctx, r.server, r.Gateway, inR, outW)
+		_ = transport.ServeStdio(ctx, r.server, r.Gateway, inR, outW)
 	}()
 	s := &stdioClient{t: t, in: inW, lines: make(chan string, 100)}
 	go func() {
@@ -344,11 +344,11 @@ func TestCancelBeforeCallStarts(t *testing.T) {
 	call := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000},` + meta + `}}`
 	var sent []string
 	send := func(_ int, text ...[]byte) error { sent = append(sent, string(bytes.Join(text, nil))); return nil }
-	work := r.Take(t.Context(), session, nil, []byte(call), send)
+	work := r.Accept(t.Context(), session, nil, []byte(call), send)
 	if work == nil {
 		t.Fatal("the call was not taken")
 	}
-	r.Take(t.Context(), session, nil, []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`), send)
+	r.Accept(t.Context(), session, nil, []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`), send)
 	work(t.Context())
 	if len(sent) != 0 {
 		t.Errorf("a cancelled call was answered: %s", sent)

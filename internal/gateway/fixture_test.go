@@ -91,7 +91,7 @@ func newFixture(t *testing.T, opts gateway.Options, change ...string) *fixture {
 	if !slices.Contains(change, slow) {
 		ho.Shortcut = g
 	}
-	h := transport.HTTP(r.server, ho)
+	h := transport.NewHTTPHandler(r.server, ho)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		user := req.Header.Get("X-User")
 		ctx := authn.WithPrincipal(req.Context(), guideway.Principal{User: user})

@@ -160,7 +160,7 @@ func connectClient(t *testing.T, server *mcpserver.Server, transportName, user, 
 		inR, inW := io.Pipe()
 		outR, outW := io.Pipe()
 		done := make(chan struct{})
-		go func() { defer close(done); _ = transport.Stdio(ctx, server.MCP(), nil, inR, outW) }()
+		go func() { defer close(done); _ = transport.ServeStdio(ctx, server.MCP(), nil, inR, outW) }()
 		t.Cleanup(func() { <-done })
 		to = &mcp.IOTransport{Reader: outR, Writer: inW}
 	case "http":
@@ -178,7 +178,7 @@ func connectClient(t *testing.T, server *mcpserver.Server, transportName, user, 
 // serveHTTP serves a server for one user, as authn.Bearer does for a token.
 func serveHTTP(t *testing.T, server *mcpserver.Server, user string) mcp.Transport {
 	t.Helper()
-	h := transport.HTTP(server.MCP(), transport.HTTPOptions{})
+	h := transport.NewHTTPHandler(server.MCP(), transport.HTTPOptions{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+user)
 		h.ServeHTTP(w, r.WithContext(authn.WithPrincipal(r.Context(), guideway.Principal{User: user})))

@@ -18,12 +18,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// defaultSessionTimeout ends a legacy session that asks for nothing: long
-// enough for a person's break, short enough that clients which never say
-// goodbye do not pile up.
+// defaultSessionTimeout ends an idle legacy session: long enough for a person's break,
+// short enough that sessions of clients which never close them do not pile up.
 const defaultSessionTimeout = time.Hour
 
-// replayBytes bounds what all legacy streams together keep for clients that
+// replayBytes bounds the events that all legacy streams together keep for clients that
 // reconnect.
 const replayBytes = 16 << 20
 
@@ -34,34 +33,32 @@ type HTTPOptions struct {
 	SessionTimeout time.Duration
 	// MaxBodyBytes limits a request's body; zero means MaxMessageBytes.
 	MaxBodyBytes int64
-	// Logger gets the SDK's notes; nil means none.
+	// Logger receives the SDK's log; nil discards it.
 	Logger *slog.Logger
-	// HostsChecked says that an authn.Guard stands in front, so that the SDK's
-	// own check of the Host header, which knows no allowed hosts but loopback,
-	// is not needed.
+	// HostsChecked reports that an authn.Guard wraps the handler. The SDK's own check of
+	// the Host header, which only allows loopback, is then off.
 	HostsChecked bool
-	// Shortcut answers some requests without the SDK; nil answers none. It is
-	// used with HostsChecked alone, for the SDK's check is passed by too.
+	// Shortcut answers some requests without the SDK; nil answers none. It needs
+	// HostsChecked, since it also bypasses the SDK's check.
 	Shortcut Shortcut
 }
 
-// HTTPHandler serves both eras of the protocol on one URL.
+// HTTPHandler serves legacy and modern protocol versions on one URL.
 type HTTPHandler struct {
 	server         *mcp.Server
 	legacy, modern http.Handler
 	maxBody        int64
-	shortcut       *shortcut
+	shortcut       *httpShortcut
 }
 
 var _ http.Handler = (*HTTPHandler)(nil)
 
-// HTTP serves server over streamable HTTP: requests of the modern era without
-// a session, those of the legacy era with sessions, resumable streams and the
-// GET stream. It checks no credentials: put authn.Guard and authn.Bearer in
-// front. A legacy session belongs to the user that opened it, and to the client
-// where that has a token of its own; a request of anybody else gets 403. It ends
-// when the token does.
-func HTTP(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
+// NewHTTPHandler serves server over streamable HTTP: modern requests without a session,
+// legacy requests with sessions, resumable streams and the GET stream. It checks no
+// credentials: wrap it in authn.Guard and authn.Bearer. A legacy session belongs to the
+// user that opened it, and to the client if it has its own token; a request of another user
+// or client gets 403. It ends with the token.
+func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 	if opts.SessionTimeout == 0 {
 		opts.SessionTimeout = defaultSessionTimeout
 	}
@@ -71,9 +68,9 @@ func HTTP(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 	events := mcp.NewMemoryEventStore(nil)
 	events.SetMaxBytes(replayBytes)
 	get := func(*http.Request) *mcp.Server { return server }
-	var past *shortcut
+	var past *httpShortcut
 	if opts.Shortcut != nil && opts.HostsChecked {
-		past = &shortcut{to: opts.Shortcut, server: server, refresh: opts.SessionTimeout / 4}
+		past = &httpShortcut{shortcut: opts.Shortcut, server: server, refresh: opts.SessionTimeout / 4}
 	}
 	return &HTTPHandler{
 		server:   server,
@@ -99,13 +96,13 @@ func HTTP(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 // ServeHTTP implements http.Handler.
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > h.maxBody {
-		// Reading past a limit makes the server close the connection only
-		// after the client had time to read the answer.
+		// Reading past a limit makes the server close the connection only after the client
+		// had time to read the answer.
 		_, _ = http.MaxBytesReader(w, r.Body, 0).Read(make([]byte, 1))
 		writeTooLarge(w, h.maxBody)
 		return
 	}
-	done, err := h.shortcut.serve(w, r, h.maxBody)
+	done, err := h.shortcut.tryServe(w, r, h.maxBody)
 	if done {
 		return
 	}
@@ -123,13 +120,13 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.modern.ServeHTTP(w, r)
 	default:
 		h.legacy.ServeHTTP(w, r)
-		h.opened(w, r)
+		h.recordSession(w, r)
 	}
 }
 
-// isModern tells the era of a request. The version header decides where it is
-// there; the body is read (within the limit, and put back) only for a request
-// that has neither that header nor a session.
+// isModern reports whether a request has a modern protocol version. The version header
+// decides if it is present; the body is read (up to the limit, and restored) only for a
+// request with neither that header nor a session.
 func (h *HTTPHandler) isModern(w http.ResponseWriter, r *http.Request) (bool, error) {
 	if r.Method != http.MethodPost {
 		return false, nil
@@ -148,8 +145,8 @@ func (h *HTTPHandler) isModern(w http.ResponseWriter, r *http.Request) (bool, er
 	return bodyIsModern(body), nil
 }
 
-// bodyIsModern reads the message as the SDK does (keys are case-sensitive), so
-// that no request is of one era here and of the other there.
+// bodyIsModern reads the message as the SDK does (keys are case-sensitive), so that both
+// agree on the protocol version of a request.
 func bodyIsModern(body []byte) bool {
 	msg, err := jsonrpc.DecodeMessage(body)
 	if err != nil {
@@ -171,12 +168,12 @@ func bodyIsModern(body []byte) bool {
 	return modern
 }
 
-// Close ends every legacy session that came over HTTP. A session ends when its
-// calls have; ctx bounds the wait.
+// Close ends every legacy session over HTTP. A session ends after its calls; ctx bounds the
+// wait.
 func (h *HTTPHandler) Close(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for session := range h.server.Sessions() {
-		if session.ID() == "" { // stdio, or a modern request that ends by itself
+		if session.ID() == "" { // stdio, or a modern request, which has no session to end
 			continue
 		}
 		wg.Go(func() { _ = session.Close() })
@@ -191,9 +188,9 @@ func (h *HTTPHandler) Close(ctx context.Context) error {
 	}
 }
 
-// bindUser tells the SDK who calls, so that it binds a legacy session to its
-// user, and to the client's own token where it has one. A request without a principal passes as it is: whether one is needed is
-// not decided here.
+// bindUser passes the caller to the SDK, so that it binds a legacy session to its user, and
+// to the client's own token if it has one. A request without a principal passes unchanged:
+// another layer decides whether one is required.
 func bindUser(next http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		id, ok := authn.Identity(ctx)

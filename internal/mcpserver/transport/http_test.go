@@ -15,14 +15,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// eras are one version of each kind of client.
-var eras = []string{"2024-11-05", "2025-11-25", transport.ModernVersion}
+// protocolVersions are the versions of the kinds of clients.
+var protocolVersions = []string{"2024-11-05", "2025-11-25", transport.ModernVersion}
 
-// serve runs the handler for a user that the header X-User names, as
-// authn.Bearer would for a token.
-func serve(t *testing.T, b *bundle, opts transport.HTTPOptions) string {
+// startHTTP runs the handler for the user in the header X-User, as authn.Bearer does for a
+// token.
+func startHTTP(t *testing.T, b *testServer, opts transport.HTTPOptions) string {
 	t.Helper()
-	h := transport.HTTP(b.server, opts)
+	h := transport.NewHTTPHandler(b.server, opts)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if u := r.Header.Get("X-User"); u != "" {
 			r = r.WithContext(authn.WithPrincipal(r.Context(), guideway.Principal{User: u}))
@@ -43,8 +43,8 @@ func serve(t *testing.T, b *bundle, opts transport.HTTPOptions) string {
 	return srv.URL
 }
 
-// asUser is a client of one user.
-func asUser(t *testing.T, user string) *http.Client {
+// newUserClient returns an HTTP client of one user.
+func newUserClient(t *testing.T, user string) *http.Client {
 	t.Helper()
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
@@ -59,7 +59,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func connect(t *testing.T, to mcp.Transport, version string) *mcp.ClientSession {
+func connectClient(t *testing.T, to mcp.Transport, version string) *mcp.ClientSession {
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -93,14 +93,14 @@ func checkAsk(t *testing.T, session *mcp.ClientSession) {
 	}
 }
 
-// Clients of both eras at one URL, each with its own user, at the same time.
-func TestHTTPEras(t *testing.T) {
+// Clients with different protocol versions and users share one URL at the same time.
+func TestHTTPProtocolVersions(t *testing.T) {
 	t.Parallel()
-	url := serve(t, setup(t), transport.HTTPOptions{})
-	for _, version := range eras {
+	url := startHTTP(t, newTestServer(t), transport.HTTPOptions{})
+	for _, version := range protocolVersions {
 		for _, user := range []string{"ann", "bob"} {
 			t.Run(version+" "+user, func(t *testing.T) {
-				session := connect(t, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: asUser(t, user)}, version)
+				session := connectClient(t, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: newUserClient(t, user)}, version)
 				if got := session.InitializeResult().ProtocolVersion; got != version {
 					t.Errorf("version %s, want %s", got, version)
 				}
@@ -113,13 +113,13 @@ func TestHTTPEras(t *testing.T) {
 	}
 }
 
-type request struct {
+type httpRequest struct {
 	method, body, user string
 	header             map[string]string
 }
 
-// do sends a request and gives its status, session and the body's beginning.
-func do(t *testing.T, url string, req request) (status int, session, body string) {
+// sendRequest sends a request and returns its status, session and the start of the body.
+func sendRequest(t *testing.T, url string, req httpRequest) (status int, session, body string) {
 	t.Helper()
 	if req.method == "" {
 		req.method = http.MethodPost
@@ -137,7 +137,7 @@ func do(t *testing.T, url string, req request) (status int, session, body string
 	if user == "" {
 		user = "ann"
 	}
-	resp, err := asUser(t, user).Do(r)
+	resp, err := newUserClient(t, user).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,60 +151,60 @@ func do(t *testing.T, url string, req request) (status int, session, body string
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
-// A session is its user's: possession of its id is no credential.
+// A session belongs to its user: its id is no credential.
 func TestHTTPSessionIsBoundToItsUser(t *testing.T) {
 	t.Parallel()
-	url := serve(t, setup(t), transport.HTTPOptions{})
-	status, session, body := do(t, url, request{body: initialize, user: "ann"})
+	url := startHTTP(t, newTestServer(t), transport.HTTPOptions{})
+	status, session, body := sendRequest(t, url, httpRequest{body: initialize, user: "ann"})
 	if status != http.StatusOK || session == "" {
 		t.Fatalf("initialize: %d %s", status, body)
 	}
 	header := map[string]string{"Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-11-25"}
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-		status, _, body := do(t, url, request{method: method, body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, user: "bob", header: header})
+		status, _, body := sendRequest(t, url, httpRequest{method: method, body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, user: "bob", header: header})
 		if status != http.StatusForbidden {
 			t.Errorf("%s by another user: %d %s, want 403", method, status, body)
 		}
 	}
-	status, _, body = do(t, url, request{body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, user: "ann", header: header})
+	status, _, body = sendRequest(t, url, httpRequest{body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, user: "ann", header: header})
 	if status != http.StatusOK {
 		t.Errorf("by its user: %d %s", status, body)
 	}
-	if status, _, _ = do(t, url, request{method: http.MethodDelete, user: "ann", header: header}); status != http.StatusNoContent {
+	if status, _, _ = sendRequest(t, url, httpRequest{method: http.MethodDelete, user: "ann", header: header}); status != http.StatusNoContent {
 		t.Errorf("DELETE by its user: %d, want 204", status)
 	}
-	if status, _, _ = do(t, url, request{body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, user: "ann", header: header}); status != http.StatusNotFound {
+	if status, _, _ = sendRequest(t, url, httpRequest{body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, user: "ann", header: header}); status != http.StatusNotFound {
 		t.Errorf("after DELETE: %d, want 404", status)
 	}
 }
 
-func TestHTTPRefuses(t *testing.T) {
+func TestHTTPRejections(t *testing.T) {
 	t.Parallel()
-	url := serve(t, setup(t), transport.HTTPOptions{MaxBodyBytes: 4096})
+	url := startHTTP(t, newTestServer(t), transport.HTTPOptions{MaxBodyBytes: 4096})
 	const modernPing = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 	tests := []struct {
 		name   string
-		req    request
+		req    httpRequest
 		status int
 		body   string
 	}{
-		{"an empty body", request{}, 400, ""},
-		{"garbage", request{body: "hello"}, 400, ""},
-		{"text/plain", request{body: initialize, header: map[string]string{"Content-Type": "text/plain"}}, 415, ""},
-		{"a huge body", request{body: strings.Repeat(" ", 5000) + initialize}, 413, `"code":-32600`},
-		{"a huge modern body", request{body: strings.Repeat(" ", 5000), header: map[string]string{"Mcp-Protocol-Version": "2026-07-28"}}, 413, ""},
-		{"an unknown old version", request{body: initialize, header: map[string]string{"Mcp-Protocol-Version": "2023-01-01"}}, 400, ""},
-		{"an unknown new version", request{body: modernPing, header: map[string]string{"Mcp-Protocol-Version": "2099-01-01"}}, 400, "-320"},
-		{"a modern body without its header", request{body: modernPing}, 400, "-32020"},
-		{"a modern body with a legacy header", request{body: modernPing, header: map[string]string{"Mcp-Protocol-Version": "2025-11-25"}}, 400, "-32020"},
-		{"a modern request in an unknown session", request{body: `{"jsonrpc":"2.0","id":1,"method":"ping"}`, header: map[string]string{"Mcp-Session-Id": "nope"}}, 404, ""},
-		{"PUT", request{method: http.MethodPut, body: initialize}, 405, ""},
-		{"GET without a session", request{method: http.MethodGet}, 400, ""},
+		{"an empty body", httpRequest{}, 400, ""},
+		{"garbage", httpRequest{body: "hello"}, 400, ""},
+		{"text/plain", httpRequest{body: initialize, header: map[string]string{"Content-Type": "text/plain"}}, 415, ""},
+		{"a huge body", httpRequest{body: strings.Repeat(" ", 5000) + initialize}, 413, `"code":-32600`},
+		{"a huge modern body", httpRequest{body: strings.Repeat(" ", 5000), header: map[string]string{"Mcp-Protocol-Version": "2026-07-28"}}, 413, ""},
+		{"an unknown old version", httpRequest{body: initialize, header: map[string]string{"Mcp-Protocol-Version": "2023-01-01"}}, 400, ""},
+		{"an unknown new version", httpRequest{body: modernPing, header: map[string]string{"Mcp-Protocol-Version": "2099-01-01"}}, 400, "-320"},
+		{"a modern body without its header", httpRequest{body: modernPing}, 400, "-32020"},
+		{"a modern body with a legacy header", httpRequest{body: modernPing, header: map[string]string{"Mcp-Protocol-Version": "2025-11-25"}}, 400, "-32020"},
+		{"a modern request in an unknown session", httpRequest{body: `{"jsonrpc":"2.0","id":1,"method":"ping"}`, header: map[string]string{"Mcp-Session-Id": "nope"}}, 404, ""},
+		{"PUT", httpRequest{method: http.MethodPut, body: initialize}, 405, ""},
+		{"GET without a session", httpRequest{method: http.MethodGet}, 400, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			status, _, body := do(t, url, tt.req)
+			status, _, body := sendRequest(t, url, tt.req)
 			if status != tt.status || !strings.Contains(body, tt.body) {
 				t.Errorf("%d %s, want %d with %q", status, body, tt.status, tt.body)
 			}
@@ -215,9 +215,9 @@ func TestHTTPRefuses(t *testing.T) {
 // A body of unknown length is cut off at the limit too.
 func TestHTTPHugeChunkedBody(t *testing.T) {
 	t.Parallel()
-	url := serve(t, setup(t), transport.HTTPOptions{MaxBodyBytes: 4096})
+	url := startHTTP(t, newTestServer(t), transport.HTTPOptions{MaxBodyBytes: 4096})
 	for _, header := range []string{"", "2025-11-25", "2026-07-28"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, io.LimitReader(zeros{}, 1<<20))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, io.LimitReader(zeroReader{}, 1<<20))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestHTTPHugeChunkedBody(t *testing.T) {
 		if header != "" {
 			r.Header.Set("Mcp-Protocol-Version", header)
 		}
-		resp, err := asUser(t, "ann").Do(r)
+		resp, err := newUserClient(t, "ann").Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,9 +237,9 @@ func TestHTTPHugeChunkedBody(t *testing.T) {
 	}
 }
 
-type zeros struct{}
+type zeroReader struct{}
 
-func (zeros) Read(p []byte) (int, error) {
+func (zeroReader) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = ' '
 	}
@@ -248,9 +248,9 @@ func (zeros) Read(p []byte) (int, error) {
 
 func TestHTTPSessionTimeout(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	url := serve(t, b, transport.HTTPOptions{SessionTimeout: time.Millisecond})
-	if status, _, body := do(t, url, request{body: initialize}); status != http.StatusOK {
+	b := newTestServer(t)
+	url := startHTTP(t, b, transport.HTTPOptions{SessionTimeout: time.Millisecond})
+	if status, _, body := sendRequest(t, url, httpRequest{body: initialize}); status != http.StatusOK {
 		t.Fatalf("initialize: %d %s", status, body)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -266,12 +266,12 @@ func TestHTTPSessionTimeout(t *testing.T) {
 	}
 }
 
-// A modern request that the client gives up is cancelled.
+// Closing a modern request cancels the call.
 func TestHTTPModernCancellation(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	url := serve(t, b, transport.HTTPOptions{})
-	session := connect(t, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: asUser(t, "ann")}, transport.ModernVersion)
+	b := newTestServer(t)
+	url := startHTTP(t, b, transport.HTTPOptions{})
+	session := connectClient(t, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: newUserClient(t, "ann")}, transport.ModernVersion)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-b.started; cancel() }()
 	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "park", Arguments: map[string]any{}}); err == nil {
@@ -280,17 +280,17 @@ func TestHTTPModernCancellation(t *testing.T) {
 	<-b.cancelled
 }
 
-func TestHTTPChecksTheHostByItself(t *testing.T) {
+func TestHTTPChecksHost(t *testing.T) {
 	t.Parallel()
 	for _, checked := range []bool{false, true} {
-		h := transport.HTTP(setup(t).server, transport.HTTPOptions{HostsChecked: checked})
+		h := transport.NewHTTPHandler(newTestServer(t).server, transport.HTTPOptions{HostsChecked: checked})
 		srv := httptest.NewServer(h)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader("{"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Host = "evil.example"
-		resp, err := asUser(t, "").Do(r)
+		resp, err := newUserClient(t, "").Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,23 +16,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lineConn is a connection of one JSON-RPC message a line. It outlives lines
-// that are no messages, and after the end of the input it holds the end back
-// from the SDK until the calls in flight are answered: the SDK answers nothing
-// once it has seen the end.
+// lineConn is a connection with one JSON-RPC message per line. It survives lines that are
+// not messages. At the end of the input it reports the end to the SDK only after the calls
+// in flight are answered: the SDK answers none after it.
 type lineConn struct {
 	in  io.Closer
 	out io.WriteCloser
 
-	lines      <-chan line
+	lines      <-chan inputLine
 	inputEnded chan struct{} // closed at the end of the input
 	endOnce    sync.Once
-	endErr     error // why the input ended, nil for its plain end; set before inputEnded is closed
+	inputErr   error // nil for a plain end; set before inputEnded is closed
 	closed     chan struct{}
 	closeOnce  sync.Once
 
-	// shortcut is asked before the SDK, about lines of session; nil is none. Its
-	// calls end with callCtx.
+	// shortcut sees the lines of session before the SDK; may be nil. Its calls end with
+	// callCtx.
 	shortcut Shortcut
 	session  atomic.Pointer[mcp.ServerSession]
 	callCtx  context.Context //nolint:containedctx // the life of the connection
@@ -40,14 +39,14 @@ type lineConn struct {
 	writeMu sync.Mutex // one line at a time
 
 	mu       sync.Mutex
-	inFlight map[any]struct{} // a jsonrpc.ID, or what takeShortcut has made
-	idle     chan struct{}    // closed and cleared when inFlight gets empty; nil if nobody waits
+	inFlight map[any]struct{} // a jsonrpc.ID, or a key of takeShortcut
+	idle     chan struct{}    // closed and cleared when inFlight becomes empty; nil without a waiter
 }
 
 var _ mcp.Connection = (*lineConn)(nil)
 
 func newLineConn(in io.ReadCloser, out io.WriteCloser, limit int) *lineConn {
-	lines := make(chan line)
+	lines := make(chan inputLine)
 	c := &lineConn{
 		in: in, out: out,
 		lines:      lines,
@@ -55,8 +54,7 @@ func newLineConn(in io.ReadCloser, out io.WriteCloser, limit int) *lineConn {
 		closed:     make(chan struct{}),
 		inFlight:   make(map[any]struct{}),
 	}
-	// A read that nothing interrupts leaves this goroutine behind; the end of
-	// the process takes it along.
+	// A blocked read leaks this goroutine until the process ends.
 	go func() { c.endInput(readLines(in, limit, lines, c.closed)) }()
 	return c
 }
@@ -73,9 +71,9 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-c.inputEnded:
-			c.drain()
-			if c.endErr != nil {
-				return nil, c.endErr
+			c.waitForCalls()
+			if c.inputErr != nil {
+				return nil, c.inputErr
 			}
 			return nil, io.EOF
 		case l := <-c.lines:
@@ -86,32 +84,32 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// readMessage returns the message of a line for the SDK. It returns nil for a line
-// that it has answered because it is no message, or that was handed on.
-func (c *lineConn) readMessage(l line) (jsonrpc.Message, error) {
+// readMessage returns the message of a line for the SDK. It returns nil if it has answered
+// the line with an error, or the shortcut has taken it.
+func (c *lineConn) readMessage(l inputLine) (jsonrpc.Message, error) {
 	if l.tooLong {
-		return nil, c.reply(errorLine(recoverID(l.text), jsonrpc.CodeInvalidRequest,
+		return nil, c.writeLine(errorLine(recoverID(l.text), jsonrpc.CodeInvalidRequest,
 			fmt.Sprintf("the line is longer than %d bytes", len(l.text))))
 	}
 	if c.takeShortcut(l.text) {
 		return nil, nil
 	}
-	msg, bad := decode(l.text)
+	msg, bad := decodeMessage(l.text)
 	if bad != nil {
-		return nil, c.reply(bad)
+		return nil, c.writeLine(bad)
 	}
-	c.track(msg)
+	c.trackCall(msg)
 	return msg, nil
 }
 
-// takeShortcut hands a line to the shortcut and reports whether it has taken it. The
-// end of the input waits for it as for any call.
+// takeShortcut passes a line to the shortcut, and reports whether it has taken it. The end
+// of the input waits for it as for any call.
 func (c *lineConn) takeShortcut(text []byte) bool {
 	session := c.session.Load()
 	if c.shortcut == nil || session == nil {
 		return false
 	}
-	answer := c.shortcut.Take(c.callCtx, session, nil, text, func(_ int, text ...[]byte) error { return c.reply(text...) })
+	answer := c.shortcut.Accept(c.callCtx, session, nil, text, func(_ int, text ...[]byte) error { return c.writeLine(text...) })
 	if answer == nil {
 		return false
 	}
@@ -119,16 +117,16 @@ func (c *lineConn) takeShortcut(text []byte) bool {
 	c.inFlight[&answer] = struct{}{}
 	c.mu.Unlock()
 	go func() {
-		defer c.answered(&answer)
+		defer c.finishCall(&answer)
 		answer(c.callCtx)
 	}()
 	return true
 }
 
-// track notes a call that will be answered.
-func (c *lineConn) track(msg jsonrpc.Message) {
+// trackCall records a call until its answer.
+func (c *lineConn) trackCall(msg jsonrpc.Message) {
 	req, ok := msg.(*jsonrpc.Request)
-	if !ok || !req.IsCall() || req.Method == "subscriptions/listen" { // a listen ends with its connection
+	if !ok || !req.IsCall() || req.Method == "subscriptions/listen" { // a subscription ends with its connection
 		return
 	}
 	c.mu.Lock()
@@ -142,14 +140,14 @@ func (c *lineConn) Write(_ context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
-	err = c.reply(text)
+	err = c.writeLine(text)
 	if resp, ok := msg.(*jsonrpc.Response); ok {
-		c.answered(resp.ID)
+		c.finishCall(resp.ID)
 	}
 	return err
 }
 
-func (c *lineConn) answered(call any) {
+func (c *lineConn) finishCall(call any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.inFlight, call)
@@ -159,8 +157,8 @@ func (c *lineConn) answered(call any) {
 	}
 }
 
-// drain waits for the calls in flight, for drainTime at most.
-func (c *lineConn) drain() {
+// waitForCalls waits for the calls in flight, up to drainTime.
+func (c *lineConn) waitForCalls() {
 	c.mu.Lock()
 	if len(c.inFlight) == 0 {
 		c.mu.Unlock()
@@ -178,8 +176,8 @@ func (c *lineConn) drain() {
 	}
 }
 
-// reply writes one line, whose parts it joins.
-func (c *lineConn) reply(parts ...[]byte) error {
+// writeLine writes one line in parts.
+func (c *lineConn) writeLine(parts ...[]byte) error {
 	text := bytes.Join(append(parts, []byte{'\n'}), nil)
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
@@ -189,17 +187,16 @@ func (c *lineConn) reply(parts ...[]byte) error {
 	return nil
 }
 
-// endInput takes no further line; err says why if it is not the plain end.
+// endInput ends the input; err is nil for a plain end.
 func (c *lineConn) endInput(err error) {
 	c.endOnce.Do(func() {
-		c.endErr = err
+		c.inputErr = err
 		close(c.inputEnded)
 	})
 }
 
-// Close implements mcp.Connection. It does not wait for a read or a write that
-// the system does not interrupt: closing a standard stream may block for as
-// long as one is under way.
+// Close implements mcp.Connection. It does not wait for a blocked read or write: closing a
+// standard stream may block until it returns.
 func (c *lineConn) Close() error {
 	c.closeOnce.Do(func() {
 		close(c.closed)
@@ -211,8 +208,8 @@ func (c *lineConn) Close() error {
 	return nil
 }
 
-// decode reads one message, or gives the line that answers what is none.
-func decode(text []byte) (jsonrpc.Message, []byte) {
+// decodeMessage reads one message, or returns the error line for invalid text.
+func decodeMessage(text []byte) (jsonrpc.Message, []byte) {
 	if !utf8.Valid(text) {
 		return nil, errorLine(recoverID(text), jsonrpc.CodeParseError, "the line is not UTF-8")
 	}
@@ -234,8 +231,8 @@ func rootCause(err error) error {
 	return err
 }
 
-// errorLine is a JSON-RPC error; a nil id is written as null, which the SDK's
-// encoder would leave out.
+// errorLine returns a JSON-RPC error. It writes a nil id as null, which the SDK's encoder
+// would omit.
 func errorLine(id json.RawMessage, code int64, message string) []byte {
 	type rpcError struct {
 		Code    int64  `json:"code"`
@@ -246,7 +243,7 @@ func errorLine(id json.RawMessage, code int64, message string) []byte {
 		ID      json.RawMessage `json:"id"`
 		Error   rpcError        `json:"error"`
 	}{"2.0", id, rpcError{code, message}})
-	if err != nil { // the id is not JSON, which recoverID does not give
+	if err != nil { // the id is not JSON: recoverID returns none
 		return errorLine(nil, code, message)
 	}
 	return text

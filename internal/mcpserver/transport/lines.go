@@ -10,19 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// line is one line of input without its end.
-type line struct {
+// inputLine is one line of input without its end.
+type inputLine struct {
 	text []byte
-	// tooLong says that text is only the beginning.
+	// tooLong reports that text is only the start of the line.
 	tooLong bool
 }
 
-// byteOrderMark is what some shells put before the first line.
+// byteOrderMark precedes the first line of some shells.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// readLines sends the lines of r until its end, which it returns (nil for
-// io.EOF), or until stop is closed. Blank lines are left out.
-func readLines(r io.Reader, limit int, lines chan<- line, stop <-chan struct{}) error {
+// readLines sends the lines of r until its end, which it returns (nil for io.EOF), or until
+// stop is closed. It omits blank lines.
+func readLines(r io.Reader, limit int, lines chan<- inputLine, stop <-chan struct{}) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for first := true; ; first = false {
 		l, err := readLine(in, limit)
@@ -47,8 +47,8 @@ func readLines(r io.Reader, limit int, lines chan<- line, stop <-chan struct{}) 
 }
 
 // readLine reads up to the end of a line and keeps at most limit bytes of it.
-func readLine(in *bufio.Reader, limit int) (line, error) {
-	var l line
+func readLine(in *bufio.Reader, limit int) (inputLine, error) {
+	var l inputLine
 	for {
 		part, err := in.ReadSlice('\n')
 		part = bytes.TrimSuffix(part, []byte("\n"))
@@ -63,11 +63,10 @@ func readLine(in *bufio.Reader, limit int) (line, error) {
 	}
 }
 
-// recoverID finds the id of a request in text that is no message, or only the
-// beginning of one, so that the client learns which call failed. It gives nil
-// if there is none that JSON-RPC allows.
+// recoverID finds the id of a request in invalid or incomplete text, so that the client
+// learns which call failed. It returns nil if there is no valid id.
 func recoverID(text []byte) json.RawMessage {
-	const enough = 64 << 10 // an id stands near the beginning, or behind what is not worth reading
+	const enough = 64 << 10 // an id is near the start, or not worth searching for
 	dec := json.NewDecoder(bytes.NewReader(text[:min(len(text), enough)]))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
 		return nil

@@ -9,10 +9,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Recover is receiving middleware that answers a call whose handler panics
-// with an internal error, and logs the panic with its stack. Without it one
-// panic ends the process and with it every other session: the SDK runs
-// handlers on goroutines of its own. Add it last, so that it stands around
+// Recover is receiving middleware that answers a call whose handler panics with an internal
+// error, and logs the panic with its stack. Without it a panic ends the process and every
+// other session: the SDK runs handlers on its own goroutines. Add it last, so that it wraps
 // other middleware. A nil logger means slog's default.
 func Recover(logger *slog.Logger) mcp.Middleware {
 	if logger == nil {
@@ -24,7 +23,7 @@ func Recover(logger *slog.Logger) mcp.Middleware {
 				if reason := recover(); reason != nil {
 					logger.ErrorContext(ctx, "a handler panicked", "method", method, "reason", reason, "stack", string(debug.Stack()))
 					result, err = nil, &jsonrpc.Error{
-						Code: jsonrpc.CodeInternalError, Message: "internal error; the server's log has more",
+						Code: jsonrpc.CodeInternalError, Message: "internal error; see the server's log",
 					}
 				}
 			}()

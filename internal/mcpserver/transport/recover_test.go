@@ -11,17 +11,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A panic is the answer to its own call and of no other consequence.
+// A panic fails its own call and nothing else.
 func TestRecover(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newTestServer(t)
 	var log bytes.Buffer
 	b.server.AddReceivingMiddleware(transport.Recover(slog.New(slog.NewTextHandler(&log, nil))))
-	b.add("boom", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("the secret reason") })
+	b.addTool("boom", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("the secret reason") })
 	p := startStdio(t.Context(), t, b.server)
-	p.handshake("2025-11-25")
-	p.send(call("1", "boom"))
-	if got := p.receive(); !strings.Contains(got, `"code":-32603`) || strings.Contains(got, "secret") {
+	p.openSession("2025-11-25")
+	p.sendLine(callLine("1", "boom"))
+	if got := p.readLine(); !strings.Contains(got, `"code":-32603`) || strings.Contains(got, "secret") {
 		t.Errorf("the answer is %s, want an internal error without the reason", got)
 	}
 	p.checkAlive()

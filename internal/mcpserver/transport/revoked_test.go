@@ -12,9 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A token that is revoked while it is used ends its sessions, of both eras, and
-// nobody else's.
-func TestRevokedTokenEndsItsSessions(t *testing.T) {
+// Revoking a token in use ends its legacy and modern sessions, and no others.
+func TestRevokedTokenEndsSessions(t *testing.T) {
 	t.Parallel()
 	tokens, err := authn.NewTokens(authn.TokenOptions{Dir: t.TempDir()})
 	if err != nil {
@@ -24,15 +23,15 @@ func TestRevokedTokenEndsItsSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := setup(t)
-	h := transport.HTTP(b.server, transport.HTTPOptions{HostsChecked: true})
+	b := newTestServer(t)
+	h := transport.NewHTTPHandler(b.server, transport.HTTPOptions{HostsChecked: true})
 	door := &authn.Authenticator{Bearer: bearer, Tokens: tokens}
 	srv := httptest.NewServer(door.Handler(h))
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	comeIn := func(token, version string) *mcp.ClientSession {
 		base := &http.Transport{}
 		t.Cleanup(base.CloseIdleConnections)
-		return connect(t, &mcp.StreamableClientTransport{Endpoint: srv.URL, MaxRetries: -1, HTTPClient: &http.Client{
+		return connectClient(t, &mcp.StreamableClientTransport{Endpoint: srv.URL, MaxRetries: -1, HTTPClient: &http.Client{
 			Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 				r = r.Clone(r.Context())
 				r.Header.Set("Authorization", "Bearer "+token)
@@ -48,8 +47,8 @@ func TestRevokedTokenEndsItsSessions(t *testing.T) {
 		}
 	}
 	gone := map[string]*mcp.ClientSession{}
-	stays := []*mcp.ClientSession{comeIn(strings.Repeat("b", 43), eras[1])}
-	for _, version := range eras {
+	stays := []*mcp.ClientSession{comeIn(strings.Repeat("b", 43), protocolVersions[1])}
+	for _, version := range protocolVersions {
 		gone[version] = comeIn(secrets["laptop"], version)
 		stays = append(stays, comeIn(secrets["phone"], version))
 	}
@@ -67,7 +66,7 @@ func TestRevokedTokenEndsItsSessions(t *testing.T) {
 		return ids
 	}
 	before := open()
-	// The call of a modern client is under way meanwhile.
+	// A call of a modern client is in progress.
 	failed := make(chan error, 1)
 	go func() {
 		_, err := gone[transport.ModernVersion].CallTool(t.Context(), &mcp.CallToolParams{Name: "park", Arguments: map[string]any{}})
@@ -78,7 +77,7 @@ func TestRevokedTokenEndsItsSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-failed; err == nil {
-		t.Error("the call under way was answered")
+		t.Error("the call in progress was answered")
 	}
 	<-b.cancelled
 	limit := time.After(20 * time.Second)
@@ -91,7 +90,7 @@ func TestRevokedTokenEndsItsSessions(t *testing.T) {
 	}
 	for version, session := range gone {
 		if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "whoami", Arguments: map[string]any{}}); err == nil {
-			t.Errorf("%s goes on", version)
+			t.Errorf("%s continues", version)
 		}
 	}
 	for _, session := range stays {

@@ -14,41 +14,41 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Shortcut answers some messages of clients without the SDK, which decodes and
-// encodes all that passes. What it does not take goes its usual way.
+// Shortcut answers some messages of clients without the SDK, which decodes and encodes
+// every message.
 type Shortcut interface {
-	// Take looks at a message, which is not checked yet. For one that it takes
-	// it gives the function that answers it and returns when that is done.
+	// Accept returns the function that answers a message and returns when that is done, or
+	// nil to leave the message to the SDK. The message is not validated yet.
 	//
-	// The session is nil for a request of the modern era over HTTP; the header
-	// is nil on stdio. send sends a message to the client on the way of this
-	// one: the status is that of HTTP for the answer, which is the last one, and
-	// 0 for what comes before it. The text may come in parts, and may be kept.
-	Take(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte,
+	// The session is nil for a modern request over HTTP; the header is nil on stdio. send
+	// sends a message to the client: the status is the HTTP status of the answer, which is
+	// the last message, and 0 for earlier messages. The text may come in parts, and may be
+	// retained.
+	Accept(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte,
 		send func(status int, text ...[]byte) error) (answer func(context.Context))
 }
 
-// userSession is a session of the legacy era over HTTP as the shortcut needs it:
-// whose it is, and when the SDK last saw it.
+// userSession is a legacy session over HTTP with its owner and the time of its last request
+// to the SDK.
 type userSession struct {
 	session *mcp.ServerSession
-	owner   string // its identity; see authn.Identity
+	owner   string // see authn.Identity
 	seen    time.Time
 }
 
-// shortcut is the way past the SDK over HTTP.
-type shortcut struct {
-	to      Shortcut
-	server  *mcp.Server
-	refresh time.Duration
+// httpShortcut bypasses the SDK over HTTP.
+type httpShortcut struct {
+	shortcut Shortcut
+	server   *mcp.Server
+	refresh  time.Duration
 
 	mu       sync.Mutex
 	sessions map[string]*userSession
 }
 
-// serve answers a request if the shortcut takes it. Everything that could be
-// wrong about it is left to the SDK to refuse. The body is put back.
-func (s *shortcut) serve(w http.ResponseWriter, r *http.Request, maxBody int64) (done bool, err error) {
+// tryServe answers a request if the shortcut accepts it. It leaves all validation errors to
+// the SDK, and restores the body.
+func (s *httpShortcut) tryServe(w http.ResponseWriter, r *http.Request, maxBody int64) (done bool, err error) {
 	if s == nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
 		return false, nil
 	}
@@ -57,7 +57,7 @@ func (s *shortcut) serve(w http.ResponseWriter, r *http.Request, maxBody int64) 
 	switch modern := r.Header.Get("Mcp-Protocol-Version") == ModernVersion; {
 	case modern && id == "" && r.Header.Get("Mcp-Method") == "tools/call":
 	case !modern && id != "":
-		if session = s.find(r.Context(), id); session == nil {
+		if session = s.findSession(r.Context(), id); session == nil {
 			return false, nil
 		}
 	default:
@@ -73,26 +73,26 @@ func (s *shortcut) serve(w http.ResponseWriter, r *http.Request, maxBody int64) 
 	body := whole.Bytes()
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	a := &httpAnswer{w: w}
-	answer := s.to.Take(r.Context(), session, r.Header, body, a.send)
+	answer := s.shortcut.Accept(r.Context(), session, r.Header, body, a.sendMessage)
 	if answer == nil {
 		return false, nil
 	}
 	ctx := r.Context()
 	if session != nil {
 		var done func()
-		ctx, done = outliving(ctx)
+		ctx, done = withoutDisconnect(ctx)
 		defer done()
 	}
 	answer(ctx)
-	if !a.ended {
-		w.WriteHeader(http.StatusAccepted) // what has no answer
+	if !a.done {
+		w.WriteHeader(http.StatusAccepted) // no answer
 	}
 	return true, nil
 }
 
-// find gives the session of an id, if it is this user's. From time to time it
-// gives none, so that the SDK sees that the session is in use.
-func (s *shortcut) find(ctx context.Context, id string) *mcp.ServerSession {
+// findSession returns the session of an id if it belongs to this user. It returns nil
+// periodically, so that the SDK sees that the session is in use.
+func (s *httpShortcut) findSession(ctx context.Context, id string) *mcp.ServerSession {
 	who, ok := authn.Identity(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,9 +107,9 @@ func (s *shortcut) find(ctx context.Context, id string) *mcp.ServerSession {
 	return u.session
 }
 
-// outliving is the context of a call of the legacy era, where a broken connection
-// is no cancellation. That the client's token was revoked is one.
-func outliving(ctx context.Context) (context.Context, func()) {
+// withoutDisconnect returns the context of a legacy call: a broken connection does not
+// cancel it, but a revoked token does.
+func withoutDisconnect(ctx context.Context) (context.Context, func()) {
 	on := context.WithoutCancel(ctx)
 	if authn.TokenLeaseFrom(ctx) == nil {
 		return on, func() {}
@@ -123,8 +123,8 @@ func outliving(ctx context.Context) (context.Context, func()) {
 	return on, func() { stop(); cancel(nil) }
 }
 
-// note remembers a session until it ends.
-func (s *shortcut) note(session *mcp.ServerSession, owner string) {
+// addSession records a session until it ends.
+func (s *httpShortcut) addSession(session *mcp.ServerSession, owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions == nil {
@@ -133,7 +133,7 @@ func (s *shortcut) note(session *mcp.ServerSession, owner string) {
 	s.sessions[session.ID()] = &userSession{session: session, owner: owner, seen: time.Now()}
 }
 
-func (s *shortcut) forget(session *mcp.ServerSession) {
+func (s *httpShortcut) removeSession(session *mcp.ServerSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, session.ID())
@@ -141,30 +141,29 @@ func (s *shortcut) forget(session *mcp.ServerSession) {
 
 var errAnswered = errors.New("the request was answered already")
 
-// httpAnswer is the answer to a request: JSON, or events where something is sent
-// before the answer.
+// httpAnswer is the answer to a request: JSON, or events if messages precede the answer.
 type httpAnswer struct {
 	w http.ResponseWriter
 
-	mu            sync.Mutex
-	events, ended bool
+	mu           sync.Mutex
+	events, done bool
 }
 
-func (a *httpAnswer) send(status int, text ...[]byte) error {
+func (a *httpAnswer) sendMessage(status int, text ...[]byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := status != 0
-	if a.ended {
+	if a.done {
 		return errAnswered
 	}
-	a.ended = last
+	a.done = last
 	length := 0
 	for _, part := range text {
 		length += len(part)
 	}
 	if last && !a.events {
 		a.w.Header().Set("Content-Type", "application/json")
-		a.w.Header().Set("Content-Length", strconv.Itoa(length)) // else what is long goes out in chunks
+		a.w.Header().Set("Content-Length", strconv.Itoa(length)) // without it, long answers are chunked
 		a.w.WriteHeader(status)
 		for _, part := range text {
 			if _, err := a.w.Write(part); err != nil {

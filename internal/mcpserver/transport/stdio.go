@@ -11,32 +11,30 @@ import (
 )
 
 const (
-	// drainTime is how long calls in flight may take to answer after the input
-	// has ended or ctx is done.
+	// drainTime is the time for calls in flight to finish after the input has ended or ctx
+	// is done.
 	drainTime = 400 * time.Millisecond
-	// endTime is how long a call that was then cancelled may take to return.
-	// Both together stay well below the second that a client may wait before
-	// it kills the process.
-	endTime = 250 * time.Millisecond
+	// cancelTime is the time for a cancelled call to return. Both together stay well below
+	// the second after which a client may kill the process.
+	cancelTime = 250 * time.Millisecond
 )
 
-// Stdio serves server over lines of JSON, both eras, until the input ends or
-// ctx is done, and returns nil for both. Calls in flight then get a short time
-// to answer before they are cancelled; one that heeds no cancellation is left
-// behind, so that Stdio returns within a second whatever a handler does.
+// ServeStdio serves server over lines of JSON, for all protocol versions, until the input
+// ends or ctx is done, and returns nil for both. It then cancels calls in flight after a
+// short time, and abandons one that ignores the cancellation: it returns within a second
+// even then.
 //
-// A line that is no message (not UTF-8, not JSON, not JSON-RPC, longer than
-// MaxMessageBytes) is answered by a JSON-RPC error, with the id of the request
-// where one can be read, and the session goes on. Nothing but messages is
-// written to out. Handlers get the values of ctx, such as its principal.
+// An invalid line (not UTF-8, not JSON, not JSON-RPC, longer than MaxMessageBytes) gets a
+// JSON-RPC error, with the id of the request if it can be read, and the session continues.
+// Only messages are written to out. Handlers get the values of ctx, such as its principal.
 //
-// Stdio asks the shortcut before the SDK; nil is none. It closes in and out.
-func Stdio(ctx context.Context, server *mcp.Server, shortcut Shortcut, in io.ReadCloser, out io.WriteCloser) error {
+// The shortcut sees messages before the SDK; it may be nil. ServeStdio closes in and out.
+func ServeStdio(ctx context.Context, server *mcp.Server, shortcut Shortcut, in io.ReadCloser, out io.WriteCloser) error {
 	conn := newLineConn(in, out, MaxMessageBytes)
 	calls, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	conn.shortcut, conn.callCtx = shortcut, calls
-	session, err := server.Connect(ctx, connected{conn}, nil)
+	session, err := server.Connect(ctx, singleConnection{conn}, nil)
 	if err != nil {
 		_ = conn.Close()
 		return guideway.Errorf(guideway.CodeInternal, "serve on stdio: %w", err)
@@ -55,7 +53,7 @@ func Stdio(ctx context.Context, server *mcp.Server, shortcut Shortcut, in io.Rea
 	select {
 	case err := <-ended:
 		return sessionError(err)
-	case <-time.After(drainTime + endTime):
+	case <-time.After(drainTime + cancelTime):
 		_ = conn.Close()
 		return nil
 	}
@@ -66,13 +64,13 @@ func sessionError(err error) error {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "serve on stdio: %w", err).
-		WithFix("start the client again; it has closed its end or sent something unreadable")
+		WithFix("restart the client; it has closed the connection or sent invalid input")
 }
 
-// connected is the transport of a connection that is already there.
-type connected struct{ conn mcp.Connection }
+// singleConnection is the transport of an open connection.
+type singleConnection struct{ conn mcp.Connection }
 
-func (t connected) Connect(context.Context) (mcp.Connection, error) {
+func (t singleConnection) Connect(context.Context) (mcp.Connection, error) {
 	if t.conn == nil {
 		return nil, fmt.Errorf("no connection")
 	}

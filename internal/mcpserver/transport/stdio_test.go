@@ -21,20 +21,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pipe is a client at the other end of Stdio.
-type pipe struct {
+// stdioClient is a client of ServeStdio.
+type stdioClient struct {
 	tb    testing.TB
 	in    *io.PipeWriter
 	lines chan string
-	done  chan error // what Stdio returned
+	done  chan error // the result of ServeStdio
 }
 
-func startStdio(ctx context.Context, tb testing.TB, server *mcp.Server) *pipe {
+func startStdio(ctx context.Context, tb testing.TB, server *mcp.Server) *stdioClient {
 	tb.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	p := &pipe{tb: tb, in: inW, lines: make(chan string, 64), done: make(chan error, 1)}
-	go func() { p.done <- transport.Stdio(ctx, server, nil, inR, outW) }()
+	p := &stdioClient{tb: tb, in: inW, lines: make(chan string, 64), done: make(chan error, 1)}
+	go func() { p.done <- transport.ServeStdio(ctx, server, nil, inR, outW) }()
 	go func() {
 		defer close(p.lines)
 		scan := bufio.NewScanner(outR)
@@ -47,15 +47,15 @@ func startStdio(ctx context.Context, tb testing.TB, server *mcp.Server) *pipe {
 	return p
 }
 
-func (p *pipe) send(text string) {
+func (p *stdioClient) sendLine(text string) {
 	p.tb.Helper()
 	if _, err := io.WriteString(p.in, text); err != nil {
 		p.tb.Fatalf("send %.80q: %v", text, err)
 	}
 }
 
-// receive gives the next line from the server.
-func (p *pipe) receive() string {
+// readLine returns the next line of the server.
+func (p *stdioClient) readLine() string {
 	p.tb.Helper()
 	select {
 	case l, ok := <-p.lines:
@@ -69,8 +69,8 @@ func (p *pipe) receive() string {
 	return ""
 }
 
-// ended waits for Stdio to return, for limit at most.
-func (p *pipe) ended(limit time.Duration) error {
+// waitForEnd waits for ServeStdio to return, up to limit.
+func (p *stdioClient) waitForEnd(limit time.Duration) error {
 	p.tb.Helper()
 	select {
 	case err := <-p.done:
@@ -81,37 +81,37 @@ func (p *pipe) ended(limit time.Duration) error {
 	return nil
 }
 
-// handshake opens a legacy session.
-func (p *pipe) handshake(version string) {
+// openSession opens a legacy session.
+func (p *stdioClient) openSession(version string) {
 	p.tb.Helper()
-	p.send(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"` + version +
+	p.sendLine(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"` + version +
 		`","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}` + "\n")
-	p.receive()
-	p.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
+	p.readLine()
+	p.sendLine(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
 }
 
-// checkAlive sees that the session still answers.
-func (p *pipe) checkAlive() {
+// checkAlive checks that the session still answers.
+func (p *stdioClient) checkAlive() {
 	p.tb.Helper()
-	p.send(`{"jsonrpc":"2.0","id":"alive","method":"ping"}` + "\n")
-	if got, want := p.receive(), `{"jsonrpc":"2.0","id":"alive","result":{}}`; got != want {
+	p.sendLine(`{"jsonrpc":"2.0","id":"alive","method":"ping"}` + "\n")
+	if got, want := p.readLine(), `{"jsonrpc":"2.0","id":"alive","result":{}}`; got != want {
 		p.tb.Fatalf("after it, a ping is answered by %s, want %s", got, want)
 	}
 }
 
-type bundle struct {
+type testServer struct {
 	server *mcp.Server
-	// started gets a value when the tool "park" or "stubborn" is called.
+	// started receives a value when the tool "park" or "stubborn" is called.
 	started chan struct{}
-	// cancelled gets a value when the tool "park" is cancelled.
+	// cancelled receives a value when the tool "park" is cancelled.
 	cancelled chan struct{}
 	// release lets the tools "stubborn" and "slow" return.
 	release chan struct{}
 }
 
-func setup(tb testing.TB) *bundle {
+func newTestServer(tb testing.TB) *testServer {
 	tb.Helper()
-	b := &bundle{
+	b := &testServer{
 		server: mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ServerOptions{
 			Capabilities: &mcp.ServerCapabilities{},
 		}),
@@ -119,36 +119,36 @@ func setup(tb testing.TB) *bundle {
 		cancelled: make(chan struct{}, 8),
 		release:   make(chan struct{}),
 	}
-	b.add("whoami", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	b.addTool("whoami", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		p, ok := authn.PrincipalFrom(ctx)
-		return text(fmt.Sprintf("%s %v", p.User, ok)), nil
+		return textResult(fmt.Sprintf("%s %v", p.User, ok)), nil
 	})
-	b.add("park", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	b.addTool("park", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		b.started <- struct{}{}
 		<-ctx.Done()
 		b.cancelled <- struct{}{}
 		return nil, ctx.Err()
 	})
-	b.add("stubborn", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	b.addTool("stubborn", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		b.started <- struct{}{}
 		<-b.release
-		return text("done"), nil
+		return textResult("done"), nil
 	})
-	b.add("ask", ask)
+	b.addTool("ask", askPerson)
 	tb.Cleanup(func() { close(b.release) })
 	return b
 }
 
-func (b *bundle) add(name string, handler mcp.ToolHandler) {
+func (b *testServer) addTool(name string, handler mcp.ToolHandler) {
 	b.server.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, handler)
 }
 
-func text(s string) *mcp.CallToolResult {
+func textResult(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
 }
 
-// ask asks the person once, in multi-round-trip style.
-func ask(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+// askPerson asks the person once, in multi-round-trip style.
+func askPerson(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	answer, ok := req.Params.InputResponses["gate"].(*mcp.ElicitResult)
 	if !ok {
 		return &mcp.CallToolResult{
@@ -161,10 +161,10 @@ func ask(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, erro
 			RequestState: "state-1",
 		}, nil
 	}
-	return text(fmt.Sprintf("%s %v %s", answer.Action, answer.Content["ok"], req.Params.RequestState)), nil
+	return textResult(fmt.Sprintf("%s %v %s", answer.Action, answer.Content["ok"], req.Params.RequestState)), nil
 }
 
-func call(id, tool string) string {
+func callLine(id, tool string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}` + "\n"
 }
 
@@ -196,9 +196,9 @@ func TestStdioSurvivesBadLines(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := startStdio(t.Context(), t, setup(t).server)
-			p.handshake("2025-11-25")
-			p.send("\r\n\n" + tt.line + "\r\n")
+			p := startStdio(t.Context(), t, newTestServer(t).server)
+			p.openSession("2025-11-25")
+			p.sendLine("\r\n\n" + tt.line + "\r\n")
 			if tt.code != 0 {
 				var got struct {
 					Version string `json:"jsonrpc"`
@@ -208,7 +208,7 @@ func TestStdioSurvivesBadLines(t *testing.T) {
 						Message string
 					}
 				}
-				answer := p.receive()
+				answer := p.readLine()
 				if err := json.Unmarshal([]byte(answer), &got); err != nil {
 					t.Fatalf("the answer %q is not JSON: %v", answer, err)
 				}
@@ -221,7 +221,7 @@ func TestStdioSurvivesBadLines(t *testing.T) {
 			}
 			p.checkAlive()
 			_ = p.in.Close()
-			if err := p.ended(time.Second); err != nil {
+			if err := p.waitForEnd(time.Second); err != nil {
 				t.Errorf("Stdio: %v", err)
 			}
 		})
@@ -230,31 +230,31 @@ func TestStdioSurvivesBadLines(t *testing.T) {
 
 func TestStdioByteOrderMark(t *testing.T) {
 	t.Parallel()
-	p := startStdio(t.Context(), t, setup(t).server)
-	p.send("\xef\xbb\xbf")
-	p.handshake("2025-11-25")
+	p := startStdio(t.Context(), t, newTestServer(t).server)
+	p.sendLine("\xef\xbb\xbf")
+	p.openSession("2025-11-25")
 	p.checkAlive()
 }
 
-// What was asked before the input ended is answered, even without a newline.
-func TestStdioAnswersBeforeTheEnd(t *testing.T) {
+// Calls before the end of the input are answered, even without a newline.
+func TestStdioAnswersPendingCalls(t *testing.T) {
 	t.Parallel()
 	ctx := authn.WithPrincipal(t.Context(), guideway.Principal{User: "ann"})
-	p := startStdio(ctx, t, setup(t).server)
-	p.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
+	p := startStdio(ctx, t, newTestServer(t).server)
+	p.sendLine(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" +
-		strings.TrimSpace(call("2", "whoami")))
+		strings.TrimSpace(callLine("2", "whoami")))
 	_ = p.in.Close()
-	p.receive()
-	if got := p.receive(); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "ann true") {
+	p.readLine()
+	if got := p.readLine(); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "ann true") {
 		t.Errorf("answer %s, want that of the tool for ann", got)
 	}
-	if err := p.ended(time.Second); err != nil {
+	if err := p.waitForEnd(time.Second); err != nil {
 		t.Errorf("Stdio: %v", err)
 	}
 }
 
-func TestStdioEndsInASecond(t *testing.T) {
+func TestStdioEndsWithinASecond(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"park", "stubborn"} {
 		for _, how := range []string{"the input ends", "ctx is done"} {
@@ -262,17 +262,17 @@ func TestStdioEndsInASecond(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				b := setup(t)
+				b := newTestServer(t)
 				p := startStdio(ctx, t, b.server)
-				p.handshake("2025-11-25")
-				p.send(call("1", tool))
+				p.openSession("2025-11-25")
+				p.sendLine(callLine("1", tool))
 				<-b.started
 				if how == "ctx is done" {
 					cancel()
 				} else {
 					_ = p.in.Close()
 				}
-				if err := p.ended(time.Second); err != nil {
+				if err := p.waitForEnd(time.Second); err != nil {
 					t.Errorf("Stdio: %v", err)
 				}
 				if tool == "park" {
@@ -283,15 +283,15 @@ func TestStdioEndsInASecond(t *testing.T) {
 	}
 }
 
-// A client that no longer reads does not keep the process.
-func TestStdioEndsWhenNobodyReads(t *testing.T) {
+// A client that no longer reads does not keep the process alive.
+func TestStdioEndsWithoutReader(t *testing.T) {
 	t.Parallel()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { done <- transport.Stdio(ctx, setup(t).server, nil, inR, outW) }()
+	go func() { done <- transport.ServeStdio(ctx, newTestServer(t).server, nil, inR, outW) }()
 	if _, err := io.WriteString(inW, "garbage\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -312,29 +312,29 @@ type failingReader struct{}
 func (failingReader) Read([]byte) (int, error) { return 0, errors.New("the disk is gone") }
 func (failingReader) Close() error             { return nil }
 
-type discard struct{ bytes.Buffer }
+type closableBuffer struct{ bytes.Buffer }
 
-func (*discard) Close() error { return nil }
+func (*closableBuffer) Close() error { return nil }
 
-func TestStdioReportsABrokenInput(t *testing.T) {
+func TestStdioReportsInputError(t *testing.T) {
 	t.Parallel()
-	err := transport.Stdio(t.Context(), setup(t).server, nil, failingReader{}, &discard{})
+	err := transport.ServeStdio(t.Context(), newTestServer(t).server, nil, failingReader{}, &closableBuffer{})
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "the disk is gone") {
 		t.Errorf("Stdio: %v, want the reader's error", err)
 	}
 }
 
-// Both eras, with a question to the person in the middle of a call.
-func TestStdioEras(t *testing.T) {
+// Legacy and modern protocol versions, with a question to the person during a call.
+func TestStdioProtocolVersions(t *testing.T) {
 	t.Parallel()
-	for _, version := range eras {
+	for _, version := range protocolVersions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			inR, inW := io.Pipe()
 			outR, outW := io.Pipe()
 			done := make(chan error, 1)
-			go func() { done <- transport.Stdio(t.Context(), setup(t).server, nil, inR, outW) }()
-			session := connect(t, &mcp.IOTransport{Reader: outR, Writer: inW}, version)
+			go func() { done <- transport.ServeStdio(t.Context(), newTestServer(t).server, nil, inR, outW) }()
+			session := connectClient(t, &mcp.IOTransport{Reader: outR, Writer: inW}, version)
 			checkAsk(t, session)
 			_ = session.Close()
 			select {
@@ -356,10 +356,10 @@ func FuzzStdioLine(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	server := setup(f).server
+	server := newTestServer(f).server
 	f.Fuzz(func(t *testing.T, input []byte) {
 		p := startStdio(t.Context(), t, server)
-		p.handshake("2025-11-25")
+		p.openSession("2025-11-25")
 		go func() {
 			_, _ = p.in.Write(append(input, "\n{\"jsonrpc\":\"2.0\",\"id\":\"last\",\"method\":\"ping\"}\n"...))
 			_ = p.in.Close()
@@ -369,7 +369,7 @@ func FuzzStdioLine(f *testing.F) {
 				t.Fatalf("the output has a line that is not JSON: %q", l)
 			}
 			if strings.Contains(l, `"last"`) {
-				_ = p.ended(time.Second)
+				_ = p.waitForEnd(time.Second)
 				return
 			}
 		}

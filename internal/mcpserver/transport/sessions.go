@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// opened notes a session of the legacy era that the SDK has opened by this request.
-func (h *HTTPHandler) opened(w http.ResponseWriter, r *http.Request) {
+// recordSession records a legacy session that the SDK has opened with this request.
+func (h *HTTPHandler) recordSession(w http.ResponseWriter, r *http.Request) {
 	id := w.Header().Get("Mcp-Session-Id")
 	owner, ok := authn.Identity(r.Context())
 	holder := authn.TokenLeaseFrom(r.Context())
@@ -21,26 +21,25 @@ func (h *HTTPHandler) opened(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if h.shortcut != nil {
-			h.shortcut.note(session, owner)
+			h.shortcut.addSession(session, owner)
 		}
-		go h.attend(session, holder)
+		go h.watchSession(session, holder)
 		return
 	}
 }
 
-// holderTime is how often the token that a session was opened with is looked at.
-const holderTime = 2 * time.Second
+// tokenCheckInterval is the interval of checks of a session's token.
+const tokenCheckInterval = 2 * time.Second
 
-// attend waits for the end of a session, and ends it when its token is no longer
-// good.
-func (h *HTTPHandler) attend(session *mcp.ServerSession, holder *authn.TokenLease) {
+// watchSession waits for the end of a session, and ends it when its token becomes invalid.
+func (h *HTTPHandler) watchSession(session *mcp.ServerSession, holder *authn.TokenLease) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = session.Wait() // however it has ended
+		_ = session.Wait() // the reason does not matter
 	}()
 	if holder != nil {
-		look := time.NewTicker(holderTime)
+		look := time.NewTicker(tokenCheckInterval)
 		defer look.Stop()
 		for ended := false; !ended; {
 			select {
@@ -48,13 +47,13 @@ func (h *HTTPHandler) attend(session *mcp.ServerSession, holder *authn.TokenLeas
 				ended = true
 			case <-look.C:
 				if ended = !holder.IsValid(); ended {
-					_ = session.Close() // it waits for calls under way, which are cancelled
+					_ = session.Close() // it waits for calls in progress, which are cancelled
 				}
 			}
 		}
 	}
 	<-over
 	if h.shortcut != nil {
-		h.shortcut.forget(session)
+		h.shortcut.removeSession(session)
 	}
 }
