@@ -35,7 +35,7 @@ func TestConnect(t *testing.T) {
 	defer s.Close()
 	var current atomic.Pointer[transport.HTTPHandler]
 	start := func() {
-		if old := current.Swap(transport.NewHTTPHandler(s.server.MCP(), transport.HTTPOptions{HostsChecked: true, Shortcut: s.upstreams.shortcut()})); old != nil {
+		if old := current.Swap(transport.NewHTTPHandler(s.server.MCP(), transport.HTTPOptions{HostsChecked: true, FastPath: s.upstreams.fastPath()})); old != nil {
 			closeSessions(old)
 		}
 	}

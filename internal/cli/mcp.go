@@ -37,7 +37,7 @@ func (a *app) runMCP(ctx context.Context) error {
 		return err
 	}
 	ctx = authn.WithPrincipal(ctx, guideway.Principal{User: user})
-	return transport.ServeStdio(ctx, s.server.MCP(), s.upstreams.shortcut(), io.NopCloser(a.host.In), nopCloser{afterWrite{a.host.Out, s.answered}})
+	return transport.ServeStdio(ctx, s.server.MCP(), s.upstreams.fastPath(), io.NopCloser(a.host.In), nopCloser{afterWrite{a.host.Out, s.answered}})
 }
 
 // nopCloser leaves the process's output open.

@@ -50,7 +50,7 @@ func (a *app) runServe(ctx context.Context, asRegistry bool) error {
 	}
 	defer s.Close()
 	s.registry = asRegistry
-	mcp := transport.NewHTTPHandler(s.server.MCP(), transport.HTTPOptions{Logger: a.logger(cfg), HostsChecked: true, Shortcut: s.upstreams.shortcut()})
+	mcp := transport.NewHTTPHandler(s.server.MCP(), transport.HTTPOptions{Logger: a.logger(cfg), HostsChecked: true, FastPath: s.upstreams.fastPath()})
 	defer closeSessions(mcp)
 	handler, err := s.handler(mcp)
 	if err != nil {

@@ -168,8 +168,8 @@ func (u *upstreams) attached() mcpserver.Upstreams {
 	return u.Gateway
 }
 
-// shortcut is the way of calls past the SDK; nil where there is no gateway.
-func (u *upstreams) shortcut() transport.Shortcut {
+// fastPath is the way of calls past the SDK; nil where there is no gateway.
+func (u *upstreams) fastPath() transport.FastPath {
 	if u == nil || !u.offered {
 		return nil
 	}

@@ -89,7 +89,7 @@ func newFixture(t *testing.T, opts gateway.Options, change ...string) *fixture {
 	g.Attach(r.server, []string{"own_tool", "workflow_start"})
 	ho := transport.HTTPOptions{HostsChecked: true}
 	if !slices.Contains(change, slow) {
-		ho.Shortcut = g
+		ho.FastPath = g
 	}
 	h := transport.NewHTTPHandler(r.server, ho)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -38,9 +38,9 @@ type HTTPOptions struct {
 	// HostsChecked reports that an authn.Guard wraps the handler. The SDK's own check of
 	// the Host header, which only allows loopback, is then off.
 	HostsChecked bool
-	// Shortcut answers some requests without the SDK; nil answers none. It needs
+	// FastPath answers some requests without the SDK; nil answers none. It needs
 	// HostsChecked, since it also bypasses the SDK's check.
-	Shortcut Shortcut
+	FastPath FastPath
 }
 
 // HTTPHandler serves legacy and modern protocol versions on one URL.
@@ -48,7 +48,7 @@ type HTTPHandler struct {
 	server         *mcp.Server
 	legacy, modern http.Handler
 	maxBody        int64
-	shortcut       *httpShortcut
+	fastPath       *httpFastPath
 }
 
 var _ http.Handler = (*HTTPHandler)(nil)
@@ -68,14 +68,14 @@ func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 	events := mcp.NewMemoryEventStore(nil)
 	events.SetMaxBytes(replayBytes)
 	get := func(*http.Request) *mcp.Server { return server }
-	var past *httpShortcut
-	if opts.Shortcut != nil && opts.HostsChecked {
-		past = &httpShortcut{shortcut: opts.Shortcut, server: server, refresh: opts.SessionTimeout / 4}
+	var fast *httpFastPath
+	if opts.FastPath != nil && opts.HostsChecked {
+		fast = &httpFastPath{fastPath: opts.FastPath, server: server, refresh: opts.SessionTimeout / 4}
 	}
 	return &HTTPHandler{
 		server:   server,
 		maxBody:  opts.MaxBodyBytes,
-		shortcut: past,
+		fastPath: fast,
 		legacy: bindUser(mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
 			EventStore:                 events,
 			SessionTimeout:             opts.SessionTimeout,
@@ -96,13 +96,13 @@ func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 // ServeHTTP implements http.Handler.
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > h.maxBody {
-		// Reading past a limit makes the server close the connection only after the client
+		// Reading fast a limit makes the server close the connection only after the client
 		// had time to read the answer.
 		_, _ = http.MaxBytesReader(w, r.Body, 0).Read(make([]byte, 1))
 		writeTooLarge(w, h.maxBody)
 		return
 	}
-	done, err := h.shortcut.tryServe(w, r, h.maxBody)
+	done, err := h.fastPath.tryServe(w, r, h.maxBody)
 	if done {
 		return
 	}

@@ -30,16 +30,16 @@ type lineConn struct {
 	closed     chan struct{}
 	closeOnce  sync.Once
 
-	// shortcut sees the lines of session before the SDK; may be nil. Its calls end with
+	// fastPath sees the lines of session before the SDK; may be nil. Its calls end with
 	// callCtx.
-	shortcut Shortcut
+	fastPath FastPath
 	session  atomic.Pointer[mcp.ServerSession]
 	callCtx  context.Context //nolint:containedctx // the life of the connection
 
 	writeMu sync.Mutex // one line at a time
 
 	mu       sync.Mutex
-	inFlight map[any]struct{} // a jsonrpc.ID, or a key of takeShortcut
+	inFlight map[any]struct{} // a jsonrpc.ID, or a key of tryFastPath
 	idle     chan struct{}    // closed and cleared when inFlight becomes empty; nil without a waiter
 }
 
@@ -85,13 +85,13 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // readMessage returns the message of a line for the SDK. It returns nil if it has answered
-// the line with an error, or the shortcut has taken it.
+// the line with an error, or the fast path has taken it.
 func (c *lineConn) readMessage(l inputLine) (jsonrpc.Message, error) {
 	if l.tooLong {
 		return nil, c.writeLine(errorLine(recoverID(l.text), jsonrpc.CodeInvalidRequest,
 			fmt.Sprintf("the line is longer than %d bytes", len(l.text))))
 	}
-	if c.takeShortcut(l.text) {
+	if c.tryFastPath(l.text) {
 		return nil, nil
 	}
 	msg, bad := decodeMessage(l.text)
@@ -102,14 +102,14 @@ func (c *lineConn) readMessage(l inputLine) (jsonrpc.Message, error) {
 	return msg, nil
 }
 
-// takeShortcut passes a line to the shortcut, and reports whether it has taken it. The end
+// tryFastPath passes a line to the fast path, and reports whether it has taken it. The end
 // of the input waits for it as for any call.
-func (c *lineConn) takeShortcut(text []byte) bool {
+func (c *lineConn) tryFastPath(text []byte) bool {
 	session := c.session.Load()
-	if c.shortcut == nil || session == nil {
+	if c.fastPath == nil || session == nil {
 		return false
 	}
-	answer := c.shortcut.Accept(c.callCtx, session, nil, text, func(_ int, text ...[]byte) error { return c.writeLine(text...) })
+	answer := c.fastPath.Accept(c.callCtx, session, nil, text, func(_ int, text ...[]byte) error { return c.writeLine(text...) })
 	if answer == nil {
 		return false
 	}

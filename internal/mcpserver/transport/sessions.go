@@ -13,15 +13,15 @@ func (h *HTTPHandler) recordSession(w http.ResponseWriter, r *http.Request) {
 	id := w.Header().Get("Mcp-Session-Id")
 	owner, ok := authn.Identity(r.Context())
 	holder := authn.TokenLeaseFrom(r.Context())
-	if id == "" || !ok || r.Header.Get("Mcp-Session-Id") != "" || h.shortcut == nil && holder == nil {
+	if id == "" || !ok || r.Header.Get("Mcp-Session-Id") != "" || h.fastPath == nil && holder == nil {
 		return
 	}
 	for session := range h.server.Sessions() {
 		if session.ID() != id {
 			continue
 		}
-		if h.shortcut != nil {
-			h.shortcut.addSession(session, owner)
+		if h.fastPath != nil {
+			h.fastPath.addSession(session, owner)
 		}
 		go h.watchSession(session, holder)
 		return
@@ -53,7 +53,7 @@ func (h *HTTPHandler) watchSession(session *mcp.ServerSession, holder *authn.Tok
 		}
 	}
 	<-over
-	if h.shortcut != nil {
-		h.shortcut.removeSession(session)
+	if h.fastPath != nil {
+		h.fastPath.removeSession(session)
 	}
 }

@@ -28,12 +28,12 @@ const (
 // JSON-RPC error, with the id of the request if it can be read, and the session continues.
 // Only messages are written to out. Handlers get the values of ctx, such as its principal.
 //
-// The shortcut sees messages before the SDK; it may be nil. ServeStdio closes in and out.
-func ServeStdio(ctx context.Context, server *mcp.Server, shortcut Shortcut, in io.ReadCloser, out io.WriteCloser) error {
+// The fast path sees messages before the SDK; it may be nil. ServeStdio closes in and out.
+func ServeStdio(ctx context.Context, server *mcp.Server, fastPath FastPath, in io.ReadCloser, out io.WriteCloser) error {
 	conn := newLineConn(in, out, MaxMessageBytes)
 	calls, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	conn.shortcut, conn.callCtx = shortcut, calls
+	conn.fastPath, conn.callCtx = fastPath, calls
 	session, err := server.Connect(ctx, singleConnection{conn}, nil)
 	if err != nil {
 		_ = conn.Close()

@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Shortcut answers some messages of clients without the SDK, which decodes and encodes
+// FastPath answers some messages of clients without the SDK, which decodes and encodes
 // every message.
-type Shortcut interface {
+type FastPath interface {
 	// Accept returns the function that answers a message and returns when that is done, or
 	// nil to leave the message to the SDK. The message is not validated yet.
 	//
@@ -36,9 +36,9 @@ type userSession struct {
 	seen    time.Time
 }
 
-// httpShortcut bypasses the SDK over HTTP.
-type httpShortcut struct {
-	shortcut Shortcut
+// httpFastPath bypasses the SDK over HTTP.
+type httpFastPath struct {
+	fastPath FastPath
 	server   *mcp.Server
 	refresh  time.Duration
 
@@ -46,9 +46,9 @@ type httpShortcut struct {
 	sessions map[string]*userSession
 }
 
-// tryServe answers a request if the shortcut accepts it. It leaves all validation errors to
+// tryServe answers a request if the fast path accepts it. It leaves all validation errors to
 // the SDK, and restores the body.
-func (s *httpShortcut) tryServe(w http.ResponseWriter, r *http.Request, maxBody int64) (done bool, err error) {
+func (s *httpFastPath) tryServe(w http.ResponseWriter, r *http.Request, maxBody int64) (done bool, err error) {
 	if s == nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
 		return false, nil
 	}
@@ -73,7 +73,7 @@ func (s *httpShortcut) tryServe(w http.ResponseWriter, r *http.Request, maxBody 
 	body := whole.Bytes()
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	a := &httpAnswer{w: w}
-	answer := s.shortcut.Accept(r.Context(), session, r.Header, body, a.sendMessage)
+	answer := s.fastPath.Accept(r.Context(), session, r.Header, body, a.sendMessage)
 	if answer == nil {
 		return false, nil
 	}
@@ -92,7 +92,7 @@ func (s *httpShortcut) tryServe(w http.ResponseWriter, r *http.Request, maxBody 
 
 // findSession returns the session of an id if it belongs to this user. It returns nil
 // periodically, so that the SDK sees that the session is in use.
-func (s *httpShortcut) findSession(ctx context.Context, id string) *mcp.ServerSession {
+func (s *httpFastPath) findSession(ctx context.Context, id string) *mcp.ServerSession {
 	who, ok := authn.Identity(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func withoutDisconnect(ctx context.Context) (context.Context, func()) {
 }
 
 // addSession records a session until it ends.
-func (s *httpShortcut) addSession(session *mcp.ServerSession, owner string) {
+func (s *httpFastPath) addSession(session *mcp.ServerSession, owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions == nil {
@@ -133,7 +133,7 @@ func (s *httpShortcut) addSession(session *mcp.ServerSession, owner string) {
 	s.sessions[session.ID()] = &userSession{session: session, owner: owner, seen: time.Now()}
 }
 
-func (s *httpShortcut) removeSession(session *mcp.ServerSession) {
+func (s *httpFastPath) removeSession(session *mcp.ServerSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, session.ID())
