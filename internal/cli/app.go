@@ -9,13 +9,14 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/install"
 	"github.com/guideway-dev/guideway/workflows"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -178,11 +179,59 @@ func version() string {
 	return info.Main.Version
 }
 
-// noArgs refuses arguments as a wrong command line.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// serverTime is how long a server may take to say that it is there.
+const serverTime = 500 * time.Millisecond
+
+// configFile is the file that upstreams are kept in.
+func configFile(cfg *config.Config) (string, error) {
+	switch {
+	case cfg.File != "":
+		return cfg.File, nil
+	case cfg.Dirs.Config == "":
+		return "", guideway.Errorf(guideway.CodeUnavailable, "there is no directory for the configuration").WithFix("set HOME, or name a file with --config")
 	}
-	return usageError{guideway.Errorf(guideway.CodeInvalid, "%s takes no arguments (got %q)", cmd.CommandPath(), args[0]).
-		WithFix("%s --help", cmd.CommandPath())}
+	return filepath.Join(cfg.Dirs.Config, "guideway.json"), nil
+}
+
+// editConfig changes the configuration file and leaves every other byte of it as
+// it is.
+func (a *app) editConfig(ctx context.Context, cfg *config.Config, edit func([]byte) ([]byte, error)) (string, error) {
+	path, err := configFile(cfg)
+	if err != nil {
+		return "", err
+	}
+	file, err := install.Read(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	after, err := edit(file.Content)
+	if err != nil {
+		return "", guideway.Errorf(guideway.ErrorCode(err), "%s: %w", path, err).WithFix("%s", guideway.ErrorFix(err))
+	}
+	_, err = install.Apply(ctx, install.Change{
+		Action: install.ActionUpdated, Path: path, Before: file.Content, After: after, Existed: file.Exists, Private: true,
+	})
+	return path, err
+}
+
+// installEnv returns what a plan to install sees of this process.
+func (h *Host) installEnv(goos string) install.Env {
+	home := h.Getenv("HOME")
+	if goos == "windows" {
+		home = h.Getenv("USERPROFILE")
+	}
+	return install.Env{
+		GOOS: goos, Home: home, Dir: h.Dir, Getenv: h.Getenv,
+		Glob: func(pattern string) []string {
+			paths, err := filepath.Glob(pattern)
+			if err != nil {
+				return nil
+			}
+			return paths
+		},
+		Exists: func(path string) bool {
+			_, err := os.Stat(path)
+			return err == nil
+		},
+	}
 }

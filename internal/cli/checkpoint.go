@@ -3,13 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
-	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/spf13/cobra"
 )
 
@@ -85,41 +82,6 @@ func (d *checkpointDesk) notThere(ctx context.Context, command, id string, err e
 		WithFix("guideway checkpoint %s --session %s", command, id)
 }
 
-// checkpointNotes tells beside an answer where checkpoints are not kept as the
-// settings say, and what else the caller should know.
-func (h *Host) checkpointNotes(store checkpoint.Store, warnings []checkpoint.Warning) {
-	s := h.errStyles()
-	memory := false
-	for _, w := range warnings {
-		memory = memory || w.Code == checkpoint.WarnMemory
-		where := ""
-		if w.Path != "" {
-			where = oneLine(w.Path) + ": "
-		}
-		fmt.Fprintf(h.Err, "%s %s%s\n", s.yellow("warning:"), where, oneLine(w.Message))
-	}
-	if store.Note != "" && !memory {
-		fmt.Fprintf(h.Err, "%s checkpoints are kept in %s: %s\n", s.yellow("warning:"), store.Mode, oneLine(store.Note))
-	}
-}
-
-// since reads a moment: a date, a time, or how long ago.
-func (h *Host) since(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if ago, err := config.ParseDuration(text); err == nil {
-		return h.now().Add(-ago), nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, usageError{guideway.Errorf(guideway.CodeInvalid, "%q is no moment", text).
-		WithFix(`write a date such as 2026-01-31, a time such as "2026-01-31 14:00", or how long ago, such as 7d`)}
-}
-
 // completeCheckpoints completes ids of checkpoints, up to so many arguments.
 func (a *app) completeCheckpoints(most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -183,18 +145,4 @@ func checkpointWords(r checkpoint.Record) string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// bytesWords says a size for a person, small ones to the byte.
-func bytesWords(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	unit := 0
-	for value >= 1<<10 && unit < len(units)-1 {
-		value /= 1 << 10
-		unit++
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + " " + units[unit]
 }

@@ -112,11 +112,3 @@ func runCheckpointLog(ctx context.Context, o *checkpointLogOptions) error {
 		})
 	})
 }
-
-// orDash fills an empty cell of a table.
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}

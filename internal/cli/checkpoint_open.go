@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -249,4 +250,22 @@ func contextsDir(cfg *config.Config) string {
 		return cfg.Checkpoints.Dir
 	}
 	return filepath.Join(cfg.DataDir, "contexts")
+}
+
+// checkpointNotes tells beside an answer where checkpoints are not kept as the
+// settings say, and what else the caller should know.
+func (h *Host) checkpointNotes(store checkpoint.Store, warnings []checkpoint.Warning) {
+	s := h.errStyles()
+	memory := false
+	for _, w := range warnings {
+		memory = memory || w.Code == checkpoint.WarnMemory
+		where := ""
+		if w.Path != "" {
+			where = oneLine(w.Path) + ": "
+		}
+		fmt.Fprintf(h.Err, "%s %s%s\n", s.yellow("warning:"), where, oneLine(w.Message))
+	}
+	if store.Note != "" && !memory {
+		fmt.Fprintf(h.Err, "%s checkpoints are kept in %s: %s\n", s.yellow("warning:"), store.Mode, oneLine(store.Note))
+	}
 }

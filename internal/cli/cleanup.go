@@ -37,7 +37,7 @@ Servers do this by themselves for sessions that are older than checkpoints.reten
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd, olderThan); err != nil {
-				return usageError{err}
+				return usageError{err: err}
 			}
 			return run(cmd.Context(), o)
 		},

@@ -5,12 +5,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -98,56 +95,15 @@ func readSecret(ctx context.Context, fd int) (string, error) {
 }
 
 // usageError is a wrong command line: exit code 2.
-type usageError struct{ error }
+type usageError struct{ err error }
+
+// Error returns the text of the cause.
+func (u usageError) Error() string { return u.err.Error() }
 
 // Unwrap gives the cause, so that its fix is found.
-func (u usageError) Unwrap() error { return u.error }
+func (u usageError) Unwrap() error { return u.err }
 
 // silentError ends the command with a code after it has printed its own answer.
 type silentError struct{ code int }
 
 func (s silentError) Error() string { return fmt.Sprintf("exit code %d", s.code) }
-
-// Main runs the command line and returns the exit code.
-func Main(args []string, host Host) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return Run(ctx, args, host)
-}
-
-// Run runs one command line until it ends or ctx is done.
-func Run(ctx context.Context, args []string, host Host) int {
-	root := newRootCmd(&host)
-	if args == nil {
-		args = []string{} // nil would mean those of the process
-	}
-	root.SetArgs(args)
-	root.SetIn(host.In)
-	root.SetOut(host.Out)
-	root.SetErr(host.Err)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	var quiet silentError
-	if errors.As(err, &quiet) {
-		return quiet.code
-	}
-	fmt.Fprintf(host.Err, "error: %s\n", err)
-	if fix := guideway.ErrorFix(err); fix != "" {
-		fmt.Fprintf(host.Err, "try: %s\n", fix)
-	}
-	return exitCode(err)
-}
-
-func exitCode(err error) int {
-	var usage usageError
-	switch {
-	case errors.As(err, &usage):
-		return exitUsage
-	case guideway.ErrorCode(err) == guideway.CodeInvalidDefinition:
-		return exitInvalid
-	default:
-		return exitFailed
-	}
-}

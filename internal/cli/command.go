@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/spf13/cobra"
@@ -65,7 +66,7 @@ func runWith[O any](run runFunc[O], o *O, checks ...func() error) func(*cobra.Co
 	return func(cmd *cobra.Command, _ []string) error {
 		for _, check := range checks {
 			if err := check(); err != nil {
-				return usageError{err}
+				return usageError{err: err}
 			}
 		}
 		return run(cmd.Context(), o)
@@ -104,7 +105,7 @@ func addLimitFlag(cmd *cobra.Command, limit *int, usage string) {
 	cmd.Flags().IntVar(limit, "limit", 100, usage)
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *limit < 1 {
-			return usageError{guideway.Errorf(guideway.CodeInvalid, "a limit of %d lists nothing", *limit).WithFix("--limit 100")}
+			return usageError{err: guideway.Errorf(guideway.CodeInvalid, "a limit of %d lists nothing", *limit).WithFix("--limit 100")}
 		}
 		return nil
 	}
@@ -125,9 +126,56 @@ func addGraphFlag(cmd *cobra.Command, format *string, usage string) {
 	addFixedCompletion(cmd, "graph", []string{graphMermaid})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *format != "" && *format != graphMermaid {
-			return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no graph format %q; there is %s", *format, graphMermaid).
+			return usageError{err: guideway.Errorf(guideway.CodeInvalid, "there is no graph format %q; there is %s", *format, graphMermaid).
 				WithFix("--graph %s", graphMermaid)}
 		}
 		return nil
 	}
+}
+
+// exactly refuses any other number of arguments; what names them.
+func exactly(n int, what, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return guideway.Errorf(guideway.CodeInvalid, "%s takes %s (got %d arguments)", cmd.CommandPath(), what, len(args)).
+			WithFix("%s", example)
+	}
+}
+
+// unknownCommand refuses a word that is no command, and says which one was
+// probably meant.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknown(cmd, args[0])
+}
+
+func unknown(cmd *cobra.Command, word string) error {
+	err := guideway.Errorf(guideway.CodeInvalid, "unknown command %q for %q", word, cmd.CommandPath()).
+		WithFix("%s --help", cmd.CommandPath())
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		err = err.WithFix("%s %s", cmd.CommandPath(), strings.Join(near, ", or "+cmd.CommandPath()+" "))
+	}
+	return err
+}
+
+// noArgs refuses arguments as a wrong command line.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usageError{err: guideway.Errorf(guideway.CodeInvalid, "%s takes no arguments (got %q)", cmd.CommandPath(), args[0]).
+		WithFix("%s --help", cmd.CommandPath())}
+}
+
+// showGraph is a drawing.
+type showGraph struct {
+	Format string `json:"format"`
+	Text   string `json:"text"`
 }

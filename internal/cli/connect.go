@@ -86,7 +86,7 @@ func (o *connectOptions) where(ctx context.Context, cfg *config.Config) (address
 	}
 	to, err := url.Parse(address)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" || to.User != nil {
-		return "", "", usageError{guideway.Errorf(guideway.CodeInvalid, "--url is no address of a server over HTTP").WithFix("--url http://127.0.0.1:3000/mcp")}
+		return "", "", usageError{err: guideway.Errorf(guideway.CodeInvalid, "--url is no address of a server over HTTP").WithFix("--url http://127.0.0.1:3000/mcp")}
 	}
 	if token != "" || o.URL != "" && !isLoopback(to.Hostname()) {
 		return address, token, nil

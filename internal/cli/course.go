@@ -48,8 +48,8 @@ var (
 	_ course = phaseCourse{}
 )
 
-// course compiles a definition for the engine of its dialect.
-func (f found) course() course {
+// newCourse compiles a definition for the engine of its dialect.
+func (f found) newCourse() course {
 	if f.Phases != nil {
 		return phaseCourse{guide.CompilePhases(f.Phases)}
 	}

@@ -2,7 +2,11 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
@@ -155,4 +159,38 @@ func listenNear(ctx context.Context, address string) (net.Listener, error) {
 			WithFix("guideway serve --listen 127.0.0.1:3000")
 	}
 	return l, nil
+}
+
+// asksHealth says whether a Guideway is at an address.
+func asksHealth(ctx context.Context, url string) (bool, error) {
+	status, text, err := visit(ctx, url)
+	if err != nil {
+		return false, err
+	}
+	var body struct {
+		Status string `json:"status"`
+	}
+	return status == http.StatusOK && json.Unmarshal(text, &body) == nil && body.Status == "ok", nil
+}
+
+// visit asks a server on this machine, itself and nothing in between, for a small
+// page.
+func visit(ctx context.Context, url string) (status int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	client := http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true}, // and no proxy
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return 0, nil, errors.Unwrap(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err = io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	return answer.StatusCode, body, err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -157,4 +158,33 @@ func (a *app) completeDefinitions(cmd *cobra.Command, args []string, _ string) (
 		ids = append(ids, e.ID+"\t"+oneLine(e.Name))
 	}
 	return ids, cobra.ShellCompDirectiveDefault
+}
+
+// errorsOf leaves out the warnings.
+func errorsOf(findings []guideway.Diagnostic) []guideway.Diagnostic {
+	return slices.DeleteFunc(slices.Clone(findings), func(d guideway.Diagnostic) bool {
+		return d.Severity != guideway.SeverityError
+	})
+}
+
+func isDefinitionName(base string) bool {
+	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(base)))
+}
+
+// isRecording says whether a file is the recording of the machine beside it, which is
+// no definition.
+func isRecording(path string) bool {
+	dir := filepath.Dir(path)
+	if filepath.Base(path) != "recording.json" {
+		return false
+	}
+	for _, config := range []string{
+		filepath.Join(dir, "machine.json"), filepath.Join(dir, "machine.yaml"), filepath.Join(dir, "machine.yml"), filepath.Join(dir, "config.json"),
+		dir + ".json", dir + ".yaml", dir + ".yml",
+	} {
+		if _, err := os.Stat(config); err == nil {
+			return true
+		}
+	}
+	return false
 }

@@ -3,18 +3,15 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
@@ -102,13 +99,6 @@ func (o *doctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	return append(checks, c), nil
 }
 
-// errorsOf leaves out the warnings.
-func errorsOf(findings []guideway.Diagnostic) []guideway.Diagnostic {
-	return slices.DeleteFunc(slices.Clone(findings), func(d guideway.Diagnostic) bool {
-		return d.Severity != guideway.SeverityError
-	})
-}
-
 func severest(findings []guideway.Diagnostic) string {
 	for _, d := range findings {
 		if d.Severity == guideway.SeverityError {
@@ -193,9 +183,6 @@ func checkToken(cfg *config.Config) check {
 	return c
 }
 
-// serverTime is how long a server may take to say that it is there.
-const serverTime = 500 * time.Millisecond
-
 // checkServer looks whether a Guideway is alive on the data directory, or answers
 // on the listen address. That none does is no fault: clients start their own.
 func checkServer(ctx context.Context, cfg *config.Config) check {
@@ -230,40 +217,6 @@ func checkServer(ctx context.Context, cfg *config.Config) check {
 	return c
 }
 
-// asksHealth says whether a Guideway is at an address.
-func asksHealth(ctx context.Context, url string) (bool, error) {
-	status, text, err := visit(ctx, url)
-	if err != nil {
-		return false, err
-	}
-	var body struct {
-		Status string `json:"status"`
-	}
-	return status == http.StatusOK && json.Unmarshal(text, &body) == nil && body.Status == "ok", nil
-}
-
-// visit asks a server on this machine, itself and nothing in between, for a small
-// page.
-func visit(ctx context.Context, url string) (status int, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	client := http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true}, // and no proxy
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		},
-	}
-	answer, err := client.Do(req)
-	if err != nil {
-		return 0, nil, errors.Unwrap(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	body, err = io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-	return answer.StatusCode, body, err
-}
-
 // refusedConnection says that nothing listens.
 func refusedConnection(err error) bool {
 	var op *net.OpError
@@ -278,7 +231,7 @@ func checkClients(ctx context.Context, host *Host) []check {
 	var here []string
 	installed := false
 	for _, client := range install.Clients() {
-		s := install.Inspect(ctx, o.machine(), client, install.ScopeUser, req)
+		s := install.Inspect(ctx, o.Host.installEnv(o.GOOS), client, install.ScopeUser, req)
 		c := check{Name: "client " + client.ID, Status: checkOK, Message: string(s.State) + ", " + s.Path}
 		switch s.State {
 		case install.StateNoClient:

@@ -38,7 +38,7 @@ func addHelp(root *cobra.Command) {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageError{unknown(cmd, args[len(args)-max(len(rest), 1)])}
+				return usageError{err: unknown(cmd, args[len(args)-max(len(rest), 1)])}
 			}
 			cmd.InitDefaultHelpFlag()
 			cmd.InitDefaultVersionFlag()

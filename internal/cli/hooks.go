@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/approval"
@@ -17,7 +16,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/definition/phases"
 	"github.com/guideway-dev/guideway/internal/hookdesk"
 	"github.com/guideway-dev/guideway/internal/hookgraph"
-	"github.com/guideway-dev/guideway/internal/journal/keyfile"
 	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/spf13/cobra"
 )
@@ -58,26 +56,13 @@ func (a *app) openHooks(ctx context.Context) (*hookDesk, error) {
 		return nil, err
 	}
 	defer cat.Close()
-	approvals, err := readApprovals(cfg, a.host.now)
+	approvals, err := readApprovals(cfg, a.host.currentTime)
 	if err != nil {
 		return nil, err
 	}
 	return &hookDesk{
 		app: a, cfg: cfg, snapshot: cat.Snapshot(), approvals: approvals, active: hookdesk.Activate(cat.Snapshot(), approvals),
 	}, nil
-}
-
-// approvalsPath is the file of approvals; its key lies with all that opens a
-// person's gate.
-func approvalsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "approvals.json") }
-
-// openApprovals opens the store of approvals.
-func openApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, error) {
-	key, _, err := keyfile.LoadOrCreate(filepath.Join(personDir(cfg), "approvals.key"))
-	if err != nil {
-		return nil, err
-	}
-	return approval.Open(approval.Options{Path: approvalsPath(cfg), Key: key, Now: now})
 }
 
 // state says how a graph stands.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
@@ -135,18 +134,6 @@ func (h *hooksAround) put(next *hookgraph.Set) {
 	if tell := h.onLists.Load(); tell != nil && (before.Has(hooks.ToolsList) || next.Has(hooks.ToolsList)) {
 		(*tell)()
 	}
-}
-
-// readApprovals reads what is approved. Where there is no file, no key is made.
-func readApprovals(cfg *config.Config, now func() time.Time) (approval.Records, error) {
-	if _, err := os.Lstat(approvalsPath(cfg)); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	store, err := openApprovals(cfg, now)
-	if err != nil {
-		return nil, err
-	}
-	return store.List()
 }
 
 // Applies implements gateway.Hooks.

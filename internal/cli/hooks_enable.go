@@ -78,7 +78,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	if err := d.consent(ctx, e, o.JSON); err != nil {
 		return err
 	}
-	store, err := openApprovals(d.cfg, o.app.host.now)
+	store, err := openApprovals(d.cfg, o.app.host.currentTime)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool
 		return d.consentToChange(ctx, person)
 	}
 	if err := d.app.host.asksPeople(); err != nil {
-		return usageError{err}
+		return usageError{err: err}
 	}
 	show := &hooksShowOptions{app: d.app, Scripts: true}
 	if aside {
@@ -152,7 +152,7 @@ func (d *hookDesk) consentToChange(ctx context.Context, person *approver) error 
 		return err
 	}
 	if err := d.app.host.asksPeople(); err != nil {
-		return usageError{err}
+		return usageError{err: err}
 	}
 	return person.prove(ctx)
 }
@@ -201,7 +201,7 @@ func runHooksDisable(ctx context.Context, o *nameOptions) error {
 	if err := d.consentToChange(ctx, person); err != nil {
 		return err
 	}
-	store, err := openApprovals(d.cfg, o.app.host.now)
+	store, err := openApprovals(d.cfg, o.app.host.currentTime)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (o *hooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hoo
 func (o *hooksImportOptions) copied(linked *hooks.Linked) ([]byte, error) {
 	values, err := parseSet(o.Variables)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{err: err}
 	}
 	c := hooks.Copy{ID: o.ID, Name: o.Title, Variables: values}
 	if c.ID == "" {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition/doc"
 	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/graph"
 	"github.com/spf13/cobra"
@@ -217,39 +216,4 @@ func (v *hookText) node(n hookNode) {
 			fmt.Fprintf(v.out, "    %s %s\n", s.faint("|"), line)
 		}
 	}
-}
-
-// showHook shows a hook graph in place of a workflow, if that is what the name
-// means: a file of one, or an id that no workflow has.
-func (o *showOptions) showHook(ctx context.Context) (isHook bool, err error) {
-	if o.Name == "-" {
-		return false, nil // the standard input can be read once, and is a workflow
-	}
-	if isPath(o.Name) {
-		data, err := o.app.host.readDefinition(ctx, o.Name)
-		if err != nil {
-			return false, nil //nolint:nilerr // who looks for a workflow says so
-		}
-		root, _ := doc.Parse(o.Name, data, doc.Limits{})
-		if hooks.Guess(root) != hooks.KindGraph {
-			return false, nil
-		}
-	}
-	d, err := o.app.openHooks(ctx)
-	if err != nil {
-		return false, err
-	}
-	if !isPath(o.Name) {
-		if _, err := d.snapshot.HookOf(o.Name); err != nil {
-			return false, nil //nolint:nilerr // who looks for a workflow says so
-		}
-		if _, err := d.snapshot.Get(o.Name); guideway.ErrorCode(err) != guideway.CodeNotFound {
-			return false, nil
-		}
-	}
-	e, err := d.find(ctx, o.Name)
-	if err != nil {
-		return true, err
-	}
-	return true, (&hooksShowOptions{app: o.app, Name: o.Name, Graph: o.Graph, JSON: o.JSON}).show(d, e)
 }

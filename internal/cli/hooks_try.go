@@ -46,7 +46,7 @@ The exit code is 1 if a hook or the call failed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Request == "" {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "which request? Name its file, or - for the standard input").
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "which request? Name its file, or - for the standard input").
 					WithFix("guideway hooks test %s --request call.json", o.Name)}
 			}
 			return run(cmd.Context(), o)
@@ -73,12 +73,12 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	}
 	linked, err := hookdesk.WithVariables(e.Linked, sample.Variables)
 	if err != nil {
-		return usageError{err}
+		return usageError{err: err}
 	}
 	sample.Variables = nil
 	var answer *hookdesk.Trial
 	err = withPool(ctx, func(pool *script.Pool) error {
-		answer, err = hookdesk.Try(ctx, linked, sample, pool, o.app.host.now)
+		answer, err = hookdesk.Try(ctx, linked, sample, pool, o.app.host.currentTime)
 		if ctx.Err() != nil {
 			return interrupted(err)
 		}
@@ -120,7 +120,7 @@ func parseSet(set []string) (map[string]json.RawMessage, error) {
 func (o *hooksTestOptions) sample(ctx context.Context) (s hookdesk.Sample, err error) {
 	s.Client, s.Server = o.Client, o.Server
 	if s.Variables, err = parseSet(o.Variables); err != nil {
-		return s, usageError{err}
+		return s, usageError{err: err}
 	}
 	if s.Request, err = o.object(ctx, "request", o.Request, `{"name": "a_tool", "arguments": {...}}`); err != nil {
 		return s, err

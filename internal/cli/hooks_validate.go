@@ -128,6 +128,6 @@ func (d *hookDesk) validateScripts(ctx context.Context, pool *script.Pool, file 
 		}
 		file.Diagnostics = append(file.Diagnostics, found...)
 	}
-	file.Valid = e.Linked != nil && severest(file.Diagnostics) != checkFail
+	file.Valid = e.Linked != nil && len(errorsOf(file.Diagnostics)) == 0
 	return file, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/spf13/cobra"
@@ -60,7 +61,7 @@ is there already is left as it is.`,
 				o.Dir = args[0]
 			}
 			if o.Dialect != string(guideway.DialectSteps) && o.Dialect != string(guideway.DialectMachines) {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no example of the dialect %q", o.Dialect).
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "there is no example of the dialect %q", o.Dialect).
 					WithFix("--dialect steps, or --dialect machines")}
 			}
 			return run(cmd.Context(), o)
@@ -156,4 +157,17 @@ func createNew(path, text string) error {
 	}
 	_, err = file.WriteString(text)
 	return errors.Join(err, file.Close())
+}
+
+// machineExample are the files of a machine that guideway init begins with, by their
+// names.
+func machineExample() ([]string, func(name string) string) {
+	names := []string{"machine.json", "roles.json", "script.js", "recording.json"}
+	return names, func(name string) string {
+		text, err := exampleMachine.ReadFile("example/machine/" + name)
+		if err != nil { // they are embedded
+			return ""
+		}
+		return strings.ReplaceAll(string(text), "\r\n", "\n")
+	}
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
@@ -77,4 +79,22 @@ func unreadable(name string, err error) error {
 // interrupted is the error of a command that was ended from outside.
 func interrupted(err error) error {
 	return &guideway.Error{Code: guideway.CodeUnavailable, Message: "interrupted", Err: err}
+}
+
+// parsePair reads NAME=VALUE.
+func parsePair(pair string) (name, value string, err error) {
+	name, value, ok := strings.Cut(pair, "=")
+	if name = strings.TrimSpace(name); !ok || name == "" {
+		return "", "", guideway.Errorf(guideway.CodeInvalid, "%q is not name=value", pair).WithFix("--var name=value")
+	}
+	return name, value, nil
+}
+
+// parseValue reads JSON, and anything else as the text that it is.
+func parseValue(text string) any {
+	var value any
+	if json.Unmarshal([]byte(text), &value) == nil {
+		return value
+	}
+	return strings.TrimSpace(text)
 }

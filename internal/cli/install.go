@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ client, the command lists what it finds.`,
   guideway install cursor --undo`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "one client at a time (got %d)", len(args)).
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "one client at a time (got %d)", len(args)).
 					WithFix("guideway install %s", args[0])}
 			}
 			return nil
@@ -64,7 +63,7 @@ client, the command lists what it finds.`,
 				o.Client = args[0]
 			}
 			if err := o.check(); err != nil {
-				return usageError{err}
+				return usageError{err: err}
 			}
 			return run(cmd.Context(), o)
 		},
@@ -155,28 +154,6 @@ func installEnv(pairs []string) (map[string]string, error) {
 	return env, nil
 }
 
-// machine is what the plan sees of this process.
-func (o *installOptions) machine() install.Env {
-	home := o.Host.Getenv("HOME")
-	if o.GOOS == "windows" {
-		home = o.Host.Getenv("USERPROFILE")
-	}
-	return install.Env{
-		GOOS: o.GOOS, Home: home, Dir: o.Host.Dir, Getenv: o.Host.Getenv,
-		Glob: func(pattern string) []string {
-			paths, err := filepath.Glob(pattern)
-			if err != nil {
-				return nil
-			}
-			return paths
-		},
-		Exists: func(path string) bool {
-			_, err := os.Stat(path)
-			return err == nil
-		},
-	}
-}
-
 // request is what to install; the binary may be unknown where nothing is
 // written.
 func (o *installOptions) request() (install.Request, error) {
@@ -236,7 +213,7 @@ func carryOut(ctx context.Context, o *installOptions, client install.Client, req
 // planInstall reads the file and plans; it also says whether the client seems
 // to be on this machine.
 func planInstall(ctx context.Context, o *installOptions, client install.Client, req install.Request) (install.Change, bool, error) {
-	env := o.machine()
+	env := o.Host.installEnv(o.GOOS)
 	loc, err := install.Locate(env, client, install.Scope(o.Scope))
 	if err != nil {
 		return install.Change{}, false, err

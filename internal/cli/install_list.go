@@ -20,7 +20,7 @@ type installRow struct {
 
 // listInstall shows what is installed where.
 func listInstall(ctx context.Context, o *installOptions, req install.Request) error {
-	env := o.machine()
+	env := o.Host.installEnv(o.GOOS)
 	scope := install.Scope(o.Scope)
 	answers := []installRow{}
 	t := table{flexible: 2}

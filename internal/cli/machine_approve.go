@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/spf13/cobra"
 )
 
@@ -34,51 +31,9 @@ refused until you approve it again. Machines of a source that is trusted need no
 	}
 }
 
-// machineKey is what an approval of a machine is of.
-func machineKey(from catalog.SourceInfo, name string) approval.Key {
-	return approval.Key{Kind: approval.KindMachine, Source: from.Key(), Subject: name}
-}
-
-// machineGate says whether the script of a machine may run: one that came from
-// elsewhere, or with a project, when a person has approved it.
-func (a *app) machineGate(cfg *config.Config) func(*shelved) error {
-	return func(one *shelved) error {
-		if !isReviewed(*one.from) {
-			return nil
-		}
-		store, err := openApprovals(cfg, a.host.now)
-		if err != nil {
-			return err
-		}
-		records, err := store.List()
-		if err != nil {
-			return err
-		}
-		if records.Approves(machineKey(*one.from, one.Name), one.Definition.Hash) {
-			return nil
-		}
-		return guideway.Errorf(guideway.CodeForbidden, "the machine %q came with %s, and nobody has approved its script as it is now", one.Name, one.from.Name).
-			WithFix("have a person read it: guideway machine approve %s", one.Name)
-	}
-}
-
-// isReviewed says whether scripts of a source wait for an approval: those of a project do,
-// which is whatever directory one happens to work in, unless it is said to be trusted.
-func isReviewed(from catalog.SourceInfo) bool {
-	return from.WithLevel().Level == catalog.LevelReview
-}
-
-// mayRun says whether the script of a machine may run.
-func (s *machineShelf) mayRun(one *shelved) error {
-	if s.gate == nil || one.from == nil || one.Definition == nil {
-		return nil
-	}
-	return s.gate(one)
-}
-
 func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	if err := o.app.host.asksPeople(); err != nil {
-		return usageError{err}
+		return usageError{err: err}
 	}
 	cfg, shelf, err := o.app.openShelf(ctx)
 	if err != nil {
@@ -106,7 +61,7 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	store, err := openApprovals(cfg, o.app.host.now)
+	store, err := openApprovals(cfg, o.app.host.currentTime)
 	if err != nil {
 		return err
 	}

@@ -1,20 +1,14 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
-	"sync"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
-	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition/machines"
 	"github.com/guideway-dev/guideway/internal/journal/keyfile"
 	"github.com/guideway-dev/guideway/internal/journal/sqlite"
@@ -170,35 +164,4 @@ func (d *machineDesk) record(ctx context.Context, id, file string) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "write the recording: %w", err)
 	}
 	return nil
-}
-
-// jsonText is a text in a JSON document.
-var jsonText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }) //nolint:gochecknoglobals // never written
-
-// withoutSecrets takes credentials out of every text of a document, and leaves the
-// order of its members as it is.
-func (a *app) withoutSecrets(cfg *config.Config, document []byte) ([]byte, error) {
-	names := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
-	for _, m := range cfg.Models {
-		names = append(names, m.KeyEnv)
-	}
-	var keys []string
-	const shortest = 8 // a shorter value is a word
-	for _, name := range names {
-		if value := a.host.Getenv(name); name != "" && len(value) >= shortest {
-			keys = append(keys, value, "[redacted: key]")
-		}
-	}
-	known, scanner := strings.NewReplacer(keys...), secret.NewScanner()
-	var failed error
-	clean := jsonText().ReplaceAllFunc(document, func(quoted []byte) []byte {
-		var text string
-		if err := json.Unmarshal(quoted, &text); err != nil {
-			failed = err
-			return nil
-		}
-		text, _ = scanner.Redact(known.Replace(text))
-		return jsontext.AppendString(nil, text)
-	})
-	return bytes.TrimSpace(clean), failed
 }

@@ -107,7 +107,7 @@ func valuePairs(list []string) (map[string]json.RawMessage, error) {
 	for _, text := range list {
 		name, value, err := parsePair(text)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, usageError{err: err}
 		}
 		// A text stays one: whether it is a number is for the type to say.
 		out[name] = quoteJSON(value)
@@ -118,7 +118,7 @@ func valuePairs(list []string) (map[string]json.RawMessage, error) {
 func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	limits, err := o.Limits.limits()
 	if err != nil {
-		return usageError{err}
+		return usageError{err: err}
 	}
 	inputs, err := valuePairs(o.Inputs)
 	if err != nil {

@@ -181,7 +181,7 @@ new total.`,
 func runMachineResume(ctx context.Context, o *machineRefOptions) error {
 	limits, err := o.Limits.limits()
 	if err != nil {
-		return usageError{err}
+		return usageError{err: err}
 	}
 	return o.withModels(ctx, func(ctx context.Context, d *machineDesk) error {
 		if _, err := d.runs.Resume(ctx, d.caller, o.Run, limits); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/definition/machines"
@@ -29,8 +30,8 @@ type machineShelf struct {
 
 var _ driver.Machines = (*machineShelf)(nil)
 
-// machineShelf reads the catalog for one command.
-func (a *app) machineShelf(ctx context.Context, cfg *config.Config) (*machineShelf, error) {
+// newMachineShelf reads the catalog for one command.
+func (a *app) newMachineShelf(ctx context.Context, cfg *config.Config) (*machineShelf, error) {
 	cat, err := a.openCatalog(ctx, cfg, false)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func (a *app) openShelf(ctx context.Context) (*config.Config, *machineShelf, err
 	if err != nil {
 		return nil, nil, err
 	}
-	shelf, err := a.machineShelf(ctx, cfg)
+	shelf, err := a.newMachineShelf(ctx, cfg)
 	return cfg, shelf, err
 }
 
@@ -120,7 +121,9 @@ func (s *machineShelf) open(name string) (*shelved, error) {
 	files := regularfile.In(root)
 	l := machines.LoadFile(files, filepath.Dir(name), filepath.Base(path))
 	one := &shelved{Definition: l.Definition, Found: l.Found, Name: l.Claims, Source: "file", Path: l.Path, Lint: l.Lint}
-	one.LintOffers = func(o machines.AvailableTools) []guideway.Diagnostic { return machines.LintAvailableTools(l.Files(), o) }
+	one.LintOffers = func(o machines.AvailableTools) []guideway.Diagnostic {
+		return machines.LintAvailableTools(l.Files(), o)
+	}
 	if one.Definition == nil {
 		return one, doesNotLoad(name, one.Found[0])
 	}
@@ -157,4 +160,46 @@ func (s *machineShelf) Machine(_ context.Context, name string) (*machines.Defini
 	}
 	one := shelvedOf(e)
 	return one.Definition, s.mayRun(one)
+}
+
+// machineKey is what an approval of a machine is of.
+func machineKey(from catalog.SourceInfo, name string) approval.Key {
+	return approval.Key{Kind: approval.KindMachine, Source: from.Key(), Subject: name}
+}
+
+// machineGate says whether the script of a machine may run: one that came from
+// elsewhere, or with a project, when a person has approved it.
+func (a *app) machineGate(cfg *config.Config) func(*shelved) error {
+	return func(one *shelved) error {
+		if !isReviewed(*one.from) {
+			return nil
+		}
+		store, err := openApprovals(cfg, a.host.currentTime)
+		if err != nil {
+			return err
+		}
+		records, err := store.List()
+		if err != nil {
+			return err
+		}
+		if records.Approves(machineKey(*one.from, one.Name), one.Definition.Hash) {
+			return nil
+		}
+		return guideway.Errorf(guideway.CodeForbidden, "the machine %q came with %s, and nobody has approved its script as it is now", one.Name, one.from.Name).
+			WithFix("have a person read it: guideway machine approve %s", one.Name)
+	}
+}
+
+// isReviewed says whether scripts of a source wait for an approval: those of a project do,
+// which is whatever directory one happens to work in, unless it is said to be trusted.
+func isReviewed(from catalog.SourceInfo) bool {
+	return from.WithLevel().Level == catalog.LevelReview
+}
+
+// mayRun says whether the script of a machine may run.
+func (s *machineShelf) mayRun(one *shelved) error {
+	if s.gate == nil || one.from == nil || one.Definition == nil {
+		return nil
+	}
+	return s.gate(one)
 }

@@ -1,13 +1,18 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/jsontext"
 	"github.com/guideway-dev/guideway/internal/llm"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/telemetry"
@@ -32,7 +37,7 @@ func (a *app) newMachineTracer(cfg *config.Config, t *telemetry.Tracer) driver.T
 	if t == nil {
 		return nil
 	}
-	m := &machineTracer{tracer: t, now: a.host.now}
+	m := &machineTracer{tracer: t, now: a.host.currentTime}
 	switch strings.ToLower(a.host.Getenv(contentVariable)) {
 	case "true", "span_only", "span_and_event":
 		m.clean = func(document []byte) ([]byte, error) { return a.withoutSecrets(cfg, document) }
@@ -216,4 +221,35 @@ func messages(list []llm.Message, finish string) []message {
 		out[i] = one
 	}
 	return out
+}
+
+// jsonText is a text in a JSON document.
+var jsonText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }) //nolint:gochecknoglobals // never written
+
+// withoutSecrets takes credentials out of every text of a document, and leaves the
+// order of its members as it is.
+func (a *app) withoutSecrets(cfg *config.Config, document []byte) ([]byte, error) {
+	names := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
+	for _, m := range cfg.Models {
+		names = append(names, m.KeyEnv)
+	}
+	var keys []string
+	const shortest = 8 // a shorter value is a word
+	for _, name := range names {
+		if value := a.host.Getenv(name); name != "" && len(value) >= shortest {
+			keys = append(keys, value, "[redacted: key]")
+		}
+	}
+	known, scanner := strings.NewReplacer(keys...), secret.NewScanner()
+	var failed error
+	clean := jsonText().ReplaceAllFunc(document, func(quoted []byte) []byte {
+		var text string
+		if err := json.Unmarshal(quoted, &text); err != nil {
+			failed = err
+			return nil
+		}
+		text, _ = scanner.Redact(known.Replace(text))
+		return jsontext.AppendString(nil, text)
+	})
+	return bytes.TrimSpace(clean), failed
 }

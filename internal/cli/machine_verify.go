@@ -68,35 +68,3 @@ func hasMachineStore(own *config.Config) bool {
 
 // isMachineRun says whether an id is that of a run of a machine.
 func isMachineRun(id string) bool { return strings.HasPrefix(id, driver.RunPrefix) }
-
-// checkMachineRuns tells of the store of machines, as checkRuns does of that of
-// guided runs.
-func (o *doctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config) []check {
-	if cfg.DataDir == "" {
-		return nil // the check of the data directory has said so
-	}
-	own := machineStoreOf(cfg)
-	if !own.UsesPostgres() && !hasMachineStore(own) {
-		return nil // no machine has run
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
-	store, journal := checkStore(ctx, own, o.app)
-	store.Name = "machine store"
-	if journal == nil {
-		if store.Status == checkOK {
-			store.Status, store.Message = checkWarn, storePath(own)+" is gone, and there were runs of machines in it"
-			store.Fix = "put it back from a backup, then guideway runs verify; or take it for lost: guideway runs verify --accept-restore"
-		}
-		return []check{store}
-	}
-	defer journal.Close()
-	key, chainKey := checkKey(ctx, own, journal)
-	if key.Status != checkOK {
-		key.Name = "machine key"
-		return []check{store, key}
-	}
-	heads := checkHeads(ctx, own, journal, chainKey)
-	heads.Name = "machine heads"
-	return []check{store, heads}
-}

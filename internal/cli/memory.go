@@ -7,17 +7,15 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/checkpoint"
-	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
 	"github.com/guideway-dev/guideway/internal/memory"
-	"github.com/guideway-dev/guideway/internal/memory/embed"
 )
 
 // newKeeper makes what saves runs by itself, and the run service of the store, which
 // tells it of them.
 func newKeeper(s *store, c *checkpointStore) (*memory.Keeper, error) {
 	keeper, err := memory.NewKeeper(memory.KeeperOptions{
-		Checkpoints: lazyCheckpoints{c}, Now: c.now, Logger: s.log,
+		Checkpoints: lazyCheckpoints{checkpoints: c}, Now: c.now, Logger: s.log,
 		Off: !s.cfg.Checkpoints.AutoSave || s.cfg.Checkpoints.ReadOnly,
 	})
 	if err != nil {
@@ -48,43 +46,14 @@ func closeKeeper(s *store, keeper *memory.Keeper) {
 	}
 }
 
-// newMemory makes the service behind the tools on contexts, as the settings say.
-func newMemory(host *Host, s *store, c *checkpointStore, keeper *memory.Keeper) (*memory.Service, error) {
-	o := s.cfg.Context
-	options := memory.Options{
-		Checkpoints: lazyCheckpoints{c}, Runs: s.runs, Keeper: keeper, Definitions: s.definitions,
-		Level: memory.LevelBasic, LimitTokens: o.TokenLimit, Threshold: o.Threshold,
-		ReadOnly: s.cfg.Checkpoints.ReadOnly, Logger: s.log,
-	}
-	if o.Compression == config.CompressionAdvanced {
-		var err error
-		if options.Summarizer, err = newSummarizer(host, s.cfg); err == nil {
-			options.Level = memory.LevelAdvanced
-		} else {
-			s.log.Warn("runs are summarised by extracts: there is no model that would write summaries", "why", err, "try", guideway.ErrorFix(err))
-		}
-	}
-	if options.LimitTokens == 0 {
-		options.LimitTokens = -1 // which is how it says "no limit"
-	}
-	if e := o.Embeddings; e.URL != "" {
-		client, err := embed.New(embed.Options{URL: e.URL, Model: e.Model, Key: e.Key})
-		if err != nil {
-			return nil, err
-		}
-		options.Embedder = client
-	}
-	return memory.New(options)
-}
-
 // lazyCheckpoints are the checkpoints on a store that is opened later.
-type lazyCheckpoints struct{ store *checkpointStore }
+type lazyCheckpoints struct{ checkpoints *checkpointStore }
 
 var _ memory.Checkpoints = lazyCheckpoints{}
 
 // listed opens them for one call that needs no content, and so no master key.
 func listed[T any](ctx context.Context, l lazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {
-	opened, done, err := l.store.openListed(ctx)
+	opened, done, err := l.checkpoints.openListed(ctx)
 	if err != nil {
 		var none T
 		return none, err
@@ -95,12 +64,12 @@ func listed[T any](ctx context.Context, l lazyCheckpoints, call func(*checkpoint
 
 // Save stores a context; see checkpoint.Service, as for all methods.
 func (l lazyCheckpoints) Save(ctx context.Context, who guideway.Principal, r checkpoint.SaveRequest) (*checkpoint.Saved, error) {
-	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (*checkpoint.Saved, error) { return s.Save(ctx, who, r) })
+	return withOpened(ctx, l.checkpoints.open, func(s *checkpoints.Checkpoints) (*checkpoint.Saved, error) { return s.Save(ctx, who, r) })
 }
 
 // Load gives a context as it was saved.
 func (l lazyCheckpoints) Load(ctx context.Context, who guideway.Principal, r checkpoint.LoadRequest) (*checkpoint.Loaded, error) {
-	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (*checkpoint.Loaded, error) { return s.Load(ctx, who, r) })
+	return withOpened(ctx, l.checkpoints.open, func(s *checkpoints.Checkpoints) (*checkpoint.Loaded, error) { return s.Load(ctx, who, r) })
 }
 
 // List gives checkpoints.
@@ -115,19 +84,19 @@ func (l lazyCheckpoints) Get(ctx context.Context, who guideway.Principal, id str
 
 // Diff says what changed from one checkpoint to another.
 func (l lazyCheckpoints) Diff(ctx context.Context, who guideway.Principal, from, to string) (*checkpoint.Difference, error) {
-	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (*checkpoint.Difference, error) { return s.Diff(ctx, who, from, to) })
+	return withOpened(ctx, l.checkpoints.open, func(s *checkpoints.Checkpoints) (*checkpoint.Difference, error) { return s.Diff(ctx, who, from, to) })
 }
 
 // Keep stores a part of a context.
 func (l lazyCheckpoints) Keep(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Piece, error) {
-	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (checkpoint.Piece, error) { return s.Keep(ctx, who, session, part) })
+	return withOpened(ctx, l.checkpoints.open, func(s *checkpoints.Checkpoints) (checkpoint.Piece, error) { return s.Keep(ctx, who, session, part) })
 }
 
 // Recall gives a part of a context that was kept.
 func (l lazyCheckpoints) Recall(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
-	return withOpened(ctx, l.store.open, func(s *checkpoints.Checkpoints) (json.RawMessage, error) { return s.Recall(ctx, who, ref) })
+	return withOpened(ctx, l.checkpoints.open, func(s *checkpoints.Checkpoints) (json.RawMessage, error) { return s.Recall(ctx, who, ref) })
 }
 
 // Store says where checkpoints are kept; before they are opened, where they are to
 // be.
-func (l lazyCheckpoints) Store() checkpoint.Store { return l.store.where() }
+func (l lazyCheckpoints) Store() checkpoint.Store { return l.checkpoints.where() }

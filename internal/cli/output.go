@@ -189,3 +189,20 @@ func writeNewFile(path string, data []byte, mode fs.FileMode, force bool) error 
 	}
 	return nil
 }
+
+// writeBundle writes a bundle to a file, or to the output. It may hold whatever
+// the agent was told, so the file is the user's alone. taker is the command that
+// takes it in.
+func (h *Host) writeBundle(name string, bundle []byte, force bool, taker string) error {
+	if name == "" || name == "-" {
+		if _, err := h.Out.Write(bundle); err != nil {
+			return guideway.Errorf(guideway.CodeUnavailable, "write the bundle: %w", err)
+		}
+		return nil
+	}
+	if err := writeNewFile(h.abs(name), bundle, 0o600, force); err != nil {
+		return err
+	}
+	fmt.Fprintf(h.Out, "Written: %s\nTake it in elsewhere: %s %s\n", name, taker, name)
+	return nil
+}

@@ -30,7 +30,7 @@ func personDir(cfg *config.Config) string {
 
 // passphraseFile is where the person's passphrase is.
 func (h *Host) passphraseFile(cfg *config.Config) passphrase.File {
-	return passphrase.File{Path: filepath.Join(personDir(cfg), "approval-passphrase"), Cost: h.PassphraseCost, Now: h.now}
+	return passphrase.File{Path: filepath.Join(personDir(cfg), "approval-passphrase"), Cost: h.PassphraseCost, Now: h.currentTime}
 }
 
 // newBrowsers is the check of a person's browser. Every process shares it, so that

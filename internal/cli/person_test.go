@@ -54,7 +54,7 @@ func agent(t *testing.T, host Host, calls string) (runID string) {
 		t.Fatal(err)
 	}
 	defer cat.Close()
-	s := root.newStore(cfg, startable{cat})
+	s := root.newStore(cfg, startable{catalog: cat})
 	defer s.close()
 	runs, err := s.newRuns(nil)
 	if err != nil {

@@ -52,7 +52,7 @@ var (
 func (a *app) newRecording(cfg *config.Config) *recording {
 	r := &recording{log: &requestLog{path: requestsPath(cfg)}}
 	r.tracer = a.newTracer(cfg)
-	r.counted = newCounted(a.host.now(), r)
+	r.counted = newCounted(a.host.currentTime(), r)
 	r.life, r.stop = context.WithCancel(context.Background())
 	if !cfg.Requests.Record {
 		return r
@@ -63,7 +63,7 @@ func (a *app) newRecording(cfg *config.Config) *recording {
 	}
 	r.recorder = requestlog.NewRecorder(requestlog.RecorderOptions{
 		Open: r.log.open, Redact: requestlog.NewRedactor(keep),
-		Retention: cfg.Requests.Retention, MaxBytes: cfg.Requests.MaxSize, Logger: a.logger(cfg), Now: a.host.now,
+		Retention: cfg.Requests.Retention, MaxBytes: cfg.Requests.MaxSize, Logger: a.logger(cfg), Now: a.host.currentTime,
 	})
 	return r
 }

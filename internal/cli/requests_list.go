@@ -35,7 +35,7 @@ clients and hook graphs, and in errors; an entry has all of them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Filter.Words = args
 			if o.Limit < 1 || o.Limit > 10_000 {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "the limit %d is not from 1 to 10000", o.Limit).WithFix("--limit 50")}
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "the limit %d is not from 1 to 10000", o.Limit).WithFix("--limit 50")}
 			}
 			return run(cmd.Context(), o)
 		},
@@ -57,10 +57,10 @@ func runRequestsList(ctx context.Context, o *requestsListOptions) error {
 	return o.app.withRequests(ctx, func(ctx context.Context, d *requestDesk) error {
 		f, err := o.Filter.record(o.app.host, d.user)
 		if err != nil {
-			return usageError{err}
+			return usageError{err: err}
 		}
 		if f.Before, err = requestlog.ParseCursor(o.Cursor); err != nil {
-			return usageError{err}
+			return usageError{err: err}
 		}
 		answer := requestsListAnswer{Page: requestlog.Page{Entries: []requestlog.Entry{}}}
 		if d.log != nil {
@@ -153,7 +153,7 @@ func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
 	return o.app.withRequests(ctx, func(ctx context.Context, d *requestDesk) error {
 		f, err := o.Filter.record(o.app.host, d.user)
 		if err != nil {
-			return usageError{err}
+			return usageError{err: err}
 		}
 		answer := requestsStatsAnswer{Tools: []requestlog.ToolStats{}}
 		if d.log != nil {

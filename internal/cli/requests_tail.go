@@ -33,7 +33,7 @@ func newRequestsTailCmd(a *app, run func(context.Context, *requestsTailOptions) 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Filter.Words = args
 			if o.Lines < 0 || o.Lines > 10_000 {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "%d lines are not from 0 to 10000", o.Lines).WithFix("--lines 10")}
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "%d lines are not from 0 to 10000", o.Lines).WithFix("--lines 10")}
 			}
 			return run(cmd.Context(), o)
 		},
@@ -57,7 +57,7 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 	}
 	f, err := o.Filter.record(o.app.host, person.User)
 	if err != nil {
-		return usageError{err}
+		return usageError{err: err}
 	}
 	log := &requestLog{path: requestsPath(cfg)}
 	defer log.close()
@@ -152,12 +152,12 @@ requests.retention and requests.maxSize, as a server does it every ten minutes.`
 			var err error
 			if older != "" {
 				if o.OlderThan, err = config.ParseDuration(older); err != nil || o.OlderThan <= 0 {
-					return usageError{guideway.Errorf(guideway.CodeInvalid, "%q is no age", older).WithFix("--older-than 7d")}
+					return usageError{err: guideway.Errorf(guideway.CodeInvalid, "%q is no age", older).WithFix("--older-than 7d")}
 				}
 			}
 			if most != "" {
 				if o.MaxSize, err = config.ParseSize(most); err != nil || o.MaxSize <= 0 {
-					return usageError{guideway.Errorf(guideway.CodeInvalid, "%q is no size", most).WithFix("--max-size 50MB")}
+					return usageError{err: guideway.Errorf(guideway.CodeInvalid, "%q is no size", most).WithFix("--max-size 50MB")}
 				}
 			}
 			return run(cmd.Context(), o)
@@ -185,7 +185,7 @@ func runRequestsPrune(ctx context.Context, o *requestsPruneOptions) error {
 		if d.log != nil {
 			before := time.Time{}
 			if age > 0 {
-				before = o.app.host.now().Add(-age)
+				before = o.app.host.currentTime().Add(-age)
 			}
 			var err error
 			if answer.Pruned, err = d.log.Prune(ctx, before, most); err != nil {

@@ -1,8 +1,13 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/spf13/cobra"
@@ -45,7 +50,7 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 	root.Args = unknownCommand
 	root.SetVersionTemplate("guideway {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("%s --help", cmd.CommandPath())}
+		return usageError{err: guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("%s --help", cmd.CommandPath())}
 	})
 	a.flags = addSettingFlags(root.PersistentFlags())
 	root.AddGroup(
@@ -74,34 +79,13 @@ func addCommands(root *cobra.Command, group string, commands ...*cobra.Command) 
 	}
 }
 
-// unknownCommand refuses a word that is no command, and says which one was
-// probably meant.
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return unknown(cmd, args[0])
-}
-
-func unknown(cmd *cobra.Command, word string) error {
-	err := guideway.Errorf(guideway.CodeInvalid, "unknown command %q for %q", word, cmd.CommandPath()).
-		WithFix("%s --help", cmd.CommandPath())
-	if cmd.SuggestionsMinimumDistance <= 0 {
-		cmd.SuggestionsMinimumDistance = 2
-	}
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		err = err.WithFix("%s %s", cmd.CommandPath(), strings.Join(near, ", or "+cmd.CommandPath()+" "))
-	}
-	return err
-}
-
 // usageErrors has every command's check of its arguments fail as a wrong command
 // line.
 func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usageError{err}
+				return usageError{err: err}
 			}
 			return nil
 		}
@@ -136,13 +120,46 @@ func addCompletion(root *cobra.Command) {
 	cmd.RunE = func(*cobra.Command, []string) error { return nil }
 }
 
-// exactly refuses any other number of arguments; what names them.
-func exactly(n int, what, example string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		return guideway.Errorf(guideway.CodeInvalid, "%s takes %s (got %d arguments)", cmd.CommandPath(), what, len(args)).
-			WithFix("%s", example)
+// Main runs the command line and returns the exit code.
+func Main(args []string, host Host) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, args, host)
+}
+
+// Run runs one command line until it ends or ctx is done.
+func Run(ctx context.Context, args []string, host Host) int {
+	root := newRootCmd(&host)
+	if args == nil {
+		args = []string{} // nil would mean those of the process
+	}
+	root.SetArgs(args)
+	root.SetIn(host.In)
+	root.SetOut(host.Out)
+	root.SetErr(host.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var quiet silentError
+	if errors.As(err, &quiet) {
+		return quiet.code
+	}
+	fmt.Fprintf(host.Err, "error: %s\n", err)
+	if fix := guideway.ErrorFix(err); fix != "" {
+		fmt.Fprintf(host.Err, "try: %s\n", fix)
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	var usage usageError
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case guideway.ErrorCode(err) == guideway.CodeInvalidDefinition:
+		return exitInvalid
+	default:
+		return exitFailed
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/spf13/cobra"
@@ -101,7 +100,7 @@ func runRun(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &walk{def: def, course: def.course(), vars: map[string]any{}}
+	w := &walk{def: def, course: def.newCourse(), vars: map[string]any{}}
 	var v view = &textView{newTextPrinter(host, host.Out)}
 	if o.JSON {
 		v = &jsonView{enc: json.NewEncoder(host.Out)}
@@ -127,22 +126,4 @@ func runRun(ctx context.Context, o *runOptions) error {
 		return silentError{exitFailed}
 	}
 	return err
-}
-
-// parsePair reads NAME=VALUE.
-func parsePair(pair string) (name, value string, err error) {
-	name, value, ok := strings.Cut(pair, "=")
-	if name = strings.TrimSpace(name); !ok || name == "" {
-		return "", "", guideway.Errorf(guideway.CodeInvalid, "%q is not name=value", pair).WithFix("--var name=value")
-	}
-	return name, value, nil
-}
-
-// parseValue reads JSON, and anything else as the text that it is.
-func parseValue(text string) any {
-	var value any
-	if json.Unmarshal([]byte(text), &value) == nil {
-		return value
-	}
-	return strings.TrimSpace(text)
 }

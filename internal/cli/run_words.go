@@ -181,3 +181,12 @@ func ordinal(n int) string {
 		return fmt.Sprintf("%dth", n)
 	}
 }
+
+// The words of events that a walk has no words for.
+const (
+	markStart   = "start"
+	markSet     = "set"
+	markRefused = "refused"
+	markEnd     = "end"
+	markBegun   = "begun"
+)

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/guide"
@@ -88,31 +86,6 @@ func (s styles) status(r run.Record) string {
 		return s.faint(text)
 	default:
 		return s.cyan(text)
-	}
-}
-
-// now is the time on the host's clock.
-func (h *Host) now() time.Time {
-	if h.Now == nil {
-		return time.Now()
-	}
-	return h.Now()
-}
-
-// ago says how long ago something was, for a person.
-func (h *Host) ago(t time.Time) string {
-	const day = 24 * time.Hour
-	switch d := h.now().Sub(t); {
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < day:
-		return fmt.Sprintf("%d h ago", int(d.Hours()))
-	case d < 30*day:
-		return plural(int(d/day), "day ago", "days ago")
-	default:
-		return t.Local().Format(time.DateOnly)
 	}
 }
 

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
@@ -60,23 +58,6 @@ func runRunsExport(ctx context.Context, o *runsExportOptions) error {
 		}
 		return o.app.host.writeBundle(o.Output, bundle, o.Force, "guideway runs import")
 	})
-}
-
-// writeBundle writes a bundle to a file, or to the output. It may hold whatever
-// the agent was told, so the file is the user's alone. taker is the command that
-// takes it in.
-func (h *Host) writeBundle(name string, bundle []byte, force bool, taker string) error {
-	if name == "" || name == "-" {
-		if _, err := h.Out.Write(bundle); err != nil {
-			return guideway.Errorf(guideway.CodeUnavailable, "write the bundle: %w", err)
-		}
-		return nil
-	}
-	if err := writeNewFile(h.abs(name), bundle, 0o600, force); err != nil {
-		return err
-	}
-	fmt.Fprintf(h.Out, "Written: %s\nTake it in elsewhere: %s %s\n", name, taker, name)
-	return nil
 }
 
 // runsImportOptions is the command line of guideway runs import.

@@ -33,7 +33,7 @@ from there. The old run stays as it is.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
 			if o.Seq < 0 || cmd.Flags().Changed("seq") && o.Seq == 0 {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no event %d", o.Seq).
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "there is no event %d", o.Seq).
 					WithFix("guideway runs show %s --events, which numbers them", o.Run)}
 			}
 			return run(cmd.Context(), o)

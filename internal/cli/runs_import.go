@@ -42,7 +42,7 @@ func (o *runsImportOptions) importState(ctx context.Context, state []byte) error
 		return err
 	}
 	defer cat.Close()
-	return o.app.withRunsOf(ctx, startable{cat}, func(ctx context.Context, d *runDesk) error {
+	return o.app.withRunsOf(ctx, startable{catalog: cat}, func(ctx context.Context, d *runDesk) error {
 		answer, err := d.runs.ImportState(ctx, d.caller, state, d.here)
 		if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == guide.RulePerson {
 			answer, err = o.importAsPerson(ctx, d, state, err)

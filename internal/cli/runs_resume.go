@@ -43,7 +43,7 @@ With --json the runs that were found are printed, and nothing is done.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Words = args
 			if host := a.host; !o.JSON && (!host.InTerminal || !host.OutTerminal) {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no terminal to go on at: the input or the output is a file or a pipe").
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "there is no terminal to go on at: the input or the output is a file or a pipe").
 					WithFix("guideway runs resume %s--json, to find runs", strings.Join(append(slices.Clone(args), ""), " "))}
 			}
 			return run(cmd.Context(), o)

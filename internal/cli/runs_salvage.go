@@ -159,7 +159,7 @@ func (r *rescuedRun) cutAtBreak(key run.Key, events []run.Event) string {
 }
 
 func (r *rescuedRun) write(host *Host, dir string, force bool) error {
-	bundle, err := run.Bundle(r.record, r.definition, r.events, host.now().UTC())
+	bundle, err := run.Bundle(r.record, r.definition, r.events, host.currentTime().UTC())
 	if err != nil {
 		return err
 	}

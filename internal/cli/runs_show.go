@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/definition"
@@ -43,7 +42,7 @@ With --state it is told as a state document, in JSON: what "guideway schema phas
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
 			if o.State && (o.Events || o.Vars) {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "--state prints a state document and nothing else; the variables and the history are in it").
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "--state prints a state document and nothing else; the variables and the history are in it").
 					WithFix("guideway runs show %s --state", o.Run)}
 			}
 			return run(cmd.Context(), o)
@@ -164,8 +163,6 @@ func projectWords(p run.Project) string {
 	return text
 }
 
-func whenWords(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
-
 func byWords(client string) string {
 	if client == "" {
 		return ""
@@ -188,7 +185,7 @@ func newKeptWalk(details *run.Details) (*keptWalk, error) {
 	}
 	k := &keptWalk{details: details}
 	k.def = found{Definition: def}
-	k.course = k.def.course()
+	k.course = k.def.newCourse()
 	_, err := k.follow(details.Events)
 	return k, err
 }
@@ -236,15 +233,6 @@ func (k *keptWalk) writeEvent(t *terminal, e run.Event) {
 		fmt.Fprintf(t.out, "         %s\n", cut(line, max(t.width, 72)-9))
 	}
 }
-
-// The words of events that a walk has no words for.
-const (
-	markStart   = "start"
-	markSet     = "set"
-	markRefused = "refused"
-	markEnd     = "end"
-	markBegun   = "begun"
-)
 
 // inBrackets says whether the notes of an event stand behind its words.
 func inBrackets(kind guide.EventKind) bool {

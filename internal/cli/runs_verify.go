@@ -46,7 +46,7 @@ what has happened. What is broken in itself stays broken.`,
 				o.Run = args[0]
 			}
 			if o.AcceptRestore && o.Run != "" {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "a restore concerns all runs, not one").
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "a restore concerns all runs, not one").
 					WithFix("guideway runs verify --accept-restore")}
 			}
 			return run(cmd.Context(), o)

@@ -50,7 +50,7 @@ its documents, and so do hooks and machines.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Name == "config" && o.Kind != "" {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "guideway.json has no kinds").WithFix("guideway schema config")}
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "guideway.json has no kinds").WithFix("guideway schema config")}
 			}
 			if o.Name != "config" {
 				if err := checkKind(o.Name, o.Kind); err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/httpapi"
@@ -77,20 +76,6 @@ func closeSessions(h *transport.HTTPHandler) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	_ = h.Close(ctx) // a session that does not end in time ends with the process
-}
-
-// newBearer makes the check of the token in the token file. The token names the
-// system's user.
-func newBearer(cfg *config.Config) (*authn.Bearer, error) {
-	token, _, err := authn.LoadOrCreateToken(cfg.TokenFile)
-	if err != nil {
-		return nil, err
-	}
-	user, err := authn.SystemUser()
-	if err != nil {
-		return nil, err
-	}
-	return authn.NewBearer(authn.BearerOptions{Token: token, User: user})
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {

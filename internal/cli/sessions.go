@@ -196,7 +196,7 @@ func newSessionsShowCmd(a *app, run func(context.Context, *sessionsShowOptions) 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Log && o.Path != "" {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "--log and --path do not go together").WithFix("give one of them")}
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "--log and --path do not go together").WithFix("give one of them")}
 			}
 			return run(cmd.Context(), o)
 		},
@@ -217,7 +217,7 @@ func runSessionsShow(ctx context.Context, o *sessionsShowOptions) error {
 	return o.app.withSessions(ctx, func(ctx context.Context, d *sessionDesk) error {
 		name, err := sessionName(o.Name, d.here)
 		if err != nil {
-			return usageError{err}
+			return usageError{err: err}
 		}
 		if o.Log {
 			return o.showLog(ctx, d, name)
@@ -281,7 +281,7 @@ func runSessionsDelete(ctx context.Context, o *sessionsDeleteOptions) error {
 	return o.app.withSessions(ctx, func(ctx context.Context, d *sessionDesk) error {
 		name, err := sessionName(o.Name, d.here)
 		if err != nil {
-			return usageError{err}
+			return usageError{err: err}
 		}
 		if o.Undo {
 			if name.Project == "" {

@@ -8,6 +8,8 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/definition/steps"
 	"github.com/guideway-dev/guideway/internal/graph"
 	"github.com/spf13/cobra"
@@ -103,12 +105,6 @@ type showAnswer struct {
 	Graph                *showGraph           `json:"graph,omitempty"`
 }
 
-// showGraph is a drawing.
-type showGraph struct {
-	Format string `json:"format"`
-	Text   string `json:"text"`
-}
-
 // showStep is a step, or a loop where Loop is set.
 type showStep struct {
 	ID     string `json:"id"`
@@ -169,22 +165,6 @@ func newShowStep(s *steps.Step) showStep {
 	return step
 }
 
-// conditionWords is a condition in words; "" is always.
-func conditionWords(c *condition.Expr) string {
-	if c == nil || c.Op == condition.Always {
-		return ""
-	}
-	return c.String()
-}
-
-// confirmWords says when a confirmation is asked for; "" is never.
-func confirmWords(c *condition.Expr) string {
-	if c == nil || c.Op == condition.Never {
-		return ""
-	}
-	return c.String()
-}
-
 // showText tells of a definition in words.
 type showText struct{ textPrinter }
 
@@ -212,14 +192,6 @@ func (v *showText) write(f found) {
 		}
 		v.step("  ", fmt.Sprint(i+1), step)
 	}
-}
-
-// fromWhere names a source, with what of it this is.
-func fromWhere(source, revision string) string {
-	if revision == "" {
-		return source
-	}
-	return source + " at " + shortRevision(revision)
 }
 
 // provenance tells where a definition comes from, and what it takes the place of.
@@ -289,4 +261,39 @@ func (v *showText) corner(indent, extent string) {
 		}
 		fmt.Fprintf(v.out, "%s%s%s\n", indent, corner, v.styles.cyan(line))
 	}
+}
+
+// showHook shows a hook graph in place of a workflow, if that is what the name
+// means: a file of one, or an id that no workflow has.
+func (o *showOptions) showHook(ctx context.Context) (isHook bool, err error) {
+	if o.Name == "-" {
+		return false, nil // the standard input can be read once, and is a workflow
+	}
+	if isPath(o.Name) {
+		data, err := o.app.host.readDefinition(ctx, o.Name)
+		if err != nil {
+			return false, nil //nolint:nilerr // who looks for a workflow says so
+		}
+		root, _ := doc.Parse(o.Name, data, doc.Limits{})
+		if hooks.Guess(root) != hooks.KindGraph {
+			return false, nil
+		}
+	}
+	d, err := o.app.openHooks(ctx)
+	if err != nil {
+		return false, err
+	}
+	if !isPath(o.Name) {
+		if _, err := d.snapshot.HookOf(o.Name); err != nil {
+			return false, nil //nolint:nilerr // who looks for a workflow says so
+		}
+		if _, err := d.snapshot.Get(o.Name); guideway.ErrorCode(err) != guideway.CodeNotFound {
+			return false, nil
+		}
+	}
+	e, err := d.find(ctx, o.Name)
+	if err != nil {
+		return true, err
+	}
+	return true, (&hooksShowOptions{app: o.app, Name: o.Name, Graph: o.Graph, JSON: o.JSON}).show(d, e)
 }

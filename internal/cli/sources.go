@@ -112,3 +112,20 @@ func (r sourceRow) state() string {
 		return string(r.State)
 	}
 }
+
+func (a *app) completeSources(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cat, err := a.openCatalogAsItIs(cmd.Context(), cfg)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer cat.Close()
+	var names []string
+	for _, status := range cat.Sources() {
+		names = append(names, status.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

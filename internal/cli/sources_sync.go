@@ -153,11 +153,3 @@ func (r syncRow) at() string {
 	}
 	return fmt.Sprintf("%s (%s)", shortRevision(r.After), oneLine(r.Reference))
 }
-
-// shortRevision is as much of a revision as people read.
-func shortRevision(revision string) string {
-	if len(revision) == 40 && !strings.ContainsFunc(revision, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
-		return revision[:12]
-	}
-	return oneLine(revision)
-}

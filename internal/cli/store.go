@@ -209,7 +209,9 @@ func (a *app) withRunsOf(ctx context.Context, definitions run.Definitions, do fu
 }
 
 func (a *app) withStore(ctx context.Context, do func(context.Context, *opened, guideway.Principal) error) error {
-	return a.withStoreOf(ctx, nil, func(ctx context.Context, _ *store, o *opened, person guideway.Principal) error { return do(ctx, o, person) })
+	return a.withStoreOf(ctx, nil, func(ctx context.Context, _ *store, o *opened, person guideway.Principal) error {
+		return do(ctx, o, person)
+	})
 }
 
 func (a *app) withStoreOf(ctx context.Context, definitions run.Definitions, do func(context.Context, *store, *opened, guideway.Principal) error) error {

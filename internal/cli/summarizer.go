@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/llm"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/memory/embed"
 )
 
 // summarizer has a language model write the summaries of runs.
@@ -60,4 +61,33 @@ func (s *summarizer) Summarize(ctx context.Context, r memory.SummaryRequest) (st
 		return "", guideway.Errorf(guideway.CodeUnavailable, "the model's summary of %q is longer than asked for", r.Title)
 	}
 	return response.Message.Content, nil
+}
+
+// newMemory makes the service behind the tools on contexts, as the settings say.
+func newMemory(host *Host, s *store, c *checkpointStore, keeper *memory.Keeper) (*memory.Service, error) {
+	o := s.cfg.Context
+	options := memory.Options{
+		Checkpoints: lazyCheckpoints{checkpoints: c}, Runs: s.runs, Keeper: keeper, Definitions: s.definitions,
+		Level: memory.LevelBasic, LimitTokens: o.TokenLimit, Threshold: o.Threshold,
+		ReadOnly: s.cfg.Checkpoints.ReadOnly, Logger: s.log,
+	}
+	if o.Compression == config.CompressionAdvanced {
+		var err error
+		if options.Summarizer, err = newSummarizer(host, s.cfg); err == nil {
+			options.Level = memory.LevelAdvanced
+		} else {
+			s.log.Warn("runs are summarised by extracts: there is no model that would write summaries", "why", err, "try", guideway.ErrorFix(err))
+		}
+	}
+	if options.LimitTokens == 0 {
+		options.LimitTokens = -1 // which is how it says "no limit"
+	}
+	if e := o.Embeddings; e.URL != "" {
+		client, err := embed.New(embed.Options{URL: e.URL, Model: e.Model, Key: e.Key})
+		if err != nil {
+			return nil, err
+		}
+		options.Embedder = client
+	}
+	return memory.New(options)
 }

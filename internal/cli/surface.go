@@ -53,7 +53,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	if err != nil {
 		return nil, err
 	}
-	s := &surface{app: a, cfg: cfg, catalog: cat, store: a.newStore(cfg, startable{cat})}
+	s := &surface{app: a, cfg: cfg, catalog: cat, store: a.newStore(cfg, startable{catalog: cat})}
 	s.checkpoints = a.newCheckpointStore(s.store, masterKey{host: a.host})
 	s.upkeep = &upkeep{log: s.store.log, keep: s.checkpoints.keepCheckpoints, delay: upkeepDelay, idle: upkeepIdle}
 	s.dashboard = newDashboard(s)
@@ -78,7 +78,7 @@ func (a *app) openSurface(ctx context.Context, cfg *config.Config, project func(
 	opts := mcpserver.Options{
 		Catalog: cat, Version: version(), Toolsets: cfg.Toolsets, Logger: a.logger(cfg),
 		Runs: s.store.runs, Project: project, Memory: s.contexts,
-		Sessions: session.New(session.Options{Store: lazyStore{s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
+		Sessions: session.New(session.Options{Store: lazyStore{store: s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
 		Upstreams: s.upstreams.attached(),
 	}
 	s.tools = &lazyTools{open: sync.OnceValues(func() (*machineTools, error) { return newMachineTools(cfg, opts, s.upstreams) })}
@@ -150,7 +150,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	documents := lazyStore{s.store}
+	documents := lazyStore{store: s.store}
 	var shelf http.Handler
 	if s.registry {
 		shelf = registry.Handler(s.catalog)
@@ -167,8 +167,8 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 // hookDesk is where a person works on hook graphs, in a browser.
 func (s *surface) hookDesk() *hookdesk.Desk {
 	return hookdesk.New(hookdesk.Options{
-		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.host.now}, Scripts: s.scripts,
-		Versions: filepath.Join(s.cfg.DataDir, "hook-versions"), Now: s.app.host.now,
+		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.host.currentTime}, Scripts: s.scripts,
+		Versions: filepath.Join(s.cfg.DataDir, "hook-versions"), Now: s.app.host.currentTime,
 		OnApproval: func() {
 			if s.upstreams != nil {
 				s.upstreams.hooks.refresh()
@@ -179,3 +179,17 @@ func (s *surface) hookDesk() *hookdesk.Desk {
 
 // serversDir is where servers say that they are alive.
 func serversDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "servers") }
+
+// newBearer makes the check of the token in the token file. The token names the
+// system's user.
+func newBearer(cfg *config.Config) (*authn.Bearer, error) {
+	token, _, err := authn.LoadOrCreateToken(cfg.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	user, err := authn.SystemUser()
+	if err != nil {
+		return nil, err
+	}
+	return authn.NewBearer(authn.BearerOptions{Token: token, User: user})
+}

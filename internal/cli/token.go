@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/authn"
@@ -112,19 +111,12 @@ func exposureText(e authn.Exposure) string {
 	return "all in the list"
 }
 
-func (h *Host) agoOr(at *time.Time, otherwise string) string {
-	if at == nil {
-		return otherwise
-	}
-	return h.ago(*at)
-}
-
 // ends says when a token ends by itself.
 func (h *Host) ends(t authn.NamedToken) string {
 	switch {
 	case t.Expires == nil:
 		return "never"
-	case t.Expired(h.now()):
+	case t.Expired(h.currentTime()):
 		return "has expired"
 	}
 	return t.Expires.Local().Format("2006-01-02 15:04")

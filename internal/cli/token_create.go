@@ -131,7 +131,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 		token.Allow = &o.Allow
 	}
 	if o.lasts > 0 {
-		at := host.now().Add(o.lasts).UTC().Truncate(time.Second)
+		at := host.currentTime().Add(o.lasts).UTC().Truncate(time.Second)
 		token.Expires = &at
 	}
 	if authn.Scope(o.Scope).Person() {
@@ -145,7 +145,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 		return err
 	}
 	if o.JSON {
-		token.Created = host.now().UTC().Truncate(time.Second)
+		token.Created = host.currentTime().UTC().Truncate(time.Second)
 		return writeJSON(host.Out, tokenCreated{
 			changeResult: changeResult{Action: "created", Changed: true, Kind: kindToken, Name: token.Name, Notes: o.notes(cfg, token)}, Secret: secret, Token: token,
 		})

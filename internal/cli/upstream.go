@@ -51,23 +51,6 @@ func (a *app) loadUpstream(name string) (*config.Config, config.Upstream, error)
 	return cfg, cfg.Upstreams[i], nil
 }
 
-// completeUpstreams suggests the names of upstreams.
-func (a *app) completeUpstreams(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	cfg, err := a.load()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, u := range cfg.Upstreams {
-		names = append(names, u.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// managed looks after the upstreams of the configuration, without a gateway that
-// uses them.
-func (a *app) managed(cfg *config.Config) *manage.Service { return a.manageUpstreams(cfg, nil, nil) }
-
 func newUpstreamListCmd(a *app) *cobra.Command {
 	return newPlainCmd(a, runUpstreamList, &cobra.Command{
 		Use: "list", Short: "List the upstreams, without starting them",
@@ -99,20 +82,6 @@ func runUpstreamList(_ context.Context, o *plainOptions) error {
 			return []string{r.Name, r.Reached, oneLine(r.Where), tools, stateText(&r)}
 		},
 	})
-}
-
-func stateText(r *manage.Summary) string {
-	switch {
-	case r.Problem != "":
-		return "wrong: " + oneLine(r.Problem)
-	case r.Disabled:
-		return "disabled"
-	case r.Waiting > 0:
-		return plural(r.Waiting, "tool waits", "tools wait") + " for approval"
-	case r.Tools < 0:
-		return "not asked yet"
-	}
-	return "ready"
 }
 
 // sayToolset tells a person why agents do not see the upstreams.

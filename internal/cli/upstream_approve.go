@@ -40,7 +40,7 @@ is asked at the terminal stays there.`,
 		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "give the name of an upstream").WithFix("guideway upstream approve files")}
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "give the name of an upstream").WithFix("guideway upstream approve files")}
 			}
 			return nil
 		},
@@ -49,7 +49,7 @@ is asked at the terminal stays there.`,
 			o.Name, o.Tools = args[0], args[1:]
 			if !o.Diff {
 				if err := a.host.asksPeople(); err != nil {
-					return usageError{err}
+					return usageError{err: err}
 				}
 			}
 			return run(cmd.Context(), o)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -52,7 +51,7 @@ With a client id and a secret tokens are got by OAuth's client credentials: from
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if len(args) == 0 || dash > 1 || dash < 0 && len(args) > 1 {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "give a name, and a command behind --").
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "give a name, and a command behind --").
 					WithFix("guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me")}
 			}
 			return nil
@@ -93,7 +92,7 @@ func pairs(list []string, flag string) (map[string]string, error) {
 	for _, pair := range list {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, usageError{guideway.Errorf(guideway.CodeInvalid, "%q is not NAME=value", pair).WithFix("%s NAME=value", flag)}
+			return nil, usageError{err: guideway.Errorf(guideway.CodeInvalid, "%q is not NAME=value", pair).WithFix("%s NAME=value", flag)}
 		}
 		if out == nil {
 			out = map[string]string{}
@@ -113,7 +112,7 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 		u.OAuth = &oauth
 	}
 	if o.Calls < 0 || o.ToolCalls < 0 {
-		return usageError{guideway.Errorf(guideway.CodeInvalid, "a limit is negative").WithFix("--calls-per-minute 120")}
+		return usageError{err: guideway.Errorf(guideway.CodeInvalid, "a limit is negative").WithFix("--calls-per-minute 120")}
 	}
 	if len(o.Command) > 0 {
 		u.Command, u.Args = o.Command[0], o.Command[1:]
@@ -151,17 +150,6 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	return o.app.host.writeChange(o.JSON, d, said)
 }
 
-// configFile is the file that upstreams are kept in.
-func configFile(cfg *config.Config) (string, error) {
-	switch {
-	case cfg.File != "":
-		return cfg.File, nil
-	case cfg.Dirs.Config == "":
-		return "", guideway.Errorf(guideway.CodeUnavailable, "there is no directory for the configuration").WithFix("set HOME, or name a file with --config")
-	}
-	return filepath.Join(cfg.Dirs.Config, "guideway.json"), nil
-}
-
 // putUpstream writes an upstream into the configuration.
 func (a *app) putUpstream(ctx context.Context, cfg *config.Config, u config.Upstream) (string, error) {
 	text, err := json.Marshal(u)
@@ -171,27 +159,6 @@ func (a *app) putUpstream(ctx context.Context, cfg *config.Config, u config.Upst
 	return a.editConfig(ctx, cfg, func(src []byte) ([]byte, error) {
 		return install.SetMember(src, []string{"upstreams", u.Name}, text)
 	})
-}
-
-// editConfig changes the configuration file and leaves every other byte of it as
-// it is.
-func (a *app) editConfig(ctx context.Context, cfg *config.Config, edit func([]byte) ([]byte, error)) (string, error) {
-	path, err := configFile(cfg)
-	if err != nil {
-		return "", err
-	}
-	file, err := install.Read(ctx, path)
-	if err != nil {
-		return "", err
-	}
-	after, err := edit(file.Content)
-	if err != nil {
-		return "", guideway.Errorf(guideway.ErrorCode(err), "%s: %w", path, err).WithFix("%s", guideway.ErrorFix(err))
-	}
-	_, err = install.Apply(ctx, install.Change{
-		Action: install.ActionUpdated, Path: path, Before: file.Content, After: after, Existed: file.Exists, Private: true,
-	})
-	return path, err
 }
 
 func newUpstreamRemoveCmd(a *app) *cobra.Command {

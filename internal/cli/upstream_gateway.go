@@ -22,6 +22,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
 	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/spf13/cobra"
 )
 
 // upstreams are the other MCP servers of this process, with the hook graphs around
@@ -79,7 +80,7 @@ func upstreamCache(cfg *config.Config) string {
 
 // upstreamPins are the tools of upstreams that were approved.
 func (a *app) upstreamPins(cfg *config.Config) gateway.PinStore {
-	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.host.now}, Dir: filepath.Join(cfg.DataDir, "upstreams")}
+	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.host.currentTime}, Dir: filepath.Join(cfg.DataDir, "upstreams")}
 }
 
 // approvals opens the store of approvals when it is needed, and reads it again only
@@ -138,7 +139,7 @@ func (a *app) openUpstreams(cfg *config.Config, cat *catalog.Catalog, pool *scri
 	opts.Log = u.logs.line
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: the process ends instead
-	u.hooks = newHooksAround(cfg, cat, pool, u.logger, a.host.now)
+	u.hooks = newHooksAround(cfg, cat, pool, u.logger, a.host.currentTime)
 	var err error
 	s := gatewaySettings(cfg)
 	u.Gateway, err = gateway.New(gateway.Options{
@@ -276,4 +277,31 @@ func (u *upstreams) close() {
 	u.Close(ctx)
 	u.closeHooks()
 	u.logs.close()
+}
+
+// completeUpstreams suggests the names of upstreams.
+func (a *app) completeUpstreams(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cfg, err := a.load()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, u := range cfg.Upstreams {
+		names = append(names, u.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func stateText(r *manage.Summary) string {
+	switch {
+	case r.Problem != "":
+		return "wrong: " + oneLine(r.Problem)
+	case r.Disabled:
+		return "disabled"
+	case r.Waiting > 0:
+		return plural(r.Waiting, "tool waits", "tools wait") + " for approval"
+	case r.Tools < 0:
+		return "not asked yet"
+	}
+	return "ready"
 }

@@ -33,9 +33,9 @@ taken is left out.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Clients = args
 			if o.Scope != string(install.ScopeUser) && o.Scope != string(install.ScopeProject) {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).WithFix("--scope user, or --scope project")}
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).WithFix("--scope user, or --scope project")}
 			}
-			o.machine = (&installOptions{Host: a.host}).machine()
+			o.machine = a.host.installEnv("")
 			return run(cmd.Context(), o)
 		},
 	}
@@ -65,7 +65,7 @@ func runUpstreamImport(ctx context.Context, o *upstreamImportOptions) error {
 		for _, name := range o.Clients {
 			client, err := install.Find(name)
 			if err != nil {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("guideway upstream import --dry-run")}
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("guideway upstream import --dry-run")}
 			}
 			clients = append(clients, client)
 		}

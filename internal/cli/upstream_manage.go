@@ -7,36 +7,10 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/manage"
 	"github.com/guideway-dev/guideway/internal/install"
 	"github.com/spf13/cobra"
 )
-
-// manageUpstreams looks after the upstreams of the configuration; the gateway that
-// uses them, and what has it take changes over, may be nil.
-func (a *app) manageUpstreams(cfg *config.Config, g *gateway.Gateway, apply func() error) *manage.Service {
-	return manage.New(manage.Options{
-		Load: a.load, Gateway: g, Apply: apply, Pins: a.upstreamPins(cfg), CacheDir: upstreamCache(cfg),
-		Edit: func(ctx context.Context, edit func([]byte) ([]byte, error)) error {
-			_, err := a.editConfig(ctx, cfg, edit)
-			return err
-		},
-		Logs: func(name string, lines int) ([]string, error) {
-			return lastUpstreamLines(upstreamLogDir(cfg), name, lines)
-		},
-		Machine: (&installOptions{Host: a.host}).machine(),
-	})
-}
-
-// managed looks after the upstreams of this process, whether they are used or not.
-func (u *upstreams) managed(a *app, cfg *config.Config) *manage.Service {
-	if u == nil {
-		return a.managed(cfg)
-	}
-	return a.manageUpstreams(cfg, u.Gateway, u.reload)
-}
 
 func newUpstreamProjectCmd(a *app) *cobra.Command {
 	return newGroupCmd(&cobra.Command{
@@ -88,7 +62,7 @@ func newProjectSetCmd(a *app, run func(context.Context, *projectSetOptions) erro
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name, o.Project = args[0], args[1]
 			if o.Project == "" {
-				return usageError{guideway.Errorf(guideway.CodeInvalid, "the project has no name").WithFix("guideway upstream project clear %s", o.Name)}
+				return usageError{err: guideway.Errorf(guideway.CodeInvalid, "the project has no name").WithFix("guideway upstream project clear %s", o.Name)}
 			}
 			return run(cmd.Context(), o)
 		},

@@ -89,7 +89,7 @@ with warnings alone; --strict makes warnings count as errors.`,
 // what is empty is guessed later.
 func checkKind(dialect, kind string) error {
 	if dialect != "" && !slices.Contains(dialects(), dialect) {
-		return usageError{guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; there are %s", dialect, strings.Join(dialects(), ", ")).
+		return usageError{err: guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; there are %s", dialect, strings.Join(dialects(), ", ")).
 			WithFix("--dialect %s", dialects()[0])}
 	}
 	if known := kinds(dialect); kind != "" && !slices.Contains(known, kind) {
@@ -97,7 +97,7 @@ func checkKind(dialect, kind string) error {
 		if slices.Contains(kinds(""), kind) {
 			what, fix = fmt.Sprintf("the %s dialect has no documents of the kind %q", dialect, kind), "--dialect "+dialectOf(kind)+" --kind "+kind
 		}
-		return usageError{guideway.Errorf(guideway.CodeInvalid, "%s; there are %s", what, strings.Join(known, ", ")).WithFix("%s", fix)}
+		return usageError{err: guideway.Errorf(guideway.CodeInvalid, "%s; there are %s", what, strings.Join(known, ", ")).WithFix("%s", fix)}
 	}
 	return nil
 }
@@ -110,35 +110,6 @@ func dialectOf(kind string) string {
 		}
 	}
 	return ""
-}
-
-// validateAnswer is the answer of guideway validate --json.
-type validateAnswer struct {
-	Valid   bool           `json:"valid"`
-	Files   []validateFile `json:"files"`
-	Summary struct {
-		Files      int `json:"files"`
-		Valid      int `json:"valid"`
-		Invalid    int `json:"invalid"`
-		Unreadable int `json:"unreadable"`
-		Errors     int `json:"errors"`
-		Warnings   int `json:"warnings"`
-	} `json:"summary"`
-}
-
-// validateFile is what is known of one file.
-type validateFile struct {
-	File string `json:"file"`
-	// Valid says that the definition has no error.
-	Valid   bool             `json:"valid"`
-	ID      string           `json:"id,omitempty"`
-	Dialect guideway.Dialect `json:"dialect,omitempty"`
-	// Kind says what the document is, where the dialect has more than workflows.
-	Kind        phases.Kind           `json:"kind,omitempty"`
-	Hash        string                `json:"hash,omitempty"`
-	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
-	// Error says why the file could not be read.
-	Error string `json:"error,omitempty"`
 }
 
 func runValidate(ctx context.Context, o *validateOptions) error {
@@ -165,23 +136,6 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	return answer.finish(host, o.Strict, o.JSON)
 }
 
-// finish prints the answer and gives the exit code.
-func (a *validateAnswer) finish(host *Host, strict, asJSON bool) error {
-	sum := a.Summary
-	a.Valid = sum.Invalid+sum.Unreadable == 0 && (!strict || sum.Warnings == 0)
-	if err := host.writeJSONOr(asJSON, a, func() { a.write(host) }); err != nil {
-		return err
-	}
-	switch {
-	case sum.Unreadable > 0:
-		return silentError{exitFailed}
-	case !a.Valid:
-		return silentError{exitInvalid}
-	default:
-		return nil
-	}
-}
-
 // validate checks one file.
 func (h *Host) validate(ctx context.Context, name string, as definition.As) validateFile {
 	file := validateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
@@ -197,59 +151,12 @@ func (h *Host) validate(ctx context.Context, name string, as definition.As) vali
 	def, found := definition.CheckAs(shown, data, as)
 	file.Diagnostics = orEmpty(found)
 	if def != nil {
-		file.Valid, file.ID, file.Dialect, file.Hash = severest(found) != checkFail, def.ID, def.Dialect, def.Hash
+		file.Valid, file.ID, file.Dialect, file.Hash = len(errorsOf(found)) == 0, def.ID, def.Dialect, def.Hash
 		if def.Dialect != guideway.DialectSteps {
 			file.Kind = def.Kind
 		}
 	}
 	return file
-}
-
-func (a *validateAnswer) add(f validateFile) {
-	a.Files = append(a.Files, f)
-	a.Summary.Files++
-	switch {
-	case f.Error != "":
-		a.Summary.Unreadable++
-	case f.Valid:
-		a.Summary.Valid++
-	default:
-		a.Summary.Invalid++
-	}
-	for _, d := range f.Diagnostics {
-		if d.Severity == guideway.SeverityError {
-			a.Summary.Errors++
-		} else {
-			a.Summary.Warnings++
-		}
-	}
-}
-
-func (a *validateAnswer) write(host *Host) {
-	s := host.outStyles()
-	findings := false
-	for _, f := range a.Files {
-		writeDiagnostics(host.Out, f.Diagnostics, s)
-		findings = findings || len(f.Diagnostics) > 0
-	}
-	if findings {
-		fmt.Fprintln(host.Out)
-	}
-	sum := a.Summary
-	parts := []string{s.green(fmt.Sprintf("%d valid", sum.Valid))}
-	if sum.Invalid > 0 {
-		parts = append(parts, s.red(fmt.Sprintf("%d invalid", sum.Invalid)))
-	}
-	if sum.Unreadable > 0 {
-		parts = append(parts, s.red(fmt.Sprintf("%d unreadable", sum.Unreadable)))
-	}
-	fmt.Fprintf(host.Out, "%s checked: %s; %s, %s\n", plural(sum.Files, "file", "files"), strings.Join(parts, ", "),
-		plural(sum.Errors, "error", "errors"), plural(sum.Warnings, "warning", "warnings"))
-	for _, f := range a.Files {
-		if f.Error != "" {
-			fmt.Fprintf(host.Err, "error: %s\n", f.Error)
-		}
-	}
 }
 
 // definitionFiles gives the file, or the definitions below a directory: what
@@ -300,10 +207,6 @@ func (h *Host) definitionFiles(ctx context.Context, name string) ([]string, erro
 // passedOver says whether a name below a directory is not looked at.
 func passedOver(base string) bool {
 	return strings.HasPrefix(base, ".") && base != ".guideway" || base == "testdata" || base == "node_modules"
-}
-
-func isDefinitionName(base string) bool {
-	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(base)))
 }
 
 // isBesides says whether a file lies where phase workflows have their rules and

@@ -111,7 +111,7 @@ func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[int]error{
 		exitFailed:  errors.New("x"),
-		exitUsage:   usageError{guideway.Errorf(guideway.CodeInvalidDefinition, "x")},
+		exitUsage:   usageError{err: guideway.Errorf(guideway.CodeInvalidDefinition, "x")},
 		exitInvalid: guideway.Errorf(guideway.CodeInvalidDefinition, "x"),
 	} {
 		if got := exitCode(err); got != want {

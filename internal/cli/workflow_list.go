@@ -177,7 +177,7 @@ func namedSource(snap *catalog.Snapshot, name string) (catalog.SourceStatus, err
 		}
 		names = append(names, status.Name)
 	}
-	return catalog.SourceStatus{}, usageError{guideway.Errorf(guideway.CodeInvalid,
+	return catalog.SourceStatus{}, usageError{err: guideway.Errorf(guideway.CodeInvalid,
 		"there is no source %q; there are %s", name, strings.Join(names, ", ")).WithFix("guideway sources")}
 }
 
@@ -194,21 +194,4 @@ func ofSource(findings []guideway.Diagnostic, status catalog.SourceStatus) []gui
 		}
 	}
 	return own
-}
-
-func (a *app) completeSources(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	cfg, err := a.load()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	cat, err := a.openCatalogAsItIs(cmd.Context(), cfg)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer cat.Close()
-	var names []string
-	for _, status := range cat.Sources() {
-		names = append(names, status.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+)
+
+// showOne shows a machine of the shelf.
+func (o *machineShowOptions) showOne(shelf *machineShelf) error {
+	one, err := shelf.find(o.Name)
+	if err != nil {
+		return err
+	}
+	host, d := o.app.host, one.Definition
+	switch {
+	case o.Graph != "" && !o.JSON:
+		fmt.Fprint(host.Out, d.Mermaid())
+	case o.JSON:
+		return writeJSON(host.Out, newMachineShowAnswer(one, o.Graph))
+	default:
+		showMachine(host, one, d)
+	}
+	return nil
+}
+
+// machineShowAnswer is the answer of guideway machine show --json.
+type machineShowAnswer struct {
+	ID          string               `json:"id"`
+	Name        string               `json:"name"`
+	Description string               `json:"description"`
+	Version     string               `json:"version"`
+	Dialect     guideway.Dialect     `json:"dialect"`
+	Hash        string               `json:"hash"`
+	Source      string               `json:"source"`
+	Path        string               `json:"path"`
+	Revision    string               `json:"revision,omitempty"`
+	Stale       bool                 `json:"stale,omitempty"`
+	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
+	// Definition is what pins the machine: the configuration, the roles that its
+	// agents play, and the script.
+	Definition json.RawMessage `json:"definition"`
+	// Ways are the states that may follow each other, as far as the handlers tell
+	// without being run.
+	Ways  []machines.Edge `json:"ways"`
+	Graph *showGraph      `json:"graph,omitempty"`
+}
+
+func newMachineShowAnswer(one *shelved, graph string) machineShowAnswer {
+	d := one.Definition
+	a := machineShowAnswer{
+		ID: d.Name, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: guideway.DialectMachines, Hash: d.Hash,
+		Source: one.Source, Path: one.Path, Revision: one.Revision, Stale: one.Stale, Overrides: one.Overrides,
+		Definition: json.RawMessage(d.Canonical), Ways: d.Edges(),
+	}
+	if graph != "" {
+		a.Graph = &showGraph{Format: graph, Text: d.Mermaid()}
+	}
+	return a
+}
