@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/guideway-dev/guideway/internal/cli"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], cli.System())) }
+func main() { os.Exit(cli.Main(os.Args[1:], app.System())) }

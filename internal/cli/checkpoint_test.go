@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"context"
 	"encoding/json"
@@ -28,11 +30,11 @@ func TestPassphraseOfCheckpointsIsAskedFor(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"checkpoint save plan.json --session s", []string{"four words in a row", "five words in a row"}, exitFailed, "the two passphrases differ"},
-		{"checkpoint save plan.json --session s", nil, exitFailed, "ask for the passphrase"},
-		{"checkpoint save plan.json --session s", []string{"four words in a row", "four words in a row"}, exitOK, "New passphrase of the checkpoints: "},
-		{"checkpoint load --session s", []string{"not that at all"}, exitFailed, "has another key"},
-		{"checkpoint load --session s", []string{"four words in a row"}, exitOK, `{"plan":"b"}`},
+		{"checkpoint save plan.json --session s", []string{"four words in a row", "five words in a row"}, app.ExitFailed, "the two passphrases differ"},
+		{"checkpoint save plan.json --session s", nil, app.ExitFailed, "ask for the passphrase"},
+		{"checkpoint save plan.json --session s", []string{"four words in a row", "four words in a row"}, app.ExitOK, "New passphrase of the checkpoints: "},
+		{"checkpoint load --session s", []string{"not that at all"}, app.ExitFailed, "has another key"},
+		{"checkpoint load --session s", []string{"four words in a row"}, app.ExitOK, `{"plan":"b"}`},
 	} {
 		out.Reset()
 		in := &typist{lines: tt.typed, echo: out}
@@ -48,18 +50,18 @@ func TestPassphraseOfCheckpointsIsAskedFor(t *testing.T) {
 }
 
 // checkpointsOf opens the checkpoints of a desk, as commands do.
-func checkpointsOf(t *testing.T, host *Host) *checkpointStore {
+func checkpointsOf(t *testing.T, host *app.Host) *app.CheckpointStore {
 	t.Helper()
-	root := &app{host: host, flags: &settingFlags{}}
-	cfg, err := root.load()
+	root := &app.App{Host: host, Flags: &app.SettingFlags{}}
+	cfg, err := root.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := root.newStore(cfg, nil)
-	c := root.newCheckpointStore(s, masterKey{host: host})
+	s := root.NewStore(cfg, nil)
+	c := root.NewCheckpointStore(s, app.MasterKey{Host: host})
 	t.Cleanup(func() {
-		c.close()
-		s.close()
+		c.Close()
+		s.Close()
 	})
 	return c
 }
@@ -72,13 +74,13 @@ func TestCheckpointsOfActiveRunsStay(t *testing.T) {
 	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
 	active := agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)
 	ended := agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)
-	if code := Run(t.Context(), []string{"runs", "abort", ended}, host); code != exitOK {
+	if code := Run(t.Context(), []string{"runs", "abort", ended}, host); code != app.ExitOK {
 		t.Fatal(out)
 	}
 	stale := host
 	stale.Now = func() time.Time { return time.Now().Add(-100 * 24 * time.Hour) }
 	c := checkpointsOf(t, &stale)
-	opened, err := c.open(t.Context())
+	opened, err := c.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,15 +88,15 @@ func TestCheckpointsOfActiveRunsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who := guideway.Principal{User: user, Client: clientName}
+	who := guideway.Principal{User: user, Client: app.ClientName}
 	for _, id := range []string{active, active, ended, "unknown"} {
 		if _, err := opened.Save(t.Context(), who, checkpoint.SaveRequest{Session: id, Run: id, Context: json.RawMessage(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.close()
+	c.Close()
 	out.Reset()
-	if code := Run(t.Context(), strings.Fields("cleanup --older-than 30d --json"), host); code != exitOK || !strings.Contains(out.String(), `"kept": 1`) {
+	if code := Run(t.Context(), strings.Fields("cleanup --older-than 30d --json"), host); code != app.ExitOK || !strings.Contains(out.String(), `"kept": 1`) {
 		t.Errorf("%d\n%s", code, out)
 	}
 	out.Reset()
@@ -118,7 +120,7 @@ func TestCheckpointsNeedNoKeyOfTheRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(host.Dir, "plan.json"), `{"plan":"b"}`)
-	if code := Run(t.Context(), strings.Fields("checkpoint save plan.json"), host); code != exitOK || strings.Contains(out.String(), "warning") {
+	if code := Run(t.Context(), strings.Fields("checkpoint save plan.json"), host); code != app.ExitOK || strings.Contains(out.String(), "warning") {
 		t.Errorf("%d\n%s", code, out)
 	}
 }
@@ -128,14 +130,14 @@ func TestWhoWaitsForCheckpointsCanGiveUp(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
 	c := checkpointsOf(t, &host)
-	c.turn <- struct{}{} // another call is at it
+	c.Turn <- struct{}{} // another call is at it
 	ctx, giveUp := context.WithCancel(t.Context())
 	giveUp()
-	if _, err := c.open(ctx); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+	if _, err := c.Open(ctx); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("who gave up is told %v", err)
 	}
-	<-c.turn
-	if _, err := c.open(t.Context()); err != nil {
+	<-c.Turn
+	if _, err := c.Open(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bufio"
 	"context"
@@ -20,27 +24,27 @@ import (
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
-	d.want(exitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
+	d.want(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
 	host := d.host
-	a := &app{host: &host, flags: &settingFlags{}}
-	cfg, err := a.load()
+	a := &app.App{Host: &host, Flags: &app.SettingFlags{}}
+	cfg, err := a.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.Toolsets = []string{"gateway"}
-	s, err := a.openSurface(t.Context(), cfg, nil)
+	s, err := server.OpenSurface(t.Context(), a, cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	var current atomic.Pointer[transport.HTTPHandler]
 	start := func() {
-		if old := current.Swap(transport.NewHTTPHandler(s.server.MCP(), transport.HTTPOptions{HostsChecked: true, FastPath: s.upstreams.fastPath()})); old != nil {
-			closeSessions(old)
+		if old := current.Swap(transport.NewHTTPHandler(s.Server.MCP(), transport.HTTPOptions{HostsChecked: true, FastPath: s.Upstreams.FastPath()})); old != nil {
+			server.CloseSessions(old)
 		}
 	}
 	start()
-	defer func() { closeSessions(current.Load()) }()
+	defer func() { server.CloseSessions(current.Load()) }()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" {
 			http.Error(w, "no", http.StatusUnauthorized)
@@ -60,7 +64,7 @@ func TestConnect(t *testing.T) {
 	if answer := c.ask("resources/templates/list", map[string]any{}); !strings.Contains(string(answer.Result), "note://{id}") {
 		t.Errorf("the templates are %s", answer.Result)
 	}
-	s.upstreams.Relist()
+	s.Upstreams.Relist()
 	for told := false; !told; {
 		line, err := c.out.ReadString('\n')
 		if err != nil {
@@ -112,7 +116,7 @@ func (d *hooksDesk) start(args ...string) *gatewayClient {
 	c.end = func() {
 		_ = inW.Close()
 		go func() { _, _ = io.Copy(io.Discard, outR) }()
-		if code := <-done; code != exitOK {
+		if code := <-done; code != app.ExitOK {
 			d.Errorf("exit code %d", code)
 		}
 	}

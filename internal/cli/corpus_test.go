@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+
 import (
 	"fmt"
 	"maps"
@@ -85,7 +89,7 @@ func TestWorkPackageAtTheCommandLine(t *testing.T) {
 		for name, text := range files {
 			write(t, filepath.Join(host.Dir, name), text)
 		}
-		if code := Run(t.Context(), strings.Fields(line), host); code != exitOK {
+		if code := Run(t.Context(), strings.Fields(line), host); code != app.ExitOK {
 			t.Fatalf("guideway %s: %d\n%s", line, code, out)
 		}
 		return out.String()
@@ -127,7 +131,7 @@ func answersFor(t *testing.T, flow *phases.Workflow, w corpusWay) string {
 	t.Helper()
 	outputs, answers := map[string]any{"phase-6-implement": "It is the right branch."}, map[string]any{}
 	for i := range flow.Phases {
-		for _, step := range allSteps(&flow.Phases[i]) {
+		for _, step := range walkcmd.AllSteps(&flow.Phases[i]) {
 			outputs[step.ID] = "Done: " + step.Name
 		}
 		for _, c := range flow.Phases[i].Checkpoints {
@@ -168,7 +172,7 @@ func TestCorpusDocumentsValidate(t *testing.T) {
 		t.Skip("the corpus is not here")
 	}
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
-	if code := Run(t.Context(), slices.Concat([]string{"validate", "--dialect", "phases"}, files), host); code != exitOK {
+	if code := Run(t.Context(), slices.Concat([]string{"validate", "--dialect", "phases"}, files), host); code != app.ExitOK {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	if want := fmt.Sprintf("%d files checked: %d valid; 0 errors", len(files), len(files)); !strings.Contains(out.String(), want) {

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bufio"
 	"bytes"
@@ -66,7 +68,7 @@ func begin(t *testing.T, home string, args ...string) *running {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	r := &running{err: &lockedBuffer{news: make(chan struct{}, 1)}, done: make(chan int, 1)}
-	host := Host{In: inR, Out: outW, Err: r.err, Dir: home, Getenv: homeOf(home)}
+	host := app.Host{In: inR, Out: outW, Err: r.err, Dir: home, Getenv: homeOf(home)}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.wire = &wire{t: t, in: inW, out: bufio.NewReaderSize(outR, 1<<20)}
 	r.end = sync.OnceFunc(func() {
@@ -74,7 +76,7 @@ func begin(t *testing.T, home string, args ...string) *running {
 		if args[0] != "mcp" {
 			cancel()
 		}
-		if code := <-r.done; code != exitOK {
+		if code := <-r.done; code != app.ExitOK {
 			t.Errorf("%v: exit code %d: %s", args, code, r.err)
 		}
 		cancel()
@@ -173,14 +175,14 @@ func TestOpenMakesALoginLink(t *testing.T) {
 		code := Run(t.Context(), typedCommand(&in.lines), host)
 		return code, out.String()
 	}
-	if code, out := open("open"); code != exitFailed || !strings.Contains(out, "try: guideway serve") {
+	if code, out := open("open"); code != app.ExitFailed || !strings.Contains(out, "try: guideway serve") {
 		t.Errorf("without a server: %d %s", code, out)
 	}
 	server := begin(t, home, "serve")
 	server.err.waitFor(t, "Stop with Ctrl-C")
 	code, out := open("open")
 	link := regexp.MustCompile(`http://\S+/login/\S+`).FindString(out)
-	if code != exitOK || link == "" {
+	if code != app.ExitOK || link == "" {
 		t.Fatalf("%d %s", code, out)
 	}
 	if status, body := get(t, link); status != http.StatusOK {
@@ -189,16 +191,16 @@ func TestOpenMakesALoginLink(t *testing.T) {
 	if strings.Contains(server.err.String(), "/login/") {
 		t.Errorf("a link stands in the output of the server, for whoever started it:\n%s", server.err)
 	}
-	if code, out := open("runs approve --set-passphrase", "four words in a row", "four words in a row"); code != exitOK {
+	if code, out := open("runs approve --set-passphrase", "four words in a row", "four words in a row"); code != app.ExitOK {
 		t.Fatalf("%d %s", code, out)
 	}
-	if code, out := open("open", "wrong"); code != exitFailed || strings.Contains(out, "/login/") {
+	if code, out := open("open", "wrong"); code != app.ExitFailed || strings.Contains(out, "/login/") {
 		t.Errorf("a wrong passphrase: %d %s", code, out)
 	}
-	if code, out := open("open", "four words in a row"); code != exitOK || !strings.Contains(out, "/login/") {
+	if code, out := open("open", "four words in a row"); code != app.ExitOK || !strings.Contains(out, "/login/") {
 		t.Errorf("the right passphrase: %d %s", code, out)
 	}
-	if code, out := open("tokens create phone --scope approve", "wrong"); code != exitFailed || strings.Contains(out, "gdn_") {
+	if code, out := open("tokens create phone --scope approve", "wrong"); code != app.ExitFailed || strings.Contains(out, "gdn_") {
 		t.Errorf("a token for a wrong passphrase: %d %s", code, out)
 	}
 }

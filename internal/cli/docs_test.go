@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"encoding/json"
 	"errors"
@@ -243,7 +245,7 @@ func parses(line string) error {
 		line = before // alternatives, as in list | show
 	}
 	words := strings.Fields(line)
-	root := newRootCmd(&Host{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }})
+	root := newRootCmd(&app.Host{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }})
 	cmd, rest, err := root.Find(words)
 	if err != nil {
 		return err
@@ -295,7 +297,7 @@ func referenceOfCommands(t *testing.T) {
 	t.Helper()
 	var want strings.Builder
 	want.WriteString("# Commands\n\nWritten by `go test ./internal/cli -run TestReference -update` from what the commands say of themselves. Settings are flags too, of every command that reads them; [configuration.md](../configuration.md) has them.\n")
-	root := newRootCmd(&Host{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }})
+	root := newRootCmd(&app.Host{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }})
 	describe(&want, root)
 	reference(t, "cli.md", want.String())
 }

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"encoding/json"
@@ -55,7 +57,7 @@ func toolsIn(t *testing.T, toolset string) []shownTool {
 	t.Helper()
 	var out bytes.Buffer
 	home := t.TempDir()
-	code := Main([]string{"mcp", "--toolsets", toolset, "--gateway-exposure", "search"}, Host{
+	code := Main([]string{"mcp", "--toolsets", toolset, "--gateway-exposure", "search"}, app.Host{
 		In: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"reference","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}

@@ -1,5 +1,7 @@
 package cli
 
+import setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
+
 import (
 	"errors"
 	"fmt"
@@ -40,21 +42,21 @@ func TestDoctorLooksForAServer(t *testing.T) {
 	_ = gone.Close()
 	ours := answer(http.StatusOK, `{"status":"ok"}`)
 	for _, tt := range []struct{ name, listen, status, message string }{
-		{"ours", ours, checkOK, "Guideway answers at http://" + ours},
-		{"ours on all addresses", strings.Replace(ours, "127.0.0.1", "0.0.0.0", 1), checkOK, "Guideway answers at http://" + ours},
-		{"none", gone.Addr().String(), checkOK, "none at "},
-		{"another", answer(http.StatusNotFound, "what?"), checkWarn, "is no Guideway"},
-		{"a web page", answer(http.StatusOK, "<html>"), checkWarn, "is no Guideway"},
-		{"one that is silent", silent.Addr().String(), checkWarn, "is no Guideway"},
-		{"any port", "127.0.0.1:0", checkOK, "not looked for"},
+		{"ours", ours, setupcmd.CheckOK, "Guideway answers at http://" + ours},
+		{"ours on all addresses", strings.Replace(ours, "127.0.0.1", "0.0.0.0", 1), setupcmd.CheckOK, "Guideway answers at http://" + ours},
+		{"none", gone.Addr().String(), setupcmd.CheckOK, "none at "},
+		{"another", answer(http.StatusNotFound, "what?"), setupcmd.CheckWarn, "is no Guideway"},
+		{"a web page", answer(http.StatusOK, "<html>"), setupcmd.CheckWarn, "is no Guideway"},
+		{"one that is silent", silent.Addr().String(), setupcmd.CheckWarn, "is no Guideway"},
+		{"any port", "127.0.0.1:0", setupcmd.CheckOK, "not looked for"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := checkServer(t.Context(), &config.Config{Listen: tt.listen})
+			got := setupcmd.CheckServer(t.Context(), &config.Config{Listen: tt.listen})
 			if got.Status != tt.status || !strings.Contains(got.Message, tt.message) {
 				t.Errorf("got %+v", got)
 			}
-			if (got.Fix != "") != (tt.status != checkOK) {
+			if (got.Fix != "") != (tt.status != setupcmd.CheckOK) {
 				t.Errorf("the fix is %q", got.Fix)
 			}
 		})
@@ -65,14 +67,14 @@ func TestDoctorLooksForAServer(t *testing.T) {
 // in which nothing starts.
 func TestDoctorTellsOfTheSandbox(t *testing.T) {
 	t.Parallel()
-	ok := check{Name: "script sandbox", Status: checkOK}
+	ok := setupcmd.Check{Name: "script sandbox", Status: setupcmd.CheckOK}
 	for _, tt := range []struct {
 		missing string
 		err     error
 		status  string
-	}{{"", nil, checkOK}, {"filter system calls: operation not permitted", nil, checkWarn}, {"", errors.New("no such file"), checkFail}} {
-		got := sandboxFound(ok, tt.missing, tt.err)
-		if got.Status != tt.status || (got.Fix == "") != (tt.status == checkOK) || !strings.Contains(got.Message, tt.missing) {
+	}{{"", nil, setupcmd.CheckOK}, {"filter system calls: operation not permitted", nil, setupcmd.CheckWarn}, {"", errors.New("no such file"), setupcmd.CheckFail}} {
+		got := setupcmd.SandboxFound(ok, tt.missing, tt.err)
+		if got.Status != tt.status || (got.Fix == "") != (tt.status == setupcmd.CheckOK) || !strings.Contains(got.Message, tt.missing) {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -83,11 +85,11 @@ func TestDoctorTellsOfTheSandbox(t *testing.T) {
 func TestDoctorWithoutGit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	cfg := &config.Config{}
-	if got := checkGit(t.Context(), cfg); got.Status != checkWarn || !strings.Contains(got.Fix, "install git") {
+	if got := setupcmd.CheckGit(t.Context(), cfg); got.Status != setupcmd.CheckWarn || !strings.Contains(got.Fix, "install git") {
 		t.Errorf("no source needs it: %+v", got)
 	}
 	cfg.Sources = []config.Source{{Name: "team", Git: "https://github.com/acme/workflows"}}
-	if got := checkGit(t.Context(), cfg); got.Status != checkFail || !strings.Contains(got.Message, "the program git") {
+	if got := setupcmd.CheckGit(t.Context(), cfg); got.Status != setupcmd.CheckFail || !strings.Contains(got.Message, "the program git") {
 		t.Errorf("a source needs it: %+v", got)
 	}
 }

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"fmt"
 	"io"
@@ -38,7 +40,7 @@ func addHelp(root *cobra.Command) {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageError{err: unknown(cmd, args[len(args)-max(len(rest), 1)])}
+				return app.UsageError{Err: app.Unknown(cmd, args[len(args)-max(len(rest), 1)])}
 			}
 			cmd.InitDefaultHelpFlag()
 			cmd.InitDefaultVersionFlag()
@@ -95,7 +97,7 @@ func usageCommands(b *strings.Builder, cmd *cobra.Command, group, title string) 
 	first, names := true, least
 	for _, child := range cmd.Commands() {
 		if child.IsAvailableCommand() { // a hidden one has no say in the layout
-			names = max(names, cells(child.Name()))
+			names = max(names, app.Cells(child.Name()))
 		}
 	}
 	for _, child := range cmd.Commands() {
@@ -129,7 +131,7 @@ the file.
 `)
 	for _, s := range config.Settings() {
 		fmt.Fprintf(&b, "\n%s\n", s.Name)
-		for _, line := range wrap(s.Usage, 76) {
+		for _, line := range app.Wrap(s.Usage, 76) {
 			fmt.Fprintf(&b, "    %s\n", line)
 		}
 		if len(s.Allowed) > 0 {

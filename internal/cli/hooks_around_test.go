@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
 import (
 	"context"
 	"encoding/json"
@@ -17,14 +21,14 @@ import (
 )
 
 // around makes the hooks of a desk's gateway.
-func around(t *testing.T, d *hooksDesk) *hooksAround {
+func around(t *testing.T, d *hooksDesk) *server.HooksAround {
 	t.Helper()
-	a := &app{host: &d.host, flags: &settingFlags{}}
-	cfg, err := a.load()
+	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
+	cfg, err := a.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat, err := a.openCatalog(t.Context(), cfg, true)
+	cat, err := a.OpenCatalog(t.Context(), cfg, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +38,11 @@ func around(t *testing.T, d *hooksDesk) *hooksAround {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHooksAround(cfg, cat, pool, log, time.Now)
+	h := server.NewHooksAround(cfg, cat, pool, log, time.Now)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		h.close(ctx)
+		h.Close(ctx)
 		if err := pool.Close(ctx); err != nil {
 			t.Error(err)
 		}
@@ -47,7 +51,7 @@ func around(t *testing.T, d *hooksDesk) *hooksAround {
 }
 
 // call has a call of the tool go through.
-func (h *hooksAround) call(t *testing.T, params, answer string) (result string, sent string, err error) {
+func call(h *server.HooksAround, t *testing.T, params, answer string) (result string, sent string, err error) {
 	t.Helper()
 	raw, err := h.Around(t.Context(), gateway.HookCall{
 		Method: "tools/call", Upstream: "files", Tool: "read", Client: guideway.Principal{User: "me", Client: "editor"}, Params: json.RawMessage(params),
@@ -68,24 +72,24 @@ func TestHooksAroundCalls(t *testing.T) {
 	if h.Applies("tools/call", "files", "read") {
 		t.Error("something looks at a call though no graph is enabled")
 	}
-	if _, sent, err := h.call(t, params, `{"content":[]}`); err != nil || sent != params {
+	if _, sent, err := call(h, t, params, `{"content":[]}`); err != nil || sent != params {
 		t.Errorf("sent %s, %v", sent, err)
 	}
-	d.want(exitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
+	d.want(app.ExitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
 	await(t, func() bool { return h.Applies("tools/call", "files", "read") })
-	if _, sent, err := h.call(t, params, ""); guideway.ErrorCode(err) != guideway.CodeRefused || sent != "" {
+	if _, sent, err := call(h, t, params, ""); guideway.ErrorCode(err) != guideway.CodeRefused || sent != "" {
 		t.Errorf("sent %s, %v", sent, err)
 	}
-	d.want(exitOK, "Enabled theirs", "hooks enable theirs --replace", "theirs")
+	d.want(app.ExitOK, "Enabled theirs", "hooks enable theirs --replace", "theirs")
 	await(t, func() bool {
-		_, sent, err := h.call(t, params, `{"content":[]}`)
+		_, sent, err := call(h, t, params, `{"content":[]}`)
 		return err == nil && strings.Contains(sent, `"mark":1`)
 	})
-	if err := os.WriteFile(approvalsPath(h.cfg), []byte(`{"form": 1, "records": [], "mac": ""}`), 0o600); err != nil {
+	if err := os.WriteFile(app.ApprovalsPath(h.Cfg), []byte(`{"form": 1, "records": [], "mac": ""}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	await(t, func() bool {
-		_, sent, err := h.call(t, params, `{"content":[]}`)
+		_, sent, err := call(h, t, params, `{"content":[]}`)
 		return err != nil && sent == "" && strings.Contains(err.Error(), "was edited")
 	})
 }
@@ -111,7 +115,7 @@ func await(t *testing.T, holds func() bool) {
 func TestHooksRunOnce(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
-	d.want(exitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
+	d.want(app.ExitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
 	h := around(t, d)
 	for before, refused := range map[string]bool{"": true, "other": false} {
 		_, err := h.Around(t.Context(), gateway.HookCall{
@@ -127,7 +131,7 @@ func TestHooksRunOnce(t *testing.T) {
 func TestAuditFile(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
-	d.want(exitOK, "Enabled audit-calls", "hooks enable audit-calls")
+	d.want(app.ExitOK, "Enabled audit-calls", "hooks enable audit-calls")
 	h := around(t, d)
 	failing := errors.New("it is down")
 	_, err := h.Around(t.Context(), gateway.HookCall{Method: "tools/call", Upstream: "files", Tool: "read", Params: json.RawMessage(`{"name":"read"}`)},
@@ -135,7 +139,7 @@ func TestAuditFile(t *testing.T) {
 	if !errors.Is(err, failing) {
 		t.Errorf("the error is %v", err)
 	}
-	path := filepath.Join(h.cfg.DataDir, "hooks-audit.jsonl")
+	path := filepath.Join(h.Cfg.DataDir, "hooks-audit.jsonl")
 	var text []byte
 	await(t, func() bool {
 		text, err = os.ReadFile(path)

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"encoding/json"
 	"errors"
@@ -90,7 +92,7 @@ func newGatewayDesk(t *testing.T) (d *hooksDesk, count string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.want(exitOK, "", "upstream add one --env "+upstreamtest.Variable+"=good --env "+upstreamtest.CountFile+"="+count+" -- "+program)
+	d.want(app.ExitOK, "", "upstream add one --env "+upstreamtest.Variable+"=good --env "+upstreamtest.CountFile+"="+count+" -- "+program)
 	return d, count
 }
 
@@ -123,7 +125,7 @@ func TestGraphsInTheGateway(t *testing.T) {
 		"hooks import " + failing,
 		"hooks enable redact", "hooks enable block", "hooks enable audit", "hooks enable names", "hooks enable names-back", "hooks enable failing",
 	} {
-		d.want(exitOK, "", command)
+		d.want(app.ExitOK, "", command)
 	}
 	a := d.connect("--toolsets", "gateway")
 	if names := a.tools(); !slices.Contains(names, "one__show") || slices.Contains(names, "one__params") || !slices.Contains(names, "one__echo") {
@@ -160,7 +162,7 @@ func TestGraphsInTheGateway(t *testing.T) {
 func TestGraphsComeAndGoInTheGateway(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
-	d.want(exitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
+	d.want(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
 	a := d.connect("--toolsets", "gateway")
 	for _, step := range []struct{ command, tool string }{
 		{"hooks enable names", "one__say"}, {"hooks disable names", "one__echo"},
@@ -169,7 +171,7 @@ func TestGraphsComeAndGoInTheGateway(t *testing.T) {
 		if slices.Contains(before, step.tool) {
 			t.Fatalf("the tools are %v", before)
 		}
-		d.want(exitOK, "", step.command)
+		d.want(app.ExitOK, "", step.command)
 		for told := false; !told; {
 			line, err := a.out.ReadString('\n')
 			if err != nil {
@@ -185,10 +187,10 @@ func TestGraphsComeAndGoInTheGateway(t *testing.T) {
 }
 
 // audited are the lines of the audit.
-func audited(t *testing.T, host *Host) []string {
+func audited(t *testing.T, host *app.Host) []string {
 	t.Helper()
-	a := &app{host: host, flags: &settingFlags{}}
-	cfg, err := a.load()
+	a := &app.App{Host: host, Flags: &app.SettingFlags{}}
+	cfg, err := a.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"os"
@@ -22,7 +24,7 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
 // hooksDesk is a person in a project with a hook graph.
 type hooksDesk struct {
 	*testing.T
-	host Host
+	host app.Host
 	out  *bytes.Buffer
 	file string
 }
@@ -63,28 +65,28 @@ func (d *hooksDesk) want(code int, text, command string, typed ...string) {
 func TestProjectHooksWantAPerson(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
-	d.want(exitOK, "theirs             tools/call  off", "hooks list")
-	d.want(exitFailed, "not approved", "hooks enable theirs", "yes")
-	d.want(exitFailed, "not approved", "hooks enable theirs")
-	d.want(exitOK, "theirs             tools/call  off", "hooks list")
+	d.want(app.ExitOK, "theirs             tools/call  off", "hooks list")
+	d.want(app.ExitFailed, "not approved", "hooks enable theirs", "yes")
+	d.want(app.ExitFailed, "not approved", "hooks enable theirs")
+	d.want(app.ExitOK, "theirs             tools/call  off", "hooks list")
 	code, out := d.run("hooks enable theirs", "theirs")
 	for _, want := range []string{"| context.request.params.mark = 1;", "This came with project:", "Type the id of the graph to approve exactly this (theirs): ", "Enabled theirs"} {
-		if code != exitOK || !strings.Contains(out, want) {
+		if code != app.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, without %q:\n%s", code, want, out)
 		}
 	}
-	d.want(exitOK, "theirs  tools/call  active", "hooks list --active")
+	d.want(app.ExitOK, "theirs  tools/call  active", "hooks list --active")
 	if err := os.WriteFile(d.file, []byte(strings.Replace(projectGraph, "mark = 1", "mark = 2", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.want(exitOK, "theirs  tools/call  changed", "hooks list --active")
-	d.want(exitOK, "Enabled theirs", "hooks enable theirs", "theirs")
+	d.want(app.ExitOK, "theirs  tools/call  changed", "hooks list --active")
+	d.want(app.ExitOK, "Enabled theirs", "hooks enable theirs", "theirs")
 	if err := os.Remove(d.file); err != nil {
 		t.Fatal(err)
 	}
-	d.want(exitOK, "theirs is enabled and gone from project:", "hooks list --active")
-	d.want(exitOK, "Disabled theirs.", "hooks disable theirs")
-	d.want(exitFailed, "is not enabled here", "hooks disable theirs")
+	d.want(app.ExitOK, "theirs is enabled and gone from project:", "hooks list --active")
+	d.want(app.ExitOK, "Disabled theirs.", "hooks disable theirs")
+	d.want(app.ExitFailed, "is not enabled here", "hooks disable theirs")
 }
 
 // Where a person has set a passphrase, who does not know it turns no guard on or
@@ -92,13 +94,13 @@ func TestProjectHooksWantAPerson(t *testing.T) {
 func TestHooksWantThePassphrase(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
-	d.want(exitOK, "Enabled redact-secrets", "hooks enable redact-secrets")
-	d.want(exitOK, "The passphrase is set", "runs approve --set-passphrase", "correct horse battery", "correct horse battery")
-	d.want(exitFailed, "", "hooks disable redact-secrets", "wrong horse battery")
-	d.want(exitOK, "redact-secrets  tools/call  active", "hooks list --active")
+	d.want(app.ExitOK, "Enabled redact-secrets", "hooks enable redact-secrets")
+	d.want(app.ExitOK, "The passphrase is set", "runs approve --set-passphrase", "correct horse battery", "correct horse battery")
+	d.want(app.ExitFailed, "", "hooks disable redact-secrets", "wrong horse battery")
+	d.want(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 	d.host.InTerminal = false
-	d.want(exitUsage, "only a person at a terminal approves", "hooks disable redact-secrets")
-	d.want(exitUsage, "only a person at a terminal approves", "hooks enable cap-result-size --replace")
+	d.want(app.ExitUsage, "only a person at a terminal approves", "hooks disable redact-secrets")
+	d.want(app.ExitUsage, "only a person at a terminal approves", "hooks enable cap-result-size --replace")
 	d.host.InTerminal = true
-	d.want(exitOK, "redact-secrets  tools/call  active", "hooks list --active")
+	d.want(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 }

@@ -2,6 +2,8 @@
 
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"context"
@@ -44,7 +46,7 @@ func TestNoCommandWaitsForAPipe(t *testing.T) {
 		t.Run(tt.args, func(t *testing.T) {
 			t.Parallel()
 			var said bytes.Buffer
-			host := Host{
+			host := app.Host{
 				In: strings.NewReader(""), Out: &said, Err: &said, Dir: dir,
 				Getenv: func(name string) string {
 					return map[string]string{"HOME": filepath.Join(dir, "home"), "XDG_RUNTIME_DIR": filepath.Join(dir, "run")}[name]
@@ -69,11 +71,11 @@ func TestInputEndsWithTheCommand(t *testing.T) {
 			t.Cleanup(func() { _ = other.Close() })
 			ctx, cancel := context.WithCancel(t.Context())
 			var said bytes.Buffer
-			host := Host{
+			host := app.Host{
 				In: readsOnce{silent, cancel}, Out: &said, Err: &said, Dir: t.TempDir(),
 				Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] },
 			}
-			if code := Run(ctx, strings.Fields(args), host); code != exitFailed || !strings.Contains(said.String(), "interrupted") {
+			if code := Run(ctx, strings.Fields(args), host); code != app.ExitFailed || !strings.Contains(said.String(), "interrupted") {
 				t.Errorf("guideway %s: exit code %d\n%s", args, code, said.String())
 			}
 		})

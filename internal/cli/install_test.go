@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import installcmd "github.com/guideway-dev/guideway/internal/cli/install"
+
 import (
 	"bytes"
 	"context"
@@ -17,7 +21,7 @@ import (
 type installBench struct {
 	home, binary string
 	out          bytes.Buffer
-	host         Host
+	host         app.Host
 }
 
 func newInstallBench(t *testing.T) *installBench {
@@ -26,7 +30,7 @@ func newInstallBench(t *testing.T) *installBench {
 	b := &installBench{home: filepath.Join(dir, "home"), binary: filepath.Join(dir, "bin", "guideway")}
 	b.write(t, b.binary, "")
 	b.write(t, filepath.Join(b.home, ".keep"), "")
-	b.host = Host{
+	b.host = app.Host{
 		In: strings.NewReader(""), Out: &b.out, Err: &b.out, Dir: filepath.Join(dir, "project"),
 		Getenv: func(k string) string { return map[string]string{"HOME": b.home, "PATH": filepath.Dir(b.binary)}[k] },
 	}
@@ -46,10 +50,10 @@ func (b *installBench) write(t *testing.T, path, content string) {
 // run runs one command line; home and binary are written HOME and BIN.
 func (b *installBench) run(args ...string) (string, error) {
 	b.out.Reset()
-	cmd := newInstallCmdWith(&b.host, func(ctx context.Context, o *installOptions) error {
+	cmd := installcmd.NewInstallCmdWith(&b.host, func(ctx context.Context, o *installcmd.InstallOptions) error {
 		o.GOOS = "linux"
 		o.Executable = func() (string, error) { return b.binary, nil }
-		return runInstall(ctx, o)
+		return installcmd.RunInstall(ctx, o)
 	})
 	cmd.SetArgs(append([]string{}, args...)) // nil would mean the test's own flags
 	cmd.SetOut(&b.out)
@@ -126,11 +130,11 @@ windsurf        installed                    HOME/.codeium/windsurf/mcp_config.j
 codex           installed with another path  HOME/.codex/config.toml
 `)
 	got, err := b.run("--json")
-	var rows []installRow
+	var rows []installcmd.InstallRow
 	if err != nil || json.Unmarshal([]byte(got), &rows) != nil || len(rows) != 6 {
 		t.Fatalf("--json = %s, %v", got, err)
 	}
-	want := installRow{Client: "codex", Title: "Codex", Scope: "user", State: "installed_with_another_path", Path: "HOME/.codex/config.toml", Command: "/old"}
+	want := installcmd.InstallRow{Client: "codex", Title: "Codex", Scope: "user", State: "installed_with_another_path", Path: "HOME/.codex/config.toml", Command: "/old"}
 	if diff := cmp.Diff(want, rows[5]); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
@@ -153,11 +157,11 @@ func TestInstallJSON(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)
 	got, err := b.run("codex", "--json")
-	var a installAnswer
+	var a installcmd.InstallAnswer
 	if err != nil || json.Unmarshal([]byte(got), &a) != nil {
 		t.Fatalf("--json = %s, %v", got, err)
 	}
-	want := installAnswer{Client: "codex", Action: "installed", Path: "HOME/.codex/config.toml", Command: "BIN"}
+	want := installcmd.InstallAnswer{Client: "codex", Action: "installed", Path: "HOME/.codex/config.toml", Command: "BIN"}
 	if diff := cmp.Diff(want, a); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
@@ -181,7 +185,7 @@ func TestInstallUsage(t *testing.T) {
 	} {
 		b := newInstallBench(t)
 		_, err := b.run(args...)
-		if err == nil || exitCode(err) != exitUsage || guideway.ErrorFix(err) == "" {
+		if err == nil || exitCode(err) != app.ExitUsage || guideway.ErrorFix(err) == "" {
 			t.Errorf("install %v: %v, exit %d, fix %q", args, err, exitCode(err), guideway.ErrorFix(err))
 		}
 	}
@@ -190,7 +194,7 @@ func TestInstallUsage(t *testing.T) {
 func TestInstallFailures(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)
-	if _, err := b.run("windsurf", "--scope", "project"); err == nil || exitCode(err) != exitFailed {
+	if _, err := b.run("windsurf", "--scope", "project"); err == nil || exitCode(err) != app.ExitFailed {
 		t.Errorf("no project file: %v", err)
 	}
 	b.binary = filepath.Join(b.home, "go-build1", "b001", "exe", "guideway")
@@ -207,11 +211,11 @@ func TestInstallFailures(t *testing.T) {
 
 func TestInstallCompletion(t *testing.T) {
 	t.Parallel()
-	names, _ := completeInstallClients(nil, nil, "")
+	names, _ := installcmd.CompleteInstallClients(nil, nil, "")
 	if len(names) != 6 || names[3] != "vscode\tVS Code" {
 		t.Errorf("names = %q", names)
 	}
-	if names, _ := completeInstallClients(nil, []string{"codex"}, ""); len(names) > 0 {
+	if names, _ := installcmd.CompleteInstallClients(nil, []string{"codex"}, ""); len(names) > 0 {
 		t.Errorf("second argument = %q", names)
 	}
 }

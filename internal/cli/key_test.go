@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"context"
 	"path/filepath"
@@ -16,7 +18,7 @@ import (
 // keyless hides from a store what it knows of its key, as one of an earlier
 // version knew nothing.
 type keyless struct {
-	keeper
+	app.Keeper
 	kept []byte
 }
 
@@ -29,11 +31,11 @@ func (k *keyless) PinKey(_ context.Context, fingerprint []byte) ([]byte, error) 
 }
 
 // machine opens the key of one of several machines on a store.
-func machine(t *testing.T, journal keeper, name string) (run.Key, error) {
+func machine(t *testing.T, journal app.Keeper, name string) (run.Key, error) {
 	t.Helper()
 	cfg := &config.Config{Store: config.StoreSQLite, DataDir: filepath.Dir(name)}
 	cfg.Journal.KeyFile = name
-	return openKey(t.Context(), cfg, journal)
+	return app.OpenKey(t.Context(), cfg, journal)
 }
 
 func aStore(t *testing.T) *sqlite.Store {
@@ -95,7 +97,7 @@ func TestAnOlderStoreKeepsItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	older := &keyless{keeper: s}
+	older := &keyless{Keeper: s}
 	other := filepath.Join(t.TempDir(), "journal.key")
 	if _, err := machine(t, older, other); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Fatalf("a machine without the key began another: %v", err)

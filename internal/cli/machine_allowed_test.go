@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
 import (
 	"encoding/json"
 	"errors"
@@ -24,21 +28,21 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	host := d.host
-	a := &app{host: &host, flags: &settingFlags{}}
-	cfg, err := a.load()
+	a := &app.App{Host: &host, Flags: &app.SettingFlags{}}
+	cfg, err := a.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := a.openSurface(t.Context(), cfg, nil)
+	s, err := server.OpenSurface(t.Context(), a, cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	m, err := s.tools.open()
+	m, err := s.Tools.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := newTokens(cfg)
+	tokens, err := app.NewTokens(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +51,7 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bearer, err := newBearer(cfg)
+	bearer, err := server.NewBearer(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +100,7 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	permit, err := machinePermit(cfg)
+	permit, err := server.MachinePermit(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,12 +129,12 @@ func TestClientsBeginNoFiles(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	host := d.host
-	a := &app{host: &host, flags: &settingFlags{}}
-	cfg, err := a.load()
+	a := &app.App{Host: &host, Flags: &app.SettingFlags{}}
+	cfg, err := a.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := a.openSurface(t.Context(), cfg, nil)
+	s, err := server.OpenSurface(t.Context(), a, cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +145,7 @@ func TestClientsBeginNoFiles(t *testing.T) {
 	inputs := map[string]json.RawMessage{"task": json.RawMessage(`"x"`)}
 	for _, name := range []string{dir, filepath.Join(dir, "machine.json"), "./helper", "helper/machine.json", "helper", "../" + filepath.Base(host.Dir) + "/helper", "file://" + dir} {
 		for _, demo := range []bool{false, true} {
-			status, err := s.machines.Start(t.Context(), caller, driver.StartRequest{Machine: name, Inputs: inputs, Demo: demo})
+			status, err := s.Machines.Start(t.Context(), caller, driver.StartRequest{Machine: name, Inputs: inputs, Demo: demo})
 			if guideway.ErrorCode(err) != guideway.CodeNotFound {
 				t.Errorf("%s, demo %v: %+v, %v", name, demo, status, err)
 			}

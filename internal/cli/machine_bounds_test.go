@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"encoding/json"
 	"errors"
@@ -15,19 +19,19 @@ import (
 )
 
 // agentTools are the tools of a desk as runs get them.
-func agentTools(t *testing.T, d *hooksDesk) *machineTools {
+func agentTools(t *testing.T, d *hooksDesk) *server.MachineTools {
 	t.Helper()
-	a := &app{host: &d.host, flags: &settingFlags{}}
-	cfg, err := a.load()
+	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
+	cfg, err := a.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := a.openSurface(t.Context(), cfg, d.host.projectOf)
+	s, err := server.OpenSurface(t.Context(), a, cfg, d.host.ProjectOf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	tools, err := s.tools.open()
+	tools, err := s.Tools.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +39,7 @@ func agentTools(t *testing.T, d *hooksDesk) *machineTools {
 }
 
 // offered are the names of the tools that a run gets.
-func offered(t *testing.T, m *machineTools, f driver.For) []string {
+func offered(t *testing.T, m *server.MachineTools, f driver.For) []string {
 	t.Helper()
 	list, err := m.Tools(t.Context(), f)
 	if err != nil {
@@ -57,13 +61,13 @@ func TestAnAgentMeetsAHeldTool(t *testing.T) {
 	if names := offered(t, agentTools(t, d), f); !slices.Contains(names, "one__count") {
 		t.Fatalf("at first use there are %v", names)
 	}
-	a := &app{host: &d.host, flags: &settingFlags{}}
-	cfg, err := a.load()
+	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
+	cfg, err := a.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// What was approved is another text than the server's.
-	if err := a.upstreamPins(cfg).Approve("one", map[string]gateway.Pin{"count": {Hash: "another"}}); err != nil {
+	if err := server.UpstreamPins(a, cfg).Approve("one", map[string]gateway.Pin{"count": {Hash: "another"}}); err != nil {
 		t.Fatal(err)
 	}
 	m := agentTools(t, d)
@@ -91,7 +95,7 @@ func TestAnAgentMeetsAHeldTool(t *testing.T) {
 		return environment(name)
 	}
 	machine := machineOf(t, t.TempDir(), `["one__c*", "one__echo"]`)
-	d.want(exitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
+	d.want(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
 	if slices.Contains(tools, "one__count") || len(told) != 1 || !strings.Contains(told[0], `There is no tool "one__count"`) {
 		t.Errorf("the agent has %v and is told %q", tools, told)
 	}

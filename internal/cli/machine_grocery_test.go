@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"encoding/json"
@@ -130,7 +132,7 @@ func TestGroceryScripted(t *testing.T) {
 			script := filepath.Join(t.TempDir(), "answers.json")
 			write(t, script, string(file))
 			host.Dir = g.dir
-			if code := Run(t.Context(), []string{"machine", "run", "./grocery_store_test.json", "--input", groceryInput, "--model", "scripted:" + script, "--json"}, host); code != exitOK {
+			if code := Run(t.Context(), []string{"machine", "run", "./grocery_store_test.json", "--input", groceryInput, "--model", "scripted:" + script, "--json"}, host); code != app.ExitOK {
 				t.Fatalf("exit code %d: %s", code, out)
 			}
 			g.end(t, out.Bytes())
@@ -172,7 +174,7 @@ func TestGroceryOnTheWire(t *testing.T) {
 	}
 	settings := filepath.Join(t.TempDir(), "guideway.json")
 	write(t, settings, string(models))
-	if code := Run(t.Context(), []string{"--config", settings, "machine", "run", "./grocery_store_test.json", "--input", groceryInput, "--json"}, host); code != exitOK {
+	if code := Run(t.Context(), []string{"--config", settings, "machine", "run", "./grocery_store_test.json", "--input", groceryInput, "--json"}, host); code != app.ExitOK {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 	g.end(t, out.Bytes())
@@ -200,7 +202,7 @@ func TestOldMachines(t *testing.T) {
 		host, out := desk(t, nil)
 		code := Run(t.Context(), []string{"validate", "--json", path}, host)
 		text := out.String()
-		if code != exitInvalid || !strings.Contains(text, `"machine-dialect-old"`) || !strings.Contains(text, "From actions to handlers") {
+		if code != app.ExitInvalid || !strings.Contains(text, `"machine-dialect-old"`) || !strings.Contains(text, "From actions to handlers") {
 			t.Errorf("%s: exit code %d: %s", name, code, text)
 		}
 		if bytes.Count(out.Bytes(), []byte(`"machine-dialect-old"`)) != 1 {

@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"net/http"
 	"net/http/httptest"
@@ -16,17 +20,17 @@ func TestModelsByVariables(t *testing.T) {
 	t.Parallel()
 	var seen http.Header
 	var path string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen, path = r.Header.Clone(), r.URL.Path
 		http.Error(w, `{"error":{"message":"no"}}`, http.StatusBadRequest)
 	}))
-	defer server.Close()
+	defer upstream.Close()
 	env := map[string]string{
 		"GUIDEWAY_MODEL": "openai:any", "GUIDEWAY_MODEL_BASE": "openai:base-one", "GUIDEWAY_MODEL_SMART": "anthropic:smart-one",
-		"OPENAI_BASE_URL": server.URL + "/openai", "OPENAI_API_KEY": "open-key",
-		"ANTHROPIC_BASE_URL": server.URL + "/anthropic", "ANTHROPIC_API_KEY": "anthropic-key",
+		"OPENAI_BASE_URL": upstream.URL + "/openai", "OPENAI_API_KEY": "open-key",
+		"ANTHROPIC_BASE_URL": upstream.URL + "/anthropic", "ANTHROPIC_API_KEY": "anthropic-key",
 	}
-	models := &machineModels{host: &Host{Getenv: func(name string) string { return env[name] }}}
+	models := &server.MachineModels{Host: &app.Host{Getenv: func(name string) string { return env[name] }}}
 	for _, c := range []struct {
 		level           machines.Level
 		without         string

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"encoding/json"
 	"path/filepath"
@@ -15,12 +17,12 @@ func TestMachineAsksForInputs(t *testing.T) {
 	url := serveMind(t, func(last said, _ []string) (text, name, arguments string) { return "heard " + last.Content, "", "" })
 	machine := machineOf(t, t.TempDir(), `[]`)
 	host, out := desk(t, map[string]string{"OPENAI_BASE_URL": url}, "a tidy desk")
-	if code := Run(t.Context(), []string{"machine", "run", machine, "--model", "openai:m"}, host); code != exitOK || !strings.Contains(out.String(), "heard a tidy desk") {
+	if code := Run(t.Context(), []string{"machine", "run", machine, "--model", "openai:m"}, host); code != app.ExitOK || !strings.Contains(out.String(), "heard a tidy desk") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	host, out = desk(t, map[string]string{"OPENAI_BASE_URL": url}, "a tidy desk")
 	host.InTerminal = false
-	if code := Run(t.Context(), []string{"machine", "run", machine, "--model", "openai:m"}, host); code == exitOK || !strings.Contains(out.String(), `needs the input "task"`) {
+	if code := Run(t.Context(), []string{"machine", "run", machine, "--model", "openai:m"}, host); code == app.ExitOK || !strings.Contains(out.String(), `needs the input "task"`) {
 		t.Errorf("in a pipe it is exit code %d: %s", code, out)
 	}
 }

@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
 import (
 	"encoding/json"
 	"fmt"
@@ -112,14 +116,14 @@ steps:
 	machine := machineOf(t, t.TempDir(), `["workflow_start", "workflow_continue"]`)
 	code := Run(t.Context(), []string{"machine", "run", machine, "--input", "task=go", "--model", "openai:m", "--json"}, host)
 	var got driver.Status
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != exitOK {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != app.ExitOK {
 		t.Fatalf("exit code %d, %v: %s", code, err, out)
 	}
 	if text := string(got.Output); !strings.HasPrefix(text, `"walked plan, work: `) || !strings.Contains(text, "completed") || len(refused) != 1 || got.Usage.ToolCalls != 4 {
 		t.Errorf("%s, refused by %v, %d calls of tools", got.Output, refused, got.Usage.ToolCalls)
 	}
 	out.Reset()
-	if code := Run(t.Context(), []string{"runs", "list", "--json"}, host); code != exitOK || !strings.Contains(out.String(), `"machine helper"`) || !strings.Contains(out.String(), "completed") {
+	if code := Run(t.Context(), []string{"runs", "list", "--json"}, host); code != app.ExitOK || !strings.Contains(out.String(), `"machine helper"`) || !strings.Contains(out.String(), "completed") {
 		t.Errorf("the run is not its user's: %s", out)
 	}
 }
@@ -153,10 +157,10 @@ func TestAnAgentAtTheGateway(t *testing.T) {
 		}
 		return environment(name)
 	}
-	d.want(exitOK, "", "hooks import --template block-by-argument --id block --upstream one --tool params")
-	d.want(exitOK, "", "hooks enable block")
+	d.want(app.ExitOK, "", "hooks import --template block-by-argument --id block --upstream one --tool params")
+	d.want(app.ExitOK, "", "hooks enable block")
 	machine := machineOf(t, t.TempDir(), `["one__params", "one__c*"]`)
-	d.want(exitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
+	d.want(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
 	slices.Sort(offered)
 	if !slices.Equal(offered, []string{"one__case", "one__count", "one__crash", "one__params"}) {
 		t.Errorf("the agent is offered %v", offered)
@@ -173,7 +177,7 @@ func TestAnAgentAtTheGateway(t *testing.T) {
 func TestPlainNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {
-		if got := plainName(name); got != want || !machines.MatchTool(want, got) {
+		if got := server.PlainName(name); got != want || !machines.MatchTool(want, got) {
 			t.Errorf("%s is %s", name, got)
 		}
 	}
@@ -202,8 +206,8 @@ func TestAnAgentAtACrashingServer(t *testing.T) {
 	code, out := d.run("machine run " + machine + " --input task=go --model openai:m --json")
 	_, out, _ = strings.Cut(out, "\n{") // behind what is logged
 	var got driver.Status
-	if err := json.Unmarshal([]byte("{"+out), &got); err != nil || code != exitFailed || got.Pause == nil || got.Pause.Code != "unknown_outcome" {
+	if err := json.Unmarshal([]byte("{"+out), &got); err != nil || code != app.ExitFailed || got.Pause == nil || got.Pause.Code != "unknown_outcome" {
 		t.Fatalf("exit code %d, %v: %s", code, err, out)
 	}
-	d.want(exitOK, `told: it_was_sent`, "machine input "+got.RunID+" --outcome done --result it_was_sent --model openai:m --json")
+	d.want(app.ExitOK, `told: it_was_sent`, "machine input "+got.RunID+" --outcome done --result it_was_sent --model openai:m --json")
 }

@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
 import (
 	"encoding/json"
 	"io"
@@ -68,7 +72,7 @@ func tracedRun(t *testing.T, more map[string]string) (spans map[string][]sentSpa
 		return environment(name)
 	}
 	machine := machineOf(t, t.TempDir(), `["one__params"]`)
-	d.want(exitOK, `"status": "completed"`, "machine run "+machine+" --input task=whisper:key-of-the-provider --model openai:m --json")
+	d.want(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=whisper:key-of-the-provider --model openai:m --json")
 	mu.Lock()
 	defer mu.Unlock()
 	spans = map[string][]sentSpan{}
@@ -130,7 +134,7 @@ func TestMachinesAreTraced(t *testing.T) {
 // Where the variable asks for it, spans have what was said, and no credential.
 func TestTracesWithContent(t *testing.T) {
 	t.Parallel()
-	spans, sent := tracedRun(t, map[string]string{contentVariable: "true"})
+	spans, sent := tracedRun(t, map[string]string{server.ContentVariable: "true"})
 	if len(spans["chat m"]) != 2 || len(spans["execute_tool one__params"]) != 1 {
 		t.Fatal(sent)
 	}

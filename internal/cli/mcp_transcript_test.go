@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bufio"
 	"bytes"
@@ -89,7 +91,7 @@ func TestTranscript(t *testing.T) {
 			inR, inW := io.Pipe()
 			outR, outW := io.Pipe()
 			var stderr bytes.Buffer
-			host := Host{
+			host := app.Host{
 				In: inR, Out: outW, Err: &stderr, Dir: home,
 				Getenv: func(name string) string {
 					if name == "HOME" {
@@ -118,7 +120,7 @@ func TestTranscript(t *testing.T) {
 				t.Errorf("walked %s, want %s", walked, want)
 			}
 			_ = inW.Close()
-			if code := <-done; code != exitOK {
+			if code := <-done; code != app.ExitOK {
 				t.Errorf("exit code %d: %s", code, stderr.String())
 			}
 			if stderr.Len() > 0 {

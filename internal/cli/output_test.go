@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"strings"
@@ -30,7 +32,7 @@ func TestWrap(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, wrap(tt.text, 14)); diff != "" {
+			if diff := cmp.Diff(tt.want, app.Wrap(tt.text, 14)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -43,12 +45,12 @@ func TestWrapKeepsEveryWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-z0-9.*\-  \n]{0,200}`).Draw(t, "text")
 		n := rapid.IntRange(4, 60).Draw(t, "width")
-		lines := wrap(text, n)
+		lines := app.Wrap(text, n)
 		if diff := cmp.Diff(strings.Fields(text), strings.Fields(strings.Join(lines, "\n"))); diff != "" {
 			t.Fatalf("%q (-want +got):\n%s", text, diff)
 		}
 		for _, line := range lines {
-			if cells(line) > n && len(strings.Fields(line)) > 2 {
+			if app.Cells(line) > n && len(strings.Fields(line)) > 2 {
 				t.Fatalf("%q is longer than %d", line, n)
 			}
 		}
@@ -70,7 +72,7 @@ func TestCut(t *testing.T) {
 		{"é́é́é́", 3, "é́é́é́"},
 		{"x", 0, "x"},
 	} {
-		if got := cut(tt.text, tt.n); got != tt.want {
+		if got := app.Cut(tt.text, tt.n); got != tt.want {
 			t.Errorf("cut(%q, %d) is %q, want %q", tt.text, tt.n, got, tt.want)
 		}
 	}
@@ -78,17 +80,17 @@ func TestCut(t *testing.T) {
 
 func TestTableFitsTheTerminal(t *testing.T) {
 	t.Parallel()
-	tab := table{right: map[int]bool{1: true}, flexible: 2}
-	tab.add("ID", "N", "TEXT")
-	tab.add("one", "1", "a text that is too long for it")
-	tab.add("eleven", "11", "short")
+	tab := app.Table{Right: map[int]bool{1: true}, Flexible: 2}
+	tab.Add("ID", "N", "TEXT")
+	tab.Add("one", "1", "a text that is too long for it")
+	tab.Add("eleven", "11", "short")
 	for width, want := range map[int]string{
 		0:  "ID       N  TEXT\none      1  a text that is too long for it\neleven  11  short\n",
 		30: "ID       N  TEXT\none      1  a text that is to…\neleven  11  short\n",
 		10: "ID…\none…\neleven  1…\n",
 	} {
 		var out bytes.Buffer
-		tab.write(&out, width, styles{})
+		tab.Write(&out, width, app.Styles{})
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("width %d (-want +got):\n%s", width, diff)
 		}
@@ -101,7 +103,7 @@ func TestParseValue(t *testing.T) {
 		"": "", "plain text": "plain text", " padded ": "padded", "1": 1.0, "007": "007", "true": true, "null": nil,
 		`"quoted"`: "quoted", "[1, 2]": []any{1.0, 2.0}, `{"a": 1}`: map[string]any{"a": 1.0}, "[1": "[1", "1.0.0": "1.0.0",
 	} {
-		if diff := cmp.Diff(want, parseValue(text)); diff != "" {
+		if diff := cmp.Diff(want, app.ParseValue(text)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"context"
@@ -21,7 +23,7 @@ import (
 )
 
 // secretly has a person at a desk type secrets, which do not show.
-func secretly(host *Host, in *typist) {
+func secretly(host *app.Host, in *typist) {
 	host.ReadSecret = func(context.Context) (string, error) {
 		if len(in.lines) == 0 {
 			return "", io.EOF
@@ -37,26 +39,26 @@ func secretly(host *Host, in *typist) {
 
 // agent drives a run at a desk as an agent does, with one call a line:
 // "start {...}" and "continue {...}", the arguments those of the requests.
-func agent(t *testing.T, host Host, calls string) (runID string) {
+func agent(t *testing.T, host app.Host, calls string) (runID string) {
 	t.Helper()
 	user, err := authn.SystemUser()
 	if err != nil {
 		t.Fatal(err)
 	}
 	caller := run.Caller{Principal: guideway.Principal{User: user, Client: "agent"}, Via: run.ViaAgent}
-	root := &app{host: &host, flags: &settingFlags{}}
-	cfg, err := root.load()
+	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}
+	cfg, err := root.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat, err := root.openCatalog(t.Context(), cfg, false)
+	cat, err := root.OpenCatalog(t.Context(), cfg, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cat.Close()
-	s := root.newStore(cfg, startable{catalog: cat})
-	defer s.close()
-	runs, err := s.newRuns(nil)
+	s := root.NewStore(cfg, app.Startable{Catalog: cat})
+	defer s.Close()
+	runs, err := s.NewRuns(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,12 +181,12 @@ func write(t *testing.T, path, text string) {
 func TestAgo(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
-	host := &Host{Now: func() time.Time { return now }}
+	host := &app.Host{Now: func() time.Time { return now }}
 	for d, want := range map[time.Duration]string{
 		-time.Hour: "just now", 59 * time.Second: "just now", time.Minute: "1 min ago", 61 * time.Minute: "1 h ago",
 		23 * time.Hour: "23 h ago", 24 * time.Hour: "1 day ago", 72 * time.Hour: "3 days ago", 40 * 24 * time.Hour: "2026-10-11",
 	} {
-		if got := host.ago(now.Add(-d)); got != want {
+		if got := host.Ago(now.Add(-d)); got != want {
 			t.Errorf("%s: %q, want %q", d, got, want)
 		}
 	}

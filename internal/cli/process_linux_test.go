@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bufio"
 	"context"
@@ -170,9 +172,9 @@ func lines(t *testing.T, file string) int {
 func TestServeAndConnect(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
-	d.want(exitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool echo")
-	d.want(exitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"params":"show"}`)
-	d.want(exitOK, "", "hooks enable redact")
+	d.want(app.ExitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool echo")
+	d.want(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"params":"show"}`)
+	d.want(app.ExitOK, "", "hooks enable redact")
 	s := d.serve("127.0.0.1:0")
 	var all []*caller
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
@@ -205,7 +207,7 @@ func TestServeAndConnect(t *testing.T) {
 			await(t, func() bool { return lines(t, count) == before+1 }) // the upstream was told
 		}
 	}
-	d.want(exitOK, "", "hooks enable names")
+	d.want(app.ExitOK, "", "hooks enable names")
 	for _, c := range all[:2] { // clients of the modern era ask for the news; the SDK's does not
 		await(t, func() bool { return c.noted("changed") })
 	}
@@ -250,8 +252,8 @@ func TestKilledInMidCall(t *testing.T) {
 	d, count := newGatewayDesk(t)
 	slow := filepath.Join(t.TempDir(), "slow.yaml")
 	write(t, slow, slowGraph)
-	d.want(exitOK, "", "hooks import "+slow)
-	d.want(exitOK, "", "hooks enable slow")
+	d.want(app.ExitOK, "", "hooks import "+slow)
+	d.want(app.ExitOK, "", "hooks enable slow")
 	s := d.serve("127.0.0.1:0")
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		c := d.reach(s, version, false)
@@ -395,10 +397,10 @@ func TestHostileHooksInTheGateway(t *testing.T) {
 	d, count := newGatewayDesk(t)
 	hostile := filepath.Join(t.TempDir(), "hostile.yaml")
 	write(t, hostile, hostileGraph)
-	d.want(exitOK, "", "hooks import "+hostile)
-	d.want(exitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool params")
-	d.want(exitOK, "", "hooks enable hostile")
-	d.want(exitOK, "", "hooks enable redact")
+	d.want(app.ExitOK, "", "hooks import "+hostile)
+	d.want(app.ExitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool params")
+	d.want(app.ExitOK, "", "hooks enable hostile")
+	d.want(app.ExitOK, "", "hooks enable redact")
 	s := d.serve("127.0.0.1:0")
 	mallory, ann := d.reach(s, "2025-11-25", false), d.reach(s, "2026-07-28", false)
 	calls := 0

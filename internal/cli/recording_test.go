@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
 import (
 	"encoding/json"
 	"io"
@@ -38,7 +42,7 @@ func TestCallsAreTraced(t *testing.T) {
 	for _, command := range []string{
 		"hooks import --template redact-secrets --id redact --upstream one --tool params", "hooks enable redact",
 	} {
-		d.want(exitOK, "", command)
+		d.want(app.ExitOK, "", command)
 	}
 	const theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	a := d.connect("--toolsets", "gateway")
@@ -84,13 +88,13 @@ func TestCallsAreTraced(t *testing.T) {
 func TestWhatIsCounted(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
-	a := &app{host: &d.host, flags: &settingFlags{}}
-	cfg, err := a.load()
+	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
+	cfg, err := a.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := a.newRecording(cfg)
-	defer r.close()
+	r := server.NewRecording(a, cfg)
+	defer r.Close()
 	for _, x := range []gateway.Exchange{
 		{Method: "tools/call", Upstream: "one", Name: "echo", Outcome: gateway.OutcomeOK},
 		{Method: "tools/call", Name: "made-up-1", Outcome: gateway.OutcomeRefused},
@@ -102,7 +106,7 @@ func TestWhatIsCounted(t *testing.T) {
 		r.End(r.Begin(t.Context(), &x), &x)
 	}
 	var text strings.Builder
-	if err := r.counted.Metrics(&text); err != nil {
+	if err := r.Counted.Metrics(&text); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

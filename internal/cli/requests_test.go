@@ -1,5 +1,11 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import requestscmd "github.com/guideway-dev/guideway/internal/cli/requests"
+
 import (
 	"encoding/json"
 	"os"
@@ -28,8 +34,8 @@ edges: [{ source: start, target: add }, { source: add, target: call }, { source:
 func (d *hooksDesk) requests(flags string) []requestlog.Entry {
 	d.Helper()
 	code, text := d.run("requests list --json " + flags)
-	var answer requestsListAnswer
-	if err := json.Unmarshal([]byte(text), &answer); err != nil || code != exitOK {
+	var answer requestscmd.RequestsListAnswer
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || code != app.ExitOK {
 		d.Fatalf("requests list %s: %d, %v: %s", flags, code, err, text)
 	}
 	return answer.Entries
@@ -42,9 +48,9 @@ func TestRequestsAreRecorded(t *testing.T) {
 	d, _ := newGatewayDesk(t)
 	graph := filepath.Join(t.TempDir(), "watched.yaml")
 	write(t, graph, watchedGraph)
-	d.want(exitOK, "There are no such requests", "requests list")
-	d.want(exitOK, "", "hooks import "+graph)
-	d.want(exitOK, "", "hooks enable watched")
+	d.want(app.ExitOK, "There are no such requests", "requests list")
+	d.want(app.ExitOK, "", "hooks import "+graph)
+	d.want(app.ExitOK, "", "hooks enable watched")
 	a := d.connect("--toolsets", "gateway")
 	if got := a.say("one__echo", "a plain word"); got != "a plain word!" {
 		t.Fatalf("the call gives %s", got)
@@ -76,11 +82,11 @@ func TestRequestsAreRecorded(t *testing.T) {
 		t.Errorf("what was sent is kept: %+v", e)
 	}
 	a.end()
-	d.want(exitOK, "Add a word", "requests show "+e.ID)
-	d.want(exitOK, "echo", "requests stats")
-	d.want(exitUsage, "no status", "requests list --status odd")
-	d.want(exitUsage, "no cursor", "requests list --cursor 7")
-	d.want(exitFailed, "unknown request", "requests show q_nothing")
+	d.want(app.ExitOK, "Add a word", "requests show "+e.ID)
+	d.want(app.ExitOK, "echo", "requests stats")
+	d.want(app.ExitUsage, "no status", "requests list --status odd")
+	d.want(app.ExitUsage, "no cursor", "requests list --cursor 7")
+	d.want(app.ExitFailed, "unknown request", "requests show q_nothing")
 	if got := d.requests("--failed"); len(got) != 1 || got[0].Tool != "fail" {
 		t.Errorf("what failed is %+v", got)
 	}
@@ -96,8 +102,8 @@ func TestRequestsAreRecorded(t *testing.T) {
 	if !strings.Contains(text, `"request"`) || strings.Contains(text, "hunter2") {
 		t.Errorf("with bodies: %s", text)
 	}
-	d.want(exitOK, "Taken out: 0", "requests prune")
-	d.want(exitOK, "Taken out: 3", "requests prune --max-size 1B")
+	d.want(app.ExitOK, "Taken out: 0", "requests prune")
+	d.want(app.ExitOK, "Taken out: 3", "requests prune --max-size 1B")
 }
 
 // Without the setting nothing is written at all.
@@ -110,14 +116,14 @@ func TestRequestsAreNotRecorded(t *testing.T) {
 	if len(d.requests("")) != 0 {
 		t.Error("it was recorded")
 	}
-	cfg, err := (&app{host: &d.host, flags: &settingFlags{}}).load()
+	cfg, err := (&app.App{Host: &d.host, Flags: &app.SettingFlags{}}).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(requestsPath(cfg)); err == nil {
+	if _, err := os.Stat(server.RequestsPath(cfg)); err == nil {
 		t.Error("there is a file")
 	}
-	d.want(exitOK, "requests.record is off", "requests list --record-requests=false")
+	d.want(app.ExitOK, "requests.record is off", "requests list --record-requests=false")
 }
 
 // The words of the gateway are those of the record.

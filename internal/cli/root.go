@@ -1,5 +1,35 @@
 package cli
 
+import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
+
+import runscmd "github.com/guideway-dev/guideway/internal/cli/runs"
+
+import setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
+
+import installcmd "github.com/guideway-dev/guideway/internal/cli/install"
+
+import runcmd "github.com/guideway-dev/guideway/internal/cli/run"
+
+import sessioncmd "github.com/guideway-dev/guideway/internal/cli/session"
+
+import upstreamcmd "github.com/guideway-dev/guideway/internal/cli/upstream"
+
+import requestscmd "github.com/guideway-dev/guideway/internal/cli/requests"
+
+import machinecmd "github.com/guideway-dev/guideway/internal/cli/machine"
+
+import tokencmd "github.com/guideway-dev/guideway/internal/cli/token"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import workflowcmd "github.com/guideway-dev/guideway/internal/cli/workflow"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import hookscmd "github.com/guideway-dev/guideway/internal/cli/hooks"
+
+import checkpointcmd "github.com/guideway-dev/guideway/internal/cli/checkpoint"
+
 import (
 	"context"
 	"errors"
@@ -21,8 +51,8 @@ const (
 	groupSetup       = "setup"
 )
 
-func newRootCmd(host *Host) *cobra.Command {
-	a := &app{host: host}
+func newRootCmd(host *app.Host) *cobra.Command {
+	a := &app.App{Host: host}
 	root := &cobra.Command{
 		Use:   "guideway",
 		Short: "Workflows that AI agents cannot skip, over the Model Context Protocol",
@@ -36,23 +66,23 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
   guideway validate .guideway        check it
   guideway install                   give them to an MCP client
   guideway runs resume auth          go on with a run that an agent has started`,
-		Version:           version(),
+		Version:           app.Version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !host.InTerminal {
-				return a.runMCP(cmd.Context())
+				return server.RunMCP(cmd.Context(), a)
 			}
 			return cmd.Help()
 		},
 	}
-	root.Args = unknownCommand
+	root.Args = app.UnknownCommand
 	root.SetVersionTemplate("guideway {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{err: guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("%s --help", cmd.CommandPath())}
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("%s --help", cmd.CommandPath())}
 	})
-	a.flags = addSettingFlags(root.PersistentFlags())
+	a.Flags = app.AddSettingFlags(root.PersistentFlags())
 	root.AddGroup(
 		&cobra.Group{ID: groupDefinitions, Title: "Workflows:"},
 		&cobra.Group{ID: groupRuns, Title: "Runs and their contexts:"},
@@ -60,12 +90,12 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 		&cobra.Group{ID: groupSetup, Title: "This installation:"},
 	)
 	addCommands(root, groupDefinitions,
-		newListCmd(a, runList), newShowCmd(a, runShow), newRunCmd(a, runRun),
-		newValidateCmd(a, runValidate), newSchemaCmd(a, runSchema), newInitCmd(a, runInit))
-	addCommands(root, groupRuns, newRunsCmd(a), newMachineCmd(a), newSessionsCmd(a), newCheckpointCmd(a), newCleanupCmd(a, runCleanup), newStatsCmd(a))
-	addCommands(root, groupServe, newInstallCmd(host), newMCPCmd(a), newServeCmd(a), newConnectCmd(a, runConnect), newOpenCmd(a, runOpen), newTokenCmd(a), newHooksCmd(a), newUpstreamCmd(a), newRequestsCmd(a))
-	addCommands(root, groupSetup, newSourcesCmd(a, runSources), newDoctorCmd(a, runDoctor), newMigrateCmd(a), newVersionCmd(a, runVersion))
-	root.AddCommand(newScriptWorkerCmd(host))
+		workflowcmd.NewListCmd(a, workflowcmd.RunList), workflowcmd.NewShowCmd(a, workflowcmd.RunShow), runcmd.NewRunCmd(a, runcmd.RunRun),
+		workflowcmd.NewValidateCmd(a, workflowcmd.RunValidate), workflowcmd.NewSchemaCmd(a, workflowcmd.RunSchema), workflowcmd.NewInitCmd(a, workflowcmd.RunInit))
+	addCommands(root, groupRuns, runscmd.NewRunsCmd(a), machinecmd.NewMachineCmd(a), sessioncmd.NewSessionsCmd(a), checkpointcmd.NewCheckpointCmd(a), checkpointcmd.NewCleanupCmd(a, checkpointcmd.RunCleanup), checkpointcmd.NewStatsCmd(a))
+	addCommands(root, groupServe, installcmd.NewInstallCmd(host), server.NewMCPCmd(a), server.NewServeCmd(a), setupcmd.NewConnectCmd(a, setupcmd.RunConnect), setupcmd.NewOpenCmd(a, setupcmd.RunOpen), tokencmd.NewTokenCmd(a), hookscmd.NewHooksCmd(a), upstreamcmd.NewUpstreamCmd(a), requestscmd.NewRequestsCmd(a))
+	addCommands(root, groupSetup, sourcescmd.NewSourcesCmd(a, sourcescmd.RunSources), setupcmd.NewDoctorCmd(a, setupcmd.RunDoctor), setupcmd.NewMigrateCmd(a), setupcmd.NewVersionCmd(a, setupcmd.RunVersion))
+	root.AddCommand(server.NewScriptWorkerCmd(host))
 	addHelp(root)
 	addCompletion(root)
 	usageErrors(root)
@@ -85,7 +115,7 @@ func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usageError{err: err}
+				return app.UsageError{Err: err}
 			}
 			return nil
 		}
@@ -121,14 +151,14 @@ func addCompletion(root *cobra.Command) {
 }
 
 // Main runs the command line and returns the exit code.
-func Main(args []string, host Host) int {
+func Main(args []string, host app.Host) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return Run(ctx, args, host)
 }
 
 // Run runs one command line until it ends or ctx is done.
-func Run(ctx context.Context, args []string, host Host) int {
+func Run(ctx context.Context, args []string, host app.Host) int {
 	root := newRootCmd(&host)
 	if args == nil {
 		args = []string{} // nil would mean those of the process
@@ -139,11 +169,11 @@ func Run(ctx context.Context, args []string, host Host) int {
 	root.SetErr(host.Err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return app.ExitOK
 	}
-	var quiet silentError
+	var quiet app.SilentError
 	if errors.As(err, &quiet) {
-		return quiet.code
+		return quiet.Code
 	}
 	fmt.Fprintf(host.Err, "error: %s\n", err)
 	if fix := guideway.ErrorFix(err); fix != "" {
@@ -153,13 +183,13 @@ func Run(ctx context.Context, args []string, host Host) int {
 }
 
 func exitCode(err error) int {
-	var usage usageError
+	var usage app.UsageError
 	switch {
 	case errors.As(err, &usage):
-		return exitUsage
+		return app.ExitUsage
 	case guideway.ErrorCode(err) == guideway.CodeInvalidDefinition:
-		return exitInvalid
+		return app.ExitInvalid
 	default:
-		return exitFailed
+		return app.ExitFailed
 	}
 }

@@ -1,5 +1,13 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
+
+import sessioncmd "github.com/guideway-dev/guideway/internal/cli/session"
+
+import runscmd "github.com/guideway-dev/guideway/internal/cli/runs"
+
 import (
 	"context"
 	"errors"
@@ -17,37 +25,37 @@ import (
 // running it.
 func parsedRuns(t *testing.T, args []string, terminal bool) (any, error) {
 	t.Helper()
-	host := &Host{
+	host := &app.Host{
 		In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Dir: t.TempDir(),
 		Getenv: func(string) string { return "" }, InTerminal: terminal, OutTerminal: terminal,
 	}
 	if terminal {
 		host.ReadSecret = func(context.Context) (string, error) { return "", io.EOF }
 	}
-	a := &app{host: host}
+	a := &app.App{Host: host}
 	root := &cobra.Command{Use: "guideway", SilenceErrors: true, SilenceUsage: true}
-	a.flags = addSettingFlags(root.PersistentFlags())
+	a.Flags = app.AddSettingFlags(root.PersistentFlags())
 	var got any
-	runs, sessions := newRunsCmd(a), newSessionsCmd(a)
+	runs, sessions := runscmd.NewRunsCmd(a), sessioncmd.NewSessionsCmd(a)
 	runs.ResetCommands()
 	runs.AddCommand(
-		newRunsListCmd(a, func(_ context.Context, o *runsListOptions) error { got = *o; return nil }),
-		newRunsShowCmd(a, func(_ context.Context, o *runsShowOptions) error { got = *o; return nil }),
-		newRunsResumeCmd(a, func(_ context.Context, o *runsResumeOptions) error { got = *o; return nil }),
-		newRunsForkCmd(a, func(_ context.Context, o *runsForkOptions) error { got = *o; return nil }),
-		newRunsApproveCmd(a, func(_ context.Context, o *runsApproveOptions) error { got = *o; return nil }),
-		newRunsAbortCmd(a, func(_ context.Context, o *runsAbortOptions) error { got = *o; return nil }),
-		newRunsVerifyCmd(a, func(_ context.Context, o *runsVerifyOptions) error { got = *o; return nil }),
-		newRunsExportCmd(a, func(_ context.Context, o *runsExportOptions) error { got = *o; return nil }),
-		newRunsImportCmd(a, func(_ context.Context, o *runsImportOptions) error { got = *o; return nil }),
+		runscmd.NewRunsListCmd(a, func(_ context.Context, o *runscmd.RunsListOptions) error { got = *o; return nil }),
+		runscmd.NewRunsShowCmd(a, func(_ context.Context, o *runscmd.RunsShowOptions) error { got = *o; return nil }),
+		runscmd.NewRunsResumeCmd(a, func(_ context.Context, o *runscmd.RunsResumeOptions) error { got = *o; return nil }),
+		runscmd.NewRunsForkCmd(a, func(_ context.Context, o *runscmd.RunsForkOptions) error { got = *o; return nil }),
+		runscmd.NewRunsApproveCmd(a, func(_ context.Context, o *runscmd.RunsApproveOptions) error { got = *o; return nil }),
+		runscmd.NewRunsAbortCmd(a, func(_ context.Context, o *runscmd.RunsAbortOptions) error { got = *o; return nil }),
+		runscmd.NewRunsVerifyCmd(a, func(_ context.Context, o *runscmd.RunsVerifyOptions) error { got = *o; return nil }),
+		runscmd.NewRunsExportCmd(a, func(_ context.Context, o *runscmd.RunsExportOptions) error { got = *o; return nil }),
+		runscmd.NewRunsImportCmd(a, func(_ context.Context, o *runscmd.RunsImportOptions) error { got = *o; return nil }),
 	)
 	sessions.ResetCommands()
 	sessions.AddCommand(
-		newSessionsListCmd(a, func(_ context.Context, o *sessionsListOptions) error { got = *o; return nil }),
-		newSessionsShowCmd(a, func(_ context.Context, o *sessionsShowOptions) error { got = *o; return nil }),
-		newSessionsDeleteCmd(a, func(_ context.Context, o *sessionsDeleteOptions) error { got = *o; return nil }),
+		sessioncmd.NewSessionsListCmd(a, func(_ context.Context, o *sessioncmd.SessionsListOptions) error { got = *o; return nil }),
+		sessioncmd.NewSessionsShowCmd(a, func(_ context.Context, o *sessioncmd.SessionsShowOptions) error { got = *o; return nil }),
+		sessioncmd.NewSessionsDeleteCmd(a, func(_ context.Context, o *sessioncmd.SessionsDeleteOptions) error { got = *o; return nil }),
 	)
-	root.AddCommand(runs, sessions, newOpenCmd(a, func(_ context.Context, o *openOptions) error { got = *o; return nil }))
+	root.AddCommand(runs, sessions, setupcmd.NewOpenCmd(a, func(_ context.Context, o *setupcmd.OpenOptions) error { got = *o; return nil }))
 	usageErrors(root)
 	root.SetArgs(args)
 	root.SetOut(io.Discard)
@@ -59,30 +67,30 @@ func parsedRuns(t *testing.T, args []string, terminal bool) (any, error) {
 func TestCommandLinesOnRuns(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]any{
-		"runs list": runsListOptions{Limit: 100},
-		"runs list --status running,waiting --status aborted --here --person --limit 3 --workflow w --json": runsListOptions{
+		"runs list": runscmd.RunsListOptions{Limit: 100},
+		"runs list --status running,waiting --status aborted --here --person --limit 3 --workflow w --json": runscmd.RunsListOptions{
 			Statuses: []string{"running", "waiting", "aborted"}, Here: true, Person: true, Limit: 3, Workflow: "w", JSON: true,
 		},
-		"runs show r_1 --events --vars":         runsShowOptions{Run: "r_1", Events: true, Vars: true},
-		"runs show r_1 --state":                 runsShowOptions{Run: "r_1", State: true},
-		"runs resume":                           runsResumeOptions{Words: []string{}},
-		"runs resume auth refactoring --here":   runsResumeOptions{Words: []string{"auth", "refactoring"}, Here: true},
-		"runs fork r_1 --seq 3 --json":          runsForkOptions{Run: "r_1", Seq: 3, JSON: true},
-		"runs approve r_1":                      runsApproveOptions{Run: "r_1"},
-		"runs approve --set-passphrase":         runsApproveOptions{SetPassphrase: true},
-		"runs abort r_1 --reason done":          runsAbortOptions{Run: "r_1", Reason: "done"},
-		"runs verify":                           runsVerifyOptions{},
-		"runs verify r_1 --json":                runsVerifyOptions{Run: "r_1", JSON: true},
-		"runs verify --accept-restore":          runsVerifyOptions{AcceptRestore: true},
-		"runs export r_1 -o x.json --force":     runsExportOptions{Run: "r_1", Output: "x.json", Force: true},
-		"runs import - --json":                  runsImportOptions{File: "-", JSON: true},
-		"sessions list --here --project p":      sessionsListOptions{Here: true, Project: "p", Limit: 100},
-		"sessions show S-1 --path a.b":          sessionsShowOptions{Name: "S-1", Path: "a.b"},
-		"sessions show w/S-1 --log --json":      sessionsShowOptions{Name: "w/S-1", Log: true, JSON: true},
-		"sessions delete S-1":                   sessionsDeleteOptions{Name: "S-1"},
-		"sessions delete --undo p/w/S-1":        sessionsDeleteOptions{Name: "p/w/S-1", Undo: true},
-		"open --browser":                        openOptions{Browser: true},
-		"runs list --store postgres://u:p@h/db": runsListOptions{Limit: 100},
+		"runs show r_1 --events --vars":         runscmd.RunsShowOptions{Run: "r_1", Events: true, Vars: true},
+		"runs show r_1 --state":                 runscmd.RunsShowOptions{Run: "r_1", State: true},
+		"runs resume":                           runscmd.RunsResumeOptions{Words: []string{}},
+		"runs resume auth refactoring --here":   runscmd.RunsResumeOptions{Words: []string{"auth", "refactoring"}, Here: true},
+		"runs fork r_1 --seq 3 --json":          runscmd.RunsForkOptions{Run: "r_1", Seq: 3, JSON: true},
+		"runs approve r_1":                      runscmd.RunsApproveOptions{Run: "r_1"},
+		"runs approve --set-passphrase":         runscmd.RunsApproveOptions{SetPassphrase: true},
+		"runs abort r_1 --reason done":          runscmd.RunsAbortOptions{Run: "r_1", Reason: "done"},
+		"runs verify":                           runscmd.RunsVerifyOptions{},
+		"runs verify r_1 --json":                runscmd.RunsVerifyOptions{Run: "r_1", JSON: true},
+		"runs verify --accept-restore":          runscmd.RunsVerifyOptions{AcceptRestore: true},
+		"runs export r_1 -o x.json --force":     runscmd.RunsExportOptions{Run: "r_1", Output: "x.json", Force: true},
+		"runs import - --json":                  runscmd.RunsImportOptions{File: "-", JSON: true},
+		"sessions list --here --project p":      sessioncmd.SessionsListOptions{Here: true, Project: "p", Limit: 100},
+		"sessions show S-1 --path a.b":          sessioncmd.SessionsShowOptions{Name: "S-1", Path: "a.b"},
+		"sessions show w/S-1 --log --json":      sessioncmd.SessionsShowOptions{Name: "w/S-1", Log: true, JSON: true},
+		"sessions delete S-1":                   sessioncmd.SessionsDeleteOptions{Name: "S-1"},
+		"sessions delete --undo p/w/S-1":        sessioncmd.SessionsDeleteOptions{Name: "p/w/S-1", Undo: true},
+		"open --browser":                        setupcmd.OpenOptions{Browser: true},
+		"runs list --store postgres://u:p@h/db": runscmd.RunsListOptions{Limit: 100},
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
@@ -91,9 +99,9 @@ func TestCommandLinesOnRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(
-				runsListOptions{}, runsShowOptions{}, runsResumeOptions{}, runsForkOptions{}, runsApproveOptions{},
-				runsAbortOptions{}, runsVerifyOptions{}, runsExportOptions{}, runsImportOptions{},
-				sessionsListOptions{}, sessionsShowOptions{}, sessionsDeleteOptions{}, openOptions{})); diff != "" {
+				runscmd.RunsListOptions{}, runscmd.RunsShowOptions{}, runscmd.RunsResumeOptions{}, runscmd.RunsForkOptions{}, runscmd.RunsApproveOptions{},
+				runscmd.RunsAbortOptions{}, runscmd.RunsVerifyOptions{}, runscmd.RunsExportOptions{}, runscmd.RunsImportOptions{},
+				sessioncmd.SessionsListOptions{}, sessioncmd.SessionsShowOptions{}, sessioncmd.SessionsDeleteOptions{}, setupcmd.OpenOptions{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -125,8 +133,8 @@ func TestWrongCommandLinesOnRunsSayWhatToTry(t *testing.T) {
 func wrong(t *testing.T, line string, terminal bool) {
 	t.Helper()
 	got, err := parsedRuns(t, strings.Fields(line), terminal)
-	var usage usageError
-	if !errors.As(err, &usage) || exitCode(err) != exitUsage {
+	var usage app.UsageError
+	if !errors.As(err, &usage) || exitCode(err) != app.ExitUsage {
 		t.Fatalf("%s: got %+v and %v, want a usage error", line, got, err)
 	}
 	if guideway.ErrorFix(err) == "" {

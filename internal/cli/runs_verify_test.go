@@ -1,5 +1,7 @@
 package cli
 
+import runscmd "github.com/guideway-dev/guideway/internal/cli/runs"
+
 import (
 	"strings"
 	"testing"
@@ -13,7 +15,7 @@ import (
 func TestReportOfBrokenLinks(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
-	writeReport(&host, &run.Report{Runs: 3, Events: 20, Faults: []run.Fault{
+	runscmd.WriteReport(&host, &run.Report{Runs: 3, Events: 20, Faults: []run.Fault{
 		{Kind: run.FaultHeads, Message: "2 lines of the heads were edited"},
 		{Run: "r_a", Seq: 3, Kind: run.FaultEdited, Message: "event 3 (step_completed) is not what was written"},
 		{Run: "r_b", Seq: 5, Kind: run.FaultTruncated, Message: "the run had 6 events and has 4"},

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"fmt"
 	"io"
@@ -54,7 +56,7 @@ func besiege(t *testing.T, settings string) *besieged {
 		continue {"Output":"done"}`)
 	b.server = begin(t, home, "serve")
 	b.server.err.waitFor(t, "Stop with Ctrl-C")
-	if code, out := b.types(way{}, "runs approve --set-passphrase", personsWords, personsWords); code != exitOK {
+	if code, out := b.types(way{}, "runs approve --set-passphrase", personsWords, personsWords); code != app.ExitOK {
 		t.Fatal(out)
 	}
 	return b
@@ -119,7 +121,7 @@ func (b *besieged) letsIn(printed string) bool {
 func (b *besieged) waits() bool {
 	b.t.Helper()
 	code, out := b.types(way{}, "runs show --json "+b.run)
-	if code != exitOK {
+	if code != app.ExitOK {
 		b.t.Fatal(out)
 	}
 	return strings.Contains(out, `"status": "`+string(guide.StatusWaiting)+`"`)
@@ -186,28 +188,28 @@ func TestThePassphraseCannotBeSidestepped(t *testing.T) {
 			b := besiege(t, settings)
 			for i, w := range b.ways() {
 				b.types(w, "runs approve --set-passphrase", agentsWords, agentsWords)
-				if code, out := b.types(w, "runs approve "+b.run, agentsWords, "1", ""); code == exitOK {
+				if code, out := b.types(w, "runs approve "+b.run, agentsWords, "1", ""); code == app.ExitOK {
 					t.Fatalf("%s opens the gate:\n%s", w, out)
 				}
-				if code, out := b.types(w, "runs resume "+b.run, agentsWords, "1", ""); code == exitOK || !b.waits() {
+				if code, out := b.types(w, "runs resume "+b.run, agentsWords, "1", ""); code == app.ExitOK || !b.waits() {
 					t.Fatalf("%s opens the gate of a run that is resumed:\n%s", w, out)
 				}
 				if code, out := b.types(w, "open", agentsWords); b.letsIn(out) {
 					t.Errorf("%s logs a browser in:\n%s", w, out)
-				} else if code == exitOK {
+				} else if code == app.ExitOK {
 					t.Errorf("%s gives a link that leads nowhere:\n%s", w, out)
 				}
 				if _, out := b.types(w, fmt.Sprintf("tokens create t%d --scope approve", i), agentsWords); b.letsIn(out) {
 					t.Errorf("%s makes a token that is good:\n%s", w, out)
 				}
 			}
-			if code, out := b.types(way{}, "open", personsWords); code != exitOK || !b.letsIn(out) {
+			if code, out := b.types(way{}, "open", personsWords); code != app.ExitOK || !b.letsIn(out) {
 				t.Errorf("the person's browser is kept out:\n%s", out)
 			}
-			if code, out := b.types(way{}, "tokens create phone --scope approve", personsWords); code != exitOK || !b.letsIn(out) {
+			if code, out := b.types(way{}, "tokens create phone --scope approve", personsWords); code != app.ExitOK || !b.letsIn(out) {
 				t.Errorf("the person's token is not taken:\n%s", out)
 			}
-			if code, out := b.types(way{}, "runs approve "+b.run, personsWords, "1", ""); code != exitOK || b.waits() {
+			if code, out := b.types(way{}, "runs approve "+b.run, personsWords, "1", ""); code != app.ExitOK || b.waits() {
 				t.Errorf("the person is kept out:\n%s", out)
 			}
 		})

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"os"
@@ -106,7 +108,7 @@ func TestStatesAreValidAndGoOn(t *testing.T) {
 			command := func(line string) string {
 				t.Helper()
 				out.Reset()
-				if code := Run(t.Context(), strings.Fields(line), host); code != exitOK {
+				if code := Run(t.Context(), strings.Fields(line), host); code != app.ExitOK {
 					t.Fatalf("guideway %s: %d\n%s", line, code, out)
 				}
 				return out.String()
@@ -149,7 +151,7 @@ func TestStateOfAnotherVersionIsToldSo(t *testing.T) {
 		out.Reset()
 		write(t, filepath.Join(host.Dir, "state.json"), `{"workflowId":"flow","workflowVersion":"`+version+`",
 			"startedAt":"2026-01-22T10:00:00Z","updatedAt":"2026-01-22T10:05:00Z","currentPhase":1}`)
-		if code := Run(t.Context(), []string{"runs", "import", "state.json"}, host); code != exitOK {
+		if code := Run(t.Context(), []string{"runs", "import", "state.json"}, host); code != app.ExitOK {
 			t.Fatalf("%d\n%s", code, out)
 		}
 		if got := strings.Contains(out.String(), `warning: the state is of version 0.9.0 of "flow"`); got != told {
@@ -181,7 +183,7 @@ completedPhases: [1]
 		secretly(&host, in)
 		return Run(t.Context(), strings.Fields(command), host)
 	}
-	if code := typing(true, "runs approve --set-passphrase", "four words in a row", "four words in a row"); code != exitOK {
+	if code := typing(true, "runs approve --set-passphrase", "four words in a row", "four words in a row"); code != app.ExitOK {
 		t.Fatal(out)
 	}
 	for name, code := range map[string]int{
@@ -189,14 +191,14 @@ completedPhases: [1]
 		"a wrong one":      typing(true, "runs import state.yaml", "not that"),
 		"nothing is typed": typing(true, "runs import state.yaml"),
 	} {
-		if code != exitFailed {
+		if code != app.ExitFailed {
 			t.Errorf("%s: %d\n%s", name, code, out)
 		}
 	}
 	if typing(true, "runs list"); strings.Contains(out.String(), "r_") {
 		t.Fatalf("a run was begun:\n%s", out)
 	}
-	if code := typing(true, "runs import state.yaml", "four words in a row"); code != exitOK || !strings.Contains(out.String(), `step "tell" of phase "end"`) {
+	if code := typing(true, "runs import state.yaml", "four words in a row"); code != app.ExitOK || !strings.Contains(out.String(), `step "tell" of phase "end"`) {
 		t.Errorf("%d\n%s", code, out)
 	}
 }
@@ -220,7 +222,7 @@ func TestWrongStates(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(host.Dir, "state.json"), []byte(tt.state), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code := Run(t.Context(), []string{"runs", "import", "state.json"}, host); code == exitOK || !strings.Contains(out.String(), tt.want) {
+		if code := Run(t.Context(), []string{"runs", "import", "state.json"}, host); code == app.ExitOK || !strings.Contains(out.String(), tt.want) {
 			t.Errorf("%s: %d, want %q:\n%s", tt.state, code, tt.want, out)
 		}
 	}

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"context"
 	"errors"
@@ -13,26 +15,26 @@ import (
 func TestWhoWaitsForTheStoreCanGiveUp(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
-	root := &app{host: &host, flags: &settingFlags{}}
-	cfg, err := root.load()
+	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}
+	cfg, err := root.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := root.newStore(cfg, nil)
-	defer s.close()
-	s.turn <- struct{}{} // another call is at it
+	s := root.NewStore(cfg, nil)
+	defer s.Close()
+	s.Turn <- struct{}{} // another call is at it
 	ctx, giveUp := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		_, err := s.open(ctx)
+		_, err := s.Open(ctx)
 		done <- err
 	}()
 	giveUp()
 	if err := <-done; !errors.Is(err, context.Canceled) || guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("who gave up is told %v (%s)", err, guideway.ErrorCode(err))
 	}
-	<-s.turn
-	if _, err := s.open(t.Context()); err != nil {
+	<-s.Turn
+	if _, err := s.Open(t.Context()); err != nil {
 		t.Errorf("the next call is told %v", err)
 	}
 }

@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"context"
 	"encoding/json"
@@ -31,7 +35,7 @@ func TestSummarizer(t *testing.T) {
 		}
 		return config.Model{Provider: config.ProviderScripted, Model: path}
 	}
-	host := &Host{Dir: dir, Getenv: func(string) string { return "" }}
+	host := &app.Host{Dir: dir, Getenv: func(string) string { return "" }}
 	base := script("base.json", map[string]any{"content": "by the usual one", "when": map[string]any{"contains": "zstd"}})
 	fast := script("fast.json", map[string]any{"content": "by the quick one"})
 	r := memory.SummaryRequest{Workflow: "w", Goal: "g", Title: "build", Text: "We decided on zstd.", Tokens: 160}
@@ -39,7 +43,7 @@ func TestSummarizer(t *testing.T) {
 		"by the quick one": {"fast": fast, "base": base},
 		"by the usual one": {"base": base},
 	} {
-		s, err := newSummarizer(host, &config.Config{Models: models})
+		s, err := server.NewSummarizer(host, &config.Config{Models: models})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +52,7 @@ func TestSummarizer(t *testing.T) {
 		}
 	}
 	for _, fault := range []string{"500", "429", "refusal", "cut"} {
-		s, err := newSummarizer(host, &config.Config{Models: map[string]config.Model{"base": script(fault, map[string]any{"fault": fault, "content": "half of it"})}})
+		s, err := server.NewSummarizer(host, &config.Config{Models: map[string]config.Model{"base": script(fault, map[string]any{"fault": fault, "content": "half of it"})}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,12 +60,12 @@ func TestSummarizer(t *testing.T) {
 			t.Errorf("%s gives %q", fault, got)
 		}
 	}
-	if _, err := newSummarizer(host, &config.Config{}); guideway.ErrorCode(err) != guideway.CodeInvalid || !strings.Contains(guideway.ErrorFix(err), "GUIDEWAY_MODEL") {
+	if _, err := server.NewSummarizer(host, &config.Config{}); guideway.ErrorCode(err) != guideway.CodeInvalid || !strings.Contains(guideway.ErrorFix(err), "GUIDEWAY_MODEL") {
 		t.Errorf("without a model: %v", err)
 	}
 	heard := &hearing{}
-	s := &summarizer{}
-	s.model.Model, s.model.Name = heard, "m"
+	s := &server.Summarizer{}
+	s.Model.Model, s.Model.Name = heard, "m"
 	if _, err := s.Summarize(t.Context(), r); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("a summary that was cut: %v", err)
 	}

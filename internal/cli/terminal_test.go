@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"context"
@@ -40,11 +42,11 @@ func (t *typist) Read(p []byte) (int, error) {
 }
 
 // desk is a terminal of its own for one test.
-func desk(t *testing.T, env map[string]string, typed ...string) (Host, *bytes.Buffer) {
+func desk(t *testing.T, env map[string]string, typed ...string) (app.Host, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
 	dir := t.TempDir()
-	return Host{
+	return app.Host{
 		In: &typist{lines: typed, echo: out}, Out: out, Err: out, Dir: dir,
 		Getenv: func(name string) string {
 			if name == "HOME" {
@@ -131,7 +133,7 @@ func TestColourOnTerminalsOnly(t *testing.T) {
 func TestNoArgumentsAtATerminalShowHelp(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, nil)
-	if code := Run(t.Context(), nil, host); code != exitOK || !strings.Contains(out.String(), "guideway COMMAND") {
+	if code := Run(t.Context(), nil, host); code != app.ExitOK || !strings.Contains(out.String(), "guideway COMMAND") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }
@@ -145,7 +147,7 @@ func TestInterruptEndsARun(t *testing.T) {
 	host.In = in
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if code := Run(ctx, []string{"run", "coding-task"}, host); code != exitFailed {
+	if code := Run(ctx, []string{"run", "coding-task"}, host); code != app.ExitFailed {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }

@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"context"
@@ -15,20 +17,20 @@ import (
 
 // others are those who go on with a run while a person reads what stands on the
 // terminal: another person has the step done again, and the agent does it.
-func others(t *testing.T, host Host, id string) {
+func others(t *testing.T, host app.Host, id string) {
 	t.Helper()
-	root := &app{host: &host, flags: &settingFlags{}}
-	err := root.withRuns(t.Context(), func(ctx context.Context, d *runDesk) error {
+	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}
+	err := root.WithRuns(t.Context(), func(ctx context.Context, d *app.RunDesk) error {
 		user, err := authn.SystemUser()
 		if err != nil {
 			return err
 		}
 		person := run.Caller{Principal: guideway.Principal{User: user}, Via: run.ViaBrowser}
-		again, err := d.runs.Answer(ctx, person, run.AnswerRequest{Ref: run.Ref{RunID: id}, Answer: guide.Answer{OptionID: "revise"}})
+		again, err := d.Runs.Answer(ctx, person, run.AnswerRequest{Ref: run.Ref{RunID: id}, Answer: guide.Answer{OptionID: "revise"}})
 		if err != nil {
 			return err
 		}
-		_, err = d.runs.Continue(ctx, d.caller, run.ContinueRequest{Handle: again.Handle, Output: "the second round"})
+		_, err = d.Runs.Continue(ctx, d.Caller, run.ContinueRequest{Handle: again.Handle, Output: "the second round"})
 		return err
 	})
 	if err != nil {
@@ -43,14 +45,14 @@ func TestAnAnswerIsToWhatWasShown(t *testing.T) {
 	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",
 		"steps": [{"id": "one", "title": "One", "prompt": "Do it.", "requireConfirmation": true, "approval": "human"},
 		{"id": "two", "title": "Two", "prompt": "End it."}]}`
-	begun := func(t *testing.T) (Host, *bytes.Buffer, string) {
+	begun := func(t *testing.T) (app.Host, *bytes.Buffer, string) {
 		host, out := desk(t, map[string]string{"NO_COLOR": "1"})
 		write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), flow)
 		id := agent(t, host, `start {"WorkflowID":"flow"}
 			continue {"Output":"the first round"}`)
 		in := &typist{lines: []string{personsWords, personsWords}, echo: out}
 		secretly(&host, in)
-		if code := Run(t.Context(), []string{"runs", "approve", "--set-passphrase"}, host); code != exitOK {
+		if code := Run(t.Context(), []string{"runs", "approve", "--set-passphrase"}, host); code != app.ExitOK {
 			t.Fatal(out)
 		}
 		return host, out, id
@@ -77,7 +79,7 @@ func TestAnAnswerIsToWhatWasShown(t *testing.T) {
 				return personsWords, nil
 			}
 			code := Run(t.Context(), []string{"runs", tt.command, id}, host)
-			if tt.command == "approve" && code != exitFailed || !strings.Contains(out.String(), tt.want) {
+			if tt.command == "approve" && code != app.ExitFailed || !strings.Contains(out.String(), tt.want) {
 				t.Errorf("exit code %d, want %q in\n%s", code, tt.want, out)
 			}
 			shown, rest, _ := strings.Cut(out.String(), tt.want)

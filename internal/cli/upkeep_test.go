@@ -1,5 +1,9 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
 import (
 	"context"
 	"encoding/json"
@@ -24,12 +28,12 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var kept []time.Duration
-		begin := func(idle time.Duration) *upkeep {
-			u := &upkeep{log: slog.New(slog.DiscardHandler), delay: 2 * time.Second, idle: idle, keep: func(context.Context) error {
+		begin := func(idle time.Duration) *server.Upkeep {
+			u := &server.Upkeep{Log: slog.New(slog.DiscardHandler), Delay: 2 * time.Second, Idle: idle, Keep: func(context.Context) error {
 				kept = append(kept, time.Since(began))
 				return errors.New("told to the log")
 			}}
-			u.start()
+			u.Start()
 			return u
 		}
 		u := begin(0)
@@ -38,7 +42,7 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 		if len(kept) > 0 {
 			t.Fatalf("it began after %v, before the first answer", kept)
 		}
-		out := afterWrite{io.Discard, u.answered}
+		out := server.AfterWrite{Writer: io.Discard, Tell: u.Answered}
 		for range 3 {
 			if _, err := out.Write([]byte("{}\n")); err != nil {
 				t.Fatal(err)
@@ -46,7 +50,7 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 			<-time.After(time.Second)
 		}
 		synctest.Wait()
-		u.close()
+		u.Close()
 		if len(kept) != 1 || kept[0] != time.Hour+2*time.Second {
 			t.Errorf("it was done at %v", kept)
 		}
@@ -55,16 +59,16 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 		u = begin(time.Minute)
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
-		u.close()
+		u.Close()
 		if len(kept) != 1 || kept[0] != time.Minute {
 			t.Errorf("where nobody asks it was done at %v", kept)
 		}
 
 		kept = nil
 		u = begin(time.Minute)
-		u.answered()
+		u.Answered()
 		<-time.After(time.Second)
-		u.close()
+		u.Close()
 		if len(kept) > 0 {
 			t.Error("it was done though the process had ended")
 		}
@@ -75,14 +79,14 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 func TestUpkeepEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		u := &upkeep{log: slog.New(slog.DiscardHandler), keep: func(ctx context.Context) error {
+		u := &server.Upkeep{Log: slog.New(slog.DiscardHandler), Keep: func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		u.start()
-		u.answered()
+		u.Start()
+		u.Answered()
 		synctest.Wait()
-		u.close() // or the test ends in a deadlock
+		u.Close() // or the test ends in a deadlock
 	})
 }
 
@@ -93,8 +97,8 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
 	c := checkpointsOf(t, &host)
-	cfg := c.store.cfg
-	if err := c.keepCheckpoints(t.Context()); err != nil {
+	cfg := c.Store.Cfg
+	if err := server.KeepCheckpoints(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(cfg.DataDir); !os.IsNotExist(err) {
@@ -105,19 +109,19 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 		then := host
 		then.Now = func() time.Time { return time.Now().Add(-ago) }
 		c := checkpointsOf(t, &then)
-		opened, err := c.open(t.Context())
+		opened, err := c.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		user, err := authn.SystemUser()
 		if err == nil {
-			_, err = opened.Save(t.Context(), guideway.Principal{User: user, Client: clientName}, checkpoint.SaveRequest{Session: session, Context: json.RawMessage(`{}`)})
+			_, err = opened.Save(t.Context(), guideway.Principal{User: user, Client: app.ClientName}, checkpoint.SaveRequest{Session: session, Context: json.RawMessage(`{}`)})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.close()
-		c.store.close()
+		c.Close()
+		c.Store.Close()
 	}
 	wantSessions := func(when string, want ...string) {
 		t.Helper()
@@ -144,13 +148,13 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 			}
 			return getenv(name)
 		}
-		if err := checkpointsOf(t, &at).keepCheckpoints(t.Context()); err != nil {
+		if err := server.KeepCheckpoints(t.Context(), checkpointsOf(t, &at)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	surveyed := func() time.Time {
 		t.Helper()
-		info, err := os.Stat(surveyedPath(cfg))
+		info, err := os.Stat(server.SurveyedPath(cfg))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,8 +173,8 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 		t.Error("everything was looked through again at once")
 	}
 	// A while later, or with the clock set back, it is looked through again.
-	for _, at := range []time.Time{time.Now().Add(-2 * surveyEvery), time.Now().Add(surveyEvery)} {
-		if err := os.Chtimes(surveyedPath(cfg), at, at); err != nil {
+	for _, at := range []time.Time{time.Now().Add(-2 * server.SurveyEvery), time.Now().Add(server.SurveyEvery)} {
+		if err := os.Chtimes(server.SurveyedPath(cfg), at, at); err != nil {
 			t.Fatal(err)
 		}
 		keep("GUIDEWAY_CHECKPOINT_RETENTION", "1h")

@@ -1,5 +1,11 @@
 package cli
 
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import upstreamcmd "github.com/guideway-dev/guideway/internal/cli/upstream"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
 import (
 	"bytes"
 	"context"
@@ -16,11 +22,11 @@ import (
 // set writes settings of the gateway into the configuration file.
 func (d *hooksDesk) set(gateway string) {
 	d.Helper()
-	cfg, err := (&app{host: &d.host, flags: &settingFlags{}}).load()
+	cfg, err := (&app.App{Host: &d.host, Flags: &app.SettingFlags{}}).Load()
 	if err != nil {
 		d.Fatal(err)
 	}
-	_, err = (&app{host: &d.host, flags: &settingFlags{}}).editConfig(context.Background(), cfg, func(src []byte) ([]byte, error) {
+	_, err = (&app.App{Host: &d.host, Flags: &app.SettingFlags{}}).EditConfig(context.Background(), cfg, func(src []byte) ([]byte, error) {
 		return install.SetMember(src, []string{"gateway"}, []byte(gateway))
 	})
 	if err != nil {
@@ -69,14 +75,14 @@ func TestSettingsThatWaitAreNamed(t *testing.T) {
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := (&app{host: &host, flags: &settingFlags{file: path}}).load()
+		cfg, err := (&app.App{Host: &host, Flags: &app.SettingFlags{File: path}}).Load()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return cfg
 	}
 	var log bytes.Buffer
-	u := &upstreams{begun: load(`{}`).Values(), logger: slog.New(slog.NewTextHandler(&log, nil))}
+	u := &server.Upstreams{Begun: load(`{}`).Values(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	for _, step := range []struct{ file, said string }{
 		{`{"gateway":{"exposure":"search","project":"x","health":"1m","callsPerMinute":3}}`, ""},
 		{`{"toolsets":["steps"],"log":{"level":"debug"}}`, `settings="toolsets, log.level"`},
@@ -85,7 +91,7 @@ func TestSettingsThatWaitAreNamed(t *testing.T) {
 		{`{"log":{"level":"debug"}}`, "settings=log.level"},
 	} {
 		log.Reset()
-		u.sayWaiting(load(step.file))
+		u.SayWaiting(load(step.file))
 		if got := log.String(); step.said == "" && got != "" || !strings.Contains(got, step.said) {
 			t.Errorf("%s: the log has %q, want %q", step.file, got, step.said)
 		}
@@ -95,7 +101,7 @@ func TestSettingsThatWaitAreNamed(t *testing.T) {
 // A rule that comes to nothing is told.
 func TestRulesThatComeToNothing(t *testing.T) {
 	t.Parallel()
-	got := ruleNotes(map[string]config.UpstreamTool{
+	got := upstreamcmd.RuleNotes(map[string]config.UpstreamTool{
 		"gone": {Hide: true}, "b": {Name: "a"}, "c": {Hide: true, Name: "a"}, "d": {Name: "e"},
 	}, []string{"a", "b", "c", "d"})
 	want := []string{"gone: the configuration has a rule for it, and there is no such tool", "b: it is left out, because a is called a"}

@@ -1,5 +1,15 @@
 package cli
 
+import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
+
+import runcmd "github.com/guideway-dev/guideway/internal/cli/run"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import workflowcmd "github.com/guideway-dev/guideway/internal/cli/workflow"
+
+import setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
+
 import (
 	"context"
 	"errors"
@@ -16,24 +26,24 @@ import (
 // parsed gives what a command line becomes, without running it.
 func parsed(t *testing.T, args []string, terminal bool) (any, error) {
 	t.Helper()
-	host := &Host{
+	host := &app.Host{
 		In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Dir: t.TempDir(),
 		Getenv: func(string) string { return "" }, InTerminal: terminal, OutTerminal: terminal,
 	}
-	a := &app{host: host}
+	a := &app.App{Host: host}
 	root := &cobra.Command{Use: "guideway", SilenceErrors: true, SilenceUsage: true}
-	a.flags = addSettingFlags(root.PersistentFlags())
+	a.Flags = app.AddSettingFlags(root.PersistentFlags())
 	var got any
 	root.AddCommand(
-		newListCmd(a, func(_ context.Context, o *listOptions) error { got = *o; return nil }),
-		newShowCmd(a, func(_ context.Context, o *showOptions) error { got = *o; return nil }),
-		newRunCmd(a, func(_ context.Context, o *runOptions) error { got = *o; return nil }),
-		newValidateCmd(a, func(_ context.Context, o *validateOptions) error { got = *o; return nil }),
-		newSchemaCmd(a, func(_ context.Context, o *schemaOptions) error { got = *o; return nil }),
-		newInitCmd(a, func(_ context.Context, o *initOptions) error { got = *o; return nil }),
-		newSourcesCmd(a, func(_ context.Context, o *sourcesOptions) error { got = *o; return nil }),
-		newDoctorCmd(a, func(_ context.Context, o *doctorOptions) error { got = *o; return nil }),
-		newVersionCmd(a, func(_ context.Context, o *plainOptions) error { got = *o; return nil }),
+		workflowcmd.NewListCmd(a, func(_ context.Context, o *workflowcmd.ListOptions) error { got = *o; return nil }),
+		workflowcmd.NewShowCmd(a, func(_ context.Context, o *workflowcmd.ShowOptions) error { got = *o; return nil }),
+		runcmd.NewRunCmd(a, func(_ context.Context, o *runcmd.RunOptions) error { got = *o; return nil }),
+		workflowcmd.NewValidateCmd(a, func(_ context.Context, o *workflowcmd.ValidateOptions) error { got = *o; return nil }),
+		workflowcmd.NewSchemaCmd(a, func(_ context.Context, o *workflowcmd.SchemaOptions) error { got = *o; return nil }),
+		workflowcmd.NewInitCmd(a, func(_ context.Context, o *workflowcmd.InitOptions) error { got = *o; return nil }),
+		sourcescmd.NewSourcesCmd(a, func(_ context.Context, o *sourcescmd.SourcesOptions) error { got = *o; return nil }),
+		setupcmd.NewDoctorCmd(a, func(_ context.Context, o *setupcmd.DoctorOptions) error { got = *o; return nil }),
+		setupcmd.NewVersionCmd(a, func(_ context.Context, o *app.PlainOptions) error { got = *o; return nil }),
 	)
 	usageErrors(root)
 	root.SetArgs(args)
@@ -46,21 +56,21 @@ func parsed(t *testing.T, args []string, terminal bool) (any, error) {
 func TestCommandLines(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]any{
-		"list":                               listOptions{Query: []string{}},
-		"list bug fix --source user --json":  listOptions{Query: []string{"bug", "fix"}, Source: "user", JSON: true},
-		"show x":                             showOptions{Name: "x"},
-		"show ./x.yaml --graph mermaid":      showOptions{Name: "./x.yaml", Graph: "mermaid"},
-		"run x":                              runOptions{Name: "x"},
-		"run x --var a=1 --var b=c=d":        runOptions{Name: "x", Vars: []string{"a=1", "b=c=d"}},
-		"run x --answers a.yaml --json":      runOptions{Name: "x", Answers: "a.yaml", JSON: true},
-		"validate a b --strict":              validateOptions{Files: []string{"a", "b"}, Strict: true},
-		"validate - --dialect steps --json":  validateOptions{Files: []string{"-"}, Dialect: "steps", JSON: true},
-		"schema config":                      schemaOptions{Name: "config"},
-		"init":                               initOptions{Dialect: "steps"},
-		"init dir --json":                    initOptions{Dir: "dir", Dialect: "steps", JSON: true},
-		"sources --json":                     sourcesOptions{JSON: true},
-		"doctor --lint --json":               doctorOptions{Lint: true, JSON: true},
-		"version --json":                     plainOptions{JSON: true},
+		"list":                               workflowcmd.ListOptions{Query: []string{}},
+		"list bug fix --source user --json":  workflowcmd.ListOptions{Query: []string{"bug", "fix"}, Source: "user", JSON: true},
+		"show x":                             workflowcmd.ShowOptions{Name: "x"},
+		"show ./x.yaml --graph mermaid":      workflowcmd.ShowOptions{Name: "./x.yaml", Graph: "mermaid"},
+		"run x":                              runcmd.RunOptions{Name: "x"},
+		"run x --var a=1 --var b=c=d":        runcmd.RunOptions{Name: "x", Vars: []string{"a=1", "b=c=d"}},
+		"run x --answers a.yaml --json":      runcmd.RunOptions{Name: "x", Answers: "a.yaml", JSON: true},
+		"validate a b --strict":              workflowcmd.ValidateOptions{Files: []string{"a", "b"}, Strict: true},
+		"validate - --dialect steps --json":  workflowcmd.ValidateOptions{Files: []string{"-"}, Dialect: "steps", JSON: true},
+		"schema config":                      workflowcmd.SchemaOptions{Name: "config"},
+		"init":                               workflowcmd.InitOptions{Dialect: "steps"},
+		"init dir --json":                    workflowcmd.InitOptions{Dir: "dir", Dialect: "steps", JSON: true},
+		"sources --json":                     sourcescmd.SourcesOptions{JSON: true},
+		"doctor --lint --json":               setupcmd.DoctorOptions{Lint: true, JSON: true},
+		"version --json":                     app.PlainOptions{JSON: true},
 		"list --log-level debug --workflows": nil, // the value is missing
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -76,8 +86,8 @@ func TestCommandLines(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(
-				listOptions{}, showOptions{}, runOptions{}, validateOptions{}, schemaOptions{}, initOptions{},
-				sourcesOptions{}, doctorOptions{}, plainOptions{})); diff != "" {
+				workflowcmd.ListOptions{}, workflowcmd.ShowOptions{}, runcmd.RunOptions{}, workflowcmd.ValidateOptions{}, workflowcmd.SchemaOptions{}, workflowcmd.InitOptions{},
+				sourcescmd.SourcesOptions{}, setupcmd.DoctorOptions{}, app.PlainOptions{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -93,8 +103,8 @@ func TestWrongCommandLinesSayWhatToTry(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			got, err := parsed(t, strings.Fields(line), true)
-			var usage usageError
-			if !errors.As(err, &usage) || exitCode(err) != exitUsage {
+			var usage app.UsageError
+			if !errors.As(err, &usage) || exitCode(err) != app.ExitUsage {
 				t.Fatalf("got %+v and %v, want a usage error", got, err)
 			}
 			if guideway.ErrorFix(err) == "" {
@@ -102,7 +112,7 @@ func TestWrongCommandLinesSayWhatToTry(t *testing.T) {
 			}
 		})
 	}
-	if _, err := parsed(t, []string{"run", "x"}, false); exitCode(err) != exitUsage {
+	if _, err := parsed(t, []string{"run", "x"}, false); exitCode(err) != app.ExitUsage {
 		t.Errorf("to ask without a terminal: %v", err)
 	}
 }
@@ -110,9 +120,9 @@ func TestWrongCommandLinesSayWhatToTry(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[int]error{
-		exitFailed:  errors.New("x"),
-		exitUsage:   usageError{err: guideway.Errorf(guideway.CodeInvalidDefinition, "x")},
-		exitInvalid: guideway.Errorf(guideway.CodeInvalidDefinition, "x"),
+		app.ExitFailed:  errors.New("x"),
+		app.ExitUsage:   app.UsageError{Err: guideway.Errorf(guideway.CodeInvalidDefinition, "x")},
+		app.ExitInvalid: guideway.Errorf(guideway.CodeInvalidDefinition, "x"),
 	} {
 		if got := exitCode(err); got != want {
 			t.Errorf("%v: got %d, want %d", err, got, want)

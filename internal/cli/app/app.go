@@ -1,0 +1,237 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/guideway-dev/guideway/workflows"
+	"github.com/spf13/pflag"
+)
+
+// App is what the commands share: the process, and the settings from the flags
+// that every command has.
+type App struct {
+	Host  *Host
+	Flags *SettingFlags
+}
+
+// SettingFlags are the flags of the settings, by the setting's name.
+type SettingFlags struct {
+	File   string
+	values map[string]*[]string
+	flags  map[string][]*pflag.Flag
+}
+
+// AddSettingFlags gives a command a flag for each setting.
+func AddSettingFlags(fs *pflag.FlagSet) *SettingFlags {
+	f := &SettingFlags{values: map[string]*[]string{}, flags: map[string][]*pflag.Flag{}}
+	fs.StringVar(&f.File, "config", "", "configuration file (default: guideway.json in the user's configuration directory)")
+	for _, s := range config.Settings() {
+		list := new([]string)
+		fs.StringArrayVar(list, s.Flag, nil, settingUsage(s))
+		f.values[s.Name] = list
+		flag := fs.Lookup(s.Flag)
+		flag.DefValue = ""
+		if s.Kind == config.KindBool {
+			flag.NoOptDefVal = "true"
+		}
+		f.flags[s.Name] = []*pflag.Flag{flag}
+		if s.FlagAlias != "" {
+			fs.StringArrayVar(list, s.FlagAlias, nil, "the same as --"+s.Flag)
+			f.flags[s.Name] = append(f.flags[s.Name], fs.Lookup(s.FlagAlias))
+		}
+	}
+	return f
+}
+
+func settingUsage(s config.Setting) string {
+	usage := strings.TrimSuffix(s.Usage, ".")
+	if len(s.Allowed) > 0 {
+		usage += ": " + strings.Join(s.Allowed, ", ")
+	}
+	return usage + " ($" + s.Env + ")"
+}
+
+// Load reads the settings.
+func (a *App) Load() (*config.Config, error) {
+	opts := config.Options{File: a.Flags.File, Getenv: a.Host.Getenv, Environ: a.Host.Environ, Dir: a.Host.Dir, Flags: map[string][]string{}}
+	for name, flags := range a.Flags.flags {
+		if slices.ContainsFunc(flags, func(f *pflag.Flag) bool { return f.Changed }) {
+			opts.Flags[name] = *a.Flags.values[name]
+		}
+	}
+	return config.Load(opts)
+}
+
+// LoadUser reads the settings for the person at the command line: the system's user,
+// as on stdio.
+func (a *App) LoadUser() (*config.Config, guideway.Principal, error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return nil, guideway.Principal{}, err
+	}
+	user, err := authn.SystemUser()
+	return cfg, guideway.Principal{User: user, Client: ClientName}, err
+}
+
+// Logger writes to the error output: the standard output is the protocol's.
+func (a *App) Logger(cfg *config.Config) *slog.Logger { return a.loggerFrom(cfg, cfg.Log.Threshold()) }
+
+// loggerFrom is logger with another threshold.
+func (a *App) loggerFrom(cfg *config.Config, level slog.Level) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level}
+	if cfg.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(a.Host.Err, opts))
+	}
+	return slog.New(slog.NewTextHandler(a.Host.Err, opts))
+}
+
+// OpenCatalog loads the definitions of all sources. With watch it follows their
+// changes until it is closed, and does not wait for those that are elsewhere;
+// without, it first fetches what is due.
+func (a *App) OpenCatalog(ctx context.Context, cfg *config.Config, watch bool) (*catalog.Catalog, error) {
+	sources := a.CatalogSources(cfg)
+	if !watch {
+		a.freshen(ctx, sources)
+	}
+	cat := catalog.New(sources, catalogOptions(cfg))
+	open := cat.Load
+	if watch {
+		open = cat.Open
+	}
+	if err := open(ctx); err != nil {
+		return nil, err
+	}
+	return cat, nil
+}
+
+// LoadCatalog loads the settings and the definitions for one command.
+func (a *App) LoadCatalog(ctx context.Context) (*config.Config, *catalog.Catalog, error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	cat, err := a.OpenCatalog(ctx, cfg, false)
+	return cfg, cat, err
+}
+
+// OpenCatalogAsItIs loads the definitions without fetching any, for completion.
+func (a *App) OpenCatalogAsItIs(ctx context.Context, cfg *config.Config) (*catalog.Catalog, error) {
+	cat := catalog.New(a.CatalogSources(cfg), catalogOptions(cfg))
+	return cat, cat.Load(ctx)
+}
+
+// catalogOptions adjust a catalog to the configuration.
+func catalogOptions(cfg *config.Config) catalog.Options {
+	return catalog.Options{TTL: cfg.Workflows.CacheTTL, Index: filepath.Join(copiesDir(cfg), "index"), Program: program()}
+}
+
+// program tells this build apart from others, so that nothing counts that another one
+// has found out.
+func program() string {
+	name, err := os.Executable()
+	if err != nil {
+		return Version()
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return Version()
+	}
+	return fmt.Sprintf("%s %d %d", Version(), info.Size(), info.ModTime().UnixNano())
+}
+
+// CatalogSources makes the sources of the configuration.
+func (a *App) CatalogSources(cfg *config.Config) []catalog.Source {
+	layout := catalog.Layout{Custom: cfg.Workflows.Paths, More: append(a.plugins(cfg), a.elsewhere(cfg)...), Levels: map[string]catalog.Level{}}
+	for name, level := range cfg.Workflows.Trust {
+		layout.Levels[name] = catalog.Level(level)
+	}
+	if cfg.Workflows.Bundled {
+		layout.Bundled = workflows.FS()
+	}
+	if cfg.Workflows.User {
+		layout.User = cfg.Workflows.UserDir
+	}
+	if cfg.Workflows.Project {
+		layout.Project = a.Host.Dir
+	}
+	return catalog.Standard(layout)
+}
+
+// Version is what the build says about itself.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "dev"
+	}
+	return info.Main.Version
+}
+
+// ServerTime is how long a server may take to say that it is there.
+const ServerTime = 500 * time.Millisecond
+
+// ConfigFile is the file that upstreams are kept in.
+func ConfigFile(cfg *config.Config) (string, error) {
+	switch {
+	case cfg.File != "":
+		return cfg.File, nil
+	case cfg.Dirs.Config == "":
+		return "", guideway.Errorf(guideway.CodeUnavailable, "there is no directory for the configuration").WithFix("set HOME, or name a file with --config")
+	}
+	return filepath.Join(cfg.Dirs.Config, "guideway.json"), nil
+}
+
+// EditConfig changes the configuration file and leaves every other byte of it as
+// it is.
+func (a *App) EditConfig(ctx context.Context, cfg *config.Config, edit func([]byte) ([]byte, error)) (string, error) {
+	path, err := ConfigFile(cfg)
+	if err != nil {
+		return "", err
+	}
+	file, err := install.Read(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	after, err := edit(file.Content)
+	if err != nil {
+		return "", guideway.Errorf(guideway.ErrorCode(err), "%s: %w", path, err).WithFix("%s", guideway.ErrorFix(err))
+	}
+	_, err = install.Apply(ctx, install.Change{
+		Action: install.ActionUpdated, Path: path, Before: file.Content, After: after, Existed: file.Exists, Private: true,
+	})
+	return path, err
+}
+
+// InstallEnv returns what a plan to install sees of this process.
+func (h *Host) InstallEnv(goos string) install.Env {
+	home := h.Getenv("HOME")
+	if goos == "windows" {
+		home = h.Getenv("USERPROFILE")
+	}
+	return install.Env{
+		GOOS: goos, Home: home, Dir: h.Dir, Getenv: h.Getenv,
+		Glob: func(pattern string) []string {
+			paths, err := filepath.Glob(pattern)
+			if err != nil {
+				return nil
+			}
+			return paths
+		},
+		Exists: func(path string) bool {
+			_, err := os.Stat(path)
+			return err == nil
+		},
+	}
+}

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/journal/keyfile"
+)
+
+// ApprovalsPath is the file of approvals; its key lies with all that opens a
+// person's gate.
+func ApprovalsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "approvals.json") }
+
+// OpenApprovals opens the store of approvals.
+func OpenApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, error) {
+	key, _, err := keyfile.LoadOrCreate(filepath.Join(PersonDir(cfg), "approvals.key"))
+	if err != nil {
+		return nil, err
+	}
+	return approval.Open(approval.Options{Path: ApprovalsPath(cfg), Key: key, Now: now})
+}
+
+// ReadApprovals reads what is approved. Where there is no file, no key is made.
+func ReadApprovals(cfg *config.Config, now func() time.Time) (approval.Records, error) {
+	if _, err := os.Lstat(ApprovalsPath(cfg)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	store, err := OpenApprovals(cfg, now)
+	if err != nil {
+		return nil, err
+	}
+	return store.List()
+}

@@ -1,0 +1,190 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/spf13/cobra"
+)
+
+// stdinName is how findings call the standard input.
+const stdinName = "<stdin>"
+
+// ShownName returns the name of a file as diagnostics show it.
+func ShownName(name string) string {
+	if name == "-" {
+		return stdinName
+	}
+	return name
+}
+
+// Found is a definition that a command was asked for.
+type Found struct {
+	*definition.Definition
+	// Entry is nil where the definition is a file that was named.
+	Entry *catalog.Entry
+}
+
+// Source says where the definition came from, for a person.
+func (f Found) Source() string {
+	if f.Entry == nil {
+		return "file"
+	}
+	return f.Entry.Source.Name
+}
+
+// Path is where the document is.
+func (f Found) Path() string {
+	if f.Entry == nil {
+		return f.File
+	}
+	return f.Entry.Path
+}
+
+// IsPath says whether a name is that of a file rather than an id.
+func IsPath(name string) bool {
+	if name == "-" || strings.ContainsAny(name, `/\`) {
+		return true
+	}
+	return IsDefinitionName(name)
+}
+
+// Find gives the definition of an id, or of a file. A file that does not load is
+// shown with its problems on the error output.
+func (a *App) Find(ctx context.Context, name string) (Found, error) {
+	if !IsPath(name) {
+		return a.findID(ctx, name)
+	}
+	data, err := a.Host.ReadDefinition(ctx, name)
+	if err != nil {
+		return Found{}, err
+	}
+	file := ShownName(name)
+	def, problems := definition.Check(file, data)
+	if problems = ErrorsOf(problems); len(problems) > 0 {
+		WriteDiagnostics(a.Host.Err, problems, Styles{})
+		return Found{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, Plural(len(problems), "error", "errors")).
+			WithFix("guideway validate %s", name)
+	}
+	return Found{Definition: def}, nil
+}
+
+func (a *App) findID(ctx context.Context, id string) (Found, error) {
+	_, cat, err := a.LoadCatalog(ctx)
+	if err != nil {
+		return Found{}, err
+	}
+	defer cat.Close()
+	entry, err := cat.Get(id)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		missing := guideway.Errorf(guideway.CodeNotFound, "there is no workflow with the id %q", id).WithFix("guideway list")
+		if _, statErr := os.Stat(a.Host.Abs(id)); statErr == nil {
+			return Found{}, missing.WithFix("./%s, if the file is meant", id)
+		}
+		if fix := guideway.ErrorFix(err); fix != "" {
+			return Found{}, missing.WithFix("%s", fix)
+		}
+		return Found{}, missing
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	return Found{Definition: entry.Definition, Entry: entry.Entry}, nil
+}
+
+// Abs gives the path of a file that the command line names.
+func (h *Host) Abs(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(h.Dir, name)
+}
+
+// WriteDiagnostics prints findings, each with its place, rule and fix.
+func WriteDiagnostics(w io.Writer, findings []guideway.Diagnostic, s Styles) {
+	for _, d := range findings {
+		mark := s.Red(string(d.Severity))
+		if d.Severity == guideway.SeverityWarning {
+			mark = s.Yellow(string(d.Severity))
+		}
+		about := "[" + d.Code + "]"
+		if d.Pointer != "" {
+			about += " (" + OneLine(d.Pointer) + ")"
+		}
+		fmt.Fprintf(w, "%s: %s: %s %s\n", s.Bold(place(d)), mark, OneLine(d.Message), s.Faint(about))
+		if d.Fix != "" {
+			fmt.Fprintf(w, "  fix: %s\n", OneLine(d.Fix))
+		}
+	}
+}
+
+// place is file:line:column, as editors and CI systems read it.
+func place(d guideway.Diagnostic) string {
+	file := OneLine(d.File)
+	switch {
+	case d.Line == 0:
+		return file
+	case d.Column == 0:
+		return fmt.Sprintf("%s:%d", file, d.Line)
+	default:
+		return fmt.Sprintf("%s:%d:%d", file, d.Line, d.Column)
+	}
+}
+
+// CompleteDefinitions completes ids; files are completed too.
+func (a *App) CompleteDefinitions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cfg, err := a.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	cat, err := a.OpenCatalogAsItIs(cmd.Context(), cfg)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	defer cat.Close()
+	var ids []string
+	for _, e := range cat.List(catalog.Filter{}) {
+		ids = append(ids, e.ID+"\t"+OneLine(e.Name))
+	}
+	return ids, cobra.ShellCompDirectiveDefault
+}
+
+// ErrorsOf leaves out the warnings.
+func ErrorsOf(findings []guideway.Diagnostic) []guideway.Diagnostic {
+	return slices.DeleteFunc(slices.Clone(findings), func(d guideway.Diagnostic) bool {
+		return d.Severity != guideway.SeverityError
+	})
+}
+
+func IsDefinitionName(base string) bool {
+	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(base)))
+}
+
+// IsRecording says whether a file is the recording of the machine beside it, which is
+// no definition.
+func IsRecording(path string) bool {
+	dir := filepath.Dir(path)
+	if filepath.Base(path) != "recording.json" {
+		return false
+	}
+	for _, config := range []string{
+		filepath.Join(dir, "machine.json"), filepath.Join(dir, "machine.yaml"), filepath.Join(dir, "machine.yml"), filepath.Join(dir, "config.json"),
+		dir + ".json", dir + ".yaml", dir + ".yml",
+	} {
+		if _, err := os.Stat(config); err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,47 @@
+package app
+
+import "fmt"
+
+// Listing is the answer of a command that lists items: JSON for programs, a table for
+// people.
+type Listing[T any] struct {
+	Items []T
+	// Answer is what --json prints.
+	Answer any
+	Table  *Table
+	// Row returns the cells of an item.
+	Row func(T) []string
+	// Empty is printed on the error output where there are no items, more after the
+	// table.
+	Empty, More string
+}
+
+// WriteList prints a list.
+func WriteList[T any](h *Host, asJSON bool, l Listing[T]) error {
+	return h.WriteJSONOr(asJSON, l.Answer, func() {
+		if len(l.Items) == 0 && l.Empty != "" {
+			fmt.Fprintln(h.Err, l.Empty)
+			return
+		}
+		WriteRows(h, l.Table, l.Items, l.Row)
+		if l.More != "" {
+			fmt.Fprintln(h.Err, l.More)
+		}
+	})
+}
+
+// WriteRows prints a table with a row for each of the items.
+func WriteRows[T any](h *Host, t *Table, items []T, row func(T) []string) {
+	for _, item := range items {
+		t.rows = append(t.rows, row(item))
+	}
+	t.Write(h.Out, h.TerminalWidth(), h.OutStyles())
+}
+
+// MoreText returns the line that follows a list which is as long as its limit.
+func MoreText(listed, limit int, command string) string {
+	if listed < limit {
+		return ""
+	}
+	return fmt.Sprintf("There may be more: %s --limit %d", command, 10*limit)
+}

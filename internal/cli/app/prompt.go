@@ -1,0 +1,89 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// proseWidth is how wide texts are set: 80 columns, or what a narrow terminal
+// has.
+func proseWidth(host *Host) int {
+	const comfortable, least = 80, 40
+	columns := host.TerminalWidth()
+	if columns == 0 {
+		return comfortable
+	}
+	return max(least, min(comfortable, columns))
+}
+
+// TextPrinter prints wrapped text in the styles of an output.
+type TextPrinter struct {
+	Out    io.Writer
+	Styles Styles
+	Width  int
+}
+
+func NewTextPrinter(host *Host, out io.Writer) TextPrinter {
+	return TextPrinter{Out: out, Styles: host.OutStyles(), Width: proseWidth(host)}
+}
+
+// Prose prints a text of a definition, wrapped and indented.
+func (v *TextPrinter) Prose(indent, text string) {
+	for _, line := range Wrap(text, v.Width-len(indent)) {
+		fmt.Fprintln(v.Out, strings.TrimRight(indent+line, " "))
+	}
+}
+
+// Bullets prints a heading and a list, if there is anything in it.
+func (v *TextPrinter) Bullets(heading string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	fmt.Fprintf(v.Out, "\n%s\n", v.Styles.Bold(heading))
+	for _, text := range texts {
+		v.Prose("  ", "- "+strings.TrimSpace(text))
+	}
+}
+
+// Prompter asks a person for lines of text.
+type Prompter struct {
+	TextPrinter
+	in   *bufio.Reader
+	Host *Host
+}
+
+func NewPrompter(host *Host) *Prompter {
+	return &Prompter{TextPrinter: NewTextPrinter(host, host.Out), in: bufio.NewReader(host.In), Host: host}
+}
+
+// AskLine prints a question and reads one line, without its end. The last one may come together with
+// io.EOF only if it is empty.
+func (t *Prompter) AskLine(ctx context.Context, ask string) (string, error) {
+	fmt.Fprint(t.Out, ask)
+	type answer struct {
+		text string
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		text, err := t.in.ReadString('\n')
+		read <- answer{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		// The read ends with the process: a terminal cannot be interrupted.
+		return "", Interrupted(ctx.Err())
+	case a := <-read:
+		if a.text != "" && errors.Is(a.err, io.EOF) {
+			a.err = nil
+		}
+		if a.err != nil {
+			fmt.Fprintln(t.Out) // Ctrl-D leaves the cursor where it was
+		}
+		return strings.TrimRight(a.text, "\r\n"), a.err
+	}
+}

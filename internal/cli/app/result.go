@@ -1,0 +1,44 @@
+package app
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// ChangeResult is the answer of a command that changes an object of the gateway, with
+// --json. A command may embed it and add members.
+type ChangeResult struct {
+	// Action is a participle such as "added". If Changed is false, the object was in
+	// that state before.
+	Action  string `json:"action"`
+	Changed bool   `json:"changed"`
+	// Kind and Name identify the object.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Project is the project of the upstream after the change.
+	Project string `json:"project,omitempty"`
+	// File is the path of the file that was written.
+	File string `json:"file,omitempty"`
+	// Disabled lists the graphs that were disabled by the same change.
+	Disabled []string `json:"disabled,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// The kinds of objects.
+const (
+	KindUpstream   = "upstream"
+	KindToken      = "token"
+	KindHookGraph  = "hook graph"
+	KindHookModule = "hook module"
+)
+
+// AddChangeFlag adds --json to a command that changes something.
+func AddChangeFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "answer in JSON: the action, the kind and the name, changed, and notes where there are any")
+}
+
+// WriteChange prints the result of a change as JSON, or words on the error output.
+func (h *Host) WriteChange(asJSON bool, result any, words string) error {
+	return h.WriteJSONOr(asJSON, result, func() { fmt.Fprintln(h.Err, words) })
+}

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// The surfaces are wired before the journal is open: what they hold opens it at
+// the first call, as the run service does.
+
+// WithOpened opens a store, where that has not happened yet, and makes a call on it.
+func WithOpened[S, T any](ctx context.Context, open func(context.Context) (S, error), call func(S) (T, error)) (T, error) {
+	o, err := open(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return call(o)
+}
+
+// doOpened is withOpened for a call that returns an error alone.
+func doOpened(ctx context.Context, s *Store, call func(*Opened) error) error {
+	o, err := s.Open(ctx)
+	if err != nil {
+		return err
+	}
+	return call(o)
+}
+
+// LazyStore is the store of session documents, and the feed, on a store that is
+// opened later.
+type LazyStore struct{ Store *Store }
+
+var (
+	_ session.Store = LazyStore{}
+	_ run.Feed      = LazyStore{}
+)
+
+// CreateDocument implements session.Store, as do the methods after it.
+func (l LazyStore) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
+	return doOpened(ctx, l.Store, func(o *Opened) error { return o.CreateDocument(ctx, d, log) })
+}
+
+// UpdateDocument changes a document.
+func (l LazyStore) UpdateDocument(ctx context.Context, ref session.Ref, change func(session.Document) (session.Document, []session.LogEntry, error)) (session.Document, error) {
+	return WithOpened(ctx, l.Store.Open, func(o *Opened) (session.Document, error) { return o.UpdateDocument(ctx, ref, change) })
+}
+
+// DeleteDocument takes a document out of all lists.
+func (l LazyStore) DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error {
+	return doOpened(ctx, l.Store, func(o *Opened) error { return o.DeleteDocument(ctx, ref, at) })
+}
+
+// RestoreDocument brings a deleted document back.
+func (l LazyStore) RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error {
+	return doOpened(ctx, l.Store, func(o *Opened) error { return o.RestoreDocument(ctx, ref, at) })
+}
+
+// Documents lists documents.
+func (l LazyStore) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
+	return WithOpened(ctx, l.Store.Open, func(o *Opened) ([]session.Document, error) { return o.Documents(ctx, f) })
+}
+
+// Summaries lists summaries of documents.
+func (l LazyStore) Summaries(ctx context.Context, f session.Filter) ([]session.Summary, error) {
+	return WithOpened(ctx, l.Store.Open, func(o *Opened) ([]session.Summary, error) { return o.Summaries(ctx, f) })
+}
+
+// Projects lists projects.
+func (l LazyStore) Projects(ctx context.Context, user string) ([]session.ProjectSummary, error) {
+	return WithOpened(ctx, l.Store.Open, func(o *Opened) ([]session.ProjectSummary, error) { return o.Projects(ctx, user) })
+}
+
+// ValidationLog gives the log of a document.
+func (l LazyStore) ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error) {
+	return WithOpened(ctx, l.Store.Open, func(o *Opened) ([]session.LogEntry, error) { return o.ValidationLog(ctx, ref, limit) })
+}
+
+// Changes implements run.Feed, as do the methods after it.
+func (l LazyStore) Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error) {
+	o, err := l.Store.Open(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	return o.Changes(ctx, after, limit)
+}
+
+// Latest gives the position of the last change.
+func (l LazyStore) Latest(ctx context.Context) (int64, error) {
+	return WithOpened(ctx, l.Store.Open, func(o *Opened) (int64, error) { return o.Latest(ctx) })
+}
+
+// Watch tells of changes. Where the store cannot be opened the channel is closed
+// at once: who watches finds out why by asking for the changes.
+func (l LazyStore) Watch(ctx context.Context) <-chan struct{} {
+	o, err := l.Store.Open(ctx)
+	if err != nil {
+		gone := make(chan struct{})
+		close(gone)
+		return gone
+	}
+	return o.Watch(ctx)
+}

@@ -1,0 +1,77 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// minColumn is how narrow a column of a table is cut at most.
+const minColumn = 12
+
+// Table aligns rows in columns; the first row is the heading.
+type Table struct {
+	rows [][]string
+	// Right marks the columns of numbers.
+	Right map[int]bool
+	// Flexible is the column that is cut where the terminal is too narrow.
+	Flexible int
+}
+
+// NewTable returns a table with a heading.
+func NewTable(flexible int, heading ...string) *Table {
+	return &Table{Flexible: flexible, rows: [][]string{heading}}
+}
+
+// AlignRight marks columns of numbers.
+func (t *Table) AlignRight(columns ...int) *Table {
+	t.Right = map[int]bool{}
+	for _, column := range columns {
+		t.Right[column] = true
+	}
+	return t
+}
+
+func (t *Table) Add(row ...string) { t.rows = append(t.rows, row) }
+
+// Write prints the table. A width of 0 is no terminal: nothing is cut.
+func (t *Table) Write(w io.Writer, terminal int, s Styles) {
+	widths := make([]int, len(t.rows[0]))
+	total := 2 * (len(widths) - 1)
+	for i := range widths {
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], Cells(row[i]))
+		}
+		total += widths[i]
+	}
+	if terminal > 0 && total > terminal {
+		widths[t.Flexible] = max(minColumn, widths[t.Flexible]-(total-terminal))
+	}
+	for n, row := range t.rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if i == t.Flexible {
+				cell = Cut(cell, widths[i])
+			}
+			pad := strings.Repeat(" ", max(0, widths[i]-Cells(cell)))
+			switch {
+			case t.Right[i]:
+				cell = pad + cell
+			case i < len(row)-1:
+				cell += pad
+			}
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			line.WriteString(cell)
+		}
+		text := strings.TrimRight(line.String(), " ")
+		if terminal > 0 {
+			text = Cut(text, terminal)
+		}
+		if n == 0 {
+			text = s.Faint(text)
+		}
+		fmt.Fprintln(w, text)
+	}
+}

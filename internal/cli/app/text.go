@@ -1,0 +1,116 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/config"
+)
+
+// CurrentTime is the time on the host's clock.
+func (h *Host) CurrentTime() time.Time {
+	if h.Now == nil {
+		return time.Now()
+	}
+	return h.Now()
+}
+
+// Ago says how long ago something was, for a person.
+func (h *Host) Ago(t time.Time) string {
+	const day = 24 * time.Hour
+	switch d := h.CurrentTime().Sub(t); {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < day:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	case d < 30*day:
+		return Plural(int(d/day), "day ago", "days ago")
+	default:
+		return t.Local().Format(time.DateOnly)
+	}
+}
+
+func (h *Host) AgoOr(at *time.Time, otherwise string) string {
+	if at == nil {
+		return otherwise
+	}
+	return h.Ago(*at)
+}
+
+// Since reads a moment: a date, a time, or how long ago.
+func (h *Host) Since(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := config.ParseDuration(text); err == nil {
+		return h.CurrentTime().Add(-ago), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is no moment", text).
+		WithFix(`write a date such as 2026-01-31, a time such as "2026-01-31 14:00", or how long ago, such as 7d`)}
+}
+
+func WhenWords(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+// BytesWords says a size for a person, small ones to the byte.
+func BytesWords(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	unit := 0
+	for value >= 1<<10 && unit < len(units)-1 {
+		value /= 1 << 10
+		unit++
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + " " + units[unit]
+}
+
+// OrDash fills an empty cell of a table.
+func OrDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// ShortRevision is as much of a revision as people read.
+func ShortRevision(revision string) string {
+	if len(revision) == 40 && !strings.ContainsFunc(revision, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
+		return revision[:12]
+	}
+	return OneLine(revision)
+}
+
+// FromWhere names a source, with what of it this is.
+func FromWhere(source, revision string) string {
+	if revision == "" {
+		return source
+	}
+	return source + " at " + ShortRevision(revision)
+}
+
+// ConditionWords is a condition in words; "" is always.
+func ConditionWords(c *condition.Expr) string {
+	if c == nil || c.Op == condition.Always {
+		return ""
+	}
+	return c.String()
+}
+
+// ConfirmWords says when a confirmation is asked for; "" is never.
+func ConfirmWords(c *condition.Expr) string {
+	if c == nil || c.Op == condition.Never {
+		return ""
+	}
+	return c.String()
+}

@@ -1,0 +1,59 @@
+package app
+
+import "strings"
+
+// Wrap breaks a text into lines of at most n columns, at spaces. Line breaks of
+// the text stay; a line keeps its indentation, and one that begins an item of a
+// list continues below its text. What stands in fences is not touched.
+func Wrap(text string, n int) []string {
+	var out []string
+	fenced := false
+	for line := range strings.SplitSeq(strings.TrimRight(Printable(text), "\n "), "\n") {
+		line = strings.TrimRight(strings.ReplaceAll(line, "\t", "    "), " ")
+		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
+		if fence {
+			fenced = !fenced
+		}
+		if fence || fenced || Cells(line) <= n {
+			out = append(out, line)
+			continue
+		}
+		out = append(out, wrapLine(line, n)...)
+	}
+	return out
+}
+
+func wrapLine(line string, n int) []string {
+	lead := lead(line)
+	hang := strings.Repeat(" ", Cells(lead))
+	if len(hang) > n/2 {
+		hang = ""
+	}
+	var out []string
+	current, empty := lead, true
+	for word := range strings.FieldsSeq(line[len(lead):]) {
+		switch {
+		case empty:
+			current += word
+		case Cells(current)+1+Cells(word) <= n:
+			current += " " + word
+		default:
+			out = append(out, current)
+			current = hang + word
+		}
+		empty = false
+	}
+	return append(out, current)
+}
+
+// lead is the indentation of a line, with the mark of a list's item.
+func lead(line string) string {
+	rest := strings.TrimLeft(line, " ")
+	mark := strings.TrimLeft(rest, "0123456789")
+	switch {
+	case len(mark) == len(rest) && (strings.HasPrefix(mark, "- ") || strings.HasPrefix(mark, "* ") || strings.HasPrefix(mark, "+ ")),
+		len(mark) < len(rest) && (strings.HasPrefix(mark, ". ") || strings.HasPrefix(mark, ") ")):
+		rest = strings.TrimLeft(mark[1:], " ")
+	}
+	return line[:len(line)-len(rest)]
+}

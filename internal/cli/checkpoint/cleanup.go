@@ -1,0 +1,100 @@
+package checkpoint
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/spf13/cobra"
+)
+
+// cleanupOptions is the command line of guideway cleanup.
+type cleanupOptions struct {
+	app       *app.App
+	OlderThan time.Duration
+	KeepLast  int
+	DryRun    bool
+	JSON      bool
+}
+
+func NewCleanupCmd(a *app.App, run func(context.Context, *cleanupOptions) error) *cobra.Command {
+	o := &cleanupOptions{app: a}
+	var olderThan string
+	cmd := &cobra.Command{
+		Use:   "cleanup {--older-than AGE|--keep-last N} [flags]",
+		Short: "Delete old checkpoints",
+		Long: `Delete your checkpoints of sessions that nothing was saved to or loaded from for a
+while, all but the last ones of each session, or both: of the sessions that are so old,
+all but so many. Of a run that is under way the last one always stays. --dry-run only
+says what would go; what is gone does not come back.
+
+Servers do this by themselves for sessions that are older than checkpoints.retention.`,
+		Example: `  guideway cleanup --older-than 7d --dry-run
+  guideway cleanup --older-than 7d --keep-last 5`,
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd, olderThan); err != nil {
+				return app.UsageError{Err: err}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&olderThan, "older-than", "", "sessions without activity for this `age`, such as 7d or 12h")
+	f.IntVar(&o.KeepLast, "keep-last", 0, "so many of each session stay")
+	f.BoolVar(&o.DryRun, "dry-run", false, "say what would go, and leave it")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func (o *cleanupOptions) check(cmd *cobra.Command, olderThan string) error {
+	const example = "guideway cleanup --older-than 7d --keep-last 5 --dry-run"
+	if cmd.Flags().Changed("older-than") {
+		age, err := config.ParseDuration(olderThan)
+		if err != nil || age <= 0 {
+			return guideway.Errorf(guideway.CodeInvalid, "%q is no age", olderThan).WithFix("%s", example)
+		}
+		o.OlderThan = age
+	}
+	if cmd.Flags().Changed("keep-last") && o.KeepLast < 1 {
+		return guideway.Errorf(guideway.CodeInvalid, "%d checkpoints cannot stay", o.KeepLast).WithFix("%s", example)
+	}
+	if o.OlderThan == 0 && o.KeepLast == 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "it is not said what may go").WithFix("%s", example)
+	}
+	return nil
+}
+
+func RunCleanup(ctx context.Context, o *cleanupOptions) error {
+	host := o.app.Host
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
+		cleaned, err := d.Checkpoints.Cleanup(ctx, checkpoint.CleanupRequest{
+			OlderThan: o.OlderThan, KeepLast: o.KeepLast, User: d.Person.User, DryRun: o.DryRun,
+		})
+		if err != nil {
+			return err
+		}
+		host.CheckpointNotes(d.Checkpoints.Store(), nil)
+		if o.JSON {
+			return app.WriteJSON(host.Out, cleaned)
+		}
+		done := "Deleted"
+		if cleaned.DryRun {
+			done = "Would be deleted"
+		}
+		fmt.Fprintf(host.Out, "%s: %s, %s", done, app.Plural(cleaned.Checkpoints, "checkpoint", "checkpoints"), app.BytesWords(cleaned.Stored))
+		if cleaned.Sessions > 0 {
+			fmt.Fprintf(host.Out, "; %s as a whole", app.Plural(cleaned.Sessions, "session", "sessions"))
+		}
+		fmt.Fprintln(host.Out)
+		if cleaned.Kept > 0 {
+			fmt.Fprintf(host.Out, "Kept: the last one of %s under way\n", app.Plural(cleaned.Kept, "run that is", "runs that are"))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,76 @@
+package checkpoint
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/spf13/cobra"
+)
+
+// checkpointDiffOptions is the command line of guideway checkpoint diff.
+type checkpointDiffOptions struct {
+	app      *app.App
+	From, To string
+	JSON     bool
+}
+
+func newCheckpointDiffCmd(a *app.App, run func(context.Context, *checkpointDiffOptions) error) *cobra.Command {
+	o := &checkpointDiffOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Show what changed from one checkpoint to another",
+		Long: `Show what changed from checkpoint A to checkpoint B, of whatever sessions: one value
+after the other, each by its JSON pointer.`,
+		Example:           "  guideway checkpoint diff c_0dx3k2v9q8f7m5n4p1r6t0w c_0dx3k9a2b4c6d8e0f1g3h5j",
+		Args:              app.Exactly(2, "two checkpoints, by their ids", "guideway checkpoint diff A B; guideway checkpoint list shows the ids"),
+		ValidArgsFunction: completeCheckpoints(a, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.From, o.To = args[0], args[1]
+			return run(cmd.Context(), o)
+		},
+	}
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func runCheckpointDiff(ctx context.Context, o *checkpointDiffOptions) error {
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
+		difference, err := d.Checkpoints.Diff(ctx, d.Person, o.From, o.To)
+		if err != nil {
+			return atCommandLine(err)
+		}
+		o.app.Host.CheckpointNotes(difference.Store, nil)
+		return o.app.Host.WriteJSONOr(o.JSON, difference, func() { o.write(difference) })
+	})
+}
+
+func (o *checkpointDiffOptions) write(d *checkpoint.Difference) {
+	host := o.app.Host
+	s := host.OutStyles()
+	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Red("---"), d.From.ID, app.WhenWords(d.From.Created), checkpointTitle(d.From))
+	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Green("+++"), d.To.ID, app.WhenWords(d.To.Created), checkpointTitle(d.To))
+	if len(d.Changes) == 0 {
+		fmt.Fprintln(host.Out, "The contexts are the same.")
+		return
+	}
+	for _, c := range d.Changes {
+		fmt.Fprintf(host.Out, "\n%s\n", s.Bold(app.OneLine(c.Path)))
+		if c.Op != "added" {
+			fmt.Fprintln(host.Out, s.Red("- "+changedWords(c.Before)))
+		}
+		if c.Op != "removed" {
+			fmt.Fprintln(host.Out, s.Green("+ "+changedWords(c.After)))
+		}
+	}
+	if d.More {
+		fmt.Fprintf(host.Out, "\nThere are more than these %d changes; load both and compare them.\n", len(d.Changes))
+	}
+}
+
+// changedWords writes a value on one line. Texts stand as JSON has them, so that line
+// breaks and what would steer a terminal show.
+func changedWords(value json.RawMessage) string { return app.OneLine(string(value)) }

@@ -1,0 +1,135 @@
+package checkpoint
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/spf13/cobra"
+)
+
+// checkpointListOptions is the command line of guideway checkpoint list.
+type checkpointListOptions struct {
+	app      *app.App
+	Words    []string
+	Session  string
+	Workflow string
+	Project  string
+	Here     bool
+	Since    string
+	Until    string
+	Tags     []string
+	Limit    int
+	Cursor   string
+	JSON     bool
+}
+
+func newCheckpointListCmd(a *app.App, run func(context.Context, *checkpointListOptions) error) *cobra.Command {
+	o := &checkpointListOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list [WORD...]",
+		Short: "List checkpoints, the last saved first",
+		Long: `List checkpoints, the last saved first. With words, those that have all of them in
+name, tags, workflow or context, whatever their endings; where none has all, those that
+have some, the best first. The words of encrypted checkpoints are not known.
+
+A * marks the last one of each line: a session with more than one has branches.`,
+		Example: `  guideway checkpoint list
+  guideway checkpoint list login token --since 7d
+  guideway checkpoint list --workflow coding-task --tag milestone --json`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              app.RunWithArgs(run, o, &o.Words),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Session, "session", "", "only those of the session, or the run, with this `id`")
+	f.StringVar(&o.Workflow, "workflow", "", "only those of the workflow with this `id`")
+	f.StringVar(&o.Project, "project", "", "only those of the project with this `id`")
+	f.BoolVar(&o.Here, "here", false, "only those of the project in the working directory")
+	f.StringVar(&o.Since, "since", "", "only those since a `moment`: a date, a time, or how long ago, such as 7d")
+	f.StringVar(&o.Until, "until", "", "only those before a `moment`")
+	f.StringSliceVar(&o.Tags, "tag", nil, "only those with all these `tags`")
+	app.AddLimitFlag(cmd, &o.Limit, "at most so many, up to 200")
+	f.StringVar(&o.Cursor, "cursor", "", "go on behind a page: its `nextCursor`")
+	app.AddJSONFlag(cmd, &o.JSON)
+	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
+	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
+	return cmd
+}
+
+func (o *checkpointListOptions) request(here string) (checkpoint.ListRequest, error) {
+	r := checkpoint.ListRequest{
+		Session: o.Session, Workflow: o.Workflow, Project: o.Project, Tags: o.Tags,
+		Query: strings.Join(o.Words, " "), Limit: o.Limit, Cursor: o.Cursor,
+	}
+	if o.Here {
+		r.Project = here
+	}
+	var err error
+	if r.Since, err = o.app.Host.Since(o.Since); err != nil {
+		return r, err
+	}
+	r.Until, err = o.app.Host.Since(o.Until)
+	return r, err
+}
+
+func runCheckpointList(ctx context.Context, o *checkpointListOptions) error {
+	return o.app.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
+		request, err := o.request(d.Here)
+		if err != nil {
+			return err
+		}
+		page, err := d.Checkpoints.List(ctx, d.Person, request)
+		if err != nil {
+			return atCommandLine(err)
+		}
+		o.app.Host.CheckpointNotes(page.Store, nil)
+		return o.write(page)
+	})
+}
+
+func (o *checkpointListOptions) write(page *checkpoint.Page) error {
+	var more []string
+	if page.Partial {
+		more = append(more, "None has all of the words; these have some, the best first.")
+	}
+	if page.Next != "" {
+		more = append(more, "There are more: the same with --cursor "+page.Next)
+	}
+	return app.WriteList(o.app.Host, o.JSON, app.Listing[checkpoint.Record]{
+		Items: page.Checkpoints, Answer: page, More: strings.Join(more, "\n"),
+		Empty: "There are no such checkpoints. guideway checkpoint save makes one, as does an agent with the tool workflow_checkpoint_save.",
+		Table: app.NewTable(5, "CHECKPOINT", "SESSION", "WORKFLOW", "SAVED", "SIZE", "NAME").AlignRight(4),
+		Row: func(r checkpoint.Record) []string {
+			id := r.ID
+			if slices.Contains(page.Heads, id) {
+				id += " *"
+			}
+			return []string{id, r.Session, app.OrDash(app.OneLine(r.Workflow)), o.app.Host.Ago(r.Created), app.BytesWords(r.Bytes), checkpointTitle(r)}
+		},
+	})
+}
+
+// checkpointTitle is the name of a checkpoint with its tags, and what is wrong.
+func checkpointTitle(r checkpoint.Record) string {
+	var parts []string
+	if r.Problem != "" {
+		parts = append(parts, "DAMAGED")
+	}
+	if r.Branch {
+		parts = append(parts, "branch")
+	}
+	if r.Name != "" {
+		parts = append(parts, app.OneLine(r.Name))
+	}
+	for _, tag := range r.Tags {
+		parts = append(parts, "#"+app.OneLine(tag))
+	}
+	if len(parts) == 0 {
+		return string(r.Kind)
+	}
+	return strings.Join(parts, " ")
+}

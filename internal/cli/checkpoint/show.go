@@ -1,0 +1,216 @@
+package checkpoint
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/spf13/cobra"
+)
+
+func newCheckpointShowCmd(a *app.App) *cobra.Command {
+	return app.NewNameCmd(a, runCheckpointShow, &cobra.Command{
+		Use:   "show CHECKPOINT",
+		Short: "Show what a checkpoint is, and what its context has",
+		Long: `Show what a checkpoint is: where it belongs, how it is stored, and the variables of
+its context with their sizes. "guideway checkpoint load" gives the context itself.`,
+		Example: `  guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w
+  guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w --json`,
+		Args:              oneCheckpoint("show"),
+		ValidArgsFunction: completeCheckpoints(a, 1),
+	})
+}
+
+// checkpointShowAnswer is the answer of guideway checkpoint show --json.
+type checkpointShowAnswer struct {
+	Checkpoint checkpoint.Record `json:"checkpoint"`
+	// Variables are those of the context; nil where it cannot be read.
+	Variables []variableSize   `json:"variables"`
+	Problem   string           `json:"problem,omitempty"`
+	Store     checkpoint.Store `json:"store"`
+}
+
+// variableSize is a variable of a context.
+type variableSize struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Bytes int    `json:"bytes"`
+}
+
+func runCheckpointShow(ctx context.Context, o *app.NameOptions) error {
+	return o.App.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
+		record, err := d.Checkpoints.Get(ctx, d.Person, o.Name)
+		if err != nil {
+			return notThere(ctx, d, "list", o.Name, err)
+		}
+		answer := checkpointShowAnswer{Checkpoint: record, Problem: record.Problem, Store: d.Checkpoints.Store()}
+		loaded, err := d.Checkpoints.Load(ctx, d.Person, checkpoint.LoadRequest{ID: o.Name})
+		switch {
+		case err != nil:
+			answer.Problem = err.Error()
+		case loaded.Degraded != nil:
+			answer.Problem = loaded.Degraded.Problem
+		default:
+			answer.Problem = ""
+			answer.Variables = variableSizes(loaded.Context)
+		}
+		host := o.App.Host
+		host.CheckpointNotes(answer.Store, nil)
+		return host.WriteJSONOr(o.JSON, answer, func() { answer.write(host) })
+	})
+}
+
+// variableSizes lists the variables of a context, the largest first.
+func variableSizes(text json.RawMessage) []variableSize {
+	var values map[string]json.RawMessage
+	_ = json.Unmarshal(text, &values) // a checkpoint holds an object
+	list := []variableSize{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, variableSize{Name: name, Kind: jsonKind(values[name]), Bytes: len(values[name])})
+	}
+	slices.SortStableFunc(list, func(a, b variableSize) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return list
+}
+
+// jsonKind names the kind of a JSON value.
+func jsonKind(text json.RawMessage) string {
+	switch text[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "list"
+	case '"':
+		return "text"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	default:
+		return "number"
+	}
+}
+
+func (a *checkpointShowAnswer) write(host *app.Host) {
+	r := a.Checkpoint
+	s := host.OutStyles()
+	row := host.WriteFields(10)
+	row("Checkpoint", s.Bold(r.ID))
+	session := r.Session
+	if r.Run != "" {
+		session += fmt.Sprintf(", a run, at its event %d", r.RunSeq)
+	}
+	row("Session", session)
+	parent := r.Parent
+	if r.Branch {
+		parent += ", which another one follows too"
+	}
+	row("Follows", parent)
+	saved := fmt.Sprintf("%s, %s, %s", app.WhenWords(r.Created), host.Ago(r.Created), r.Kind)
+	if r.Agent != "" {
+		saved += ", by " + app.OneLine(r.Agent)
+	}
+	row("Saved", saved)
+	row("Workflow", app.OneLine(r.Workflow))
+	row("Project", app.OneLine(r.Project))
+	row("Name", app.OneLine(r.Name))
+	row("Tags", app.OneLine(strings.Join(r.Tags, ", ")))
+	row("Size", storedWords(r))
+	if a.Problem != "" {
+		row("State", s.Red("cannot be read: "+app.OneLine(a.Problem)))
+		return
+	}
+	row("State", s.Green("ok"))
+	fmt.Fprintln(host.Out)
+	app.WriteRows(host, app.NewTable(0, "VARIABLE", "KIND", "SIZE").AlignRight(2), a.Variables, func(v variableSize) []string {
+		return []string{app.OneLine(v.Name), v.Kind, app.BytesWords(int64(v.Bytes))}
+	})
+}
+
+// storedWords says how large a checkpoint is and how it is stored.
+func storedWords(r checkpoint.Record) string {
+	words := app.BytesWords(r.Bytes)
+	if r.Tokens > 0 {
+		words += fmt.Sprintf(", %d tokens", r.Tokens)
+	}
+	words += ", stored in " + app.BytesWords(r.Stored)
+	if r.Base != "" {
+		words += " as what differs from " + r.Base
+	}
+	if r.Key != "" {
+		words += ", encrypted"
+	}
+	return words
+}
+
+// checkpointLoadOptions is the command line of guideway checkpoint load.
+type checkpointLoadOptions struct {
+	app     *app.App
+	ID      string
+	Session string
+	Keys    []string
+	Older   bool
+	JSON    bool
+}
+
+func newCheckpointLoadCmd(a *app.App, run func(context.Context, *checkpointLoadOptions) error) *cobra.Command {
+	o := &checkpointLoadOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "load {CHECKPOINT|--session SESSION}",
+		Short: "Write the context of a checkpoint to the output",
+		Long: `Write the context of a checkpoint to the output, as it was saved: JSON on one line,
+with its keys in order. Where the checkpoint is damaged nothing is written, unless
+--older takes the newest one before it that is not.`,
+		Example: `  guideway checkpoint load c_0dx3k2v9q8f7m5n4p1r6t0w > context.json
+  guideway checkpoint load --session login-work --keys plan,decisions
+  guideway checkpoint load --session login-work --json`,
+		Args:              byIDOrSession("load", &o.Session),
+		ValidArgsFunction: completeCheckpoints(a, 1),
+		RunE:              app.RunWithArg(run, o, &o.ID),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Session, "session", "", "the last one of the session, or the run, with this `id`")
+	f.StringSliceVar(&o.Keys, "keys", nil, "only these `variables`")
+	f.BoolVar(&o.Older, "older", false, "where it is damaged, take the newest one before it")
+	f.BoolVar(&o.JSON, "json", false, "answer with what is known of the checkpoint, too")
+	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
+	return cmd
+}
+
+func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
+		loaded, err := d.Checkpoints.Load(ctx, d.Person, checkpoint.LoadRequest{ID: o.ID, Session: o.Session, Keys: o.Keys})
+		if err != nil {
+			return notThere(ctx, d, "load", o.ID, err)
+		}
+		host := o.app.Host
+		host.CheckpointNotes(loaded.Store, loaded.Warnings)
+		if damage := loaded.Degraded; damage != nil {
+			if !o.Older {
+				return guideway.Errorf(guideway.CodeInternal, "the checkpoint %s is damaged: %s", damage.Wanted, app.OneLine(damage.Problem)).
+					WithFix("guideway checkpoint load %s, the newest one before it that can be read", loaded.ID)
+			}
+			fmt.Fprintf(host.Err, "The checkpoint %s is damaged; this is %s, of %s.\n", damage.Wanted, loaded.ID, app.WhenWords(loaded.Created))
+		}
+		if len(loaded.Missing) > 0 {
+			fmt.Fprintf(host.Err, "Not in the context: %s\n", app.OneLine(strings.Join(loaded.Missing, ", ")))
+		}
+		if len(loaded.Heads) > 0 && o.ID == "" {
+			fmt.Fprintf(host.Err, "The session has branches; this is the last that was saved. Others end with %s\n", strings.Join(loaded.Heads, ", "))
+		}
+		if o.JSON {
+			return app.WriteJSON(host.Out, loaded)
+		}
+		if _, err := fmt.Fprintf(host.Out, "%s\n", loaded.Context); err != nil {
+			return guideway.Errorf(guideway.CodeUnavailable, "write the context: %w", err)
+		}
+		return nil
+	})
+}

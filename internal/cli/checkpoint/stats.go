@@ -1,0 +1,71 @@
+package checkpoint
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/spf13/cobra"
+)
+
+func NewStatsCmd(a *app.App) *cobra.Command {
+	return app.NewPlainCmd(a, runStats, &cobra.Command{
+		Use:   "stats",
+		Short: "Show how much checkpoints take, and how that grows",
+		Long: `Show how many checkpoints you have, how large their contexts are and how much they take
+on the disk, the largest sessions, and what each of the last 30 days has added of what
+is still there.`,
+		Example: "  guideway stats\n  guideway stats --json",
+	})
+}
+
+func runStats(ctx context.Context, o *app.PlainOptions) error {
+	return o.App.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
+		stats, err := d.Checkpoints.Stats(ctx, d.Person.User)
+		if err != nil {
+			return err
+		}
+		o.App.Host.CheckpointNotes(stats.Store, nil)
+		return o.App.Host.WriteJSONOr(o.JSON, stats, func() { writeStats(o.App.Host, stats) })
+	})
+}
+
+func writeStats(host *app.Host, stats *checkpoint.Stats) {
+	s := host.OutStyles()
+	fmt.Fprintf(host.Out, "Kept in     %s\n", stats.Store.Mode)
+	fmt.Fprintf(host.Out, "Kept        %s of %s\n", app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Lines, "session", "sessions"))
+	fmt.Fprintf(host.Out, "Contexts    %s\n", app.BytesWords(stats.Bytes))
+	stored := app.BytesWords(stats.Stored)
+	if stats.Ratio > 0 {
+		stored += fmt.Sprintf(", ratio %.1f", stats.Ratio)
+	}
+	if stats.Limit > 0 {
+		stored += fmt.Sprintf(", %.1f %% of %s", 100*float64(stats.Stored)/float64(stats.Limit), app.BytesWords(stats.Limit))
+	}
+	fmt.Fprintf(host.Out, "On disk     %s\n", stored)
+	if stats.Count == 0 {
+		return
+	}
+	fmt.Fprintf(host.Out, "Last used   %s\n\n%s\n", host.Ago(stats.Newest), s.Bold("The largest sessions"))
+	app.WriteRows(host, app.NewTable(0, "SESSION", "WORKFLOW", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO", "LAST USED").AlignRight(2, 3, 4, 5), stats.Sessions,
+		func(line checkpoint.Line) []string {
+			return []string{
+				line.Session, app.OrDash(app.OneLine(line.Workflow)), fmt.Sprint(line.Count), app.BytesWords(line.Bytes), app.BytesWords(line.Stored),
+				ratioWords(line.Bytes, line.Stored), host.Ago(line.Touched),
+			}
+		})
+	fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Growth"))
+	app.WriteRows(host, app.NewTable(0, "DAY", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO").AlignRight(1, 2, 3, 4), stats.Growth, func(day checkpoint.Day) []string {
+		return []string{day.Date, fmt.Sprint(day.Checkpoints), app.BytesWords(day.Bytes), app.BytesWords(day.Stored), ratioWords(day.Bytes, day.Stored)}
+	})
+}
+
+// ratioWords says how many times smaller something is stored.
+func ratioWords(bytes, stored int64) string {
+	if stored == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", float64(bytes)/float64(stored))
+}

@@ -1,0 +1,100 @@
+package checkpoint
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/spf13/cobra"
+)
+
+// checkpointVerifyOptions is the command line of guideway checkpoint verify.
+type checkpointVerifyOptions struct {
+	app     *app.App
+	Rebuild bool
+	JSON    bool
+}
+
+func newCheckpointVerifyCmd(a *app.App, run func(context.Context, *checkpointVerifyOptions) error) *cobra.Command {
+	o := &checkpointVerifyOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Read every checkpoint and say which are damaged",
+		Long: `Read every checkpoint and compare it with its checksums. What is damaged is named and
+marked, what was marked and can be read again is not any more. The exit code is 1 if one
+is damaged.
+
+With --rebuild whatever the stored contents have and the index has not is taken up
+first: after a database was lost, or put back from an older backup.`,
+		Example: "  guideway checkpoint verify\n  guideway checkpoint verify --rebuild\n  guideway checkpoint verify --json",
+		Args:    app.NoArgs,
+		RunE:    app.RunWith(run, o),
+	}
+	cmd.Flags().BoolVar(&o.Rebuild, "rebuild", false, "take up first what the index does not know of")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// checkpointVerifyAnswer is the answer of guideway checkpoint verify --json.
+type checkpointVerifyAnswer struct {
+	*checkpoint.Report
+	Rebuilt *checkpoint.Rebuilt `json:"rebuilt,omitempty"`
+}
+
+func runCheckpointVerify(ctx context.Context, o *checkpointVerifyOptions) error {
+	host := o.app.Host
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
+		var answer checkpointVerifyAnswer
+		if o.Rebuild {
+			rebuilt, err := d.Checkpoints.Rebuild(ctx)
+			if err != nil {
+				return err
+			}
+			answer.Rebuilt = &rebuilt
+		}
+		var err error
+		if answer.Report, err = d.Checkpoints.Verify(ctx); err != nil {
+			return err
+		}
+		host.CheckpointNotes(answer.Store, nil)
+		return host.WriteVerdict(o.JSON, answer, len(answer.Damaged) > 0, func() { answer.write(host) })
+	})
+}
+
+func (a *checkpointVerifyAnswer) write(host *app.Host) {
+	s := host.OutStyles()
+	if r := a.Rebuilt; r != nil {
+		fmt.Fprintf(host.Out, "rebuilt: %d taken up, %d mended", r.Adopted, r.Mended)
+		if r.Damaged > 0 {
+			fmt.Fprintf(host.Out, "; %s of what they are", app.Plural(r.Damaged, "blob says nothing", "blobs say nothing"))
+		}
+		fmt.Fprintln(host.Out)
+	}
+	for _, f := range a.Damaged {
+		fmt.Fprintf(host.Out, "%s  session %s: %s\n", f.Checkpoint, f.Session, s.Red(app.OneLine(f.Problem)))
+	}
+	for _, id := range a.Healed {
+		fmt.Fprintf(host.Out, "%s  can be read again\n", id)
+	}
+	checked := fmt.Sprintf("%s, %s of contexts", VerifiedWords(a.Report), app.BytesWords(a.Bytes))
+	if len(a.Damaged) > 0 {
+		fmt.Fprintf(host.Out, "%s: %d damaged of %s\n", s.Red("damaged"), len(a.Damaged), checked)
+		fmt.Fprintln(host.Out, "Put the directory of the contents back from a backup and verify again; until then the ones before them load: guideway checkpoint load --older")
+	} else {
+		fmt.Fprintf(host.Out, "%s: %s; all can be read\n", s.Green("ok"), checked)
+	}
+	if a.Unknown > 0 {
+		fmt.Fprintf(host.Out, "The index does not know of %s: guideway checkpoint verify --rebuild\n", app.Plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
+	}
+}
+
+// VerifiedWords says how much was looked through.
+func VerifiedWords(r *checkpoint.Report) string {
+	said := app.Plural(r.Checkpoints, "checkpoint", "checkpoints")
+	if r.Pieces > 0 {
+		said += " and " + app.Plural(r.Pieces, "reduced context", "reduced contexts")
+	}
+	return said
+}

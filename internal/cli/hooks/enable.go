@@ -1,0 +1,220 @@
+package hooks
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/spf13/cobra"
+)
+
+// hooksEnableOptions is the command line of guideway hooks enable.
+type hooksEnableOptions struct {
+	app     *app.App
+	ID      string
+	Replace bool
+	JSON    bool
+}
+
+func newHooksEnableCmd(a *app.App, run func(context.Context, *hooksEnableOptions) error) *cobra.Command {
+	o := &hooksEnableOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "enable ID",
+		Short: "Make a hook graph active",
+		Long: `Make a hook graph active. One that comes with the program or lies in your own directories
+stays active when you edit it. One that came with a project is shown with its scripts, and
+you approve exactly that, at a terminal: where the graph or a script of it changes, what it
+stands around is refused until you enable it again.
+
+Of two graphs that stand around the same request, one can be active: the second is
+refused, unless --replace turns the first off. Where you have set a passphrase with
+"guideway runs approve --set-passphrase", it is asked for.`,
+		Example: `  guideway hooks enable redact-secrets
+  guideway hooks enable my-redaction --replace`,
+		Args:              app.Exactly(1, "one hook graph, by id", "guideway hooks enable redact-secrets"),
+		ValidArgsFunction: completeHooks(a),
+		RunE:              app.RunWithArg(run, o, &o.ID),
+	}
+	app.AddChangeFlag(cmd, &o.JSON)
+	cmd.Flags().BoolVar(&o.Replace, "replace", false, "turn off the graphs that stand around the same requests")
+	return cmd
+}
+
+func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
+	d, err := OpenHooks(ctx, o.app)
+	if err != nil {
+		return err
+	}
+	e, err := d.Snapshot.Hook(o.ID)
+	if err != nil {
+		return err
+	}
+	who, err := authn.SystemUser()
+	if err != nil {
+		return err
+	}
+	candidate := hookdesk.Candidate(e)
+	record, err := candidate.Approval(who)
+	if err != nil {
+		return err
+	}
+	if err := d.checkScripts(ctx, e); err != nil {
+		return err
+	}
+	others := d.active.Set.Overlapping(e.Graph)
+	if len(others) > 0 && !o.Replace {
+		return guideway.Errorf(guideway.CodeConflict, "%s stands around some of the same requests, and is active: %s", o.ID, strings.Join(others, ", ")).
+			WithFix("guideway hooks enable %s --replace; or give the two bindings that do not overlap", o.ID)
+	}
+	if err := d.consent(ctx, e, o.JSON); err != nil {
+		return err
+	}
+	store, err := app.OpenApprovals(d.cfg, o.app.Host.CurrentTime)
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if _, err := d.disable(ctx, store, other); err != nil {
+			return err
+		}
+		if !o.JSON {
+			fmt.Fprintf(o.app.Host.Out, "Disabled %s.\n", other)
+		}
+	}
+	if _, err := store.Put(ctx, record); err != nil {
+		return err
+	}
+	if o.JSON {
+		return app.WriteJSON(o.app.Host.Out, app.ChangeResult{
+			Action: "enabled", Changed: d.state(e) != hookgraph.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
+		})
+	}
+	fmt.Fprintf(o.app.Host.Out, "Enabled %s: it stands around %s, for %s.\n", e.ID, e.Graph.Type, app.OneLine(bindingWords(e.Graph)))
+	return nil
+}
+
+// checkScripts refuses a graph with a script that does not compile.
+func (d *hookDesk) checkScripts(ctx context.Context, e *catalog.HookEntry) error {
+	return WithPool(ctx, func(pool *script.Pool) error {
+		found, err := sandbox.Check(ctx, pool, e.Linked)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			app.WriteDiagnostics(d.app.Host.Err, found, d.app.Host.ErrStyles())
+			return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s has a script that is invalid (%s)", e.ID, app.Plural(len(found), "error", "errors")).
+				WithFix("guideway hooks validate %s", e.ID)
+		}
+		return nil
+	})
+}
+
+// consent has a person agree where one must: to what came with a project, and,
+// where a passphrase is set, to any change of what stands around calls. aside leaves
+// the output to an answer, and shows the graph beside it.
+func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool) error {
+	person := app.NewApprover(d.app.Host, d.cfg)
+	if e.Own() {
+		return d.consentToChange(ctx, person)
+	}
+	if err := d.app.Host.AsksPeople(); err != nil {
+		return app.UsageError{Err: err}
+	}
+	show := &HooksShowOptions{App: d.app, Scripts: true}
+	if aside {
+		host := *d.app.Host
+		host.Out, host.OutTerminal = host.Err, host.ErrTerminal
+		beside := *d.app
+		beside.Host = &host
+		show.App = &beside
+	}
+	if err := show.Show(d, e); err != nil {
+		return err
+	}
+	fmt.Fprintf(person.Out, "\nThis came with %s. Its scripts see what goes through the calls that it stands around.\n", app.OneLine(e.Source.Key()))
+	return person.ConfirmName(ctx, "graph", "id", e.ID)
+}
+
+// consentToChange asks for the passphrase where there is one: a guard that a
+// person has set up is not for an agent to take down, nor to replace.
+func (d *hookDesk) consentToChange(ctx context.Context, person *app.Approver) error {
+	isSet, err := person.Secret.IsSet()
+	if err != nil || !isSet {
+		return err
+	}
+	if err := d.app.Host.AsksPeople(); err != nil {
+		return app.UsageError{Err: err}
+	}
+	return person.Prove(ctx)
+}
+
+// disable takes the approval of a graph away, of all sources that are there; ok
+// says whether there was one.
+func (d *hookDesk) disable(ctx context.Context, store *approval.Store, id string) (ok bool, err error) {
+	present := func(r approval.Record) bool {
+		return slices.ContainsFunc(d.Snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == r.Source })
+	}
+	for _, r := range d.approvals.Of(approval.KindHookGraph) {
+		if r.Subject != id || !present(r) {
+			continue
+		}
+		removed, err := store.Remove(ctx, r.Key())
+		if err != nil {
+			return ok, err
+		}
+		ok = ok || removed
+	}
+	return ok, nil
+}
+
+func newHooksDisableCmd(a *app.App) *cobra.Command {
+	return app.NewChangeCmd(a, runHooksDisable, &cobra.Command{
+		Use:   "disable ID",
+		Short: "Turn a hook graph off",
+		Long: `Turn a hook graph off, also one that is broken or gone. Where you have set a passphrase
+with "guideway runs approve --set-passphrase", it is asked for.`,
+		Example:           `  guideway hooks disable redact-secrets`,
+		Args:              app.Exactly(1, "one hook graph, by id", "guideway hooks disable redact-secrets"),
+		ValidArgsFunction: completeHooks(a),
+	})
+}
+
+func runHooksDisable(ctx context.Context, o *app.NameOptions) error {
+	d, err := OpenHooks(ctx, o.App)
+	if err != nil {
+		return err
+	}
+	notEnabled := guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled here", o.Name).WithFix("guideway hooks list --active")
+	if len(d.approvals) == 0 {
+		return notEnabled
+	}
+	person := app.NewApprover(o.App.Host, d.cfg)
+	if err := d.consentToChange(ctx, person); err != nil {
+		return err
+	}
+	store, err := app.OpenApprovals(d.cfg, o.App.Host.CurrentTime)
+	if err != nil {
+		return err
+	}
+	ok, err := d.disable(ctx, store, o.Name)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return notEnabled
+	}
+	return o.App.Host.WriteJSONOr(o.JSON, app.ChangeResult{Action: "disabled", Changed: true, Kind: app.KindHookGraph, Name: o.Name}, func() {
+		fmt.Fprintf(o.App.Host.Out, "Disabled %s.\n", o.Name)
+	})
+}

@@ -1,0 +1,226 @@
+package hooks
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/spf13/cobra"
+)
+
+func NewHooksCmd(a *app.App) *cobra.Command {
+	return app.NewGroupCmd(&cobra.Command{
+		Use:   "hooks",
+		Short: "Look at, try out and enable hook graphs around tool calls",
+		Long: `Hook graphs stand around the requests that go through the gateway to other MCP
+servers: scripts that change, answer, refuse or record calls of tools and lists of
+tools. A graph is a file in the folder hooks of a source of workflows, its scripts
+are in the file or in hooks/modules. None runs before it is enabled here.`,
+		Example: `  guideway hooks list
+  guideway hooks show redact-secrets
+  guideway hooks test block-by-argument --request call.json
+  guideway hooks enable redact-secrets`,
+	},
+		newHooksListCmd(a, runHooksList), newHooksShowCmd(a, runHooksShow), newHooksValidateCmd(a, runHooksValidate),
+		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a),
+		newHooksImportCmd(a, RunHooksImport), newHooksExportCmd(a, runHooksExport), newHooksTypesCmd(a),
+	)
+}
+
+// hookDesk is what the commands of hooks work with.
+type hookDesk struct {
+	app       *app.App
+	cfg       *config.Config
+	Snapshot  *catalog.Snapshot
+	approvals approval.Records
+	// active says which graphs are, by the approvals.
+	active *hookgraph.Activation
+}
+
+// OpenHooks reads all graphs and approvals.
+func OpenHooks(ctx context.Context, a *app.App) (*hookDesk, error) {
+	cfg, cat, err := a.LoadCatalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cat.Close()
+	approvals, err := app.ReadApprovals(cfg, a.Host.CurrentTime)
+	if err != nil {
+		return nil, err
+	}
+	return &hookDesk{
+		app: a, cfg: cfg, Snapshot: cat.Snapshot(), approvals: approvals, active: hookdesk.Activate(cat.Snapshot(), approvals),
+	}, nil
+}
+
+// state says how a graph stands.
+func (d *hookDesk) state(e *catalog.HookEntry) hookgraph.State {
+	c := hookdesk.Candidate(e)
+	return d.active.States[c.Key()]
+}
+
+// Find gives a graph by its id, or one in a file, linked with the modules beside
+// it and those of the library. A file that does not load is shown with its
+// problems.
+func (d *hookDesk) Find(ctx context.Context, name string) (*catalog.HookEntry, error) {
+	if !app.IsPath(name) {
+		return d.Snapshot.HookOf(name)
+	}
+	data, err := d.app.Host.ReadDefinition(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	file := app.ShownName(name)
+	e, found := d.read(ctx, file, name, data)
+	if e == nil {
+		app.WriteDiagnostics(d.app.Host.Err, found, d.app.Host.ErrStyles())
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, app.Plural(len(found), "error", "errors")).
+			WithFix("guideway hooks validate %s", name)
+	}
+	return e, nil
+}
+
+// hookThatLoads opens the desk and finds a graph on it that loads.
+func hookThatLoads(ctx context.Context, a *app.App, name string) (*hookDesk, *catalog.HookEntry, error) {
+	d, err := OpenHooks(ctx, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := d.Find(ctx, name)
+	if err == nil && e.Linked == nil {
+		err = guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
+			WithFix("guideway hooks validate %s", name)
+	}
+	return d, e, err
+}
+
+// read reads a graph of a file; the entry is nil where it does not load or link.
+func (d *hookDesk) read(ctx context.Context, file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
+	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindGraph)})
+	if document == nil {
+		return nil, found
+	}
+	linked, found := hooks.Link(document.Graph, d.library(ctx, path))
+	if linked == nil {
+		return nil, found
+	}
+	return &catalog.HookEntry{ID: linked.ID, Graph: linked.Graph, Linked: linked, Path: file, Source: catalog.SourceInfo{Name: "file", Trust: catalog.TrustUser}}, nil
+}
+
+// library is the modules for a graph in a file: those in the folder modules beside
+// it, then those that this user has.
+func (d *hookDesk) library(ctx context.Context, path string) hooks.Library {
+	var modules []hooks.Module
+	if path != "-" {
+		dir := filepath.Join(filepath.Dir(d.app.Host.Abs(path)), "modules")
+		entries, _ := os.ReadDir(dir) // no folder, no modules
+		for _, entry := range entries {
+			place := hooks.PlaceOf("hooks/modules/" + entry.Name())
+			if place.Kind == "" || !entry.Type().IsRegular() {
+				continue
+			}
+			file := filepath.Join(dir, entry.Name())
+			data, err := d.app.Host.ReadDefinition(ctx, file)
+			if err != nil {
+				continue
+			}
+			if place.Plain {
+				modules = append(modules, *hooks.PlainModule(place, file, data))
+			} else if m, _ := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindModule)}); m != nil {
+				modules = append(modules, *m.Module)
+			}
+		}
+	}
+	for _, m := range slices.Backward(d.Snapshot.HookModules()) {
+		if m.Source.Own() {
+			modules = append(modules, m.Module)
+		}
+	}
+	return hooks.NewLibrary(modules)
+}
+
+// WithPool has scripts run in workers that end with do.
+func WithPool(ctx context.Context, do func(*script.Pool) error) error {
+	pool, err := script.NewPool(script.Options{Workers: 1})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.ServerTime)
+		defer cancel()
+		_ = pool.Close(ctx) // the workers end with this process at the latest
+	}()
+	return do(pool)
+}
+
+// completeHooks completes the ids of graphs; files are completed too.
+func completeHooks(a *app.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		d, err := OpenHooks(cmd.Context(), a)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		var ids []string
+		for _, e := range d.Snapshot.Hooks() {
+			about := ""
+			if e.Graph != nil {
+				about = "\t" + app.OneLine(e.Graph.Name)
+			}
+			ids = append(ids, e.ID+about)
+		}
+		return ids, cobra.ShellCompDirectiveDefault
+	}
+}
+
+// bindingWords says which requests a graph stands around.
+func bindingWords(g *hooks.Graph) string {
+	var words []string
+	for _, b := range g.Bindings {
+		switch {
+		case b.Upstream == "" && b.Tool == "":
+			words = append(words, "all")
+		case b.Tool == "":
+			words = append(words, b.Upstream)
+		case b.Upstream == "":
+			words = append(words, "*:"+b.Tool)
+		default:
+			words = append(words, b.Upstream+":"+b.Tool)
+		}
+	}
+	if len(words) == 0 {
+		return "all"
+	}
+	return strings.Join(words, ", ")
+}
+
+func newHooksTypesCmd(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "types",
+		Short: "Print the TypeScript types of what scripts can use",
+		Long: `Print a TypeScript declaration file: the context of a hook, what it can return, and
+the functions that every script has. Editors use it to complete and to check.`,
+		Example: `  guideway hooks types > hooks/modules/guideway.d.ts`,
+		Args:    app.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.Host.Out.Write([]byte(script.Types()))
+			return err
+		},
+	}
+}

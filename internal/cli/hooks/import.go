@@ -1,0 +1,226 @@
+package hooks
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/spf13/cobra"
+)
+
+// HooksImportOptions is the command line of guideway hooks import.
+type HooksImportOptions struct {
+	App *app.App
+	// Name is a file, or the id of a graph where Template is set.
+	Name     string
+	Template bool
+	ID       string
+	Title    string
+	// Upstream and Tool bind the copy; Variables set what it begins with.
+	Upstream, Tool string
+	Variables      []string
+	Force, JSON    bool
+}
+
+func newHooksImportCmd(a *app.App, run func(context.Context, *HooksImportOptions) error) *cobra.Command {
+	o := &HooksImportOptions{App: a}
+	cmd := &cobra.Command{
+		Use:   "import {FILE|--template ID}",
+		Short: "Take a hook graph or a module over into your own",
+		Long: `Take a hook graph, or a module, over into the directory of your own workflows. FILE is in
+JSON or YAML, also as MCP Router writes it, or - for the standard input. With --template a
+graph that is here is copied, with other settings. What is imported is off.`,
+		Example: `  guideway hooks import ./their-graph.json
+  guideway hooks import --template default-argument --id search-limit --upstream github --tool 'search_*' --set 'defaults={"perPage": 10}'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := app.Exactly(1, "one file, or --template and the id of a graph", "guideway hooks import ./graph.json")(cmd, args); err != nil {
+				return err
+			}
+			if o.Template && o.ID == "" {
+				return guideway.Errorf(guideway.CodeInvalid, "the copy needs an id of its own").WithFix("guideway hooks import --template %s --id my-%s", args[0], args[0])
+			}
+			return nil
+		},
+		ValidArgsFunction: completeHooks(a),
+		RunE:              app.RunWithArg(run, o, &o.Name),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.Template, "template", false, "copy a graph that is here, by its id")
+	f.StringVar(&o.ID, "id", "", "`id` of the graph or module, in place of its own")
+	f.StringVar(&o.Title, "name", "", "`name` of the graph, in place of its own")
+	f.StringVar(&o.Upstream, "upstream", "", "bind the graph to servers with names of this `pattern`")
+	f.StringVar(&o.Tool, "tool", "", "bind the graph to tools with names of this `pattern`")
+	f.StringArrayVar(&o.Variables, "set", nil, "begin with another value of a variable: `name=json`")
+	f.BoolVar(&o.Force, "force", false, "replace a file that is there")
+	app.AddChangeFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
+	d, err := OpenHooks(ctx, o.App)
+	if err != nil {
+		return err
+	}
+	if d.cfg.Workflows.UserDir == "" {
+		return guideway.Errorf(guideway.CodeInvalid, "there is no directory of your own workflows").WithFix("set HOME")
+	}
+	if o.Template {
+		e, err := d.Snapshot.Hook(o.Name)
+		if err != nil {
+			return err
+		}
+		if e.Linked == nil {
+			return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem)
+		}
+		return o.graph(ctx, d, e.Linked, true)
+	}
+	data, err := o.App.Host.ReadDefinition(ctx, o.Name)
+	if err != nil {
+		return err
+	}
+	file := app.ShownName(o.Name)
+	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks})
+	switch {
+	case document != nil && document.Module != nil:
+		return o.module(d, *document.Module)
+	case document != nil:
+		e, more := d.read(ctx, file, o.Name, data)
+		if e != nil {
+			return o.graph(ctx, d, e.Linked, o.changes())
+		}
+		found = more
+	}
+	app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
+	return guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s); nothing was imported", file, app.Plural(len(found), "error", "errors")).
+		WithFix("guideway hooks validate %s", o.Name)
+}
+
+// changes says whether the graph is to be another one than in the file.
+func (o *HooksImportOptions) changes() bool {
+	return o.ID != "" || o.Title != "" || o.Upstream != "" || o.Tool != "" || len(o.Variables) > 0
+}
+
+// graph writes a graph into the user's directory, as it is or as a copy with other
+// settings.
+func (o *HooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hooks.Linked, asCopy bool) error {
+	text, err := linked.Export(false)
+	if asCopy {
+		text, err = o.copied(linked)
+	}
+	if err != nil {
+		return err
+	}
+	// Read again, as it will be: what a setting made of it may be no graph.
+	e, found := d.read(ctx, "the copy", "-", text)
+	if e == nil {
+		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
+		return guideway.Errorf(guideway.CodeInvalid, "with these settings it is no valid hook graph; nothing was imported")
+	}
+	if err := d.checkScripts(ctx, e); err != nil {
+		return err
+	}
+	path := filepath.Join(d.cfg.Workflows.UserDir, "hooks", e.ID+".json")
+	if err := o.write(path, text); err != nil {
+		return err
+	}
+	if o.JSON {
+		return app.WriteJSON(o.App.Host.Out, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookGraph, Name: e.ID, File: path})
+	}
+	fmt.Fprintf(o.App.Host.Out, "Imported %s to %s.\n", e.ID, path)
+	if d.state(e) != hookgraph.StateTemplate && !e.Graph.Template {
+		fmt.Fprintf(o.App.Host.Out, "It is off; to make it active: guideway hooks enable %s\n", e.ID)
+	}
+	return nil
+}
+
+// copied is the text of a copy.
+func (o *HooksImportOptions) copied(linked *hooks.Linked) ([]byte, error) {
+	values, err := parseSet(o.Variables)
+	if err != nil {
+		return nil, app.UsageError{Err: err}
+	}
+	c := hooks.Copy{ID: o.ID, Name: o.Title, Variables: values}
+	if c.ID == "" {
+		c.ID = linked.ID
+	}
+	if o.Upstream != "" || o.Tool != "" {
+		c.Bindings = []hooks.Binding{{Upstream: o.Upstream, Tool: o.Tool}}
+	}
+	return linked.Copied(c)
+}
+
+// module writes a module into the user's directory.
+func (o *HooksImportOptions) module(d *hookDesk, m hooks.Module) error {
+	if o.ID != "" {
+		m.ID = o.ID
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "write the module %s: %w", m.ID, err)
+	}
+	if again, found := definition.ParseAs("the module", text, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindModule)}); again == nil {
+		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
+		return guideway.Errorf(guideway.CodeInvalid, "with this id it is no valid module; nothing was imported")
+	}
+	path := filepath.Join(d.cfg.Workflows.UserDir, "hooks", "modules", m.ID+".json")
+	if err := o.write(path, append(text, '\n')); err != nil {
+		return err
+	}
+	return o.App.Host.WriteJSONOr(o.JSON, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookModule, Name: m.ID, File: path}, func() {
+		fmt.Fprintf(o.App.Host.Out, "Imported the module %s to %s.\n", m.ID, path)
+	})
+}
+
+// write makes a file; one that is there is only replaced where that is asked for.
+func (o *HooksImportOptions) write(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "make the directory of hooks: %w", err)
+	}
+	err := app.WriteNewFile(path, text, 0o644, o.Force)
+	if guideway.ErrorCode(err) == guideway.CodeConflict {
+		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("--id another-id, or --force to replace it")
+	}
+	return err
+}
+
+// hooksExportOptions is the command line of guideway hooks export.
+type hooksExportOptions struct {
+	app  *app.App
+	Name string
+}
+
+func newHooksExportCmd(a *app.App, run func(context.Context, *hooksExportOptions) error) *cobra.Command {
+	o := &hooksExportOptions{app: a}
+	return &cobra.Command{
+		Use:   "export {ID|FILE}",
+		Short: "Print a hook graph as JSON, with the modules that it needs",
+		Long: `Print a hook graph as JSON, complete: with a place for each node and with the modules that
+its hooks name. Other installations import it, and so do tools that know the form.`,
+		Example:           `  guideway hooks export redact-secrets > redact-secrets.json`,
+		Args:              app.Exactly(1, "one hook graph, by id or file", "guideway hooks export redact-secrets"),
+		ValidArgsFunction: completeHooks(a),
+		RunE:              app.RunWithArg(run, o, &o.Name),
+	}
+}
+
+func runHooksExport(ctx context.Context, o *hooksExportOptions) error {
+	d, e, err := hookThatLoads(ctx, o.app, o.Name)
+	if err != nil {
+		return err
+	}
+	text, err := e.Linked.Export(d.state(e) == hookgraph.StateActive)
+	if err != nil {
+		return err
+	}
+	_, err = o.app.Host.Out.Write(text)
+	return err
+}

@@ -1,0 +1,162 @@
+package hooks
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/spf13/cobra"
+)
+
+// hooksListOptions is the command line of guideway hooks list.
+type hooksListOptions struct {
+	app *app.App
+	// Templates, Active and Modules choose what is listed.
+	Templates, Active, Modules bool
+	JSON                       bool
+}
+
+func newHooksListCmd(a *app.App, run func(context.Context, *hooksListOptions) error) *cobra.Command {
+	o := &hooksListOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the hook graphs of all sources",
+		Long: `List the hook graphs of all sources, and how they stand: active, off, changed (it is
+not what was approved any more), broken or template. What is enabled and cannot run
+lets no request pass that it stands around. What did not load follows, with the reason.`,
+		Example: `  guideway hooks list
+  guideway hooks list --active
+  guideway hooks list --modules`,
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.Active, "active", false, "only those that are enabled")
+	f.BoolVar(&o.Templates, "templates", false, "only templates, which are there to be copied")
+	f.BoolVar(&o.Modules, "modules", false, "the modules of the library in place of the graphs")
+	app.AddJSONFlag(cmd, &o.JSON)
+	cmd.MarkFlagsMutuallyExclusive("active", "templates", "modules")
+	return cmd
+}
+
+// hooksListAnswer is the answer of guideway hooks list --json.
+type hooksListAnswer struct {
+	Graphs  []hookRow    `json:"graphs"`
+	Modules []hookModule `json:"modules"`
+	// Missing are graphs that are enabled and gone.
+	Missing     []hookMissing         `json:"missing,omitempty"`
+	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+}
+
+// hookRow is one graph.
+type hookRow struct {
+	ID          string               `json:"id"`
+	Name        string               `json:"name,omitempty"`
+	Description string               `json:"description,omitempty"`
+	Version     string               `json:"version,omitempty"`
+	Type        hooks.Type           `json:"type,omitempty"`
+	Bindings    []hooks.Binding      `json:"bindings,omitempty"`
+	State       hookgraph.State      `json:"state"`
+	Problem     string               `json:"problem,omitempty"`
+	Source      string               `json:"source"`
+	Path        string               `json:"path"`
+	Revision    string               `json:"revision,omitempty"`
+	Pin         string               `json:"pin,omitempty"`
+	Stale       bool                 `json:"stale,omitempty"`
+	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
+}
+
+// hookModule is one module.
+type hookModule struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Source string `json:"source"`
+	Path   string `json:"path"`
+}
+
+// hookMissing is a graph that is enabled and gone.
+type hookMissing struct {
+	ID     string `json:"id"`
+	Source string `json:"source"`
+}
+
+func (d *hookDesk) row(e *catalog.HookEntry) hookRow {
+	row := hookRow{
+		ID: e.ID, State: d.state(e), Problem: e.Problem, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale, Overrides: e.Overrides,
+	}
+	if g := e.Graph; g != nil {
+		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings
+	}
+	if e.Linked != nil {
+		row.Pin = e.Linked.Pin
+	}
+	return row
+}
+
+func runHooksList(ctx context.Context, o *hooksListOptions) error {
+	d, err := OpenHooks(ctx, o.app)
+	if err != nil {
+		return err
+	}
+	answer := hooksListAnswer{Graphs: []hookRow{}, Modules: []hookModule{}, Diagnostics: []guideway.Diagnostic{}}
+	for _, e := range d.Snapshot.Hooks() {
+		row := d.row(e)
+		enabled := row.State == hookgraph.StateActive || d.isEnabled(e)
+		if o.Active && !enabled || o.Templates && row.State != hookgraph.StateTemplate {
+			continue
+		}
+		answer.Graphs = append(answer.Graphs, row)
+	}
+	for _, m := range d.Snapshot.HookModules() {
+		answer.Modules = append(answer.Modules, hookModule{ID: m.ID, Name: m.Name, Source: m.Source.Name, Path: m.Path})
+	}
+	for _, r := range d.active.Missing {
+		answer.Missing = append(answer.Missing, hookMissing{ID: r.Subject, Source: r.Source})
+	}
+	for _, finding := range d.Snapshot.Diagnostics() {
+		if slices.ContainsFunc(d.Snapshot.Hooks(), func(e *catalog.HookEntry) bool { return e.Path == finding.File }) {
+			answer.Diagnostics = append(answer.Diagnostics, finding)
+		}
+	}
+	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.write(d, answer) })
+}
+
+// isEnabled says whether a graph was approved, whatever became of it.
+func (d *hookDesk) isEnabled(e *catalog.HookEntry) bool {
+	c := hookdesk.Candidate(e)
+	return d.approvals.Find(c.Key()) != nil
+}
+
+func (o *hooksListOptions) write(d *hookDesk, answer hooksListAnswer) {
+	host := o.app.Host
+	s := host.OutStyles()
+	switch {
+	case o.Modules:
+		app.WriteRows(host, app.NewTable(2, "MODULE", "SOURCE", "FILE"), answer.Modules, func(m hookModule) []string { return []string{m.ID, m.Source, m.Path} })
+	case len(answer.Graphs) > 0:
+		app.WriteRows(host, app.NewTable(5, "ID", "TYPE", "STATE", "SOURCE", "FOR", "NAME"), answer.Graphs, func(row hookRow) []string {
+			e, err := d.Snapshot.Hook(row.ID)
+			if err != nil || e.Graph == nil {
+				return []string{row.ID, "", string(row.State), row.Source, "", app.OneLine(row.Problem)}
+			}
+			return []string{row.ID, string(row.Type), string(row.State), row.Source, app.OneLine(bindingWords(e.Graph)), app.OneLine(row.Name + ": " + row.Description)}
+		})
+	default:
+		fmt.Fprintln(host.Err, "There are no such hook graphs.")
+	}
+	for _, m := range answer.Missing {
+		fmt.Fprintf(host.Err, "%s %s is enabled and gone from %s; what it stood around is refused (guideway hooks disable %s)\n",
+			s.Yellow("warning:"), m.ID, app.OneLine(m.Source), m.ID)
+	}
+	if len(answer.Diagnostics) > 0 {
+		fmt.Fprintf(host.Err, "\n%s about hook graphs:\n", app.Plural(len(answer.Diagnostics), "finding", "findings"))
+		app.WriteDiagnostics(host.Err, answer.Diagnostics, host.ErrStyles())
+	}
+}

@@ -1,0 +1,221 @@
+package hooks
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/graph"
+	"github.com/spf13/cobra"
+)
+
+// HooksShowOptions is the command line of guideway hooks show.
+type HooksShowOptions struct {
+	App  *app.App
+	Name string
+	// Graph is the format of a drawing; "" tells in words.
+	Graph   string
+	Scripts bool
+	JSON    bool
+}
+
+func newHooksShowCmd(a *app.App, run func(context.Context, *HooksShowOptions) error) *cobra.Command {
+	o := &HooksShowOptions{App: a}
+	cmd := &cobra.Command{
+		Use:   "show {ID|FILE}",
+		Short: "Show what a hook graph does, node by node",
+		Long: `Show a hook graph: what it stands around, its variables, and its nodes in the order of
+the way. FILE is a path, such as ./my-graph.yaml, or - for the standard input. With
+--graph mermaid it is drawn as a Mermaid flowchart.`,
+		Example: `  guideway hooks show redact-secrets --scripts
+  guideway hooks show ./my-graph.yaml --graph mermaid > my-graph.mmd`,
+		Args:              app.Exactly(1, "one hook graph, by id or file", "guideway hooks show redact-secrets"),
+		ValidArgsFunction: completeHooks(a),
+		RunE:              app.RunWithArg(run, o, &o.Name),
+	}
+	app.AddGraphFlag(cmd, &o.Graph, "draw the graph in this `format`: "+app.GraphMermaid)
+	cmd.Flags().BoolVar(&o.Scripts, "scripts", false, "print the scripts, too")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// hooksShowAnswer is the answer of guideway hooks show --json.
+type hooksShowAnswer struct {
+	hookRow
+	Variables map[string]json.RawMessage `json:"variables,omitempty"`
+	Nodes     []hookNode                 `json:"nodes"`
+	Drawing   *app.ShowGraph             `json:"graph,omitempty"`
+}
+
+// hookNode is one node with the ways on from it.
+type hookNode struct {
+	ID        string         `json:"id"`
+	Type      hooks.NodeKind `json:"type"`
+	Label     string         `json:"label"`
+	Blocking  *bool          `json:"blocking,omitempty"`
+	Answers   bool           `json:"answers,omitempty"`
+	TimeoutMS int64          `json:"timeoutMs,omitempty"`
+	Script    string         `json:"script,omitempty"`
+	Source    string         `json:"source,omitempty"`
+	Condition string         `json:"condition,omitempty"`
+	To        []hookWay      `json:"to,omitempty"`
+}
+
+// hookWay is a way on.
+type hookWay struct {
+	ID     string       `json:"id"`
+	Branch hooks.Branch `json:"branch,omitempty"`
+}
+
+func runHooksShow(ctx context.Context, o *HooksShowOptions) error {
+	d, err := OpenHooks(ctx, o.App)
+	if err != nil {
+		return err
+	}
+	e, err := d.Find(ctx, o.Name)
+	if err != nil {
+		return err
+	}
+	return o.Show(d, e)
+}
+
+// Show tells of a graph, in the form that is asked for.
+func (o *HooksShowOptions) Show(d *hookDesk, e *catalog.HookEntry) error {
+	if e.Graph == nil {
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
+			WithFix("guideway hooks validate %s", e.Path)
+	}
+	out := o.App.Host.Out
+	drawing := ""
+	if o.Graph != "" {
+		drawing = graph.Hooks(e.Graph).Mermaid()
+	}
+	switch {
+	case o.JSON:
+		answer := hooksShowAnswer{hookRow: d.row(e), Variables: e.Graph.Variables, Nodes: hookNodes(e, o.Scripts)}
+		if drawing != "" {
+			answer.Drawing = &app.ShowGraph{Format: o.Graph, Text: drawing}
+		}
+		return app.WriteJSON(out, answer)
+	case drawing != "":
+		fmt.Fprint(out, drawing)
+	default:
+		t := &hookText{app.NewTextPrinter(o.App.Host, out)}
+		t.write(d, e, o.Scripts)
+	}
+	return nil
+}
+
+// hookNodes are the nodes of a graph in the order of its ways.
+func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
+	var nodes []hookNode
+	var visit func(id string)
+	visit = func(id string) {
+		n := e.Graph.Node(id)
+		node := hookNode{ID: n.ID, Type: n.Kind, Label: n.Title()}
+		if n.Kind == hooks.HookNode {
+			node.Blocking, node.Answers, node.TimeoutMS = &n.Hook.Blocking, n.Hook.Answers, n.Hook.Timeout.Milliseconds()
+			if e.Linked != nil {
+				node.Script = e.Linked.Scripts[n.ID].Name
+				if scripts {
+					node.Source = e.Linked.Scripts[n.ID].Text
+				}
+			}
+		}
+		if n.Kind == hooks.ConditionNode {
+			node.Condition = n.Condition.String()
+		}
+		for _, edge := range e.Graph.Edges {
+			if edge.Source == id {
+				node.To = append(node.To, hookWay{ID: edge.Target, Branch: edge.Branch})
+			}
+		}
+		nodes = append(nodes, node)
+		for _, way := range node.To {
+			visit(way.ID)
+		}
+	}
+	for i := range e.Graph.Nodes {
+		if e.Graph.Nodes[i].Kind == hooks.Start {
+			visit(e.Graph.Nodes[i].ID)
+		}
+	}
+	return nodes
+}
+
+// hookText tells of a graph in words.
+type hookText struct{ app.TextPrinter }
+
+func (v *hookText) write(d *hookDesk, e *catalog.HookEntry, scripts bool) {
+	s, g := v.Styles, e.Graph
+	about := strings.TrimSpace(fmt.Sprintf("%s %s", g.ID, g.Version))
+	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(g.Name)), s.Faint(fmt.Sprintf("%s (%s, %s)", about, d.stateWords(e), app.OneLine(e.Path))))
+	for _, o := range e.Overrides {
+		fmt.Fprintln(v.Out, s.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway hooks show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), g.ID, o.Source.Name)))
+	}
+	v.Prose("", g.Description)
+	fmt.Fprintf(v.Out, "%s %s, for %s\n", s.Cyan("around"), g.Type, app.OneLine(bindingWords(g)))
+	for _, name := range slices.Sorted(maps.Keys(g.Variables)) {
+		fmt.Fprintf(v.Out, "%s %s = %s\n", s.Cyan("variable"), name, app.OneLine(string(g.Variables[name])))
+	}
+	if e.Problem != "" {
+		fmt.Fprintf(v.Out, "%s %s\n", s.Red("error:"), app.OneLine(e.Problem))
+	}
+	if e.Linked != nil {
+		fmt.Fprintf(v.Out, "%s\n", s.Faint("pin "+e.Linked.Pin))
+	}
+	fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Nodes"))
+	for _, n := range hookNodes(e, scripts) {
+		v.node(n)
+	}
+}
+
+// stateWords says how a graph stands, for a person.
+func (d *hookDesk) stateWords(e *catalog.HookEntry) string {
+	if state := d.state(e); state != "" {
+		return string(state)
+	}
+	return "file"
+}
+
+func (v *hookText) node(n hookNode) {
+	s := v.Styles
+	what := string(n.Type)
+	if n.Blocking != nil && !*n.Blocking {
+		what = "fire-and-forget hook"
+	}
+	fmt.Fprintf(v.Out, "  %s %s\n", s.Bold(app.OneLine(n.Label)), s.Faint("("+app.OneLine(n.ID)+", "+what+")"))
+	if n.Condition != "" {
+		fmt.Fprintf(v.Out, "    %s %s\n", s.Cyan("if"), app.OneLine(n.Condition))
+	}
+	if n.Script != "" {
+		limit := ""
+		if n.TimeoutMS > 0 {
+			limit = fmt.Sprintf(", at most %d ms", n.TimeoutMS)
+		}
+		fmt.Fprintf(v.Out, "    %s %s%s\n", s.Cyan("runs"), app.OneLine(n.Script), limit)
+	}
+	if n.Answers {
+		fmt.Fprintf(v.Out, "    %s in place of the server\n", s.Cyan("answers"))
+	}
+	for _, way := range n.To {
+		branch := ""
+		if way.Branch != "" {
+			branch = " if " + string(way.Branch)
+		}
+		fmt.Fprintf(v.Out, "    %s %s%s\n", s.Cyan("to"), app.OneLine(way.ID), branch)
+	}
+	if n.Source != "" {
+		for line := range strings.SplitSeq(strings.TrimRight(app.Printable(n.Source), "\n"), "\n") {
+			fmt.Fprintf(v.Out, "    %s %s\n", s.Faint("|"), line)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package hooks
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/spf13/cobra"
+)
+
+// hooksTestOptions is the command line of guideway hooks test.
+type hooksTestOptions struct {
+	app  *app.App
+	Name string
+	// Request and Response are files; - is the standard input.
+	Request, Response string
+	Client, Server    string
+	Variables         []string
+	JSON              bool
+}
+
+func newHooksTestCmd(a *app.App, run func(context.Context, *hooksTestOptions) error) *cobra.Command {
+	o := &hooksTestOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "test {ID|FILE} --request FILE",
+		Short: "Take a request through a hook graph without any server",
+		Long: `Take a request through a hook graph, with its real scripts in the sandbox, and show how it
+comes out and what each node did. No server is called: the response is that of
+--response, or an empty one. Whether the graph is enabled does not matter.
+
+The request is a JSON file, - for the standard input: {"method": ..., "params": ...}, or
+the params alone: {"name": "read_file", "arguments": {...}}. The response is a result, or
+{"error": {"code": ..., "message": ...}} for a call that fails.
+
+The exit code is 1 if a hook or the call failed.`,
+		Example: `  guideway hooks test block-by-argument --request call.json
+  guideway hooks test ./redact.yaml --request call.json --response result.json --json
+  echo '{"name": "search"}' | guideway hooks test default-argument --request -`,
+		Args:              app.Exactly(1, "one hook graph, by id or file", "guideway hooks test block-by-argument --request call.json"),
+		ValidArgsFunction: completeHooks(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			if o.Request == "" {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "which request? Name its file, or - for the standard input").
+					WithFix("guideway hooks test %s --request call.json", o.Name)}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Request, "request", "", "`file` of the request")
+	f.StringVar(&o.Response, "response", "", "`file` of what the server would answer")
+	f.StringVar(&o.Client, "client", "test", "`name` of the client, in metadata.clientId")
+	f.StringVar(&o.Server, "server", "test", "`name` of the server, in metadata.serverName")
+	f.StringArrayVar(&o.Variables, "set", nil, "begin with another value of a variable: `name=json`")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
+	_, e, err := hookThatLoads(ctx, o.app, o.Name)
+	if err != nil {
+		return err
+	}
+	sample, err := o.sample(ctx)
+	if err != nil {
+		return err
+	}
+	linked, err := hookdesk.WithVariables(e.Linked, sample.Variables)
+	if err != nil {
+		return app.UsageError{Err: err}
+	}
+	sample.Variables = nil
+	var answer *hookdesk.Trial
+	err = WithPool(ctx, func(pool *script.Pool) error {
+		answer, err = hookdesk.Try(ctx, linked, sample, pool, o.app.Host.CurrentTime)
+		if ctx.Err() != nil {
+			return app.Interrupted(err)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := o.write(answer); err != nil {
+		return err
+	}
+	if answer.Outcome == hookgraph.StatusError {
+		return app.SilentError{Code: app.ExitFailed}
+	}
+	return nil
+}
+
+// parseSet reads values of variables. What is no JSON is a text.
+func parseSet(set []string) (map[string]json.RawMessage, error) {
+	values := map[string]json.RawMessage{}
+	for _, one := range set {
+		name, value, ok := strings.Cut(one, "=")
+		if !ok || name == "" {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "%q sets nothing", one).WithFix(`--set name=value, such as --set limit=100 or --set 'names=["a", "b"]'`)
+		}
+		if !json.Valid([]byte(value)) {
+			text, err := json.Marshal(value)
+			if err != nil {
+				return nil, guideway.Errorf(guideway.CodeInternal, "write %q: %w", value, err)
+			}
+			value = string(text)
+		}
+		values[name] = json.RawMessage(value)
+	}
+	return values, nil
+}
+
+// sample reads the files of the request and of the response.
+func (o *hooksTestOptions) sample(ctx context.Context) (s hookdesk.Sample, err error) {
+	s.Client, s.Server = o.Client, o.Server
+	if s.Variables, err = parseSet(o.Variables); err != nil {
+		return s, app.UsageError{Err: err}
+	}
+	if s.Request, err = o.object(ctx, "request", o.Request, `{"name": "a_tool", "arguments": {...}}`); err != nil {
+		return s, err
+	}
+	if o.Response != "" {
+		s.Response, err = o.object(ctx, "response", o.Response, `{"content": [{"type": "text", "text": "..."}]}`)
+	}
+	return s, err
+}
+
+// object reads a file with a JSON object.
+func (o *hooksTestOptions) object(ctx context.Context, what, name, form string) (json.RawMessage, error) {
+	data, err := o.app.Host.ReadDefinition(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var whole map[string]json.RawMessage
+	if err := json.Unmarshal(data, &whole); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s in %s is no JSON object: %w", what, name, err).WithFix("write %s", form)
+	}
+	return json.RawMessage(data), nil
+}
+
+func (o *hooksTestOptions) write(answer *hookdesk.Trial) error {
+	host := o.app.Host
+	if o.JSON {
+		return app.WriteJSON(host.Out, answer)
+	}
+	s := host.OutStyles()
+	paint := map[hookgraph.Status]func(string) string{hookgraph.StatusError: s.Red, hookgraph.StatusRefused: s.Yellow}[answer.Outcome]
+	if paint == nil {
+		paint = s.Green
+	}
+	fmt.Fprintf(host.Out, "%s\n", s.Bold(paint(string(answer.Outcome))))
+	if answer.Error != nil {
+		fmt.Fprintf(host.Out, "%s\n", app.OneLine(answer.Error.Message))
+	}
+	for _, n := range answer.Nodes {
+		writeNodeTrace(host, s, n.NodeTrace)
+	}
+	fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("request"), app.OneLine(string(answer.Request.Params)))
+	if len(answer.Response) > 0 {
+		fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("response"), app.OneLine(string(answer.Response)))
+	}
+	for _, record := range answer.Audit {
+		fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("audit"), app.OneLine(string(record)))
+	}
+	return nil
+}
+
+// writeNodeTrace prints what a node did.
+func writeNodeTrace(host *app.Host, s app.Styles, n hookgraph.NodeTrace) {
+	more := ""
+	switch {
+	case n.Aside:
+		more = ", aside"
+	case n.Skipped:
+		more = ", passed over"
+	case n.Branch != "":
+		more = ", " + string(n.Branch)
+	}
+	fmt.Fprintf(host.Out, "  %s %s\n", app.OneLine(n.ID), s.Faint(fmt.Sprintf("(%s%s) %.1f ms", n.Kind, more, n.MS)))
+	for _, line := range n.Console {
+		fmt.Fprintf(host.Out, "    %s %s\n", s.Faint(line.Level), app.OneLine(line.Text))
+	}
+	for _, c := range n.Changes {
+		fmt.Fprintf(host.Out, "    %s %s %s\n", s.Cyan(c.Op), app.OneLine(c.Pointer), app.OneLine(string(c.After)))
+	}
+	if n.Error != nil {
+		place := ""
+		if n.Error.Line > 0 {
+			place = fmt.Sprintf(" (%s:%d:%d)", app.OneLine(n.Error.File), n.Error.Line, n.Error.Column)
+		}
+		fmt.Fprintf(host.Out, "    %s %s%s\n", s.Red(app.OneLine(n.Error.Code)), app.OneLine(n.Error.Message), place)
+	}
+}

@@ -1,0 +1,318 @@
+package install
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/spf13/cobra"
+)
+
+// InstallOptions is the command line of guideway install.
+type InstallOptions struct {
+	Host *app.Host
+	// Client is the client to install into; empty lists all.
+	Client string
+	Scope  string
+	Name   string
+	Env    []string
+	Launch string
+
+	DryRun, Undo, Force, JSON bool
+
+	// GOOS and Executable stand for the machine; a test sets its own.
+	GOOS       string
+	Executable func() (string, error)
+}
+
+func NewInstallCmd(host *app.Host) *cobra.Command {
+	return NewInstallCmdWith(host, RunInstall)
+}
+
+func NewInstallCmdWith(host *app.Host, run func(context.Context, *InstallOptions) error) *cobra.Command {
+	o := &InstallOptions{Host: host, GOOS: runtime.GOOS, Executable: os.Executable}
+	cmd := &cobra.Command{
+		Use:   "install [CLIENT]",
+		Short: "Add Guideway to an MCP client, or list the clients",
+		Long: `Add Guideway to the MCP configuration of a client: ` + strings.Join(installClientIDs(), ", ") + `.
+
+Only the entry changes; comments, order and layout of the file stay. The earlier
+content is kept beside the file, and --undo takes the entry out again. Without a
+client, the command lists what it finds.`,
+		Example: `  guideway install
+  guideway install claude-desktop --dry-run
+  guideway install vscode --scope project
+  guideway install cursor --launch npx
+  guideway install codex --env GUIDEWAY_LOG=debug
+  guideway install cursor --undo`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "one client at a time (got %d)", len(args)).
+					WithFix("guideway install %s", args[0])}
+			}
+			return nil
+		},
+		ValidArgsFunction: CompleteInstallClients,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.Client = args[0]
+			}
+			if err := o.check(); err != nil {
+				return app.UsageError{Err: err}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.DryRun, "dry-run", false, "show the change as a diff and write nothing")
+	f.BoolVar(&o.Undo, "undo", false, "take the entry out again")
+	f.BoolVar(&o.Force, "force", false, "replace or remove an entry of that name that starts another program")
+	app.AddJSONFlag(cmd, &o.JSON)
+	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "configuration to use: user or project")
+	f.StringVar(&o.Name, "name", install.DefaultName, "name of the entry")
+	f.StringArrayVar(&o.Env, "env", nil, "environment variable of the server, as NAME=value; may be repeated")
+	f.StringVar(&o.Launch, "launch", string(install.LaunchAuto), "what the client starts: binary, npx or docker; auto is this binary, or npx where npx started it")
+	_ = cmd.RegisterFlagCompletionFunc("launch", cobra.FixedCompletions(
+		[]string{string(install.LaunchAuto), string(install.LaunchBinary), string(install.LaunchNPX), string(install.LaunchDocker)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(
+		[]string{string(install.ScopeUser), string(install.ScopeProject)}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func installClientIDs() []string {
+	var ids []string
+	for _, c := range install.Clients() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+func CompleteInstallClients(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, c := range install.Clients() {
+		names = append(names, c.ID+"\t"+c.Title)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// check finds what is wrong with the command line alone.
+func (o *InstallOptions) check() error {
+	switch install.Scope(o.Scope) {
+	case install.ScopeUser, install.ScopeProject:
+	default:
+		return guideway.Errorf(guideway.CodeInvalid, "unknown scope %q (user or project)", o.Scope).
+			WithFix("--scope project")
+	}
+	if !slices.Contains(install.Launches(), install.Launch(o.Launch)) {
+		return guideway.Errorf(guideway.CodeInvalid, "unknown way to start %q (auto, binary, npx or docker)", o.Launch).
+			WithFix("--launch auto")
+	}
+	if o.Client == "" {
+		for _, f := range []struct {
+			set  bool
+			name string
+		}{{o.DryRun, "--dry-run"}, {o.Undo, "--undo"}, {o.Force, "--force"}, {len(o.Env) > 0, "--env"}} {
+			if f.set {
+				return guideway.Errorf(guideway.CodeInvalid, "%s needs a client", f.name).
+					WithFix("guideway install %s %s", install.Clients()[0].ID, f.name)
+			}
+		}
+		return nil
+	}
+	if _, err := install.Find(o.Client); err != nil {
+		return err
+	}
+	if _, err := installEnv(o.Env); err != nil {
+		return err
+	}
+	if o.Undo && len(o.Env) > 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "--env has no meaning with --undo").
+			WithFix("guideway install %s --undo", o.Client)
+	}
+	return install.CheckName(o.Name)
+}
+
+// installEnv reads NAME=value pairs; the last of a name wins.
+func installEnv(pairs []string) (map[string]string, error) {
+	env := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		k, v, ok := strings.Cut(pair, "=")
+		if !ok || k == "" || strings.Contains(pair, "\x00") {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not NAME=value", pair).
+				WithFix("--env NAME=value")
+		}
+		env[k] = v
+	}
+	return env, nil
+}
+
+// Request is what to install; the binary may be unknown where nothing is
+// written.
+func (o *InstallOptions) Request() (install.Request, error) {
+	req := install.Request{Name: o.Name, Force: o.Force}
+	var err error
+	if req.Env, err = installEnv(o.Env); err != nil {
+		return req, err
+	}
+	executable, err := o.Executable()
+	if err != nil {
+		return req, guideway.Errorf(guideway.CodeInternal, "cannot tell the path of this program (%w)", err)
+	}
+	req.Command, req.Args, err = install.Start(install.Launch(o.Launch), executable, o.Host.Getenv("PATH"), req.Env)
+	return req, err
+}
+
+func RunInstall(ctx context.Context, o *InstallOptions) error {
+	req, err := o.Request()
+	if o.Client == "" {
+		return listInstall(ctx, o, req) // a list is right without a binary too
+	}
+	if err != nil && !o.Undo {
+		return err
+	}
+	client, err := install.Find(o.Client)
+	if err != nil {
+		return err
+	}
+	change, seen, backup, err := carryOut(ctx, o, client, req)
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		return writeInstallJSON(o, change, req, backup)
+	}
+	writeInstall(o, change, req, backup, seen)
+	return nil
+}
+
+// installTries bounds how often a file is planned anew because a running client
+// wrote it in between.
+const installTries = 3
+
+func carryOut(ctx context.Context, o *InstallOptions, client install.Client, req install.Request) (install.Change, bool, string, error) {
+	for try := 1; ; try++ {
+		change, seen, err := planInstall(ctx, o, client, req)
+		if err != nil || o.DryRun {
+			return change, seen, "", err
+		}
+		backup, err := install.Apply(ctx, change)
+		if guideway.ErrorCode(err) != guideway.CodeConflict || try == installTries {
+			return change, seen, backup, err
+		}
+	}
+}
+
+// planInstall reads the file and plans; it also says whether the client seems
+// to be on this machine.
+func planInstall(ctx context.Context, o *InstallOptions, client install.Client, req install.Request) (install.Change, bool, error) {
+	env := o.Host.InstallEnv(o.GOOS)
+	loc, err := install.Locate(env, client, install.Scope(o.Scope))
+	if err != nil {
+		return install.Change{}, false, err
+	}
+	file, err := install.Read(ctx, loc.Path)
+	if err != nil {
+		return install.Change{}, false, err
+	}
+	seen := file.Exists || install.Scope(o.Scope) == install.ScopeProject
+	for _, m := range loc.Markers {
+		seen = seen || env.Exists(m)
+	}
+	if o.Undo {
+		change, err := install.PlanUndo(env, client, req, file)
+		return change, seen, err
+	}
+	change, err := install.Plan(env, client, req, file)
+	if change.Private = install.Scope(o.Scope) == install.ScopeUser; !change.Private && change.Changes() {
+		change.Notes = append(change.Notes, "the path is this machine's; think before you commit the file")
+	}
+	return change, seen, err
+}
+
+func writeInstall(o *InstallOptions, c install.Change, req install.Request, backup string, seen bool) {
+	out := o.Host.Out
+	if o.DryRun && c.Changes() {
+		fmt.Fprint(out, install.Diff(c))
+		return
+	}
+	title := c.Client.Title
+	switch c.Action {
+	case install.ActionInstalled:
+		fmt.Fprintf(out, "Installed in %s: %s\n", title, c.Path)
+	case install.ActionUpdated:
+		fmt.Fprintf(out, "Updated in %s: %s\n", title, c.Path)
+		if c.OldCommand != req.Command {
+			fmt.Fprintf(out, "  command  %s\n  was      %s\n", req.Command, orNone(c.OldCommand))
+		}
+	case install.ActionNone:
+		fmt.Fprintf(out, "Already installed in %s: %s\n", title, c.Path)
+	case install.ActionRemoved:
+		fmt.Fprintf(out, "Removed from %s: %s\n", title, c.Path)
+	case install.ActionRestored:
+		fmt.Fprintf(out, "Restored the earlier entry in %s: %s\n", title, c.Path)
+	case install.ActionAbsent:
+		fmt.Fprintf(out, "Not installed in %s: %s\n", title, c.Path)
+	}
+	if backup != "" {
+		fmt.Fprintf(out, "  backup   %s\n", backup)
+	}
+	switch c.Action {
+	case install.ActionInstalled, install.ActionUpdated:
+		fmt.Fprintf(out, "  next     %s\n", c.Client.Next)
+	case install.ActionRemoved, install.ActionRestored:
+		fmt.Fprintf(out, "  next     restart %s if it is open\n", title)
+	}
+	if c.Action == install.ActionInstalled && !seen {
+		fmt.Fprintf(out, "  note     %s was not found here; its configuration is new\n", title)
+	}
+	for _, n := range c.Notes {
+		fmt.Fprintf(out, "  note     %s\n", n)
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}
+
+// InstallAnswer is the answer of guideway install CLIENT --json.
+type InstallAnswer struct {
+	Client  string   `json:"client"`
+	Action  string   `json:"action"`
+	Path    string   `json:"path"`
+	Command string   `json:"command,omitempty"`
+	Was     string   `json:"was,omitempty"`
+	Backup  string   `json:"backup,omitempty"`
+	DryRun  bool     `json:"dry_run"`
+	Diff    string   `json:"diff,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+func writeInstallJSON(o *InstallOptions, c install.Change, req install.Request, backup string) error {
+	a := InstallAnswer{
+		Client: c.Client.ID, Action: installWord(string(c.Action)), Path: c.Path,
+		Was: c.OldCommand, Backup: backup, DryRun: o.DryRun, Notes: c.Notes,
+	}
+	if !o.Undo {
+		a.Command = req.Command
+	}
+	if o.DryRun {
+		a.Diff = install.Diff(c)
+	}
+	return app.WriteJSON(o.Host.Out, a)
+}
+
+// installWord makes a stable word for machines.
+func installWord(s string) string { return strings.ReplaceAll(s, " ", "_") }

@@ -1,0 +1,49 @@
+package install
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/install"
+)
+
+// InstallRow is one client in the answer of guideway install --json.
+type InstallRow struct {
+	Client  string `json:"client"`
+	Title   string `json:"title"`
+	Scope   string `json:"scope"`
+	State   string `json:"state"`
+	Path    string `json:"path"`
+	Command string `json:"command,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// listInstall shows what is installed where.
+func listInstall(ctx context.Context, o *InstallOptions, req install.Request) error {
+	env := o.Host.InstallEnv(o.GOOS)
+	scope := install.Scope(o.Scope)
+	answers := []InstallRow{}
+	t := app.Table{Flexible: 2}
+	t.Add("CLIENT", "STATE", "CONFIG")
+	for _, c := range install.Clients() {
+		if scope == install.ScopeProject && c.Project == "" {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s := install.Inspect(ctx, env, c, scope, req)
+		answers = append(answers, InstallRow{
+			Client: c.ID, Title: c.Title, Scope: o.Scope, State: installWord(string(s.State)),
+			Path: s.Path, Command: s.Command, Reason: s.Reason,
+		})
+		config := s.Path
+		if s.Reason != "" {
+			config = strings.TrimSpace(config + " (" + s.Reason + ")")
+		}
+		t.Add(c.ID, string(s.State), config)
+	}
+	return o.Host.WriteJSONOr(o.JSON, answers, func() { t.Write(o.Host.Out, o.Host.TerminalWidth(), o.Host.OutStyles()) })
+}

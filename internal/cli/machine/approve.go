@@ -1,0 +1,78 @@
+package machine
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/spf13/cobra"
+)
+
+// machineApproveOptions is the command line of guideway machine approve.
+type machineApproveOptions struct {
+	app  *app.App
+	Name string
+}
+
+func newMachineApproveCmd(a *app.App, run func(context.Context, *machineApproveOptions) error) *cobra.Command {
+	o := &machineApproveOptions{app: a}
+	return &cobra.Command{
+		Use:   "approve NAME",
+		Short: "Let a machine of a project, repository, registry or package run its script",
+		Long: `Let a machine run that came with a project, a repository, a registry or an npm package. It is shown,
+and you approve exactly that, at a terminal: where the machine or its script changes, it is
+refused until you approve it again. Machines of a source that is trusted need no approval.`,
+		Example:           "  guideway machine approve triage",
+		Args:              app.Exactly(1, "one machine, by name", "guideway machine approve triage"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              app.RunWithArg(run, o, &o.Name),
+	}
+}
+
+func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
+	if err := o.app.Host.AsksPeople(); err != nil {
+		return app.UsageError{Err: err}
+	}
+	cfg, shelf, err := server.OpenShelf(ctx, o.app)
+	if err != nil {
+		return err
+	}
+	one, err := shelf.Find(o.Name)
+	if err != nil {
+		return err
+	}
+	out := o.app.Host.Out
+	if one.From == nil || !server.IsReviewed(*one.From) {
+		fmt.Fprintf(out, "%s needs no approval.\n", app.OneLine(one.Name))
+		return nil
+	}
+	person := app.NewApprover(o.app.Host, cfg)
+	fmt.Fprintf(out, "%s, from %s (%s)\n\n", app.OneLine(one.Name), app.OneLine(one.From.Name), app.OneLine(one.Path))
+	for line := range strings.SplitSeq(one.Definition.Script, "\n") {
+		fmt.Fprintf(out, "  %s\n", app.Printable(line))
+	}
+	fmt.Fprintln(out)
+	if err := person.ConfirmName(ctx, "machine", "name", one.Name); err != nil {
+		return err
+	}
+	who, err := authn.SystemUser()
+	if err != nil {
+		return err
+	}
+	store, err := app.OpenApprovals(cfg, o.app.Host.CurrentTime)
+	if err != nil {
+		return err
+	}
+	key := server.MachineKey(*one.From, one.Name)
+	if _, err := store.Put(ctx, approval.Record{Kind: key.Kind, Source: key.Source, Subject: key.Subject, Hash: one.Definition.Hash, Who: who}); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Approved %s.\n", app.OneLine(one.Name))
+	return nil
+}

@@ -1,0 +1,160 @@
+package machine
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/spf13/cobra"
+)
+
+// machineValidateOptions is the command line of guideway machine validate.
+type machineValidateOptions struct {
+	app    *app.App
+	Files  []string
+	Strict bool
+	JSON   bool
+}
+
+func newMachineListCmd(a *app.App) *cobra.Command {
+	return app.NewPlainCmd(a, runMachineList, &cobra.Command{
+		Use: "list", Short: "List the machines of all sources",
+		Example: "  guideway machine list\n  guideway machine list --json",
+	})
+}
+
+// machineListAnswer is the answer of guideway machine list --json.
+type machineListAnswer struct {
+	Machines    []machineListRow      `json:"machines"`
+	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+}
+
+// machineListRow is one machine.
+type machineListRow struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Agents      int    `json:"agents"`
+	States      int    `json:"states"`
+	Source      string `json:"source"`
+	Path        string `json:"path"`
+	Hash        string `json:"hash"`
+}
+
+func runMachineList(ctx context.Context, o *app.PlainOptions) error {
+	_, shelf, err := server.OpenShelf(ctx, o.App)
+	if err != nil {
+		return err
+	}
+	served, broken := shelf.All()
+	answer := machineListAnswer{Machines: []machineListRow{}, Diagnostics: []guideway.Diagnostic{}}
+	for _, s := range served {
+		d := s.Definition
+		answer.Machines = append(answer.Machines, machineListRow{
+			Name: d.Name, Description: d.Description, Agents: len(d.Agents), States: len(d.States), Source: s.Source, Path: s.Path, Hash: d.Hash,
+		})
+	}
+	for _, b := range broken {
+		answer.Diagnostics = append(answer.Diagnostics, b.Found...)
+	}
+	var more []string
+	for _, d := range answer.Diagnostics {
+		more = append(more, app.Printable(d.String()))
+	}
+	return app.WriteList(o.App.Host, o.JSON, app.Listing[machineListRow]{
+		Items: answer.Machines, Answer: answer, More: strings.Join(more, "\n"),
+		Table: app.NewTable(4, "MACHINE", "AGENTS", "STATES", "SOURCE", "DESCRIPTION").AlignRight(1, 2),
+		Row: func(r machineListRow) []string {
+			return []string{app.OneLine(r.Name), fmt.Sprint(r.Agents), fmt.Sprint(r.States), r.Source, app.OneLine(r.Description)}
+		},
+	})
+}
+
+func newMachineValidateCmd(a *app.App, do func(context.Context, *machineValidateOptions) error) *cobra.Command {
+	o := &machineValidateOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "validate {NAME|FILE}...", Short: "Check machines with their scripts and roles",
+		Long: `Check machines: the configuration, the functions of the script, the roles, and
+whether anything that is configured offers their tools, as far as that is known without
+starting a server. Every error and every warning is told with its place and its fix. The
+exit code is 3 if a machine has an error; --strict makes warnings count as errors.`,
+		Example:           "  guideway machine validate machines/support-desk.json\n  guideway machine validate support-desk --json",
+		Args:              cobra.MinimumNArgs(1),
+		RunE:              app.RunWithArgs(do, o, &o.Files),
+		ValidArgsFunction: completeMachines(a),
+	}
+	cmd.Flags().BoolVar(&o.Strict, "strict", false, "fail on warnings too")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// machineValidity is what is known of one machine.
+type machineValidity struct {
+	Machine     string                `json:"machine"`
+	Valid       bool                  `json:"valid"`
+	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+}
+
+func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
+	cfg, shelf, err := server.OpenShelf(ctx, o.app)
+	if err != nil {
+		return err
+	}
+	offers, err := server.MachineOffers(ctx, o.app, cfg)
+	if err != nil {
+		return err
+	}
+	host := o.app.Host
+	var answers []machineValidity
+	invalid := false
+	for _, name := range o.Files {
+		one, err := shelf.Find(name)
+		if one == nil {
+			return err
+		}
+		v := machineValidity{Machine: name, Valid: one.Definition != nil, Diagnostics: app.OrEmpty(one.Found)}
+		if v.Valid {
+			v.Diagnostics = app.OrEmpty(append(one.Lint(), one.LintOffers(offers)...))
+		}
+		invalid = invalid || !v.Valid || o.Strict && len(v.Diagnostics) > 0
+		answers = append(answers, v)
+	}
+	if o.JSON {
+		if err := app.WriteJSON(host.Out, answers); err != nil {
+			return err
+		}
+	} else {
+		for _, v := range answers {
+			for _, d := range v.Diagnostics {
+				fmt.Fprintln(host.Out, app.Printable(d.String()))
+			}
+			if v.Valid {
+				fmt.Fprintf(host.Out, "%s: valid, %s\n", v.Machine, app.Plural(len(v.Diagnostics), "warning", "warnings"))
+			}
+		}
+	}
+	if invalid {
+		return app.SilentError{Code: app.ExitInvalid}
+	}
+	return nil
+}
+
+// completeMachines completes the names of machines.
+func completeMachines(a *app.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		_, shelf, err := server.OpenShelf(cmd.Context(), a)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		served, _ := shelf.All()
+		names := make([]string, len(served))
+		for i := range served {
+			names[i] = served[i].Definition.Name
+		}
+		return names, cobra.ShellCompDirectiveDefault
+	}
+}

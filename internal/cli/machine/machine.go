@@ -1,0 +1,99 @@
+package machine
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/spf13/cobra"
+)
+
+func NewMachineCmd(a *app.App) *cobra.Command {
+	return app.NewGroupCmd(&cobra.Command{
+		Use:   "machine",
+		Short: "Run agent machines: several agents, led through states by a script",
+		Long: `Run agent machines: several agents with roles and shared conversations, led through
+states by the functions of a script. A run is kept step by step; after a crash it
+goes on where it was, and no answer of a model is paid for twice.
+
+A machine is NAME.json with NAME/script.js and NAME/roles.json beside it, or a
+directory NAME with machine.json, script.js and roles.json, in the directory
+"machines" of any source of workflows.`,
+		Example: `  guideway machine list
+  guideway machine run code-and-review --demo
+  guideway machine run support-desk --input request="Where is my order?"
+  guideway machine status`,
+		Args: app.NoArgs,
+	},
+		newMachineListCmd(a), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
+		newMachineInputCmd(a, runMachineInput), newMachineResumeCmd(a, runMachineResume), newMachineCancelCmd(a, runMachineCancel),
+		newMachineForkCmd(a, runMachineFork), newMachineReplayCmd(a, runMachineReplay), newMachineShowCmd(a, runMachineShow), newMachineValidateCmd(a, runMachineValidate),
+		newMachineApproveCmd(a, runMachineApprove),
+	)
+}
+
+// machineDesk is what a command on machines works with.
+type machineDesk struct {
+	app    *app.App
+	cfg    *config.Config
+	shelf  *server.MachineShelf
+	runs   *driver.Service
+	caller run.Caller
+	here   run.Project
+}
+
+// withMachines opens the store of machines for one command.
+func withMachines(ctx context.Context, a *app.App, models driver.Models, do func(context.Context, *machineDesk) error) error {
+	cfg, person, err := a.LoadUser()
+	if err != nil {
+		return err
+	}
+	log := a.Logger(cfg)
+	pool, err := script.NewPool(script.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	defer server.ClosePool(pool, log)
+	shelf, err := server.NewMachineShelf(ctx, a, cfg)
+	if err != nil {
+		return err
+	}
+	tools, closeTools := server.ToolsOfCommand(ctx, a, cfg)
+	defer closeTools()
+	tracer := server.NewTracer(a, cfg)
+	defer server.CloseTracer(tracer)
+	parts := server.MachineParts{Shelf: shelf, Models: models, Pool: pool, Tools: tools, Tracer: server.NewMachineTracer(a, cfg, tracer)}
+	store, err := server.OpenMachineStore(ctx, cfg, person.User, parts, log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	return do(ctx, &machineDesk{
+		app: a, cfg: cfg, shelf: store.Shelf, runs: store.Runs, here: a.Host.Project(),
+		caller: run.Caller{Principal: person, Via: run.ViaAgent},
+	})
+}
+
+// exitOf is the exit code of a command that has led a run to a status.
+func exitOf(s *driver.Status) error {
+	if s.Pause != nil || s.Status == "cancelled" {
+		return app.SilentError{Code: app.ExitFailed}
+	}
+	return nil
+}
+
+// quoteJSON writes a text as JSON.
+func quoteJSON(text string) json.RawMessage {
+	out, err := json.Marshal(text)
+	if err != nil {
+		return json.RawMessage(`""`) // a text can always be written
+	}
+	return out
+}

@@ -1,0 +1,329 @@
+package machine
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// machineRunOptions is the command line of guideway machine run.
+type machineRunOptions struct {
+	app     *app.App
+	Name    string
+	Inputs  []string
+	Answers []string
+	Model   string
+	Goal    string
+	Record  string
+	Demo    bool
+	JSON    bool
+	Limits  limitFlags
+}
+
+// limitFlags are the flags of budgets.
+type limitFlags struct {
+	States, Calls, Tokens, ToolCalls int
+	Cost                             float64
+	Time                             string
+}
+
+func (l *limitFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&l.States, "states", 0, "budget of states that are entered")
+	f.IntVar(&l.Calls, "calls", 0, "budget of calls of models")
+	f.IntVar(&l.Tokens, "tokens", 0, "budget of tokens, in and out")
+	f.IntVar(&l.ToolCalls, "tool-calls", 0, "budget of tool calls in one call of an agent")
+	f.Float64Var(&l.Cost, "cost", 0, "budget of cost, in the currency of the prices")
+	f.StringVar(&l.Time, "time", "", "budget of time at work, such as `30m`")
+}
+
+// limits reads the flags.
+func (l *limitFlags) limits() (engine.Limits, error) {
+	const millionths = 1e6
+	out := engine.Limits{States: l.States, Calls: l.Calls, Tokens: l.Tokens, ToolCalls: l.ToolCalls, Cost: int64(l.Cost * millionths)}
+	if l.Time == "" {
+		return out, nil
+	}
+	d, err := parseDuration(l.Time)
+	if err != nil {
+		return out, err
+	}
+	out.Millis = d.Milliseconds()
+	return out, nil
+}
+
+func newMachineRunCmd(a *app.App, do func(context.Context, *machineRunOptions) error) *cobra.Command {
+	o := &machineRunOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "run {NAME|FILE}",
+		Short: "Run a machine and watch it",
+		Long: `Run a machine until it ends, waits for an input, or is paused: because a budget is
+used up, or because something failed for good. All of it is kept: "guideway machine
+input" and "guideway machine resume" go on with it, on any day.
+
+The models are those of --model; else those that "models" in guideway.json maps
+the levels base, smart and fast to; else GUIDEWAY_MODEL_BASE, GUIDEWAY_MODEL_SMART,
+GUIDEWAY_MODEL_FAST and GUIDEWAY_MODEL. A model is openai:NAME, anthropic:NAME or
+scripted:FILE. Keys are in OPENAI_API_KEY and ANTHROPIC_API_KEY, other servers with the
+same protocols in OPENAI_BASE_URL and ANTHROPIC_BASE_URL.
+
+A scripted model answers from a file: a list of chat completions, or rules. --demo
+runs the recording that is shipped with a machine, without any key.`,
+		Example: `  guideway machine run code-and-review --demo
+  guideway machine run grocery_store_test --input initial_customer_request="Hi" --model scripted:responses.json
+  guideway machine run ./machines/desk.json --input request=Hello --model openai:gpt-4.1-nano --json`,
+		Args:              app.Exactly(1, "one machine, by name or file", "guideway machine run code-and-review --demo"),
+		ValidArgsFunction: completeMachines(a),
+		RunE:              app.RunWithArg(do, o, &o.Name),
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.Inputs, "input", nil, "an input, as `name=value`, the value JSON or plain text; may be repeated")
+	f.StringArrayVar(&o.Answers, "answer", nil, "what a state that waits is given, as `name=value`; may be repeated")
+	f.StringVar(&o.Model, "model", "", "`model` of all agents: openai:NAME, anthropic:NAME or scripted:FILE")
+	f.StringVar(&o.Goal, "goal", "", "what the run is for; it is found by it")
+	f.StringVar(&o.Record, "record", "", "write what models, tools and people answered to this `file`, without keys, for guideway machine replay and scripted:FILE")
+	f.BoolVar(&o.Demo, "demo", false, "run the recording that is shipped with the machine")
+	f.BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
+	o.Limits.add(cmd)
+	return cmd
+}
+
+// demonstration is what is shipped with a machine besides the answers of models.
+type demonstration struct {
+	Inputs  map[string]json.RawMessage `json:"inputs"`
+	Answers map[string]json.RawMessage `json:"answers"`
+}
+
+// valuePairs reads NAME=VALUE.
+func valuePairs(list []string) (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
+	for _, text := range list {
+		name, value, err := app.ParsePair(text)
+		if err != nil {
+			return nil, app.UsageError{Err: err}
+		}
+		// A text stays one: whether it is a number is for the type to say.
+		out[name] = quoteJSON(value)
+	}
+	return out, nil
+}
+
+func runMachineRun(ctx context.Context, o *machineRunOptions) error {
+	limits, err := o.Limits.limits()
+	if err != nil {
+		return app.UsageError{Err: err}
+	}
+	inputs, err := valuePairs(o.Inputs)
+	if err != nil {
+		return err
+	}
+	answers, err := valuePairs(o.Answers)
+	if err != nil {
+		return err
+	}
+	cfg, shelf, err := server.OpenShelf(ctx, o.app)
+	if err != nil {
+		return err
+	}
+	one, err := shelf.Find(o.Name)
+	if err != nil {
+		return err
+	}
+	if err := shelf.MayRun(one); err != nil {
+		return err
+	}
+	models, err := server.NewMachineModels(o.app, cfg, shelf, o.Model)
+	if err != nil {
+		return err
+	}
+	if o.Demo {
+		if err := o.demonstrate(one, models, inputs, answers); err != nil {
+			return err
+		}
+	}
+	if err := o.askInputs(ctx, one, inputs); err != nil {
+		return err
+	}
+	return withMachines(ctx, o.app, models, func(ctx context.Context, d *machineDesk) error {
+		s, err := d.runs.Start(ctx, d.caller, driver.StartRequest{
+			Machine: one.Definition.Name, Definition: one.Definition, Inputs: inputs, Goal: o.Goal, Project: d.here, Limits: limits, Demo: o.Demo,
+		})
+		if err != nil {
+			return err
+		}
+		s, err = d.lead(ctx, s.RunID, answers, o.JSON)
+		if o.Record != "" {
+			if err := d.record(context.WithoutCancel(ctx), s.RunID, o.Record); err != nil {
+				return err
+			}
+		}
+		return d.end(s, err, o.JSON)
+	})
+}
+
+// askInputs asks at the terminal for what the machine needs and nobody has given.
+// Where nobody is asked the start says what is missing.
+func (o *machineRunOptions) askInputs(ctx context.Context, one *server.Shelved, inputs map[string]json.RawMessage) error {
+	host := o.app.Host
+	if o.JSON || !host.InTerminal || !host.OutTerminal {
+		return nil
+	}
+	t := app.NewPrompter(host)
+	for i := range one.Definition.Inputs {
+		in := &one.Definition.Inputs[i]
+		if _, given := inputs[in.Name]; given || in.Optional {
+			continue
+		}
+		fmt.Fprintln(host.Out, app.OneLine(in.Description))
+		text, err := t.AskLine(ctx, app.OneLine(in.Name)+": ")
+		if err != nil {
+			return ignoreEOF(err)
+		}
+		if text = strings.TrimSpace(text); text != "" {
+			inputs[in.Name] = quoteJSON(text)
+		}
+	}
+	return nil
+}
+
+// demonstrate has the shipped recording answer, and gives what nobody has given.
+func (o *machineRunOptions) demonstrate(one *server.Shelved, models *server.MachineModels, inputs, answers map[string]json.RawMessage) error {
+	data, err := one.Demonstration()
+	if err != nil {
+		return err
+	}
+	model, err := server.ScriptedModel(data)
+	if err != nil {
+		return err
+	}
+	models.Fixed = &driver.Chosen{Model: model, Name: "scripted"}
+	var demo demonstration
+	if err := json.Unmarshal(data, &demo); err != nil {
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of %q does not read: %w", one.Definition.Name, err)
+	}
+	for name, value := range demo.Inputs {
+		if _, given := inputs[name]; !given {
+			inputs[name] = value
+		}
+	}
+	for name, value := range demo.Answers {
+		if _, given := answers[name]; !given {
+			answers[name] = value
+		}
+	}
+	return nil
+}
+
+// lead drives a run as far as it goes, with the answers that are there.
+func (d *machineDesk) lead(ctx context.Context, id string, answers map[string]json.RawMessage, quiet bool) (*driver.Status, error) {
+	host := d.app.Host
+	view := &machineView{out: host.Out, styles: host.OutStyles()}
+	observe := view.update
+	if quiet {
+		observe = nil
+	}
+	for {
+		driven := d.runs.Drive(ctx, d.caller.User, id, observe)
+		view.line()
+		s, err := d.runs.Status(context.WithoutCancel(ctx), d.caller, id)
+		if driven != nil || err != nil {
+			if s == nil {
+				s = &driver.Status{RunID: id}
+			}
+			return s, orFirst(driven, err)
+		}
+		asking := waitingIn(s)
+		value, ok := json.RawMessage(nil), false
+		if asking != nil {
+			value, ok = answers[asking.Asks.Name]
+		}
+		if !ok && !quiet && asking != nil && host.InTerminal && host.OutTerminal {
+			value, ok, err = d.askPerson(ctx, asking)
+			if err != nil {
+				return s, err
+			}
+		}
+		if !ok {
+			return s, nil
+		}
+		delete(answers, asking.Asks.Name) // once; a loop asks the person
+		caller := d.caller
+		if asking.Asks.Person {
+			if err := d.provePerson(ctx); err != nil {
+				return s, err
+			}
+			caller.Via = run.ViaTerminal
+		}
+		if _, err := d.runs.Input(ctx, caller, asking.RunID, value); err != nil {
+			return s, err
+		}
+	}
+}
+
+func orFirst(list ...error) error {
+	for _, err := range list {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitingIn is the run that waits for an input: the one itself, or one within it.
+func waitingIn(s *driver.Status) *driver.Status {
+	for s != nil && s.Asks == nil {
+		s = s.Child
+	}
+	return s
+}
+
+// end tells the outcome.
+func (d *machineDesk) end(s *driver.Status, err error, asJSON bool) error {
+	if err != nil {
+		return err
+	}
+	host := d.app.Host
+	if asJSON {
+		if err := app.WriteJSON(host.Out, s); err != nil {
+			return err
+		}
+		return exitOf(s)
+	}
+	tellStatus(host, s)
+	return exitOf(s)
+}
+
+// askPerson asks for an input at the terminal; ok is false where the person wants
+// to answer later.
+func (d *machineDesk) askPerson(ctx context.Context, s *driver.Status) (value json.RawMessage, ok bool, err error) {
+	t := app.NewPrompter(d.app.Host)
+	tellAsked(d.app.Host, s)
+	text, err := t.AskLine(ctx, s.Asks.Name+" (nothing to answer later): ")
+	if err != nil || strings.TrimSpace(text) == "" {
+		return nil, false, ignoreEOF(err)
+	}
+	return quoteJSON(strings.TrimSpace(text)), true, nil
+}
+
+// provePerson asks for the passphrase that opens the gates of people.
+func (d *machineDesk) provePerson(ctx context.Context) error {
+	if err := d.app.Host.AsksPeople(); err != nil {
+		return err
+	}
+	p := app.NewApprover(d.app.Host, d.cfg)
+	if err := p.Secret.Ready(); err != nil {
+		return err
+	}
+	return p.Prove(ctx)
+}

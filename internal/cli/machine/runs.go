@@ -1,0 +1,378 @@
+package machine
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// machineRefOptions is the command line of a command on one run of a machine.
+type machineRefOptions struct {
+	app     *app.App
+	Run     string
+	Value   string
+	HasText bool
+	Outcome string
+	Result  string
+	Reason  string
+	Model   string
+	Seq     int64
+	JSON    bool
+	Limits  limitFlags
+}
+
+func newMachineStatusCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
+	o := &machineRefOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "status [RUN]", Short: "Tell where a run stands, or list the runs",
+		Example: "  guideway machine status\n  guideway machine status m_0123456789abcdefghjkmnp --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Run = strings.Join(args, "")
+			return do(cmd.Context(), o)
+		},
+	}
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// machineRow is one run in a list.
+type machineRow struct {
+	RunID   string `json:"runId"`
+	Machine string `json:"machine"`
+	Goal    string `json:"goal,omitempty"`
+	Status  string `json:"status"`
+	State   string `json:"state,omitempty"`
+	Parent  string `json:"parent,omitempty"`
+	Updated string `json:"updatedAt"`
+}
+
+func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
+	return withMachines(ctx, o.app, nil, func(ctx context.Context, d *machineDesk) error {
+		if o.Run != "" {
+			s, err := d.runs.Status(ctx, d.caller, o.Run)
+			if err != nil {
+				return err
+			}
+			return o.app.Host.WriteJSONOr(o.JSON, s, func() { tellStatus(o.app.Host, s) })
+		}
+		list, err := d.runs.List(ctx, d.caller, run.Filter{})
+		if err != nil {
+			return err
+		}
+		rows := []machineRow{}
+		for _, r := range list {
+			rows = append(rows, machineRow{
+				RunID: r.ID, Machine: r.Workflow, Goal: r.Goal, Status: r.Title, State: r.Step, Parent: r.Parent,
+				Updated: r.Updated.Format("2006-01-02T15:04:05Z07:00"),
+			})
+		}
+		return app.WriteList(o.app.Host, o.JSON, app.Listing[machineRow]{
+			Items: rows, Answer: rows, Empty: "There are no runs of machines. See: guideway machine run --help",
+			Table: app.NewTable(4, "RUN", "MACHINE", "STATUS", "STATE", "GOAL", "CHANGED"),
+			Row: func(r machineRow) []string {
+				return []string{r.RunID, app.OneLine(r.Machine), r.Status, app.OneLine(r.State), app.OneLine(r.Goal), r.Updated}
+			},
+		})
+	})
+}
+
+func newMachineInputCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
+	o := &machineRefOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "input RUN [VALUE]", Short: "Give a run what it waits for, and go on with it",
+		Long: `Give a run the value that it waits for, and go on with it. Where only a person may
+give it, the passphrase of "guideway runs approve" is asked for.
+
+Where a call of a tool was begun and nobody knows whether it was carried out, look
+what it has done and say so: --outcome retry calls it again, done takes --result for
+what it answered, and failed tells the agent that it failed.`,
+		Example: "  guideway machine input m_0123456789abcdefghjkmnp approve\n  guideway machine input m_0123456789abcdefghjkmnp --outcome done --result 'sent'",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Run = args[0]
+			if o.HasText = len(args) > 1; o.HasText {
+				o.Value = args[1]
+			}
+			return do(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Outcome, "outcome", "", "what became of the call: retry, done or failed")
+	cmd.Flags().StringVar(&o.Result, "result", "", "what the tool answered")
+	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
+	return cmd
+}
+
+// goOn leads a run on after a command.
+func (d *machineDesk) goOn(ctx context.Context, id string, o *machineRefOptions) error {
+	s, err := d.lead(ctx, id, map[string]json.RawMessage{}, o.JSON)
+	return d.end(s, err, o.JSON)
+}
+
+// withModels is withMachines for a command that goes on with a run.
+func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Context, *machineDesk) error) error {
+	cfg, shelf, err := server.OpenShelf(ctx, o.app)
+	if err != nil {
+		return err
+	}
+	models, err := server.NewMachineModels(o.app, cfg, shelf, o.Model)
+	if err != nil {
+		return err
+	}
+	return withMachines(ctx, o.app, models, do)
+}
+
+func runMachineInput(ctx context.Context, o *machineRefOptions) error {
+	return o.withModels(ctx, func(ctx context.Context, d *machineDesk) error {
+		if o.Outcome != "" {
+			if _, err := d.runs.Decide(ctx, d.caller, o.Run, engine.Decision(o.Outcome), o.Result); err != nil {
+				return err
+			}
+			return d.goOn(ctx, o.Run, o)
+		}
+		s, err := d.runs.Status(ctx, d.caller, o.Run)
+		if err != nil {
+			return err
+		}
+		caller := d.caller
+		if waiting := waitingIn(s); waiting != nil && waiting.Asks.Person {
+			tellAsked(o.app.Host, waiting)
+			if err := d.provePerson(ctx); err != nil {
+				return err
+			}
+			caller.Via = run.ViaTerminal
+		}
+		var value json.RawMessage
+		if o.HasText {
+			value = quoteJSON(o.Value)
+		}
+		if _, err := d.runs.Input(ctx, caller, o.Run, value); err != nil {
+			return err
+		}
+		return d.goOn(ctx, o.Run, o)
+	})
+}
+
+func newMachineResumeCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
+	o := &machineRefOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "resume RUN", Short: "Go on with a run that was paused or broken off",
+		Long: `Go on with a run where it was: after a crash at the step that has no result, after a
+pause with another attempt. A budget that is used up is raised by its flag, to the
+new total.`,
+		Example: "  guideway machine resume m_0123456789abcdefghjkmnp --states 400",
+		Args:    app.Exactly(1, "one run", "guideway machine status"),
+		RunE:    app.RunWithArg(do, o, &o.Run),
+	}
+	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
+	o.Limits.add(cmd)
+	return cmd
+}
+
+func runMachineResume(ctx context.Context, o *machineRefOptions) error {
+	limits, err := o.Limits.limits()
+	if err != nil {
+		return app.UsageError{Err: err}
+	}
+	return o.withModels(ctx, func(ctx context.Context, d *machineDesk) error {
+		if _, err := d.runs.Resume(ctx, d.caller, o.Run, limits); err != nil {
+			return err
+		}
+		return d.goOn(ctx, o.Run, o)
+	})
+}
+
+func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
+	o := &machineRefOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "cancel RUN", Short: "End a run for good",
+		Example: "  guideway machine cancel m_0123456789abcdefghjkmnp --reason 'not needed any more'",
+		Args:    app.Exactly(1, "one run", "guideway machine status"),
+		RunE:    app.RunWithArg(do, o, &o.Run),
+	}
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "why; it is kept with the run")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func runMachineCancel(ctx context.Context, o *machineRefOptions) error {
+	return withMachines(ctx, o.app, nil, func(ctx context.Context, d *machineDesk) error {
+		s, err := d.runs.Cancel(ctx, d.caller, o.Run, o.Reason)
+		if err != nil {
+			return err
+		}
+		return o.app.Host.WriteJSONOr(o.JSON, s, func() { tellStatus(o.app.Host, s) })
+	})
+}
+
+func newMachineForkCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
+	o := &machineRefOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "fork RUN", Short: "Begin a new run from an event of a run",
+		Long: `Begin a new run that has had the events of a run up to one, and go another way from
+there: what models and tools have answered until then is not asked again. The run
+itself stays as it is. "guideway machine show RUN" lists the events.`,
+		Example: "  guideway machine fork m_0123456789abcdefghjkmnp --seq 12 --model openai:gpt-4.1",
+		Args:    app.Exactly(1, "one run", "guideway machine status"),
+		RunE:    app.RunWithArg(do, o, &o.Run),
+	}
+	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "the last `event` that is taken over (default: the last one before the end)")
+	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
+	return cmd
+}
+
+func runMachineFork(ctx context.Context, o *machineRefOptions) error {
+	return o.withModels(ctx, func(ctx context.Context, d *machineDesk) error {
+		s, err := d.runs.Fork(ctx, d.caller, o.Run, o.Seq)
+		if err != nil {
+			return err
+		}
+		return d.goOn(ctx, s.RunID, o)
+	})
+}
+
+// MachineShowOptions is the command line of guideway machine show.
+type MachineShowOptions struct {
+	App   *app.App
+	Name  string
+	Graph string
+	JSON  bool
+}
+
+func newMachineShowCmd(a *app.App, do func(context.Context, *MachineShowOptions) error) *cobra.Command {
+	o := &MachineShowOptions{App: a}
+	cmd := &cobra.Command{
+		Use: "show {NAME|FILE|RUN}", Short: "Show a machine, or the events of a run",
+		Example:           "  guideway machine show support-desk\n  guideway machine show support-desk --graph mermaid\n  guideway machine show m_0123456789abcdefghjkmnp",
+		Args:              app.Exactly(1, "one machine or run", "guideway machine show support-desk"),
+		RunE:              app.RunWithArg(do, o, &o.Name),
+		ValidArgsFunction: completeMachines(a),
+	}
+	app.AddGraphFlag(cmd, &o.Graph, "draw the states: `mermaid`")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func runMachineShow(ctx context.Context, o *MachineShowOptions) error {
+	if strings.HasPrefix(o.Name, driver.RunPrefix) {
+		return o.showRun(ctx)
+	}
+	_, shelf, err := server.OpenShelf(ctx, o.App)
+	if err != nil {
+		return err
+	}
+	return o.ShowOne(shelf)
+}
+
+// showMachine tells what a machine does.
+func showMachine(h *app.Host, one *server.Shelved, d *machines.Definition) {
+	st := h.OutStyles()
+	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.Bold(app.OneLine(d.Name)), st.Faint(app.FromWhere(one.Source, one.Revision)+", "+one.Path), app.Printable(d.Description))
+	for _, o := range one.Overrides {
+		fmt.Fprintln(h.Out, st.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway machine show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), app.OneLine(d.Name), o.Source.Name)))
+	}
+	for i := range d.Inputs {
+		in := &d.Inputs[i]
+		fmt.Fprintf(h.Out, "\nInput %s (%s): %s", st.Bold(app.OneLine(in.Name)), in.Type, app.OneLine(in.Description))
+		if in.Default != nil {
+			fmt.Fprintf(h.Out, " (default: %s)", app.OneLine(string(in.Default)))
+		}
+	}
+	fmt.Fprintf(h.Out, "\nOutput %s (%s): %s\n", st.Bold(app.OneLine(d.Output.Name)), d.Output.Type, app.OneLine(d.Output.Description))
+	fmt.Fprintln(h.Out)
+	for i := range d.Agents {
+		a := &d.Agents[i]
+		r := d.Roles[a.Role]
+		fmt.Fprintf(h.Out, "Agent %s: level %s, talks in %s as %s%s\n", st.Bold(app.OneLine(a.Role)), r.Level, app.OneLine(a.Context), a.Side, toolsOf(r))
+	}
+	fmt.Fprintln(h.Out)
+	for i := range d.States {
+		s := &d.States[i]
+		does := ""
+		switch {
+		case s.Agent != "":
+			does = "agent " + s.Agent
+		case s.Ask != nil:
+			does = "waits for " + s.Ask.Name
+		case s.Sub != nil:
+			does = "machine " + s.Sub.Machine
+		}
+		fmt.Fprintf(h.Out, "State %s  %s\n", st.Bold(app.OneLine(s.Name)), st.Faint(app.OneLine(does)))
+	}
+}
+
+// toolsOf tells what a role may use.
+func toolsOf(r *machines.Role) string {
+	var parts []string
+	for _, t := range r.Parsing {
+		parts = append(parts, t.Name)
+	}
+	parts = append(parts, r.Included...)
+	if r.HasExcluded {
+		parts = append(parts, "all tools but "+strings.Join(r.Excluded, ", "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ", uses " + app.OneLine(strings.Join(parts, ", "))
+}
+
+// showRun lists the events of a run.
+func (o *MachineShowOptions) showRun(ctx context.Context) error {
+	return withMachines(ctx, o.App, nil, func(ctx context.Context, d *machineDesk) error {
+		events, err := d.runs.Events(ctx, d.caller, o.Name)
+		if err != nil {
+			return err
+		}
+		host := o.App.Host
+		if o.JSON {
+			return app.WriteJSON(host.Out, events)
+		}
+		for _, e := range events {
+			fmt.Fprintf(host.Out, "%5d  %s  %-16s %s\n", e.Seq, e.At.Format("15:04:05.000"), e.Kind, app.OneLine(eventLine(e)))
+		}
+		return nil
+	})
+}
+
+// eventLine tells an event in a few words.
+func eventLine(e run.Event) string {
+	var f engine.Event
+	if json.Unmarshal(e.Data, &f) != nil || f.Kind == "" {
+		return ""
+	}
+	parts := []string{f.State, f.Function, f.Agent, f.Model, f.Machine}
+	if f.Tool != nil {
+		parts = append(parts, f.Tool.Name)
+	}
+	if f.Next != "" {
+		parts = append(parts, "→ "+f.Next)
+	}
+	if f.Fault != nil {
+		parts = append(parts, "failed: "+faultLine(f.Fault))
+	}
+	if f.Pause != nil {
+		parts = append(parts, f.Pause.Message)
+	}
+	if f.Unknown {
+		parts = append(parts, "(outcome unknown)")
+	}
+	if f.Response != nil {
+		parts = append(parts, f.Response.Message.Content)
+	}
+	return app.Cut(strings.Join(strings.Fields(strings.Join(parts, " ")), " "), 120)
+}

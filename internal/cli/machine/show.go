@@ -1,0 +1,67 @@
+package machine
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+)
+
+// ShowOne shows a machine of the shelf.
+func (o *MachineShowOptions) ShowOne(shelf *server.MachineShelf) error {
+	one, err := shelf.Find(o.Name)
+	if err != nil {
+		return err
+	}
+	host, d := o.App.Host, one.Definition
+	switch {
+	case o.Graph != "" && !o.JSON:
+		fmt.Fprint(host.Out, d.Mermaid())
+	case o.JSON:
+		return app.WriteJSON(host.Out, newMachineShowAnswer(one, o.Graph))
+	default:
+		showMachine(host, one, d)
+	}
+	return nil
+}
+
+// machineShowAnswer is the answer of guideway machine show --json.
+type machineShowAnswer struct {
+	ID          string               `json:"id"`
+	Name        string               `json:"name"`
+	Description string               `json:"description"`
+	Version     string               `json:"version"`
+	Dialect     guideway.Dialect     `json:"dialect"`
+	Hash        string               `json:"hash"`
+	Source      string               `json:"source"`
+	Path        string               `json:"path"`
+	Revision    string               `json:"revision,omitempty"`
+	Stale       bool                 `json:"stale,omitempty"`
+	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
+	// Definition is what pins the machine: the configuration, the roles that its
+	// agents play, and the script.
+	Definition json.RawMessage `json:"definition"`
+	// Ways are the states that may follow each other, as far as the handlers tell
+	// without being run.
+	Ways  []machines.Edge `json:"ways"`
+	Graph *app.ShowGraph  `json:"graph,omitempty"`
+}
+
+func newMachineShowAnswer(one *server.Shelved, graph string) machineShowAnswer {
+	d := one.Definition
+	a := machineShowAnswer{
+		ID: d.Name, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: guideway.DialectMachines, Hash: d.Hash,
+		Source: one.Source, Path: one.Path, Revision: one.Revision, Stale: one.Stale, Overrides: one.Overrides,
+		Definition: json.RawMessage(d.Canonical), Ways: d.Edges(),
+	}
+	if graph != "" {
+		a.Graph = &app.ShowGraph{Format: graph, Text: d.Mermaid()}
+	}
+	return a
+}

@@ -1,0 +1,74 @@
+package machine
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// VerifyMachines checks the journal of machines, of which there may be none: then
+// the report is empty. restored takes what is there for what has happened first.
+func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id string, restored bool) (*run.Report, error) {
+	own := server.MachineStoreOf(cfg)
+	switch there := HasMachineStore(own); {
+	case !there && id != "":
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %s", id).WithFix("guideway machine status")
+	case !there:
+		return &run.Report{}, nil
+	case !own.UsesPostgres():
+		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
+			return nil, app.NotOpened(err)
+		}
+	}
+	journal, err := app.OpenJournal(ctx, own, a.Logger(cfg))
+	if err != nil {
+		return nil, app.NotOpened(err)
+	}
+	defer journal.Close()
+	key, err := app.OpenKey(ctx, own, journal)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := app.OpenHeads(own, key)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := driver.New(driver.Options{Journal: journal, Key: key, Heads: heads})
+	if err != nil {
+		return nil, err
+	}
+	if restored {
+		if err := runs.AcceptRestore(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return runs.Verify(ctx, id)
+}
+
+// HasMachineStore says whether there is, or was, a journal of machines. One that is
+// gone while its heads are there is to be missed.
+func HasMachineStore(own *config.Config) bool {
+	if own.UsesPostgres() {
+		return true
+	}
+	for _, path := range []string{app.StorePath(own), app.HeadsPath(own)} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsMachineRun says whether an id is that of a run of a machine.
+func IsMachineRun(id string) bool { return strings.HasPrefix(id, driver.RunPrefix) }

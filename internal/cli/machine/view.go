@@ -1,0 +1,234 @@
+package machine
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+)
+
+// machineView shows a run while it is at work: states, what agents say and call,
+// and what it has used.
+type machineView struct {
+	out    io.Writer
+	styles app.Styles
+	// open says that a line has been begun.
+	open bool
+	// told says that the answer that is coming was shown in parts.
+	told bool
+}
+
+// line ends the line that has been begun.
+func (v *machineView) line() {
+	if v.open {
+		fmt.Fprintln(v.out)
+		v.open = false
+	}
+}
+
+func (v *machineView) say(format string, args ...any) {
+	v.line()
+	fmt.Fprintf(v.out, format+"\n", args...)
+}
+
+// update shows what has happened.
+func (v *machineView) update(u driver.Update) {
+	pad := strings.Repeat("  ", u.Depth)
+	if u.Event == nil {
+		v.delta(u, pad)
+		return
+	}
+	switch e := u.Event; e.Kind {
+	case engine.KindStateEntered:
+		v.say("%s%s %s", pad, v.styles.Cyan("▸"), v.styles.Bold(app.OneLine(e.State)))
+	case engine.KindModelIntent:
+		v.told = false
+		v.say("%s  %s %s", pad, app.OneLine(e.Agent), v.styles.Faint("("+app.OneLine(e.Model)+")"))
+	case engine.KindModelResult:
+		v.answered(u, e, pad)
+	case engine.KindToolIntent:
+		v.say("%s  %s %s", pad, v.styles.Yellow("→ "+app.OneLine(e.Tool.Name)), v.styles.Faint(app.Cut(app.OneLine(e.Tool.Arguments), 100)))
+	case engine.KindToolResult:
+		v.returned(e, pad)
+	case engine.KindSubIntent:
+		v.say("%s  machine %s %s", pad, app.OneLine(e.Machine), v.styles.Faint(e.Run))
+	case engine.KindHandlerResult:
+		for _, text := range e.Console {
+			v.say("%s  %s", pad, v.styles.Faint("console: "+app.OneLine(text)))
+		}
+		if e.Fault != nil {
+			v.say("%s  %s", pad, v.styles.Red(faultLine(e.Fault)))
+		}
+	}
+}
+
+// delta shows a part of an answer.
+func (v *machineView) delta(u driver.Update, pad string) {
+	if u.Delta.Text == "" {
+		return
+	}
+	if !v.open {
+		fmt.Fprint(v.out, pad+"    ")
+		v.open, v.told = true, true
+	}
+	fmt.Fprint(v.out, strings.ReplaceAll(app.Printable(u.Delta.Text), "\n", "\n"+pad+"    "))
+}
+
+func (v *machineView) answered(u driver.Update, e *engine.Event, pad string) {
+	v.line()
+	if e.Response != nil {
+		if !v.told && e.Response.Message.Content != "" {
+			v.say("%s    %s", pad, app.Printable(e.Response.Message.Content))
+		}
+		for _, c := range e.Response.Message.ToolCalls {
+			v.say("%s    %s", pad, v.styles.Faint(app.Cut(app.OneLine(c.Function.Name+" "+c.Function.Arguments), 120)))
+		}
+	}
+	if e.Fault != nil {
+		v.say("%s  %s", pad, v.styles.Red(faultLine(e.Fault)))
+	}
+	v.say("%s  %s", pad, v.styles.Faint(spentLine(u.Spent)))
+}
+
+func (v *machineView) returned(e *engine.Event, pad string) {
+	switch {
+	case e.Unknown:
+		v.say("%s  %s", pad, v.styles.Red("← nobody knows whether "+app.OneLine(e.Tool.Name)+" was carried out"))
+	case e.Result.Error:
+		v.say("%s  %s", pad, v.styles.Red("← "+app.Cut(app.OneLine(e.Result.Content), 100)))
+	default:
+		v.say("%s  %s", pad, v.styles.Faint("← "+app.Cut(app.OneLine(e.Result.Content), 100)))
+	}
+}
+
+// faultLine tells what failed, and where.
+func faultLine(f *engine.Fault) string {
+	text := app.OneLine(f.Message)
+	if f.File != "" && f.Line > 0 {
+		text = fmt.Sprintf("%s:%d:%d: %s", app.OneLine(f.File), f.Line, f.Column, text)
+	}
+	return text
+}
+
+// spentLine tells what a run has used.
+func spentLine(s engine.Spent) string {
+	const millionths = 1e6
+	text := fmt.Sprintf("%s, %d + %d tokens", app.Plural(s.Calls, "call", "calls"), s.Usage.Input, s.Usage.Output)
+	if s.Cost > 0 {
+		text += fmt.Sprintf(", %.4f", float64(s.Cost)/millionths)
+	}
+	return text
+}
+
+// valueText is a value as people read it: a text as it is, anything else as JSON.
+func valueText(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return app.Printable(text)
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, value, "", "  ") != nil {
+		return app.Printable(string(value))
+	}
+	return app.Printable(b.String())
+}
+
+// tellAsked shows what a run waits for.
+func tellAsked(h *app.Host, s *driver.Status) {
+	st := h.OutStyles()
+	fmt.Fprintf(h.Out, "\n%s %s\n", st.Bold("It waits for "+app.OneLine(s.Asks.Name)+":"), app.Printable(s.Asks.Description))
+	if len(s.Asks.Show) > 0 {
+		fmt.Fprintf(h.Out, "%s\n", valueText(s.Asks.Show))
+	}
+	if len(s.Asks.Options) > 0 {
+		fmt.Fprintf(h.Out, "One of: %s\n", app.OneLine(strings.Join(s.Asks.Options, ", ")))
+	}
+}
+
+// tellStatus tells where a run stands, and how to go on.
+func tellStatus(h *app.Host, s *driver.Status) {
+	st := h.OutStyles()
+	fmt.Fprintf(h.Out, "\n%s %s is %s.\n", st.Bold(app.OneLine(s.Machine)), st.Faint(s.RunID), s.Status)
+	if s.Revision != "" {
+		fmt.Fprintln(h.Out, st.Faint("From "+app.FromWhere(app.OneLine(s.Source), s.Revision)))
+	}
+	if len(s.States) > 0 {
+		fmt.Fprintf(h.Out, "States: %s\n", app.OneLine(strings.Join(s.States, " → ")))
+	}
+	used := fmt.Sprintf("%s, %d + %d tokens", app.Plural(s.Usage.Calls, "call", "calls"), s.Usage.Input, s.Usage.Output)
+	if s.Usage.ToolCalls > 0 {
+		used += ", " + app.Plural(s.Usage.ToolCalls, "tool call", "tool calls")
+	}
+	if s.Cost > 0 {
+		used += fmt.Sprintf(", cost %.4f", s.Cost)
+	}
+	fmt.Fprintf(h.Out, "Used: %s\n", used)
+	if s.Unknown != "" {
+		fmt.Fprintf(h.Out, "Unknown: %s\n", app.OneLine(s.Unknown))
+	}
+	if s.Pause != nil {
+		fmt.Fprintf(h.Out, "Paused: %s\n", st.Red(app.OneLine(s.Pause.Message)))
+		if s.Pause.Fix != "" {
+			fmt.Fprintf(h.Out, "  %s\n", app.OneLine(s.Pause.Fix))
+		}
+		if f := s.Pause.Fault; f != nil && f.Line > 0 {
+			fmt.Fprintf(h.Out, "  at %s:%d:%d\n", app.OneLine(f.File), f.Line, f.Column)
+		}
+	}
+	if waiting := waitingIn(s); waiting != nil {
+		tellAsked(h, waiting)
+	}
+	if len(s.Output) > 0 {
+		fmt.Fprintf(h.Out, "\n%s\n", valueText(s.Output))
+	}
+	if next := goOn(s); next != "" {
+		fmt.Fprintf(h.Out, "try: %s\n", next)
+	}
+}
+
+// goOn is the command that goes on with a run, or "".
+func goOn(s *driver.Status) string {
+	switch {
+	case waitingIn(s) != nil:
+		return "guideway machine input " + s.RunID + " VALUE"
+	case s.Pause != nil && s.Pause.Code == engine.FaultUnknown:
+		return "guideway machine input " + s.RunID + " --outcome retry, done or failed"
+	case s.Pause != nil && s.Pause.Code == engine.PauseBudget:
+		budget := s.Pause.Budget
+		if budget == "toolCalls" {
+			budget = "tool-calls"
+		}
+		return "guideway machine resume " + s.RunID + " --" + budget + " N"
+	case s.Pause != nil, s.Status == engine.StatusRunning && s.Driver == "":
+		return "guideway machine resume " + s.RunID
+	case s.Child != nil:
+		return goOn(s.Child)
+	}
+	return ""
+}
+
+// parseDuration reads a time such as 30m.
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, guideway.Errorf(guideway.CodeInvalid, "%q is no time", text).WithFix("write a number and a unit: 90s, 30m, 2h")
+	}
+	return d, nil
+}
+
+// ignoreEOF takes the end of the input for no answer.
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package requests
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
+	"github.com/spf13/cobra"
+)
+
+func NewRequestsCmd(a *app.App) *cobra.Command {
+	return app.NewGroupCmd(&cobra.Command{
+		Use:   "requests",
+		Short: "Look at what agents have called through the gateway",
+		Long: `Each request to another MCP server leaves an entry: who made it, which tool it was of,
+how long it took, how it came out, and what each hook did. What was sent is left out,
+unless the setting requests.bodies is on; then what looks like a secret is taken out.`,
+		Example: `  guideway requests list --failed --since 1h
+  guideway requests list --tool 'read_*' --slower-than 2s
+  guideway requests show q_06bmyb2ad4ft47c6abwmtxs
+  guideway requests tail
+  guideway requests prune --older-than 7d`,
+	},
+		newRequestsListCmd(a, runRequestsList), newRequestsShowCmd(a),
+		newRequestsTailCmd(a, runRequestsTail), newRequestsStatsCmd(a, runRequestsStats), newRequestsPruneCmd(a, runRequestsPrune),
+	)
+}
+
+// requestFilter are the flags that choose entries.
+type requestFilter struct {
+	Client, Upstream, Tool, Method string
+	Statuses                       []string
+	Failed                         bool
+	Since, Until, SlowerThan       string
+	Hook                           string
+	Words                          []string
+}
+
+func requestStatuses() []string {
+	var list []string
+	for _, s := range requestlog.Statuses() {
+		list = append(list, string(s))
+	}
+	return list
+}
+
+func (f *requestFilter) add(a *app.App, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Client, "client", "", "only requests of the client that calls itself by this `name`")
+	flags.StringVar(&f.Upstream, "upstream", "", "only requests to the upstream of this `name`")
+	flags.StringVar(&f.Tool, "tool", "", "only requests for the tool of this `name`; a star at the end stands for any rest")
+	flags.StringVar(&f.Method, "method", "", "only requests of this `method`, such as prompts/get")
+	flags.StringSliceVar(&f.Statuses, "status", nil, "only these `statuses`: "+strings.Join(requestStatuses(), ", "))
+	flags.BoolVar(&f.Failed, "failed", false, "only what went wrong")
+	flags.StringVar(&f.Since, "since", "", "only those since a `moment`: a date, a time, or how long ago, such as 1h")
+	flags.StringVar(&f.Until, "until", "", "only those before a `moment`")
+	flags.StringVar(&f.SlowerThan, "slower-than", "", "only those that took at least this `time`, such as 500ms")
+	flags.StringVar(&f.Hook, "hook", "", "only those that the hook graph with this `id` stood around")
+	app.AddFixedCompletion(cmd, "status", requestStatuses())
+	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(
+		[]string{"tools/call", "tools/list", "prompts/get", "resources/read", "completion/complete"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("upstream", func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+		return server.CompleteUpstreams(a)(cmd, nil, part)
+	})
+}
+
+// record is the filter that the flags mean.
+func (f *requestFilter) record(host *app.Host, user string) (requestlog.Filter, error) {
+	out := requestlog.Filter{
+		User: user, Client: f.Client, Upstream: f.Upstream, Tool: f.Tool, Method: f.Method, Graph: f.Hook, Words: f.Words,
+	}
+	var err error
+	if out.Statuses, err = requestlog.ParseStatuses(f.Statuses, f.Failed); err != nil {
+		return out, err
+	}
+	if out.Since, err = host.Since(f.Since); err != nil {
+		return out, err
+	}
+	if out.Until, err = host.Since(f.Until); err != nil {
+		return out, err
+	}
+	if f.SlowerThan != "" {
+		if out.Slower, err = config.ParseDuration(f.SlowerThan); err != nil {
+			return out, guideway.Errorf(guideway.CodeInvalid, "%q is no time", f.SlowerThan).WithFix("--slower-than 500ms")
+		}
+	}
+	return out, nil
+}
+
+// requestDesk is where a person looks at the record.
+type requestDesk struct {
+	cfg  *config.Config
+	user string
+	// log is nil where there is no record yet.
+	log *requestlog.Log
+}
+
+// withRequests opens the record, if there is one.
+func withRequests(ctx context.Context, a *app.App, do func(context.Context, *requestDesk) error) error {
+	cfg, person, err := a.LoadUser()
+	if err != nil {
+		return err
+	}
+	d := &requestDesk{cfg: cfg, user: person.User}
+	if requestlog.Exists(server.RequestsPath(cfg)) {
+		if d.log, err = requestlog.Open(ctx, server.RequestsPath(cfg)); err != nil {
+			return err
+		}
+		defer func() { _ = d.log.Close() }()
+	}
+	return do(ctx, d)
+}
+
+// emptyText returns the reason that there is nothing to see.
+func (d *requestDesk) emptyText() string {
+	if !d.cfg.Requests.Record {
+		return "Nothing is recorded: the setting requests.record is off."
+	}
+	return "There are no such requests. One is recorded when an agent calls another server: guideway upstream list"
+}
+
+// request shows how a request came out.
+func request(s app.Styles, status requestlog.Status) string {
+	text := strings.ReplaceAll(string(status), "_", " ")
+	switch {
+	case status == requestlog.StatusOK || status == requestlog.StatusAnswered:
+		return s.Green(text)
+	case status.Failed():
+		return s.Red(text)
+	default:
+		return s.Yellow(text)
+	}
+}

@@ -1,0 +1,210 @@
+package requests
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
+	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/spf13/cobra"
+)
+
+// requestsTailOptions is the command line of guideway requests tail.
+type requestsTailOptions struct {
+	app    *app.App
+	Filter requestFilter
+	Lines  int
+	JSON   bool
+}
+
+func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptions) error) *cobra.Command {
+	o := &requestsTailOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "tail [WORD...]",
+		Short: "Show requests as they are recorded, until Ctrl-C",
+		Example: `  guideway requests tail
+  guideway requests tail --failed
+  guideway requests tail --json | jq .tool`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Filter.Words = args
+			if o.Lines < 0 || o.Lines > 10_000 {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%d lines are not from 0 to 10000", o.Lines).WithFix("--lines 10")}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.Filter.add(a, cmd)
+	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 10, "begin with the last so many")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "a line of JSON for each")
+	return cmd
+}
+
+// tailTime is how often the record is looked at.
+const tailTime = 500 * time.Millisecond
+
+// tailPage bounds what is shown at once; what came before it is passed over.
+const tailPage = 10_000
+
+func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
+	cfg, person, err := o.app.LoadUser()
+	if err != nil {
+		return err
+	}
+	f, err := o.Filter.record(o.app.Host, person.User)
+	if err != nil {
+		return app.UsageError{Err: err}
+	}
+	log := &server.RequestLog{Path: server.RequestsPath(cfg)}
+	defer log.Close()
+	f.Limit = o.Lines
+	begun := false
+	tick := time.NewTicker(tailTime)
+	defer tick.Stop()
+	for {
+		reader, err := log.Read(ctx)
+		if err == nil && reader != nil {
+			err = o.step(ctx, reader, &f, begun)
+			begun = true
+		} else if reader == nil {
+			f.Limit, begun = tailPage, true // what comes is all new
+		}
+		if ctx.Err() != nil {
+			return nil // Ctrl-C is how it ends
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// step shows what is new.
+func (o *requestsTailOptions) step(ctx context.Context, reader *requestlog.Log, f *requestlog.Filter, begun bool) error {
+	latest, err := reader.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	if begun && latest == f.After {
+		return nil
+	}
+	if f.Limit > 0 {
+		list, err := reader.List(ctx, *f)
+		if err != nil {
+			return err
+		}
+		slices.Reverse(list)
+		for i := range list {
+			if err := o.show(&list[i]); err != nil {
+				return err
+			}
+			latest = max(latest, list[i].Num)
+		}
+	}
+	f.After, f.Limit = latest, tailPage
+	return nil
+}
+
+func (o *requestsTailOptions) show(e *requestlog.Entry) error {
+	host := o.app.Host
+	if o.JSON {
+		text, err := jsontext.Marshal(e)
+		if err == nil {
+			_, err = host.Out.Write(append(text, '\n'))
+		}
+		return err
+	}
+	text := fmt.Sprintf("%s  %s  %8s ms  %s", e.At.Local().Format("15:04:05.000"), request(host.OutStyles(), e.Status), millisecondWords(e.MS), toolWords(e))
+	if e.Error != "" {
+		text += "  " + app.OneLine(e.Error)
+	}
+	_, err := fmt.Fprintln(host.Out, text)
+	return err
+}
+
+// requestsPruneOptions is the command line of guideway requests prune.
+type requestsPruneOptions struct {
+	app       *app.App
+	OlderThan time.Duration
+	MaxSize   int64
+	JSON      bool
+}
+
+func newRequestsPruneCmd(a *app.App, run func(context.Context, *requestsPruneOptions) error) *cobra.Command {
+	o := &requestsPruneOptions{app: a}
+	var older, most string
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Take old entries out of the record",
+		Long: `Take old entries out of the record. Without flags it is done by the settings
+requests.retention and requests.maxSize, as a server does it every ten minutes.`,
+		Example: "  guideway requests prune\n  guideway requests prune --older-than 7d\n  guideway requests prune --max-size 50MB",
+		Args:    app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if older != "" {
+				if o.OlderThan, err = config.ParseDuration(older); err != nil || o.OlderThan <= 0 {
+					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is no age", older).WithFix("--older-than 7d")}
+				}
+			}
+			if most != "" {
+				if o.MaxSize, err = config.ParseSize(most); err != nil || o.MaxSize <= 0 {
+					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is no size", most).WithFix("--max-size 50MB")}
+				}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&older, "older-than", "", "what is older than this `age`, such as 7d")
+	cmd.Flags().StringVar(&most, "max-size", "", "the oldest, until the rest takes this `size` at most")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// requestsPruneAnswer is the answer of guideway requests prune --json.
+type requestsPruneAnswer struct {
+	Pruned int64              `json:"pruned"`
+	Record requestlog.Summary `json:"record"`
+}
+
+func runRequestsPrune(ctx context.Context, o *requestsPruneOptions) error {
+	return withRequests(ctx, o.app, func(ctx context.Context, d *requestDesk) error {
+		answer := requestsPruneAnswer{}
+		age, most := o.OlderThan, o.MaxSize
+		if age == 0 && most == 0 {
+			age, most = d.cfg.Requests.Retention, d.cfg.Requests.MaxSize
+		}
+		if d.log != nil {
+			before := time.Time{}
+			if age > 0 {
+				before = o.app.Host.CurrentTime().Add(-age)
+			}
+			var err error
+			if answer.Pruned, err = d.log.Prune(ctx, before, most); err != nil {
+				return err
+			}
+			if answer.Record, err = d.log.Summary(ctx); err != nil {
+				return err
+			}
+		}
+		host := o.app.Host
+		if o.JSON {
+			return app.WriteJSON(host.Out, answer)
+		}
+		fmt.Fprintf(host.Out, "Taken out: %s; %s left, %s\n", app.Plural(int(answer.Pruned), "request", "requests"),
+			app.Plural(int(answer.Record.Count), "is", "are"), app.BytesWords(answer.Record.Bytes))
+		return nil
+	})
+}

@@ -1,0 +1,217 @@
+package run
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+)
+
+// answers is the file of guideway run --answers.
+type answers struct {
+	file    string
+	context map[string]any
+	outputs map[string]series[string]
+	notes   map[string]series[string]
+	sets    map[string]series[map[string]any]
+	gates   map[string]series[string]
+	skips   map[string]series[string]
+}
+
+// declineWord stands for an option where a gate is declined. declinePlain means
+// the same where no option has that id.
+const (
+	declineWord  = ":decline"
+	declinePlain = "decline"
+)
+
+// series is what is given the first time, the second time and so on; or the
+// same every time.
+type series[T any] struct {
+	list []T
+	same bool
+}
+
+// at gives the nth answer, counted from 0.
+func (s series[T]) at(n int) (T, bool) {
+	switch {
+	case s.same && len(s.list) > 0:
+		return s.list[0], true
+	case n < len(s.list):
+		return s.list[n], true
+	default:
+		var none T
+		return none, false
+	}
+}
+
+// readAnswers reads and checks the answers to a course.
+func readAnswers(ctx context.Context, h *app.Host, name string, c walkcmd.Course) (*answers, error) {
+	data, err := h.ReadDefinition(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	file := app.ShownName(name)
+	root, problems := doc.Parse(file, data, doc.Limits{})
+	r := &answersReader{course: c, problems: problems}
+	r.answers = &answers{
+		file: file, outputs: map[string]series[string]{}, notes: map[string]series[string]{},
+		sets: map[string]series[map[string]any]{}, gates: map[string]series[string]{}, skips: map[string]series[string]{},
+	}
+	if root != nil {
+		r.root(root)
+	}
+	if len(r.problems) > 0 {
+		app.WriteDiagnostics(h.Err, r.problems, h.ErrStyles())
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the answers in %s are invalid (%s)", file, app.Plural(len(r.problems), "error", "errors")).
+			WithFix("guideway run --help")
+	}
+	return r.answers, nil
+}
+
+// answersReader collects what is wrong with a file of answers.
+type answersReader struct {
+	*answers
+	course   walkcmd.Course
+	problems []guideway.Diagnostic
+}
+
+func (r *answersReader) errorf(n *doc.Node, fix, format string, args ...any) {
+	r.problems = append(r.problems, guideway.Diagnostic{
+		Severity: guideway.SeverityError, Code: "answers", File: r.file, Line: n.Line, Column: n.Column,
+		Message: fmt.Sprintf(format, args...), Fix: fix,
+	})
+}
+
+func (r *answersReader) root(root *doc.Node) {
+	if !r.object(root, "the answers") {
+		return
+	}
+	for _, m := range root.Members {
+		if !r.object(m.Value, m.Key) {
+			continue
+		}
+		switch m.Key {
+		case "context":
+			r.context, _ = m.Value.Any().(map[string]any)
+		case "outputs":
+			r.each(m.Value, r.output)
+		case "sets":
+			r.each(m.Value, r.set)
+		case "answers":
+			r.each(m.Value, r.gate)
+		case "notes":
+			r.each(m.Value, r.note)
+		case "skips":
+			r.each(m.Value, r.skip)
+		default:
+			r.errorf(m.Value, "use context, outputs, notes, sets, answers and skips", "%q means nothing here", m.Key)
+		}
+	}
+}
+
+func (r *answersReader) object(n *doc.Node, what string) bool {
+	if n.Kind != doc.Object {
+		r.errorf(n, "write names and values", "%s must be an object, not a value of type %s", what, n.Kind)
+		return false
+	}
+	return true
+}
+
+// each reads the members of an object whose keys are ids.
+func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one bool)) {
+	for _, m := range n.Members {
+		if !r.course.Asks(m.Key).Known {
+			r.errorf(m.Value, "the steps are "+strings.Join(r.course.AsksFor(), ", "), "the workflow has no step %q", m.Key)
+			continue
+		}
+		if m.Value.Kind != doc.Array {
+			read(m.Key, m.Value, true)
+			continue
+		}
+		if len(m.Value.Items) == 0 {
+			r.errorf(m.Value, "give one for each time, or a single one for every time", "the list of %q is empty", m.Key)
+		}
+		for _, item := range m.Value.Items {
+			read(m.Key, item, false)
+		}
+	}
+}
+
+func (r *answersReader) output(id string, n *doc.Node, same bool) {
+	if !r.course.Asks(id).Output {
+		r.errorf(n, "answer a gate in \"answers\"", "%q is not asked for an output", id)
+		return
+	}
+	text := n.Text
+	switch n.Kind {
+	case doc.String, doc.Number:
+	case doc.Object:
+		data, err := json.Marshal(n.Any())
+		if err != nil {
+			r.errorf(n, "write it as text", "the output of %q cannot be written as JSON: %v", id, err)
+			return
+		}
+		text = string(data)
+	default:
+		r.errorf(n, "write a text, or an object for JSON", "the output of %q is a value of type %s", id, n.Kind)
+		return
+	}
+	r.outputs[id] = series[string]{list: append(r.outputs[id].list, text), same: same}
+}
+
+func (r *answersReader) set(id string, n *doc.Node, same bool) {
+	if r.object(n, "what "+id+" sets") {
+		vars, _ := n.Any().(map[string]any)
+		r.sets[id] = series[map[string]any]{list: append(r.sets[id].list, vars), same: same}
+	}
+}
+
+func (r *answersReader) note(id string, n *doc.Node, same bool) {
+	if n.Kind != doc.String {
+		r.errorf(n, "write a text", "the notes of %q are a value of type %s", id, n.Kind)
+		return
+	}
+	r.notes[id] = series[string]{list: append(r.notes[id].list, n.Text), same: same}
+}
+
+// skip reads the reason for leaving out a step; an empty one does not.
+func (r *answersReader) skip(id string, n *doc.Node, same bool) {
+	switch {
+	case !r.course.Asks(id).Skippable:
+		r.errorf(n, "give its output in \"outputs\"", "%q cannot be skipped: it is required", id)
+	case n.Kind != doc.String:
+		r.errorf(n, "write the reason as a text", "the reason for skipping %q is a value of type %s", id, n.Kind)
+	default:
+		r.skips[id] = series[string]{list: append(r.skips[id].list, n.Text), same: same}
+	}
+}
+
+func (r *answersReader) gate(id string, n *doc.Node, same bool) {
+	gate := r.course.Asks(id)
+	options, text := gate.Options, n.Text
+	if gate.Declinable {
+		if text == declinePlain && !slices.Contains(options, text) {
+			text = declineWord
+		}
+		options = append(slices.Clone(options), declineWord)
+	}
+	switch {
+	case len(options) == 0:
+		r.errorf(n, "give its output in \"outputs\"", "%q is no gate", id)
+	case n.Kind != doc.String || !slices.Contains(options, text):
+		r.errorf(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
+	case same && slices.Contains(gate.Endless, n.Text):
+		r.errorf(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "to %s %q every time would never end", n.Text, id)
+	default:
+		r.gates[id] = series[string]{list: append(r.gates[id].list, text), same: same}
+	}
+}

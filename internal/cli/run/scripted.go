@@ -1,0 +1,148 @@
+package run
+
+import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// scripted answers from a file.
+type scripted struct {
+	answers *answers
+	// times counts how often each position was asked for, by kind and id.
+	times map[string]int
+	// waited is the id of the position that was given its variables last, where
+	// they are the same every time.
+	waited string
+}
+
+var _ walkcmd.Player = (*scripted)(nil)
+
+// keyed looks an answer up by the id of a position: first with its phase, since
+// ids are unique only there.
+func keyed[T any](list map[string]series[T], pos guide.Position) series[T] {
+	if pos.Phase != nil {
+		if s, ok := list[pos.Phase.ID+"/"+pos.ID]; ok {
+			return s
+		}
+	}
+	return list[pos.ID]
+}
+
+func (s *scripted) Next(_ context.Context, w *walkcmd.Walk, pos guide.Position) (*guide.Continue, error) {
+	n := s.count(pos)
+	if pos.Kind != guide.PositionContext {
+		s.waited = ""
+	}
+	notes, _ := keyed(s.answers.notes, pos).at(n)
+	switch pos.Kind {
+	case guide.PositionGate:
+		return s.gate(pos, n, notes)
+	case guide.PositionContext:
+		return s.variables(w, pos, n)
+	}
+	if reason := s.skip(w, pos, n); reason != "" {
+		return &guide.Continue{Skip: &guide.Skip{Reason: reason}}, nil
+	}
+	outputs := keyed(s.answers.outputs, pos)
+	output, ok := outputs.at(n)
+	if !ok && notes == "" {
+		return nil, s.missing(pos, n, len(outputs.list), "outputs", "...")
+	}
+	vars, _ := keyed(s.answers.sets, pos).at(n)
+	return &guide.Continue{Output: output, Notes: notes, Context: vars}, nil
+}
+
+func (s *scripted) gate(pos guide.Position, n int, note string) (*guide.Continue, error) {
+	gates := keyed(s.answers.gates, pos)
+	option, ok := gates.at(n)
+	if !ok {
+		return nil, s.missing(pos, n, len(gates.list), "answers", pos.Options[0].ID)
+	}
+	answer := &guide.Answer{OptionID: option, Note: note}
+	if option == declineWord {
+		answer = &guide.Answer{Decline: true, Note: note}
+	}
+	return &guide.Continue{Answer: answer}, nil
+}
+
+// variables gives what a phase workflow waits for. That of a step workflow is
+// for the output of the step, which has the same id.
+func (s *scripted) variables(w *walkcmd.Walk, pos guide.Position, n int) (*guide.Continue, error) {
+	sets := keyed(s.answers.sets, pos)
+	vars, ok := sets.at(n)
+	if w.Def.Phases == nil || !ok || len(vars) == 0 || s.waited == pos.ID {
+		return nil, s.needed(w, pos)
+	}
+	if sets.same {
+		s.waited = pos.ID // they do not help a second time
+	}
+	return &guide.Continue{Context: vars}, nil
+}
+
+// skip gives the reason for leaving out a step: its own, or that of its phase.
+func (s *scripted) skip(w *walkcmd.Walk, pos guide.Position, n int) string {
+	if !w.Course.Skippable(pos) {
+		return ""
+	}
+	if reason, ok := keyed(s.answers.skips, pos).at(n); ok {
+		return reason
+	}
+	reason, _ := s.answers.skips[pos.Phase.ID].at(0)
+	return reason
+}
+
+// count gives how often a position was asked for before.
+func (s *scripted) count(pos guide.Position) int {
+	key := string(pos.Kind) + " " + pos.ID
+	if pos.Phase != nil {
+		key += " " + pos.Phase.ID
+	}
+	n := s.times[key]
+	s.times[key]++
+	return n
+}
+
+// missing says what the file lacks.
+func (s *scripted) missing(pos guide.Position, n, have int, key, example string) error {
+	what := map[string]string{"outputs": "an output", "answers": "an answer"}[key]
+	if have == 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s lacks %s", walkcmd.WhereIs(pos), s.answers.file, what).
+			WithFix("add to %q: %s: %s", key, pos.ID, example)
+	}
+	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it is asked for %s for the %s time, and %s has %d",
+		walkcmd.WhereIs(pos), what, walkcmd.Ordinal(n+1), s.answers.file, have).WithFix("add another to the list of %q in %q", pos.ID, key)
+}
+
+// needed says which variables a waiting run lacks.
+func (s *scripted) needed(w *walkcmd.Walk, pos guide.Position) error {
+	var names []string
+	why := ""
+	for _, need := range pos.Needs {
+		names = append(names, walkcmd.NeedWords(need))
+		if need.Found != "" {
+			why = " (" + pos.Message + ")"
+		}
+	}
+	fix := "set it in \"context\", or in \"sets\" of an earlier step"
+	if w.Def.Phases != nil && pos.Phase != nil {
+		fix = fmt.Sprintf("set it in \"context\", in \"sets\" of an earlier step, or when it is asked for: \"sets\": %s: ...", pos.ID)
+	}
+	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it waits for %s%s", walkcmd.WhereIs(pos), strings.Join(names, ", "), why).
+		WithFix("%s", fix)
+}
+
+func (s *scripted) Refused(pos guide.Position, r *guide.Refusal) error {
+	text := r.Message
+	for _, issue := range r.Issues {
+		text += "\n  - " + app.OneLine(issue)
+	}
+	return guideway.Errorf(guideway.CodeRefused, "refused at %s: %s", walkcmd.WhereIs(pos), text)
+}

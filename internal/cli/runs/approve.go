@@ -1,0 +1,197 @@
+package runs
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// RunsApproveOptions is the command line of guideway runs approve.
+type RunsApproveOptions struct {
+	app *app.App
+	// Run is empty where a passphrase is set.
+	Run           string
+	SetPassphrase bool
+}
+
+func NewRunsApproveCmd(a *app.App, do func(context.Context, *RunsApproveOptions) error) *cobra.Command {
+	o := &RunsApproveOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "approve {RUN|--set-passphrase}",
+		Short: "Answer the gate of a run, as a person",
+		Long: `Answer the gate that a run waits at. It shows what is to be confirmed, asks for your
+passphrase, and then for the answer and a note. Some gates only a person opens: no
+answer of an agent counts there.
+
+It is off until you have set a passphrase, with --set-passphrase; to set another one
+takes the old one. It is asked for at a terminal and nowhere else: not by a flag, not
+by a variable, not from a file. Wrong ones make the next one wait.`,
+		Example: `  guideway runs approve --set-passphrase
+  guideway runs list --person
+  guideway runs approve r_06bmyb2ad4ft47c6abwmtxs`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.SetPassphrase {
+				return app.NoArgs(cmd, args)
+			}
+			return oneRun("approve")(cmd, args)
+		},
+		ValidArgsFunction: completeRuns(a, func(r run.Record) bool { return r.Kind == guide.PositionGate }),
+		RunE:              app.RunWithArg(do, o, &o.Run, a.Host.AsksPeople),
+	}
+	cmd.Flags().BoolVar(&o.SetPassphrase, "set-passphrase", false, "set the passphrase that is asked for")
+	return cmd
+}
+
+func runRunsApprove(ctx context.Context, o *RunsApproveOptions) error {
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	person := newGateApprover(app.NewApprover(o.app.Host, cfg))
+	if o.SetPassphrase {
+		return person.SetPassphrase(ctx)
+	}
+	// Without a passphrase nothing is asked for: no gate opens here.
+	if err := person.Secret.Ready(); err != nil {
+		return err
+	}
+	return changeRun(ctx, o.app, "Answered", false, func(ctx context.Context, d *app.RunDesk) (*run.Answer, error) {
+		return o.approve(ctx, d, person)
+	})
+}
+
+func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDesk, person *gateApprover) (*run.Answer, error) {
+	details, err := d.Runs.Get(ctx, d.Caller, refOf(o.Run))
+	if err != nil {
+		return nil, err
+	}
+	pos := details.Position
+	if pos.Kind != guide.PositionGate {
+		return nil, guideway.Errorf(guideway.CodeConflict, "run %s waits for no answer: it is %s", details.ID, details.Status).
+			WithFix("guideway runs list --person")
+	}
+	k, err := newKeptWalk(details)
+	if err != nil {
+		return nil, err
+	}
+	person.show(k)
+	if err := person.Prove(ctx); err != nil {
+		return nil, err
+	}
+	given, err := person.answer(ctx, &k.Walk, pos)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := answerFor(ctx, d, details.Current, pos, *given)
+	if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == run.RuleStaleHandle {
+		return nil, guideway.Errorf(guideway.CodeConflict, "somebody else has gone on with this run; nothing of yours was taken").
+			WithFix("guideway runs approve %s, which shows it as it is now", details.ID)
+	}
+	return answer, err
+}
+
+// answerFor answers a gate for the person who has typed the passphrase. The handle
+// is that of the position which was shown: no later one is answered unseen.
+func answerFor(ctx context.Context, d *app.RunDesk, handle string, pos guide.Position, given guide.Answer) (*run.Answer, error) {
+	caller := d.Caller
+	caller.Via = run.ViaTerminal
+	return d.Runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{Handle: handle}, Step: pos.ID, Answer: given})
+}
+
+// gateApprover asks a person for the answer to a gate of a run.
+type gateApprover struct {
+	*app.Approver
+	view *walkcmd.Terminal
+}
+
+// newGateApprover returns a gateApprover that shows runs by view.
+func newGateApprover(p *app.Approver) *gateApprover {
+	return &gateApprover{Approver: p, view: walkcmd.NewTerminalOn(p.Prompter)}
+}
+
+// show tells what is to be confirmed.
+func (p *gateApprover) show(k *keptWalk) {
+	r := k.details.Record
+	fmt.Fprintf(p.Out, "%s %s\n", p.Styles.Bold(app.OneLine(r.Name)), p.Styles.Faint(r.ID))
+	if r.Goal != "" {
+		p.Prose("", r.Goal)
+	}
+	p.showHandedIn(k)
+	p.view.Position(&k.Walk, k.details.Position)
+	fmt.Fprintln(p.Out)
+}
+
+// showHandedIn tells what the answer to the gate is about.
+func (p *gateApprover) showHandedIn(k *keptWalk) {
+	step, output, notes := k.handedIn()
+	if output == "" && notes == "" {
+		return
+	}
+	fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("The output of "+step))
+	p.Prose("  ", output)
+	if notes != "" {
+		p.Prose("  ", "Notes: "+notes)
+	}
+}
+
+// handedIn gives what was handed in for the step that the run waits at; at a
+// checkpoint, what was last handed in in its phase.
+func (k *keptWalk) handedIn() (step, output, notes string) {
+	pos := k.details.Position
+	for _, e := range slices.Backward(k.details.Events) {
+		fact, ok, err := factOf(e)
+		if err != nil || !ok {
+			continue
+		}
+		switch {
+		case fact.Kind == guide.EventPhaseEntered:
+			return "", "", ""
+		case fact.Kind == guide.EventStepCompleted && pos.Phase == nil && fact.Step != pos.ID:
+			return "", "", "" // a loop that has not begun
+		case fact.Kind == guide.EventStepCompleted:
+			return app.OneLine(fact.Step), fact.Output, fact.Notes
+		}
+	}
+	return "", "", ""
+}
+
+// answer asks for an option and a note.
+func (p *gateApprover) answer(ctx context.Context, w *walkcmd.Walk, pos guide.Position) (*guide.Answer, error) {
+	for {
+		line, err := p.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
+		if errors.Is(err, io.EOF) {
+			return nil, app.Stopped()
+		}
+		if err != nil {
+			return nil, err
+		}
+		word := strings.TrimSpace(line)
+		if note, ok := walkcmd.CommandOf(word, "decline"); ok && w.Course.Declinable(pos) {
+			return &guide.Answer{Decline: true, Note: note}, nil
+		}
+		option, ok := walkcmd.Choose(pos.Options, word)
+		if !ok {
+			if word != "" {
+				fmt.Fprintf(p.Out, "There is no option %q.\n", app.OneLine(word))
+			}
+			continue
+		}
+		note, err := p.AskLine(ctx, "A note, or nothing: ")
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		return &guide.Answer{OptionID: option, Note: strings.TrimSpace(note)}, nil
+	}
+}

@@ -1,0 +1,109 @@
+package runs
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// RunsExportOptions is the command line of guideway runs export.
+type RunsExportOptions struct {
+	app *app.App
+	Run string
+	// Output is a file; "" is the standard output.
+	Output string
+	Force  bool
+	// Salvage is the directory for what can be read of a damaged store.
+	Salvage string
+}
+
+func NewRunsExportCmd(a *app.App, run func(context.Context, *RunsExportOptions) error) *cobra.Command {
+	o := &RunsExportOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "export {RUN|--salvage DIR}",
+		Short: "Write a run as a bundle that can be imported elsewhere",
+		Long: `Write a run as one JSON document with all its events and its definition.
+"guideway runs import" takes it in on this or another machine.
+
+With --salvage whatever can be read of a damaged store is written into a directory:
+a bundle for each run, up to the first event that is lost or not as it was written,
+and the session documents. The store is not changed.`,
+		Example: `  guideway runs export r_06bmyb2ad4ft47c6abwmtxs --output run.json
+  guideway runs export r_06bmyb2ad4ft47c6abwmtxs | ssh other guideway runs import -
+  guideway runs export --salvage rescued`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.Salvage != "" {
+				return app.NoArgs(cmd, args)
+			}
+			return oneRun("export")(cmd, args)
+		},
+		ValidArgsFunction: completeRuns(a, anyRun),
+		RunE:              app.RunWithArg(run, o, &o.Run),
+	}
+	cmd.Flags().StringVarP(&o.Output, "output", "o", "", "write to this `file` instead of the standard output")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file if it is there")
+	cmd.Flags().StringVar(&o.Salvage, "salvage", "", "write what can be read of a damaged store into this `directory`")
+	return cmd
+}
+
+func runRunsExport(ctx context.Context, o *RunsExportOptions) error {
+	if o.Salvage != "" {
+		return o.salvage(ctx)
+	}
+	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
+		bundle, err := d.Runs.Export(ctx, d.Caller, refOf(o.Run))
+		if err != nil {
+			return forPerson(err)
+		}
+		return o.app.Host.WriteBundle(o.Output, bundle, o.Force, "guideway runs import")
+	})
+}
+
+// RunsImportOptions is the command line of guideway runs import.
+type RunsImportOptions struct {
+	app  *app.App
+	File string
+	JSON bool
+}
+
+func NewRunsImportCmd(a *app.App, run func(context.Context, *RunsImportOptions) error) *cobra.Command {
+	o := &RunsImportOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Take in a run that was exported, or go on where a state says",
+		Long: `Take in a run that "guideway runs export" has written. It becomes a run of yours
+with an id of its own; its events are checked as if they happened now. FILE is the
+bundle, or - for the standard input.
+
+FILE may also be a state document of a phase workflow, in JSON or YAML, of this or
+another program: what "guideway schema phases --kind state" describes. A run of the
+workflow that is served now begins where the document says; what it says was done is
+believed. Where the workflow has gates that only a person opens, it asks for your passphrase.`,
+		Example: `  guideway runs import run.json
+  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state | ssh other guideway runs import -`,
+		Args: app.Exactly(1, "one bundle or state document", "guideway runs import run.json"),
+		RunE: app.RunWithArg(run, o, &o.File),
+	}
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func runRunsImport(ctx context.Context, o *RunsImportOptions) error {
+	bundle, err := o.app.Host.ReadInput(ctx, o.File, run.MaxBundle)
+	if err != nil {
+		return err
+	}
+	state, err := readState(o.app.Host, o.File, bundle)
+	if err != nil {
+		return err
+	}
+	if state != nil {
+		return o.importState(ctx, state)
+	}
+	return changeRun(ctx, o.app, "Imported", o.JSON, func(ctx context.Context, d *app.RunDesk) (*run.Answer, error) {
+		return d.Runs.Import(ctx, d.Caller, bundle)
+	})
+}

@@ -1,0 +1,126 @@
+package runs
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// RunsForkOptions is the command line of guideway runs fork.
+type RunsForkOptions struct {
+	app  *app.App
+	Run  string
+	Seq  int64
+	JSON bool
+}
+
+func NewRunsForkCmd(a *app.App, run func(context.Context, *RunsForkOptions) error) *cobra.Command {
+	o := &RunsForkOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "fork RUN",
+		Short: "Begin a new run with what happened in an old one",
+		Long: `Begin a new run that takes over the first events of an old one, to go another way
+from there. The old run stays as it is.`,
+		Example: `  guideway runs fork r_06bmyb2ad4ft47c6abwmtxs
+  guideway runs fork r_06bmyb2ad4ft47c6abwmtxs --seq 12`,
+		Args:              oneRun("fork"),
+		ValidArgsFunction: completeRuns(a, anyRun),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Run = args[0]
+			if o.Seq < 0 || cmd.Flags().Changed("seq") && o.Seq == 0 {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no event %d", o.Seq).
+					WithFix("guideway runs show %s --events, which numbers them", o.Run)}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "the `number` of the last event to take over (default: all of them)")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func runRunsFork(ctx context.Context, o *RunsForkOptions) error {
+	return changeRun(ctx, o.app, "Forked", o.JSON, func(ctx context.Context, d *app.RunDesk) (*run.Answer, error) {
+		return d.Runs.Fork(ctx, d.Caller, run.ForkRequest{Ref: refOf(o.Run), Seq: o.Seq})
+	})
+}
+
+// RunsAbortOptions is the command line of guideway runs abort.
+type RunsAbortOptions struct {
+	app    *app.App
+	Run    string
+	Reason string
+	JSON   bool
+}
+
+func NewRunsAbortCmd(a *app.App, run func(context.Context, *RunsAbortOptions) error) *cobra.Command {
+	o := &RunsAbortOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "abort RUN",
+		Short: "End a run for good",
+		Long: `End a run for good. What has happened in it stays, and can be forked to go on from
+any event.`,
+		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,
+		Args:              oneRun("abort"),
+		ValidArgsFunction: completeRuns(a, goesOn),
+		RunE:              app.RunWithArg(run, o, &o.Run),
+	}
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func runRunsAbort(ctx context.Context, o *RunsAbortOptions) error {
+	return changeRun(ctx, o.app, "Aborted", o.JSON, func(ctx context.Context, d *app.RunDesk) (*run.Answer, error) {
+		return d.Runs.Abort(ctx, d.Caller, run.AbortRequest{Ref: refOf(o.Run), Reason: o.Reason})
+	})
+}
+
+// changeRun opens the store, changes a run and says what came of it.
+func changeRun(ctx context.Context, a *app.App, did string, inJSON bool, change func(context.Context, *app.RunDesk) (*run.Answer, error)) error {
+	return a.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
+		answer, err := change(ctx, d)
+		if err != nil {
+			return forPerson(err)
+		}
+		return writeAnswer(a, answer, did, inJSON)
+	})
+}
+
+// writeAnswer says in a line or two what a command has made of a run.
+func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error {
+	if inJSON {
+		return app.WriteJSON(a.Host.Out, answer)
+	}
+	switch stands := standsAt(answer); {
+	case !strings.EqualFold(stands, did):
+		fmt.Fprintf(a.Host.Out, "%s: %s, %s\n", did, answer.RunID, stands)
+	case answer.Replayed:
+		fmt.Fprintf(a.Host.Out, "%s before: %s\n", did, answer.RunID)
+	default:
+		fmt.Fprintf(a.Host.Out, "%s: %s\n", did, answer.RunID)
+	}
+	if pos := answer.Position; pos.Kind == guide.PositionGate && pos.Person {
+		fmt.Fprintf(a.Host.Out, "Open the gate: guideway runs approve %s\n", answer.RunID)
+	} else if pos.Kind != guide.PositionEnd {
+		fmt.Fprintf(a.Host.Out, "Go on with it: guideway runs resume %s\n", answer.RunID)
+	}
+	return nil
+}
+
+// standsAt says where a run stands, in words.
+func standsAt(answer *run.Answer) string {
+	if answer.Position.Kind == guide.PositionEnd {
+		return string(answer.Status)
+	}
+	return string(answer.Status) + " at " + walkcmd.WhereIs(answer.Position)
+}

@@ -1,0 +1,104 @@
+package runs
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// readState gives a state document as JSON; nil if the data are none, which their
+// members tell. What is wrong with one is shown on the error output.
+func readState(h *app.Host, name string, data []byte) ([]byte, error) {
+	var bundle struct {
+		Format string `json:"format"`
+	}
+	if json.Unmarshal(data, &bundle) == nil && bundle.Format != "" {
+		return nil, nil
+	}
+	file := app.ShownName(name)
+	root, found := doc.Parse(file, data, doc.Limits{MaxBytes: run.MaxBundle})
+	if root == nil || root.Kind != doc.Object || phases.Guess(root) != phases.KindState {
+		return nil, nil // the reader of bundles says what is wrong with it
+	}
+	state, more := phases.ParseState(file, root)
+	if found = append(found, more...); len(found) > 0 {
+		app.WriteDiagnostics(h.Err, found, h.ErrStyles())
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the state in %s is invalid (%s)", file, app.Plural(len(found), "error", "errors")).
+			WithFix("guideway validate --dialect phases --kind state %s", name)
+	}
+	return []byte(state.Canonical), nil
+}
+
+// importState begins a run where a state document says.
+func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error {
+	_, cat, err := o.app.LoadCatalog(ctx)
+	if err != nil {
+		return err
+	}
+	defer cat.Close()
+	return o.app.WithRunsOf(ctx, app.Startable{Catalog: cat}, func(ctx context.Context, d *app.RunDesk) error {
+		answer, err := d.Runs.ImportState(ctx, d.Caller, state, d.Here)
+		if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == guide.RulePerson {
+			answer, err = o.importAsPerson(ctx, d, state, err)
+		}
+		if err != nil {
+			return forPerson(err)
+		}
+		if err := o.warnOfVersion(ctx, d, state, answer.RunID); err != nil {
+			return err
+		}
+		return writeAnswer(o.app, answer, "Imported", o.JSON)
+	})
+}
+
+// warnOfVersion says where a document is of another version of the workflow than
+// its run goes by.
+func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDesk, state []byte, id string) error {
+	var of struct {
+		Version string `json:"workflowVersion"`
+	}
+	if err := json.Unmarshal(state, &of); err != nil {
+		return fmt.Errorf("read the version in the state: %w", err)
+	}
+	begun, err := d.Runs.Look(ctx, d.Caller, run.Ref{RunID: id})
+	if err != nil {
+		return forPerson(err)
+	}
+	if begun.Version != of.Version {
+		fmt.Fprintf(o.app.Host.Err, "warning: the state is of version %s of %q, and the run goes by version %s, which is served now: check where it stands\n",
+			of.Version, begun.Workflow, begun.Version)
+	}
+	return nil
+}
+
+// importAsPerson asks for the passphrase and imports again: the document may say
+// that a person has answered what nobody else may. Where there is no terminal,
+// or no passphrase, the refusal stays.
+func (o *RunsImportOptions) importAsPerson(ctx context.Context, d *app.RunDesk, state []byte, refused error) (*run.Answer, error) {
+	host := o.app.Host
+	if host.AsksPeople() != nil {
+		return nil, refused
+	}
+	cfg, err := o.app.Load()
+	if err != nil {
+		return nil, err
+	}
+	person := app.NewApprover(host, cfg)
+	if err := person.Secret.Ready(); err != nil {
+		return nil, err
+	}
+	if err := person.Prove(ctx); err != nil {
+		return nil, err
+	}
+	caller := d.Caller
+	caller.Via = run.ViaTerminal
+	return d.Runs.ImportState(ctx, caller, state, d.Here)
+}

@@ -1,0 +1,100 @@
+package runs
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// RunsListOptions is the command line of guideway runs list.
+type RunsListOptions struct {
+	app      *app.App
+	Statuses []string
+	Workflow string
+	Here     bool
+	Person   bool
+	Limit    int
+	JSON     bool
+}
+
+// runStatuses are those that a run can be listed by.
+func runStatuses() []string {
+	return []string{
+		string(guide.StatusRunning), string(guide.StatusWaiting),
+		string(guide.StatusCompleted), string(guide.StatusAborted),
+	}
+}
+
+func NewRunsListCmd(a *app.App, run func(context.Context, *RunsListOptions) error) *cobra.Command {
+	o := &RunsListOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List runs, the last changed first",
+		Example: `  guideway runs list
+  guideway runs list --here --status running,waiting
+  guideway runs list --person
+  guideway runs list --json`,
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o, o.check),
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.Statuses, "status", nil, "only these `statuses`: "+strings.Join(runStatuses(), ", "))
+	f.StringVar(&o.Workflow, "workflow", "", "only runs of the workflow with this `id`")
+	f.BoolVar(&o.Here, "here", false, "only runs of the project in the working directory")
+	f.BoolVar(&o.Person, "person", false, "only runs that wait for a person")
+	app.AddLimitFlag(cmd, &o.Limit, "at most so many")
+	app.AddJSONFlag(cmd, &o.JSON)
+	app.AddFixedCompletion(cmd, "status", runStatuses())
+	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
+	return cmd
+}
+
+func (o *RunsListOptions) check() error {
+	for _, status := range o.Statuses {
+		if !slices.Contains(runStatuses(), status) {
+			return guideway.Errorf(guideway.CodeInvalid, "there is no status %q", status).
+				WithFix("--status %s", strings.Join(runStatuses(), ", or --status "))
+		}
+	}
+	return nil
+}
+
+func (o *RunsListOptions) filter(here run.Project) run.Filter {
+	f := run.Filter{Workflow: o.Workflow, Person: o.Person, Limit: o.Limit}
+	for _, status := range o.Statuses {
+		f.Statuses = append(f.Statuses, guide.Status(status))
+	}
+	if o.Here {
+		f.Project = here.ID
+	}
+	return f
+}
+
+// runsListAnswer is the answer of guideway runs list --json.
+type runsListAnswer struct {
+	Runs []run.Record `json:"runs"`
+}
+
+func runRunsList(ctx context.Context, o *RunsListOptions) error {
+	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
+		list, err := d.Runs.List(ctx, d.Caller, o.filter(d.Here))
+		if err != nil {
+			return err
+		}
+		return app.WriteList(o.app.Host, o.JSON, app.Listing[run.Record]{
+			Items: list, Answer: runsListAnswer{Runs: app.OrEmpty(list)}, More: app.MoreText(len(list), o.Limit, "guideway runs list"),
+			Empty: "There are no such runs. An agent starts one with the tool workflow_start: guideway install",
+			Table: app.NewTable(5, "RUN", "STATUS", "WORKFLOW", "AT", "CHANGED", "GOAL"),
+			Row: func(r run.Record) []string {
+				return []string{r.ID, statusWords(r), app.OneLine(r.Workflow), app.OrDash(app.OneLine(r.Step)), o.app.Host.Ago(r.Updated), app.OneLine(r.Goal)}
+			},
+		})
+	})
+}

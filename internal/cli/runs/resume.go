@@ -1,0 +1,265 @@
+package runs
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// RunsResumeOptions is the command line of guideway runs resume.
+type RunsResumeOptions struct {
+	app *app.App
+	// Words are what somebody remembers of the run, or its id.
+	Words []string
+	Here  bool
+	JSON  bool
+}
+
+func NewRunsResumeCmd(a *app.App, run func(context.Context, *RunsResumeOptions) error) *cobra.Command {
+	o := &RunsResumeOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "resume [RUN|WORDS...]",
+		Short: "Find a run by words, and go on with it in the terminal",
+		Long: `Find a run by what you remember of it - words of its goal, its notes, the workflow,
+the project or the branch - and go on with it in the terminal, in the agent's place:
+the run is the same, an agent can take it up again later. Without words, the runs of
+this project that were last worked on are offered.
+
+With --json the runs that were found are printed, and nothing is done.`,
+		Example: `  guideway runs resume auth refactoring
+  guideway runs resume r_06bmyb2ad4ft47c6abwmtxs
+  guideway runs resume auth --json`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeRuns(a, goesOn),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Words = args
+			if host := a.Host; !o.JSON && (!host.InTerminal || !host.OutTerminal) {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no terminal to go on at: the input or the output is a file or a pipe").
+					WithFix("guideway runs resume %s--json, to find runs", strings.Join(append(slices.Clone(args), ""), " "))}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Here, "here", false, "only runs of the project in the working directory")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the runs that were found, in JSON")
+	return cmd
+}
+
+// runsResumeAnswer is the answer of guideway runs resume --json.
+type runsResumeAnswer struct {
+	Candidates []run.Candidate `json:"candidates"`
+}
+
+func runRunsResume(ctx context.Context, o *RunsResumeOptions) error {
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
+		candidates, err := d.Runs.Resume(ctx, d.Caller, o.request(d.Here))
+		if err != nil {
+			return forPerson(err)
+		}
+		if o.JSON {
+			return app.WriteJSON(o.app.Host.Out, runsResumeAnswer{Candidates: app.OrEmpty(candidates)})
+		}
+		t := walkcmd.NewTerminal(o.app.Host)
+		t.Kept = true
+		id, err := o.pick(ctx, t, candidates)
+		if err != nil {
+			return err
+		}
+		details, err := d.Runs.Get(ctx, d.Caller, run.Ref{RunID: id})
+		if err != nil {
+			return forPerson(err)
+		}
+		person := &gateApprover{Approver: &app.Approver{Prompter: t.Prompt, Secret: o.app.Host.PassphraseFile(cfg)}, view: t}
+		err = (&resumed{RunDesk: d, person: person}).lead(ctx, details)
+		if errors.Is(err, walkcmd.ErrStopped) {
+			fmt.Fprintf(t.Out, "\nThe run is kept. Go on with it: guideway runs resume %s\n", id)
+			return nil
+		}
+		return err
+	})
+}
+
+func (o *RunsResumeOptions) request(here run.Project) run.ResumeRequest {
+	r := run.ResumeRequest{Here: here}
+	if o.Here {
+		r.Project = here.ID
+	}
+	if len(o.Words) == 1 && strings.HasPrefix(o.Words[0], "r_") {
+		r.RunID = o.Words[0]
+	} else {
+		r.Query = strings.Join(o.Words, " ")
+	}
+	return r
+}
+
+// pick chooses the run: the only one that goes on, or the one that the person
+// names.
+func (o *RunsResumeOptions) pick(ctx context.Context, t *walkcmd.Terminal, candidates []run.Candidate) (string, error) {
+	open := slices.DeleteFunc(slices.Clone(candidates), func(c run.Candidate) bool {
+		return c.Status != guide.StatusRunning && c.Status != guide.StatusWaiting
+	})
+	switch {
+	case len(candidates) == 0:
+		return "", guideway.Errorf(guideway.CodeNotFound, "no run was found by %q", strings.Join(o.Words, " ")).
+			WithFix("guideway runs list")
+	case len(open) == 0:
+		c := candidates[0]
+		return "", guideway.Errorf(guideway.CodeNotFound, "run %s, %s, is %s", c.RunID, app.OneLine(c.Goal), c.Status).
+			WithFix("guideway runs fork %s", c.RunID)
+	case len(open) == 1:
+		return open[0].RunID, nil
+	}
+	for i, c := range open {
+		goal := app.OneLine(c.Goal)
+		if goal == "" {
+			goal = app.OneLine(c.WorkflowID)
+		}
+		fmt.Fprintf(t.Out, "%2d. %s\n", i+1, t.Styles.Bold(app.Cut(goal, max(t.Width, 72)-4)))
+		about := fmt.Sprintf("%s at %s, %s", c.WorkflowID, c.Position.ID, t.Prompt.Host.Ago(c.UpdatedAt))
+		if where := projectWords(c.Project); where != "" {
+			about += ", " + where
+		}
+		t.Prose("    ", about)
+	}
+	for {
+		line, err := t.Prompt.AskLine(ctx, fmt.Sprintf("Which one, 1 to %d: ", len(open)))
+		if errors.Is(err, io.EOF) {
+			return "", app.Stopped()
+		}
+		if err != nil {
+			return "", err
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && n >= 1 && n <= len(open) {
+			return open[n-1].RunID, nil
+		}
+	}
+}
+
+// resumed is a kept run that a person goes on with in the agent's place.
+type resumed struct {
+	*app.RunDesk
+	person *gateApprover
+	kept   *keptWalk
+	at     *run.Answer
+}
+
+// lead goes from position to position until the run ends or the person stops.
+func (r *resumed) lead(ctx context.Context, details *run.Details) error {
+	var err error
+	if r.kept, err = newKeptWalk(details); err != nil {
+		return err
+	}
+	t, w := r.person.view, &r.kept.Walk
+	t.Begin(w)
+	if details.Goal != "" {
+		t.Prose("", "Goal: "+details.Goal)
+	}
+	r.at = standing(details)
+	if r.at.Position.Kind == guide.PositionGate {
+		r.person.showHandedIn(r.kept) // by somebody else, or another day
+	}
+	for range walkcmd.MaxMoves {
+		if err := ctx.Err(); err != nil {
+			return app.Interrupted(err)
+		}
+		if r.at.Position.Kind == guide.PositionEnd {
+			t.End(w)
+			return nil
+		}
+		t.Position(w, r.at.Position)
+		if err := r.move(ctx); err != nil {
+			return err
+		}
+	}
+	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d moves", walkcmd.MaxMoves)
+}
+
+// standing is where the run stands by what was read of it: what is shown and the
+// handle that it is answered by are of one moment.
+func standing(d *run.Details) *run.Answer {
+	return &run.Answer{RunID: d.ID, Handle: d.Current, WorkflowID: d.Workflow, Status: d.Status, Position: d.Position}
+}
+
+// move hands in what the position asks for, as often as it is refused.
+func (r *resumed) move(ctx context.Context) error {
+	t := r.person.view
+	for {
+		_, err := r.handIn(ctx)
+		refusal, refused := run.IsRefusal(err)
+		switch {
+		case err == nil:
+			return r.catchUp(ctx)
+		case !refused:
+			return err
+		case refusal.Rule == run.RuleStaleHandle:
+			fmt.Fprintf(t.Out, "\n%s: somebody else has gone on with this run; nothing of yours was taken.\n", t.Styles.Yellow("Moved on"))
+			err := r.catchUp(ctx)
+			if r.at.Position.Kind == guide.PositionGate {
+				r.person.showHandedIn(r.kept)
+			}
+			return err
+		}
+		said := &guide.Refusal{Rule: refusal.Rule, Message: refusal.Message, Issues: refusal.Issues}
+		t.Refusal(&r.kept.Walk, said)
+		if err := t.Refused(r.at.Position, said); err != nil {
+			return err
+		}
+	}
+}
+
+// handIn asks for what the position wants and hands it in. A gate that only a
+// person opens wants the passphrase besides.
+func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
+	pos := r.at.Position
+	if pos.Kind == guide.PositionGate && pos.Person {
+		if err := r.person.Prove(ctx); err != nil {
+			return nil, err
+		}
+		given, err := r.person.answer(ctx, &r.kept.Walk, pos)
+		if err != nil {
+			return nil, err
+		}
+		return answerFor(ctx, r.RunDesk, r.at.Handle, pos, *given)
+	}
+	given, err := r.person.view.Next(ctx, &r.kept.Walk, pos)
+	if err != nil {
+		return nil, err
+	}
+	return r.Runs.Continue(ctx, r.Caller, run.ContinueRequest{
+		Handle: r.at.Handle, Step: pos.ID, Output: given.Output, Notes: given.Notes,
+		Context: given.Context, Answer: given.Answer, Skip: given.Skip,
+	})
+}
+
+// catchUp shows what has happened since, and goes on from where the run stands.
+func (r *resumed) catchUp(ctx context.Context) error {
+	details, err := r.Runs.Get(ctx, r.Caller, run.Ref{RunID: r.at.RunID})
+	if err != nil {
+		return forPerson(err)
+	}
+	seen := r.kept.details.Seq
+	r.kept.details, r.at = details, standing(details)
+	news := slices.DeleteFunc(slices.Clone(details.Events), func(e run.Event) bool { return e.Seq <= seen })
+	facts, err := r.kept.follow(news)
+	for _, fact := range facts {
+		r.person.view.Event(&r.kept.Walk, fact)
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package runs
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+func NewRunsCmd(a *app.App) *cobra.Command {
+	return app.NewGroupCmd(&cobra.Command{
+		Use:   "runs",
+		Short: "Look at the runs that are kept, and go on with them",
+		Long: `A run is one execution of a workflow that an agent has started. It is kept: it
+survives the conversation, the program and the machine, its definition cannot change
+under it, and nobody alters what has happened unseen.
+
+RUN is the id of a run, as "guideway runs list" shows it.`,
+		Example: `  guideway runs list
+  guideway runs resume auth refactoring
+  guideway runs approve r_06bmyb2ad4ft47c6abwmtxs
+  guideway runs verify`,
+	},
+		NewRunsListCmd(a, runRunsList), NewRunsShowCmd(a, runRunsShow),
+		NewRunsResumeCmd(a, runRunsResume), NewRunsForkCmd(a, runRunsFork),
+		NewRunsApproveCmd(a, runRunsApprove), NewRunsAbortCmd(a, runRunsAbort),
+		NewRunsVerifyCmd(a, runRunsVerify),
+		NewRunsExportCmd(a, runRunsExport), NewRunsImportCmd(a, runRunsImport),
+	)
+}
+
+// refOf names a run by its id or by a handle of it.
+func refOf(word string) run.Ref {
+	if strings.HasPrefix(word, "h_") {
+		return run.Ref{Handle: word}
+	}
+	return run.Ref{RunID: word}
+}
+
+// oneRun takes the single argument of most commands on runs.
+func oneRun(command string) cobra.PositionalArgs {
+	return app.Exactly(1, "one run, by its id", "guideway runs "+command+" r_06bmyb2ad4ft47c6abwmtxs; guideway runs list shows the ids")
+}
+
+// forPerson says a refusal in the words of the command line: what an agent would
+// do next is no help to a person at a terminal.
+func forPerson(err error) error {
+	refusal, ok := run.IsRefusal(err)
+	if !ok {
+		return err
+	}
+	text := refusal.Message
+	for _, issue := range refusal.Issues {
+		text += "\n  - " + app.OneLine(issue)
+	}
+	out := guideway.Errorf(refusal.Code, "%s", text)
+	switch refusal.Rule {
+	case run.RuleUnknownRun, run.RuleUnknownHandle:
+		return out.WithFix("guideway runs list")
+	case guide.RuleEnded:
+		return out.WithFix("guideway runs fork %s", refusal.RunID)
+	default:
+		return out
+	}
+}
+
+// statusWords says where a run stands, for a person.
+func statusWords(r run.Record) string {
+	if r.Person {
+		return "waiting for a person"
+	}
+	return string(r.Status)
+}
+
+func status(s app.Styles, r run.Record) string {
+	text := statusWords(r)
+	switch r.Status {
+	case guide.StatusCompleted:
+		return s.Green(text)
+	case guide.StatusWaiting:
+		return s.Yellow(text)
+	case guide.StatusAborted:
+		return s.Faint(text)
+	default:
+		return s.Cyan(text)
+	}
+}
+
+// completeRuns completes the ids of runs that a command can do something with.
+func completeRuns(a *app.App, useful func(run.Record) bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var ids []string
+		_ = a.WithRuns(cmd.Context(), func(ctx context.Context, d *app.RunDesk) error {
+			list, err := d.Runs.List(ctx, d.Caller, run.Filter{})
+			for _, r := range list {
+				if useful(r) {
+					ids = append(ids, r.ID+"\t"+app.OneLine(r.Workflow+", "+statusWords(r)+": "+r.Goal))
+				}
+			}
+			return err // there is nobody to tell: a shell that completes shows no errors
+		})
+		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+func anyRun(run.Record) bool { return true }
+
+// goesOn says whether a run takes commands.
+func goesOn(r run.Record) bool {
+	return r.Status == guide.StatusRunning || r.Status == guide.StatusWaiting
+}

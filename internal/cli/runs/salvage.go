@@ -1,0 +1,182 @@
+package runs
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import sessioncmd "github.com/guideway-dev/guideway/internal/cli/session"
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/journal/keyfile"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// salvage writes what can be read of a damaged store into a directory.
+func (o *RunsExportOptions) salvage(ctx context.Context) error {
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	if cfg.UsesPostgres() {
+		return guideway.Errorf(guideway.CodeInvalid, "only a store in a file is salvaged").
+			WithFix("restore the PostgreSQL database from its backup")
+	}
+	if _, err := os.Stat(app.StorePath(cfg)); err != nil {
+		return app.Unreadable(app.StorePath(cfg), err)
+	}
+	found, err := sqlite.Salvage(ctx, app.StorePath(cfg))
+	if err != nil {
+		return err
+	}
+	host, dir := o.app.Host, o.app.Host.Abs(o.Salvage)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "make the directory %s: %w", o.Salvage, err)
+	}
+	key := keyIfThere(cfg)
+	if key == nil {
+		fmt.Fprintf(host.Err, "The key file %s cannot be read: whether the events are as they were written is not checked.\n", cfg.Journal.KeyFile)
+	}
+	for _, problem := range found.Problems {
+		fmt.Fprintf(host.Err, "lost: %s\n", app.OneLine(problem))
+	}
+	runs, whole, written := runsOf(found), 0, 0
+	for _, id := range runs {
+		r := rescued(found, id)
+		lost := r.cutAtBreak(key, found.Events[id])
+		if lost == "" {
+			whole++
+		} else {
+			fmt.Fprintf(host.Err, "%s: %s\n", r.name(), lost)
+		}
+		if len(r.events) == 0 {
+			continue // nothing that could be taken in again
+		}
+		written++
+		if err := r.write(host, dir, o.Force); err != nil {
+			return err
+		}
+	}
+	if err := writeRescuedDocuments(host, found, dir, o.Force); err != nil {
+		return err
+	}
+	fmt.Fprintf(host.Out, "%s, %d of them whole, and %s: %s\n", app.Plural(len(runs), "run", "runs"), whole,
+		app.Plural(len(found.Documents), "session document", "session documents"), o.Salvage)
+	if written > 0 {
+		fmt.Fprintln(host.Out, "Take a run in again, once the store is mended: guideway runs import FILE")
+	}
+	return nil
+}
+
+// runsOf names the runs of which anything is left.
+func runsOf(found *sqlite.Salvaged) []string {
+	ids := slices.Collect(maps.Keys(found.Events))
+	for _, r := range found.Runs {
+		ids = append(ids, r.ID)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// keyIfThere reads the key without making one; nil where that does not work.
+func keyIfThere(cfg *config.Config) run.Key {
+	if _, err := os.Lstat(cfg.Journal.KeyFile); err != nil {
+		return nil
+	}
+	key, _, err := keyfile.LoadOrCreate(cfg.Journal.KeyFile)
+	if err != nil {
+		return nil
+	}
+	return key
+}
+
+// rescuedRun is what is left of a run.
+type rescuedRun struct {
+	record     run.Record
+	definition run.Definition
+	events     []run.Event
+}
+
+// rescued puts together what there is of a run. Where its record is gone, its
+// first event says what it was.
+func rescued(found *sqlite.Salvaged, id string) *rescuedRun {
+	r := &rescuedRun{record: run.Record{ID: id}}
+	if i := slices.IndexFunc(found.Runs, func(rec run.Record) bool { return rec.ID == id }); i >= 0 {
+		r.record = found.Runs[i]
+	} else if first := found.Events[id][0]; first.Kind == run.KindCreated { // named by its events, so there is one
+		var created run.Created
+		if json.Unmarshal(first.Data, &created) == nil {
+			r.record.Workflow, r.record.Name, r.record.Version, r.record.Hash = created.Workflow, created.Name, created.Version, created.Hash
+			r.record.Goal, r.record.Project, r.record.Created = created.Goal, created.Project, first.At
+			r.record.User, r.record.Client = first.By.User, first.By.Client
+		}
+	}
+	if i := slices.IndexFunc(found.Definitions, func(d run.Definition) bool { return d.Hash == r.record.Hash }); i >= 0 {
+		r.definition = found.Definitions[i]
+	}
+	return r
+}
+
+// name tells a person which run it is.
+func (r *rescuedRun) name() string {
+	if r.record.Goal == "" {
+		return app.OneLine(r.record.ID)
+	}
+	return app.OneLine(r.record.ID + " (" + r.record.Goal + ")")
+}
+
+// cutAtBreak keeps the events up to the first one that is lost or, where there
+// is a key, not as it was written. It says what is not whole, or "".
+func (r *rescuedRun) cutAtBreak(key run.Key, events []run.Event) string {
+	mac := key.Root(r.record.ID)
+	for i, e := range events {
+		if e.Seq != int64(i)+1 {
+			r.events = events[:i]
+			return fmt.Sprintf("event %d is lost, and all after it", i+1)
+		}
+		if key != nil && !bytes.Equal(e.MAC, key.Chain(r.record.ID, mac, e)) {
+			r.events = events[:i]
+			return fmt.Sprintf("event %d is not as it was written; it and all after it are left out", e.Seq)
+		}
+		mac = e.MAC
+	}
+	r.events = events
+	switch {
+	case len(events) == 0:
+		return fmt.Sprintf("all its %d events are lost", r.record.Seq)
+	case r.definition.Text == "":
+		return "its workflow is lost"
+	case int64(len(events)) < r.record.Seq:
+		return fmt.Sprintf("its last %d events are lost", r.record.Seq-int64(len(events)))
+	default:
+		return ""
+	}
+}
+
+func (r *rescuedRun) write(host *app.Host, dir string, force bool) error {
+	bundle, err := run.Bundle(r.record, r.definition, r.events, host.CurrentTime().UTC())
+	if err != nil {
+		return err
+	}
+	return app.WriteNewFile(filepath.Join(dir, filepath.Base(r.record.ID)+".json"), bundle, 0o600, force)
+}
+
+func writeRescuedDocuments(host *app.Host, found *sqlite.Salvaged, dir string, force bool) error {
+	if len(found.Documents) == 0 {
+		return nil
+	}
+	var text bytes.Buffer
+	if err := app.WriteJSON(&text, sessioncmd.SessionsListAnswer{Sessions: found.Documents}); err != nil {
+		return err
+	}
+	return app.WriteNewFile(filepath.Join(dir, "sessions.json"), text.Bytes(), 0o600, force)
+}

@@ -1,0 +1,333 @@
+package runs
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// RunsShowOptions is the command line of guideway runs show.
+type RunsShowOptions struct {
+	app    *app.App
+	Run    string
+	Events bool
+	Vars   bool
+	// State prints the state document and nothing else.
+	State bool
+	JSON  bool
+}
+
+func NewRunsShowCmd(a *app.App, run func(context.Context, *RunsShowOptions) error) *cobra.Command {
+	o := &RunsShowOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show what a run is about, where it stands and what has happened",
+		Long: `Show what a run is about, where it stands and what has happened.
+
+With --state it is told as a state document, in JSON: what "guideway schema phases
+--kind state" describes. "guideway runs import" goes on where such a document says.`,
+		Example: `  guideway runs show r_06bmyb2ad4ft47c6abwmtxs
+  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --events --vars
+  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state > state.json`,
+		Args:              oneRun("show"),
+		ValidArgsFunction: completeRuns(a, anyRun),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Run = args[0]
+			if o.State && (o.Events || o.Vars) {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--state prints a state document and nothing else; the variables and the history are in it").
+					WithFix("guideway runs show %s --state", o.Run)}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.Events, "events", false, "show every event, with whose doing it was")
+	f.BoolVar(&o.Vars, "vars", false, "show the variables")
+	f.BoolVar(&o.State, "state", false, "print the run as a state document, in JSON, and nothing else")
+	f.BoolVar(&o.JSON, "json", false, "answer in JSON, with all of it")
+	return cmd
+}
+
+func runRunsShow(ctx context.Context, o *RunsShowOptions) error {
+	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
+		if o.State {
+			state, err := d.Runs.State(ctx, d.Caller, refOf(o.Run))
+			if err != nil {
+				return forPerson(err)
+			}
+			return app.WriteJSON(o.app.Host.Out, state)
+		}
+		details, err := d.Runs.Get(ctx, d.Caller, refOf(o.Run))
+		if err != nil {
+			return forPerson(err)
+		}
+		if o.JSON {
+			return app.WriteJSON(o.app.Host.Out, details)
+		}
+		k, err := newKeptWalk(details)
+		if err != nil {
+			return err
+		}
+		o.write(k)
+		return nil
+	})
+}
+
+func (o *RunsShowOptions) write(k *keptWalk) {
+	host, r := o.app.Host, k.details.Record
+	t := walkcmd.NewTerminal(host)
+	t.AsksNothing = true
+	fmt.Fprintf(t.Out, "%s %s %s\n", t.Styles.Bold(app.OneLine(r.Name)), app.OneLine(r.Workflow), t.Styles.Faint(app.OneLine(r.Version)))
+	if r.Goal != "" {
+		t.Prose("", r.Goal)
+	}
+	fmt.Fprintln(t.Out)
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(t.Out, "%-11s %s\n", name, text)
+		}
+	}
+	line("run", r.ID)
+	line("status", status(t.Styles, r)+", "+k.Walk.Past.String())
+	line("project", projectWords(r.Project))
+	line("started", app.WhenWords(r.Created)+byWords(r.Client))
+	line("changed", app.WhenWords(r.Updated)+" ("+host.Ago(r.Updated)+")")
+	if r.Parent != "" {
+		line("forked", fmt.Sprintf("from %s, after event %d", r.Parent, r.ParentSeq))
+	}
+	line("definition", r.Hash)
+	line("from", k.provenance())
+	if o.Events {
+		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Bold("Events"))
+		for _, e := range k.details.Events {
+			k.writeEvent(t, e)
+		}
+	}
+	if o.Vars {
+		t.Variables(k.details.Variables)
+	}
+	if pos := k.details.Position; pos.Kind != guide.PositionEnd {
+		t.Position(&k.Walk, pos)
+	}
+	for _, next := range nextCommands(r) {
+		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint(next))
+	}
+}
+
+// provenance says which source the definition came from, as far as the run knows.
+func (k *keptWalk) provenance() string {
+	for _, e := range k.details.Events {
+		var created run.Created
+		if e.Kind != run.KindCreated || json.Unmarshal(e.Data, &created) != nil || created.Source == "" {
+			continue
+		}
+		if created.Revision == "" {
+			return app.OneLine(created.Source)
+		}
+		return app.OneLine(created.Source) + " at " + app.ShortRevision(created.Revision)
+	}
+	return ""
+}
+
+// nextCommands are what a person can do with a run.
+func nextCommands(r run.Record) []string {
+	switch {
+	case r.Person:
+		return []string{"Open the gate: guideway runs approve " + r.ID}
+	case goesOn(r):
+		return []string{"Go on in the terminal: guideway runs resume " + r.ID}
+	default:
+		return nil
+	}
+}
+
+func projectWords(p run.Project) string {
+	text := app.OneLine(p.Path)
+	if text == "" {
+		text = p.ID
+	}
+	if p.Branch != "" {
+		text += ", branch " + app.OneLine(p.Branch)
+	}
+	if p.Commit != "" {
+		text += " at " + app.OneLine(p.Commit)[:min(12, len(app.OneLine(p.Commit)))]
+	}
+	return text
+}
+
+func byWords(client string) string {
+	if client == "" {
+		return ""
+	}
+	return " by " + app.OneLine(client)
+}
+
+// keptWalk is a run that is kept, as a walk that can be shown.
+type keptWalk struct {
+	walkcmd.Walk
+	details *run.Details
+}
+
+// newKeptWalk replays a run.
+func newKeptWalk(details *run.Details) (*keptWalk, error) {
+	def, problems := definition.Parse("", []byte(details.Definition))
+	if def == nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the definition of run %s does not load: %s", details.ID, problems[0].Message).
+			WithFix("guideway runs verify %s", details.ID)
+	}
+	k := &keptWalk{details: details}
+	k.Def = app.Found{Definition: def}
+	k.Course = walkcmd.NewCourse(k.Def)
+	_, err := k.follow(details.Events)
+	return k, err
+}
+
+// follow replays the events that came after those that are known, and gives the
+// engine's among them.
+func (k *keptWalk) follow(events []run.Event) ([]guide.Event, error) {
+	var facts []guide.Event
+	for _, e := range events {
+		fact, ok, err := factOf(e)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if k.State, err = k.Course.FoldFrom(k.State, []guide.Event{fact}); err != nil {
+			return nil, err
+		}
+		k.Past.Add(&k.Walk, fact)
+		facts = append(facts, fact)
+	}
+	return facts, nil
+}
+
+// factOf gives the engine's event; ok is false for one that is not the engine's.
+func factOf(e run.Event) (fact guide.Event, ok bool, err error) {
+	if e.Kind == run.KindCreated || e.Kind == run.KindRefused || e.Kind == run.KindMarked {
+		return fact, false, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(e.Data))
+	dec.UseNumber()
+	if err := dec.Decode(&fact); err != nil {
+		return fact, false, guideway.Errorf(guideway.CodeUnavailable, "event %d cannot be read: %w", e.Seq, err)
+	}
+	return fact, true, nil
+}
+
+// writeEvent tells of an event on a line, and of what was handed in below it.
+func (k *keptWalk) writeEvent(t *walkcmd.Terminal, e run.Event) {
+	mark, text, more := k.eventLine(e)
+	fmt.Fprintf(t.Out, "%5d  %s  %s  %s  %s\n", e.Seq, t.Styles.Faint(e.At.Local().Format("01-02 15:04:05")),
+		t.Mark(mark), text, t.Styles.Faint("("+viaWords(e.By)+")"))
+	for _, line := range more {
+		fmt.Fprintf(t.Out, "         %s\n", app.Cut(line, max(t.Width, 72)-9))
+	}
+}
+
+// inBrackets says whether the notes of an event stand behind its words.
+func inBrackets(kind guide.EventKind) bool {
+	switch kind {
+	case guide.EventGateAnswered, guide.EventCheckpointAnswer, guide.EventBranchTaken, guide.EventAsserted:
+		return true
+	default:
+		return false
+	}
+}
+
+func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
+	switch e.Kind {
+	case run.KindCreated:
+		var created run.Created
+		_ = json.Unmarshal(e.Data, &created) // what cannot be read has no words
+		return walkcmd.MarkStart, app.OneLine(created.Workflow), nil
+	case run.KindRefused:
+		var refused run.Refused
+		_ = json.Unmarshal(e.Data, &refused)
+		for _, issue := range refused.Issues {
+			more = append(more, "- "+app.OneLine(issue))
+		}
+		return walkcmd.MarkRefused, app.OneLine(refused.Step + ": " + refused.Message), more
+	case run.KindMarked:
+		var marked run.Marked
+		_ = json.Unmarshal(e.Data, &marked)
+		return walkcmd.MarkSet, "critical: " + app.OneLine(strings.Join(marked.Keys, ", ")), nil
+	}
+	fact, _, err := factOf(e)
+	if err != nil {
+		return e.Kind, app.OneLine(err.Error()), nil
+	}
+	if fact.Output != "" {
+		more = append(more, "output: "+app.OneLine(fact.Output))
+	}
+	if fact.Notes != "" && !inBrackets(fact.Kind) {
+		more = append(more, "notes: "+app.OneLine(fact.Notes))
+	}
+	if len(fact.Vars) > 0 && (fact.Kind == guide.EventStepCompleted || fact.Kind == guide.EventAsserted) {
+		more = append(more, "sets: "+walkcmd.ValueWords(fact.Vars))
+	}
+	if mark, text = walkcmd.EventWords(&k.Walk, fact); text != "" {
+		return mark, text, more
+	}
+	mark, text = plainWords(fact)
+	return mark, text, more
+}
+
+// plainWords tells of the events that a walk passes over, because the position
+// behind them says it.
+func plainWords(fact guide.Event) (mark, text string) {
+	switch fact.Kind {
+	case guide.EventRunStarted, guide.EventContextSet:
+		mark = walkcmd.MarkSet
+		text = strings.TrimSpace(walkcmd.ValueWords(fact.Vars))
+		if len(fact.Vars) == 0 {
+			text = "nothing"
+		}
+	case guide.EventGateOpened, guide.EventCheckpointReached, guide.EventDecisionOffered:
+		mark, text = walkcmd.MarkGate, fact.Step+": opened"
+	case guide.EventStepStarted:
+		mark, text = walkcmd.MarkBegun, fact.Step
+	case guide.EventDecisionReached, guide.EventDecisionPassed:
+		mark, text = walkcmd.MarkWay, fact.Step+": "+strings.TrimPrefix(string(fact.Kind), "decision_")
+	case guide.EventPhaseExited:
+		mark, text = walkcmd.MarkPhase, fact.Step+": left"
+	case guide.EventChecked:
+		mark, text = walkcmd.MarkChecked, app.OneLine(strings.Trim(fact.Target+": "+fact.Message, ": "))
+	case guide.EventRunCompleted:
+		mark, text = walkcmd.MarkEnd, "completed"
+	case guide.EventRunAborted:
+		mark, text = walkcmd.MarkEnd, strings.TrimSuffix("aborted: "+app.OneLine(fact.Reason), ": ")
+	default:
+		mark, text = string(fact.Kind), fact.Step
+	}
+	return mark, text
+}
+
+// viaWords says whose doing an event was, and how that is known.
+func viaWords(by run.By) string {
+	who := map[run.Via]string{
+		run.ViaAgent: "agent", run.ViaServer: "server", run.ViaElicitation: "person, in the client",
+		run.ViaTerminal: "person, at a terminal", run.ViaBrowser: "person, in the browser", run.ViaToken: "person, by token",
+		run.ViaImport: "as the bundle says",
+	}[by.Via]
+	if who == "" {
+		who = string(by.Via)
+	}
+	if by.Client != "" {
+		who += ", " + app.OneLine(by.Client)
+	}
+	return who
+}

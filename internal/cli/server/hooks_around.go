@@ -1,0 +1,205 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
+	"github.com/guideway-dev/guideway/internal/script"
+)
+
+// approvalsPoll is how often the file of approvals is looked at: what another
+// process enables or disables is in force soon after.
+const approvalsPoll = time.Second
+
+// HooksAround has the active hook graphs stand around the calls and lists of tools
+// of a gateway. It keeps up with the catalog and with what is enabled.
+type HooksAround struct {
+	Cfg    *config.Config
+	cat    *catalog.Catalog
+	log    *slog.Logger
+	now    func() time.Time
+	engine *hookgraph.Engine
+	// onLists is called when other graphs may stand around lists of tools.
+	onLists atomic.Pointer[func()]
+	set     atomic.Pointer[hookgraph.Set]
+
+	refreshing sync.Mutex
+	seen       fs.FileInfo // the file of approvals, as it was read last
+	stop       func()
+	done       sync.WaitGroup
+}
+
+var _ gateway.Hooks = (*HooksAround)(nil)
+
+// NewHooksAround reads what is active and follows it until close. The catalog and
+// the pool must be open as long.
+func NewHooksAround(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, log *slog.Logger, now func() time.Time) *HooksAround {
+	h := &HooksAround{Cfg: cfg, cat: cat, log: log, now: now}
+	h.engine = hookgraph.New(hookgraph.Options{
+		Scripts: &sandbox.Scripts{Runner: pool, Owner: userOf}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnAside: h.onAside, Now: now,
+	})
+	h.refresh()
+	ctx, cancel := context.WithCancel(context.Background())
+	unsubscribe := cat.OnChange(func(change catalog.Change) {
+		if change.Hooks {
+			h.done.Go(h.refresh) // the call must be short
+		}
+	})
+	h.done.Go(func() { h.follow(ctx) })
+	h.stop = func() { unsubscribe(); cancel() }
+	return h
+}
+
+// userOf names for whom a call is made, so that the scripts around one user's
+// calls do not hold up another's.
+func userOf(ctx context.Context) string {
+	principal, _ := authn.PrincipalFrom(ctx)
+	return principal.User
+}
+
+// Close waits for the hooks that run aside, until ctx is done.
+func (h *HooksAround) Close(ctx context.Context) {
+	h.stop()
+	h.done.Wait()
+	h.engine.Close(ctx)
+}
+
+// follow looks at the file of approvals now and then.
+func (h *HooksAround) follow(ctx context.Context) {
+	ticker := time.NewTicker(approvalsPoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			info, _ := os.Stat(app.ApprovalsPath(h.Cfg)) // none is as good as another
+			h.refreshing.Lock()
+			same := sameFile(h.seen, info)
+			h.refreshing.Unlock()
+			if !same {
+				h.refresh()
+			}
+		}
+	}
+}
+
+// sameFile says whether a file is as it was.
+func sameFile(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// refresh puts in force what is active now. Where that cannot be known, nothing
+// passes: a guard may be among what cannot be read.
+func (h *HooksAround) refresh() {
+	h.refreshing.Lock()
+	defer h.refreshing.Unlock()
+	h.seen, _ = os.Stat(app.ApprovalsPath(h.Cfg))
+	records, err := app.ReadApprovals(h.Cfg, h.now)
+	if err != nil {
+		h.log.Error("the approvals of hook graphs cannot be read; no call of an upstream passes", "error", err)
+		h.put(hookgraph.NewSet(nil, []hookgraph.Blocked{
+			{ID: "(unknown)", Type: hooks.ToolsCall, Why: err.Error(), Fix: guideway.ErrorFix(err)},
+			{ID: "(unknown)", Type: hooks.ToolsList, Why: err.Error(), Fix: guideway.ErrorFix(err)},
+		}))
+		return
+	}
+	h.put(hookdesk.Activate(h.cat.Snapshot(), records).Set)
+}
+
+// put puts a set in force. Where lists of tools may come out otherwise by it, that
+// is told.
+func (h *HooksAround) put(next *hookgraph.Set) {
+	before := h.set.Swap(next)
+	if tell := h.onLists.Load(); tell != nil && (before.Has(hooks.ToolsList) || next.Has(hooks.ToolsList)) {
+		(*tell)()
+	}
+}
+
+// Applies implements gateway.Hooks.
+func (h *HooksAround) Applies(method, upstream, tool string) bool {
+	p, err := h.set.Load().For(hooks.Type(method), upstream, tool)
+	return p != nil || err != nil
+}
+
+// Around implements gateway.Hooks.
+func (h *HooksAround) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+	set := h.set.Load()
+	p, err := set.For(hooks.Type(call.Method), call.Upstream, call.Tool)
+	if err == nil && p != nil && call.Before != "" {
+		if did, _ := set.For(hooks.Type(call.Method), call.Upstream, call.Before); did == p {
+			p = nil // it stands around this call already
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case p == nil:
+		return send(ctx, call.Params)
+	}
+	began := time.Now()
+	out := h.engine.Run(ctx, p, hookgraph.Request{
+		Params:   call.Params,
+		Metadata: hookgraph.Metadata{ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream},
+	}, hookgraph.CallerFunc(func(ctx context.Context, c hookgraph.Call) (json.RawMessage, error) {
+		return send(ctx, c.Params)
+	}))
+	noteGraph(ctx, p, out, began)
+	if h.log.Enabled(ctx, slog.LevelDebug) {
+		h.log.DebugContext(ctx, "a call went through a hook graph", "graph", p.Graph().ID, "upstream", call.Upstream, "tool", call.Tool, "outcome", out.Status)
+	}
+	return out.Response, out.Err
+}
+
+// onAside logs the errors of fire-and-forget hooks.
+func (h *HooksAround) onAside(graph string, node hookgraph.NodeTrace) {
+	if node.Error != nil {
+		h.log.Warn("a fire-and-forget hook has failed", "graph", graph, "node", node.ID, "code", node.Error.Code, "error", node.Error.Message)
+	}
+}
+
+// auditFile appends what hooks hand to the audit to a file, a line of JSON each.
+type auditFile struct {
+	path string
+	mu   sync.Mutex
+}
+
+// Audit implements hookgraph.Auditor.
+func (a *auditFile) Audit(_ context.Context, entry hookgraph.AuditEntry) (err error) {
+	line, err := json.Marshal(entry)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInvalid, "write a record for the audit: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	file, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "open the audit: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	// One write for a line: several processes may append.
+	_, err = file.Write(append(line, '\n'))
+	return err
+}

@@ -1,0 +1,177 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/llm/anthropic"
+	"github.com/guideway-dev/guideway/internal/llm/openai"
+	answering "github.com/guideway-dev/guideway/internal/llm/scripted"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/regularfile"
+)
+
+// MachineModels gives models: the shipped recording to demonstrations, else those of
+// --model for all, else those of the configuration and of the environment.
+type MachineModels struct {
+	Host *app.Host
+	// Fixed is the model of --model; nil where there is none.
+	Fixed *driver.Chosen
+	// entries are those of the configuration, by level or name.
+	entries map[string]config.Model
+	// shelf finds the recordings.
+	shelf *MachineShelf
+}
+
+var _ driver.Models = (*MachineModels)(nil)
+
+// NewMachineModels reads what there is. spec is that of --model, or "".
+func NewMachineModels(a *app.App, cfg *config.Config, shelf *MachineShelf, spec string) (*MachineModels, error) {
+	m := &MachineModels{Host: a.Host, entries: cfg.Models, shelf: shelf}
+	if spec != "" {
+		chosen, err := m.parse(spec)
+		if err != nil {
+			return nil, err
+		}
+		m.Fixed = &chosen
+	}
+	return m, nil
+}
+
+// Model implements driver.Models.
+func (m *MachineModels) Model(f driver.For, level machines.Level, name string) (driver.Chosen, error) {
+	if m.Fixed != nil {
+		chosen := *m.Fixed
+		if _, ok := chosen.Model.(*answering.Model); ok && name != "" {
+			chosen.Name = name
+		}
+		return chosen, nil
+	}
+	if f.Demo != "" {
+		return m.recorded(f.Demo)
+	}
+	if name != "" {
+		if e, ok := m.entries[name]; ok {
+			return m.chosen(e)
+		}
+		return m.parse(name)
+	}
+	for _, l := range []machines.Level{level, machines.LevelBase} {
+		if e, ok := m.entries[string(l)]; ok {
+			return m.chosen(e)
+		}
+		if spec := m.Host.Getenv("GUIDEWAY_MODEL_" + strings.ToUpper(string(l))); spec != "" {
+			return m.parse(spec)
+		}
+	}
+	if spec := m.Host.Getenv("GUIDEWAY_MODEL"); spec != "" {
+		return m.parse(spec)
+	}
+	return driver.Chosen{}, guideway.Errorf(guideway.CodeInvalid, "no model is set for the level %q", level).
+		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, name it in \"models\" of guideway.json, or try it with --demo or --model scripted:FILE")
+}
+
+// recorded is the recording that is shipped with a machine, as a model.
+func (m *MachineModels) recorded(name string) (driver.Chosen, error) {
+	one, err := m.shelf.Find(name)
+	if err != nil {
+		return driver.Chosen{}, err
+	}
+	data, err := one.Demonstration()
+	if err != nil {
+		return driver.Chosen{}, err
+	}
+	model, err := ScriptedModel(data)
+	return driver.Chosen{Model: model, Name: "scripted", Provider: config.ProviderScripted}, err
+}
+
+// parse reads PROVIDER:MODEL.
+func (m *MachineModels) parse(spec string) (driver.Chosen, error) {
+	provider, model, ok := strings.Cut(spec, ":")
+	if !ok {
+		provider, model = config.ProviderOpenAI, spec
+	}
+	return m.chosen(config.Model{Provider: provider, Model: model})
+}
+
+// chosen makes the model of an entry.
+func (m *MachineModels) chosen(e config.Model) (driver.Chosen, error) {
+	const millionths = 1e6
+	out := driver.Chosen{
+		Name: e.Model, Provider: e.Provider, MaxTokens: e.MaxTokens, Timeout: time.Duration(e.Timeout),
+		InputPrice: int64(e.Price.Input * millionths), CachedPrice: int64(e.Price.Cached * millionths), OutputPrice: int64(e.Price.Output * millionths),
+	}
+	if e.Price.Cached == 0 {
+		out.CachedPrice = out.InputPrice
+	}
+	key := func(usual string) string {
+		if e.KeyEnv != "" {
+			usual = e.KeyEnv
+		}
+		return m.Host.Getenv(usual)
+	}
+	base := func(usual string) string {
+		if e.BaseURL != "" {
+			return e.BaseURL
+		}
+		return m.Host.Getenv(usual)
+	}
+	switch e.Provider {
+	case config.ProviderOpenAI:
+		out.Model = openai.New(openai.Options{BaseURL: base("OPENAI_BASE_URL"), Key: key("OPENAI_API_KEY"), OldMaxTokens: e.OldMaxTokens})
+	case config.ProviderAnthropic:
+		out.Model = anthropic.New(anthropic.Options{BaseURL: base("ANTHROPIC_BASE_URL"), Key: key("ANTHROPIC_API_KEY")})
+	case config.ProviderScripted:
+		path := e.Model
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(m.Host.Dir, path)
+		}
+		data, err := ReadSettings(path)
+		if err != nil {
+			return out, guideway.Errorf(guideway.CodeNotFound, "read the answers of the scripted model: %w", err)
+		}
+		if out.Model, err = ScriptedModel(data); err != nil {
+			return out, err
+		}
+		out.Name = "scripted"
+	default:
+		return out, guideway.Errorf(guideway.CodeInvalid, "there is no provider %q", e.Provider).
+			WithFix("use openai:NAME, anthropic:NAME or scripted:FILE")
+	}
+	return out, nil
+}
+
+// ScriptedModel makes a model of a file of answers.
+func ScriptedModel(data []byte) (llm.Model, error) {
+	s, err := answering.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return answering.New(s), nil
+}
+
+// maxSettings bounds the answers of a scripted model.
+const maxSettings = 16 << 20
+
+// ReadSettings reads a regular file of bounded size.
+func ReadSettings(path string) ([]byte, error) {
+	file, err := regularfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, maxSettings+1))
+	if err == nil && len(data) > maxSettings {
+		err = fmt.Errorf("it is larger than %d MiB", maxSettings>>20)
+	}
+	return data, err
+}

@@ -1,0 +1,47 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// MachineOffers are the tools that agents of machines are offered, as far as that is
+// known: of other servers, what they had when they were last asked.
+func MachineOffers(ctx context.Context, a *app.App, cfg *config.Config) (machines.AvailableTools, error) {
+	// Of our own the names alone are wanted: nothing stands behind them.
+	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: &run.Service{}, Sessions: &session.Service{}, Memory: &memory.Service{}})
+	if err != nil {
+		return machines.AvailableTools{}, err
+	}
+	g, err := gateway.New(gateway.Options{
+		Upstreams: gatewaySettings(cfg).Upstreams, Upstream: UpstreamOptions(a, cfg), Project: cfg.Gateway.Project, Key: make([]byte, 32), Logger: a.Logger(cfg),
+	})
+	if err != nil {
+		return machines.AvailableTools{}, err
+	}
+	defer g.Close(ctx)
+	known := g.Names()
+	var o machines.AvailableTools
+	for _, t := range own.Offered(ctx) {
+		o.Tools = append(o.Tools, t.Name)
+	}
+	for _, name := range known.Tools {
+		o.Tools = append(o.Tools, PlainName(name))
+	}
+	for _, s := range known.Upstreams {
+		o.Servers = append(o.Servers, PlainName(s.Prefix))
+		if !s.Known {
+			o.Unasked = append(o.Unasked, PlainName(s.Prefix))
+		}
+	}
+	return o, nil
+}

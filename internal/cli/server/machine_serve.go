@@ -1,0 +1,174 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/script"
+)
+
+// lazyMachines opens the store of machines when the first call needs it.
+type lazyMachines struct {
+	app   *app.App
+	cfg   *config.Config
+	log   *slog.Logger
+	shelf *MachineShelf
+	pool  *script.Pool
+	tools driver.Tools
+	// tracer is nil where no traces are sent.
+	tracer driver.Tracer
+
+	// mu guards what follows, and is held while the store opens.
+	mu         sync.Mutex
+	store      *machineStore
+	background *driver.Background
+	closed     bool
+}
+
+var _ mcpserver.Machines = (*lazyMachines)(nil)
+
+// newLazyMachines makes them on a pool that is open for longer than they are.
+func newLazyMachines(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, tools driver.Tools) *lazyMachines {
+	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.Logger(cfg), shelf: &MachineShelf{Snapshot: cat.Snapshot, dir: a.Host.Dir, gate: machineGate(a, cfg)}, pool: pool}
+}
+
+// open gives the service, and opens the store where that has not happened yet.
+func (l *lazyMachines) open(ctx context.Context) (*driver.Background, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.background != nil {
+		return l.background, nil
+	}
+	if l.closed {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the server is about to end")
+	}
+	user, err := authn.SystemUser()
+	if err != nil {
+		return nil, err
+	}
+	models, err := NewMachineModels(l.app, l.cfg, l.shelf, "")
+	if err != nil {
+		return nil, err
+	}
+	if l.store, err = OpenMachineStore(ctx, l.cfg, user, MachineParts{Shelf: l.shelf, Models: models, Pool: l.pool, Tools: l.tools, Tracer: l.tracer}, l.log); err != nil {
+		return nil, err
+	}
+	l.background = driver.NewBackground(l.store.Runs, l.log)
+	return l.background, nil
+}
+
+// close stops the runs that are at work, which can be gone on with.
+func (l *lazyMachines) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.background != nil {
+		l.background.Close()
+		l.store.Close()
+		l.background = nil
+	}
+}
+
+// Served implements mcpserver.Machines.
+func (l *lazyMachines) Served(context.Context) ([]mcpserver.MachineInfo, error) {
+	served, _ := l.shelf.All()
+	var out []mcpserver.MachineInfo
+	for _, s := range served {
+		info := mcpserver.MachineInfo{Name: s.Definition.Name, Description: s.Definition.Description, Inputs: []mcpserver.MachineInput{}}
+		for i := range s.Definition.Inputs {
+			in := &s.Definition.Inputs[i]
+			info.Inputs = append(info.Inputs, mcpserver.MachineInput{
+				Name: in.Name, Type: string(in.Type), Description: in.Description, Required: !in.Optional, Default: in.Default,
+			})
+		}
+		out = append(out, info)
+	}
+	return out, nil
+}
+
+// Start implements mcpserver.Machines.
+func (l *lazyMachines) Start(ctx context.Context, c run.Caller, r driver.StartRequest) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Start(ctx, c, r) })
+}
+
+// Wait implements mcpserver.Machines.
+func (l *lazyMachines) Wait(ctx context.Context, c run.Caller, id string, patience time.Duration) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Wait(ctx, c, id, patience) })
+}
+
+// Input implements mcpserver.Machines.
+func (l *lazyMachines) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Input(ctx, c, id, value) })
+}
+
+// Decide implements mcpserver.Machines.
+func (l *lazyMachines) Decide(ctx context.Context, c run.Caller, id string, decision engine.Decision, result string) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Decide(ctx, c, id, decision, result) })
+}
+
+// Cancel implements mcpserver.Machines.
+func (l *lazyMachines) Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Cancel(ctx, c, id, reason) })
+}
+
+// Watch implements mcpserver.Machines and httpapi.Machines.
+func (l *lazyMachines) Watch(id string) (updates <-chan driver.Update, cancel func()) {
+	l.mu.Lock()
+	b := l.background
+	l.mu.Unlock()
+	if b == nil {
+		return nil, func() {}
+	}
+	return b.Watch(id)
+}
+
+// Entries implements httpapi.Machines.
+func (l *lazyMachines) Entries() []*catalog.MachineEntry { return l.shelf.Snapshot().Machines() }
+
+// Entry implements httpapi.Machines.
+func (l *lazyMachines) Entry(name string) (*catalog.MachineEntry, error) {
+	return l.shelf.Snapshot().Machine(name)
+}
+
+// Status implements httpapi.Machines.
+func (l *lazyMachines) Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Status(ctx, c, id) })
+}
+
+// View implements httpapi.Machines.
+func (l *lazyMachines) View(ctx context.Context, c run.Caller, id string) (*driver.View, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.View, error) { return b.View(ctx, c, id) })
+}
+
+// List implements httpapi.Machines.
+func (l *lazyMachines) List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) ([]run.Record, error) { return b.List(ctx, c, f) })
+}
+
+// Events implements httpapi.Machines.
+func (l *lazyMachines) Events(ctx context.Context, c run.Caller, id string) ([]run.Event, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) ([]run.Event, error) { return b.Events(ctx, c, id) })
+}
+
+// Resume implements httpapi.Machines.
+func (l *lazyMachines) Resume(ctx context.Context, c run.Caller, id string, limits engine.Limits) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Resume(ctx, c, id, limits) })
+}
+
+// Fork implements httpapi.Machines.
+func (l *lazyMachines) Fork(ctx context.Context, c run.Caller, id string, seq int64) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Fork(ctx, c, id, seq) })
+}

@@ -1,0 +1,143 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/script"
+)
+
+// MachineParts are what runs of machines work with, besides the journal.
+type MachineParts struct {
+	Shelf  *MachineShelf
+	Models driver.Models
+	Pool   *script.Pool
+	Tools  driver.Tools
+	// Tracer is nil where no traces are sent.
+	Tracer driver.Tracer
+}
+
+// machineStore is the journal of machines with the service on it.
+type machineStore struct {
+	MachineParts
+	Runs    *driver.Service
+	journal app.Keeper
+	log     *slog.Logger
+}
+
+// Close closes the journal.
+func (s *machineStore) Close() {
+	if err := s.journal.Close(); err != nil {
+		s.log.Warn("the store of machines did not close", "error", err)
+	}
+}
+
+// serve makes the service on the journal.
+func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user string, permit permit) error {
+	key, err := app.OpenKey(ctx, cfg, s.journal)
+	if err != nil {
+		return err
+	}
+	heads, err := app.OpenHeads(cfg, key)
+	if err != nil {
+		return err
+	}
+	s.Runs, err = driver.New(driver.Options{
+		Journal: s.journal, Key: key, Heads: heads, Machines: s.Shelf, Models: s.Models, Tools: s.Tools, Tracer: s.Tracer,
+		Permit:   permit,
+		Handlers: &driver.Scripts{Sandbox: s.Pool, Owner: user},
+		Owner:    processName(), Alive: processLives, Logger: s.log,
+	})
+	return err
+}
+
+// OpenMachineStore opens the journal of machines. It is one of its own: a run of a
+// machine is no guided run, and what agents say to each other would make that
+// journal large.
+func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, parts MachineParts, log *slog.Logger) (*machineStore, error) {
+	own := MachineStoreOf(cfg)
+	if !own.UsesPostgres() {
+		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
+			return nil, app.NotOpened(err)
+		}
+	}
+	journal, err := app.OpenJournal(ctx, own, log)
+	if err != nil {
+		return nil, app.NotOpened(err)
+	}
+	s := &machineStore{MachineParts: parts, journal: journal, log: log}
+	permit, err := MachinePermit(cfg)
+	if err == nil {
+		err = s.serve(ctx, own, user, permit)
+	}
+	if err != nil {
+		_ = journal.Close()
+		return nil, app.NotOpened(err)
+	}
+	return s, nil
+}
+
+// MachineStoreOf are the settings with the store of machines in the place of that
+// of guided runs.
+func MachineStoreOf(cfg *config.Config) *config.Config {
+	own := *cfg
+	if cfg.UsesPostgres() {
+		own.Store = withSchema(cfg.Store, "guideway_machines")
+	} else {
+		own.DataDir = filepath.Join(cfg.DataDir, "machines")
+	}
+	return &own
+}
+
+// withSchema is the URL of a PostgreSQL store with another schema.
+func withSchema(url, schema string) string {
+	sign := "?"
+	if strings.Contains(url, "?") {
+		sign = "&"
+	}
+	return url + sign + "search_path=" + schema
+}
+
+// ClosePool ends the workers of scripts.
+func ClosePool(pool *script.Pool, log *slog.Logger) {
+	const patience = 5 * time.Second
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	if err := pool.Close(ctx); err != nil {
+		log.Warn("the workers of scripts did not end", "error", err)
+	}
+}
+
+// processName names this process among those of all machines.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d/%d", host, os.Getpid(), time.Now().UnixNano())
+}
+
+// processLives says whether the process of a name may be at work: true where it
+// is not of this machine.
+func processLives(name string) bool {
+	parts := strings.Split(name, "/")
+	host, err := os.Hostname()
+	if err != nil || len(parts) != 3 || parts[0] != host {
+		return true
+	}
+	pid, err := strconv.Atoi(parts[1])
+	if err != nil || pid == os.Getpid() {
+		return err != nil
+	}
+	return lives(pid)
+}

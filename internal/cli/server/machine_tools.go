@@ -1,0 +1,286 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/llm"
+	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+)
+
+// MachineTools are the tools for the agents of machines: those of other MCP servers,
+// on the same way as a client's calls, and our own.
+type MachineTools struct {
+	// gateway is nil where there is none.
+	gateway *gateway.Gateway
+	own     *mcpserver.AgentTools
+	// good tells whether a client's token still is; see authn.Tokens.
+	good func(id string) (bool, error)
+	log  *slog.Logger
+}
+
+var _ driver.Tools = (*MachineTools)(nil)
+
+// newMachineTools makes the tools of the services of a server.
+func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *Upstreams) (*MachineTools, error) {
+	own, err := mcpserver.NewAgentTools(opts)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := app.NewTokens(cfg)
+	if err != nil {
+		return nil, err
+	}
+	m := &MachineTools{own: own, log: opts.Logger, good: tokens.IsValid}
+	if u != nil {
+		m.gateway = u.Gateway
+	}
+	return m, nil
+}
+
+// lazyTools makes the tools when the first agent needs some.
+type lazyTools struct{ Open func() (*MachineTools, error) }
+
+var _ driver.Tools = (*lazyTools)(nil)
+
+// Tools implements driver.Tools.
+func (l *lazyTools) Tools(ctx context.Context, f driver.For) ([]engine.ToolInfo, error) {
+	m, err := l.Open()
+	if err != nil {
+		return nil, err
+	}
+	return m.Tools(ctx, f)
+}
+
+// Call implements driver.Tools.
+func (l *lazyTools) Call(ctx context.Context, f driver.For, c engine.ToolCall) (engine.ToolResult, error) {
+	m, err := l.Open()
+	if err != nil {
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	}
+	return m.Call(ctx, f, c)
+}
+
+// ToolsOfCommand are the tools for a command that drives runs itself. close releases
+// what was opened for them.
+func ToolsOfCommand(ctx context.Context, a *app.App, cfg *config.Config) (tools *lazyTools, closeTools func()) {
+	var opened *surface
+	tools = &lazyTools{Open: sync.OnceValues(func() (*MachineTools, error) {
+		s, err := OpenSurface(context.WithoutCancel(ctx), a, cfg, a.Host.ProjectOf)
+		if err != nil {
+			return nil, err
+		}
+		opened = s
+		return s.Tools.Open()
+	})}
+	return tools, func() {
+		if opened != nil {
+			opened.Close()
+		}
+	}
+}
+
+// keyOfCall is the member of _meta that has the key of a call, which is the same at
+// every attempt at it.
+const keyOfCall = "dev.guideway/idempotency-key"
+
+// principal says who calls for a run: its user, by the machine, with what who began
+// it may use.
+func (m *MachineTools) principal(ctx context.Context, f driver.For) (context.Context, *gateway.Client, error) {
+	p := guideway.Principal{User: f.User, Client: "machine " + app.OneLine(f.Machine)}
+	ctx = authn.WithPrincipal(ctx, p)
+	client := &gateway.Client{Principal: p, Modern: true}
+	if len(f.Allow) > 0 {
+		var lent authn.Delegation
+		if err := json.Unmarshal(f.Allow, &lent); err != nil {
+			return nil, nil, guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
+		}
+		h := &authn.TokenLease{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
+		if lent.Token != "" {
+			good, err := m.good(lent.Token)
+			if err != nil {
+				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that began the run: %w", err)
+			}
+			if !good { // it may not use anything any more, and neither may what it began
+				h.Allow = authn.Allow{}
+			}
+		}
+		ctx, client.Holder = authn.WithTokenLease(ctx, h), h.ID
+	}
+	return ctx, client, nil
+}
+
+// permit is the Permit of driver.Options.
+type permit = func(ctx context.Context, f driver.For) (why string, err error)
+
+// MachinePermit lets a run go on for as long as the token of the client that began it
+// is good: the models that its agents ask cost money, in the name of that client.
+func MachinePermit(cfg *config.Config) (permit, error) {
+	tokens, err := app.NewTokens(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, f driver.For) (string, error) {
+		var lent authn.Delegation
+		if err := json.Unmarshal(f.Allow, &lent); err != nil {
+			return "", guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
+		}
+		if lent.Token == "" {
+			return "", nil
+		}
+		good, err := tokens.IsValid(lent.Token)
+		if err != nil {
+			return "", guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that began the run: %w", err)
+		}
+		if !good {
+			return "the token of the client that began the run was revoked or has expired", nil
+		}
+		return "", nil
+	}, nil
+}
+
+// Tools implements driver.Tools.
+func (m *MachineTools) Tools(ctx context.Context, f driver.For) ([]engine.ToolInfo, error) {
+	ctx, client, err := m.principal(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	var out []engine.ToolInfo
+	seen := map[string]bool{}
+	for _, t := range m.own.Offered(ctx) {
+		seen[t.Name] = true
+		out = append(out, engine.ToolInfo{
+			Definition: llm.Definition{Name: t.Name, Description: t.Description, Parameters: t.Parameters}, Repeatable: t.Repeatable,
+		})
+	}
+	if m.gateway == nil {
+		return out, nil
+	}
+	for _, raw := range m.gateway.CallableTools(ctx, client) {
+		info, name, ok := toolInfo(raw)
+		if !ok || seen[info.Name] {
+			m.log.WarnContext(ctx, "a tool is not offered to agents: models do not take its name, or another one has it", "tool", name)
+			continue
+		}
+		seen[info.Name] = true
+		out = append(out, info)
+	}
+	return out, nil
+}
+
+// toolInfo reads a tool as clients see it.
+func toolInfo(raw json.RawMessage) (info engine.ToolInfo, name string, ok bool) {
+	var t struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+		Annotations struct {
+			ReadOnly   bool `json:"readOnlyHint"`
+			Idempotent bool `json:"idempotentHint"`
+		} `json:"annotations"`
+	}
+	if json.Unmarshal(raw, &t) != nil || t.Name == "" {
+		return info, t.Name, false
+	}
+	info = engine.ToolInfo{
+		Definition: llm.Definition{Name: PlainName(t.Name), Description: t.Description, Parameters: t.InputSchema},
+		Repeatable: t.Annotations.ReadOnly || t.Annotations.Idempotent,
+	}
+	const longest = 64
+	return info, t.Name, len(info.Name) <= longest
+}
+
+// PlainName is the name of a tool as models take it: with _ for what they do not.
+func PlainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// Call implements driver.Tools.
+func (m *MachineTools) Call(ctx context.Context, f driver.For, c engine.ToolCall) (engine.ToolResult, error) {
+	ctx, client, err := m.principal(ctx, f)
+	if err != nil {
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	}
+	text, failed, err := m.own.Call(ctx, c.Name, json.RawMessage(c.Arguments))
+	switch {
+	case err == nil:
+		return engine.ToolResult{Content: text, Error: failed}, nil
+	case guideway.ErrorCode(err) != guideway.CodeNotFound:
+		return engine.ToolResult{}, err
+	case m.gateway == nil:
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	}
+	name := c.Name
+	for _, raw := range m.gateway.CallableTools(ctx, client) {
+		if info, original, ok := toolInfo(raw); ok && info.Name == c.Name {
+			name = original
+			break
+		}
+	}
+	meta, err := json.Marshal(map[string]string{keyOfCall: c.Key})
+	if err != nil {
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	}
+	result, fate, err := m.gateway.Do(ctx, client, gateway.Request{Name: name, Arguments: json.RawMessage(c.Arguments), Meta: meta})
+	switch {
+	case err == nil:
+		return toolResult(result), nil
+	case fate == gateway.NotSent:
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	case fate == gateway.Answered:
+		return engine.ToolResult{Content: err.Error(), Error: true}, nil
+	}
+	return engine.ToolResult{}, err
+}
+
+// toolResult is what a model reads of a result.
+func toolResult(raw json.RawMessage) engine.ToolResult {
+	var r struct {
+		Content []struct {
+			Type     string          `json:"type"`
+			Text     string          `json:"text"`
+			MimeType string          `json:"mimeType"`
+			URI      string          `json:"uri"`
+			Resource json.RawMessage `json:"resource"`
+		} `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		IsError    bool            `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return engine.ToolResult{Content: "the tool's answer cannot be read: " + err.Error(), Error: true}
+	}
+	var said []string
+	for _, c := range r.Content {
+		switch c.Type {
+		case "text":
+			said = append(said, c.Text)
+		case "resource":
+			said = append(said, string(c.Resource))
+		case "resource_link":
+			said = append(said, c.URI)
+		default:
+			said = append(said, fmt.Sprintf("[%s %s that cannot be shown here]", c.Type, c.MimeType))
+		}
+	}
+	if len(said) == 0 && len(r.Structured) > 0 {
+		said = append(said, string(r.Structured))
+	}
+	return engine.ToolResult{Content: strings.Join(said, "\n"), Error: r.IsError}
+}

@@ -1,0 +1,257 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/telemetry"
+)
+
+// ContentVariable is OpenTelemetry's: whether spans have what was said.
+const ContentVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+// machineTracer makes spans of runs of machines, by the conventions of OpenTelemetry
+// for generative AI.
+type machineTracer struct {
+	tracer *telemetry.Tracer
+	now    func() time.Time
+	// clean takes credentials out of a document; nil is that spans have no content.
+	clean func(document []byte) ([]byte, error)
+}
+
+var _ driver.Tracer = (*machineTracer)(nil)
+
+// NewMachineTracer makes one that sends by t; nil where that is off.
+func NewMachineTracer(a *app.App, cfg *config.Config, t *telemetry.Tracer) driver.Tracer {
+	if t == nil {
+		return nil
+	}
+	m := &machineTracer{tracer: t, now: a.Host.CurrentTime}
+	switch strings.ToLower(a.Host.Getenv(ContentVariable)) {
+	case "true", "span_only", "span_and_event":
+		m.clean = func(document []byte) ([]byte, error) { return WithoutSecrets(a, cfg, document) }
+	}
+	return m
+}
+
+// text, number and texts are attributes.
+func text(key, value string) telemetry.Attribute { return telemetry.Attribute{Key: key, Value: value} }
+
+func number(key string, value int) telemetry.Attribute {
+	return telemetry.Attribute{Key: key, Value: int64(value)}
+}
+
+// Begin implements driver.Tracer.
+func (m *machineTracer) Begin(ctx context.Context, a driver.Activity) (inner context.Context, end func(driver.Ending)) {
+	name, kind, operation := m.named(a)
+	ctx, span := m.tracer.Start(ctx, telemetry.Context{}, name, kind, m.now())
+	if operation != "" {
+		span.Set(text("gen_ai.operation.name", operation))
+	}
+	span.Set(text("gen_ai.workflow.name", a.Machine), text("gen_ai.conversation.id", a.Run))
+	for key, value := range map[string]string{"guideway.run.parent": a.Parent, "guideway.state": a.State, "gen_ai.agent.name": a.Agent, "gen_ai.provider.name": a.Provider} {
+		if value != "" {
+			span.Set(text(key, value))
+		}
+	}
+	if a.Attempt > 1 {
+		span.Set(number("guideway.attempt", a.Attempt))
+	}
+	if a.Request != nil {
+		m.asked(span, a.Request)
+	}
+	if a.Tool != nil {
+		span.Set(text("gen_ai.tool.name", a.Tool.Name), text("gen_ai.tool.call.id", a.Tool.ID), text("gen_ai.tool.type", "function"))
+		m.content(span, "gen_ai.tool.call.arguments", a.Tool.Arguments)
+	}
+	return ctx, func(e driver.Ending) {
+		m.ended(span, a, e)
+		span.Finish(m.now())
+	}
+}
+
+// named is what a span is called, as the conventions have it.
+func (m *machineTracer) named(a driver.Activity) (name string, kind telemetry.Kind, operation string) {
+	switch {
+	case a.Kind == driver.ActivityModel:
+		return "chat " + a.Request.Model, telemetry.KindClient, "chat"
+	case a.Kind == driver.ActivityTool:
+		return "execute_tool " + a.Tool.Name, telemetry.KindInternal, "execute_tool"
+	case a.Kind == driver.ActivityRun:
+		return "invoke_workflow " + a.Machine, telemetry.KindInternal, "invoke_workflow"
+	case a.Agent != "":
+		return "invoke_agent " + a.Agent, telemetry.KindInternal, "invoke_agent"
+	}
+	return "state " + a.State, telemetry.KindInternal, ""
+}
+
+// asked tells a request.
+func (m *machineTracer) asked(span *telemetry.Span, r *llm.Request) {
+	span.Set(text("gen_ai.request.model", r.Model))
+	if r.MaxTokens > 0 {
+		span.Set(number("gen_ai.request.max_tokens", r.MaxTokens))
+	}
+	if r.Temperature != nil {
+		span.Set(telemetry.Attribute{Key: "gen_ai.request.temperature", Value: *r.Temperature})
+	}
+	m.content(span, "gen_ai.input.messages", messages(r.Messages, ""))
+}
+
+// ended tells what came of it. An error is its kind alone: its words may have what
+// was said in them.
+func (m *machineTracer) ended(span *telemetry.Span, a driver.Activity, e driver.Ending) {
+	if span == nil {
+		return
+	}
+	if e.Status != "" {
+		span.Set(text("guideway.status", string(e.Status)))
+	}
+	if r := e.Response; r != nil {
+		span.Set(number("gen_ai.usage.input_tokens", r.Usage.Input), number("gen_ai.usage.output_tokens", r.Usage.Output))
+		if r.Usage.Cached > 0 {
+			span.Set(number("gen_ai.usage.cache_read.input_tokens", r.Usage.Cached))
+		}
+		if r.Model != "" {
+			span.Set(text("gen_ai.response.model", r.Model))
+		}
+		if r.ID != "" {
+			span.Set(text("gen_ai.response.id", r.ID))
+		}
+		if r.Finish != "" {
+			span.Set(telemetry.Attribute{Key: "gen_ai.response.finish_reasons", Value: []string{r.Finish}})
+		}
+		m.content(span, "gen_ai.output.messages", messages([]llm.Message{r.Message}, r.Finish))
+	}
+	if e.Result != nil && e.Err == nil {
+		m.content(span, "gen_ai.tool.call.result", e.Result.Content)
+	}
+	if failure := failureOf(a, e); failure != "" {
+		span.Error = failure
+		span.Set(text("error.type", failure))
+	}
+}
+
+// failureOf is the kind of what went wrong; "" is nothing.
+func failureOf(a driver.Activity, e driver.Ending) string {
+	switch {
+	case errors.Is(e.Err, context.Canceled):
+		return "cancelled"
+	case errors.Is(e.Err, driver.ErrNotCalled):
+		return "not_called"
+	case e.Err != nil && a.Kind == driver.ActivityTool:
+		return "unknown_outcome"
+	case e.Err != nil && a.Kind == driver.ActivityModel:
+		return string(llm.AsError(e.Err).Kind)
+	case e.Err != nil:
+		return "interrupted"
+	case e.Pause != nil:
+		return e.Pause.Code
+	case e.Result != nil && e.Result.Error:
+		return "tool_error"
+	}
+	return ""
+}
+
+// maxContent bounds what one attribute has of what was said: longer ones are left
+// out, for half a document helps nobody.
+const maxContent = 64 << 10
+
+// content adds what was said, without credentials, where that is wanted.
+func (m *machineTracer) content(span *telemetry.Span, key string, value any) {
+	if m.clean == nil || span == nil {
+		return
+	}
+	document, err := json.Marshal(value)
+	if err == nil {
+		document, err = m.clean(document)
+	}
+	if err != nil || len(document) > maxContent {
+		span.Set(telemetry.Attribute{Key: "guideway.content.left_out", Value: true})
+		return
+	}
+	said := string(document)
+	if _, ok := value.(string); ok {
+		_ = json.Unmarshal(document, &said) // it was a text, and is one still
+	}
+	span.Set(text(key, said))
+}
+
+// part is a part of a message, as the conventions have it.
+type part struct {
+	Type      string `json:"type"`
+	Content   string `json:"content,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments,omitempty"`
+	Response  string `json:"response,omitempty"`
+}
+
+// message is a message of the conventions.
+type message struct {
+	Role   llm.Role `json:"role"`
+	Parts  []part   `json:"parts"`
+	Finish string   `json:"finish_reason,omitempty"`
+}
+
+// messages are those of a conversation, as the conventions have them.
+func messages(list []llm.Message, finish string) []message {
+	out := make([]message, len(list))
+	for i, each := range list {
+		one := message{Role: each.Role, Parts: []part{}, Finish: finish}
+		switch {
+		case each.Role == llm.Tool:
+			one.Parts = append(one.Parts, part{Type: "tool_call_response", ID: each.ToolCallID, Response: each.Content})
+		case each.Content != "":
+			one.Parts = append(one.Parts, part{Type: "text", Content: each.Content})
+		}
+		for _, c := range each.ToolCalls {
+			one.Parts = append(one.Parts, part{Type: "tool_call", ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		}
+		out[i] = one
+	}
+	return out
+}
+
+// jsonText is a text in a JSON document.
+var jsonText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }) //nolint:gochecknoglobals // never written
+
+// WithoutSecrets takes credentials out of every text of a document, and leaves the
+// order of its members as it is.
+func WithoutSecrets(a *app.App, cfg *config.Config, document []byte) ([]byte, error) {
+	names := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
+	for _, m := range cfg.Models {
+		names = append(names, m.KeyEnv)
+	}
+	var keys []string
+	const shortest = 8 // a shorter value is a word
+	for _, name := range names {
+		if value := a.Host.Getenv(name); name != "" && len(value) >= shortest {
+			keys = append(keys, value, "[redacted: key]")
+		}
+	}
+	known, scanner := strings.NewReplacer(keys...), secret.NewScanner()
+	var failed error
+	clean := jsonText().ReplaceAllFunc(document, func(quoted []byte) []byte {
+		var text string
+		if err := json.Unmarshal(quoted, &text); err != nil {
+			failed = err
+			return nil
+		}
+		text, _ = scanner.Redact(known.Replace(text))
+		return jsontext.AppendString(nil, text)
+	})
+	return bytes.TrimSpace(clean), failed
+}

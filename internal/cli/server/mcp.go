@@ -1,0 +1,48 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"io"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/spf13/cobra"
+)
+
+func NewMCPCmd(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve MCP on standard input and output, for a client that starts us",
+		Long: `Serve MCP on standard input and output. This is what a client starts; "guideway
+install" puts it into a client's configuration. Without arguments, and where the
+input is no terminal, guideway does the same.`,
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return RunMCP(cmd.Context(), a) },
+	}
+}
+
+func RunMCP(ctx context.Context, a *app.App) error {
+	cfg, err := a.Load()
+	if err != nil {
+		return err
+	}
+	s, err := OpenSurface(ctx, a, cfg, a.Host.ProjectOf)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	user, err := authn.SystemUser()
+	if err != nil {
+		return err
+	}
+	ctx = authn.WithPrincipal(ctx, guideway.Principal{User: user})
+	return transport.ServeStdio(ctx, s.Server.MCP(), s.Upstreams.FastPath(), io.NopCloser(a.Host.In), nopCloser{AfterWrite{Writer: a.Host.Out, Tell: s.answered}})
+}
+
+// nopCloser leaves the process's output open.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }

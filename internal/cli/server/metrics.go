@@ -1,0 +1,117 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/telemetry/metrics"
+)
+
+// counted are the metrics of this process, for /metrics.
+type counted struct {
+	set      metrics.Set
+	calls    *metrics.Counter
+	duration *metrics.Histogram
+	flight   *metrics.Gauge
+	graphs   *metrics.Counter
+
+	mu sync.Mutex
+	// upstreams is asked for how upstreams are; nil is nobody.
+	upstreams *gateway.Gateway
+}
+
+// durations are the upper bounds of what is counted, in seconds.
+func durations() []float64 {
+	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+}
+
+func newCounted(began time.Time, r *recording) *counted {
+	c := &counted{}
+	c.set.Collect("gauge", "guideway_info", "Version of Guideway.", []string{"version"}, func(emit func(float64, ...string)) { emit(1, app.Version()) })
+	c.calls = c.set.Counter("guideway_gateway_requests_total", "Requests to upstreams that have ended, by how they came out.", "method", "upstream", "tool", "status")
+	c.duration = c.set.Histogram("guideway_gateway_request_duration_seconds", "How long requests to upstreams took.", durations(), "method", "upstream")
+	c.flight = c.set.Gauge("guideway_gateway_requests_in_flight", "Requests to upstreams that have not ended.", "upstream")
+	c.graphs = c.set.Counter("guideway_hook_executions_total", "Requests that hook graphs stood around, by what these made of them.", "graph", "outcome")
+	c.set.Collect("gauge", "guideway_upstream_state", "1 for the state that an upstream is in.", []string{"upstream", "state"}, c.states)
+	c.set.Collect("gauge", "guideway_upstream_sessions", "Sessions with an upstream.", []string{"upstream"}, func(emit func(float64, ...string)) {
+		for _, h := range c.health() {
+			emit(float64(h.Sessions), h.Name)
+		}
+	})
+	c.set.Collect("counter", "guideway_upstream_restarts_total", "How often an upstream has ended by itself.", []string{"upstream"}, func(emit func(float64, ...string)) {
+		for _, h := range c.health() {
+			emit(float64(h.Restarts), h.Name)
+		}
+	})
+	c.set.Collect("counter", "guideway_records_total", "Entries of the record of requests, by what came of them.", []string{"outcome"}, func(emit func(float64, ...string)) {
+		if r.recorder == nil {
+			return
+		}
+		h := r.recorder.Health()
+		emit(float64(h.Written), "written")
+		emit(float64(h.Dropped), "dropped")
+	})
+	c.set.Collect("gauge", "guideway_records_waiting", "Entries that wait to be written.", nil, func(emit func(float64, ...string)) {
+		if r.recorder != nil {
+			emit(float64(r.recorder.Health().Waiting))
+		}
+	})
+	c.set.Collect("counter", "guideway_spans_dropped_total", "Spans of traces that were not sent.", nil, func(emit func(float64, ...string)) {
+		emit(float64(r.tracer.Dropped()))
+	})
+	c.set.AddRuntime(began)
+	return c
+}
+
+func (c *counted) watch(g *gateway.Gateway) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.upstreams = g
+}
+
+func (c *counted) health() []gateway.MemberHealth {
+	c.mu.Lock()
+	g := c.upstreams
+	c.mu.Unlock()
+	if g == nil {
+		return nil
+	}
+	return g.MembersHealth()
+}
+
+func (c *counted) states(emit func(float64, ...string)) {
+	for _, h := range c.health() {
+		for _, state := range []string{"idle", "running", "failed"} {
+			value := 0.0
+			if string(h.Condition) == state {
+				value = 1
+			}
+			emit(value, h.Name, state)
+		}
+	}
+}
+
+// ended counts a request. Names that no upstream has are not told apart: anybody
+// can make them up.
+func (c *counted) ended(x *gateway.Exchange, runs []graphRun) {
+	tool := x.Name
+	switch {
+	case x.Upstream == "":
+		tool = metrics.Other
+	case x.Method == "resources/read":
+		tool = "" // addresses are without number
+	}
+	c.calls.Add(1, x.Method, x.Upstream, tool, string(x.Outcome))
+	c.duration.Observe(x.Ended.Sub(x.Began).Seconds(), x.Method, x.Upstream)
+	c.flight.Add(-1, x.Upstream)
+	for _, run := range runs {
+		c.graphs.Add(1, run.program.Graph().ID, string(run.outcome.Status))
+	}
+}
+
+// Metrics implements httpapi.Metrics.
+func (c *counted) Metrics(w io.Writer) error { return c.set.Write(w) }

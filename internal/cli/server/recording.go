@@ -1,0 +1,327 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
+	"github.com/guideway-dev/guideway/internal/hookgraph"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/shortid"
+	"github.com/guideway-dev/guideway/internal/telemetry"
+)
+
+// RequestsPath is the file of the record of requests. It is this machine's, also
+// where the store is elsewhere (ADR 16).
+func RequestsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "requests.db") }
+
+const (
+	// recordEndTime is how long what waits may take to be written when the
+	// process ends.
+	recordEndTime = 300 * time.Millisecond
+	// asideTime is how long an entry waits for hooks that run aside.
+	asideTime = 2 * time.Minute
+)
+
+// recording observes what passes through the gateway, and has it written down.
+type recording struct {
+	// recorder is nil where nothing is written down.
+	recorder *requestlog.Recorder
+	log      *RequestLog
+	tracer   *telemetry.Tracer
+	Counted  *counted
+	// asides are the entries whose hooks still run.
+	asides sync.WaitGroup
+	life   context.Context //nolint:containedctx // the life of those that wait for hooks
+	stop   context.CancelFunc
+}
+
+var (
+	_ gateway.Observer = (*recording)(nil)
+	_ httpapi.Requests = (*recording)(nil)
+)
+
+// NewRecording opens nothing: the first request does.
+func NewRecording(a *app.App, cfg *config.Config) *recording {
+	r := &recording{log: &RequestLog{Path: RequestsPath(cfg)}}
+	r.tracer = NewTracer(a, cfg)
+	r.Counted = newCounted(a.Host.CurrentTime(), r)
+	r.life, r.stop = context.WithCancel(context.Background())
+	if !cfg.Requests.Record {
+		return r
+	}
+	keep := 0
+	if cfg.Requests.Bodies {
+		keep = int(cfg.Requests.MaxBody)
+	}
+	r.recorder = requestlog.NewRecorder(requestlog.RecorderOptions{
+		Open: r.log.open, Redact: requestlog.NewRedactor(keep),
+		Retention: cfg.Requests.Retention, MaxBytes: cfg.Requests.MaxSize, Logger: a.Logger(cfg), Now: a.Host.CurrentTime,
+	})
+	return r
+}
+
+// NewTracer opens a tracer; nil is one that is off.
+func NewTracer(a *app.App, cfg *config.Config) *telemetry.Tracer {
+	return telemetry.Open(telemetry.Options{Getenv: a.Host.Getenv, Service: "guideway", Version: app.Version(), Logger: a.Logger(cfg)})
+}
+
+// CloseTracer sends what waits, for as long as the end of a process may take.
+func CloseTracer(t *telemetry.Tracer) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordEndTime)
+	defer cancel()
+	t.Close(ctx)
+}
+
+// Close writes what waits.
+func (r *recording) Close() {
+	r.stop()
+	r.asides.Wait()
+	defer CloseTracer(r.tracer)
+	if r.recorder != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), recordEndTime)
+		defer cancel()
+		r.recorder.Close(ctx)
+	}
+	r.log.Close()
+}
+
+// observed is what is gathered of one request on its way.
+type observed struct {
+	// token is the name of the one that the client came in by.
+	token string
+	// trace is the id of the trace, and span the part of it that the request is;
+	// nil where no traces are sent.
+	trace string
+	span  *telemetry.Span
+
+	mu   sync.Mutex
+	runs []graphRun
+}
+
+// graphRun is a hook graph that stood around the request.
+type graphRun struct {
+	program *hookgraph.Program
+	outcome *hookgraph.Outcome
+	began   time.Time
+}
+
+type observedKey struct{}
+
+// Begin implements gateway.Observer.
+func (r *recording) Begin(ctx context.Context, x *gateway.Exchange) context.Context {
+	o := &observed{}
+	ctx = r.trace(ctx, o, x)
+	r.Counted.flight.Add(1, x.Upstream)
+	if holder := authn.TokenLeaseFrom(ctx); holder != nil {
+		o.token = holder.Name
+	}
+	return context.WithValue(ctx, observedKey{}, o)
+}
+
+// trace puts the request into its client's trace, or begins one. Where no traces
+// are sent the client's own goes on as it came.
+func (r *recording) trace(ctx context.Context, o *observed, x *gateway.Exchange) context.Context {
+	parent, ok := telemetry.Parse(x.Trace.Parent, x.Trace.State)
+	if !ok {
+		parent, x.Trace = telemetry.Context{}, gateway.Trace{} // what is not well formed goes nowhere
+	}
+	ctx, o.span = r.tracer.Start(ctx, parent, x.Method, telemetry.KindServer, x.Began)
+	switch {
+	case o.span != nil:
+		parent = o.span.Context
+		x.Trace = gateway.Trace{Parent: parent.String(), State: parent.State}
+	case !ok:
+		parent = telemetry.New()
+		x.Trace = gateway.Trace{Parent: parent.String()}
+	}
+	o.trace = parent.TraceID()
+	return ctx
+}
+
+// noteGraph adds what a hook graph did to the request that ctx is of.
+func noteGraph(ctx context.Context, p *hookgraph.Program, out *hookgraph.Outcome, began time.Time) {
+	if o, ok := ctx.Value(observedKey{}).(*observed); ok {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.runs = append(o.runs, graphRun{p, out, began})
+	}
+}
+
+// End implements gateway.Observer.
+func (r *recording) End(ctx context.Context, x *gateway.Exchange) {
+	o, ok := ctx.Value(observedKey{}).(*observed)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	runs := o.runs
+	o.mu.Unlock()
+	// The graph nearest to the server was the first one to end.
+	slices.Reverse(runs)
+	r.Counted.ended(x, runs)
+	o.finish(x, runs)
+	if r.recorder != nil {
+		r.write(o, x, runs)
+	}
+}
+
+// write has an entry written, and again when the hooks that run aside have ended.
+func (r *recording) write(o *observed, x *gateway.Exchange, runs []graphRun) {
+	e := &requestlog.Entry{
+		ID: shortid.Timed("q_", x.Began), At: x.Began, User: x.Client.User, Client: x.Client.Client, Token: o.token,
+		Method: x.Method, Upstream: x.Upstream, Project: x.Project, Tool: x.Name, Status: requestlog.Status(x.Outcome), Error: x.Error,
+		MS:      float64(x.Ended.Sub(x.Began).Microseconds()) / 1000,
+		BytesIn: int64(len(x.Arguments)), BytesOut: int64(len(x.Result)), TraceID: o.trace,
+	}
+	if r.recorder.Bodies() {
+		e.Arguments, e.Result = x.Arguments, x.Result
+	}
+	for _, run := range runs {
+		g := run.graph(run.outcome.Nodes())
+		e.Graphs, e.Hooks = append(e.Graphs, g), append(e.Hooks, g.ID)
+	}
+	id := e.ID // the entry is the recorder's from here on
+	pending := slices.ContainsFunc(e.Graphs, func(g requestlog.Graph) bool {
+		return slices.ContainsFunc(g.Nodes, func(n requestlog.Node) bool { return n.Pending })
+	})
+	r.recorder.Add(e)
+	if pending {
+		r.asides.Go(func() { r.settle(id, runs) })
+	}
+}
+
+// finish ends the spans of a request. Nodes of hook graphs are parts of it: one
+// after the other, as they ran; those that run aside may end later, and are left
+// out.
+func (o *observed) finish(x *gateway.Exchange, runs []graphRun) {
+	if o.span == nil {
+		return
+	}
+	switch {
+	case x.Upstream == "" || x.Name == "":
+	case x.Method == "resources/read": // addresses are without number, and carry secrets
+		o.span.Name = x.Method + " " + x.Upstream
+	default:
+		o.span.Name = x.Method + " " + x.Upstream + "/" + x.Name
+	}
+	o.span.Set(
+		telemetry.Attribute{Key: "mcp.method.name", Value: x.Method}, telemetry.Attribute{Key: "guideway.upstream", Value: x.Upstream},
+		telemetry.Attribute{Key: "guideway.client", Value: x.Client.Client}, telemetry.Attribute{Key: "guideway.status", Value: string(x.Outcome)},
+		telemetry.Attribute{Key: "guideway.request.bytes", Value: int64(len(x.Arguments))},
+		telemetry.Attribute{Key: "guideway.response.bytes", Value: int64(len(x.Result))})
+	if x.Method == "tools/call" {
+		o.span.Set(telemetry.Attribute{Key: "gen_ai.tool.name", Value: x.Name}, telemetry.Attribute{Key: "gen_ai.operation.name", Value: "execute_tool"})
+	}
+	if requestlog.Status(x.Outcome).Failed() {
+		o.span.Error = string(x.Outcome)
+		o.span.Set(telemetry.Attribute{Key: "error.type", Value: string(x.Outcome)})
+	}
+	for _, run := range runs {
+		at := run.began
+		for _, n := range run.outcome.Nodes() {
+			took := time.Duration(n.MS * float64(time.Millisecond))
+			if n.Kind == hooks.HookNode && !n.Aside {
+				child := o.span.Child("hook "+run.program.Graph().ID+"/"+n.ID, telemetry.KindInternal, at)
+				child.Set(telemetry.Attribute{Key: "guideway.hook.graph", Value: run.program.Graph().ID}, telemetry.Attribute{Key: "guideway.hook.node", Value: n.ID})
+				if n.Error != nil {
+					child.Error = n.Error.Code
+				}
+				child.Finish(at.Add(took))
+			}
+			if !n.Aside {
+				at = at.Add(took)
+			}
+		}
+	}
+	o.span.Finish(x.Ended)
+}
+
+// settle waits for the hooks that run aside, and has what they did written too.
+func (r *recording) settle(id string, runs []graphRun) {
+	ctx, cancel := context.WithTimeout(r.life, asideTime)
+	defer cancel()
+	graphs := make([]requestlog.Graph, len(runs))
+	for i, run := range runs {
+		nodes, err := run.outcome.Settle(ctx)
+		if err != nil {
+			nodes = run.outcome.Nodes()
+		}
+		graphs[i] = run.graph(nodes)
+	}
+	r.recorder.Settle(id, graphs)
+}
+
+// graph is a run as the record has it.
+func (g graphRun) graph(nodes []hookgraph.NodeTrace) requestlog.Graph {
+	of := g.program.Graph()
+	out := requestlog.Graph{ID: of.ID, Outcome: g.outcome.Status, Node: g.outcome.Node, Nodes: make([]requestlog.Node, len(nodes))}
+	for i, n := range nodes {
+		out.Nodes[i] = requestlog.Node{NodeTrace: n}
+		at := slices.IndexFunc(of.Nodes, func(each hooks.Node) bool { return each.ID == n.ID })
+		if at >= 0 && of.Nodes[at].Title() != n.ID {
+			out.Nodes[i].Label = of.Nodes[at].Title()
+		}
+	}
+	return out
+}
+
+// RequestLog opens the record of requests when it is needed.
+type RequestLog struct {
+	Path string
+
+	mu     sync.Mutex
+	opened *requestlog.Log
+}
+
+// open opens the file, which it makes where there is none.
+func (l *RequestLog) open(ctx context.Context) (*requestlog.Log, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opened != nil {
+		return l.opened, nil
+	}
+	opened, err := requestlog.Open(ctx, l.Path)
+	if err != nil {
+		return nil, err
+	}
+	l.opened = opened
+	return opened, nil
+}
+
+func (l *RequestLog) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opened != nil {
+		_ = l.opened.Close() // what was written is there
+	}
+	l.opened = nil
+}
+
+// Reader implements httpapi.Requests.
+func (r *recording) Reader(ctx context.Context) (*requestlog.Log, error) { return r.log.Read(ctx) }
+
+// Recording implements httpapi.Requests.
+func (r *recording) Recording() httpapi.Recording {
+	if r.recorder == nil {
+		return httpapi.Recording{}
+	}
+	return httpapi.Recording{On: true, Bodies: r.recorder.Bodies(), Error: r.recorder.Health().Error}
+}
+
+// Read gives the record to look at; nil where there is none yet.
+func (l *RequestLog) Read(ctx context.Context) (*requestlog.Log, error) {
+	if !requestlog.Exists(l.Path) {
+		return nil, nil
+	}
+	return l.open(ctx)
+}

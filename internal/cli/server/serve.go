@@ -1,0 +1,120 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/spf13/cobra"
+)
+
+func NewServeCmd(a *app.App) *cobra.Command {
+	asRegistry := false
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve MCP, the API and the dashboard over HTTP",
+		Long: `Serve MCP over streamable HTTP at /mcp, for clients of every protocol version, the
+API at /api and the dashboard at /. A bearer token guards /mcp and /api; it is made at
+the first start and kept in a file of yours. "guideway open" logs a browser in.
+
+With --registry the definitions of this server are served at /registry to others who
+name it as their registry, without those that come with the program. The token that
+they need reads alone: guideway token create NAME --scope read.`,
+		Example: `  guideway serve
+  guideway serve --listen 127.0.0.1:4000
+  guideway serve --registry --listen 0.0.0.0:3000 --allowed-host guideway.internal`,
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a, asRegistry) },
+	}
+	cmd.Flags().BoolVar(&asRegistry, "registry", false, "serve the definitions at /registry to others who follow them")
+	return cmd
+}
+
+func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
+	cfg, err := a.Load()
+	if err != nil {
+		return err
+	}
+	s, err := OpenSurface(ctx, a, cfg, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.registry = asRegistry
+	mcp := transport.NewHTTPHandler(s.Server.MCP(), transport.HTTPOptions{Logger: a.Logger(cfg), HostsChecked: true, FastPath: s.Upstreams.FastPath()})
+	defer CloseSessions(mcp)
+	handler, err := s.handler(mcp)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, cfg.Listen)
+	if err != nil {
+		return err
+	}
+	withdraw, err := announce(cfg, listener.Addr())
+	if err != nil {
+		// It serves all the same; others only do not find it by themselves.
+		a.Logger(cfg).Warn("other programs will not find this server", "error", err)
+		withdraw = func() {}
+	}
+	defer withdraw()
+	sayHowToConnect(a, cfg, listener.Addr(), s.catalog, asRegistry)
+	return httpapi.Serve(ctx, listener, afterAnswer(handler, s.answered))
+}
+
+// CloseSessions ends what is left of the legacy sessions. The process ends
+// within a second of its signal, so there is little time for it.
+func CloseSessions(h *transport.HTTPHandler) {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_ = h.Close(ctx) // a session that does not end in time ends with the process
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "%s is in use by another program", address).
+			WithFix("guideway serve --listen 127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "listen: %w", err).
+			WithFix("guideway serve --listen 127.0.0.1:3000")
+	}
+	return listener, nil
+}
+
+// sayHowToConnect tells a person on the error output where the server is and
+// how a client reaches it.
+func sayHowToConnect(a *app.App, cfg *config.Config, addr net.Addr, cat *catalog.Catalog, asRegistry bool) {
+	snap := cat.Snapshot()
+	out := a.Host.Err
+	fmt.Fprintf(out, "guideway %s is serving %d workflows\n\n", app.Version(), len(snap.List(catalog.Filter{})))
+	fmt.Fprintf(out, "  MCP        http://%s/mcp\n", addr)
+	fmt.Fprintf(out, "  dashboard  http://%s/\n", addr)
+	fmt.Fprintf(out, "  API        http://%s/api/docs\n", addr)
+	if asRegistry {
+		fmt.Fprintf(out, "  registry   http://%s/registry\n", addr)
+	}
+	fmt.Fprintf(out, "  token      %s\n\n", cfg.TokenFile)
+	fmt.Fprintf(out, "Log your browser in to the dashboard, from another terminal: guideway open\n\n")
+	fmt.Fprintf(out, "Connect Claude Code over HTTP:\n\n")
+	fmt.Fprintf(out, "  claude mcp add --transport http guideway http://%s/mcp --header \"Authorization: Bearer $(cat '%s')\"\n\n", addr, cfg.TokenFile)
+	fmt.Fprintf(out, "Or let your client start Guideway by itself: guideway install\n")
+	fmt.Fprintf(out, "Stop with Ctrl-C.\n")
+	if n := len(snap.Diagnostics()); n > 0 {
+		fmt.Fprintf(out, "\n%s about definitions: guideway doctor\n", app.Plural(n, "finding", "findings"))
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(cfg.AllowedHosts) == 0 {
+		fmt.Fprintf(out, "\nwarning: %s can be reached from outside this machine, but only requests to loopback names are answered; name others with --allowed-host\n", addr)
+	}
+}

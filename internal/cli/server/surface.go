@@ -1,0 +1,197 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"sync"
+
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/registry"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/footprint"
+	"github.com/guideway-dev/guideway/internal/hookdesk"
+	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/ui"
+)
+
+// surface is what agents and browsers reach: the catalog, the stores that open
+// when they are needed, and the MCP server on them.
+type surface struct {
+	app         *app.App
+	cfg         *config.Config
+	catalog     *catalog.Catalog
+	store       *app.Store
+	checkpoints *app.CheckpointStore
+	keeper      *memory.Keeper
+	contexts    *memory.Service
+	upkeep      *Upkeep
+	footprint   *footprint.Trimmer
+	scripts     *script.Pool
+	Upstreams   *Upstreams
+	recording   *recording
+	Machines    *lazyMachines
+	// Tools are those of the agents of machines.
+	Tools     *lazyTools
+	Server    *mcpserver.Server
+	dashboard *dashboard
+	// registry has the handler serve the catalog as a registry.
+	registry bool
+}
+
+// OpenSurface loads the catalog and wires the rest. project says where a client
+// works; nil where only the client knows. Close releases it.
+func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project func(context.Context) run.Project) (_ *surface, err error) {
+	footprint.Hurry()
+	cat, err := a.OpenCatalog(ctx, cfg, true)
+	if err != nil {
+		return nil, err
+	}
+	s := &surface{app: a, cfg: cfg, catalog: cat, store: a.NewStore(cfg, app.Startable{Catalog: cat})}
+	s.checkpoints = a.NewCheckpointStore(s.store, app.MasterKey{Host: a.Host})
+	s.upkeep = &Upkeep{Log: s.store.Log, Keep: func(ctx context.Context) error { return KeepCheckpoints(ctx, s.checkpoints) }, Delay: upkeepDelay, Idle: upkeepIdle}
+	s.dashboard = newDashboard(s)
+	defer func() {
+		if err != nil {
+			s.closeServices()
+		}
+	}()
+	if s.keeper, err = app.NewKeeper(s.store, s.checkpoints); err != nil {
+		return nil, err
+	}
+	if s.contexts, err = newMemory(a.Host, s.store, s.checkpoints, s.keeper); err != nil {
+		return nil, err
+	}
+	if s.scripts, err = script.NewPool(script.Options{Log: a.Logger(cfg)}); err != nil {
+		return nil, err
+	}
+	s.recording = NewRecording(a, cfg)
+	if s.Upstreams, err = openUpstreams(a, cfg, cat, s.scripts, s.recording); err != nil {
+		return nil, err
+	}
+	opts := mcpserver.Options{
+		Catalog: cat, Version: app.Version(), Toolsets: cfg.Toolsets, Logger: a.Logger(cfg),
+		Runs: s.store.Runs, Project: project, Memory: s.contexts,
+		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
+		Upstreams: s.Upstreams.attached(),
+	}
+	s.Tools = &lazyTools{Open: sync.OnceValues(func() (*MachineTools, error) { return newMachineTools(cfg, opts, s.Upstreams) })}
+	s.Machines = newLazyMachines(a, cfg, cat, s.scripts, s.Tools)
+	s.Machines.tracer = NewMachineTracer(a, cfg, s.recording.tracer)
+	opts.Machines = s.Machines
+	s.Server, err = mcpserver.New(opts)
+	if err != nil {
+		return nil, err
+	}
+	s.upkeep.Start()
+	s.footprint = footprint.Start(footprint.Options{Pack: cat.Pack})
+	return s, nil
+}
+
+// answered tells those who work beside the answers that one was given.
+func (s *surface) answered() {
+	s.upkeep.Answered()
+	s.footprint.Answered()
+}
+
+// Close ends what the surface has opened, the store last.
+func (s *surface) Close() {
+	s.footprint.Close()
+	s.dashboard.close()
+	s.Server.Close()
+	s.closeServices()
+}
+
+// closeServices ends what the server stands on, as far as it was opened.
+func (s *surface) closeServices() {
+	if s.Machines != nil {
+		s.Machines.close()
+	}
+	if s.Upstreams != nil {
+		s.Upstreams.close()
+	}
+	if s.recording != nil {
+		s.recording.Close()
+	}
+	if s.scripts != nil {
+		ClosePool(s.scripts, s.store.Log)
+	}
+	if s.keeper != nil {
+		app.CloseKeeper(s.store, s.keeper)
+	}
+	s.upkeep.Close()
+	s.checkpoints.Close()
+	s.store.Close()
+	s.catalog.Close()
+}
+
+// handler is the HTTP side of the surface; mcp is nil where agents do not come
+// in by HTTP.
+func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
+	bearer, err := NewBearer(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	guard, err := authn.NewGuard(authn.GuardOptions{AllowedHosts: s.cfg.AllowedHosts, AllowOrigins: s.cfg.AllowOrigins})
+	if err != nil {
+		return nil, err
+	}
+	browsers, err := app.NewBrowsers(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := app.NewTokens(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	documents := app.LazyStore{Store: s.store}
+	var shelf http.Handler
+	if s.registry {
+		shelf = registry.Handler(s.catalog)
+	}
+	return httpapi.NewHandler(httpapi.Options{
+		UI:  ui.Files(),
+		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
+		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.hookDesk(),
+		Upstreams:      s.Upstreams.managed(s.app, s.cfg),
+		CurrentProject: s.app.Host.ProjectOf, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.Counted, Logger: s.app.Logger(s.cfg),
+	})
+}
+
+// hookDesk is where a person works on hook graphs, in a browser.
+func (s *surface) hookDesk() *hookdesk.Desk {
+	return hookdesk.New(hookdesk.Options{
+		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.Host.CurrentTime}, Scripts: s.scripts,
+		Versions: filepath.Join(s.cfg.DataDir, "hook-versions"), Now: s.app.Host.CurrentTime,
+		OnApproval: func() {
+			if s.Upstreams != nil {
+				s.Upstreams.hooks.refresh()
+			}
+		},
+	})
+}
+
+// serversDir is where servers say that they are alive.
+func serversDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "servers") }
+
+// NewBearer makes the check of the token in the token file. The token names the
+// system's user.
+func NewBearer(cfg *config.Config) (*authn.Bearer, error) {
+	token, _, err := authn.LoadOrCreateToken(cfg.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	user, err := authn.SystemUser()
+	if err != nil {
+		return nil, err
+	}
+	return authn.NewBearer(authn.BearerOptions{Token: token, User: user})
+}

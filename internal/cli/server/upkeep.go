@@ -1,0 +1,160 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/pause"
+	"github.com/guideway-dev/guideway/internal/privatefile"
+)
+
+const (
+	// upkeepDelay is how long what is done at start-up waits behind the first
+	// answer: others follow it closely.
+	upkeepDelay = 2 * time.Second
+	// upkeepIdle is when it is done though nobody has asked anything.
+	upkeepIdle = time.Minute
+	// SurveyEvery is how often all that is stored is looked through: each client
+	// starts a process of its own.
+	SurveyEvery = time.Hour
+)
+
+// Upkeep does once, beside the answers, what a start-up is the occasion for: old
+// checkpoints go, and what a crash has left.
+type Upkeep struct {
+	Log   *slog.Logger
+	Keep  func(context.Context) error
+	Delay time.Duration
+	// idle, if not 0, is when it begins without an answer.
+	Idle time.Duration
+
+	first  chan struct{}
+	once   sync.Once
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// Start waits for the first answer. close ends it.
+func (u *Upkeep) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	u.first, u.cancel = make(chan struct{}), cancel
+	u.done.Go(func() {
+		if !u.wait(ctx) {
+			return
+		}
+		if err := u.Keep(ctx); err != nil && ctx.Err() == nil {
+			u.Log.WarnContext(ctx, "checkpoints could not be looked after", "error", err)
+		}
+	})
+}
+
+// wait says false where it ends first.
+func (u *Upkeep) wait(ctx context.Context) bool {
+	var idle <-chan time.Time
+	if u.Idle > 0 {
+		timer := time.NewTimer(u.Idle)
+		defer timer.Stop()
+		idle = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-idle:
+		return true
+	case <-u.first:
+	}
+	return pause.For(ctx, u.Delay) == nil
+}
+
+// Answered tells that an answer was given.
+func (u *Upkeep) Answered() { u.once.Do(func() { close(u.first) }) }
+
+// Close ends what is under way, and waits for that.
+func (u *Upkeep) Close() {
+	if u.cancel == nil {
+		return // it was not started
+	}
+	u.cancel()
+	u.done.Wait()
+}
+
+// AfterWrite is an output that tells of what is written.
+type AfterWrite struct {
+	io.Writer
+	Tell func()
+}
+
+// Write implements io.Writer.
+func (a AfterWrite) Write(p []byte) (int, error) {
+	n, err := a.Writer.Write(p)
+	a.Tell()
+	return n, err
+}
+
+// afterAnswer is a handler that tells of what it has answered.
+func afterAnswer(h http.Handler, tell func()) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer tell()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// KeepCheckpoints retires sessions without activity and, once in a while, looks
+// through all that is stored. Where there are no checkpoints it makes nothing.
+func KeepCheckpoints(ctx context.Context, c *app.CheckpointStore) error {
+	cfg := c.Store.Cfg
+	if cfg.Checkpoints.ReadOnly || !app.HasCheckpoints(cfg) {
+		return nil
+	}
+	opened, err := c.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if surveyedLately(c, cfg) {
+		if cfg.Checkpoints.Retention <= 0 {
+			return nil
+		}
+		gone, err := opened.Cleanup(ctx, checkpoint.CleanupRequest{OlderThan: cfg.Checkpoints.Retention})
+		tellRetired(ctx, c, gone)
+		return err
+	}
+	kept, err := opened.Maintain(ctx)
+	tellRetired(ctx, c, kept.Retired)
+	if err != nil {
+		return err
+	}
+	return privatefile.Replace(SurveyedPath(cfg), "")
+}
+
+func tellRetired(ctx context.Context, c *app.CheckpointStore, gone checkpoint.Cleaned) {
+	if gone.Checkpoints > 0 {
+		c.Log.InfoContext(ctx, "checkpoints of sessions without activity are gone",
+			"sessions", gone.Sessions, "checkpoints", gone.Checkpoints, "bytes", gone.Stored)
+	}
+}
+
+// surveyedLately says whether any process has looked through everything a short
+// while ago. A time to come is that of a clock that was set back since.
+func surveyedLately(c *app.CheckpointStore, cfg *config.Config) bool {
+	info, err := os.Stat(SurveyedPath(cfg))
+	if err != nil {
+		return false
+	}
+	age := time.Since(info.ModTime())
+	return age >= 0 && age < SurveyEvery
+}
+
+// SurveyedPath is the file whose age that is.
+func SurveyedPath(cfg *config.Config) string {
+	return filepath.Join(cfg.DataDir, "checkpoints.surveyed")
+}

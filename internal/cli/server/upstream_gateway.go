@@ -1,0 +1,311 @@
+package server
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/approval"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/spf13/cobra"
+)
+
+// Upstreams are the other MCP servers of this process, with the hook graphs around
+// them.
+type Upstreams struct {
+	*gateway.Gateway
+	// offered says that clients get the toolset; the agents of machines get their
+	// tools in any case.
+	offered bool
+
+	hooks  *HooksAround
+	app    *app.App
+	Logger *slog.Logger
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+	logs   *app.UpstreamLogs
+	// loading lets the configuration be put in force by one at a time, so that no
+	// older one takes the place of a newer one.
+	loading sync.Mutex
+	// Begun are the settings that the process was started with, and waiting names
+	// those that have changed since and wait for the next start.
+	Begun   []config.Value
+	waiting string
+	// health has the newest interval at which upstreams are looked after.
+	health chan time.Duration
+}
+
+func gatewaySettings(cfg *config.Config) gateway.Settings {
+	s := gateway.Settings{
+		Upstreams: make([]gateway.Entry, len(cfg.Upstreams)),
+		Lazy:      cfg.Gateway.Exposure == config.ExposureSearch, Project: cfg.Gateway.Project,
+		ClientPerMinute: cfg.Gateway.CallsPerMinute,
+	}
+	for i, u := range cfg.Upstreams {
+		s.Upstreams[i] = manage.EntryOf(u)
+	}
+	return s
+}
+
+// UpstreamOptions say how upstreams are reached from here.
+func UpstreamOptions(a *app.App, cfg *config.Config) upstream.Options {
+	return upstream.Options{
+		Client:   upstream.Implementation{Name: "guideway", Title: "Guideway", Version: app.Version()},
+		Secrets:  upstream.Secrets{Getenv: a.Host.Getenv, Keychain: upstream.Keychain},
+		CacheDir: UpstreamCache(cfg), Logger: a.Logger(cfg),
+	}
+}
+
+func UpstreamCache(cfg *config.Config) string {
+	if cfg.Dirs.Cache == "" {
+		return ""
+	}
+	return filepath.Join(cfg.Dirs.Cache, "upstreams")
+}
+
+// UpstreamPins are the tools of upstreams that were approved.
+func UpstreamPins(a *app.App, cfg *config.Config) gateway.PinStore {
+	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.Host.CurrentTime}, Dir: filepath.Join(cfg.DataDir, "upstreams")}
+}
+
+// approvals opens the store of approvals when it is needed, and reads it again only
+// where it has changed.
+type approvals struct {
+	cfg *config.Config
+	now func() time.Time
+
+	mu      sync.Mutex
+	seen    fs.FileInfo
+	records approval.Records
+}
+
+var _ gateway.Approvals = (*approvals)(nil)
+
+// List implements gateway.Approvals.
+func (s *approvals) List() (approval.Records, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, err := os.Stat(app.ApprovalsPath(s.cfg))
+	if err == nil && s.seen != nil && sameFile(s.seen, info) {
+		return s.records, nil
+	}
+	s.seen = nil
+	records, err := app.ReadApprovals(s.cfg, s.now)
+	if err != nil {
+		return nil, err
+	}
+	s.seen, s.records = info, records
+	return records, nil
+}
+
+// Change implements gateway.Approvals.
+func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (approval.Records, error)) error {
+	store, err := app.OpenApprovals(s.cfg, s.now)
+	if err != nil {
+		return err
+	}
+	return store.Change(ctx, edit)
+}
+
+// openUpstreams makes the gateway; nil where neither clients nor the agents of
+// machines could use it. It follows
+// the configuration file, the approvals and the catalog.
+func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, rec *recording) (*Upstreams, error) {
+	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
+	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
+		return nil, nil
+	}
+	u := &Upstreams{
+		app: a, offered: offered, Logger: a.Logger(cfg), logs: &app.UpstreamLogs{Dir: app.UpstreamLogDir(cfg)},
+		Begun: cfg.Values(), health: make(chan time.Duration, 1),
+	}
+	u.health <- cfg.Gateway.Health
+	opts := UpstreamOptions(a, cfg)
+	opts.Log = u.logs.Line
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails: the process ends instead
+	u.hooks = NewHooksAround(cfg, cat, pool, u.Logger, a.Host.CurrentTime)
+	var err error
+	s := gatewaySettings(cfg)
+	u.Gateway, err = gateway.New(gateway.Options{
+		Upstreams: s.Upstreams, Upstream: opts, Lazy: s.Lazy, Project: s.Project,
+		Pins: UpstreamPins(a, cfg), ClientPerMinute: s.ClientPerMinute,
+		Hooks: u.hooks, Observer: rec, Key: key, Logger: u.Logger,
+	})
+	if err != nil {
+		u.closeHooks()
+		return nil, err
+	}
+	rec.Counted.watch(u.Gateway)
+	relist := u.Relist
+	u.hooks.onLists.Store(&relist)
+	ctx, stop := context.WithCancel(context.Background())
+	u.stop = stop
+	u.wg.Go(func() { u.follow(ctx, cfg) })
+	u.wg.Go(func() { u.Watch(ctx, u.health) })
+	return u, nil
+}
+
+// attached is what the MCP server is given: nothing where there is no gateway.
+func (u *Upstreams) attached() mcpserver.Upstreams {
+	if u == nil || !u.offered {
+		return nil
+	}
+	return u.Gateway
+}
+
+// FastPath is the way of calls past the SDK; nil where there is no gateway.
+func (u *Upstreams) FastPath() transport.FastPath {
+	if u == nil || !u.offered {
+		return nil
+	}
+	return u.Gateway
+}
+
+// followTime is how often the configuration and the approvals are looked at.
+const followTime = 500 * time.Millisecond
+
+// follow takes over what changes in the configuration file and in the approvals,
+// without a restart. A file that has become wrong changes nothing.
+func (u *Upstreams) follow(ctx context.Context, cfg *config.Config) {
+	tick := time.NewTicker(followTime)
+	defer tick.Stop()
+	path, _ := app.ConfigFile(cfg) // where there is no place for one, none changes
+	file, pins := stamp(path), stamp(app.ApprovalsPath(cfg))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := stamp(app.ApprovalsPath(cfg)); now != pins {
+			pins = now
+			u.Reload()
+		}
+		now := stamp(path)
+		if now == file {
+			continue
+		}
+		file = now
+		if err := u.reload(); err != nil {
+			u.Logger.Warn("the changed configuration of upstreams is not used", "error", err)
+		}
+	}
+}
+
+// reload has the gateway use the upstreams that the configuration has now.
+func (u *Upstreams) reload() error {
+	u.loading.Lock()
+	defer u.loading.Unlock()
+	next, err := u.app.Load()
+	if err != nil {
+		return err
+	}
+	if err := u.Configure(gatewaySettings(next)); err != nil {
+		return err
+	}
+	select { // the interval before it, where nobody has taken it
+	case <-u.health:
+	default:
+	}
+	u.health <- next.Gateway.Health
+	u.SayWaiting(next)
+	return nil
+}
+
+// SayWaiting names the settings that have changed and are in force at the next start
+// alone; once, until there are others.
+func (u *Upstreams) SayWaiting(next *config.Config) {
+	var names []string
+	for i, v := range next.Values() {
+		if !strings.HasPrefix(v.Name, "gateway.") && v.Text != u.Begun[i].Text {
+			names = append(names, v.Name)
+		}
+	}
+	waiting := strings.Join(names, ", ")
+	if waiting != u.waiting && waiting != "" {
+		u.Logger.Warn("settings have changed in the configuration that are in force at the next start", "settings", waiting)
+	}
+	u.waiting = waiting
+}
+
+// stamp changes with a file, or with what is in a directory.
+func stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+}
+
+// upstreamEndTime is how long calls to upstreams may take when the process ends, which
+// it does within a second.
+const upstreamEndTime = 100 * time.Millisecond
+
+// hooksEndTime is how long hooks that run aside may take when the process ends.
+const hooksEndTime = 150 * time.Millisecond
+
+func (u *Upstreams) closeHooks() {
+	ctx, cancel := context.WithTimeout(context.Background(), hooksEndTime)
+	defer cancel()
+	u.hooks.Close(ctx)
+}
+
+func (u *Upstreams) close() {
+	if u == nil {
+		return
+	}
+	u.stop()
+	u.wg.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), upstreamEndTime)
+	defer cancel()
+	u.Close(ctx)
+	u.closeHooks()
+	u.logs.Close()
+}
+
+// CompleteUpstreams suggests the names of upstreams.
+func CompleteUpstreams(a *app.App) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		cfg, err := a.Load()
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, u := range cfg.Upstreams {
+			names = append(names, u.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func StateText(r *manage.Summary) string {
+	switch {
+	case r.Problem != "":
+		return "wrong: " + app.OneLine(r.Problem)
+	case r.Disabled:
+		return "disabled"
+	case r.Waiting > 0:
+		return app.Plural(r.Waiting, "tool waits", "tools wait") + " for approval"
+	case r.Tools < 0:
+		return "not asked yet"
+	}
+	return "ready"
+}

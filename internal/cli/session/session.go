@@ -1,0 +1,308 @@
+package session
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/spf13/cobra"
+)
+
+func NewSessionsCmd(a *app.App) *cobra.Command {
+	return app.NewGroupCmd(&cobra.Command{
+		Use:   "sessions",
+		Short: "Look at the session documents that agents keep",
+		Long: `A session document is JSON in which an agent writes down how it gets on, for you to
+look at. It is no run: nothing in it is checked or enforced.
+
+SESSION is its id, with the workflow or the project and the workflow before it where
+the id alone is not unique: ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID.`,
+		Example: `  guideway sessions list
+  guideway sessions show DASH-001
+  guideway sessions show bug-investigation/DASH-001 --path dashboard.progress
+  guideway sessions delete DASH-001`,
+	},
+		NewSessionsListCmd(a, runSessionsList), NewSessionsShowCmd(a, runSessionsShow), NewSessionsDeleteCmd(a, runSessionsDelete),
+	)
+}
+
+// sessionDesk is what a command on session documents works with.
+type sessionDesk struct {
+	sessions *session.Service
+	person   guideway.Principal
+	// here is the id of the project of the working directory.
+	here string
+}
+
+func withSessions(ctx context.Context, a *app.App, do func(context.Context, *sessionDesk) error) error {
+	return a.WithStore(ctx, func(ctx context.Context, o *app.Opened, person guideway.Principal) error {
+		return do(ctx, &sessionDesk{
+			sessions: session.New(session.Options{Store: o}),
+			person:   person,
+			here:     a.Host.Project().ID,
+		})
+	})
+}
+
+// sessionName reads ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID, or the URI that an
+// agent was given.
+func sessionName(word, here string) (session.Name, error) {
+	if strings.Contains(word, "://") {
+		return session.ParseURI(word)
+	}
+	n := session.Name{Here: here}
+	switch parts := strings.Split(word, "/"); len(parts) {
+	case 1:
+		n.ID = parts[0]
+	case 2:
+		n.Workflow, n.ID = parts[0], parts[1]
+	case 3:
+		n.Project, n.Workflow, n.ID = parts[0], parts[1], parts[2]
+	default:
+		return n, guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a session", word).
+			WithFix("write ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID; guideway sessions list shows them")
+	}
+	return n, nil
+}
+
+// WholeName names a document so that nothing else is meant.
+func WholeName(r session.Ref) string { return r.Project + "/" + r.Workflow + "/" + r.ID }
+
+// completeSessions completes names of documents.
+func completeSessions(a *app.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		_ = withSessions(cmd.Context(), a, func(ctx context.Context, d *sessionDesk) error {
+			list, err := d.sessions.Summaries(ctx, d.person, session.ListOptions{})
+			ids := map[string]int{}
+			for _, doc := range list {
+				ids[doc.ID]++
+			}
+			for _, doc := range list {
+				name := doc.ID
+				if ids[doc.ID] > 1 {
+					name = WholeName(doc.Ref)
+				}
+				names = append(names, name+"\t"+app.OneLine(doc.Workflow+" "+dashboardTitle(doc)))
+			}
+			return err // a shell that completes shows no errors
+		})
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// SessionsListOptions is the command line of guideway sessions list.
+type SessionsListOptions struct {
+	app      *app.App
+	Workflow string
+	Project  string
+	Here     bool
+	Limit    int
+	JSON     bool
+}
+
+func NewSessionsListCmd(a *app.App, run func(context.Context, *SessionsListOptions) error) *cobra.Command {
+	o := &SessionsListOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List session documents, the last changed first",
+		Example: `  guideway sessions list
+  guideway sessions list --here --workflow bug-investigation --json`,
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Workflow, "workflow", "", "only those of the workflow with this `id`")
+	f.StringVar(&o.Project, "project", "", "only those of the project with this `id`")
+	f.BoolVar(&o.Here, "here", false, "only those of the project in the working directory")
+	app.AddLimitFlag(cmd, &o.Limit, "at most so many")
+	f.BoolVar(&o.JSON, "json", false, "answer in JSON, with the documents")
+	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
+	return cmd
+}
+
+// SessionsListAnswer is the answer of guideway sessions list --json.
+type SessionsListAnswer struct {
+	Sessions []session.Document `json:"sessions"`
+}
+
+func runSessionsList(ctx context.Context, o *SessionsListOptions) error {
+	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDesk) error {
+		options := session.ListOptions{Project: o.Project, Workflow: o.Workflow, Limit: o.Limit}
+		if o.Here {
+			options.Project = d.here
+		}
+		if o.JSON {
+			list, err := d.sessions.List(ctx, d.person, options)
+			if err != nil {
+				return err
+			}
+			return app.WriteJSON(o.app.Host.Out, SessionsListAnswer{Sessions: app.OrEmpty(list)})
+		}
+		list, err := d.sessions.Summaries(ctx, d.person, options)
+		if err != nil {
+			return err
+		}
+		return app.WriteList(o.app.Host, false, app.Listing[session.Summary]{
+			Items: list, More: app.MoreText(len(list), o.Limit, "guideway sessions list"),
+			Empty: "There are no such session documents. An agent makes one with the tool workrail_create_session.",
+			Table: app.NewTable(5, "ID", "WORKFLOW", "PROJECT", "STATUS", "CHANGED", "TITLE"),
+			Row: func(doc session.Summary) []string {
+				return []string{doc.ID, doc.Workflow, doc.Project, app.OrDash(dashboardText(doc, "status")), o.app.Host.Ago(doc.Updated), dashboardTitle(doc)}
+			},
+		})
+	})
+}
+
+// dashboardText reads a text of the part that agents write for people.
+func dashboardText(doc session.Summary, field string) string {
+	var dashboard map[string]any
+	_ = json.Unmarshal(doc.Dashboard, &dashboard) // what is no object has no title
+	text, _ := dashboard[field].(string)
+	return app.OneLine(text)
+}
+
+func dashboardTitle(doc session.Summary) string {
+	if title := dashboardText(doc, "title"); title != "" {
+		return title
+	}
+	return app.OneLine(doc.ProjectPath)
+}
+
+// SessionsShowOptions is the command line of guideway sessions show.
+type SessionsShowOptions struct {
+	app  *app.App
+	Name string
+	Path string
+	Log  bool
+	JSON bool
+}
+
+func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptions) error) *cobra.Command {
+	o := &SessionsShowOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "show SESSION",
+		Short: "Print a session document, or a part of it",
+		Example: `  guideway sessions show DASH-001
+  guideway sessions show DASH-001 --path 'hypotheses[0]'
+  guideway sessions show DASH-001 --path '$.hypotheses[?@.status=="active"].name'
+  guideway sessions show DASH-001 --log`,
+		Args:              app.Exactly(1, "one session, by its id", "guideway sessions show DASH-001"),
+		ValidArgsFunction: completeSessions(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			if o.Log && o.Path != "" {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--log and --path do not go together").WithFix("give one of them")}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Path, "path", "", "only what this `path` leads to, as in dashboard.progress, or JSONPath after $")
+	f.BoolVar(&o.Log, "log", false, "show what looked wrong when the document was written")
+	f.BoolVar(&o.JSON, "json", false, "answer in JSON, which the document itself always is")
+	return cmd
+}
+
+// sessionsLogAnswer is the answer of guideway sessions show --log --json.
+type sessionsLogAnswer struct {
+	Log []session.LogEntry `json:"log"`
+}
+
+func runSessionsShow(ctx context.Context, o *SessionsShowOptions) error {
+	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDesk) error {
+		name, err := sessionName(o.Name, d.here)
+		if err != nil {
+			return app.UsageError{Err: err}
+		}
+		if o.Log {
+			return o.showLog(ctx, d, name)
+		}
+		result, err := d.sessions.Read(ctx, d.person, name, o.Path)
+		if err != nil {
+			return err
+		}
+		if !result.Found {
+			return guideway.Errorf(guideway.CodeNotFound, "nothing stands at %s in %s", o.Path, o.Name).
+				WithFix("guideway sessions show %s", o.Name)
+		}
+		return app.WriteJSON(o.app.Host.Out, result.Data)
+	})
+}
+
+func (o *SessionsShowOptions) showLog(ctx context.Context, d *sessionDesk, name session.Name) error {
+	log, err := d.sessions.ValidationLog(ctx, d.person, name, 0)
+	if err != nil {
+		return err
+	}
+	host := o.app.Host
+	if o.JSON {
+		return app.WriteJSON(host.Out, sessionsLogAnswer{Log: app.OrEmpty(log)})
+	}
+	if len(log) == 0 {
+		fmt.Fprintln(host.Err, "Nothing looked wrong.")
+		return nil
+	}
+	for _, entry := range log {
+		fmt.Fprintf(host.Out, "%s  revision %d  %s: %s\n", app.WhenWords(entry.At), entry.Revision, app.OneLine(entry.Pointer), app.OneLine(entry.Message))
+	}
+	return nil
+}
+
+// SessionsDeleteOptions is the command line of guideway sessions delete.
+type SessionsDeleteOptions struct {
+	app  *app.App
+	Name string
+	Undo bool
+}
+
+func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteOptions) error) *cobra.Command {
+	o := &SessionsDeleteOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "delete SESSION",
+		Short: "Delete a session document, or bring it back",
+		Long: `Take a session document out of all lists. --undo brings it back, by its whole name,
+until an agent creates another one with that name.`,
+		Example: `  guideway sessions delete DASH-001
+  guideway sessions delete --undo 1a2b3c4d5e6f/bug-investigation/DASH-001`,
+		Args:              app.Exactly(1, "one session, by its id", "guideway sessions delete DASH-001"),
+		ValidArgsFunction: completeSessions(a),
+		RunE:              app.RunWithArg(run, o, &o.Name),
+	}
+	cmd.Flags().BoolVar(&o.Undo, "undo", false, "bring a deleted document back")
+	return cmd
+}
+
+func runSessionsDelete(ctx context.Context, o *SessionsDeleteOptions) error {
+	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDesk) error {
+		name, err := sessionName(o.Name, d.here)
+		if err != nil {
+			return app.UsageError{Err: err}
+		}
+		if o.Undo {
+			if name.Project == "" {
+				name.Project = d.here // a deleted document stands in no list to look it up
+			}
+			ref, err := d.sessions.Restore(ctx, d.person, name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(o.app.Host.Out, "Back again: %s\n", WholeName(ref))
+			return nil
+		}
+		ref, err := d.sessions.Delete(ctx, d.person, name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(o.app.Host.Out, "Deleted: %s\nBring it back: guideway sessions delete --undo %s\n", WholeName(ref), WholeName(ref))
+		return nil
+	})
+}

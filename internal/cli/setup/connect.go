@@ -1,0 +1,108 @@
+package setup
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/spf13/cobra"
+)
+
+// connectOptions is the command line of guideway connect.
+type connectOptions struct {
+	app        *app.App
+	URL, Token string
+}
+
+func NewConnectCmd(a *app.App, run func(context.Context, *connectOptions) error) *cobra.Command {
+	o := &connectOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "connect",
+		Short: "Bring a client that starts programs to a server that runs",
+		Long: `Hand on what a client says on standard input to a server over HTTP, and what that says to
+standard output: for clients that can only start programs, where one server is to be
+shared. Every message goes through, in both directions.
+
+Without --url it is the server that runs on this data directory, or the one that "guideway
+serve" would be. The token of that server is found by itself; for another one give --token,
+or the variable GUIDEWAY_TOKEN, which other users of this machine do not see.`,
+		Example: `  guideway connect
+  GUIDEWAY_TOKEN=... guideway connect --url https://example.com/mcp`,
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
+	}
+	cmd.Flags().StringVar(&o.URL, "url", "", "`address` of the server, such as http://127.0.0.1:3000/mcp")
+	cmd.Flags().StringVar(&o.Token, "token", "", "bearer `token` for the server")
+	return cmd
+}
+
+func RunConnect(ctx context.Context, o *connectOptions) error {
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	address, token, err := o.where(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	host := o.app.Host
+	b := upstream.NewBridge(upstream.BridgeOptions{
+		URL: address, Token: token, ParamHeaders: gateway.ParamHeaders,
+		Start: "start it in another terminal: guideway serve; or let the client start Guideway itself: guideway mcp",
+	}, host.Out)
+	if err := b.Reach(ctx); err != nil {
+		if !host.InTerminal {
+			b.Refuse(host.In, err)
+		}
+		return err
+	}
+	if host.InTerminal {
+		fmt.Fprintf(host.Err, "Connected to %s. This is for MCP clients, which speak on the standard input; end it with Ctrl-D.\n", address)
+	}
+	return b.Run(ctx, host.In)
+}
+
+// where says which server it is, and its token. The token of this machine's server
+// goes to that one alone.
+func (o *connectOptions) where(ctx context.Context, cfg *config.Config) (address, token string, err error) {
+	token = o.Token
+	if token == "" {
+		token = o.app.Host.Getenv("GUIDEWAY_TOKEN")
+	}
+	address = o.URL
+	if address == "" {
+		at, ok := server.LiveServer(ctx, cfg)
+		if !ok {
+			at = cfg.Listen
+		}
+		address = "http://" + at + "/mcp"
+	}
+	to, err := url.Parse(address)
+	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" || to.User != nil {
+		return "", "", app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--url is no address of a server over HTTP").WithFix("--url http://127.0.0.1:3000/mcp")}
+	}
+	if token != "" || o.URL != "" && !isLoopback(to.Hostname()) {
+		return address, token, nil
+	}
+	if _, err := os.Stat(cfg.TokenFile); err != nil {
+		return address, "", nil // a server that runs has made it
+	}
+	token, _, err = authn.LoadOrCreateToken(cfg.TokenFile)
+	return address, token, err
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,207 @@
+package setup
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/spf13/cobra"
+)
+
+// DoctorOptions is the command line of guideway doctor.
+type DoctorOptions struct {
+	app  *app.App
+	Lint bool
+	// SelfTest checks the program in an empty directory in place of the installation.
+	SelfTest bool
+	JSON     bool
+}
+
+func NewDoctorCmd(a *app.App, run func(context.Context, *DoctorOptions) error) *cobra.Command {
+	o := &DoctorOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check this installation and say how to mend it",
+		Long: `Check this installation: directories, settings and where each came from, sources,
+definitions, the store of runs with its key and heads, checkpoints, the git program, the
+sandbox of scripts, the token, the server, and the clients that start Guideway. Every check is ok, warn or fail, with the next step. The exit code is 1 if any fails.
+
+With --selftest try the program out instead, in a directory of its own that is removed
+again: the bundled definitions load, a script runs in its sandbox, a client begins a run
+over standard input and output, the server is killed, and another server finds the run.
+Your settings and files are not read.`,
+		Example: "  guideway doctor\n  guideway doctor --lint\n  guideway doctor --selftest\n  guideway doctor --json",
+		Args:    app.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	cmd.Flags().BoolVar(&o.Lint, "lint", false, "look for what is legal in definitions and most likely not meant, too")
+	cmd.Flags().BoolVar(&o.SelfTest, "selftest", false, "try the program out in an empty directory; read no file of yours")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	cmd.MarkFlagsMutuallyExclusive("lint", "selftest")
+	return cmd
+}
+
+// The outcomes of a check.
+const (
+	CheckOK   = "ok"
+	CheckWarn = "warn"
+	CheckFail = "fail"
+)
+
+// Check is one thing that doctor looked at.
+type Check struct {
+	Name    string `json:"name"`
+	Status  string `json:"status"`
+	Message string `json:"message"`
+	// Fix is the next step; empty where all is well.
+	Fix string `json:"fix,omitempty"`
+	// Diagnostics are the findings behind the outcome.
+	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// doctorAnswer is the answer of guideway doctor --json.
+type doctorAnswer struct {
+	Status   string          `json:"status"`
+	Build    build           `json:"build"`
+	Settings []doctorSetting `json:"settings"`
+	Checks   []Check         `json:"checks"`
+}
+
+// doctorSetting is a setting that is in force.
+type doctorSetting struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+func (a *doctorAnswer) add(checks ...Check) {
+	for _, c := range checks {
+		a.Checks = append(a.Checks, c)
+		if c.Status == CheckFail || c.Status == CheckWarn && a.Status == CheckOK {
+			a.Status = c.Status
+		}
+	}
+}
+
+func RunDoctor(ctx context.Context, o *DoctorOptions) error {
+	host := o.app.Host
+	answer := doctorAnswer{Status: CheckOK, Build: thisBuild(), Settings: []doctorSetting{}}
+	var err error
+	if o.SelfTest {
+		err = runSelfTest(ctx, &answer, host.Getenv)
+	} else {
+		err = o.checkInstallation(ctx, &answer)
+	}
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		if err := app.WriteJSON(host.Out, answer); err != nil {
+			return err
+		}
+	} else {
+		answer.write(host)
+	}
+	if answer.Status == CheckFail {
+		return app.SilentError{Code: app.ExitFailed}
+	}
+	return nil
+}
+
+// checkInstallation adds the settings and all checks of them, of files and of services.
+func (o *DoctorOptions) checkInstallation(ctx context.Context, answer *doctorAnswer) error {
+	// What the settings say is still in force where some of them are wrong.
+	cfg, err := o.app.Load()
+	for _, v := range cfg.Values() {
+		answer.Settings = append(answer.Settings, doctorSetting{Name: v.Name, Value: v.Text, Origin: v.Origin.String()})
+	}
+	answer.add(checkSettings(cfg, err))
+	answer.add(checkDirectories(cfg)...)
+	definitions, err := o.checkDefinitions(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	answer.add(definitions...)
+	answer.add(o.checkRuns(ctx, cfg)...)
+	answer.add(o.checkMachineRuns(ctx, cfg)...)
+	answer.add(o.checkCheckpoints(ctx, cfg)...)
+	answer.add(o.checkUpstreams(cfg)...)
+	answer.add(CheckGit(ctx, cfg), checkSandbox(ctx), checkToken(cfg), CheckServer(ctx, cfg))
+	answer.add(checkClients(ctx, o.app.Host)...)
+	return nil
+}
+
+// checkSettings tells of the configuration file, the environment and flags.
+func checkSettings(cfg *config.Config, err error) Check {
+	c := Check{Name: "settings", Status: CheckOK, Message: "defaults; there is no configuration file"}
+	if cfg.File != "" {
+		c.Message = "read from " + cfg.File
+	}
+	if len(cfg.Warnings) > 0 {
+		c.Status, c.Diagnostics = CheckWarn, cfg.Warnings
+		c.Message += fmt.Sprintf(", %s", app.Plural(len(cfg.Warnings), "warning", "warnings"))
+	}
+	if err != nil {
+		problems := config.AsProblems(err)
+		c.Status, c.Diagnostics = CheckFail, append(problems, c.Diagnostics...)
+		c.Message = app.Plural(len(problems), "problem", "problems")
+		if len(problems) == 0 {
+			c.Message = err.Error()
+		}
+		c.Fix = "mend what is listed; commands that need the settings refuse to work until then"
+	}
+	return c
+}
+
+func (a *doctorAnswer) write(host *app.Host) {
+	s := host.OutStyles()
+	fmt.Fprintf(host.Out, "%s\n", a.Build)
+	if len(a.Settings) > 0 {
+		a.writeSettings(host, s)
+	}
+	fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Checks"))
+	counts := map[string]int{}
+	names := 0
+	for _, c := range a.Checks {
+		names = max(names, app.Cells(c.Name))
+	}
+	for _, c := range a.Checks {
+		counts[c.Status]++
+		fmt.Fprintf(host.Out, "%s  %-*s  %s\n", checkMark(s, c.Status), names, c.Name, app.OneLine(c.Message))
+		app.WriteDiagnostics(indented{host.Out}, c.Diagnostics, s)
+		if c.Fix != "" {
+			fmt.Fprintf(host.Out, "      next: %s\n", app.OneLine(c.Fix))
+		}
+	}
+	fmt.Fprintf(host.Out, "\n%d ok, %d warn, %d fail\n", counts[CheckOK], counts[CheckWarn], counts[CheckFail])
+}
+
+// writeSettings writes the settings as a table.
+func (a *doctorAnswer) writeSettings(host *app.Host, s app.Styles) {
+	fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Settings"))
+	t := app.Table{Flexible: 1}
+	t.Add("NAME", "VALUE", "FROM")
+	for _, v := range a.Settings {
+		value := app.OneLine(v.Value)
+		if value == "" {
+			value = "-"
+		}
+		t.Add(v.Name, value, v.Origin)
+	}
+	t.Write(host.Out, host.TerminalWidth(), s)
+}
+
+func checkMark(s app.Styles, status string) string {
+	padded := fmt.Sprintf("%-4s", status)
+	switch status {
+	case CheckOK:
+		return s.Green(padded)
+	case CheckWarn:
+		return s.Yellow(padded)
+	default:
+		return s.Red(padded)
+	}
+}

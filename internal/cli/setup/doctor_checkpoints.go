@@ -1,0 +1,162 @@
+package setup
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import checkpointcmd "github.com/guideway-dev/guideway/internal/cli/checkpoint"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/blob/seal"
+	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/config"
+)
+
+// checkCheckpoints tells of the saved contexts: what keeps them, whether they can be
+// read, how much of their limits they take, and how they are encrypted. It makes
+// nothing and asks for nothing.
+func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config) []Check {
+	if cfg.DataDir == "" {
+		return nil // the check of the data directory has said so
+	}
+	c := Check{Name: "checkpoints", Status: CheckOK}
+	if !app.HasCheckpoints(cfg) {
+		c.Message = app.ContextsDir(cfg) + " (not there yet: the first checkpoint makes it)"
+		return []Check{c, checkEncryption(cfg, "")}
+	}
+	if cfg.Store == config.StoreSQLite {
+		if _, err := os.Lstat(app.StorePath(cfg)); errors.Is(err, fs.ErrNotExist) {
+			c.Status, c.Message = CheckWarn, fmt.Sprintf("there are contents in %s, and the database is gone", app.ContextsDir(cfg))
+			c.Fix = "guideway checkpoint verify --rebuild"
+			return []Check{c, checkEncryption(cfg, "")}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	s := o.app.NewStore(cfg, nil)
+	defer s.Close()
+	store := o.app.NewCheckpointStore(s, app.MasterKey{Host: o.app.Host})
+	store.ReadOnly = true
+	defer store.Close()
+	opened, done, err := store.OpenListed(ctx)
+	if err != nil {
+		return []Check{failed(c, err)}
+	}
+	defer done()
+	stats, err := opened.Stats(ctx, "")
+	if err != nil {
+		return []Check{failed(c, err)}
+	}
+	if locked := opened.Locked(); locked != nil {
+		stats.Store.Note = "" // it is told by the check of the encryption
+		encryption := failed(Check{Name: "encryption"}, locked)
+		encryption.Message += "; until it is there, nothing can be saved or loaded"
+		return []Check{checkKept(cfg, stats), checkLimits(cfg, stats), encryption}
+	}
+	return []Check{
+		checkKept(cfg, stats), checkContents(ctx, opened.Service), checkLimits(cfg, stats), checkEncryption(cfg, opened.Encryption()),
+	}
+}
+
+// checkKept tells what keeps checkpoints, and how many.
+func checkKept(cfg *config.Config, stats *checkpoint.Stats) Check {
+	c := Check{Name: "checkpoints", Status: CheckOK, Message: fmt.Sprintf("kept in %s, %s of %s", stats.Store.Mode,
+		app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Lines, "session", "sessions"))}
+	if cfg.Checkpoints.ReadOnly {
+		c.Message += ", read only"
+	}
+	if stats.Store.Note != "" {
+		c.Status = CheckWarn
+		c.Message += "; " + stats.Store.Note
+		c.Fix = "mend what the check of the store says"
+	}
+	return c
+}
+
+// checkContents reads every checkpoint, as far as the time allows.
+func checkContents(ctx context.Context, service *checkpoint.Service) Check {
+	c := Check{Name: "contexts", Status: CheckOK}
+	report, err := service.Verify(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		c.Status, c.Message = CheckWarn, fmt.Sprintf("not all could be read within %s", storeTime)
+		c.Fix = "guideway checkpoint verify, which takes as long as it needs"
+		return c
+	case err != nil:
+		return failed(c, err)
+	}
+	c.Message = fmt.Sprintf("all of %s can be read", app.BytesWords(report.Bytes))
+	if report.Unknown > 0 {
+		c.Status = CheckWarn
+		c.Message += fmt.Sprintf("; the index does not know of %s", app.Plural(report.Unknown, "stored one", "stored ones"))
+		c.Fix = "guideway checkpoint verify --rebuild"
+	}
+	if len(report.Damaged) > 0 {
+		c.Status = CheckFail
+		first := report.Damaged[0]
+		c.Message = fmt.Sprintf("%d of %s cannot be read; %s: %s", len(report.Damaged),
+			checkpointcmd.VerifiedWords(report), first.Checkpoint, first.Problem)
+		c.Fix = "guideway checkpoint verify names them; put the directory of the contents back from a backup"
+	}
+	return c
+}
+
+// checkLimits tells how much of the limits is taken.
+func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
+	limits := cfg.Checkpoints
+	c := Check{Name: "checkpoint limits", Status: CheckOK, Message: app.BytesWords(stats.Stored) + ", without a limit"}
+	warn := func(text string) {
+		c.Status = CheckWarn
+		c.Message += "; " + text
+		c.Fix = "guideway cleanup --older-than 7d --keep-last 5, or raise the limits: guideway help settings"
+	}
+	if limits.MaxTotal > 0 {
+		c.Message = fmt.Sprintf("%s of %s", app.BytesWords(stats.Stored), app.BytesWords(limits.MaxTotal))
+		if over(stats.Stored, limits.MaxTotal, limits.WarnAt) {
+			warn(fmt.Sprintf("at %d %% the sessions that were longest untouched go", limits.CleanAt))
+		}
+	}
+	var full []string
+	for _, line := range stats.Sessions {
+		if over(int64(line.Count), int64(limits.Max), limits.WarnAt) || over(line.Stored, limits.MaxSession, limits.WarnAt) {
+			full = append(full, fmt.Sprintf("%s (%d, %s)", line.Session, line.Count, app.BytesWords(line.Stored)))
+		}
+	}
+	if len(full) > 0 {
+		warn(fmt.Sprintf("nearly full, so that their oldest go next: %s", strings.Join(full, ", ")))
+	}
+	return c
+}
+
+// over says whether something takes more than so many percent of a limit.
+func over(used, limit int64, percent int) bool {
+	return limit > 0 && float64(used) > float64(limit)*float64(percent)/100
+}
+
+// checkEncryption tells how checkpoints are encrypted; kind is where the key in use
+// is, if one is.
+func checkEncryption(cfg *config.Config, kind string) Check {
+	c := Check{Name: "encryption", Status: CheckOK, Message: "off: checkpoints are stored as they are"}
+	e := cfg.Encryption
+	if e.Mode == config.EncryptionDisabled {
+		return c
+	}
+	c.Message = e.Mode
+	switch kind {
+	case "":
+		c.Message += ", and nothing is encrypted yet"
+	case seal.KindFile:
+		c.Message += ", with the key in " + e.KeyFile
+	default:
+		c.Message += ", with the key in the " + kind
+	}
+	if e.Mode == config.EncryptionEnabled && kind == seal.KindFile {
+		c.Message += ", because there was no keychain when it was made"
+	}
+	return c
+}

@@ -1,0 +1,271 @@
+package setup
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import hookscmd "github.com/guideway-dev/guideway/internal/cli/hooks"
+
+import installcmd "github.com/guideway-dev/guideway/internal/cli/install"
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/git"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/guideway-dev/guideway/internal/script"
+)
+
+// indented writes lines below a check.
+type indented struct{ w io.Writer }
+
+// Write implements io.Writer; each call holds whole lines.
+func (i indented) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		if _, err := fmt.Fprintf(i.w, "      %s", line); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// checkDirectories tells of the user's directories.
+func checkDirectories(cfg *config.Config) []Check {
+	return []Check{
+		checkDirectory("config directory", cfg.Dirs.Config, "it is made when something is put there"),
+		checkDirectory("data directory", cfg.DataDir, "it is made when it is needed"),
+	}
+}
+
+func checkDirectory(name, path, missing string) Check {
+	c := Check{Name: name, Status: CheckOK, Message: path}
+	if path == "" {
+		c.Status, c.Message = CheckFail, "the environment does not say where it is"
+		c.Fix = "set HOME (USERPROFILE on Windows)"
+		return c
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.Message += " (not there yet: " + missing + ")"
+	case err != nil:
+		c.Status, c.Message, c.Fix = CheckFail, app.Unreadable(path, err).Error(), "make it readable and writable for this user"
+	case !info.IsDir():
+		c.Status, c.Message, c.Fix = CheckFail, path+" is not a directory", "move away what is there"
+	}
+	return c
+}
+
+// checkDefinitions tells of the sources and of what did not load.
+func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config) ([]Check, error) {
+	cat, err := o.app.OpenCatalog(ctx, cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	defer cat.Close()
+	snap := cat.Snapshot()
+	var checks []Check
+	for _, row := range sourcescmd.SourceRows(cat) {
+		checks = append(checks, checkSource(row))
+	}
+	linted, err := snap.Lint(ctx)
+	if err != nil {
+		return nil, app.Interrupted(err)
+	}
+	served := len(snap.List(catalog.Filter{}))
+	c := Check{Name: "definitions", Status: CheckOK, Message: fmt.Sprintf("%d served, all files load", served)}
+	// An error that only the linter finds, such as a pattern that does not
+	// compile, would stop an agent in the middle of a walk.
+	findings := slices.Concat(snap.Diagnostics(), app.ErrorsOf(linted))
+	if len(findings) > 0 {
+		c.Status, c.Diagnostics = severest(findings), findings
+		c.Message = fmt.Sprintf("%d served, %s", served, app.Plural(len(findings), "finding", "findings"))
+		c.Fix = "mend the files; guideway validate FILE checks one"
+	}
+	checks = append(checks, c)
+	if !o.Lint {
+		return checks, nil
+	}
+	c = Check{Name: "lint", Status: CheckOK, Message: "nothing that was most likely not meant"}
+	if len(linted) > 0 {
+		c.Status, c.Message, c.Diagnostics = severest(linted), app.Plural(len(linted), "finding", "findings"), linted
+	}
+	return append(checks, c), nil
+}
+
+func severest(findings []guideway.Diagnostic) string {
+	for _, d := range findings {
+		if d.Severity == guideway.SeverityError {
+			return CheckFail
+		}
+	}
+	return CheckWarn
+}
+
+func checkSource(r sourcescmd.SourceRow) Check {
+	c := Check{Name: "source " + r.Name, Status: CheckOK, Message: fmt.Sprintf("%d served", r.Served)}
+	if r.Location != "" {
+		c.Message += ", " + r.Location
+	}
+	if r.Shadowed > 0 {
+		c.Message += fmt.Sprintf(", %d shadowed", r.Shadowed)
+	}
+	switch {
+	case r.State == catalog.SourceFailed:
+		c.Status, c.Message = CheckFail, r.Location+": "+r.Error
+		c.Fix = "make it readable"
+	case r.State == catalog.SourceMissing && !r.Optional:
+		c.Status, c.Message = CheckFail, r.Location+" does not exist"
+		c.Fix = "create it, or remove it from the setting workflows.paths"
+	case r.State == catalog.SourceMissing:
+		c.Message = r.Location + " (not there, which is fine)"
+	}
+	return c
+}
+
+// CheckGit looks for the program that fetches repositories.
+func CheckGit(ctx context.Context, cfg *config.Config) Check {
+	version, err := git.Version(ctx)
+	if err == nil {
+		return Check{Name: "git", Status: CheckOK, Message: "version " + version}
+	}
+	c := Check{Name: "git", Status: CheckWarn, Message: err.Error() + "; no source needs it", Fix: guideway.ErrorFix(err)}
+	if slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Git != "" && !s.Disabled }) {
+		c.Status, c.Message = CheckFail, err.Error()+"; sources that are repositories keep their last copy"
+	}
+	return c
+}
+
+// checkSandbox starts a worker for scripts, which finds out whether this machine or
+// container lets it put up all its walls.
+func checkSandbox(ctx context.Context) Check {
+	c := Check{Name: "script sandbox", Status: CheckOK, Message: "workers start, behind all their walls"}
+	missing := ""
+	err := hookscmd.WithPool(ctx, func(pool *script.Pool) error {
+		err := pool.Warm(ctx)
+		missing = pool.Missing()
+		return err
+	})
+	return SandboxFound(c, missing, err)
+}
+
+// SandboxFound adds what starting a worker has shown.
+func SandboxFound(c Check, missing string, err error) Check {
+	switch {
+	case err != nil:
+		c.Status, c.Message, c.Fix = CheckFail, "no worker starts, so that no hook and no machine runs: "+err.Error(), guideway.ErrorFix(err)
+		if c.Fix == "" {
+			c.Fix = "let this user start the program of Guideway itself"
+		}
+	case missing != "":
+		c.Status, c.Message = CheckWarn, "workers run without the filter of system calls ("+missing+"); the other walls stand"
+		c.Fix = "allow seccomp filters in the container; docs/scripts.md says what holds without"
+	}
+	return c
+}
+
+// checkToken tells of the token file without making one.
+func checkToken(cfg *config.Config) Check {
+	c := Check{Name: "token", Status: CheckOK, Message: cfg.TokenFile}
+	if _, err := os.Lstat(cfg.TokenFile); errors.Is(err, fs.ErrNotExist) || cfg.TokenFile == "" {
+		c.Message += " (not there yet: guideway serve makes it)"
+		return c
+	}
+	if _, _, err := authn.LoadOrCreateToken(cfg.TokenFile); err != nil {
+		c.Status, c.Message, c.Fix = CheckFail, err.Error(), guideway.ErrorFix(err)
+	}
+	return c
+}
+
+// CheckServer looks whether a Guideway is alive on the data directory, or answers
+// on the listen address. That none does is no fault: clients start their own.
+func CheckServer(ctx context.Context, cfg *config.Config) Check {
+	c := Check{Name: "server", Status: CheckOK}
+	if address, ok := server.LiveServer(ctx, cfg); ok {
+		c.Message = "Guideway answers at http://" + address + ", on this data directory"
+		return c
+	}
+	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil || port == "0" {
+		c.Message = "not looked for: " + cfg.Listen + " is no fixed address"
+		return c
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	url := "http://" + net.JoinHostPort(host, port)
+	ctx, cancel := context.WithTimeout(ctx, app.ServerTime)
+	defer cancel()
+	switch ours, err := server.AsksHealth(ctx, url+"/api/health"); {
+	case ours:
+		c.Message = "Guideway answers at " + url
+	case refusedConnection(err):
+		c.Message = "none at " + url + " (guideway serve starts one; clients on this machine need none)"
+	default:
+		c.Status, c.Message = CheckWarn, "something at "+url+" is no Guideway"
+		if err != nil {
+			c.Message += ": " + err.Error()
+		}
+		c.Fix = "guideway serve --listen 127.0.0.1:3001, or end the other program"
+	}
+	return c
+}
+
+// refusedConnection says that nothing listens.
+func refusedConnection(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()
+}
+
+// checkClients tells of the clients that are on this machine.
+func checkClients(ctx context.Context, host *app.Host) []Check {
+	o := &installcmd.InstallOptions{Host: host, Scope: string(install.ScopeUser), Name: install.DefaultName, GOOS: runtime.GOOS, Executable: os.Executable}
+	req, _ := o.Request() // a listing is right without the binary's path
+	var checks []Check
+	var here []string
+	installed := false
+	for _, client := range install.Clients() {
+		s := install.Inspect(ctx, o.Host.InstallEnv(o.GOOS), client, install.ScopeUser, req)
+		c := Check{Name: "client " + client.ID, Status: CheckOK, Message: string(s.State) + ", " + s.Path}
+		switch s.State {
+		case install.StateNoClient:
+			continue
+		case install.StateNotInstalled:
+			here = append(here, client.ID)
+			continue
+		case install.StateOtherPath:
+			c.Status, c.Message = CheckWarn, "starts "+s.Command+", another program than this one"
+			c.Fix = "guideway install " + client.ID
+		case install.StateUnreadable:
+			c.Status, c.Message = CheckWarn, strings.TrimSpace(s.Path+" is unreadable: "+s.Reason)
+			c.Fix = "mend the file, then guideway install " + client.ID
+		}
+		installed = installed || s.State == install.StateInstalled || s.State == install.StateOtherPath
+		checks = append(checks, c)
+	}
+	if installed {
+		return checks
+	}
+	c := Check{Name: "clients", Status: CheckWarn, Message: "installed in no client", Fix: "guideway install"}
+	if len(here) > 0 {
+		c.Fix = "guideway install " + here[0]
+		c.Message += "; here are " + strings.Join(here, ", ")
+	}
+	return append(checks, c)
+}

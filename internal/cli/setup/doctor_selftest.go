@@ -1,0 +1,140 @@
+package setup
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// selfTestTimeout bounds each check of a self-test.
+const selfTestTimeout = 30 * time.Second
+
+// runSelfTest adds the checks that try this program out in an empty directory.
+func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "cannot find the path of this program (%w)", err)
+	}
+	dir, err := os.MkdirTemp("", "guideway-selftest-")
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInvalid, "cannot make a directory to check in (%w)", err).
+			WithFix("set TMPDIR to a directory that this user may write")
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // what is left is in the system's temporary directory
+	t := &selfTest{program: program, dir: dir, getenv: getenv}
+	for _, each := range []struct {
+		name string
+		try  func(context.Context) (string, error)
+	}{
+		{"program", t.checkStart},
+		{"definitions", t.checkBundled},
+		{"sandbox", t.checkSandbox},
+		{"enforcement", t.checkEnforcement},
+		{"durability", t.checkDurability},
+	} {
+		c := Check{Name: each.name, Status: CheckOK}
+		limited, cancel := context.WithTimeout(ctx, selfTestTimeout)
+		c.Message, err = each.try(limited)
+		cancel()
+		if err != nil {
+			c.Status, c.Message, c.Fix = CheckFail, err.Error(), guideway.ErrorFix(err)
+		}
+		answer.add(c)
+	}
+	return nil
+}
+
+// selfTest runs the program in a directory of its own.
+type selfTest struct {
+	program, dir string
+	getenv       func(string) string
+}
+
+// command returns the program with arguments, in an environment without the user's files.
+func (t *selfTest) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, t.program, args...) //nolint:gosec // it is this program
+	cmd.Dir = t.dir
+	cmd.Env = []string{
+		"HOME=" + t.dir, "USERPROFILE=" + t.dir, "APPDATA=" + t.dir, "LOCALAPPDATA=" + t.dir,
+		"XDG_CONFIG_HOME=" + filepath.Join(t.dir, "config"), "GUIDEWAY_DATA_DIR=" + filepath.Join(t.dir, "data"),
+		"TMPDIR=" + os.TempDir(), "TEMP=" + os.TempDir(), "PATH=" + t.getenv("PATH"),
+	}
+	if root := t.getenv("SYSTEMROOT"); root != "" {
+		cmd.Env = append(cmd.Env, "SYSTEMROOT="+root) // Windows needs it to open sockets
+	}
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// checkStart runs the smallest command.
+func (t *selfTest) checkStart(ctx context.Context) (string, error) {
+	out, err := t.command(ctx, "version").Output()
+	if err != nil {
+		return "", wrapProcessError("cannot start "+t.program, err)
+	}
+	return fmt.Sprintf("%s starts: %s", t.program, strings.TrimSpace(string(out))), nil
+}
+
+// checkBundled loads the definitions that are linked in.
+func (t *selfTest) checkBundled(ctx context.Context) (string, error) {
+	out, err := t.command(ctx, "list", "--json").Output()
+	if err != nil {
+		return "", wrapProcessError("cannot list the workflows", err)
+	}
+	var answer struct {
+		Definitions []struct{}            `json:"definitions"`
+		Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+	}
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return "", err
+	}
+	if len(answer.Diagnostics) > 0 || len(answer.Definitions) == 0 {
+		return "", guideway.Errorf(guideway.CodeInternal, "%d bundled workflows load, with %s",
+			len(answer.Definitions), app.Plural(len(answer.Diagnostics), "finding", "findings"))
+	}
+	return fmt.Sprintf("%d bundled workflows, all load", len(answer.Definitions)), nil
+}
+
+// checkSandbox sends a call through a bundled hook graph, whose script runs in a
+// worker process.
+func (t *selfTest) checkSandbox(ctx context.Context) (string, error) {
+	cmd := t.command(ctx, "hooks", "test", "redact-secrets", "--request", "-", "--response", "response.json", "--json")
+	cmd.Stdin = strings.NewReader(`{"name":"read_file","arguments":{"path":"x"}}`)
+	const secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+	response := `{"content":[{"type":"text","text":"token ` + secret + `"}]}`
+	if err := os.WriteFile(filepath.Join(t.dir, "response.json"), []byte(response), 0o600); err != nil {
+		return "", err
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		return "", wrapProcessError("a script in its sandbox", err)
+	}
+	var answer struct {
+		Outcome  string          `json:"outcome"`
+		Response json.RawMessage `json:"response"`
+	}
+	if err := json.Unmarshal(out, &answer); err != nil || strings.Contains(string(answer.Response), secret) {
+		return "", guideway.Errorf(guideway.CodeInternal, "the sandbox has let a secret pass")
+	}
+	return "a script in its sandbox has redacted a response, on " + runtime.GOOS + "/" + runtime.GOARCH, nil
+}
+
+// wrapProcessError returns the error of a process with the text that it wrote to stderr.
+func wrapProcessError(what string, err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return guideway.Errorf(guideway.CodeInternal, "%s: %s", what, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return guideway.Errorf(guideway.CodeInternal, "%s: %w", what, err)
+}

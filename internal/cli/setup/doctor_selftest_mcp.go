@@ -1,0 +1,185 @@
+package setup
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// selfTestClient is an MCP client on the standard input and output of a server, with
+// the few methods that a self-test needs.
+type selfTestClient struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	last int
+}
+
+func (t *selfTest) startServer(ctx context.Context) (*selfTestClient, error) {
+	c := &selfTestClient{cmd: t.command(ctx, "mcp")}
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.out = bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		return nil, wrapProcessError("cannot start the server", err)
+	}
+	if _, err := c.ask("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "guideway-selftest", "version": app.Version()},
+	}); err != nil {
+		c.kill()
+		return nil, err
+	}
+	return c, c.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+}
+
+// kill ends the server without a warning, as a power failure does.
+func (c *selfTestClient) kill() {
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+}
+
+func (c *selfTestClient) send(message map[string]any) error {
+	text, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	_, err = c.in.Write(append(text, '\n'))
+	return err
+}
+
+// ask sends a request and waits for its answer.
+func (c *selfTestClient) ask(method string, params map[string]any) (json.RawMessage, error) {
+	c.last++
+	if err := c.send(map[string]any{"jsonrpc": "2.0", "id": c.last, "method": method, "params": params}); err != nil {
+		return nil, wrapProcessError("the server does not listen", err)
+	}
+	for {
+		line, err := c.out.ReadBytes('\n')
+		if err != nil {
+			return nil, wrapProcessError("the server has not answered "+method, err)
+		}
+		var m struct {
+			ID     *int            `json:"id"`
+			Result json.RawMessage `json:"result"`
+			Error  *struct {
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, guideway.Errorf(guideway.CodeInternal, "the server wrote a line that is not a message: %.80s", line)
+		}
+		if m.ID == nil || *m.ID != c.last {
+			continue // a notification
+		}
+		if m.Error != nil {
+			return nil, guideway.Errorf(guideway.CodeInternal, "%s was refused: %s", method, m.Error.Message)
+		}
+		return m.Result, nil
+	}
+}
+
+// selfTestAnswer is the part of a run tool's answer that a self-test reads.
+type selfTestAnswer struct {
+	RunID    string `json:"runId"`
+	Handle   string `json:"handle"`
+	Status   string `json:"status"`
+	Position struct {
+		ID string `json:"id"`
+	} `json:"position"`
+	Candidates []struct {
+		RunID    string `json:"runId"`
+		Position struct {
+			ID string `json:"id"`
+		} `json:"position"`
+	} `json:"candidates"`
+	refused bool
+}
+
+func (c *selfTestClient) call(tool string, arguments map[string]any) (selfTestAnswer, error) {
+	result, err := c.ask("tools/call", map[string]any{"name": tool, "arguments": arguments})
+	if err != nil {
+		return selfTestAnswer{}, err
+	}
+	var r struct {
+		IsError           bool            `json:"isError"`
+		StructuredContent json.RawMessage `json:"structuredContent"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return selfTestAnswer{}, err
+	}
+	m := selfTestAnswer{refused: r.IsError}
+	if len(r.StructuredContent) == 0 {
+		return m, nil
+	}
+	return m, json.Unmarshal(r.StructuredContent, &m)
+}
+
+// selfTestWorkflow is the bundled workflow that a self-test begins.
+const selfTestWorkflow = "coding-task"
+
+// checkEnforcement tries to pass a step with an output without content.
+func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
+	c, err := t.startServer(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer c.kill()
+	began, err := c.call("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "the self-test of an installation"})
+	if err != nil {
+		return "", err
+	}
+	if began.refused || began.RunID == "" || began.Position.ID == "" {
+		return "", guideway.Errorf(guideway.CodeInternal, "a run of %s cannot begin", selfTestWorkflow)
+	}
+	cheat, err := c.call("workflow_continue", map[string]any{"handle": began.Handle, "output": "ok"})
+	if err != nil {
+		return "", err
+	}
+	if !cheat.refused {
+		return "", guideway.Errorf(guideway.CodeInternal, "an output that says nothing was taken")
+	}
+	return fmt.Sprintf("a client has begun %s over MCP; an output that says nothing was refused", selfTestWorkflow), nil
+}
+
+// checkDurability kills the server and finds its run with another one.
+func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
+	first, err := t.startServer(ctx)
+	if err != nil {
+		return "", err
+	}
+	began, err := first.call("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "a run that outlives its server"})
+	first.kill()
+	if err != nil {
+		return "", err
+	}
+	second, err := t.startServer(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer second.kill()
+	found, err := second.call("workflow_resume", map[string]any{"query": "outlives its server"})
+	if err != nil {
+		return "", err
+	}
+	for _, each := range found.Candidates {
+		if each.RunID == began.RunID && each.Position.ID == began.Position.ID {
+			return fmt.Sprintf("the server was killed; the run was found again at %s", strings.ToLower(each.Position.ID)), nil
+		}
+	}
+	return "", guideway.Errorf(guideway.CodeInternal, "the server was killed, and run %s is not found again", began.RunID)
+}

@@ -1,0 +1,195 @@
+package setup
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import machinecmd "github.com/guideway-dev/guideway/internal/cli/machine"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/journal/keyfile"
+	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// checkRuns tells of what runs are kept in: the store, the key and the heads of
+// its chains, and the passphrase that opens gates. It makes nothing.
+func (o *DoctorOptions) checkRuns(ctx context.Context, cfg *config.Config) []Check {
+	if cfg.DataDir == "" {
+		return nil // the check of the data directory has said so
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	store, journal := checkStore(ctx, cfg, o.app)
+	key, chainKey := checkKey(ctx, cfg, journal)
+	checks := []Check{store, key, checkHeads(ctx, cfg, journal, chainKey), checkPassphrase(o.app.Host, cfg)}
+	if journal != nil {
+		_ = journal.Close()
+	}
+	return checks
+}
+
+// checkStore opens the store if there is one, and gives it where that works.
+func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app.Keeper) {
+	c := Check{Name: "store", Status: CheckOK, Message: cfg.RedactedStore()}
+	if !cfg.UsesPostgres() {
+		c.Message = app.StorePath(cfg)
+		if _, err := os.Lstat(app.StorePath(cfg)); errors.Is(err, fs.ErrNotExist) {
+			c.Message += " (not there yet: the first run makes it)"
+			return c, nil
+		}
+	}
+	journal, err := app.OpenJournal(ctx, cfg, a.Logger(cfg))
+	if err != nil {
+		c = failed(c, app.NotOpened(err))
+		if app.IsDamaged(err) {
+			c.Fix = fmt.Sprintf(fixDamaged, app.StorePath(cfg))
+		}
+		return c, nil
+	}
+	found, err := inspect(ctx, journal)
+	if err != nil {
+		_ = journal.Close()
+		return failed(c, app.NotOpened(err)), nil
+	}
+	c.Message += ", " + found
+	return c, journal
+}
+
+// failed is a check that has failed, with the way out that the error knows.
+func failed(c Check, err error) Check {
+	c.Status, c.Message, c.Fix = CheckFail, err.Error(), guideway.ErrorFix(err)
+	return c
+}
+
+// checkKey tells of the key, and gives it where it can be read.
+func checkKey(ctx context.Context, cfg *config.Config, journal app.Keeper) (Check, run.Key) {
+	c := Check{Name: "journal key", Status: CheckOK, Message: cfg.Journal.KeyFile}
+	if _, err := os.Lstat(cfg.Journal.KeyFile); errors.Is(err, fs.ErrNotExist) {
+		c.Message += " (not there yet: the first run makes it)"
+		if journal == nil {
+			return c, nil
+		}
+		if chained, err := app.IsChained(ctx, journal); err != nil || chained {
+			return failed(c, errors.Join(err, app.NoKey(cfg.Journal.KeyFile))), nil
+		}
+		return c, nil
+	}
+	key, _, err := keyfile.LoadOrCreate(cfg.Journal.KeyFile)
+	if err == nil && journal != nil {
+		err = app.WantKey(ctx, journal, key, cfg.Journal.KeyFile)
+	}
+	if err != nil {
+		return failed(c, err), nil
+	}
+	return c, key
+}
+
+// checkHeads tells of the file that remembers how far the runs have come.
+func checkHeads(ctx context.Context, cfg *config.Config, journal app.Keeper, key run.Key) Check {
+	path := app.HeadsPath(cfg)
+	c := Check{Name: "heads", Status: CheckOK, Message: path}
+	if key == nil {
+		c.Message += " (not looked at without the key)"
+		return c
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		c.Message += " (not there yet: the first run makes it)"
+		if journal == nil {
+			return c
+		}
+		if runs, err := journal.Runs(ctx, run.Filter{Limit: 1}); err == nil && len(runs) > 0 {
+			c.Status, c.Message = CheckWarn, path+" is not there, and there are runs: an old copy of the store would not show"
+			c.Fix = "guideway runs verify, then guideway runs verify --accept-restore if all is as it should be"
+		}
+		return c
+	}
+	heads, err := app.OpenHeads(cfg, key)
+	if err != nil {
+		return failed(c, err)
+	}
+	known, err := heads.Heads()
+	if err != nil {
+		return failed(c, err)
+	}
+	c.Message += ", " + app.Plural(len(known), "run", "runs") + "; guideway runs verify compares them"
+	return c
+}
+
+// checkPassphrase tells whether gates open at a terminal.
+func checkPassphrase(h *app.Host, cfg *config.Config) Check {
+	file := h.PassphraseFile(cfg)
+	c := Check{Name: "passphrase", Status: CheckOK, Message: file.Path}
+	switch isSet, err := file.IsSet(); {
+	case err != nil:
+		return failed(c, err)
+	case !isSet:
+		c.Message = "none is set; guideway runs approve is off until one is: guideway runs approve --set-passphrase"
+	}
+	return c
+}
+
+// storeTime bounds what doctor waits for a store that is away or locked.
+const storeTime = 20 * time.Second
+
+// inspect looks through an open store and says what it found.
+func inspect(ctx context.Context, journal app.Keeper) (string, error) {
+	if file, ok := journal.(*sqlite.Store); ok {
+		h, err := file.Check(ctx)
+		if err != nil {
+			return "", err
+		}
+		if len(h.Problems) > 0 {
+			return "", guideway.Errorf(guideway.CodeUnavailable, "the store %s is damaged: %s", h.Path, strings.Join(h.Problems, "; ")).
+				WithFix(fixDamaged, h.Path)
+		}
+		return fmt.Sprintf("%s, %s, sound (SQLite %s, schema %d)", app.Plural(int(h.Runs), "run", "runs"), app.BytesWords(h.Bytes), h.SQLite, h.Schema), nil
+	}
+	_, err := journal.Runs(ctx, run.Filter{Limit: 1})
+	return "it answers", err
+}
+
+// fixDamaged is the way out of a damaged file.
+const fixDamaged = "guideway runs export --salvage DIR writes what can still be read; then put %s back from a backup, or move it away to begin anew"
+
+// checkMachineRuns tells of the store of machines, as checkRuns does of that of
+// guided runs.
+func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config) []Check {
+	if cfg.DataDir == "" {
+		return nil // the check of the data directory has said so
+	}
+	own := server.MachineStoreOf(cfg)
+	if !own.UsesPostgres() && !machinecmd.HasMachineStore(own) {
+		return nil // no machine has run
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	store, journal := checkStore(ctx, own, o.app)
+	store.Name = "machine store"
+	if journal == nil {
+		if store.Status == CheckOK {
+			store.Status, store.Message = CheckWarn, app.StorePath(own)+" is gone, and there were runs of machines in it"
+			store.Fix = "put it back from a backup, then guideway runs verify; or take it for lost: guideway runs verify --accept-restore"
+		}
+		return []Check{store}
+	}
+	defer journal.Close()
+	key, chainKey := checkKey(ctx, own, journal)
+	if key.Status != CheckOK {
+		key.Name = "machine key"
+		return []Check{store, key}
+	}
+	heads := checkHeads(ctx, own, journal, chainKey)
+	heads.Name = "machine heads"
+	return []Check{store, heads}
+}

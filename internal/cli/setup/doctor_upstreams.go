@@ -1,0 +1,68 @@
+package setup
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/upstream"
+)
+
+// checkUpstreams tells of other MCP servers, without starting one: all in a line, and
+// each that somebody has to look at.
+func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
+	if len(cfg.Upstreams) == 0 {
+		return nil
+	}
+	all := Check{Name: "upstreams", Status: CheckOK, Message: fmt.Sprintf("%d configured", len(cfg.Upstreams))}
+	counts := map[string]int{}
+	var checks []Check
+	managed := server.Managed(o.app, cfg)
+	for _, u := range cfg.Upstreams {
+		row := managed.Summarize(u)
+		state := server.StateText(&row)
+		c := Check{Name: "upstream " + u.Name, Status: CheckWarn, Message: state, Fix: "guideway upstream approve " + u.Name}
+		switch {
+		case row.Problem != "":
+			c.Status, c.Fix = CheckFail, "mend it in "+u.Origin.String()
+			state = "wrong"
+		case u.Disabled:
+			counts[state]++
+			continue
+		case row.Waiting > 0:
+			state = "waiting for approval"
+		default:
+			counts[state]++
+			secrets := upstream.Secrets{Getenv: o.app.Host.Getenv, Keychain: unasked}
+			err := secrets.Check(manage.EntryOf(u).Spec)
+			if err == nil {
+				continue
+			}
+			c.Message, c.Fix = err.Error(), guideway.ErrorFix(err)
+			checks = append(checks, c)
+			continue
+		}
+		counts[state]++
+		checks = append(checks, c)
+	}
+	for _, state := range []string{"ready", "not asked yet", "waiting for approval", "disabled", "wrong"} {
+		if n := counts[state]; n > 0 {
+			all.Message += fmt.Sprintf(", %d %s", n, state)
+		}
+	}
+	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
+		all.Message += `; the toolset "gateway" is off in the settings, so that agents see them only where a server is started with it`
+	}
+	all.Message = strings.Replace(all.Message, "configured, ", "configured: ", 1)
+	return append([]Check{all}, checks...)
+}
+
+// unasked stands for the system's keychain, which may ask the person: that is for
+// when the secret is needed.
+func unasked(string) (string, error) { return "in the keychain", nil }

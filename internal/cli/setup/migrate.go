@@ -1,0 +1,304 @@
+package setup
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import sessioncmd "github.com/guideway-dev/guideway/internal/cli/session"
+
+import hookscmd "github.com/guideway-dev/guideway/internal/cli/hooks"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/migrate"
+	"github.com/guideway-dev/guideway/internal/project"
+	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/spf13/cobra"
+)
+
+func NewMigrateCmd(a *app.App) *cobra.Command {
+	return app.NewGroupCmd(&cobra.Command{
+		Use:   "migrate",
+		Short: "Bring over what you have in another system",
+		Long: `Bring over what you have in another system. Files are copied and each is reported;
+those of the other system are only read, nothing of yours is replaced, and to do it
+again does no harm.`,
+		Example: `  guideway migrate workrail --dry-run
+  guideway migrate phases ../team-workflows
+  guideway migrate hooks hook-graphs.json`,
+	},
+		newMigrateWorkrailCmd(a, runMigrateWorkrail), newMigratePhasesCmd(a, runMigratePhases), newMigrateHooksCmd(a, hookscmd.RunHooksImport),
+	)
+}
+
+// migrateOptions is the command line of guideway migrate workrail and phases.
+type migrateOptions struct {
+	app    *app.App
+	From   string
+	DryRun bool
+	JSON   bool
+}
+
+func (o *migrateOptions) flags(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would be done, and write nothing")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func newMigrateWorkrailCmd(a *app.App, run func(context.Context, *migrateOptions) error) *cobra.Command {
+	o := &migrateOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "workrail",
+		Short: "Bring over the workflows, session documents and settings of WorkRail",
+		Long: `Bring over what WorkRail keeps in ~/.workrail: workflows, session documents with their
+times and projects, and the settings of config.json. A workflow that is not valid
+stays there, with what is wrong with it.`,
+		Example: "  guideway migrate workrail --dry-run\n  guideway migrate workrail --from /backup/.workrail",
+		Args:    app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.From == "" {
+				home := a.Host.Getenv("HOME")
+				if home == "" {
+					home = a.Host.Getenv("USERPROFILE")
+				}
+				o.From = filepath.Join(home, ".workrail")
+			}
+			o.From = a.Host.Abs(o.From)
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.From, "from", "", "WorkRail's `directory`, if not ~/.workrail")
+	return o.flags(cmd)
+}
+
+func newMigratePhasesCmd(a *app.App, run func(context.Context, *migrateOptions) error) *cobra.Command {
+	o := &migrateOptions{app: a}
+	return o.flags(&cobra.Command{
+		Use:   "phases DIR",
+		Short: "Bring over a directory of phase workflows, activities, skills, guides and templates",
+		Long: `Bring over a directory of phase workflows with their activities, skills, guides and
+templates, in the layout that they have, into the directory of your own workflows.`,
+		Example: "  guideway migrate phases ../team-workflows --dry-run",
+		Args:    app.Exactly(1, "one directory", "guideway migrate phases ../team-workflows"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.From = a.Host.Abs(args[0])
+			return run(cmd.Context(), o)
+		},
+	})
+}
+
+// newMigrateHooksCmd is guideway hooks import by the name that who comes from
+// another system looks for.
+func newMigrateHooksCmd(a *app.App, run func(context.Context, *hookscmd.HooksImportOptions) error) *cobra.Command {
+	o := &hookscmd.HooksImportOptions{App: a}
+	return &cobra.Command{
+		Use:   "hooks FILE",
+		Short: "Bring over a hook graph or module of MCP Router",
+		Long: `Bring over a hook graph, or a module, that MCP Router has written. It is off until you
+enable it. guideway hooks import does the same, and has more settings.`,
+		Example: "  guideway migrate hooks their-graph.json",
+		Args:    app.Exactly(1, "one file", "guideway migrate hooks their-graph.json"),
+		RunE:    app.RunWithArg(run, o, &o.Name),
+	}
+}
+
+// checkDefinition finds what is wrong with a file, of whatever dialect.
+func checkDefinition(file string, data []byte) []guideway.Diagnostic {
+	_, found := definition.CheckAs(file, data, definition.As{})
+	return found
+}
+
+func (o *migrateOptions) userDir(cfg *config.Config) (string, error) {
+	if cfg.Workflows.UserDir == "" {
+		return "", guideway.Errorf(guideway.CodeInvalid, "there is no directory of your own workflows").WithFix("set HOME")
+	}
+	return cfg.Workflows.UserDir, nil
+}
+
+func runMigratePhases(ctx context.Context, o *migrateOptions) error {
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	to, err := o.userDir(cfg)
+	if err != nil {
+		return err
+	}
+	items, err := migrate.Tree{From: o.From, To: to, Check: checkDefinition, DryRun: o.DryRun}.Copy(ctx)
+	if err != nil {
+		return err
+	}
+	return o.say(items)
+}
+
+func runMigrateWorkrail(ctx context.Context, o *migrateOptions) error {
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(o.From); err != nil {
+		return guideway.Errorf(guideway.CodeNotFound, "there is no WorkRail in %s", o.From).WithFix("guideway migrate workrail --from DIR")
+	}
+	to, err := o.userDir(cfg)
+	if err != nil {
+		return err
+	}
+	var items []migrate.Item
+	if workflows := filepath.Join(o.From, "workflows"); exists(workflows) {
+		if items, err = (migrate.Tree{From: workflows, To: to, Check: checkDefinition, DryRun: o.DryRun}).Copy(ctx); err != nil {
+			return err
+		}
+	}
+	sessions, err := o.sessions(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	items = append(append(items, sessions...), o.settings(ctx, cfg)...)
+	return o.say(append(items, migrate.Others(o.From)...))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// sessions keeps the session documents. The store is opened only where there are
+// any.
+func (o *migrateOptions) sessions(ctx context.Context, cfg *config.Config) (items []migrate.Item, err error) {
+	if !exists(filepath.Join(o.From, "sessions")) {
+		return nil, nil
+	}
+	if o.DryRun && !strings.HasPrefix(cfg.Store, "postgres") && !exists(cfg.DataDir) { // to open the store would make it
+		return migrate.Sessions(ctx, o.From, func(_ context.Context, doc migrate.Session) (migrate.Outcome, string, error) {
+			return migrate.Copied, sessioncmd.WholeName(session.Ref{Project: doc.Project, Workflow: doc.Workflow, ID: doc.ID}), nil
+		})
+	}
+	err = o.app.WithStore(ctx, func(ctx context.Context, s *app.Opened, person guideway.Principal) error {
+		items, err = migrate.Sessions(ctx, o.From, func(ctx context.Context, doc migrate.Session) (migrate.Outcome, string, error) {
+			return o.keep(ctx, s, person, doc)
+		})
+		return err
+	})
+	return items, err
+}
+
+// keep creates a document with the times that it had.
+func (o *migrateOptions) keep(ctx context.Context, s *app.Opened, p guideway.Principal, doc migrate.Session) (migrate.Outcome, string, error) {
+	at := doc.CreatedAt
+	service := session.New(session.Options{Store: s, Now: func() time.Time {
+		if at.IsZero() {
+			return time.Now()
+		}
+		return at
+	}})
+	if here, err := project.Detect(doc.ProjectPath); doc.ProjectPath != "" && err == nil {
+		doc.Project = here.ID
+	}
+	name := session.Name{Project: doc.Project, Workflow: doc.Workflow, ID: doc.ID}
+	shown := sessioncmd.WholeName(session.Ref{Project: doc.Project, Workflow: doc.Workflow, ID: doc.ID})
+	there, err := service.Get(ctx, p, name)
+	switch {
+	case err == nil && reflect.DeepEqual(there.Created.UTC(), at.UTC().Truncate(time.Microsecond)):
+		return migrate.Same, shown, nil
+	case err == nil:
+		return migrate.Kept, shown, nil
+	case guideway.ErrorCode(err) != guideway.CodeNotFound:
+		return migrate.Broken, shown, err
+	case o.DryRun:
+		return migrate.Copied, shown, nil
+	}
+	if _, err := service.Create(ctx, p, session.CreateRequest{
+		Project: doc.Project, ProjectPath: doc.ProjectPath, Workflow: doc.Workflow, ID: doc.ID, Data: doc.Data,
+	}); err != nil {
+		return migrate.Broken, shown, err
+	}
+	if doc.UpdatedAt.After(at) {
+		at = doc.UpdatedAt
+		if _, err := service.Update(ctx, p, name, map[string]any{}); err != nil {
+			return migrate.Broken, shown, err
+		}
+	}
+	return migrate.Copied, shown, nil
+}
+
+// settings takes the settings over where they can be read as Guideway's, and else
+// says what the file should be.
+func (o *migrateOptions) settings(ctx context.Context, cfg *config.Config) []migrate.Item {
+	item := migrate.Item{Kind: "settings", From: filepath.Join(o.From, "config.json")}
+	data, err := os.ReadFile(item.From)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = config.Load(config.Options{File: item.From, Getenv: func(name string) string {
+			if name == "HOME" || name == "USERPROFILE" {
+				return o.app.Host.Getenv(name)
+			}
+			return ""
+		}, Dir: o.From})
+	}
+	if err != nil {
+		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "its settings have other names here", config.AsProblems(err)
+		item.Fix = "write what is said of each into " + filepath.Join(cfg.Dirs.Config, "guideway.json")
+		return []migrate.Item{item}
+	}
+	item.To = filepath.Join(cfg.Dirs.Config, "guideway.json")
+	if item.Outcome, err = migrate.Put(ctx, cfg.Dirs.Config, "guideway.json", data, o.DryRun); err != nil {
+		item.Reason, item.Fix = err.Error(), guideway.ErrorFix(err)
+	}
+	if item.Outcome == migrate.Kept {
+		item.Reason = "there is a guideway.json already"
+	}
+	return []migrate.Item{item}
+}
+
+// migrateAnswer is the answer of guideway migrate --json.
+type migrateAnswer struct {
+	DryRun bool           `json:"dry_run"`
+	Items  []migrate.Item `json:"items"`
+}
+
+// say reports every item. What could not be brought over makes the command fail.
+func (o *migrateOptions) say(items []migrate.Item) error {
+	host := o.app.Host
+	return host.WriteVerdict(o.JSON, migrateAnswer{DryRun: o.DryRun, Items: app.OrEmpty(items)}, migrate.Count(items, migrate.Broken) > 0, func() { o.print(items) })
+}
+
+func (o *migrateOptions) print(items []migrate.Item) {
+	host, s := o.app.Host, o.app.Host.OutStyles()
+	for _, item := range items {
+		outcome := string(item.Outcome)
+		if o.DryRun && item.Outcome == migrate.Copied {
+			outcome = "to copy"
+		}
+		fmt.Fprintf(host.Out, "%-7s %-9s %s\n", outcome, item.Kind, item.From)
+		if item.To != "" && item.Outcome != migrate.Broken {
+			fmt.Fprintf(host.Out, "          to %s\n", item.To)
+		}
+		if item.Reason != "" && len(item.Diagnostics) == 0 {
+			fmt.Fprintf(host.Out, "          %s\n", app.OneLine(item.Reason))
+		}
+		if item.Outcome == migrate.Broken {
+			app.WriteDiagnostics(indented{host.Out}, item.Diagnostics, s)
+		}
+		if item.Fix != "" {
+			fmt.Fprintf(host.Out, "          next: %s\n", app.OneLine(item.Fix))
+		}
+	}
+	did := "copied"
+	if o.DryRun {
+		did = "to be copied (nothing was written)"
+	}
+	fmt.Fprintf(host.Out, "\n%d %s, %d here already, %d kept as they are here, %d broken, %d left\n", migrate.Count(items, migrate.Copied), did,
+		migrate.Count(items, migrate.Same), migrate.Count(items, migrate.Kept), migrate.Count(items, migrate.Broken), migrate.Count(items, migrate.Left))
+}

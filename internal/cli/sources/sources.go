@@ -1,0 +1,135 @@
+package sources
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/spf13/cobra"
+)
+
+// SourcesOptions is the command line of guideway sources.
+type SourcesOptions struct {
+	app  *app.App
+	JSON bool
+}
+
+func NewSourcesCmd(a *app.App, run func(context.Context, *SourcesOptions) error) *cobra.Command {
+	o := &SourcesOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "sources",
+		Short: "List where workflows come from, in order of precedence",
+		Long: `List the sources of workflows. Of two definitions with one id the one whose source
+stands higher is served; the other is shadowed, and found as ID@SOURCE.`,
+		Example: "  guideway sources\n  guideway sources --json\n  guideway sources sync",
+		Args:    app.NoArgs,
+		RunE:    app.RunWith(run, o),
+	}
+	app.AddJSONFlag(cmd, &o.JSON)
+	list := &cobra.Command{
+		Use: "list", Short: "List them, as \"guideway sources\" does", Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
+	}
+	list.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	cmd.AddCommand(list, newSourcesSyncCmd(a, runSourcesSync))
+	return cmd
+}
+
+// SourceRow is one source in the answer of guideway sources --json.
+type SourceRow struct {
+	catalog.SourceStatus
+	// Shadowed counts the definitions that a higher source takes the place of.
+	Shadowed int `json:"shadowed"`
+	// Watched says that changes are noticed while Guideway serves.
+	Watched bool `json:"watched"`
+}
+
+// SourceRows lists the sources, the highest first.
+func SourceRows(cat *catalog.Catalog) []SourceRow {
+	snap := cat.Snapshot()
+	shadowed := map[string]int{}
+	for _, e := range snap.List(catalog.Filter{}) {
+		for _, o := range e.Overrides {
+			shadowed[o.Source.Name]++
+		}
+	}
+	rows := []SourceRow{}
+	for _, status := range slices.Backward(cat.Sources()) {
+		rows = append(rows, SourceRow{SourceStatus: status, Shadowed: shadowed[status.Name], Watched: status.Kind == "dir" || status.Kind == "npm" || status.Sync != nil})
+	}
+	return rows
+}
+
+func RunSources(ctx context.Context, o *SourcesOptions) error {
+	_, cat, err := o.app.LoadCatalog(ctx)
+	if err != nil {
+		return err
+	}
+	defer cat.Close()
+	rows := SourceRows(cat)
+	return app.WriteList(o.app.Host, o.JSON, app.Listing[SourceRow]{
+		Items: rows, Answer: rows, Empty: "There are no sources: all of them are switched off. See: guideway help settings",
+		Table: app.NewTable(1, "SOURCE", "LOCATION", "SERVED", "SHADOWED", "PROBLEMS", "TRUST", "STATE").AlignRight(2, 3, 4),
+		Row: func(r SourceRow) []string {
+			location := cmp.Or(app.OneLine(r.Location), "(in the program)")
+			return []string{r.Name, location, fmt.Sprint(r.Served), fmt.Sprint(r.Shadowed), fmt.Sprint(r.Broken), r.trust(), r.state()}
+		},
+	})
+}
+
+// trust says who answers for the source, and where that matters how far it is
+// trusted.
+func (r SourceRow) trust() string {
+	if r.Level == (catalog.SourceInfo{Trust: r.Trust}).WithLevel().Level && r.Trust != catalog.TrustRemote {
+		return string(r.Trust)
+	}
+	return string(r.Trust) + ", " + string(r.Level)
+}
+
+// state says how the source is, for a person.
+func (r SourceRow) state() string {
+	switch {
+	case r.State == catalog.SourceFailed:
+		return "failed: " + app.OneLine(r.Error)
+	case r.State == catalog.SourceMissing && r.Optional:
+		return "not there (optional)"
+	case r.State == catalog.SourceOK && r.Sync != nil:
+		state := "at " + app.ShortRevision(r.Sync.Revision)
+		if r.Sync.Reference != "" {
+			state += " (" + app.OneLine(r.Sync.Reference) + ")"
+		}
+		if r.Sync.Failure != "" {
+			state += ", not reached since " + r.Sync.Checked.Local().Format("2006-01-02 15:04")
+		}
+		return state
+	case r.State == catalog.SourceOK && r.Watched:
+		return "ok, watched"
+	case r.State == catalog.SourceOK:
+		return "ok, fixed"
+	default:
+		return string(r.State)
+	}
+}
+
+func CompleteSources(a *app.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		cfg, err := a.Load()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		cat, err := a.OpenCatalogAsItIs(cmd.Context(), cfg)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer cat.Close()
+		var names []string
+		for _, status := range cat.Sources() {
+			names = append(names, status.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

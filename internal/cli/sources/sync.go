@@ -1,0 +1,157 @@
+package sources
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/spf13/cobra"
+)
+
+// syncOptions is the command line of guideway sources sync.
+type syncOptions struct {
+	app   *app.App
+	Names []string
+	JSON  bool
+}
+
+func newSourcesSyncCmd(a *app.App, run func(context.Context, *syncOptions) error) *cobra.Command {
+	o := &syncOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "sync [NAME...]",
+		Short: "Fetch what is new in repositories and registries, now",
+		Long: `Fetch what is new in the repositories and registries of workflows, or in those of some
+names. Servers do so by themselves, as often as workflows.syncInterval says; those that
+run serve what is fetched here within a second.`,
+		Example:           "  guideway sources sync\n  guideway sources sync team",
+		ValidArgsFunction: CompleteSources(a),
+		RunE:              app.RunWithArgs(run, o, &o.Names),
+	}
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// syncRow is what came of one source.
+type syncRow struct {
+	Name     string `json:"name"`
+	Location string `json:"location"`
+	// Before and After are revisions.
+	Before    string `json:"before,omitempty"`
+	After     string `json:"after,omitempty"`
+	Reference string `json:"reference,omitempty"`
+	Changed   bool   `json:"changed"`
+	Error     string `json:"error,omitempty"`
+	Fix       string `json:"fix,omitempty"`
+}
+
+func runSourcesSync(ctx context.Context, o *syncOptions) error {
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	followers, err := o.choose(o.app.CatalogSources(cfg))
+	if err != nil {
+		return err
+	}
+	rows := make([]syncRow, len(followers))
+	var fetches sync.WaitGroup
+	for i, source := range followers {
+		fetches.Go(func() { rows[i] = syncOne(ctx, source) })
+	}
+	fetches.Wait()
+	if err := ctx.Err(); err != nil {
+		return app.Interrupted(err)
+	}
+	host := o.app.Host
+	if o.JSON {
+		if err := app.WriteJSON(host.Out, rows); err != nil {
+			return err
+		}
+	} else {
+		for _, row := range rows {
+			row.write(host)
+		}
+	}
+	failed := slices.DeleteFunc(rows, func(r syncRow) bool { return r.Error == "" })
+	if len(failed) > 0 {
+		return guideway.Errorf(guideway.CodeUnavailable, "%s could not be brought up to date", app.Plural(len(failed), "source", "sources"))
+	}
+	if len(followers) == 0 && !o.JSON {
+		fmt.Fprintln(host.Err, "No source is elsewhere: there are no repositories and registries in the configuration.")
+	}
+	return nil
+}
+
+// choose finds the sources that were named, or all that can be brought up to date.
+func (o *syncOptions) choose(sources []catalog.Source) ([]catalog.Source, error) {
+	var chosen []catalog.Source
+	known := map[string]bool{}
+	for _, source := range sources {
+		info := source.Info().WithLevel()
+		_, follows := source.(catalog.Follower)
+		_, fails := source.(*catalog.Failing)
+		if !follows && !fails || info.Level == catalog.LevelBlocked {
+			continue
+		}
+		known[info.Name] = true
+		if len(o.Names) == 0 || slices.Contains(o.Names, info.Name) {
+			chosen = append(chosen, source)
+		}
+	}
+	for _, name := range o.Names {
+		if !known[name] {
+			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no source %q that is fetched", name).WithFix("guideway sources")
+		}
+	}
+	return chosen, nil
+}
+
+// syncOne brings one source up to date.
+func syncOne(ctx context.Context, source catalog.Source) syncRow {
+	row := syncRow{Name: source.Info().Name, Location: source.Info().Location}
+	follower, ok := source.(catalog.Follower)
+	var err error
+	if ok {
+		var done catalog.Synced
+		done, err = follower.Sync(ctx)
+		row.Before, row.After, row.Changed, row.Reference = done.Before, done.After, done.Changed, follower.SyncState().Reference
+	} else {
+		_, _, err = source.Documents(ctx)
+	}
+	if err != nil {
+		row.Error, row.Fix = err.Error(), guideway.ErrorFix(err)
+	}
+	return row
+}
+
+// write tells of a source on one line.
+func (r syncRow) write(host *app.Host) {
+	s := host.OutStyles()
+	switch {
+	case r.Error != "":
+		fmt.Fprintf(host.Out, "%s %s %s\n", s.Bold(r.Name), s.Red("failed:"), app.OneLine(r.Error))
+		if r.Fix != "" {
+			fmt.Fprintf(host.Out, "  fix: %s\n", app.OneLine(r.Fix))
+		}
+	case r.Before == r.After:
+		fmt.Fprintf(host.Out, "%s is up to date at %s\n", s.Bold(r.Name), r.at())
+	case r.Before == "":
+		fmt.Fprintf(host.Out, "%s was fetched at %s\n", s.Bold(r.Name), r.at())
+	default:
+		fmt.Fprintf(host.Out, "%s went from %s to %s\n", s.Bold(r.Name), app.ShortRevision(r.Before), r.at())
+	}
+}
+
+// at is the revision with what led there.
+func (r syncRow) at() string {
+	if r.Reference == "" || strings.HasPrefix(r.After, r.Reference) {
+		return app.ShortRevision(r.After)
+	}
+	return fmt.Sprintf("%s (%s)", app.ShortRevision(r.After), app.OneLine(r.Reference))
+}

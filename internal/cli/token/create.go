@@ -1,0 +1,185 @@
+package token
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/spf13/cobra"
+)
+
+// tokenCreateOptions is the command line of guideway token create.
+type tokenCreateOptions struct {
+	app     *app.App
+	Name    string
+	Scope   string
+	Allow   authn.Allow
+	Expires string
+	// Exposure is authn.Exposure's.
+	Exposure string
+	JSON     bool
+
+	lasts time.Duration
+}
+
+func tokenScopes() []string {
+	var names []string
+	for _, s := range authn.Scopes() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+func newTokenCreateCmd(a *app.App, run func(context.Context, *tokenCreateOptions) error) *cobra.Command {
+	o := &tokenCreateOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a token and print it, once",
+		Long: `Make a token and print it. It is kept as a hash alone, so it is not shown again. One of
+the scope "mcp" may use what is named here and nothing else; without any name it may use
+nothing. One of the scope "approve" or "manage" stands for you, so it takes a terminal
+and, where you have set one, the passphrase.`,
+		Example: `  guideway token create laptop --upstream files --toolset steps,runs
+  guideway token create ci --tool 'github__get_*' --tool github__list_issues --expires 30d
+  guideway token create monitor --scope read
+  guideway token create phone --scope approve`,
+		Args:              app.Exactly(1, "one name", "guideway token create laptop --upstream files"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              app.RunWithArg(run, o, &o.Name, o.check),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Scope, "scope", string(authn.ScopeMCP), "what it is good for: "+strings.Join(tokenScopes(), ", "))
+	f.StringSliceVar(&o.Allow.Upstreams, "upstream", nil, "upstream that it may use; can be repeated")
+	f.StringSliceVar(&o.Allow.Projects, "project", nil, "project whose upstreams it may use; can be repeated")
+	f.StringSliceVar(&o.Allow.Tools, "tool", nil, "tool that it may use, such as files__read or 'github__get_*'; can be repeated")
+	f.StringSliceVar(&o.Allow.Toolsets, "toolset", nil, "toolset of Guideway's own that it may use; can be repeated")
+	f.BoolVar(&o.Allow.All, "all", false, "it may use everything")
+	f.StringVar(&o.Exposure, "exposure", "", "how its client is offered tools of upstreams: "+strings.Join(exposures(), " or ")+"; by default as gateway.exposure says")
+	f.StringVar(&o.Expires, "expires", "", "how long it lasts, such as 30d or 12h; for good by default")
+	app.AddChangeFlag(cmd, &o.JSON)
+	fixed := func(flag string, values []string) {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	fixed("scope", tokenScopes())
+	fixed("toolset", ownToolsets())
+	fixed("exposure", exposures())
+	_ = cmd.RegisterFlagCompletionFunc("upstream", func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+		return server.CompleteUpstreams(a)(cmd, nil, part)
+	})
+	return cmd
+}
+
+// exposures are the ways in which tools of upstreams are offered.
+func exposures() []string { return []string{string(authn.ExposureAll), string(authn.ExposureSearch)} }
+
+// ownToolsets are the toolsets of Guideway's own tools.
+func ownToolsets() []string {
+	return slices.DeleteFunc(config.Toolsets(), func(name string) bool { return name == "gateway" })
+}
+
+// check refuses a command line that makes no token.
+func (o *tokenCreateOptions) check() error {
+	if !slices.Contains(tokenScopes(), o.Scope) {
+		return guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).
+			WithFix("--scope %s", strings.Join(tokenScopes(), ", or --scope "))
+	}
+	for _, name := range o.Allow.Toolsets {
+		if !slices.Contains(ownToolsets(), name) {
+			return guideway.Errorf(guideway.CodeInvalid, "there is no toolset %q of Guideway's own", name).
+				WithFix("use %s; upstreams are given by --upstream, --project and --tool", strings.Join(ownToolsets(), ", "))
+		}
+	}
+	if o.Exposure != "" && !slices.Contains(exposures(), o.Exposure) {
+		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", o.Exposure).WithFix("--exposure %s", strings.Join(exposures(), ", or --exposure "))
+	}
+	if o.Expires != "" {
+		var err error
+		if o.lasts, err = config.ParseDuration(o.Expires); err != nil || o.lasts <= 0 {
+			return guideway.Errorf(guideway.CodeInvalid, "--expires is %q, which is no time to last", o.Expires).
+				WithFix("--expires 30d")
+		}
+	}
+	if authn.Scope(o.Scope).Person() {
+		return o.app.Host.AsksPeople()
+	}
+	return nil
+}
+
+// tokenCreated is the answer of guideway token create --json.
+type tokenCreated struct {
+	app.ChangeResult
+	Secret string           `json:"secret"`
+	Token  authn.NamedToken `json:"token"`
+}
+
+func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
+	tokens, cfg, err := openTokens(o.app)
+	if err != nil {
+		return err
+	}
+	host := o.app.Host
+	token := authn.NamedToken{Name: o.Name, Scopes: []authn.Scope{authn.Scope(o.Scope)}, Exposure: authn.Exposure(o.Exposure)}
+	if token.User, err = authn.SystemUser(); err != nil {
+		return err
+	}
+	if token.Scopes[0] == authn.ScopeMCP || !o.Allow.IsEmpty() {
+		token.Allow = &o.Allow
+	}
+	if o.lasts > 0 {
+		at := host.CurrentTime().Add(o.lasts).UTC().Truncate(time.Second)
+		token.Expires = &at
+	}
+	if authn.Scope(o.Scope).Person() {
+		person := app.NewApprover(host, cfg)
+		if err := person.ProveIfSet(ctx); err != nil {
+			return err
+		}
+	}
+	secret, err := tokens.Create(token)
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		token.Created = host.CurrentTime().UTC().Truncate(time.Second)
+		return app.WriteJSON(host.Out, tokenCreated{
+			ChangeResult: app.ChangeResult{Action: "created", Changed: true, Kind: app.KindToken, Name: token.Name, Notes: o.notes(cfg, token)}, Secret: secret, Token: token,
+		})
+	}
+	fmt.Fprintln(host.Out, secret)
+	fmt.Fprintln(host.Err, "It is not shown again. Send it as: Authorization: Bearer TOKEN")
+	for _, note := range o.notes(cfg, token) {
+		fmt.Fprintln(host.Err, "note: "+note)
+	}
+	return nil
+}
+
+// notes say what a person may have meant otherwise.
+func (o *tokenCreateOptions) notes(cfg *config.Config, token authn.NamedToken) []string {
+	if token.Allow == nil {
+		return nil
+	}
+	var notes []string
+	if token.Allow.IsEmpty() {
+		notes = append(notes, "it may use nothing: name something with --upstream, --project, --tool or --toolset, or give --all.")
+	}
+	for _, name := range token.Allow.Upstreams {
+		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {
+			notes = append(notes, fmt.Sprintf("there is no upstream %s yet: guideway upstream list", app.OneLine(name)))
+		}
+	}
+	for _, name := range token.Allow.Projects {
+		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Project == name }) {
+			notes = append(notes, fmt.Sprintf("no upstream is in the project %s yet: guideway upstream project list", app.OneLine(name)))
+		}
+	}
+	return notes
+}

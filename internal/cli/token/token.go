@@ -1,0 +1,198 @@
+package token
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/spf13/cobra"
+)
+
+func NewTokenCmd(a *app.App) *cobra.Command {
+	return app.NewGroupCmd(&cobra.Command{
+		Use:     "token",
+		Aliases: []string{"tokens"},
+		Short:   "Make and revoke tokens for clients and for the API",
+		Long: `A named token lets one client in, for as long as you want. Of the scope "mcp" it is good
+for /mcp, where the client sees and calls only what the token names: upstreams,
+projects, single tools, and toolsets of Guideway's own. The other scopes are good for
+/api: "read" sees your runs and session documents, "approve" answers gates as a person,
+too, and "manage" changes upstreams and approves their tools. Give the last two to
+nothing that an agent can use.`,
+		Example: `  guideway token create laptop --upstream files --tool 'github__get_*' --expires 30d
+  guideway token create phone --scope approve
+  guideway token list
+  guideway token revoke laptop`,
+	},
+		newTokenCreateCmd(a, runTokenCreate), newTokenListCmd(a),
+		newTokenShowCmd(a), newTokenRevokeCmd(a),
+	)
+}
+
+func openTokens(a *app.App) (*authn.Tokens, *config.Config, error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	tokens, err := app.NewTokens(cfg)
+	return tokens, cfg, err
+}
+
+// tokenListAnswer is the answer of guideway token list --json.
+type tokenListAnswer struct {
+	Tokens []authn.NamedToken `json:"tokens"`
+}
+
+func newTokenListCmd(a *app.App) *cobra.Command {
+	return app.NewPlainCmd(a, runTokenList, &cobra.Command{
+		Use: "list", Short: "List the named tokens, without their secrets",
+		Example: "  guideway token list --json",
+	})
+}
+
+func runTokenList(_ context.Context, o *app.PlainOptions) error {
+	tokens, _, err := openTokens(o.App)
+	if err != nil {
+		return err
+	}
+	list, err := tokens.List()
+	if err != nil {
+		return err
+	}
+	host := o.App.Host
+	return app.WriteList(host, o.JSON, app.Listing[authn.NamedToken]{
+		Items: list, Answer: tokenListAnswer{Tokens: app.OrEmpty(list)}, Empty: "There are no named tokens: guideway token create NAME",
+		Table: app.NewTable(2, "NAME", "SCOPES", "MAY USE", "MADE", "USED", "ENDS"),
+		Row: func(t authn.NamedToken) []string {
+			return []string{app.OneLine(t.Name), scopesText(t.Scopes), app.OneLine(allowText(t)), host.Ago(t.Created), host.AgoOr(t.Used, "never"), ends(host, t)}
+		},
+	})
+}
+
+func scopesText(scopes []authn.Scope) string {
+	texts := make([]string, len(scopes))
+	for i, scope := range scopes {
+		texts[i] = string(scope)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// allowText says in a line what a token may use on /mcp.
+func allowText(t authn.NamedToken) string {
+	switch {
+	case !slices.Contains(t.Scopes, authn.ScopeMCP):
+		return "-"
+	case t.Allow.IsEmpty():
+		return "nothing"
+	case t.Allow.All:
+		return "everything"
+	}
+	var parts []string
+	for _, part := range []struct {
+		what string
+		list []string
+	}{{"upstreams", t.Allow.Upstreams}, {"projects", t.Allow.Projects}, {"tools", t.Allow.Tools}, {"toolsets", t.Allow.Toolsets}} {
+		if len(part.list) > 0 {
+			parts = append(parts, part.what+" "+strings.Join(part.list, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// exposureText says how a client is offered tools.
+func exposureText(e authn.Exposure) string {
+	if e == authn.ExposureSearch {
+		return "by tool_search and tool_call"
+	}
+	return "all in the list"
+}
+
+// ends says when a token ends by itself.
+func ends(h *app.Host, t authn.NamedToken) string {
+	switch {
+	case t.Expires == nil:
+		return "never"
+	case t.Expired(h.CurrentTime()):
+		return "has expired"
+	}
+	return t.Expires.Local().Format("2006-01-02 15:04")
+}
+
+func newTokenShowCmd(a *app.App) *cobra.Command {
+	return app.NewNameCmd(a, runTokenShow, &cobra.Command{
+		Use: "show NAME", Short: "Show what a token may do, without its secret",
+		Example:           "  guideway token show laptop --json",
+		Args:              app.Exactly(1, "one name", "guideway token show laptop"),
+		ValidArgsFunction: completeTokens(a),
+	})
+}
+
+func runTokenShow(_ context.Context, o *app.NameOptions) error {
+	tokens, _, err := openTokens(o.App)
+	if err != nil {
+		return err
+	}
+	list, err := tokens.List()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(t authn.NamedToken) bool { return t.Name == o.Name })
+	if i < 0 {
+		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", o.Name).WithFix("guideway token list")
+	}
+	host, token := o.App.Host, list[i]
+	if o.JSON {
+		return app.WriteJSON(host.Out, token)
+	}
+	fmt.Fprintf(host.Out, "%s\n", host.OutStyles().Bold(app.OneLine(token.Name)))
+	fmt.Fprintf(host.Out, "  scopes   %s\n  user     %s\n", scopesText(token.Scopes), app.OneLine(token.User))
+	fmt.Fprintf(host.Out, "  may use  %s\n", app.OneLine(allowText(token)))
+	if token.Exposure != "" {
+		fmt.Fprintf(host.Out, "  tools    %s\n", exposureText(token.Exposure))
+	}
+	fmt.Fprintf(host.Out, "  made     %s\n  used     %s\n  ends     %s\n", host.Ago(token.Created), host.AgoOr(token.Used, "never"), ends(host, token))
+	return nil
+}
+
+func completeTokens(a *app.App) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		if tokens, _, err := openTokens(a); err == nil && len(args) == 0 {
+			list, _ := tokens.List() // a shell that completes shows no errors
+			for _, token := range list {
+				names = append(names, token.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func newTokenRevokeCmd(a *app.App) *cobra.Command {
+	return app.NewChangeCmd(a, runTokenRevoke, &cobra.Command{
+		Use: "revoke NAME", Short: "End a token, at once and everywhere",
+		Long: `End a token, at once and everywhere: it lets nobody in any more, and the sessions and
+calls of a client that has it end within seconds.`,
+		Example:           "  guideway token revoke laptop",
+		Args:              app.Exactly(1, "one name", "guideway token revoke laptop"),
+		ValidArgsFunction: completeTokens(a),
+	})
+}
+
+func runTokenRevoke(_ context.Context, o *app.NameOptions) error {
+	tokens, _, err := openTokens(o.App)
+	if err != nil {
+		return err
+	}
+	if err := tokens.Revoke(o.Name); err != nil {
+		return err
+	}
+	return o.App.Host.WriteJSONOr(o.JSON, app.ChangeResult{Action: "revoked", Changed: true, Kind: app.KindToken, Name: o.Name}, func() {
+		fmt.Fprintf(o.App.Host.Out, "Revoked: %s\n", o.Name)
+	})
+}

@@ -1,0 +1,145 @@
+package upstream
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	"github.com/spf13/cobra"
+)
+
+type upstreamApproveOptions struct {
+	app   *app.App
+	Name  string
+	Tools []string
+	Diff  bool
+	JSON  bool
+}
+
+// upstreamApproved is the answer of guideway upstream approve --json.
+type upstreamApproved struct {
+	app.ChangeResult
+	// Tools are those that were looked at, with what differs.
+	Tools []manage.Waiting `json:"tools"`
+}
+
+func newUpstreamApproveCmd(a *app.App, run func(context.Context, *upstreamApproveOptions) error) *cobra.Command {
+	o := &upstreamApproveOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "approve NAME [TOOL...]", Short: "Look at the tools that have changed, and approve them",
+		Long: `Start an upstream, show how its tools differ from what was approved, and approve them
+after you have said so. Characters that cannot be seen are written out. With --diff the
+differences are shown and nothing is approved. With --json they are in the answer, and what
+is asked at the terminal stays there.`,
+		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "give the name of an upstream").WithFix("guideway upstream approve files")}
+			}
+			return nil
+		},
+		ValidArgsFunction: server.CompleteUpstreams(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name, o.Tools = args[0], args[1:]
+			if !o.Diff {
+				if err := a.Host.AsksPeople(); err != nil {
+					return app.UsageError{Err: err}
+				}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	app.AddChangeFlag(cmd, &o.JSON)
+	cmd.Flags().BoolVar(&o.Diff, "diff", false, "show the differences and approve nothing")
+	return cmd
+}
+
+func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
+	cfg, u, err := loadUpstream(o.app, o.Name)
+	if err != nil {
+		return err
+	}
+	c, err := askUpstream(ctx, o.app, cfg, u)
+	if err != nil {
+		return err
+	}
+	pins := server.UpstreamPins(o.app, cfg)
+	waiting, err := gateway.Review(pins, c, u.Name)
+	if err != nil {
+		return err
+	}
+	waiting, err = chosenTools(waiting, o.Tools)
+	if err != nil {
+		return err
+	}
+	host := o.app.Host
+	answer := upstreamApproved{ChangeResult: app.ChangeResult{Action: "reviewed", Kind: app.KindUpstream, Name: u.Name}, Tools: []manage.Waiting{}}
+	for _, w := range waiting {
+		answer.Tools = append(answer.Tools, manage.WaitingOf(u.Name, w))
+	}
+	if len(waiting) == 0 {
+		return host.WriteChange(o.JSON, answer, "Nothing differs from what was approved.")
+	}
+	out := host.Out
+	if o.JSON {
+		out = host.Err
+	}
+	if o.Diff && o.JSON {
+		return app.WriteJSON(host.Out, answer)
+	}
+	for _, w := range waiting {
+		fmt.Fprintf(out, "%s (%s)\n%s\n", app.OneLine(w.Tool), w.Why, w.Diff())
+	}
+	if o.Diff {
+		return nil
+	}
+	if err := o.agree(ctx, cfg, len(waiting)); err != nil {
+		return err
+	}
+	by, err := authn.SystemUser()
+	if err != nil {
+		return err
+	}
+	if err := gateway.Accept(pins, u.Name, by, waiting); err != nil {
+		return err
+	}
+	answer.Action, answer.Changed = "approved", true
+	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "tool is", "tools are")+" approved. Servers that run take it over at once.")
+}
+
+// agree has the person say yes.
+func (o *upstreamApproveOptions) agree(ctx context.Context, cfg *config.Config, tools int) error {
+	host := o.app.Host
+	person := app.NewApprover(host, cfg)
+	said, err := person.AskLine(ctx, fmt.Sprintf("Approve %s? Type yes: ", app.Plural(tools, "tool", "tools")))
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(said) != "yes" {
+		return guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("type yes to approve")
+	}
+	return person.ProveIfSet(ctx)
+}
+
+// chosenTools leaves the named ones; without names all of them.
+func chosenTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, error) {
+	if len(names) == 0 {
+		return waiting, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(waiting, func(w gateway.Waiting) bool { return w.Tool == name }) {
+			return nil, guideway.Errorf(guideway.CodeNotFound, "no tool %q waits for approval", name).WithFix("leave the names out to see all")
+		}
+	}
+	return slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil
+}

@@ -1,0 +1,234 @@
+package upstream
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/spf13/cobra"
+)
+
+// upstreamAddOptions is the command line of guideway upstream add.
+type upstreamAddOptions struct {
+	app     *app.App
+	Name    string
+	Command []string
+
+	URL, Transport, Bearer string
+	OAuth                  config.UpstreamOAuth
+	Env, Headers           []string
+	Dir, Project           string
+	Pins, Sessions         string
+	Timeout, MaxTime       time.Duration
+	Calls, ToolCalls       int
+	Replace, JSON          bool
+}
+
+func newUpstreamAddCmd(a *app.App, run func(context.Context, *upstreamAddOptions) error) *cobra.Command {
+	o := &upstreamAddOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "add NAME (--url URL | -- COMMAND [ARGUMENT...])",
+		Short: "Add an upstream to the configuration",
+		Long: `Add an upstream to guideway.json; a server that runs takes it over at once. A secret is
+better named than written down: ${env:NAME} stands for a variable of Guideway's
+environment, and ${keychain:NAME} for the entry NAME of the service "guideway" in the
+system's keychain.
+
+With a client id and a secret tokens are got by OAuth's client credentials: from
+--oauth-token-url, from the issuer of --oauth-issuer, or from where the server itself says.`,
+		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
+  guideway upstream add docs --url https://example.com/mcp --bearer '${keychain:docs}'
+  guideway upstream add crm --url https://example.com/mcp --oauth-client-id me --oauth-client-secret '${keychain:crm}'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			if len(args) == 0 || dash > 1 || dash < 0 && len(args) > 1 {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "give a name, and a command behind --").
+					WithFix("guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me")}
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name, o.Command = args[0], args[1:]
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.URL, "url", "", "address of a server over HTTP")
+	f.StringVar(&o.Transport, "transport", "", `"sse" for a server of 2024-11-05; found out by default`)
+	f.StringVar(&o.Bearer, "bearer", "", "bearer token for the server")
+	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "client id that tokens are got by")
+	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "its secret")
+	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "who hands out the tokens; by default the server's own host")
+	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "where tokens are got; found out by default")
+	f.StringSliceVar(&o.OAuth.Scopes, "oauth-scope", nil, "scope to ask for; can be repeated")
+	f.StringVar(&o.OAuth.Resource, "oauth-resource", "", "what the server calls itself, where tokens are for one audience")
+	f.StringArrayVar(&o.Env, "env", nil, "variable NAME=value for the command; can be repeated")
+	f.StringArrayVar(&o.Headers, "header", nil, "header NAME=value for the URL; can be repeated")
+	f.StringVar(&o.Dir, "dir", "", "directory that the command is started in")
+	f.StringVar(&o.Project, "project", "", "project that it belongs to")
+	f.DurationVar(&o.Timeout, "timeout", 0, "how long a call may show no progress (default a minute)")
+	f.DurationVar(&o.MaxTime, "max-time", 0, "how long a call may take in all (default an hour)")
+	f.StringVar(&o.Pins, "pins", "", "what its tools need to be offered: first-use, approve or off")
+	f.StringVar(&o.Sessions, "sessions", "", "which clients share a session: auto, shared or client")
+	f.IntVar(&o.Calls, "calls-per-minute", 0, "limit for all of it")
+	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "limit for each of its tools")
+	f.BoolVar(&o.Replace, "replace", false, "take the place of an upstream of this name")
+	app.AddChangeFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func pairs(list []string, flag string) (map[string]string, error) {
+	var out map[string]string
+	for _, pair := range list {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is not NAME=value", pair).WithFix("%s NAME=value", flag)}
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
+	u := config.Upstream{
+		Name: o.Name, URL: o.URL, Transport: o.Transport, Bearer: o.Bearer, Dir: o.Dir, Project: o.Project,
+		Timeout: config.UpstreamTime(o.Timeout), MaxTime: config.UpstreamTime(o.MaxTime), Pins: o.Pins, Sessions: o.Sessions,
+		CallsPerMinute: o.Calls, ToolCallsPerMinute: o.ToolCalls,
+	}
+	if oauth := o.OAuth; !reflect.ValueOf(oauth).IsZero() {
+		u.OAuth = &oauth
+	}
+	if o.Calls < 0 || o.ToolCalls < 0 {
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "a limit is negative").WithFix("--calls-per-minute 120")}
+	}
+	if len(o.Command) > 0 {
+		u.Command, u.Args = o.Command[0], o.Command[1:]
+	}
+	var err error
+	if u.Env, err = pairs(o.Env, "--env"); err != nil {
+		return err
+	}
+	if u.Headers, err = pairs(o.Headers, "--header"); err != nil {
+		return err
+	}
+	e := manage.EntryOf(u)
+	if err := e.Check(); err != nil {
+		return err
+	}
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	d := app.ChangeResult{Action: "added", Changed: true, Kind: app.KindUpstream, Name: u.Name, Project: u.Project}
+	if slices.ContainsFunc(cfg.Upstreams, func(old config.Upstream) bool { return old.Name == u.Name }) {
+		d.Action = "replaced"
+	}
+	if d.Action == "replaced" && !o.Replace {
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", u.Name).WithFix("add --replace, or take another name")
+	}
+	if d.File, err = putUpstream(ctx, o.app, cfg, u); err != nil {
+		return err
+	}
+	said := fmt.Sprintf("%s is in %s. Try it: guideway upstream show %s --check", u.Name, d.File, u.Name)
+	if why := toolsetNote(cfg); why != "" {
+		d.Notes = append(d.Notes, why)
+		said += "\n\n" + why
+	}
+	return o.app.Host.WriteChange(o.JSON, d, said)
+}
+
+// putUpstream writes an upstream into the configuration.
+func putUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.Upstream) (string, error) {
+	text, err := json.Marshal(u)
+	if err != nil {
+		return "", guideway.Errorf(guideway.CodeInternal, "write an upstream: %w", err)
+	}
+	return a.EditConfig(ctx, cfg, func(src []byte) ([]byte, error) {
+		return install.SetMember(src, []string{"upstreams", u.Name}, text)
+	})
+}
+
+func newUpstreamRemoveCmd(a *app.App) *cobra.Command {
+	return app.NewChangeCmd(a, runUpstreamRemove, &cobra.Command{
+		Use: "remove NAME", Short: "Take an upstream out of the configuration",
+		Long:              "Take an upstream out of guideway.json, and forget what it offered and what was approved of it.",
+		Example:           "  guideway upstream remove files",
+		Args:              app.Exactly(1, "one name", "guideway upstream remove files"),
+		ValidArgsFunction: server.CompleteUpstreams(a),
+	})
+}
+
+func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
+	cfg, u, err := loadUpstream(o.App, o.Name)
+	if err != nil {
+		return err
+	}
+	file, err := o.App.EditConfig(ctx, cfg, func(src []byte) ([]byte, error) { return clearUpstreamMember(src, u.Name) })
+	if err != nil {
+		return err
+	}
+	if err := server.UpstreamPins(o.App, cfg).Forget(u.Name); err != nil {
+		return err
+	}
+	if cache := server.UpstreamCache(cfg); cache != "" {
+		if err := upstream.Forget(cache, u.Name); err != nil {
+			return err
+		}
+	}
+	return o.App.Host.WriteChange(o.JSON, app.ChangeResult{Action: "removed", Changed: true, Kind: app.KindUpstream, Name: u.Name, File: file},
+		fmt.Sprintf("%s is out of %s.", u.Name, file))
+}
+
+// newUpstreamSwitchCmd makes enable and disable.
+func newUpstreamSwitchCmd(a *app.App, on bool) *cobra.Command {
+	use, short, word := "disable", "Keep an upstream from being used", "disabled"
+	if on {
+		use, short, word = "enable", "Use a disabled upstream again", "enabled"
+	}
+	run := func(ctx context.Context, o *app.NameOptions) error {
+		cfg, u, err := loadUpstream(a, o.Name)
+		if err != nil {
+			return err
+		}
+		file, err := a.EditConfig(ctx, cfg, func(src []byte) ([]byte, error) {
+			if on {
+				return clearUpstreamMember(src, u.Name, "disabled")
+			}
+			return install.SetMember(src, []string{"upstreams", u.Name, "disabled"}, json.RawMessage("true"))
+		})
+		if err != nil {
+			return err
+		}
+		return a.Host.WriteChange(o.JSON, app.ChangeResult{Action: word, Changed: u.Disabled == on, Kind: app.KindUpstream, Name: u.Name, File: file},
+			fmt.Sprintf("%s is %s.", u.Name, word))
+	}
+	return app.NewChangeCmd(a, run, &cobra.Command{
+		Use: use + " NAME", Short: short,
+		Example:           "  guideway upstream " + use + " files",
+		Args:              app.Exactly(1, "one name", "guideway upstream "+use+" files"),
+		ValidArgsFunction: server.CompleteUpstreams(a),
+	})
+}
+
+// clearUpstreamMember removes an upstream, or a member of it, from the configuration.
+func clearUpstreamMember(src []byte, path ...string) ([]byte, error) {
+	out, _, err := install.RemoveMember(src, append([]string{"upstreams"}, path...))
+	return out, err
+}

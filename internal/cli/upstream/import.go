@@ -1,0 +1,163 @@
+package upstream
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import installcmd "github.com/guideway-dev/guideway/internal/cli/install"
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/spf13/cobra"
+)
+
+// upstreamImportOptions is the command line of guideway upstream import.
+type upstreamImportOptions struct {
+	app     *app.App
+	Clients []string
+	Scope   string
+	DryRun  bool
+	JSON    bool
+	machine install.Env
+}
+
+func newUpstreamImportCmd(a *app.App, run func(context.Context, *upstreamImportOptions) error) *cobra.Command {
+	o := &upstreamImportOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "import [CLIENT...]", Short: "Take over the MCP servers that a client is configured with",
+		Long: `Take over the servers, local and remote, from the configuration of the named clients, or
+of all that are found. The clients' own files stay as they are. A server whose name is
+taken is left out.`,
+		Example:           "  guideway upstream import --dry-run\n  guideway upstream import claude-code cursor",
+		ValidArgsFunction: installcmd.CompleteInstallClients,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Clients = args
+			if o.Scope != string(install.ScopeUser) && o.Scope != string(install.ScopeProject) {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).WithFix("--scope user, or --scope project")}
+			}
+			o.machine = a.Host.InstallEnv("")
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "whose configuration: user, or project for the file in the working directory")
+	f.BoolVar(&o.DryRun, "dry-run", false, "show what would be taken over")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// importedServer is one server in the answer of guideway upstream import --json.
+// File is the client's own.
+type importedServer struct {
+	app.ChangeResult
+	Client string `json:"client"`
+	Taken  bool   `json:"taken"`
+}
+
+func runUpstreamImport(ctx context.Context, o *upstreamImportOptions) error {
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	clients := install.Clients()
+	if len(o.Clients) > 0 {
+		clients = nil
+		for _, name := range o.Clients {
+			client, err := install.Find(name)
+			if err != nil {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("guideway upstream import --dry-run")}
+			}
+			clients = append(clients, client)
+		}
+	}
+	taken := map[string]bool{}
+	for _, u := range cfg.Upstreams {
+		taken[u.Name] = true
+	}
+	list := []importedServer{}
+	for _, client := range clients {
+		more, err := o.importFrom(ctx, cfg, client, taken)
+		if err != nil {
+			return err
+		}
+		list = append(list, more...)
+	}
+	if o.JSON {
+		return app.WriteJSON(o.app.Host.Out, list)
+	}
+	o.print(list)
+	if !o.DryRun && len(list) > 0 {
+		sayToolset(o.app, cfg)
+	}
+	return nil
+}
+
+// importFrom takes over the servers of one client.
+func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Config, client install.Client, taken map[string]bool) ([]importedServer, error) {
+	scope := install.Scope(o.Scope)
+	if scope == install.ScopeProject && client.Project == "" {
+		return nil, nil
+	}
+	location, err := install.Locate(o.machine, client, scope)
+	if err != nil {
+		return nil, err
+	}
+	file, err := install.Read(ctx, location.Path)
+	if err != nil || !file.Exists {
+		return nil, err
+	}
+	servers, err := install.Servers(o.machine, client, file.Content)
+	if err != nil {
+		return nil, err
+	}
+	var list []importedServer
+	for _, s := range servers {
+		u, notes := manage.UpstreamOf(s)
+		row := importedServer{
+			ChangeResult: app.ChangeResult{Action: "left out", Kind: app.KindUpstream, Name: u.Name, File: location.Path, Notes: notes}, Client: client.ID,
+		}
+		e := manage.EntryOf(u)
+		switch err := e.Check(); {
+		case taken[u.Name]:
+			row.Notes = append(row.Notes, "left out: an upstream has this name")
+		case err != nil:
+			row.Notes = append(row.Notes, "left out: "+err.Error())
+		default:
+			row.Taken, taken[u.Name] = true, true
+			row.Action, row.Changed = "imported", !o.DryRun
+			if !o.DryRun {
+				if _, err := putUpstream(ctx, o.app, cfg, u); err != nil {
+					return list, err
+				}
+			}
+		}
+		list = append(list, row)
+	}
+	return list, nil
+}
+
+func (o *upstreamImportOptions) print(list []importedServer) {
+	host := o.app.Host
+	if len(list) == 0 {
+		fmt.Fprintln(host.Err, "No servers were found to take over.")
+		return
+	}
+	word := "taken over"
+	if o.DryRun {
+		word = "would be taken over"
+	}
+	for _, s := range list {
+		state := word
+		if !s.Taken {
+			state = "left out"
+		}
+		fmt.Fprintf(host.Out, "%s  (%s)  %s\n", app.OneLine(s.Name), s.Client, state)
+		for _, note := range s.Notes {
+			fmt.Fprintf(host.Out, "  %s\n", app.OneLine(note))
+		}
+	}
+}

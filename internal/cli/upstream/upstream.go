@@ -1,0 +1,318 @@
+package upstream
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/spf13/cobra"
+)
+
+func NewUpstreamCmd(a *app.App) *cobra.Command {
+	return app.NewGroupCmd(&cobra.Command{
+		Use:   "upstream",
+		Short: "Put other MCP servers behind Guideway, and look after them",
+		Long: `Other MCP servers are offered to agents through Guideway: their tools come as
+NAME__TOOL, where the toolset "gateway" is on. A server is started when it is first
+needed. What its tools say is remembered: one that changes later is held back until you
+approve it.`,
+		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
+  guideway upstream add docs --url https://example.com/mcp --bearer '${env:DOCS_TOKEN}'
+  guideway upstream list
+  guideway serve --toolsets steps,runs,sessions,gateway`,
+	},
+		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a), newUpstreamShowCmd(a, runUpstreamShow),
+		newUpstreamRemoveCmd(a), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false),
+		newUpstreamApproveCmd(a, runUpstreamApprove), newUpstreamLogsCmd(a, runUpstreamLogs), newUpstreamImportCmd(a, runUpstreamImport),
+		newUpstreamProjectCmd(a),
+	)
+}
+
+// loadUpstream finds an upstream of the configuration.
+func loadUpstream(a *app.App, name string) (*config.Config, config.Upstream, error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return nil, config.Upstream{}, err
+	}
+	i := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name })
+	if i < 0 {
+		return nil, config.Upstream{}, guideway.Errorf(guideway.CodeNotFound, "there is no upstream %q", name).
+			WithFix("guideway upstream list")
+	}
+	return cfg, cfg.Upstreams[i], nil
+}
+
+func newUpstreamListCmd(a *app.App) *cobra.Command {
+	return app.NewPlainCmd(a, runUpstreamList, &cobra.Command{
+		Use: "list", Short: "List the upstreams, without starting them",
+		Example: "  guideway upstream list --json",
+	})
+}
+
+func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
+	cfg, err := o.App.Load()
+	if err != nil {
+		return err
+	}
+	rows, managed := []manage.Summary{}, server.Managed(o.App, cfg)
+	for _, u := range cfg.Upstreams {
+		rows = append(rows, managed.Summarize(u))
+	}
+	more := ""
+	if why := toolsetNote(cfg); why != "" {
+		more = "\n" + why
+	}
+	return app.WriteList(o.App.Host, o.JSON, app.Listing[manage.Summary]{
+		Items: rows, Answer: rows, Empty: "There are no upstreams. See: guideway upstream add --help", More: more,
+		Table: app.NewTable(2, "NAME", "REACHED BY", "WHERE", "TOOLS", "STATE").AlignRight(3),
+		Row: func(r manage.Summary) []string {
+			tools := "?"
+			if r.Tools >= 0 {
+				tools = fmt.Sprint(r.Tools)
+			}
+			return []string{r.Name, r.Reached, app.OneLine(r.Where), tools, server.StateText(&r)}
+		},
+	})
+}
+
+// sayToolset tells a person why agents do not see the upstreams.
+func sayToolset(a *app.App, cfg *config.Config) {
+	if why := toolsetNote(cfg); why != "" {
+		fmt.Fprintf(a.Host.Err, "\n%s\n", why)
+	}
+}
+
+// toolsetNote says why agents do not see the upstreams; empty is that they do.
+func toolsetNote(cfg *config.Config) string {
+	if slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
+		return ""
+	}
+	return fmt.Sprintf("Agents do not see them: the toolset \"gateway\" is off. Put it into \"toolsets\" of guideway.json, or start with --toolsets %s,gateway",
+		strings.Join(cfg.Toolsets, ","))
+}
+
+type upstreamShowOptions struct {
+	app   *app.App
+	Name  string
+	JSON  bool
+	Check bool
+}
+
+// upstreamDetails is the answer of guideway upstream show --json.
+type upstreamDetails struct {
+	manage.Summary
+	Origin  string            `json:"origin"`
+	Config  config.Upstream   `json:"config"`
+	Server  *upstream.Info    `json:"server,omitempty"`
+	Offered []string          `json:"offered,omitempty"`
+	Held    []gateway.Waiting `json:"held,omitempty"`
+	Notes   []string          `json:"notes,omitempty"`
+}
+
+func newUpstreamShowCmd(a *app.App, run func(context.Context, *upstreamShowOptions) error) *cobra.Command {
+	o := &upstreamShowOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show what an upstream is and what it offers",
+		Long: `Show how an upstream is configured and what it offered when it was last asked. With
+--check it is started and asked now. Secrets are not shown.`,
+		Example:           "  guideway upstream show files\n  guideway upstream show files --check",
+		Args:              app.Exactly(1, "one name", "guideway upstream show files"),
+		ValidArgsFunction: server.CompleteUpstreams(a),
+		RunE:              app.RunWithArg(run, o, &o.Name),
+	}
+	app.AddJSONFlag(cmd, &o.JSON)
+	cmd.Flags().BoolVar(&o.Check, "check", false, "start it and ask it now")
+	return cmd
+}
+
+// checkTime bounds how long an upstream is waited for.
+const checkTime = time.Minute
+
+// askUpstream starts an upstream and gives what it offers.
+func askUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.Upstream) (*upstream.Catalog, error) {
+	spec := manage.EntryOf(u).Spec
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	up := upstream.New(spec, server.UpstreamOptions(a, cfg))
+	defer up.Close(ctx)
+	c, err := up.RefreshAll(ctx) // what waits for approval may be for clients that can be asked
+	if err != nil {
+		for _, line := range up.Log(10) {
+			fmt.Fprintln(a.Host.Err, "  "+line)
+		}
+	}
+	return c, err
+}
+
+func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
+	cfg, u, err := loadUpstream(o.app, o.Name)
+	if err != nil {
+		return err
+	}
+	if o.Check {
+		if _, err := askUpstream(ctx, o.app, cfg, u); err != nil {
+			return err
+		}
+	}
+	managed := server.Managed(o.app, cfg)
+	d := upstreamDetails{Summary: managed.Summarize(u), Origin: u.Origin.String(), Config: manage.WithoutSecret(u)}
+	if c := upstream.Cached(server.UpstreamCache(cfg), manage.EntryOf(u).Spec); c != nil {
+		d.Server, d.Notes = &c.Info, slices.Concat(c.Notes, gateway.Flagged(c))
+		d.Offered = gateway.ToolNames(c)
+		d.Notes = append(d.Notes, RuleNotes(u.Tools, d.Offered)...)
+		d.Held = managed.Held(u)
+	}
+	return o.app.Host.WriteJSONOr(o.JSON, d, func() { printUpstream(o.app, d) })
+}
+
+// RuleNotes say which rules of the configuration come to nothing: those of tools that are
+// not there, and those that give a tool the name of another one.
+func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string {
+	var notes []string
+	for _, tool := range slices.Sorted(maps.Keys(rules)) {
+		if !slices.Contains(offered, tool) {
+			notes = append(notes, fmt.Sprintf("%s: the configuration has a rule for it, and there is no such tool", tool))
+		}
+	}
+	first := map[string]string{}
+	for _, tool := range offered {
+		rule := rules[tool]
+		name := tool
+		if rule.Name != "" {
+			name = rule.Name
+		}
+		if rule.Hide {
+			continue
+		}
+		if other, taken := first[name]; taken {
+			notes = append(notes, fmt.Sprintf("%s: it is left out, because %s is called %s", tool, other, name))
+			continue
+		}
+		first[name] = tool
+	}
+	return notes
+}
+
+// mark says what is special about a tool.
+func (d *upstreamDetails) mark(tool string) string {
+	rule := d.Config.Tools[tool]
+	if rule.Hide {
+		return "  (hidden)"
+	}
+	var marks []string
+	if rule.Name != "" {
+		marks = append(marks, "called "+app.OneLine(rule.Name))
+	}
+	if rule.Description != "" {
+		marks = append(marks, "described anew")
+	}
+	if i := slices.IndexFunc(d.Held, func(w gateway.Waiting) bool { return w.Tool == tool }); i >= 0 {
+		marks = append(marks, d.Held[i].Why+", held back")
+	}
+	if len(marks) == 0 {
+		return ""
+	}
+	return "  (" + strings.Join(marks, ", ") + ")"
+}
+
+func printUpstream(a *app.App, d upstreamDetails) {
+	out, s := a.Host.Out, a.Host.OutStyles()
+	fmt.Fprintf(out, "%s  %s\n", s.Bold(d.Name), server.StateText(&d.Summary))
+	fmt.Fprintf(out, "  reached by  %s: %s\n", d.Reached, app.OneLine(d.Where))
+	fmt.Fprintf(out, "  configured  %s\n", d.Origin)
+	for _, key := range slices.Sorted(maps.Keys(d.Config.Env)) {
+		fmt.Fprintf(out, "  variable    %s=%s\n", app.OneLine(key), app.OneLine(d.Config.Env[key]))
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.Config.Headers)) {
+		fmt.Fprintf(out, "  header      %s: %s\n", app.OneLine(key), app.OneLine(d.Config.Headers[key]))
+	}
+	if d.Config.Bearer != "" {
+		fmt.Fprintf(out, "  bearer      %s\n", d.Config.Bearer)
+	}
+	if o := d.Config.OAuth; o != nil {
+		from := "where the server says"
+		if o.TokenURL+o.Issuer != "" {
+			from = o.TokenURL + o.Issuer
+		}
+		fmt.Fprintf(out, "  oauth       client %s, tokens from %s\n", app.OneLine(o.ClientID), app.OneLine(from))
+	}
+	if d.Server == nil {
+		fmt.Fprintf(out, "\nIt was not asked yet: guideway upstream show %s --check\n", d.Name)
+		return
+	}
+	fmt.Fprintf(out, "  server      %s %s, speaks %s\n", app.OneLine(d.Server.Server.Name), app.OneLine(d.Server.Server.Version), d.Server.Version)
+	fmt.Fprintf(out, "\n%s:\n", app.Plural(len(d.Offered), "tool", "tools"))
+	for _, name := range d.Offered {
+		fmt.Fprintf(out, "  %s\n", app.OneLine(name)+d.mark(name))
+	}
+	for _, note := range d.Notes {
+		fmt.Fprintf(out, "note: %s\n", app.OneLine(note))
+	}
+	if len(d.Held) > 0 {
+		fmt.Fprintf(out, "\n%s for your approval: guideway upstream approve %s\n", app.Plural(len(d.Held), "tool waits", "tools wait"), d.Name)
+	}
+}
+
+type upstreamLogsOptions struct {
+	app   *app.App
+	Name  string
+	Lines int
+	JSON  bool
+}
+
+// upstreamLogsAnswer is the answer of guideway upstream logs --json.
+type upstreamLogsAnswer struct {
+	Name  string   `json:"name"`
+	Lines []string `json:"lines"`
+}
+
+func newUpstreamLogsCmd(a *app.App, run func(context.Context, *upstreamLogsOptions) error) *cobra.Command {
+	o := &upstreamLogsOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "logs NAME", Short: "Show what an upstream has said on its error output",
+		Example:           "  guideway upstream logs files --lines 200",
+		Args:              app.Exactly(1, "one name", "guideway upstream logs files"),
+		ValidArgsFunction: server.CompleteUpstreams(a),
+		RunE:              app.RunWithArg(run, o, &o.Name),
+	}
+	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 50, "how many lines")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
+	cfg, u, err := loadUpstream(o.app, o.Name)
+	if err != nil {
+		return err
+	}
+	lines, err := app.LastUpstreamLines(app.UpstreamLogDir(cfg), u.Name, max(1, o.Lines))
+	if err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream: %w", err)
+	}
+	if o.JSON {
+		return app.WriteJSON(o.app.Host.Out, upstreamLogsAnswer{Name: u.Name, Lines: app.OrEmpty(lines)})
+	}
+	if len(lines) == 0 {
+		fmt.Fprintln(o.app.Host.Err, "It has said nothing.")
+	}
+	for _, line := range lines {
+		fmt.Fprintln(o.app.Host.Out, app.Printable(line))
+	}
+	return nil
+}

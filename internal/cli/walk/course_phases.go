@@ -1,0 +1,311 @@
+package walk
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/graph"
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// phaseCourse is a phase workflow.
+type phaseCourse struct{ *guide.PhaseProgram }
+
+func (c phaseCourse) intro() []bullets {
+	return []bullets{{"Holds throughout", c.Workflow.Rules}}
+}
+
+func (c phaseCourse) size() int { return len(c.Workflow.Phases) }
+
+// phase gives a phase by its 1-based number, or nil.
+func (c phaseCourse) phase(number int) *phases.Phase {
+	if number < 1 || number > len(c.Workflow.Phases) {
+		return nil
+	}
+	return &c.Workflow.Phases[number-1]
+}
+
+// at gives the phase of a position, or nil before the first one.
+func (c phaseCourse) at(pos guide.Position) *phases.Phase {
+	if pos.Phase == nil {
+		return nil
+	}
+	return c.phase(pos.Phase.Number)
+}
+
+func (c phaseCourse) head(_ guide.State, pos guide.Position) (number, about string) {
+	phase := c.at(pos)
+	if phase == nil {
+		return fmt.Sprintf("[0/%d]", c.size()), ""
+	}
+	number = fmt.Sprintf("[%d/%d]", pos.Phase.Number, pos.Phase.Of)
+	if pos.ID == phase.ID {
+		return number, ""
+	}
+	about = fmt.Sprintf("in %s (%s)", app.OneLine(phase.Name), phase.ID)
+	if i := stepIn(phase.Steps, pos.ID); i >= 0 && pos.Loop == nil && len(phase.Steps) > 1 {
+		about = fmt.Sprintf("step %d of %d ", i+1, len(phase.Steps)) + about
+	}
+	return number, about
+}
+
+func stepIn(list []phases.Step, id string) int {
+	return slices.IndexFunc(list, func(s phases.Step) bool { return s.ID == id })
+}
+
+// title looks in the phase that the event is of.
+func (c phaseCourse) title(e guide.Event) string {
+	phase := c.phase(e.Phase)
+	if phase == nil {
+		return e.Step
+	}
+	for name, id := range names(phase) {
+		if id == e.Step {
+			return name
+		}
+	}
+	return e.Step
+}
+
+func (c phaseCourse) phaseOf(e guide.Event) string {
+	if phase := c.phase(e.Phase); phase != nil {
+		return phase.ID
+	}
+	return ""
+}
+
+// names gives what a phase has, the phase itself first: names and ids.
+func names(phase *phases.Phase) func(yield func(name, id string) bool) {
+	return func(yield func(name, id string) bool) {
+		steps := func(list []phases.Step) bool {
+			for i := range list {
+				if !yield(list[i].Name, list[i].ID) {
+					return false
+				}
+			}
+			return true
+		}
+		if !yield(phase.Name, phase.ID) || !steps(phase.Steps) {
+			return
+		}
+		for i := range phase.Loops {
+			if !yield(phase.Loops[i].Name, phase.Loops[i].ID) || !steps(phase.Loops[i].Steps) {
+				return
+			}
+		}
+		for i := range phase.Checkpoints {
+			if !yield(phase.Checkpoints[i].Name, phase.Checkpoints[i].ID) {
+				return
+			}
+		}
+		for i := range phase.Decisions {
+			if !yield(phase.Decisions[i].Name, phase.Decisions[i].ID) {
+				return
+			}
+		}
+	}
+}
+
+// answer names the option, and what it has brought about.
+func (c phaseCourse) answer(e guide.Event) string {
+	words := []string{e.Option}
+	if e.Option == "" {
+		words[0] = "declined"
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Vars)) {
+		words = append(words, name+" = "+ValueWords(e.Vars[name]))
+	}
+	for _, n := range e.Skips {
+		words = append(words, "skips "+c.phaseID(n))
+	}
+	if e.To > 0 {
+		words = append(words, "to "+c.phaseID(e.To))
+	}
+	if len(e.Undone) > 0 {
+		words = append(words, "leaves out "+strings.Join(e.Undone, ", "))
+	}
+	return strings.Join(words, ", ")
+}
+
+// phaseID is the id of the phase that a way leads to.
+func (c phaseCourse) phaseID(number int) string {
+	if phase := c.phase(number); phase != nil {
+		return phase.ID
+	}
+	return "the end"
+}
+
+// undecided is the condition of the loop, or those of the ways that lead on.
+func (c phaseCourse) undecided(_ guide.State, pos guide.Position) string {
+	phase := c.at(pos)
+	if phase == nil {
+		return ""
+	}
+	for i := range phase.Loops {
+		if l := &phase.Loops[i]; l.ID == pos.ID {
+			return graph.PhaseExtent(l)
+		}
+	}
+	var words []string
+	add := func(when *condition.Expr, to string) {
+		if when != nil {
+			words = append(words, fmt.Sprintf("to %s if %s", to, when))
+		}
+	}
+	for i := range phase.Decisions {
+		for _, b := range phase.Decisions[i].Branches {
+			if phase.Decisions[i].ID == pos.ID {
+				add(b.Condition, b.TransitionTo)
+			}
+		}
+	}
+	if pos.ID == phase.ID && len(phase.Decisions) == 0 {
+		for _, t := range phase.Transitions {
+			add(t.Condition, t.To)
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+func (c phaseCourse) Declinable(pos guide.Position) bool {
+	phase := c.at(pos)
+	return phase != nil && slices.ContainsFunc(phase.Checkpoints, func(k phases.Checkpoint) bool {
+		return k.ID == pos.ID && !k.Required
+	})
+}
+
+func (c phaseCourse) Skippable(pos guide.Position) bool {
+	phase := c.at(pos)
+	if phase == nil || pos.Kind != guide.PositionStep {
+		return false
+	}
+	// What is to be checked on entry and exit has the id of the phase, and no step.
+	return slices.ContainsFunc(AllSteps(phase), func(s phases.Step) bool {
+		return s.ID == pos.ID && (!s.Required || !phase.Required)
+	})
+}
+
+// AllSteps are the steps of a phase and of its loops.
+func AllSteps(phase *phases.Phase) []phases.Step {
+	list := slices.Clone(phase.Steps)
+	for i := range phase.Loops {
+		list = append(list, phase.Loops[i].Steps...)
+	}
+	return list
+}
+
+// Value takes what is typed for a text as it is: a version such as 1.4 is no
+// number.
+func (c phaseCourse) Value(name, text string) any {
+	value := app.ParseValue(text)
+	if _, isText := value.(string); !isText {
+		if v := c.Workflow.Variable(name); v != nil && v.Type == phases.TypeString {
+			return strings.TrimSpace(text)
+		}
+	}
+	return value
+}
+
+// Put sets what a path leads to: the engine takes whole variables.
+func (c phaseCourse) Put(s guide.State, vars map[string]any, name string, value any) {
+	root, path, nested := strings.Cut(name, ".")
+	if !nested {
+		vars[name] = value
+		return
+	}
+	old, set := vars[root]
+	if !set {
+		old = s.Vars[root]
+	}
+	vars[root] = inObject(old, path, value)
+}
+
+// inObject is a copy of an object with the value that a path leads to.
+func inObject(old any, path string, value any) map[string]any {
+	object, _ := old.(map[string]any)
+	if object = maps.Clone(object); object == nil {
+		object = map[string]any{}
+	}
+	name, rest, nested := strings.Cut(path, ".")
+	if nested {
+		value = inObject(object[name], rest, value)
+	}
+	object[name] = value
+	return object
+}
+
+// Asks finds an id in any phase, or in one: PHASE/ID. A phase's own is asked for
+// where what it is entered or left with is to be checked, or where it waits for
+// variables.
+func (c phaseCourse) Asks(id string) asked {
+	var a asked
+	in := ""
+	if phase, rest, ok := strings.Cut(id, "/"); ok && c.Workflow.Index(phase) >= 0 {
+		in, id = phase, rest
+	}
+	for i := range c.Workflow.Phases {
+		phase := &c.Workflow.Phases[i]
+		if in != "" && in != phase.ID {
+			continue
+		}
+		if phase.ID == id {
+			a.add(asked{Output: true, Skippable: !phase.Required})
+		}
+		for _, step := range AllSteps(phase) {
+			if step.ID == id {
+				a.add(asked{Output: true, Skippable: !step.Required || !phase.Required})
+			}
+		}
+		if slices.ContainsFunc(phase.Loops, func(l phases.Loop) bool { return l.ID == id }) {
+			a.add(asked{})
+		}
+		for _, k := range phase.Checkpoints {
+			if k.ID == id {
+				a.add(asked{Options: optionIDs(k), Declinable: !k.Required})
+			}
+		}
+		for _, d := range phase.Decisions {
+			if d.ID == id {
+				a.add(asked{Options: branchIDs(d)})
+			}
+		}
+	}
+	return a
+}
+
+func optionIDs(k phases.Checkpoint) []string {
+	ids := make([]string, len(k.Options))
+	for i, o := range k.Options {
+		ids[i] = o.ID
+	}
+	return ids
+}
+
+// branchIDs are the branches of a decision that an answer can take.
+func branchIDs(d phases.Decision) []string {
+	var ids []string
+	for _, b := range d.Branches {
+		if b.Condition == nil && !b.IsDefault {
+			ids = append(ids, b.ID)
+		}
+	}
+	return ids
+}
+
+func (c phaseCourse) AsksFor() []string {
+	var ids []string
+	for i := range c.Workflow.Phases {
+		for _, id := range names(&c.Workflow.Phases[i]) {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}

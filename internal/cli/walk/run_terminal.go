@@ -1,0 +1,382 @@
+package walk
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/guide"
+)
+
+// Terminal shows a walk to a person and asks for the answers.
+type Terminal struct {
+	TextView
+	Prompt *app.Prompter
+	// pending are variables that go in with the next output.
+	pending map[string]any
+	// notes go in with the next output.
+	notes string
+	// Kept says that the run goes on later where it is left.
+	Kept bool
+	// AsksNothing leaves out how to answer.
+	AsksNothing bool
+}
+
+var (
+	_ View   = (*Terminal)(nil)
+	_ Player = (*Terminal)(nil)
+)
+
+func NewTerminal(host *app.Host) *Terminal {
+	return NewTerminalOn(app.NewPrompter(host))
+}
+
+// NewTerminalOn returns a terminal that shares the unread input of p.
+func NewTerminalOn(p *app.Prompter) *Terminal {
+	return &Terminal{TextView: TextView{p.TextPrinter}, Prompt: p, pending: map[string]any{}}
+}
+
+func (t *Terminal) Begin(w *Walk) {
+	t.TextView.Begin(w)
+	t.Prose("", w.Def.Description)
+	for _, b := range w.Course.intro() {
+		t.Bullets(b.heading, b.texts)
+	}
+	fmt.Fprintln(t.Out)
+}
+
+func (t *Terminal) Position(w *Walk, pos guide.Position) {
+	head, about := w.Course.head(w.State, pos)
+	title := app.OneLine(pos.Title)
+	if pos.Kind == guide.PositionGate {
+		title = "Gate: " + title
+	}
+	fmt.Fprintf(t.Out, "\n%s %s %s\n", t.Styles.Cyan(head), t.Styles.Bold(title), t.Styles.Faint("("+pos.ID+")"))
+	if about != "" {
+		fmt.Fprintln(t.Out, t.Styles.Faint(about))
+	}
+	if l := pos.Loop; l != nil {
+		round := fmt.Sprintf("round %d", l.Round)
+		if l.Rounds > 0 {
+			round += fmt.Sprintf(" of %d", l.Rounds)
+		}
+		fmt.Fprintf(t.Out, "%s in %s %s\n", round, app.OneLine(l.Title), t.Styles.Faint("("+l.ID+")"))
+	}
+	switch pos.Kind {
+	case guide.PositionGate:
+		t.gate(w, pos)
+	case guide.PositionContext:
+		t.waits(w, pos)
+	default:
+		t.step(pos)
+	}
+}
+
+func (t *Terminal) step(pos guide.Position) {
+	fmt.Fprintln(t.Out)
+	if pos.Message != "" {
+		t.Prose("  ", pos.Message)
+		fmt.Fprintln(t.Out)
+	}
+	t.Prose("  ", pos.Prompt)
+	for _, f := range pos.Functions {
+		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Bold(app.OneLine(f.Name)+"()"))
+		t.Prose("  ", f.Definition)
+	}
+	t.Bullets("The output must meet", pos.Criteria)
+	if t.AsksNothing {
+		return
+	}
+	fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("Your output, then a line with a single . (or Ctrl-D); :help for more"))
+}
+
+func (t *Terminal) gate(w *Walk, pos guide.Position) {
+	fmt.Fprintln(t.Out)
+	t.Prose("  ", pos.Message)
+	if pos.Prompt != "" {
+		t.Prose("  ", pos.Prompt)
+	}
+	for i, o := range pos.Options {
+		text := o.Label
+		if o.Description != "" {
+			text += ": " + o.Description
+		}
+		t.Prose("  ", fmt.Sprintf("%d. %s", i+1, text))
+	}
+	if w.Course.Declinable(pos) {
+		t.Prose("  ", ":decline leaves it unanswered.")
+	}
+}
+
+func (t *Terminal) waits(w *Walk, pos guide.Position) {
+	fmt.Fprintln(t.Out)
+	t.Prose("  ", pos.Message)
+	if c := w.Course.undecided(w.State, pos); c != "" {
+		t.Prose("  ", "They decide: "+c)
+	}
+}
+
+func (t *Terminal) Event(w *Walk, e guide.Event) {
+	switch e.Kind {
+	case guide.EventContextSet, guide.EventStepCompleted, guide.EventAsserted:
+		clear(t.pending) // they went in
+		t.notes = ""
+	case guide.EventRoundStarted, guide.EventLoopIteration, guide.EventPhaseEntered:
+		return // the position says it
+	}
+	t.TextView.Event(w, e)
+}
+
+func (t *Terminal) Refusal(_ *Walk, r *guide.Refusal) {
+	fmt.Fprintf(t.Out, "\n%s: %s\n", t.Styles.Red("Refused"), app.OneLine(r.Message))
+	for _, issue := range r.Issues {
+		t.Prose("  ", "- "+issue)
+	}
+}
+
+func (t *Terminal) Refused(pos guide.Position, r *guide.Refusal) error {
+	switch r.Rule {
+	case guide.RuleServerVariable, guide.RuleContextTooLarge, guide.RuleVariableType:
+		clear(t.pending) // they would be refused again
+	}
+	if pos.Kind == guide.PositionStep {
+		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("The step is asked for again: your output, then a line with a single ."))
+	}
+	return nil
+}
+
+func (t *Terminal) Next(ctx context.Context, w *Walk, pos guide.Position) (*guide.Continue, error) {
+	switch pos.Kind {
+	case guide.PositionGate:
+		return t.askGate(ctx, w, pos)
+	case guide.PositionContext:
+		return t.askContext(ctx, w, pos)
+	default:
+		return t.askOutput(ctx, w, pos)
+	}
+}
+
+// askOutput reads the lines of an output.
+func (t *Terminal) askOutput(ctx context.Context, w *Walk, pos guide.Position) (*guide.Continue, error) {
+	var lines []string
+	for {
+		line, err := t.Prompt.AskLine(ctx, "")
+		switch {
+		case errors.Is(err, io.EOF) && len(lines) == 0:
+			return nil, ErrStopped
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case err != nil, line == ".":
+			return &guide.Continue{Output: strings.Join(lines, "\n"), Notes: t.notes, Context: maps.Clone(t.pending)}, nil
+		}
+		if strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "::") {
+			if reason, ok := CommandOf(line, "skip"); ok && w.Course.Skippable(pos) {
+				return &guide.Continue{Skip: &guide.Skip{Reason: reason}}, nil
+			}
+			if err := t.command(w, pos, line); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		lines = append(lines, unescape(line))
+	}
+}
+
+// unescape takes the mark off a line that would else be a command or the end.
+func unescape(line string) string {
+	if strings.HasPrefix(line, "::") || line == ".." {
+		return line[1:]
+	}
+	return line
+}
+
+// askGate asks until one of the options is chosen.
+func (t *Terminal) askGate(ctx context.Context, w *Walk, pos guide.Position) (*guide.Continue, error) {
+	for {
+		line, err := t.Prompt.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
+		if err != nil {
+			return nil, stopAtEnd(err)
+		}
+		if note, ok := CommandOf(line, "decline"); ok && w.Course.Declinable(pos) {
+			return &guide.Continue{Answer: &guide.Answer{Decline: true, Note: note}}, nil
+		}
+		if strings.HasPrefix(line, ":") {
+			if err := t.command(w, pos, line); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		word, note, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if option, ok := Choose(pos.Options, word); ok {
+			return &guide.Continue{Answer: &guide.Answer{OptionID: option, Note: strings.TrimSpace(note)}}, nil
+		}
+		if word != "" {
+			fmt.Fprintf(t.Out, "There is no option %q.\n", app.OneLine(word))
+		}
+	}
+}
+
+// Choose finds an option by its number or id.
+func Choose(options []guide.Option, word string) (string, bool) {
+	if n, err := strconv.Atoi(strings.TrimSuffix(word, ".")); err == nil && n >= 1 && n <= len(options) {
+		return options[n-1].ID, true
+	}
+	for _, o := range options {
+		if strings.EqualFold(o.ID, word) {
+			return o.ID, true
+		}
+	}
+	return "", false
+}
+
+// askContext asks for each variable that the run waits for. An empty line leaves
+// one out: any one of them may be enough.
+func (t *Terminal) askContext(ctx context.Context, w *Walk, pos guide.Position) (*guide.Continue, error) {
+	vars := map[string]any{}
+	for i := 0; i < len(pos.Needs); {
+		need := pos.Needs[i]
+		if _, set := t.pending[need.Variable]; set {
+			i++
+			continue
+		}
+		line, err := t.Prompt.AskLine(ctx, w.askFor(pos, need)+" = ")
+		if err != nil {
+			return nil, stopAtEnd(err)
+		}
+		if strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "::") {
+			if err := t.command(w, pos, line); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if text := strings.TrimSpace(unescape(line)); text != "" {
+			w.Course.Put(w.State, vars, need.Variable, w.Course.Value(need.Variable, text))
+		}
+		i++
+	}
+	maps.Copy(vars, t.pending)
+	return &guide.Continue{Context: vars}, nil
+}
+
+// askFor is how a variable is asked for.
+func (w *Walk) askFor(pos guide.Position, need guide.Need) string {
+	ask := need.Variable
+	switch {
+	case need.Found != "":
+		ask += " (now of type " + need.Found + ")"
+	case w.Def.Phases != nil && pos.Phase == nil: // needed from the beginning, for what the definition says
+		ask += " (" + strings.Join(need.Tests, ": ") + ")"
+	}
+	if len(need.Allowed) > 0 {
+		ask += " (" + valueList(need.Allowed) + ", or something else)"
+	}
+	return app.OneLine(ask)
+}
+
+func stopAtEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return ErrStopped
+	}
+	return err
+}
+
+// CommandOf gives what follows the name of a command on its line.
+func CommandOf(line, name string) (rest string, ok bool) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	return strings.TrimSpace(rest), word == ":"+name
+}
+
+const terminalHelp = `  .                  ends the output, on a line of its own (.. is a text of one .)
+  :note text         adds notes to the output
+  :set name=value    sets a variable, as JSON or plain text
+  :vars              shows the variables
+  :status            shows the position again, and what is done
+  :quit              stops here; %s
+  :help              shows this (:: begins a text with one :)
+`
+
+// The commands that are there in some places only.
+const (
+	skipHelp    = "  :skip reason       leaves it out: it is optional here\n"
+	declineHelp = "  :decline note      leaves it unanswered\n"
+)
+
+// command does what a line with a colon says.
+func (t *Terminal) command(w *Walk, pos guide.Position, line string) error {
+	name, rest, _ := strings.Cut(strings.TrimSpace(line[1:]), " ")
+	switch name {
+	case "set":
+		t.set(w, pos, rest)
+	case "note":
+		t.note(pos, rest)
+	case "skip":
+		fmt.Fprintln(t.Out, "There is nothing here that can be skipped.")
+	case "decline":
+		fmt.Fprintln(t.Out, "There is nothing here that can be declined.")
+	case "vars":
+		t.TextView.Variables(w.State.Vars)
+		if len(w.State.Vars)+len(t.pending) == 0 {
+			fmt.Fprintln(t.Out, "No variables are set.")
+		}
+		for _, name := range slices.Sorted(maps.Keys(t.pending)) {
+			fmt.Fprintf(t.Out, "  %s = %s, with the next output\n", app.OneLine(name), ValueWords(t.pending[name]))
+		}
+	case "status":
+		t.Position(w, pos)
+		fmt.Fprintf(t.Out, "%s: %s\n", w.Course.Status(w.State), w.Past)
+	case "quit", "q":
+		return ErrStopped
+	case "help", "h", "?":
+		kept := "nothing is kept"
+		if t.Kept {
+			kept = "the run is kept"
+		}
+		fmt.Fprintf(t.Out, terminalHelp, kept)
+		if w.Course.Skippable(pos) {
+			fmt.Fprint(t.Out, skipHelp)
+		}
+		if pos.Kind == guide.PositionGate && w.Course.Declinable(pos) {
+			fmt.Fprint(t.Out, declineHelp)
+		}
+	default:
+		fmt.Fprintf(t.Out, "There is no command :%s; :help shows those that there are, and :: begins a text with one colon.\n", app.OneLine(name))
+	}
+	return nil
+}
+
+// note adds to the notes that go in with the next output.
+func (t *Terminal) note(pos guide.Position, text string) {
+	text = strings.TrimSpace(text)
+	switch {
+	case pos.Kind != guide.PositionStep:
+		fmt.Fprintln(t.Out, "Notes go with the output of a step; a note on an answer follows its number.")
+		return
+	case text == "":
+		fmt.Fprintln(t.Out, "Write :note text.")
+		return
+	}
+	t.notes = strings.TrimSpace(t.notes + "\n" + text)
+	fmt.Fprintln(t.Out, "The note goes in with the next output.")
+}
+
+func (t *Terminal) set(w *Walk, pos guide.Position, pair string) {
+	if pos.Kind == guide.PositionGate {
+		fmt.Fprintln(t.Out, "A gate takes nothing but an answer to it.")
+		return
+	}
+	name, text, err := app.ParsePair(pair)
+	if err != nil {
+		fmt.Fprintln(t.Out, "Write :set name=value.")
+		return
+	}
+	value := w.Course.Value(name, text)
+	w.Course.Put(w.State, t.pending, name, value)
+	fmt.Fprintf(t.Out, "%s = %s, with the next output\n", app.OneLine(name), ValueWords(value))
+}

@@ -1,0 +1,175 @@
+package workflow
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/spf13/cobra"
+)
+
+// example is the definition that guideway init begins with.
+//
+//go:embed example/example.yaml
+var example string
+
+// exampleMachine is the machine that guideway init --dialect machines begins with.
+//
+//go:embed example/machine
+var exampleMachine embed.FS
+
+// InitOptions is the command line of guideway init.
+type InitOptions struct {
+	app *app.App
+	// Dir is the project; "" is the working directory.
+	Dir string
+	// Dialect is that of the example.
+	Dialect string
+	JSON    bool
+}
+
+func NewInitCmd(a *app.App, run func(context.Context, *InitOptions) error) *cobra.Command {
+	o := &InitOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Begin workflows of your own in a project",
+		Long: `Make .guideway/workflows in the project's directory, with one small example that
+shows a condition, a loop, a gate and criteria. With --dialect machines the example is
+an agent machine with its script, its roles and a recording to try it with. A file that
+is there already is left as it is.`,
+		Example: `  guideway init
+  guideway init --dialect machines
+  guideway init ~/my-project`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return guideway.Errorf(guideway.CodeInvalid, "%s takes one directory (got %d arguments)", cmd.CommandPath(), len(args)).
+					WithFix("guideway init")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.Dir = args[0]
+			}
+			if o.Dialect != string(guideway.DialectSteps) && o.Dialect != string(guideway.DialectMachines) {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no example of the dialect %q", o.Dialect).
+					WithFix("--dialect steps, or --dialect machines")}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Dialect, "dialect", string(guideway.DialectSteps), "`dialect` of the example: steps, machines")
+	app.AddJSONFlag(cmd, &o.JSON)
+	app.AddFixedCompletion(cmd, "dialect", []string{string(guideway.DialectSteps), string(guideway.DialectMachines)})
+	return cmd
+}
+
+// initAnswer is the answer of guideway init --json.
+type initAnswer struct {
+	Dir string `json:"dir"`
+	// Created and Existing are files, by what became of them.
+	Created  []string `json:"created"`
+	Existing []string `json:"existing"`
+}
+
+func RunInit(_ context.Context, o *InitOptions) error {
+	host := o.app.Host
+	dir := filepath.Join(o.Dir, ".guideway", "workflows")
+	files, text := []string{"example.yaml"}, func(string) string { return example }
+	first, next := filepath.Join(dir, "example.yaml"), nextSteps
+	if o.Dialect == string(guideway.DialectMachines) {
+		dir = filepath.Join(dir, "machines", "example")
+		files, text = machineExample()
+		first, next = dir, nextMachine
+	}
+	answer := initAnswer{Dir: dir, Created: []string{}, Existing: []string{}}
+	err := os.MkdirAll(host.Abs(dir), 0o755)
+	for _, name := range files {
+		file := filepath.Join(dir, name)
+		if err == nil {
+			err = createNew(host.Abs(file), text(name))
+		}
+		switch {
+		case err == nil:
+			answer.Created = append(answer.Created, file)
+		case errors.Is(err, fs.ErrExist) && isFile(host.Abs(file)):
+			answer.Existing = append(answer.Existing, file)
+			err = nil
+		default:
+			return guideway.Errorf(guideway.CodeUnavailable, "make %s: %w", file, err).WithFix("guideway init in a directory that you may write to")
+		}
+	}
+	if o.JSON {
+		return app.WriteJSON(host.Out, answer)
+	}
+	for _, name := range answer.Created {
+		fmt.Fprintf(host.Out, "Created %s\n", name)
+	}
+	for _, name := range answer.Existing {
+		fmt.Fprintf(host.Out, "Already there: %s\n", name)
+	}
+	fmt.Fprintln(host.Out, "\nNext:")
+	for _, line := range next(first, dir) {
+		fmt.Fprintf(host.Out, "  guideway %-*s  %s\n", len("validate "+first), line[0], line[1])
+	}
+	return nil
+}
+
+// nextSteps are commands for a workflow that was begun, with what they do.
+func nextSteps(file, dir string) [][2]string {
+	return [][2]string{
+		{"show " + file, "what it does, step by step"},
+		{"run " + file, "walk through it in the agent's place"},
+		{"validate " + dir, "check it after a change"},
+		{"list", "all workflows; those of the project are among them"},
+	}
+}
+
+// nextMachine are the same for an agent machine.
+func nextMachine(file, dir string) [][2]string {
+	return [][2]string{
+		{"machine run " + file + " --demo", "see it work, on its recording"},
+		{"show " + file, "its agents and its states"},
+		{"validate " + dir, "check it after a change"},
+		{"machine approve example", "let it run by its name, for agents too"},
+	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// createNew writes a file that is not there yet.
+func createNew(path, text string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}
+
+// machineExample are the files of a machine that guideway init begins with, by their
+// names.
+func machineExample() ([]string, func(name string) string) {
+	names := []string{"machine.json", "roles.json", "script.js", "recording.json"}
+	return names, func(name string) string {
+		text, err := exampleMachine.ReadFile("example/machine/" + name)
+		if err != nil { // they are embedded
+			return ""
+		}
+		return strings.ReplaceAll(string(text), "\r\n", "\n")
+	}
+}

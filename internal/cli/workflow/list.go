@@ -1,0 +1,201 @@
+package workflow
+
+import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/spf13/cobra"
+)
+
+// ListOptions is the command line of guideway list.
+type ListOptions struct {
+	app    *app.App
+	Query  []string
+	Source string
+	// Dialect chooses a dialect; hooks and machines are only listed where they are
+	// asked for.
+	Dialect string
+	JSON    bool
+}
+
+func NewListCmd(a *app.App, run func(context.Context, *ListOptions) error) *cobra.Command {
+	o := &ListOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list [QUERY...]",
+		Short: "List the workflows of all sources",
+		Long: `List the workflows that are served, from all sources. With words, those whose id,
+name or description has all of them. What did not load follows, with the reason. Hook
+graphs are listed by --dialect hooks, agent machines by --dialect machines, and by
+"guideway hooks list" and "guideway machine list".`,
+		Example: `  guideway list
+  guideway list bug
+  guideway list --source bundled --json`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Query = args
+			if err := checkKind(o.Dialect, ""); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Dialect, "dialect", "", "only definitions of this `dialect`: "+strings.Join(dialects(), ", "))
+	cmd.Flags().StringVar(&o.Source, "source", "", "only those that the source of this `name` serves")
+	app.AddJSONFlag(cmd, &o.JSON)
+	_ = cmd.RegisterFlagCompletionFunc("source", sourcescmd.CompleteSources(a))
+	app.AddFixedCompletion(cmd, "dialect", dialects())
+	return cmd
+}
+
+// listAnswer is the answer of guideway list --json.
+type listAnswer struct {
+	Definitions []listRow             `json:"definitions"`
+	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+}
+
+// listRow is one definition.
+type listRow struct {
+	ID          string           `json:"id"`
+	Name        string           `json:"name"`
+	Description string           `json:"description"`
+	Version     string           `json:"version"`
+	Dialect     guideway.Dialect `json:"dialect"`
+	Steps       int              `json:"steps"`
+	// Phases counts the phases of a phase workflow.
+	Phases    int                  `json:"phases,omitempty"`
+	Source    string               `json:"source"`
+	Path      string               `json:"path"`
+	Hash      string               `json:"hash"`
+	Stale     bool                 `json:"stale,omitempty"`
+	Overrides []catalog.Overridden `json:"overrides,omitempty"`
+}
+
+func RunList(ctx context.Context, o *ListOptions) error {
+	_, cat, err := o.app.LoadCatalog(ctx)
+	if err != nil {
+		return err
+	}
+	defer cat.Close()
+	snap := cat.Snapshot()
+	findings := snap.Diagnostics()
+	if o.Source != "" {
+		status, err := namedSource(snap, o.Source)
+		if err != nil {
+			return err
+		}
+		findings = ofSource(findings, status)
+	}
+	answer := listAnswer{Definitions: []listRow{}, Diagnostics: app.OrEmpty(findings)}
+	if o.Dialect == string(guideway.DialectHooks) {
+		answer.Definitions = append(answer.Definitions, o.hookRows(snap)...)
+	}
+	if o.Dialect == string(guideway.DialectMachines) {
+		answer.Definitions = append(answer.Definitions, o.machineRows(snap)...)
+	}
+	for _, e := range snap.List(catalog.Filter{Source: o.Source, Dialect: guideway.Dialect(o.Dialect)}) {
+		if o.matches(e) {
+			answer.Definitions = append(answer.Definitions, newListRow(e))
+		}
+	}
+	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.write(answer) })
+}
+
+func newListRow(e *catalog.Entry) listRow {
+	return listRow{
+		ID: e.ID, Name: e.Name, Description: e.Description, Version: e.Version, Dialect: e.Dialect,
+		Steps: e.Steps, Phases: e.Phases, Source: e.Source.Name, Path: e.Path, Hash: e.Hash,
+		Stale: e.Stale, Overrides: e.Overrides,
+	}
+}
+
+// hookRows are the hook graphs that load; their steps are their nodes.
+func (o *ListOptions) hookRows(snap *catalog.Snapshot) []listRow {
+	var rows []listRow
+	for _, e := range snap.Hooks() {
+		if e.Graph == nil || o.Source != "" && o.Source != e.Source.Name || !o.has(e.ID, e.Graph.Name, e.Graph.Description) {
+			continue
+		}
+		row := listRow{
+			ID: e.ID, Name: e.Graph.Name, Description: e.Graph.Description, Version: e.Graph.Version, Dialect: guideway.DialectHooks,
+			Steps: len(e.Graph.Nodes), Source: e.Source.Name, Path: e.Path, Stale: e.Stale, Overrides: e.Overrides,
+		}
+		if e.Linked != nil {
+			row.Hash = e.Linked.Pin
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// matches says whether a definition has all words of the query.
+func (o *ListOptions) matches(e *catalog.Entry) bool {
+	return o.has(e.ID, e.Name, e.Description)
+}
+
+// has says whether texts have all words of the query.
+func (o *ListOptions) has(texts ...string) bool {
+	text := strings.ToLower(strings.Join(texts, "\n"))
+	for _, query := range o.Query {
+		for word := range strings.FieldsSeq(strings.ToLower(query)) {
+			if !strings.Contains(text, word) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (o *ListOptions) write(answer listAnswer) {
+	host := o.app.Host
+	switch {
+	case len(answer.Definitions) > 0:
+		app.WriteRows(host, app.NewTable(4, "ID", "DIALECT", "STEPS", "SOURCE", "NAME").AlignRight(2), answer.Definitions, func(row listRow) []string {
+			return []string{row.ID, string(row.Dialect), fmt.Sprint(row.Steps), row.Source, app.OneLine(row.Name + ": " + row.Description)}
+		})
+	case len(o.Query) > 0:
+		fmt.Fprintf(host.Err, "No workflow has %q. All of them: guideway list\n", strings.Join(o.Query, " "))
+	default:
+		fmt.Fprintln(host.Err, "There are no workflows here. Begin one: guideway init")
+	}
+	if len(answer.Diagnostics) > 0 {
+		fmt.Fprintf(host.Err, "\n%s about definitions:\n", app.Plural(len(answer.Diagnostics), "finding", "findings"))
+		app.WriteDiagnostics(host.Err, answer.Diagnostics, host.ErrStyles())
+	}
+}
+
+// namedSource finds a source by its name.
+func namedSource(snap *catalog.Snapshot, name string) (catalog.SourceStatus, error) {
+	var names []string
+	for _, status := range snap.Sources() {
+		if status.Name == name {
+			return status, nil
+		}
+		names = append(names, status.Name)
+	}
+	return catalog.SourceStatus{}, app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid,
+		"there is no source %q; there are %s", name, strings.Join(names, ", ")).WithFix("guideway sources")}
+}
+
+// ofSource chooses the findings about the documents of a source.
+func ofSource(findings []guideway.Diagnostic, status catalog.SourceStatus) []guideway.Diagnostic {
+	root := status.Name + ":"
+	if status.Location != "" {
+		root = status.Location
+	}
+	var own []guideway.Diagnostic
+	for _, d := range findings {
+		if d.File == root || strings.HasPrefix(d.File, root+"/") || strings.HasPrefix(d.File, root+string(filepath.Separator)) {
+			own = append(own, d)
+		}
+	}
+	return own
+}

@@ -1,0 +1,92 @@
+package workflow
+
+import "github.com/guideway-dev/guideway/internal/cli/server"
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import machinecmd "github.com/guideway-dev/guideway/internal/cli/machine"
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/regularfile"
+)
+
+// isMachine says whether a document is a configuration of a machine.
+func isMachine(file string, data []byte, as definition.As) bool {
+	guessed := definition.Guess(file, data, as)
+	return guessed.Dialect == guideway.DialectMachines && guessed.Kind == phases.Kind(machines.KindMachine)
+}
+
+// validateMachine checks the machine of a configuration, with the script and the
+// roles that lie beside it.
+func validateMachine(h *app.Host, name string, file app.ValidateFile) app.ValidateFile {
+	root, err := os.OpenRoot(filepath.Dir(h.Abs(name)))
+	if err != nil {
+		file.Error = app.Unreadable(name, err).Error()
+		return file
+	}
+	defer root.Close()
+	l := machines.LoadFile(regularfile.In(root), filepath.Dir(name), filepath.Base(name))
+	file.Dialect, file.Kind, file.Diagnostics = guideway.DialectMachines, phases.Kind(machines.KindMachine), app.OrEmpty(l.Found)
+	if l.Definition != nil {
+		file.Valid, file.ID, file.Hash, file.Diagnostics = true, l.Definition.Name, l.Definition.Hash, app.OrEmpty(l.Lint())
+	}
+	return file
+}
+
+// machineRows are the machines that load; their steps are their states.
+func (o *ListOptions) machineRows(snap *catalog.Snapshot) []listRow {
+	var rows []listRow
+	for _, e := range snap.Machines() {
+		d := e.Definition
+		if d == nil || o.Source != "" && o.Source != e.Source.Name || !o.has(d.Name, d.Description) {
+			continue
+		}
+		rows = append(rows, listRow{
+			ID: d.Name, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: guideway.DialectMachines,
+			Steps: len(d.States), Source: e.Source.Name, Path: e.Path, Hash: d.Hash, Stale: e.Stale, Overrides: e.Overrides,
+		})
+	}
+	return rows
+}
+
+// showMachine shows a machine, where the name is one: of a file, or of the catalog
+// where no workflow has it.
+func (o *ShowOptions) showMachine(ctx context.Context) (is bool, err error) {
+	if o.Name == "-" {
+		return false, nil // the standard input can be read once, and is a workflow
+	}
+	if app.IsPath(o.Name) {
+		info, err := os.Stat(o.app.Host.Abs(o.Name))
+		switch {
+		case err != nil:
+			return false, nil //nolint:nilerr // who looks for a workflow says so
+		case !info.IsDir():
+			data, err := o.app.Host.ReadDefinition(ctx, o.Name)
+			if err != nil || !isMachine(o.Name, data, definition.As{}) {
+				return false, nil //nolint:nilerr // who looks for a workflow says so
+			}
+		}
+	}
+	_, shelf, err := server.OpenShelf(ctx, o.app)
+	if err != nil {
+		return false, err
+	}
+	if !app.IsPath(o.Name) {
+		if _, err := shelf.Snapshot().Machine(o.Name); guideway.ErrorCode(err) == guideway.CodeNotFound {
+			return false, nil
+		}
+		if _, err := shelf.Snapshot().Get(o.Name); guideway.ErrorCode(err) != guideway.CodeNotFound {
+			return false, nil
+		}
+	}
+	return true, (&machinecmd.MachineShowOptions{App: o.app, Name: o.Name, Graph: o.Graph, JSON: o.JSON}).ShowOne(shelf)
+}

@@ -1,0 +1,77 @@
+package workflow
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/spf13/cobra"
+)
+
+// SchemaOptions is the command line of guideway schema.
+type SchemaOptions struct {
+	app  *app.App
+	Name string
+	Kind string
+}
+
+// schemas lists what has a JSON Schema.
+func schemas() []string { return append(dialects(), "config") }
+
+func NewSchemaCmd(a *app.App, run func(context.Context, *SchemaOptions) error) *cobra.Command {
+	o := &SchemaOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "schema {" + strings.Join(schemas(), "|") + "}",
+		Short: "Print the JSON Schema of a dialect or of guideway.json",
+		Long: `Print a JSON Schema (draft-07), for editors and other tools: of a dialect's
+definitions, or of guideway.json. The phases dialect has a schema for each kind of
+its documents, and so do hooks and machines.`,
+		Example: `  guideway schema steps > steps.schema.json
+  guideway schema phases --kind activity > activity.schema.json
+  guideway schema config > guideway.schema.json`,
+		ValidArgs: schemas(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := app.Exactly(1, "one of "+strings.Join(schemas(), ", "), "guideway schema "+schemas()[0])(cmd, args); err != nil {
+				return err
+			}
+			for _, name := range schemas() {
+				if args[0] == name {
+					return nil
+				}
+			}
+			return guideway.Errorf(guideway.CodeInvalid, "there is no schema %q; there are %s", args[0], strings.Join(schemas(), ", ")).
+				WithFix("guideway schema %s", schemas()[0])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			if o.Name == "config" && o.Kind != "" {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "guideway.json has no kinds").WithFix("guideway schema config")}
+			}
+			if o.Name != "config" {
+				if err := checkKind(o.Name, o.Kind); err != nil {
+					return err
+				}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (workflow, graph or machine, if absent)")
+	app.AddFixedCompletion(cmd, "kind", kinds(""))
+	return cmd
+}
+
+func RunSchema(_ context.Context, o *SchemaOptions) error {
+	text := config.Schema()
+	if o.Name != "config" {
+		text = definition.Schema(definition.As{Dialect: guideway.Dialect(o.Name), Kind: phases.Kind(o.Kind)})
+	}
+	fmt.Fprintf(o.app.Host.Out, "%s\n", bytes.TrimSpace(text))
+	return nil
+}

@@ -1,0 +1,315 @@
+package workflow
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/condition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/graph"
+)
+
+// showVariable is a declared variable.
+type showVariable struct {
+	Name        string              `json:"name"`
+	Type        phases.VariableType `json:"type"`
+	Description string              `json:"description,omitempty"`
+	Default     any                 `json:"default,omitempty"`
+	Required    bool                `json:"required,omitempty"`
+	// Workflow says that only the workflow sets it.
+	Workflow bool `json:"setByWorkflow,omitempty"`
+}
+
+// showPhase is a phase. What is in it comes in the order of the members.
+type showPhase struct {
+	Number        int              `json:"number"`
+	ID            string           `json:"id"`
+	Name          string           `json:"name"`
+	Description   string           `json:"description,omitempty"`
+	EstimatedTime string           `json:"estimatedTime,omitempty"`
+	Optional      bool             `json:"optional,omitempty"`
+	Entry         []showAction     `json:"entry,omitempty"`
+	Steps         []showPhaseStep  `json:"steps,omitempty"`
+	Loops         []showPhaseLoop  `json:"loops,omitempty"`
+	Checkpoints   []showCheckpoint `json:"checkpoints,omitempty"`
+	Decisions     []showDecision   `json:"decisions,omitempty"`
+	Ways          []showWay        `json:"transitions,omitempty"`
+	Exit          []showAction     `json:"exit,omitempty"`
+	// Ends says that the run is complete behind it.
+	Ends bool `json:"ends,omitempty"`
+}
+
+// showAction is an action; Text is in words.
+type showAction struct {
+	Action phases.ActionKind `json:"action"`
+	Text   string            `json:"text"`
+}
+
+type showPhaseStep struct {
+	ID       string       `json:"id"`
+	Name     string       `json:"name"`
+	Optional bool         `json:"optional,omitempty"`
+	Actions  []showAction `json:"actions,omitempty"`
+}
+
+type showPhaseLoop struct {
+	ID     string          `json:"id"`
+	Name   string          `json:"name"`
+	Type   phases.LoopType `json:"type"`
+	Extent string          `json:"extent"`
+	Steps  []showPhaseStep `json:"steps,omitempty"`
+}
+
+type showCheckpoint struct {
+	ID       string       `json:"id"`
+	Name     string       `json:"name"`
+	Message  string       `json:"message"`
+	Optional bool         `json:"optional,omitempty"`
+	Person   bool         `json:"person,omitempty"`
+	Options  []showOption `json:"options"`
+}
+
+type showOption struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	// Effect is in words, To the phase that the answer leads to at once.
+	Effect string `json:"effect,omitempty"`
+	To     string `json:"to,omitempty"`
+}
+
+type showDecision struct {
+	ID   string    `json:"id"`
+	Name string    `json:"name"`
+	Ways []showWay `json:"branches"`
+}
+
+// showWay is a branch or a transition.
+type showWay struct {
+	ID    string `json:"id,omitempty"`
+	Label string `json:"label,omitempty"`
+	To    string `json:"to"`
+	// When says in words when it is taken.
+	When string `json:"when"`
+}
+
+func showVariables(w *phases.Workflow) []showVariable {
+	owned := map[string]bool{}
+	for _, name := range w.Owned() {
+		root, _, _ := strings.Cut(name, ".")
+		owned[root] = true
+	}
+	var list []showVariable
+	for _, v := range w.Variables {
+		list = append(list, showVariable{
+			Name: v.Name, Type: v.Type, Description: v.Description, Default: v.DefaultValue, Required: v.Required, Workflow: owned[v.Name],
+		})
+	}
+	return list
+}
+
+func newShowPhase(w *phases.Workflow, i int) showPhase {
+	phase := &w.Phases[i]
+	p := showPhase{
+		Number: i + 1, ID: phase.ID, Name: phase.Name, Description: phase.Description, EstimatedTime: phase.EstimatedTime,
+		Optional: !phase.Required, Entry: showActions(phase.EntryActions), Steps: showPhaseSteps(phase.Steps),
+		Exit: showActions(phase.ExitActions), Ends: phase.Terminal(),
+	}
+	for j := range phase.Loops {
+		l := &phase.Loops[j]
+		p.Loops = append(p.Loops, showPhaseLoop{ID: l.ID, Name: l.Name, Type: l.Type, Extent: graph.PhaseExtent(l), Steps: showPhaseSteps(l.Steps)})
+	}
+	for _, c := range phase.Checkpoints {
+		k := showCheckpoint{ID: c.ID, Name: c.Name, Message: c.Message, Optional: !c.Required, Person: c.Person}
+		for j := range c.Options {
+			o := &c.Options[j]
+			k.Options = append(k.Options, showOption{ID: o.ID, Label: o.Label, Effect: graph.EffectWords(&o.Effect), To: o.Effect.TransitionTo})
+		}
+		p.Checkpoints = append(p.Checkpoints, k)
+	}
+	for _, d := range phase.Decisions {
+		s := showDecision{ID: d.ID, Name: d.Name}
+		for _, b := range d.Branches {
+			s.Ways = append(s.Ways, showWay{ID: b.ID, Label: b.Label, To: b.TransitionTo, When: whenTaken(b.Condition, b.IsDefault, "by an answer, if nothing else decides")})
+		}
+		p.Decisions = append(p.Decisions, s)
+	}
+	for _, t := range phase.Transitions {
+		p.Ways = append(p.Ways, showWay{To: t.To, When: whenTaken(t.Condition, t.IsDefault, always)})
+	}
+	return p
+}
+
+// always is when a way is taken that nothing guards.
+const always = "always"
+
+// whenTaken says when a way is taken; bare is for one with neither a condition
+// nor a default.
+func whenTaken(c *condition.Expr, isDefault bool, bare string) string {
+	switch {
+	case c != nil && isDefault:
+		return "if " + c.String() + ", or if nothing else applies"
+	case c != nil:
+		return "if " + c.String()
+	case isDefault:
+		return "if nothing else applies"
+	default:
+		return bare
+	}
+}
+
+func showPhaseSteps(steps []phases.Step) []showPhaseStep {
+	var list []showPhaseStep
+	for i := range steps {
+		list = append(list, showPhaseStep{
+			ID: steps[i].ID, Name: steps[i].Name, Optional: !steps[i].Required, Actions: showActions(steps[i].Actions),
+		})
+	}
+	return list
+}
+
+func showActions(actions []phases.Action) []showAction {
+	var list []showAction
+	for i := range actions {
+		a := &actions[i]
+		text := a.Target
+		if a.HasValue {
+			text = strings.TrimSpace(text + " = " + walkcmd.ValueWords(a.Value))
+		}
+		if a.Message != "" {
+			text = strings.TrimPrefix(text+": "+a.Message, ": ")
+		}
+		list = append(list, showAction{Action: a.Action, Text: text})
+	}
+	return list
+}
+
+// phases tells of the phases of a definition.
+func (v *showText) phases(w *phases.Workflow) {
+	s := v.Styles
+	v.Bullets("Holds throughout", w.Rules)
+	if vars := showVariables(w); len(vars) > 0 {
+		fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Variables"))
+		for _, one := range vars {
+			v.variable(one)
+		}
+	}
+	fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Phases"))
+	if w.InitialPhase != w.Phases[0].ID {
+		fmt.Fprintf(v.Out, "  begins with %s\n\n", w.InitialPhase)
+	}
+	for i := range w.Phases {
+		if i > 0 {
+			fmt.Fprintln(v.Out)
+		}
+		v.phase(newShowPhase(w, i))
+	}
+}
+
+func (v *showText) variable(one showVariable) {
+	text := fmt.Sprintf("%s (%s", one.Name, one.Type)
+	if one.Default != nil {
+		text += ", at first " + walkcmd.ValueWords(one.Default)
+	}
+	if one.Required {
+		text += ", needed from the beginning"
+	}
+	if one.Workflow {
+		text += ", set by the workflow"
+	}
+	text += ")"
+	if one.Description != "" {
+		text += " " + one.Description
+	}
+	v.Prose("  ", "- "+app.OneLine(text))
+}
+
+func (v *showText) phase(p showPhase) {
+	s := v.Styles
+	about := p.EstimatedTime
+	if p.Optional {
+		about = strings.TrimPrefix(about+", optional", ", ")
+	}
+	fmt.Fprintf(v.Out, "  %d. %s %s\n", p.Number, s.Bold(app.OneLine(p.Name)), s.Faint(strings.TrimSpace("("+p.ID+") "+about)))
+	below := "     "
+	v.actions(below, "enter", p.Entry)
+	n := 0
+	number := func() string {
+		n++
+		return fmt.Sprintf("%d.%d", p.Number, n)
+	}
+	for _, step := range p.Steps {
+		v.phaseStep(below, number(), step)
+	}
+	for _, l := range p.Loops {
+		at := number()
+		v.heading(below, at, l.Name, l.ID)
+		inner := below + strings.Repeat(" ", len(at)+2)
+		v.corner(inner, l.Extent)
+		for i, step := range l.Steps {
+			v.phaseStep(inner+"│ ", fmt.Sprintf("%s.%d", at, i+1), step)
+		}
+		fmt.Fprintf(v.Out, "%s╰\n", inner)
+	}
+	for _, c := range p.Checkpoints {
+		v.checkpoint(below, number(), c)
+	}
+	for _, d := range p.Decisions {
+		at := number()
+		v.heading(below, at, d.Name, d.ID)
+		for _, w := range d.Ways {
+			v.fact(below+strings.Repeat(" ", len(at)+2), "way", fmt.Sprintf("to %s %s (%s: %s)", w.To, w.When, w.ID, w.Label))
+		}
+	}
+	for _, w := range p.Ways {
+		v.fact(below, "way", strings.TrimSuffix(fmt.Sprintf("to %s %s", w.To, w.When), " "+always))
+	}
+	v.actions(below, "leave", p.Exit)
+	if p.Ends {
+		v.fact(below, "end", "the run is complete")
+	}
+}
+
+func (v *showText) heading(indent, number, name, id string) {
+	fmt.Fprintf(v.Out, "%s%s. %s %s\n", indent, number, v.Styles.Bold(app.OneLine(name)), v.Styles.Faint("("+id+")"))
+}
+
+func (v *showText) phaseStep(indent, number string, step showPhaseStep) {
+	v.heading(indent, number, step.Name, step.ID)
+	below := indent + strings.Repeat(" ", len(number)+2)
+	if step.Optional {
+		v.fact(below, "may", "be skipped with a reason")
+	}
+	v.actions(below, "does", step.Actions)
+}
+
+func (v *showText) checkpoint(indent, number string, c showCheckpoint) {
+	v.heading(indent, number, c.Name, c.ID)
+	below := indent + strings.Repeat(" ", len(number)+2)
+	v.fact(below, "gate", c.Message)
+	if c.Person {
+		v.fact(below, "only", "a person answers")
+	}
+	for _, o := range c.Options {
+		text := o.ID + ": " + o.Label
+		if o.Effect != "" {
+			text += "; " + o.Effect
+		}
+		if o.To != "" {
+			text += "; to " + o.To
+		}
+		v.fact(below, "  or", text)
+	}
+	if c.Optional {
+		v.fact(below, "may", "be declined")
+	}
+}
+
+func (v *showText) actions(indent, word string, actions []showAction) {
+	for _, a := range actions {
+		v.fact(indent, word, string(a.Action)+" "+a.Text)
+	}
+}

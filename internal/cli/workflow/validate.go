@@ -1,0 +1,228 @@
+package workflow
+
+import "github.com/guideway-dev/guideway/internal/cli/app"
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/spf13/cobra"
+)
+
+// ValidateOptions is the command line of guideway validate.
+type ValidateOptions struct {
+	app     *app.App
+	Files   []string
+	Dialect string
+	Kind    string
+	Strict  bool
+	JSON    bool
+}
+
+// dialects lists the dialects that definitions can have.
+func dialects() []string { return words(definition.Dialects()) }
+
+// kinds lists what documents of a dialect can be, and of any for "".
+func kinds(dialect string) []string { return words(definition.Kinds(guideway.Dialect(dialect))) }
+
+// words gives names as strings.
+func words[T ~string](names []T) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = string(name)
+	}
+	return out
+}
+
+func NewValidateCmd(a *app.App, run func(context.Context, *ValidateOptions) error) *cobra.Command {
+	o := &ValidateOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check definitions and say how to mend them",
+		Long: `Check definitions: every error and every warning, each with its place and its fix.
+FILE is a definition in YAML or JSON, a directory (its .yaml, .yml and .json files at
+any depth), or - for the standard input. The conditions, states, skills and activities
+of the phases dialect are checked, too, and the graphs and modules of hooks. Agent
+machines are checked with the script and the roles that lie beside them.
+
+The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
+with warnings alone; --strict makes warnings count as errors.`,
+		Example: `  guideway validate my-workflow.yaml
+  guideway validate .guideway/workflows --strict
+  guideway validate - < my-workflow.yaml
+  guideway validate --json workflows
+  guideway validate --dialect phases --kind skill my-skill.json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return guideway.Errorf(guideway.CodeInvalid, "name a file, a directory, or - for the standard input").
+					WithFix("guideway validate .guideway/workflows")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Files = args
+			if err := checkKind(o.Dialect, o.Kind); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Dialect, "dialect", "", "`dialect` of the definitions: "+strings.Join(dialects(), ", ")+" (guessed if absent)")
+	f.StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (guessed if absent)")
+	f.BoolVar(&o.Strict, "strict", false, "fail on warnings too")
+	app.AddJSONFlag(cmd, &o.JSON)
+	app.AddFixedCompletion(cmd, "dialect", dialects())
+	app.AddFixedCompletion(cmd, "kind", kinds(""))
+	return cmd
+}
+
+// checkKind checks that there is such a dialect, and that it has such documents;
+// what is empty is guessed later.
+func checkKind(dialect, kind string) error {
+	if dialect != "" && !slices.Contains(dialects(), dialect) {
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; there are %s", dialect, strings.Join(dialects(), ", ")).
+			WithFix("--dialect %s", dialects()[0])}
+	}
+	if known := kinds(dialect); kind != "" && !slices.Contains(known, kind) {
+		what, fix := "there is no kind "+fmt.Sprintf("%q", kind), "--kind "+known[0]
+		if slices.Contains(kinds(""), kind) {
+			what, fix = fmt.Sprintf("the %s dialect has no documents of the kind %q", dialect, kind), "--dialect "+dialectOf(kind)+" --kind "+kind
+		}
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%s; there are %s", what, strings.Join(known, ", ")).WithFix("%s", fix)}
+	}
+	return nil
+}
+
+// dialectOf gives a dialect that has documents of a kind.
+func dialectOf(kind string) string {
+	for _, dialect := range dialects() {
+		if slices.Contains(kinds(dialect), kind) {
+			return dialect
+		}
+	}
+	return ""
+}
+
+func RunValidate(ctx context.Context, o *ValidateOptions) error {
+	host := o.app.Host
+	answer := app.ValidateAnswer{Files: []app.ValidateFile{}}
+	for _, name := range o.Files {
+		files, err := definitionFiles(ctx, host, name)
+		if ctx.Err() != nil {
+			return app.Interrupted(ctx.Err())
+		}
+		if err != nil {
+			answer.Add(app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}, Error: err.Error()})
+			continue
+		}
+		for _, file := range files {
+			if !slices.ContainsFunc(answer.Files, func(f app.ValidateFile) bool { return f.File == file }) {
+				answer.Add(validate(ctx, host, file, definition.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
+			}
+			if err := ctx.Err(); err != nil {
+				return app.Interrupted(err)
+			}
+		}
+	}
+	return answer.Finish(host, o.Strict, o.JSON)
+}
+
+// validate checks one file.
+func validate(ctx context.Context, h *app.Host, name string, as definition.As) app.ValidateFile {
+	file := app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
+	data, err := h.ReadDefinition(ctx, name)
+	if err != nil {
+		file.Error = err.Error()
+		return file
+	}
+	shown := app.ShownName(name)
+	if name != "-" && isMachine(shown, data, as) {
+		return validateMachine(h, name, file)
+	}
+	def, found := definition.CheckAs(shown, data, as)
+	file.Diagnostics = app.OrEmpty(found)
+	if def != nil {
+		file.Valid, file.ID, file.Dialect, file.Hash = len(app.ErrorsOf(found)) == 0, def.ID, def.Dialect, def.Hash
+		if def.Dialect != guideway.DialectSteps {
+			file.Kind = def.Kind
+		}
+	}
+	return file
+}
+
+// definitionFiles gives the file, or the definitions below a directory: what
+// the catalog would read, and .guideway too.
+func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, error) {
+	if name == "-" {
+		return []string{name}, nil
+	}
+	root, err := filepath.EvalSymlinks(h.Abs(name))
+	if err != nil {
+		return nil, app.Unreadable(name, err)
+	}
+	var files []string
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		base := filepath.Base(path)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && path == root:
+			return err
+		case path == root && !entry.IsDir():
+			files = []string{name}
+			return fs.SkipAll
+		case path == root:
+			return nil
+		case passedOver(base) && entry.IsDir():
+			return fs.SkipDir
+		case passedOver(base) || entry.IsDir() && err == nil:
+			return nil
+		case err != nil || app.IsDefinitionName(base) && !isBesides(path):
+			rel, relErr := filepath.Rel(root, path)
+			if relErr != nil {
+				return relErr
+			}
+			files = append(files, filepath.Join(name, rel)) // reading says what is wrong with it
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, app.Unreadable(name, err)
+	}
+	if len(files) == 0 {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "%s has no .yaml, .yml or .json file", name)
+	}
+	return files, nil
+}
+
+// passedOver says whether a name below a directory is not looked at.
+func passedOver(base string) bool {
+	return strings.HasPrefix(base, ".") && base != ".guideway" || base == "testdata" || base == "node_modules"
+}
+
+// isBesides says whether a file lies where phase workflows have their rules and
+// guides, or machines their recordings, which are no definitions.
+func isBesides(file string) bool {
+	if app.IsRecording(file) {
+		return true
+	}
+	parts := strings.Split(filepath.ToSlash(file), "/")
+	for _, depth := range []int{2, 3} {
+		entry, ok := phases.Locate(strings.Join(parts[max(0, len(parts)-depth):], "/"))
+		if ok && (entry.Kind == phases.EntryRules || entry.Kind == phases.EntryGuide) {
+			return true
+		}
+	}
+	return false
+}
